@@ -1,0 +1,33 @@
+"""A performance gate for kernels: mark, measure, judge, accept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.analysis import ops as work
+    from pytest_perfgate.model.errors import PerfgateError
+
+__all__ = ["PerfgateError", "__version__", "work"]
+
+_HOMES = {
+    "work": ("pytest_perfgate.core.analysis.ops", ""),
+    "PerfgateError": ("pytest_perfgate.model.errors", "PerfgateError"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name on first use, so that importing the package stays free."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    module, attribute = _HOMES[name]
+    loaded = import_module(module)
+    return getattr(loaded, attribute) if attribute else loaded
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""Thin wrappers that families share."""

@@ -1,0 +1,1 @@
+"""The catalogue of devices, probes of this machine, clocks."""

@@ -1,0 +1,1 @@
+"""HTML, JUnit, PNG and data frames."""

@@ -1,0 +1,1 @@
+"""Instruments that run something and leave an artifact."""

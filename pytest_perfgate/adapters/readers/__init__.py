@@ -1,0 +1,1 @@
+"""Artifacts into values."""

@@ -1,0 +1,1 @@
+"""GPU libraries, the host, and a scripted fake: streams, events, graphs, flush."""

@@ -1,0 +1,1 @@
+"""Baselines, records and history on disk."""

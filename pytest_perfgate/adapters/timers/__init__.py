@@ -1,0 +1,1 @@
+"""Instruments that turn a call into samples."""

@@ -1,0 +1,1 @@
+"""What perfgate does: one use case a file; sees ports and core only."""

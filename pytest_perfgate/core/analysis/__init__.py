@@ -1,0 +1,1 @@
+"""What artifacts say: intervals, overlap, rooflines, trees, machine code."""

@@ -1,0 +1,98 @@
+"""Unions, intersections and differences of half-open intervals, as sorted columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+    Spans = tuple[Ints, Ints]
+    """Starts and ends, of equal length."""
+
+
+def union(starts: Ints, ends: Ints) -> Spans:
+    """The disjoint, sorted intervals that cover the same points; empty ones vanish."""
+    kept = ends > starts
+    starts, ends = starts[kept], ends[kept]
+    if not len(starts):
+        return starts, ends
+    order = np.argsort(starts, kind="stable")
+    starts, ends = starts[order], ends[order]
+    reach = np.maximum.accumulate(ends)
+    opens = np.empty(len(starts), dtype=bool)
+    opens[0] = True
+    np.greater(starts[1:], reach[:-1], out=opens[1:])
+    closes = np.append(opens[1:], True)
+    return starts[opens], reach[closes]
+
+
+def length(spans: Spans) -> int:
+    """Total length of disjoint intervals."""
+    return int(np.sum(spans[1] - spans[0]))
+
+
+def covered(starts: Ints, ends: Ints) -> int:
+    """Length of the union."""
+    return length(union(starts, ends))
+
+
+def together(a: Spans, b: Spans) -> Spans:
+    """The union of two sets of intervals."""
+    return union(np.concatenate([a[0], b[0]]), np.concatenate([a[1], b[1]]))
+
+
+def shared(a: Spans, b: Spans) -> int:
+    """Length of the intersection of two disjoint, sorted sets."""
+    return length(a) + length(b) - length(together(a, b))
+
+
+def gaps(spans: Spans) -> Spans:
+    """What lies between disjoint, sorted intervals."""
+    return spans[1][:-1], spans[0][1:]
+
+
+def without(a: Spans, b: Spans) -> Spans:
+    """The part of ``a`` that ``b`` does not cover; both disjoint and sorted."""
+    if not len(a[0]) or not len(b[0]):
+        return a
+    low, high = min(a[0][0], b[0][0]) - 1, max(a[1][-1], b[1][-1]) + 1
+    outside = (np.append(np.int64(low), b[1]), np.append(b[0], np.int64(high)))
+    return crossed(a, outside)
+
+
+def crossed(a: Spans, b: Spans) -> Spans:
+    """The intersection of two disjoint, sorted sets, as intervals."""
+    first = np.searchsorted(b[1], a[0], side="right")
+    last = np.searchsorted(b[0], a[1], side="left")
+    counts = np.maximum(last - first, 0)
+    rows = np.repeat(np.arange(len(a[0])), counts)
+    offsets = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    columns = np.repeat(first, counts) + offsets
+    starts = np.maximum(a[0][rows], b[0][columns])
+    ends = np.minimum(a[1][rows], b[1][columns])
+    kept = ends > starts
+    return starts[kept], ends[kept]
+
+
+def covered_by(starts: Ints, ends: Ints, cover: Spans) -> Ints:
+    """For each interval, how much of it a disjoint, sorted set covers."""
+    edges = np.empty(2 * len(cover[0]), dtype=np.int64)
+    edges[0::2], edges[1::2] = cover
+    steps = np.zeros(len(edges) + 1, dtype=np.int64)
+    np.cumsum(cover[1] - cover[0], out=steps[2::2])
+    steps[1::2] = steps[0:-1:2]
+
+    def before(points: Ints) -> Ints:
+        """Covered length left of each point."""
+        at = np.searchsorted(edges, points, side="right")
+        inside = at % 2 == 1
+        opened = np.where(inside, edges[np.maximum(at - 1, 0)] if len(edges) else 0, points)
+        done: Ints = steps[at] + np.where(inside, points - opened, 0)
+        return done
+
+    result: Ints = before(ends) - before(starts)
+    return result

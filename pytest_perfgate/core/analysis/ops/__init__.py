@@ -1,0 +1,1 @@
+"""Work of an operation by family: FLOPs and bytes, numpy-free, shared by tests and trace analysis."""

@@ -1,0 +1,1 @@
+"""The metrics that can be limited, as data."""

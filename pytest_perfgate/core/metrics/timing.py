@@ -1,0 +1,59 @@
+"""Metrics of a timed call."""
+
+from __future__ import annotations
+
+from pytest_perfgate.model.metric import MetricKind
+from pytest_perfgate.model.quantity import Better, Dimension
+
+_LOW, _HIGH = Better.LOWER, Better.HIGHER
+_TIME, _PART = Dimension.TIME, Dimension.FRACTION
+
+KINDS: tuple[MetricKind, ...] = (
+    MetricKind(name="time", dimension=_TIME, better=_LOW, doc="median time of one call", scopes=("case",)),
+    MetricKind(
+        name="slowdown",
+        dimension=_PART,
+        better=_LOW,
+        doc="time against the accepted baseline, or the base revision, minus one",
+        scopes=("case", "op", "kernel", "rank", "stage"),
+    ),
+    MetricKind(
+        name="geomean",
+        dimension=_PART,
+        better=_LOW,
+        doc="geometric mean of a metric over a parametrised test",
+        scopes=("of", "family"),
+        positional="of",
+    ),
+    MetricKind(
+        name="tflops", dimension=Dimension.FLOPS, better=_HIGH, doc="operations per second", scopes=("case", "op")
+    ),
+    MetricKind(
+        name="bandwidth",
+        dimension=Dimension.BANDWIDTH,
+        better=_HIGH,
+        doc="unique bytes per second",
+        scopes=("case", "op"),
+    ),
+    MetricKind(name="throughput", dimension=Dimension.RATE, better=_HIGH, doc="items per second", scopes=("case",)),
+    MetricKind(
+        name="intensity",
+        dimension=Dimension.INTENSITY,
+        better=Better.NEITHER,
+        doc="operations per byte",
+        scopes=("case", "op"),
+    ),
+    *(
+        MetricKind(name=f"{stem}{tail}", dimension=_PART, better=_HIGH, doc=f"{what} {of}", scopes=("case", "op"))
+        for stem, what in (
+            ("mfu", "operations per second as a fraction of"),
+            ("sol", "the larger of compute and memory fraction of"),
+        )
+        for tail, of in (
+            ("", "the peak at the clock that ran (a host: its measured ceiling)"),
+            ("_datasheet", "the data sheet's peak"),
+            ("_ceiling", "this device's measured ceiling"),
+        )
+    ),
+    MetricKind(name="launch_gap", dimension=_TIME, better=_LOW, doc="host-visible minus device-busy time of a call"),
+)

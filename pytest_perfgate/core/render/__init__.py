@@ -1,0 +1,1 @@
+"""A report in, a string out."""

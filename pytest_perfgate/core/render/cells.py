@@ -1,0 +1,42 @@
+"""Cells of a table as text."""
+
+from __future__ import annotations
+
+from pytest_perfgate.core.render.quantity import ABSENT, quantity, significant
+from pytest_perfgate.model.document import Cell, Column, Table
+from pytest_perfgate.model.quantity import Dimension
+
+_UNITS = {"ns": 1.0, "µs": 1e3, "us": 1e3, "ms": 1e6, "s": 1e9, "%": 0.01}
+
+
+def cell_text(cell: Cell, column: Column) -> str:
+    """One cell as a person reads it."""
+    if cell is None:
+        return ABSENT
+    if isinstance(cell, str):
+        return cell
+    if column.unit == "ns":
+        return f"{cell:.0f}"
+    if column.unit:
+        return significant(cell / _UNITS.get(column.unit, 1.0), column.digits)
+    return quantity(float(cell), column.dimension, column.digits)
+
+
+def heading(column: Column) -> str:
+    return f"{column.name} ({column.unit})" if column.unit else column.name
+
+
+def is_number(column: Column) -> bool:
+    return column.dimension is not Dimension.TEXT
+
+
+def shown_rows(table: Table) -> list[list[str]]:
+    """The rows a person sees, as text."""
+    rows = table.rows[: table.limit] if table.limit else table.rows
+    return [[cell_text(cell, column) for cell, column in zip(row, table.columns)] for row in rows]
+
+
+def left_out(table: Table) -> str:
+    """The line that owns up to rows not shown."""
+    more = len(table.rows) - table.limit if table.limit else 0
+    return f"... and {more:,} more rows (all of them with --json or --csv)" if more > 0 else ""

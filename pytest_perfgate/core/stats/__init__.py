@@ -1,0 +1,1 @@
+"""Honest statistics: exact where an exact rule exists, seeds passed in."""

@@ -1,0 +1,55 @@
+"""The plugin contract, one line a hook; pytest hosts it in tests, the command line by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pluggy
+
+from pytest_perfgate.model.metric import MetricKind
+from pytest_perfgate.model.ports import Delivery, Inspector, Profiler, Runtime, Timer
+from pytest_perfgate.model.work import Work
+
+hookspec = pluggy.HookspecMarker("pytest")
+
+
+@hookspec
+def pytest_perfgate_metrics() -> Sequence[MetricKind]:
+    """Kinds of metrics that limits may name."""
+    raise NotImplementedError
+
+
+@hookspec
+def pytest_perfgate_runtimes() -> Sequence[Runtime]:
+    """GPU libraries that timers can use."""
+    raise NotImplementedError
+
+
+@hookspec
+def pytest_perfgate_timers() -> Sequence[Timer]:
+    """Instruments that turn a call into samples."""
+    raise NotImplementedError
+
+
+@hookspec
+def pytest_perfgate_profilers() -> Sequence[Profiler]:
+    """Instruments that leave an artifact."""
+    raise NotImplementedError
+
+
+@hookspec
+def pytest_perfgate_inspectors() -> Sequence[Inspector]:
+    """Kinds of files that ``inspect``, ``check`` and ``compare`` understand."""
+    raise NotImplementedError
+
+
+@hookspec
+def pytest_perfgate_operators() -> Mapping[str, Callable[..., Work]]:
+    """Work of the user's own operators, by the name a trace gives them."""
+    raise NotImplementedError
+
+
+@hookspec
+def pytest_perfgate_deliveries() -> Sequence[Delivery]:
+    """Places a report can be taken to."""
+    raise NotImplementedError

@@ -1,0 +1,26 @@
+"""What an artifact came to: metrics for limits, findings, and views for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pytest_perfgate.model.document import Document
+from pytest_perfgate.model.metric import MetricSet
+from pytest_perfgate.model.problem import Finding, Problem
+from pytest_perfgate.model.values import array_value
+
+
+@array_value
+class Analysis:
+    """One artifact, or the several of one job, analysed. Views are built when asked for."""
+
+    kind: str
+    subject: str
+    metrics: MetricSet
+    views: Mapping[str, Callable[[], Document]]
+    """The first is the default."""
+    findings: tuple[Finding, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    """Whatever makes every limit on it INVALID: coverage under the floor, for one."""
+    window: str = ""
+    """Where the figures are from; always printed beside them."""

@@ -1,0 +1,11 @@
+"""Every error code: one table a room, joined here; a test keeps names unique and documented."""
+
+from __future__ import annotations
+
+from pytest_perfgate.model.codes import device, gate, kernel, nsys, run, trace, verdict
+from pytest_perfgate.model.codes.family import Code, Family
+
+__all__ = ["CODES", "Code", "Family"]
+
+_ROOMS = (gate, run, device, trace, nsys, kernel, verdict)
+CODES: dict[str, Code] = {code.name: code for room in _ROOMS for code in room.CODES}

@@ -1,0 +1,40 @@
+"""Families of errors, each with an exit code of its own."""
+
+from __future__ import annotations
+
+import enum
+
+from pytest_perfgate.model.values import value
+
+
+class Family(enum.Enum):
+    """A family of errors and the exit code of the command line."""
+
+    USAGE = 2
+    CONFIGURATION = 10
+    BASELINE = 11
+    RECORD = 12
+    ARTIFACT = 13
+    TOOL = 14
+    CHILD = 15
+    BUILD = 16
+    DEVICE = 17
+    PERMISSION = 18
+    REPOSITORY = 19
+    DELIVERY = 20
+    HISTORY = 21
+
+    @property
+    def exit(self) -> int:
+        return self.value
+
+
+@value
+class Code:
+    """One error code: its name is its anchor on the page of errors."""
+
+    name: str
+    family: Family
+    title: str
+    why: str = ""
+    mend: str = ""

@@ -1,0 +1,7 @@
+"""Error codes of PyTorch traces."""
+
+from __future__ import annotations
+
+from pytest_perfgate.model.codes.family import Code
+
+CODES: tuple[Code, ...] = ()

@@ -1,0 +1,30 @@
+"""Errors that say what, why and next, each with a code and a page."""
+
+from __future__ import annotations
+
+from pytest_perfgate.model.codes import CODES, Code
+
+
+class PerfgateError(Exception):
+    """A failure of ours: what happened and where, why it matters, what mends it."""
+
+    def __init__(self, code: str, what: str, *, why: str = "", mend: str = "", place: str = "") -> None:
+        self.code: Code = CODES[code]
+        self.what = what
+        self.why = why or self.code.why
+        self.mend = mend or self.code.mend
+        self.place = place
+        super().__init__(self.text())
+
+    @property
+    def exit(self) -> int:
+        """The command line's exit code."""
+        return self.code.family.exit
+
+    def text(self) -> str:
+        """The error as a person reads it."""
+        where = f"{self.place}: " if self.place else ""
+        lines = [f"{where}{self.what}  [{self.code.name}]"]
+        lines += [f"  why   {self.why}"] if self.why else []
+        lines += [f"  next  {self.mend}"] if self.mend else []
+        return "\n".join(lines)

@@ -1,0 +1,82 @@
+"""Measurements: samples of several processes with their identity and their metrics."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from pytest_perfgate.model.device import Device
+from pytest_perfgate.model.metric import MetricSet
+from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.problem import Finding, Problem
+from pytest_perfgate.model.samples import Samples
+from pytest_perfgate.model.values import value
+from pytest_perfgate.model.work import Work
+
+
+@value
+class Identity:
+    """What must agree before two measurements may be compared at all."""
+
+    device: str
+    clocks: str = "off"
+    timer: str = "host"
+    cache: str = "warm"
+    data: str = "user"
+    threads: str = ""
+    affinity: str = ""
+    notes: tuple[tuple[str, str], ...] = ()
+    """What the test said with ``perfgate.note``."""
+
+    def differences(self, other: Identity) -> tuple[tuple[str, str, str], ...]:
+        """(field, here, there) for all that differs."""
+        return tuple(
+            (name, str(getattr(self, name)), str(getattr(other, name)))
+            for name in _IDENTITY
+            if getattr(self, name) != getattr(other, name)
+        )
+
+
+_IDENTITY = tuple(field.name for field in fields(Identity))
+
+
+@value
+class Environment:
+    """Recorded, shown when something moved, never part of the identity."""
+
+    python: str = ""
+    platform: str = ""
+    packages: tuple[tuple[str, str], ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+    """Driver, toolkit, governor, load: name and text."""
+    commit: str = ""
+    dirty: bool = False
+    ci: bool = False
+
+
+@value
+class Artifact:
+    """A file that a capture left, with what made it."""
+
+    kind: str
+    path: str
+    parameters: tuple[tuple[str, str], ...] = ()
+
+
+@value
+class Measurement:
+    """One case measured: the processes of one sitting, and all metrics they give."""
+
+    key: CaseKey
+    processes: tuple[Samples, ...]
+    device: Device
+    identity: Identity
+    environment: Environment = Environment()
+    work: Work | None = None
+    metrics: MetricSet = MetricSet()
+    findings: tuple[Finding, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
+    modules: tuple[tuple[str, str], ...] = ()
+    """(file, hash) of every module of the package under test: the proof of the arm."""
+    limits: tuple[str, ...] = ()
+    """What the fixture's call added with ``limits=``."""

@@ -1,0 +1,99 @@
+"""Plans and cases: what to measure and how, before anything ran."""
+
+from __future__ import annotations
+
+import enum
+
+from pytest_perfgate.model.limit import Limit
+from pytest_perfgate.model.values import value
+
+
+class Mode(str, enum.Enum):
+    """How much the gate does."""
+
+    FULL = "full"
+    QUICK = "quick"
+    OFF = "off"
+
+
+class ClockPolicy(str, enum.Enum):
+    LOCK = "lock"
+    OBSERVE = "observe"
+    OFF = "off"
+
+
+class Cache(str, enum.Enum):
+    COLD = "cold"
+    WARM = "warm"
+
+
+@value
+class Plan:
+    """How one case is measured: command line over marker over configuration over defaults."""
+
+    timer: str = "auto"
+    runtime: str = "auto"
+    cache: Cache = Cache.WARM
+    clocks: ClockPolicy = ClockPolicy.OBSERVE
+    data: str = "user"
+    """Data policy and seed, part of the identity."""
+    calls: int = 0
+    """Calls per sample; 0 lets the timer choose."""
+    rounds: int = 3
+    """Fresh processes."""
+    min_samples: int = 20
+    max_samples: int = 2000
+    warmup_ns: float = 200e6
+    budget_ns: float = 1e9
+    """Sampling time per process and case."""
+    spread: float = 0.005
+    captures: tuple[str, ...] = ()
+    devices: int = 1
+    floor_ns: float = 2000.0
+    """The smallest absolute difference that counts as slower."""
+    anchor: str = ""
+    against: str = ""
+
+
+@value
+class Case:
+    """One gated test item, as collected."""
+
+    nodeid: str
+    limits: tuple[Limit, ...]
+    plan: Plan
+    path: str = ""
+    """The test file relative to the root, with forward slashes."""
+    marked: bool = True
+    params: tuple[tuple[str, str], ...] = ()
+    location: str = ""
+    """``file:line`` for messages."""
+    family: str = ""
+    """The node id without its parameters: what ``geomean`` runs over."""
+
+
+@value
+class CaseKey:
+    """Names one measurement: the node id, and the ``name=`` of the fixture's call where given."""
+
+    nodeid: str
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.nodeid}#{self.name}" if self.name else self.nodeid
+
+    @property
+    def path(self) -> str:
+        return self.nodeid.partition("::")[0]
+
+    @property
+    def test(self) -> str:
+        """What follows the file: the key inside its baseline file."""
+        return str(self).partition("::")[2]
+
+
+def parse_case_key(text: str) -> CaseKey:
+    """The key that ``str`` wrote; a ``#`` inside brackets belongs to a parameter."""
+    head, bracket, tail = text.rpartition("]")
+    node, _, name = tail.partition("#") if bracket else text.partition("#")
+    return CaseKey(nodeid=f"{head}{bracket}{node}", name=name)

@@ -1,0 +1,206 @@
+"""Ports: what the use cases ask of the world. Adapters implement them, fakes ship for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol
+
+from pytest_perfgate.model.analysis import Analysis
+from pytest_perfgate.model.baseline import Baseline, Sitting
+from pytest_perfgate.model.device import Availability, Device, DeviceSpec
+from pytest_perfgate.model.measurement import Artifact, Environment
+from pytest_perfgate.model.plan import CaseKey, Plan
+from pytest_perfgate.model.problem import Problem
+from pytest_perfgate.model.samples import Samples, Stop
+from pytest_perfgate.model.verdict import RunReport
+
+Call = Callable[[], Any]
+
+
+class Stream(Protocol):
+    """An ordered queue of a device, as a runtime hands it out."""
+
+    def synchronize(self) -> None: ...
+
+
+class Event(Protocol):
+    """A point on a stream that the device stamps."""
+
+    def record(self) -> None: ...
+
+    def since(self, earlier: Any) -> float:
+        """Nanoseconds between two events, read after the stream was synchronised."""
+
+
+class Runtime(Protocol):
+    """One GPU library, or the host, or a scripted fake: streams, events, graphs, flush."""
+
+    name: str
+
+    def availability(self) -> Availability: ...
+
+    def recognises(self, module_names: frozenset[str]) -> bool:
+        """Whether the test's function touches this library, judged by modules it has loaded."""
+
+    def device(self, index: int = 0) -> Device: ...
+
+    def synchronize(self) -> None: ...
+
+    def event(self) -> Event: ...
+
+    def capture(self, call: Call) -> Call:
+        """The call as a graph; a runtime without graphs raises ``graph-unsupported``."""
+
+    def flush(self) -> None:
+        """Evict the last cache: at least twice its size, read off the device."""
+
+
+class StoppingRule(Protocol):
+    """Says when enough samples were taken; core has the rule, timers are given it."""
+
+    def __call__(self, durations: Sequence[float], spent_ns: float, plan: Plan) -> Stop | None: ...
+
+
+class Timer(Protocol):
+    """Turns a call into samples."""
+
+    name: str
+
+    def availability(self, runtime: Runtime) -> Availability: ...
+
+    def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples: ...
+
+
+class Clocks(Protocol):
+    """Locks or watches a device's clocks around a region."""
+
+    name: str
+
+    def availability(self) -> Availability: ...
+
+    def hold(self, device: Device, plan: Plan) -> AbstractContextManager[ClockWatch]: ...
+
+
+class ClockWatch(Protocol):
+    """What happened to the clocks while they were held."""
+
+    def problems(self) -> tuple[Problem, ...]: ...
+
+    def clock_hz(self) -> tuple[float, ...]: ...
+
+    def facts(self) -> tuple[tuple[str, str], ...]: ...
+
+
+class Profiler(Protocol):
+    """Runs something under an instrument and leaves an artifact."""
+
+    name: str
+
+    def availability(self) -> Availability: ...
+
+    def command(self, argv: Sequence[str], out: Path, plan: Plan) -> Sequence[str]:
+        """The child's command line behind this profiler; the same list when it works in process."""
+
+    def region(self, out: Path) -> AbstractContextManager[None]:
+        """Entered in the child around the region that counts."""
+
+    def artifacts(self, out: Path) -> tuple[Artifact, ...]:
+        """What it left, after the child ended."""
+
+
+class Inspector(Protocol):
+    """Tells a kind of file by its content, reads it, and says what is in it."""
+
+    name: str
+    views: tuple[str, ...]
+    options: tuple[tuple[str, str], ...]
+    """(name, help) of what ``--set NAME=VALUE`` may carry for it."""
+
+    def recognises(self, path: Path, head: bytes) -> bool: ...
+
+    def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis: ...
+
+    def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis: ...
+
+
+class Probe(Protocol):
+    """Finds out about a machine."""
+
+    def devices(self) -> tuple[Device, ...]: ...
+
+    def environment(self) -> Environment: ...
+
+
+class Catalogue(Protocol):
+    """Data sheets by device name."""
+
+    def lookup(self, name: str) -> DeviceSpec | None: ...
+
+    def __iter__(self) -> Iterator[DeviceSpec]: ...
+
+
+class BaselineStore(Protocol):
+    """The accepted truth on disk."""
+
+    def read(self, device: str, path: str, revision: str = "") -> Mapping[str, Baseline]:
+        """Baselines of a test file by ``str(CaseKey)``, from the work tree or from a revision."""
+
+    def read_all(self, device: str) -> Mapping[str, Baseline]: ...
+
+    def write(self, baselines: Sequence[Baseline]) -> tuple[Path, ...]:
+        """Replace these lines and no others, atomically, safe beside another writer."""
+
+    def remove(self, device: str, keys: Sequence[CaseKey]) -> tuple[Path, ...]: ...
+
+    def devices(self) -> tuple[str, ...]: ...
+
+
+class RecordStore(Protocol):
+    """The record of runs under ``.perfgate/``."""
+
+    def write(self, report: RunReport) -> Path: ...
+
+    def read(self, source: str = "") -> RunReport:
+        """The last record, or that of a path or URL."""
+
+
+class HistoryStore(Protocol):
+    """Sittings over time."""
+
+    def append(self, sittings: Sequence[Sitting]) -> None: ...
+
+    def read(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]: ...
+
+    def keys(self, device: str = "") -> tuple[tuple[str, CaseKey], ...]: ...
+
+
+class Delivery(Protocol):
+    """Takes a rendered report somewhere."""
+
+    name: str
+
+    def deliver(self, report: RunReport, target: str) -> str:
+        """Where it went, in words."""
+
+
+class Lease(Protocol):
+    """One measurement at a time on a device, across processes."""
+
+    def hold(self, device: str) -> AbstractContextManager[str]:
+        """Yields the token that a child inherits."""
+
+
+class Repository(Protocol):
+    """What the gate asks of version control."""
+
+    def head(self) -> str: ...
+
+    def merge_base(self, target: str = "") -> str: ...
+
+    def show(self, revision: str, path: str) -> str | None: ...
+
+    def dirty(self) -> bool: ...
+
+    def author(self) -> str: ...

@@ -1,0 +1,50 @@
+"""Samples: what a timer saw, in the order it saw it, never trimmed."""
+
+from __future__ import annotations
+
+import enum
+
+from pytest_perfgate.model.problem import Problem
+from pytest_perfgate.model.values import value
+
+
+class Stop(str, enum.Enum):
+    """Why a timer stopped sampling; a spent budget is never a pass by itself."""
+
+    SETTLED = "noise settled"
+    PRECISE = "spread small enough"
+    BUDGET = "budget spent"
+    COUNT = "asked-for count reached"
+    RECORDED = "measured elsewhere"
+    SINGLE = "called once"
+
+
+@value
+class Discard:
+    """Samples thrown away because an instrument said so."""
+
+    reason: str
+    count: int
+
+
+@value
+class Samples:
+    """One process: nanoseconds per call, in order, and how they came about."""
+
+    durations: tuple[float, ...]
+    timer: str
+    stop: Stop
+    batch: int = 1
+    """Calls behind each sample; a sample is their mean."""
+    overhead: float = 0.0
+    """Nanoseconds an empty measurement takes; subtracted only for absolute figures."""
+    resolution: float = 0.0
+    warmups: int = 0
+    launch_gap: float | None = None
+    """Host-visible minus device-busy nanoseconds per call."""
+    cycles: tuple[float, ...] = ()
+    clock_hz: tuple[float, ...] = ()
+    discarded: tuple[Discard, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[tuple[str, str], ...] = ()
+    """What the timer wants said: ``("timer", "events: kernel is 212 us")``."""

@@ -1,0 +1,82 @@
+"""Verdicts and reports: what a run came to."""
+
+from __future__ import annotations
+
+from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.model.limit import Effect, Limit, Outcome
+from pytest_perfgate.model.measurement import Environment, Measurement
+from pytest_perfgate.model.metric import Metric
+from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.problem import Problem
+from pytest_perfgate.model.quantity import Interval
+from pytest_perfgate.model.values import value
+
+
+@value
+class Verdict:
+    """One limit judged: outcome, the numbers it rests on, what to do next."""
+
+    limit: Limit
+    outcome: Outcome
+    effect: Effect
+    metric: Metric | None = None
+    baseline: Baseline | None = None
+    visible: float | None = None
+    """The smallest slowdown this measurement could have seen."""
+    sentence: str = ""
+    """Why, in one sentence."""
+    next: tuple[str, ...] = ()
+    """Commands that help."""
+    evidence: tuple[tuple[str, str], ...] = ()
+    """Labelled facts for the block: ``("why", "shared memory 96 -> 114 KiB")``."""
+    rounds: int = 0
+    interval: Interval | None = None
+
+
+@value
+class CaseReport:
+    """One measurement with all its verdicts."""
+
+    key: CaseKey
+    verdicts: tuple[Verdict, ...]
+    measurement: Measurement | None = None
+    baseline: Baseline | None = None
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def effect(self) -> Effect:
+        effects = {v.effect for v in self.verdicts}
+        return next((e for e in (Effect.FAIL, Effect.WARN) if e in effects), Effect.PASS)
+
+    @property
+    def worst(self) -> Outcome:
+        order = list(Outcome)
+        return max((v.outcome for v in self.verdicts), key=order.index, default=Outcome.NOT_MEASURED)
+
+
+@value
+class SuiteNote:
+    """A verdict on the suite: dropped tests, unused baselines, limits that apply nowhere."""
+
+    kind: str
+    effect: Effect
+    text: str
+    names: tuple[str, ...] = ()
+
+
+@value
+class RunReport:
+    """All of a run: what the record file holds and every report is rendered from."""
+
+    cases: tuple[CaseReport, ...]
+    environment: Environment
+    mode: str
+    started: str
+    seconds: float = 0.0
+    complete: bool = True
+    """False when interrupted: the record is partial."""
+    filtered: bool = False
+    """True under ``-k``, ``-m``, node ids: suite verdicts are not drawn."""
+    notes: tuple[SuiteNote, ...] = ()
+    root: str = ""
+    schema: int = 1

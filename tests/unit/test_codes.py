@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from pytest_perfgate.model import codes
+from pytest_perfgate.model.codes.family import Family
+
+PACKAGE = Path(codes.__file__).parents[2]
+RAISED = re.compile(r'(?:PerfgateError|Problem)\(\s*(?:code=)?"([a-z0-9-]+)"')
+
+
+def test_names_and_exits_are_unique() -> None:
+    names = [code.name for room in codes._ROOMS for code in room.CODES]
+    assert len(names) == len(set(names))
+    exits = [family.exit for family in Family]
+    assert len(exits) == len(set(exits))
+    assert not set(exits) & {0, 1, 3, 4}
+
+
+def test_every_code_that_is_raised_is_in_the_table() -> None:
+    raised = {c for path in PACKAGE.rglob("*.py") for c in RAISED.findall(path.read_text(encoding="utf-8"))}
+    assert raised <= set(codes.CODES)
