@@ -70,7 +70,7 @@ def _screened(limit: Limit, case: Case, metric: Metric, allowed: Tolerance) -> R
     if metric.value > allowed.counts:
         suspicion = Suspicion(limit=limit, metric=metric, counts=allowed.counts, visible=visible)
         return _calmed(convict(suspicion, case), limit, metric, case, visible)
-    return _spanning(limit, metric, case, allowed, visible)
+    return _spanning(metric, case, allowed, visible)
 
 
 def _kept(operator: Operator, high: float, asked: float) -> bool:
@@ -82,35 +82,35 @@ def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, case: Case)
     if faster > allowed.counts:
         return Ruling(
             outcome=Outcome.IMPROVED,
-            sentence=f"faster than accepted: time {said(metric)}",
+            sentence="faster than accepted",
             next=(f"perfgate accept {case.name} --improved",),
             metric=metric,
             visible=visible,
             against=True,
         )
     return Ruling(
-        outcome=Outcome.PASSED, sentence=f"time {said(metric)}", metric=metric, visible=visible, against=True
+        outcome=Outcome.PASSED,
+        sentence="the upper bound of the slowdown keeps the limit",
+        metric=metric,
+        visible=visible,
+        against=True,
     )
 
 
 def _calmed(ruling: Ruling, limit: Limit, metric: Metric, case: Case, visible: float) -> Ruling:
     """Processes in groups, some of them no slower: nothing convicts that but two arms."""
     grouped = case.modes and metric.low <= limit.bound and ruling.outcome is Outcome.SUSPECT
-    return _spread(undecided(limit, metric, case, f"time {said(metric)}"), visible) if grouped else ruling
+    return _spread(undecided(metric, case), visible) if grouped else ruling
 
 
-def _spanning(limit: Limit, metric: Metric, case: Case, allowed: Tolerance, visible: float) -> Ruling:
-    text = f"time {said(metric)}"
+def _spanning(metric: Metric, case: Case, allowed: Tolerance, visible: float) -> Ruling:
+    ruling = undecided(metric, case)
     if allowed.own > allowed.asked:
-        text = f"{text}; unchanged code moves by {signed(allowed.own)} here, finer than that cannot be seen"
-    return _spread(undecided(limit, metric, case, text), visible)
+        own = f"unchanged code moves by {signed(allowed.own)} here, and the limit is finer than that"
+        ruling = replace(ruling, sentence=f"{ruling.sentence}; {own}")
+    return _spread(ruling, visible)
 
 
 def _spread(ruling: Ruling, visible: float) -> Ruling:
     seen = f"{ruling.sentence}; the smallest slowdown it could have seen is {signed(visible)}"
     return replace(ruling, sentence=seen, visible=visible, against=True)
-
-
-def said(metric: Metric) -> str:
-    """``+7.9 % [+7.1 %, +8.6 %]``."""
-    return f"{signed(metric.value)} [{signed(metric.low)}, {signed(metric.high)}]"

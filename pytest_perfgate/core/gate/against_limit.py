@@ -11,7 +11,6 @@ from pytest_perfgate.core.gate.metrics import DERIVED
 from pytest_perfgate.core.gate.nearest import proposal
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.scope import render_scope
-from pytest_perfgate.core.render.quantity import quantity
 from pytest_perfgate.model.limit import Limit, Operator, Outcome
 from pytest_perfgate.model.metric import Metric
 
@@ -74,7 +73,7 @@ def _one(limit: Limit, metric: Metric, case: Case) -> Ruling:
     if _past_ceiling(metric, case):
         return Ruling(
             outcome=Outcome.UNDECIDED,
-            sentence=f"{shown(metric)} of a measured ceiling: the ceiling is too low to judge by",
+            sentence="above the measured ceiling: the ceiling is too low to judge by",
             next=("perfgate ceilings",),
             metric=metric,
         )
@@ -89,48 +88,38 @@ def _past_ceiling(metric: Metric, case: Case) -> bool:
 def _held(limit: Limit, metric: Metric, case: Case) -> Ruling:
     holds = _HOLDS[limit.operator]
     low, high = holds(metric.low, limit.bound), holds(metric.high, limit.bound)
-    label = render_scope(metric.labels)
-    said = f"{metric.name}{label} is {shown(metric)}"
     if limit.operator is Operator.EQUAL:
         low = high = low and high
     if low and high:
-        return Ruling(outcome=Outcome.PASSED, sentence=f"{said}, the limit {bound(limit)}", metric=metric)
+        return Ruling(
+            outcome=Outcome.PASSED,
+            sentence="the whole interval keeps the limit" if metric.interval else "keeps the limit",
+            metric=metric,
+        )
     if not low and not high:
-        profile = f"perfgate profile {case.name}"
-        sentence = f"{said}: the whole interval misses {bound(limit)}"
-        if metric.interval is None:
-            sentence = f"{said} and misses {bound(limit)}"
-        return Ruling(outcome=Outcome.BROKEN, sentence=sentence, next=(profile,), metric=metric)
-    return undecided(limit, metric, case, said)
+        return _broken(metric, case)
+    return undecided(metric, case)
 
 
-def undecided(limit: Limit, metric: Metric, case: Case, said: str) -> Ruling:
+def _broken(metric: Metric, case: Case) -> Ruling:
+    sentence = "the whole interval misses the limit" if metric.interval else "misses the limit"
+    profile = (f"perfgate profile {case.name}",) if case.measurement.processes else ()
+    return Ruling(outcome=Outcome.BROKEN, sentence=sentence, next=profile, metric=metric)
+
+
+def undecided(metric: Metric, case: Case) -> Ruling:
     """The interval spans the limit: because the processes disagree in groups, or for want of evidence."""
     if case.modes and metric.name in DERIVED:
         return Ruling(
             outcome=Outcome.UNSTABLE,
-            sentence=f"{said}: the processes fall into groups on both sides of {bound(limit)}",
+            sentence="the processes fall into groups on both sides of the limit",
             next=("perfgate doctor",),
             metric=metric,
         )
     more = f"pytest {case.name} --perfgate=full --perfgate-rounds={2 * max(len(case.measurement.processes), 3)}"
     return Ruling(
         outcome=Outcome.UNDECIDED,
-        sentence=f"{said}: the interval spans {bound(limit)}",
+        sentence="the interval spans the limit",
         next=(more,) if metric.name in DERIVED else (),
         metric=metric,
     )
-
-
-def shown(metric: Metric) -> str:
-    """A metric with its interval, as people read it."""
-    middle = quantity(metric.value, metric.dimension)
-    if metric.interval is None:
-        return middle
-    low, high = (quantity(edge, metric.dimension) for edge in (metric.low, metric.high))
-    return f"{middle} [{low}, {high}]"
-
-
-def bound(limit: Limit) -> str:
-    """``<= 55 %`` as people read it."""
-    return f"{limit.operator.value} {quantity(limit.bound, limit.dimension)}"

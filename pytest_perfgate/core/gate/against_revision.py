@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.core.gate.against_limit import bound
 from pytest_perfgate.core.gate.context import Case
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.tolerance import tolerance
-from pytest_perfgate.core.render.quantity import signed
 from pytest_perfgate.model.limit import Limit, Outcome
 from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.paired import Decision, Paired
@@ -30,18 +28,14 @@ def against_revision(limit: Limit, case: Case) -> Ruling:
     assert paired is not None
     metric = shift_metric(paired)
     counts = tolerance(limit, case.context, seen, seen.time / (1 + paired.shift)).counts if seen else limit.bound
-    said = f"time {_said(metric)} against {paired.base} over {paired.rounds} rounds"
+    said = f"{paired.rounds} rounds beside {paired.base}"
     if paired.decision is Decision.SLOWER and paired.shift >= counts:
-        return _ruling(case, Outcome.REGRESSED, said, metric, (f"perfgate profile {case.name}",))
+        return _ruling(case, Outcome.REGRESSED, f"slower in {said}", metric, (f"perfgate profile {case.name}",))
     if metric.high < counts:
         faster = 1 / (1 + metric.high) - 1 > abs(counts)
-        return _ruling(case, Outcome.IMPROVED if faster else Outcome.PASSED, said, metric, ())
+        return _ruling(case, Outcome.IMPROVED if faster else Outcome.PASSED, f"no slower in {said}", metric, ())
     more = f"pytest {case.name} --perfgate-against {paired.base} --perfgate-rounds={2 * max(paired.rounds, 5)}"
-    return _ruling(case, Outcome.UNDECIDED, f"{said}: that spans {bound(limit)}", metric, (more,))
-
-
-def _said(metric: Metric) -> str:
-    return f"{signed(metric.value)} [{signed(metric.low)}, {signed(metric.high)}]"
+    return _ruling(case, Outcome.UNDECIDED, f"the interval of {said} spans the limit", metric, (more,))
 
 
 def _ruling(case: Case, outcome: Outcome, sentence: str, metric: Metric, then: tuple[str, ...]) -> Ruling:

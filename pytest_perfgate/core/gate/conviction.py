@@ -18,6 +18,9 @@ from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import Verdict
 
 
+SLOWER = "slower than accepted"
+
+
 @value
 class Suspicion:
     """A slowdown beyond what counts, not yet held against anybody."""
@@ -37,7 +40,9 @@ def convict(suspicion: Suspicion, case: Case) -> Ruling:
     if case.paired is not None:
         return by_arms(suspicion, case)
     if case.context.mode is Mode.QUICK:
-        return _suspect(suspicion, "measured in one process; a full run decides", (f"pytest {case.name} --perfgate=full",))
+        return _suspect(
+            suspicion, "measured in one process; a full run decides", (f"pytest {case.name} --perfgate=full",)
+        )
     if case.context.paired_available:
         return _suspect(suspicion, "to be confirmed beside the accepted commit", ())
     return _by_prediction(suspicion, case)
@@ -52,36 +57,36 @@ def _edited(suspicion: Suspicion, case: Case) -> Ruling | None:
         return _ruling(
             suspicion,
             Outcome.REGRESSED,
-            f"{_slower(suspicion)}, and this change edits the baseline without a reason",
+            f"{SLOWER}, and this change edits the baseline without a reason",
             (f'perfgate accept {case.name} --reason "..."',),
         )
     if edited.time <= 0 or abs(math.log(seen.time / edited.time)) > math.log1p(suspicion.counts):
         return None
     new = quantity(edited.time, Dimension.TIME)
-    return _ruling(suspicion, Outcome.ACCEPTED, f'{_slower(suspicion)}; this change accepts {new}: "{edited.why}"', ())
+    return _ruling(suspicion, Outcome.ACCEPTED, f'{SLOWER}; this change accepts {new}: "{edited.why}"', ())
 
 
 def by_arms(suspicion: Suspicion, case: Case) -> Ruling:
     """Two arms measured side by side decide."""
     paired = case.paired
     assert paired is not None
-    beside = f"beside {paired.base or 'the base'} over {paired.rounds} rounds: {signed(paired.shift)}"
+    beside = f"than {paired.base or 'the base'} beside it over {paired.rounds} rounds: {signed(paired.shift)}"
     facts = tuple(("moved", f"{name} {then} -> {now}") for name, then, now in paired.moved)
     if paired.decision is Decision.SLOWER and paired.shift >= suspicion.counts:
         return _ruling(suspicion, Outcome.REGRESSED, f"slower {beside}", _act(case), facts)
     if paired.decision is Decision.NOT_SLOWER:
         what = ", ".join(text for _, text in facts) or "nothing that perfgate records"
-        sentence = f"{_slower(suspicion)}, but not {beside}; what differs: {what}"
+        sentence = f"{SLOWER}, but not {beside}; what differs: {what}"
         return _ruling(suspicion, Outcome.MOVED, sentence, (f"perfgate accept {case.name}",), facts)
-    return _ruling(suspicion, Outcome.UNDECIDED, f"undecided {beside}", _act(case), facts)
+    return _ruling(suspicion, Outcome.UNDECIDED, f"{SLOWER}; undecided whether slower {beside}", _act(case), facts)
 
 
 def _by_prediction(suspicion: Suspicion, case: Case) -> Ruling:
     chance = prediction(case)
-    explained = f"chance explains up to {signed(chance.reach)} after {_sittings(chance.sittings)}"
+    explained = f"after {_sittings(chance.sittings)} chance explains up to {signed(chance.reach)}"
     shift = math.log1p(suspicion.metric.value)
     if shift > chance.log_reach and suspicion.metric.low > suspicion.counts:
-        sentence = f"{_slower(suspicion)}; {explained}"
+        sentence = f"{SLOWER}, beyond chance: {explained}"
         return _ruling(suspicion, Outcome.REGRESSED, sentence, _act(case))
     commit = case.baseline.commit if case.baseline else ""
     decide = f"pytest {case.name} --perfgate-against {commit}".rstrip()
@@ -107,13 +112,8 @@ def _act(case: Case) -> tuple[str, ...]:
     return (f"perfgate profile {case.name}", f'perfgate accept {case.name} --reason "..."')
 
 
-def _slower(suspicion: Suspicion) -> str:
-    metric = suspicion.metric
-    return f"time {signed(metric.value)} [{signed(metric.low)}, {signed(metric.high)}] against the accepted one"
-
-
 def _suspect(suspicion: Suspicion, why: str, then: tuple[str, ...]) -> Ruling:
-    return _ruling(suspicion, Outcome.SUSPECT, f"{_slower(suspicion)}; {why}", then)
+    return _ruling(suspicion, Outcome.SUSPECT, f"{SLOWER}; {why}", then)
 
 
 def _ruling(

@@ -57,9 +57,7 @@ def judge(
     )
 
 
-def _case(
-    measurement: Measurement, context: JudgeContext, baseline: Baseline | None, paired: Paired | None
-) -> Case:
+def _case(measurement: Measurement, context: JudgeContext, baseline: Baseline | None, paired: Paired | None) -> Case:
     seen = timing(measurement)
     modes = seen is not None and split(seen.medians, seen.spread, seen.resolution) is not None
     if seen is not None and modes:
