@@ -6,8 +6,8 @@ import math
 from dataclasses import replace
 
 from pytest_perfgate.core.gate.against_limit import against_limit, undecided
-from pytest_perfgate.core.gate.conviction import Suspicion, convict
 from pytest_perfgate.core.gate.context import Case
+from pytest_perfgate.core.gate.conviction import Suspicion, convict
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.tolerance import Tolerance, tolerance
 from pytest_perfgate.core.render.quantity import signed

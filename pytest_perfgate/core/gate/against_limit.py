@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pytest_perfgate.core.gate.context import Case
-from pytest_perfgate.core.gate.grammar import measured_dimension
 from pytest_perfgate.core.gate.merge import without_case
 from pytest_perfgate.core.gate.metrics import DERIVED
 from pytest_perfgate.core.gate.nearest import proposal
@@ -63,10 +62,9 @@ def _not_found(limit: Limit, case: Case) -> Ruling:
 
 def _one(limit: Limit, metric: Metric, case: Case) -> Ruling:
     if metric.dimension is not limit.dimension:
-        expected = measured_dimension(limit, case.context.kinds)
         return Ruling(
             outcome=Outcome.INVALID,
-            sentence=f"{metric.name} is a {metric.dimension.value}, its limit a {limit.dimension.value} ({expected.value})",
+            sentence=f"{metric.name} is a {metric.dimension.value}, its limit a {limit.dimension.value}",
             metric=metric,
             fails=True,
         )
@@ -86,8 +84,7 @@ def _past_ceiling(metric: Metric, case: Case) -> bool:
 
 
 def _held(limit: Limit, metric: Metric, case: Case) -> Ruling:
-    holds = _HOLDS[limit.operator]
-    low, high = holds(metric.low, limit.bound), holds(metric.high, limit.bound)
+    low, high = holds(limit, metric.low), holds(limit, metric.high)
     if limit.operator is Operator.EQUAL:
         low = high = low and high
     if low and high:
@@ -99,6 +96,11 @@ def _held(limit: Limit, metric: Metric, case: Case) -> Ruling:
     if not low and not high:
         return _broken(metric, case)
     return undecided(metric, case)
+
+
+def holds(limit: Limit, number: float) -> bool:
+    """Whether one number keeps a limit."""
+    return _HOLDS[limit.operator](number, limit.bound)
 
 
 def _broken(metric: Metric, case: Case) -> Ruling:

@@ -17,7 +17,6 @@ from pytest_perfgate.model.quantity import Dimension
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import Verdict
 
-
 SLOWER = "slower than accepted"
 
 
