@@ -26,8 +26,8 @@ from pytest_perfgate.model.plan import Case
 from pytest_perfgate.model.samples import Samples
 from pytest_perfgate.plugin.benches import MeasuringBench
 from pytest_perfgate.plugin.fixture import Gate
-from pytest_perfgate.plugin.measuring import Measuring
-from pytest_perfgate.wiring import measuring_tools, parent_channel
+from pytest_perfgate.plugin.measuring import Measuring, measuring_tools
+from pytest_perfgate.wiring import parent_channel
 
 if TYPE_CHECKING:
     from pytest_perfgate.plugin.asked import Asked
@@ -56,7 +56,8 @@ class ChildRole:
     def __init__(self, config: pytest.Config, address: str) -> None:
         self._parent: Parent = parent_channel(address)
         job = self._parent.receive()
-        assert isinstance(job, Job)
+        if not isinstance(job, Job):
+            raise pytest.UsageError("PERFGATE_CHANNEL leads to no perfgate")
         self._job = job
         self._cases = {case.nodeid: case for case in job.cases}
         self._measuring = measuring_tools(config)

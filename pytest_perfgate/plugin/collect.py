@@ -77,7 +77,9 @@ class Collector:
         try:
             return _with(plan, {name: value for name, value in given.items() if name != "on"}, place)
         except (TypeError, ValueError) as fault:
-            raise PerfgateError("marker-wrong", f"an argument of the marker has no such value: {fault}", place=place) from fault
+            raise PerfgateError(
+                "marker-wrong", f"an argument of the marker has no such value: {fault}", place=place
+            ) from fault
 
 
 def planned(config: Config, options: Any) -> Plan:
