@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_perfgate.model.errors import PerfgateError
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.document import Document
+    from pytest_perfgate.model.verdict import Verdict
 
 Part = tuple[str, ...]
 """A factory as ``module:name`` below ``pytest_perfgate.``, then the parts that it is given."""
@@ -112,3 +119,39 @@ def write_junit(path: Path, subject: str, verdicts: Sequence[Verdict]) -> None:
     from pytest_perfgate.adapters.formats import junit
 
     junit.write_junit(path, subject, verdicts)
+
+def instruments(hooks: Any) -> Any:
+    """What measures in this process: those of plugins and our own, the host last."""
+    from pytest_perfgate.adapters.devices.process import probe_affinity, probe_threads
+    from pytest_perfgate.model.tools import Instruments
+
+    return Instruments(
+        runtimes=(*_joined(hooks.pytest_perfgate_runtimes()), made(_HOST_RUNTIME)),
+        timers=(*_joined(hooks.pytest_perfgate_timers()), host_timer()),
+        threads=probe_threads,
+        affinity=probe_affinity,
+        inspectors=tuple(_joined(hooks.pytest_perfgate_inspectors())),
+    )
+
+
+_HOST_RUNTIME: Part = ("wiring:_host_runtime",)
+
+
+def _host_runtime() -> Any:
+    from pytest_perfgate.adapters.devices.host import probe_host
+    from pytest_perfgate.adapters.runtimes.host import HostRuntime
+
+    return HostRuntime(probe_host)
+
+
+def host_timer() -> Any:
+    """The host's timer with the rules of core."""
+    from pytest_perfgate.adapters.timers.host import HostTimer
+    from pytest_perfgate.core.stats.stopping import Stopping, WarmUp
+
+    return HostTimer(Stopping(), WarmUp())
+
+
+def _joined(answers: Sequence[Sequence[Any]]) -> list[Any]:
+    """What several plugins gave, in one list."""
+    return [member for answer in answers for member in answer]
