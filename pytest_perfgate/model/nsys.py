@@ -53,10 +53,11 @@ class Activity:
     def __len__(self) -> int:
         return len(self.start)
 
+    def columns(self) -> tuple[Ints, ...]:
+        return (self.start, self.end, self.pid, self.device, self.stream, self.correlation, self.name)
+
     def where(self, kept: NDArray[np.bool_] | Ints) -> Activity:
-        columns = (self.start, self.end, self.pid, self.device, self.stream, self.correlation, self.name)
-        start, end, pid, device, stream, correlation, name = (column[kept] for column in columns)
-        return Activity(start=start, end=end, pid=pid, device=device, stream=stream, correlation=correlation, name=name)
+        return activity([column[kept] for column in self.columns()])
 
 
 def activity(columns: Sequence[Ints]) -> Activity:
