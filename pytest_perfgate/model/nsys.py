@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
-def process_of(thread: Ints) -> Ints:
+def pid_of(thread: Ints) -> Ints:
     """The process id inside a ``globalTid`` or ``globalPid``, as NVIDIA's manual prescribes."""
     return (thread >> 24) & 0xFFFFFF
 
@@ -73,7 +73,7 @@ class Ranges:
     start: Ints
     end: Ints
     tid: Ints
-    """The thread as nsys counts it: ``process_of`` names its process."""
+    """The thread as nsys counts it: ``pid_of`` names its process."""
     text: Ints
     """Index into ``texts``."""
     texts: tuple[str, ...]

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from pytest_perfgate.core.analysis.nsys import job as jobs
+from pytest_perfgate.core.analysis.nsys.compare import comparison, comparison_metrics
 from pytest_perfgate.core.analysis.nsys.findings import findings, problems
 from pytest_perfgate.core.analysis.nsys.lanes import Recorded, lanes
 from pytest_perfgate.core.analysis.nsys.metrics import metrics
@@ -15,6 +16,8 @@ from pytest_perfgate.core.analysis.nsys.prose import window_text
 from pytest_perfgate.core.analysis.nsys.reading import OPTIONS, reading
 from pytest_perfgate.core.analysis.nsys.setup import check_distinct, order, ranks
 from pytest_perfgate.core.analysis.nsys.views import balance, overlap, preparation, summary
+from pytest_perfgate.core.analysis.nsys.views.comparison import difference
+from pytest_perfgate.core.analysis.nsys.views.timeline import timeline_view
 from pytest_perfgate.core.analysis.nsys.window import windows
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.document import Document
@@ -52,6 +55,7 @@ class Nsys:
                 "streams": lambda: preparation.streams(job),
                 "balance": lambda: balance.balance(job),
                 "summary": lambda: _summary(job, exports),
+                "timeline": lambda: timeline_view(job),
             },
             findings=findings(job),
             problems=problems(job),
@@ -59,7 +63,19 @@ class Nsys:
         )
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
-        raise NotImplementedError
+        """The same options, and so the same window rule, on both sides."""
+        asked = reading(options)
+        (old, _), (new, _) = self._job(before, asked), self._job(after, asked)
+        found = comparison(old, new)
+        return Analysis(
+            kind=self.name,
+            subject=" against ".join(", ".join(path.name for path in side) for side in (before, after)),
+            metrics=comparison_metrics(found, new),
+            views={"difference": lambda: difference(found, old, new)},
+            findings=findings(new),
+            problems=(*problems(old), *problems(new)),
+            window=f"before {window_text(old.ranks)}; after {window_text(new.ranks)}",
+        )
 
     def _job(self, paths: Sequence[Path], asked: Reading) -> tuple[Job, tuple[NsysExport, ...]]:
         exports = tuple(self._read(path) for path in paths)

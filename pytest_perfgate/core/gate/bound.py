@@ -88,9 +88,7 @@ def _negative(written: Written, span: Span) -> Exception:
     return written.fault("limit-number", "the metric is never negative, so the limit means nothing", span)
 
 
-def _with_unit(
-    written: Written, span: Span, number: float, dimension: Dimension, head: str
-) -> tuple[float, Dimension]:
+def _with_unit(written: Written, span: Span, number: float, dimension: Dimension, head: str) -> tuple[float, Dimension]:
     unit = written.text[span.start : span.end]
     if unit in UNITS[dimension]:
         return number * UNITS[dimension][unit], dimension

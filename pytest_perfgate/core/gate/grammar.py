@@ -25,9 +25,7 @@ FAMILY_MEAN = "geomean"
 """The one metric whose positional scope names another metric and takes its dimension."""
 
 
-def parse_limit(
-    text: str, *, kinds: Kinds, source: str = "marker", place: str = "", on: tuple[str, ...] = ()
-) -> Limit:
+def parse_limit(text: str, *, kinds: Kinds, source: str = "marker", place: str = "", on: tuple[str, ...] = ()) -> Limit:
     """Read one limit; every way of being wrong raises an error of its own, with the place in the text."""
     written = Written(text=text, place=place)
     kind, at = _kind(written, kinds)

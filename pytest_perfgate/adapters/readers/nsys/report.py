@@ -50,7 +50,9 @@ def _exported(path: Path) -> Export:
 def _run(command: list[str], path: Path, version: str) -> None:
     written = f" (the report was written by {version})" if version else ""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60 * _MINUTES, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=60 * _MINUTES, check=False
+        )
     except subprocess.TimeoutExpired as error:
         what = f"nsys export took over {_MINUTES} minutes{written}"
         raise PerfgateError("nsys-report", what, place=str(path)) from error

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_perfgate.model.nsys import Activity, Calls, Ranges, process_of
+from pytest_perfgate.model.nsys import Activity, Calls, Ranges, pid_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,7 +48,7 @@ def _ends_later(ends: Ints) -> Ints:
 def launches(kernels: Activity, calls: Calls) -> tuple[Ints, Ints, NDArray[np.bool_]]:
     """Launch time and thread of each kernel, and whether its call was recorded."""
     wanted = _key(kernels.pid, kernels.correlation)
-    have = _key(process_of(calls.tid), calls.correlation)
+    have = _key(pid_of(calls.tid), calls.correlation)
     order = np.lexsort((calls.start, have))
     have = have[order]
     at = np.minimum(np.searchsorted(have, wanted), max(len(have) - 1, 0))

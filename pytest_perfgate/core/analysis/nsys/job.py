@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pytest_perfgate.core.analysis.nsys.overlap import compute_by_stage, overlaps, whole
+from pytest_perfgate.core.analysis.nsys.overlap import computation_by_stage, overlaps, whole
 from pytest_perfgate.core.analysis.nsys.streams import streams
 from pytest_perfgate.core.analysis.nsys.usage import times
 from pytest_perfgate.model.nsys import ApiTotal, KernelTotal
@@ -20,7 +20,7 @@ def result(lane: Lane, api: Sequence[ApiTotal] = (), totals: Sequence[KernelTota
         overlaps=overlaps(lane),
         whole=whole(lane),
         time=times(lane),
-        compute=compute_by_stage(lane),
+        compute=computation_by_stage(lane),
         api=tuple(row for row in api if row.pid == rank.pid),
         totals=tuple(row for row in totals if (row.pid, row.device) == (rank.pid, rank.device)),
     )

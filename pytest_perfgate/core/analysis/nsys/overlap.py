@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
-from pytest_perfgate.core.analysis.nsys.streams import compute_streams
+from pytest_perfgate.core.analysis.nsys.streams import computing_streams
 from pytest_perfgate.model.nsys_job import UNKNOWN, Lane, OverlapRow
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def overlaps(lane: Lane) -> tuple[OverlapRow, ...]:
     """Stages by name, then what lies outside any stage by its purpose; barriers are elsewhere."""
     cover = computation(lane)
-    asynchronous = lane.talks & ~np.isin(lane.kernels.stream, list(compute_streams(lane)))
+    asynchronous = lane.talks & ~np.isin(lane.kernels.stream, list(computing_streams(lane)))
     rows = [
         _row(lane, asynchronous & (lane.stage == at), cover, lane.stages[at], outside=False)
         for at in np.unique(lane.stage[asynchronous & (lane.stage >= 0)])
@@ -66,7 +66,7 @@ def _row(lane: Lane, chosen: Mask, cover: intervals.Spans, name: str, *, outside
     )
 
 
-def compute_by_stage(lane: Lane) -> tuple[tuple[str, int], ...]:
+def computation_by_stage(lane: Lane) -> tuple[tuple[str, int], ...]:
     """Compute per stage, by union."""
     return tuple(
         (lane.stages[at], intervals.covered(lane.kernels.start[chosen], lane.kernels.end[chosen]))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from pytest_perfgate.core.analysis.nsys.balance import balances
 from pytest_perfgate.core.analysis.nsys.findings import worst
 from pytest_perfgate.core.render.quantity import quantity
@@ -51,13 +53,31 @@ def _hidden(job: Job) -> str:
 
 def _worst(job: Job) -> str:
     top = worst(job.ranks)
-    if top is None:
-        return "No communication stood exposed in a stage."
-    result, row = top
-    return (
-        f"The most exposed is {row.stage} of rank {result.rank.name}: {quantity(row.exposed_ns, _TIME)} "
-        f"at {quantity(row.overlap, _PART)} overlap over {row.kernels} kernel{'s' if row.kernels != 1 else ''}."
-    )
+    if top is not None:
+        result, row = top
+        return (
+            f"The most exposed is {row.stage} of rank {result.rank.name}: {quantity(row.exposed_ns, _TIME)} "
+            f"at {quantity(row.overlap, _PART)} overlap over {row.kernels} kernel{'s' if row.kernels != 1 else ''}."
+        )
+    barrier = sum(row.barrier_ns for result in job.ranks for row in result.streams)
+    if barrier:
+        return f"{quantity(barrier, _TIME)} of it ran on streams that also compute, so it held them up as a barrier."
+    if any(result.whole is not None for result in job.ranks):
+        return "None of it stood exposed."
+    return _longest(job)
+
+
+def _longest(job: Job) -> str:
+    """The kernel that takes most of the window, where there is nothing else to name."""
+    totals: dict[str, int] = {}
+    for result in job.ranks:
+        lane = result.lane
+        lengths = np.bincount(lane.kernels.name, lane.kernels.end - lane.kernels.start, minlength=len(lane.names))
+        for name, length in zip(lane.names, lengths.tolist()):
+            totals[name] = totals.get(name, 0) + int(length)
+    name, longest = max(totals.items(), key=lambda pair: pair[1])
+    share = quantity(longest / (sum(totals.values()) or 1), _PART)
+    return f"The kernel that takes most of it is {name}: {quantity(longest, _TIME)}, {share} of the time in kernels."
 
 
 def _used(job: Job) -> str:

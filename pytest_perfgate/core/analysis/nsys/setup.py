@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.nsys import Preset, Ranges, process_of
+from pytest_perfgate.model.nsys import Preset, Ranges, pid_of
 from pytest_perfgate.model.nsys_job import Rank
 
 
@@ -38,7 +38,7 @@ def _labels(ranges: Ranges, preset: Preset) -> dict[int, str]:
     rows = np.flatnonzero(names[ranges.text]) if len(ranges) else np.empty(0, dtype=np.int64)
     rows = rows[np.argsort(ranges.start[rows], kind="stable")]
     found: dict[int, str] = {}
-    for pid, text in zip(process_of(ranges.tid[rows]).tolist(), ranges.text[rows].tolist()):
+    for pid, text in zip(pid_of(ranges.tid[rows]).tolist(), ranges.text[rows].tolist()):
         found.setdefault(pid, ranges.texts[text])
     return found
 

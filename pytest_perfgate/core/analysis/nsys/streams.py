@@ -15,7 +15,7 @@ def streams(lane: Lane) -> tuple[StreamRow, ...]:
     return tuple(_row(lane, int(stream)) for stream in np.unique(lane.kernels.stream))
 
 
-def compute_streams(lane: Lane) -> frozenset[int]:
+def computing_streams(lane: Lane) -> frozenset[int]:
     """Streams on which anything but communication ran."""
     return frozenset(np.unique(lane.kernels.stream[~lane.talks]).tolist())
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.nsys import Extent, Ranges, process_of
+from pytest_perfgate.model.nsys import Extent, Ranges, pid_of
 from pytest_perfgate.model.nsys_job import Rank, Reading, Window
 
 
@@ -38,7 +38,7 @@ def _anchored(ranges: Ranges, found: Sequence[Rank], anchor: str) -> dict[Rank, 
     pattern = re.compile(_regular(anchor), re.IGNORECASE)
     hits = np.array([bool(pattern.search(text)) for text in ranges.texts], dtype=bool)
     rows = np.flatnonzero(hits[ranges.text]) if len(ranges) else np.empty(0, dtype=np.int64)
-    process = process_of(ranges.tid[rows])
+    process = pid_of(ranges.tid[rows])
     result = {}
     for rank in found:
         mine = rows[process == rank.pid]

@@ -12,13 +12,26 @@ from pytest_perfgate.model.nsys_job import Job, OverlapRow, RankResult
 _ALWAYS = (c.text("pid"), c.text("rank"), c.text("stage"), c.ns("exposed_ns"), c.part("overlap"),
            c.part("overlap_min"), c.part("overlap_max"))  # fmt: skip
 _SUMS = (c.ns("exposed_sum"), c.part("overlap_sum"))
+_NO_ROWS = "no communication on a stream of its own in the window"
 _LAST = (c.count("kernels"), c.text("window"))
 
 
 def overlap(job: Job) -> Document:
     """What was hidden, for a person in three sentences and for a tool in a table."""
-    blocks: list[Block] = [Paragraph(text=sentences(job)), overlap_table(job)]
+    blocks: list[Block] = [Paragraph(text=sentences(job)), overlap_table(job), *_barriers(job)]
     return Document(title="Overlap per rank and stage", blocks=(*blocks, *notes(job)))
+
+
+def _barriers(job: Job) -> tuple[Table, ...]:
+    """Communication on a stream that computes: it cannot overlap what follows it there."""
+    columns = (c.text("pid"), c.text("rank"), c.text("stream"), c.ns("barrier_ns"), c.part("of the window"))
+    rows = tuple(
+        (str(r.rank.pid), r.rank.name, str(s.stream), s.barrier_ns, s.barrier_ns / max(r.time.window_ns, 1))
+        for r in job.ranks
+        for s in r.streams
+        if s.barrier_ns
+    )
+    return (Table(title="Barriers: communication on streams that compute", columns=columns, rows=rows),) if rows else ()
 
 
 def overlap_table(job: Job) -> Table:
@@ -28,7 +41,8 @@ def overlap_table(job: Job) -> Table:
     note = "(name): outside any stage, by purpose. "
     note += "_sum: per kernel; the others by union of what runs at once." if not original else ""
     heads = (*_ALWAYS, *_LAST) if original else (*_ALWAYS, *_SUMS, *_LAST)
-    return Table(columns=heads, rows=tuple(rows), note=note.strip() if rows else "no communication in the window")
+    silent = "no communication in the window" if all(r.whole is None for r in job.ranks) else _NO_ROWS
+    return Table(columns=heads, rows=tuple(rows), note=note.strip() if rows else silent)
 
 
 def _listed(result: RankResult, original: bool) -> tuple[OverlapRow, ...]:
