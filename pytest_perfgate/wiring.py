@@ -19,7 +19,7 @@ Part = tuple[str, ...]
 _RUNTIMES: tuple[Part, ...] = ()
 _TIMERS: tuple[Part, ...] = ()
 _PROFILERS: tuple[Part, ...] = ()
-_INSPECTORS: tuple[Part, ...] = ()
+_INSPECTORS: tuple[Part, ...] = (("app.inspections.nsys:Nsys", "adapters.readers.nsys.report:read_nsys"),)
 _DELIVERIES: tuple[Part, ...] = ()
 """The built-ins; of several that recognise a thing the first wins."""
 
