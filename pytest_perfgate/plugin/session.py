@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import time
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -48,7 +48,7 @@ class GateSession:
         self.reports: dict[str, Reports] = {}
         self.judged: set[str] = set()
         """Tests whose call phase was given its verdict."""
-        self.started = datetime.datetime.now(datetime.timezone.utc)
+        self.started = dt.datetime.now(dt.timezone.utc)
         self.clock = time.monotonic()
         self.complete = False
         self.notes: tuple[SuiteNote, ...] = ()
@@ -69,10 +69,11 @@ class GateSession:
 
     def collect(self, items: Sequence[pytest.Item]) -> None:
         """Cases of gated tests; a wrong marker is kept as the fault of its test alone."""
+        collector = self.settings.collector
         for item in items:
             try:
-                self.cases[item.nodeid] = self.settings.collector.case(item)
-            except PerfgateError as fault:
+                self.cases[item.nodeid] = collector.case(item)
+            except PerfgateError as fault:  # noqa: PERF203 - a wrong marker is the fault of its test alone
                 self.faults[item.nodeid] = fault
 
     def prepare(self, items: Sequence[pytest.Item]) -> None:
@@ -225,12 +226,10 @@ class GateSession:
         return [report for nodeid in self.cases for report in self.reports.get(nodeid, ())]
 
 
-class usage_errors:  # noqa: N801 - reads as a context, like contextlib.suppress
+@contextmanager
+def usage_errors() -> Iterator[None]:
     """Our own errors leave pytest as usage errors: the sentence, no trace."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, fault: BaseException | None, trace: Any) -> None:
-        if isinstance(fault, PerfgateError):
-            raise pytest.UsageError(fault.text()) from None
+    try:
+        yield
+    except PerfgateError as fault:
+        raise pytest.UsageError(fault.text()) from None
