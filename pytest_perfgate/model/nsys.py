@@ -52,9 +52,7 @@ class Activity:
     def where(self, kept: NDArray[np.bool_] | Ints) -> Activity:
         columns = (self.start, self.end, self.pid, self.device, self.stream, self.correlation, self.name)
         start, end, pid, device, stream, correlation, name = (column[kept] for column in columns)
-        return Activity(
-            start=start, end=end, pid=pid, device=device, stream=stream, correlation=correlation, name=name
-        )
+        return Activity(start=start, end=end, pid=pid, device=device, stream=stream, correlation=correlation, name=name)
 
 
 @array_value
