@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_perfgate.app.conclude import keep, run_report, suite_notes
-from pytest_perfgate.app.gate import Court, off_reason
+from pytest_perfgate.app.gate import Court, hushed, off_reason
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.model.children import CaseResult
@@ -228,7 +228,11 @@ class GateSession:
 
     def all_reports(self) -> list[CaseReport]:
         """Every report so far, in the order of collection."""
-        return [report for nodeid in self.cases for report in self.reports.get(nodeid, ())]
+        return [
+            report if nodeid in self.judged else hushed(report)
+            for nodeid in self.cases
+            for report in self.reports.get(nodeid, ())
+        ]
 
 
 @contextmanager
