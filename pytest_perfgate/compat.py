@@ -75,7 +75,7 @@ class Benchmark:
         """``rounds``, ``warmup_rounds`` and ``iterations`` are accepted; perfgate's own stopping rule decides."""
         unknown = set(schedule) - {"rounds", "warmup_rounds", "iterations"}
         if unknown:
-            raise TypeError(f"pedantic() has no argument {sorted(unknown)[0]!r}")
+            raise TypeError(f"pedantic() has no argument {min(unknown)!r}")
         if setup is None:
             return self(target, *args, **(kwargs or {}))
         if schedule.get("iterations", 1) != 1:

@@ -39,7 +39,9 @@ def write_summary(out: Any, session: GateSession) -> None:
         out.write_line(render_block(report).rstrip())
     fresh = sum(r.worst is Outcome.UNBASELINED and r.effect is Effect.WARN for r in reports)
     if fresh and session.court.context.policy.records:
-        out.write_line(f"{fresh} without a baseline: what was measured is kept under .perfgate/ as this machine's first")
+        out.write_line(
+            f"{fresh} without a baseline: what was measured is kept under .perfgate/ as this machine's first"
+        )
     for note in session.notes:
         out.write_line(f"{note.effect.value}  {text_of(note)}")
     for line in hidden(session):

@@ -84,10 +84,7 @@ def test_trouble_costs_exactly_its_own_case(project: Project) -> None:
     assert all(run.outcome(name) == "passed" for name in ("test_before", "test_babbles", "test_after"))
 
 
-def test_inherited_options_start_nothing_a_second_time(project: Project) -> None:
-    """``-n 2`` and ``--junitxml`` in ``addopts`` and in the environment once overwrote the parent's file."""
-    project.configure(pytest_ini='addopts = "-n 2 --junitxml=inherited.xml --strict-markers"\nmarkers = ["mine: own"]')
-    project.write("conftest.py", """
+INHERITING = """
         import os, pytest
         def pytest_addoption(parser):
             parser.addoption("--size", type=int, default=1)
@@ -99,8 +96,8 @@ def test_inherited_options_start_nothing_a_second_time(project: Project) -> None
         @pytest.fixture
         def size(request):
             return request.config.getoption("size")
-    """)
-    project.write("test_it.py", """
+    """
+AWKWARD = """
         import pytest
 
         @pytest.mark.mine
@@ -113,7 +110,14 @@ def test_inherited_options_start_nothing_a_second_time(project: Project) -> None
         @pytest.mark.perfgate("time <= 1ns")
         def test_bad(perfgate, worker_id):
             perfgate(int)
-    """)
+    """
+
+
+def test_inherited_options_start_nothing_a_second_time(project: Project) -> None:
+    """``-n 2`` and ``--junitxml`` in ``addopts`` and in the environment once overwrote the parent's file."""
+    project.configure(pytest_ini='addopts = "-n 2 --junitxml=inherited.xml --strict-markers"\nmarkers = ["mine: own"]')
+    project.write("conftest.py", INHERITING)
+    project.write("test_it.py", AWKWARD)
     run = project.run("--size=3", ci=True, PYTEST_ADDOPTS="--junitxml=environment.xml")
     lines = (project.root / "sessions.txt").read_text().splitlines()
     children = [line for line in lines if "no xdist" in line]
@@ -126,4 +130,7 @@ def test_inherited_options_start_nothing_a_second_time(project: Project) -> None
     assert "BROKEN" in run.says("test_bad")
     assert float(run.properties["test_it[a b]"]["perfgate.time_ns"]) > 0
     record = next((project.root / ".perfgate" / "records").glob("*.json"))
-    assert "test_it[naïve-µ]" in json.dumps(json.loads(record.read_text()), ensure_ascii=False) or "\\xb5" in record.read_text()
+    assert (
+        "test_it[naïve-µ]" in json.dumps(json.loads(record.read_text()), ensure_ascii=False)
+        or "\\xb5" in record.read_text()
+    )

@@ -99,7 +99,7 @@ def test_a_wrong_marker_is_the_fault_of_its_test_alone(project: Project) -> None
 
 def test_a_wrong_setting_stops_the_run_with_its_place(project: Project) -> None:
     project.write("test_two.py", TWO)
-    project.configure('roundz = 3\nrounds = 2')
+    project.configure("roundz = 3\nrounds = 2")
     run = project.run()
     assert run.code == 4
     assert "pyproject.toml: tool.perfgate" in run.text
@@ -109,7 +109,9 @@ def test_a_wrong_setting_stops_the_run_with_its_place(project: Project) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_interrupting_keeps_what_was_measured_and_leaves_no_child(project: Project) -> None:
     project.configure("rounds = 1")
-    project.write("test_slow.py", """
+    project.write(
+        "test_slow.py",
+        """
         import os, pathlib, time, pytest
 
         @pytest.mark.perfgate("time <= 1s")
@@ -120,7 +122,8 @@ def test_interrupting_keeps_what_was_measured_and_leaves_no_child(project: Proje
         def test_endless(perfgate):
             pathlib.Path("child").write_text(str(os.getpid()))
             time.sleep(600)
-    """)
+    """,
+    )
     command = project.command("--perfgate=full")
     running = subprocess.Popen(command, cwd=project.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     child = project.root / "child"
@@ -140,13 +143,16 @@ def test_interrupting_keeps_what_was_measured_and_leaves_no_child(project: Proje
 
 def test_a_session_without_gated_tests_imports_nothing(project: Project) -> None:
     project.write("test_plain.py", "def test_plain(): pass\n")
-    project.write("loaded.py", """
+    project.write(
+        "loaded.py",
+        """
         import sys
         HEAVY = {"numpy", "pandas", "yaml", "requests", "sqlite3", "msgspec"}
         def pytest_unconfigure(config):
             own = sorted(m for m in sys.modules if m.startswith("pytest_perfgate"))
             print("HEAVY", sorted(HEAVY & set(sys.modules)), "OWN", own)
-    """)
+    """,
+    )
     run = project.run("-p", "loaded", "--collect-only", "-q")
     own = ["pytest_perfgate", "pytest_perfgate.hookspecs", "pytest_perfgate.plugin", "pytest_perfgate.plugin.options"]
     assert f"HEAVY [] OWN {own}" in run.text
@@ -154,7 +160,8 @@ def test_a_session_without_gated_tests_imports_nothing(project: Project) -> None
 
 
 def test_help_groups_the_options(project: Project) -> None:
-    done = subprocess.run([sys.executable, "-m", "pytest", "--help"], capture_output=True, text=True, cwd=project.root)
+    command = [sys.executable, "-m", "pytest", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=project.root, check=True)
     section = done.stdout.partition("performance gate:")[2].partition("\n\n")[0]
     assert section.count("--perfgate") >= 13
     assert "in CI full" in section
