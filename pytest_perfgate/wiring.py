@@ -91,7 +91,14 @@ def own_host(root: Path) -> Any:
     from pytest_perfgate import hookspecs
     from pytest_perfgate.adapters.stores.configuration import read_config
 
-    host = pluggy.PluginManager("pytest")
+    class Host(pluggy.PluginManager):
+        """Takes a hook by its name, as pytest does: a plugin is written once for both."""
+
+        def parse_hookimpl_opts(self, plugin: object, name: str) -> Any:
+            ours = name.startswith("pytest_perfgate_") and callable(getattr(plugin, name, None))
+            return {} if ours else None
+
+    host = Host("pytest")
     host.add_hookspecs(hookspecs)
     host.register(BuiltIns(), "perfgate-built-ins")
     host.load_setuptools_entrypoints("pytest_perfgate")
@@ -119,6 +126,7 @@ def write_junit(path: Path, subject: str, verdicts: Sequence[Verdict]) -> None:
     from pytest_perfgate.adapters.formats import junit
 
     junit.write_junit(path, subject, verdicts)
+
 
 def instruments(hooks: Any) -> Any:
     """What measures in this process: those of plugins and our own, the host last."""
