@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_perfgate.model.errors import PerfgateError
 
 if TYPE_CHECKING:
+    from pytest_perfgate.model.config import Config
     from pytest_perfgate.model.document import Document
     from pytest_perfgate.model.verdict import Verdict
 
@@ -163,3 +164,52 @@ def host_timer() -> Any:
 def _joined(answers: Sequence[Sequence[Any]]) -> list[Any]:
     """What several plugins gave, in one list."""
     return [member for answer in answers for member in answer]
+
+
+def configuration(root: Path) -> Config:
+    """The project's settings."""
+    from pytest_perfgate.adapters.stores.configuration import read_config
+
+    return read_config(root)
+
+
+def interpreter(*, here: bool) -> tuple[str, ...]:
+    """How a child of this interpreter is started."""
+    from pytest_perfgate.adapters.children.spawn import interpreter as found
+
+    return found(here=here)
+
+
+def parent_channel(address: str) -> Any:
+    """A child's way to its parent."""
+    from pytest_perfgate.adapters.children.channel import connect_parent
+
+    return connect_parent(address)
+
+
+def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
+    """What judging asks of the world."""
+    from functools import cache
+
+    from pytest_perfgate.adapters.children.spawn import LocalNursery
+    from pytest_perfgate.adapters.devices.process import probe_environment
+    from pytest_perfgate.model.tools import GateTools
+
+    del root, project
+    return GateTools(
+        kinds=kinds, nursery=LocalNursery(), environment=cache(probe_environment), roofed=lambda device: device
+    )
+
+
+def write_values(path: Path, values: Sequence[Any]) -> None:
+    """Values of the model for another process of this run."""
+    from pytest_perfgate.adapters.children.codec import encode_value
+
+    path.write_bytes(encode_value(list(values)))
+
+
+def read_values(path: Path, kind: type[Any]) -> list[Any]:
+    """The same, read; a file that is not here holds none."""
+    from pytest_perfgate.adapters.children.codec import decode_value
+
+    return decode_value(path.read_bytes(), list[kind]) if path.is_file() else []  # type: ignore[valid-type]

@@ -7,9 +7,9 @@ from dataclasses import replace
 from statistics import fmean, stdev
 
 from pytest_perfgate.app.assemble import measurements
+from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.grammar import parse_limit
 from pytest_perfgate.core.gate.judge import judge, not_measured
-from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.merge import merge_limits, unmatched_cases
 from pytest_perfgate.core.metrics.registry import by_name
 from pytest_perfgate.model.baseline import Baseline
@@ -137,7 +137,9 @@ class Court:
 
 def new_baselines(reports: Iterable[CaseReport], when: str, commit: str) -> tuple[Baseline, ...]:
     """What a first run keeps under ``.perfgate/`` for cases without a baseline."""
-    return tuple(_kept(report, report.measurement, when, commit) for report in reports if report.measurement and _bare(report))
+    return tuple(
+        _kept(report, report.measurement, when, commit) for report in reports if report.measurement and _bare(report)
+    )
 
 
 def _kept(report: CaseReport, measurement: Measurement, when: str, commit: str) -> Baseline:

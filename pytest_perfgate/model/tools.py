@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-
 from pytest_perfgate.model.children import Nursery
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Environment
@@ -48,5 +47,3 @@ class GateTools:
     history: HistoryStore | None = None
     repository: Repository | None = None
     convict: Convict | None = None
-
-

@@ -117,7 +117,9 @@ class CudaCoreRuntime:
     def capture(self, call: Call) -> Call:
         """What the call launches on its stream is recorded by a builder over that stream."""
         if self._stream is None or self._stream is self._device.default_stream:
-            raise PerfgateError("graph-unsupported", "the call uses no stream of its own, and the default has no graphs")
+            raise PerfgateError(
+                "graph-unsupported", "the call uses no stream of its own, and the default has no graphs"
+            )
         stream = self._stream
         try:
             builder = stream.create_graph_builder().begin_building()
