@@ -60,7 +60,9 @@ class ExportMaker:
 
     def secrets(self) -> None:
         """What nsys embeds of the environment and of the output, with a token in each."""
-        self.db.execute("CREATE TABLE TARGET_INFO_SYSTEM_ENV(globalVid INTEGER, devStateName TEXT, name TEXT, nameEnum INTEGER, value TEXT)")
+        self.db.execute(
+            "CREATE TABLE TARGET_INFO_SYSTEM_ENV(globalVid INTEGER, devStateName TEXT, name TEXT, nameEnum INTEGER, value TEXT)"
+        )
         self.db.execute("INSERT INTO TARGET_INFO_SYSTEM_ENV VALUES (1, 'x', 'API_TOKEN', 0, ?)", (SECRET,))
         self.db.execute("CREATE TABLE META_DATA_CAPTURE(name TEXT, value TEXT)")
         self.db.execute("INSERT INTO META_DATA_CAPTURE VALUES ('PROCESS_ENV', ?)", (f"API_TOKEN={SECRET}",))

@@ -12,7 +12,9 @@ GOLDEN = CORPUS / "golden_stages.sqlite"
 @pytest.mark.parametrize("rank", ["0", "1"])
 def test_the_original_way_gives_the_original_figures(rank: str) -> None:
     rows = [row for row in table(inspect(GOLDEN, compat="pithtrain"), "overlap") if row["rank"] == rank]
-    figures = {row["stage"]: (row["exposed_ns"], row["overlap"], row["overlap_min"], row["overlap_max"]) for row in rows}
+    figures = {
+        row["stage"]: (row["exposed_ns"], row["overlap"], row["overlap_min"], row["overlap_max"]) for row in rows
+    }
     sixth = pytest.approx(200 / 1200)
     assert figures == {"stage1_f": (400, 0, 0, 0), "stage2_f": (0, 1, 1, 1), "stage4_f": (1000, sixth, sixth, sixth)}
     assert {row["window"] for row in rows} == {"10000..20000"}
