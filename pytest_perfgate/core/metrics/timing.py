@@ -15,7 +15,7 @@ KINDS: tuple[MetricKind, ...] = (
         dimension=_PART,
         better=_LOW,
         doc="time against the accepted baseline, or the base revision, minus one",
-        scopes=("case", "op", "kernel", "rank", "stage"),
+        scopes=("case", "op", "kernel", "category", "rank", "gpu", "step", "stage"),
     ),
     MetricKind(
         name="geomean",
@@ -26,14 +26,18 @@ KINDS: tuple[MetricKind, ...] = (
         positional="of",
     ),
     MetricKind(
-        name="tflops", dimension=Dimension.FLOPS, better=_HIGH, doc="operations per second", scopes=("case", "op")
+        name="tflops",
+        dimension=Dimension.FLOPS,
+        better=_HIGH,
+        doc="operations per second",
+        scopes=("case", "op", "category", "rank", "gpu", "step"),
     ),
     MetricKind(
         name="bandwidth",
         dimension=Dimension.BANDWIDTH,
         better=_HIGH,
         doc="unique bytes per second",
-        scopes=("case", "op"),
+        scopes=("case", "op", "category", "rank", "gpu", "step"),
     ),
     MetricKind(name="throughput", dimension=Dimension.RATE, better=_HIGH, doc="items per second", scopes=("case",)),
     MetricKind(
@@ -41,10 +45,16 @@ KINDS: tuple[MetricKind, ...] = (
         dimension=Dimension.INTENSITY,
         better=Better.NEITHER,
         doc="operations per byte",
-        scopes=("case", "op"),
+        scopes=("case", "op", "category", "rank", "gpu", "step"),
     ),
     *(
-        MetricKind(name=f"{stem}{tail}", dimension=_PART, better=_HIGH, doc=f"{what} {of}", scopes=("case", "op"))
+        MetricKind(
+            name=f"{stem}{tail}",
+            dimension=_PART,
+            better=_HIGH,
+            doc=f"{what} {of}",
+            scopes=("case", "op", "category", "rank", "gpu", "step"),
+        )
         for stem, what in (
             ("mfu", "operations per second as a fraction of"),
             ("sol", "the larger of compute and memory fraction of"),

@@ -1,0 +1,1 @@
+"""Kinds of files that perfgate can look into: one inspector a file."""
