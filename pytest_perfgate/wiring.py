@@ -20,7 +20,15 @@ Part = tuple[str, ...]
 _RUNTIMES: tuple[Part, ...] = ()
 _TIMERS: tuple[Part, ...] = ()
 _PROFILERS: tuple[Part, ...] = ()
-_INSPECTORS: tuple[Part, ...] = (("app.inspections.nsys:Nsys", "adapters.readers.nsys.report:read_nsys"),)
+_INSPECTORS: tuple[Part, ...] = (
+    ("app.inspections.nsys:Nsys", "adapters.readers.nsys.report:read_nsys"),
+    (
+        "app.inspections.kineto:Kineto",
+        "adapters.readers.kineto:read_kineto",
+        "adapters.readers.kineto:looks_like_kineto",
+        "adapters.devices.catalogue:DeviceCatalogue",
+    ),
+)
 _DELIVERIES: tuple[Part, ...] = ()
 """The built-ins; of several that recognise a thing the first wins."""
 
