@@ -12,7 +12,9 @@ Part = tuple[str, ...]
 _RUNTIMES: tuple[Part, ...] = ()
 _TIMERS: tuple[Part, ...] = ()
 _PROFILERS: tuple[Part, ...] = ()
-_INSPECTORS: tuple[Part, ...] = ()
+_INSPECTORS: tuple[Part, ...] = (
+    ("app.inspections.cubin:Cubin", "adapters.readers.cubin:read_cubins", "adapters.devices.catalogue:DeviceCatalogue"),
+)
 _DELIVERIES: tuple[Part, ...] = ()
 """The built-ins; of several that recognise a thing the first wins."""
 
