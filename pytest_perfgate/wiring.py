@@ -28,6 +28,7 @@ _INSPECTORS: tuple[Part, ...] = (
         "adapters.readers.kineto:looks_like_kineto",
         "adapters.devices.catalogue:DeviceCatalogue",
     ),
+    ("app.inspections.cubin:Cubin", "adapters.readers.cubin:read_cubins", "adapters.devices.catalogue:DeviceCatalogue"),
 )
 _DELIVERIES: tuple[Part, ...] = ()
 """The built-ins; of several that recognise a thing the first wins."""
