@@ -33,6 +33,8 @@ class Limit:
     """Where it was written: marker, fixture, configuration, command line, default."""
     on: tuple[str, ...] = ()
     """Device patterns on which it applies; empty means everywhere."""
+    except_on: tuple[str, ...] = ()
+    """Device patterns on which a closer limit took its place."""
 
     @property
     def key(self) -> tuple[str, Labels]:

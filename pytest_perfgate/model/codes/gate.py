@@ -29,4 +29,43 @@ CODES: tuple[Code, ...] = (
         title="A limit's scope is unknown to its metric or matches nothing",
         why="a scope that matches nothing would pass in silence",
     ),
+    Code(
+        name="limit-number",
+        family=Family.USAGE,
+        title="A limit's number is missing or cannot be meant",
+        why="a limit without a number that the metric can reach holds nothing",
+    ),
+    Code(
+        name="limit-direction",
+        family=Family.USAGE,
+        title="A limit points the wrong way",
+        why="a limit that demands the opposite of what is meant fails good work or passes bad",
+    ),
+    Code(
+        name="policy-unknown",
+        family=Family.USAGE,
+        title="A policy names an outcome or a choice that does not exist",
+        why="a policy that is not understood would be ignored, and an outcome would pass that should fail",
+    ),
+    Code(
+        name="bad-timing",
+        family=Family.RECORD,
+        title="A sample is zero, negative or not a number",
+        why="no statistic of such samples means anything",
+        mend="measure again; when it persists, the timer is too coarse for this call: raise calls=",
+    ),
+    Code(
+        name="no-samples",
+        family=Family.RECORD,
+        title="Every sample was discarded, or none was taken",
+        why="a median of nothing would be a silent zero",
+        mend="look at why the instrument discarded them, and measure again",
+    ),
+    Code(
+        name="above-peak",
+        family=Family.RECORD,
+        title="The measurement is faster than the hardware can be",
+        why="the work count, the peak or the timer is wrong, and nothing tells which",
+        mend="check work=, the dtype, and whether the timed call waits for the device",
+    ),
 )

@@ -1,0 +1,92 @@
+"""Which limits hold for a case: the closest of each (metric, scope), device by device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from functools import reduce
+
+from pytest_perfgate.model.device import Device
+from pytest_perfgate.model.limit import Limit
+from pytest_perfgate.model.metric import matches
+from pytest_perfgate.model.plan import CaseKey
+
+Layer = Iterable[Limit]
+
+
+def merge_limits(*layers: Layer) -> tuple[Limit, ...]:
+    """Join layers, the closest last: each replaces its keys in those before, on the devices it names.
+
+    Two limits of one layer on the same key both hold: ``registers >= 32`` beside ``registers <= 128``.
+    """
+    return reduce(_laid_over, (tuple(layer) for layer in layers), ())
+
+
+def _laid_over(far: tuple[Limit, ...], near: tuple[Limit, ...]) -> tuple[Limit, ...]:
+    kept = (_shadowed(limit, [n for n in near if n.key == limit.key]) for limit in far)
+    return (*(limit for limit in kept if limit is not None), *near)
+
+
+def _shadowed(limit: Limit, rivals: list[Limit]) -> Limit | None:
+    """What is left of a limit beside closer ones: nothing, or itself except on their devices."""
+    if not rivals:
+        return limit
+    if any(not rival.on or (limit.on and set(limit.on) <= set(rival.on)) for rival in rivals):
+        return None
+    taken = {pattern for rival in rivals for pattern in rival.on}
+    return replace(limit, except_on=tuple(sorted({*limit.except_on, *taken})))
+
+
+def applies_on(limit: Limit, device: Device) -> bool:
+    """Whether a limit is meant for this device."""
+    if not limit.on and not limit.except_on:
+        return True
+    names = _names(device)
+    wanted = not limit.on or any(_named(pattern, names) for pattern in limit.on)
+    return wanted and not any(_named(pattern, names) for pattern in limit.except_on)
+
+
+def replaced_on(limit: Limit, device: Device) -> bool:
+    """Whether a closer limit took its place on this device."""
+    return bool(limit.except_on) and any(_named(pattern, _names(device)) for pattern in limit.except_on)
+
+
+def _names(device: Device) -> list[str]:
+    """What a device answers to: key, name, model, architecture, kind; ``H200*`` finds ``NVIDIA H200``."""
+    texts = [device.key, device.name, device.arch, device.kind, device.spec.name if device.spec else ""]
+    words = [text.replace("-", " ").replace("_", " ").split(" ") for text in texts[:2]]
+    tails = [" ".join(parts[n:]) for parts in words for n in range(len(parts))]
+    return [text.casefold() for text in (*texts, *tails) if text]
+
+
+def _named(pattern: str, names: list[str]) -> bool:
+    pattern = pattern.casefold()
+    return any(fnmatchcase(name, pattern) for name in names)
+
+
+def limits_for(limits: Layer, key: CaseKey) -> tuple[Limit, ...]:
+    """Limits that a call answers to; one that names the call (``case=``) wins over one that names none."""
+    chosen = [limit for limit in limits if _meant_for(limit, key)]
+    named = {(limit.metric, without_case(limit)) for limit in chosen if _case(limit)}
+    return tuple(limit for limit in chosen if _case(limit) or (limit.metric, limit.labels) not in named)
+
+
+def unmatched_cases(limits: Layer, keys: Iterable[CaseKey]) -> tuple[Limit, ...]:
+    """Limits whose ``case=`` names no call that was made: a scope that matches nothing."""
+    known = tuple(keys)
+    return tuple(limit for limit in limits if _case(limit) and not any(_meant_for(limit, key) for key in known))
+
+
+def without_case(limit: Limit) -> tuple[tuple[str, str], ...]:
+    """The labels that select among the metrics of one call."""
+    return tuple(pair for pair in limit.labels if pair[0] != "case")
+
+
+def _case(limit: Limit) -> str:
+    return dict(limit.labels).get("case", "")
+
+
+def _meant_for(limit: Limit, key: CaseKey) -> bool:
+    case = _case(limit)
+    return not case or matches((("case", key.name),), (("case", case),))
