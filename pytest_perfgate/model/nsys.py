@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-KERNEL, COPY, MEMSET = "kernel", "copy", "memset"
+
+def pid_of(thread: Ints) -> Ints:
+    """The process id inside a ``globalTid`` or ``globalPid``, as NVIDIA's manual prescribes."""
+    return (thread >> 24) & 0xFFFFFF
 
 
 @value
@@ -26,7 +29,8 @@ class ExportFacts:
     schema: str = ""
     gpus: tuple[tuple[int, str], ...] = ()
     """(device, name); empty when the export does not say."""
-    rows: tuple[tuple[str, int], ...] = ()
+    tables: tuple[str, ...] = ()
+    """Tables of interest that have rows."""
     foreign: int = 0
     """Strings that are not UTF-8, seen so far."""
     graphs: int = 0
@@ -49,10 +53,17 @@ class Activity:
     def __len__(self) -> int:
         return len(self.start)
 
+    def columns(self) -> tuple[Ints, ...]:
+        return (self.start, self.end, self.pid, self.device, self.stream, self.correlation, self.name)
+
     def where(self, kept: NDArray[np.bool_] | Ints) -> Activity:
-        columns = (self.start, self.end, self.pid, self.device, self.stream, self.correlation, self.name)
-        start, end, pid, device, stream, correlation, name = (column[kept] for column in columns)
-        return Activity(start=start, end=end, pid=pid, device=device, stream=stream, correlation=correlation, name=name)
+        return activity([column[kept] for column in self.columns()])
+
+
+def activity(columns: Sequence[Ints]) -> Activity:
+    """Rows of what ran from their seven columns."""
+    start, end, pid, device, stream, correlation, name = columns
+    return Activity(start=start, end=end, pid=pid, device=device, stream=stream, correlation=correlation, name=name)
 
 
 @array_value
@@ -61,8 +72,8 @@ class Ranges:
 
     start: Ints
     end: Ints
-    pid: Ints
     tid: Ints
+    """The thread as nsys counts it: ``pid_of`` names its process."""
     text: Ints
     """Index into ``texts``."""
     texts: tuple[str, ...]
@@ -76,8 +87,6 @@ class Calls:
     """Calls of the runtime on the host."""
 
     start: Ints
-    end: Ints
-    pid: Ints
     tid: Ints
     correlation: Ints
 
@@ -120,6 +129,9 @@ class NsysExport(Protocol):
     """An open export: aggregates where an aggregate answers, columns of a span elsewhere."""
 
     def facts(self) -> ExportFacts: ...
+
+    def processes(self) -> tuple[tuple[int, int], ...]:
+        """(pid, device) of everyone who ran a kernel."""
 
     def extents(self) -> tuple[Extent, ...]: ...
 

@@ -56,4 +56,12 @@ KINDS: tuple[MetricKind, ...] = (
         )
     ),
     MetricKind(name="launch_gap", dimension=_TIME, better=_LOW, doc="host-visible minus device-busy time of a call"),
+    MetricKind(
+        name="span",
+        dimension=_TIME,
+        better=_LOW,
+        doc="first start to last end of a call's kernels; `time` is their busy time where the timer sees both",
+        scopes=("case",),
+        source="the cupti timer",
+    ),
 )

@@ -28,7 +28,7 @@ def chunks(
 ) -> Iterator[list[Ints]]:
     """Integer columns of the rows that hold, some thousands at a time; NULL reads as -1."""
     last = connection.rows(f"SELECT max(rowid) FROM {table}")[0][0] or 0
-    listed = ", ".join(f"group_concat(ifnull({column}, -1))" for column in columns)
+    listed = ", ".join(f"group_concat(ifnull(CAST({column} AS INTEGER), -1))" for column in columns)
     sql = f"SELECT {listed} FROM {table} WHERE rowid BETWEEN ? AND ? AND ({where})"
     for first in range(0, last + 1, CHUNK):
         (row,) = connection.rows(sql, (first, first + CHUNK - 1, *args))
