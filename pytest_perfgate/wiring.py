@@ -198,15 +198,29 @@ def parent_channel(address: str) -> Any:
 
 def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
     """What judging asks of the world."""
-    from functools import cache
+    from functools import cache, partial
 
     from pytest_perfgate.adapters.children.spawn import LocalNursery
     from pytest_perfgate.adapters.devices.process import probe_environment
+    from pytest_perfgate.adapters.stores.baselines import Baselines
+    from pytest_perfgate.adapters.stores.history import SqliteHistory
+    from pytest_perfgate.adapters.stores.records import Records
+    from pytest_perfgate.adapters.stores.repository import GitRepository
+    from pytest_perfgate.app.place import placed
     from pytest_perfgate.model.tools import GateTools
 
-    del root, project
+    repository = GitRepository(root)
+    baselines = Baselines(root, project.devices, project.baselines, repository.show)
     return GateTools(
-        kinds=kinds, nursery=LocalNursery(), environment=cache(probe_environment), roofed=lambda device: device
+        kinds=kinds,
+        nursery=LocalNursery(),
+        environment=cache(partial(placed, probe_environment, repository)),
+        roofed=lambda device: device,
+        baselines=baselines,
+        committed=baselines.committed,
+        records=Records(root),
+        history=SqliteHistory(Path(project.history) if project.history else root / ".perfgate" / "history.db"),
+        repository=repository,
     )
 
 
