@@ -44,10 +44,16 @@ KINDS: tuple[MetricKind, ...] = (
         scopes=("case", "op"),
     ),
     *(
-        MetricKind(name=f"{stem}{tail}", dimension=_PART, better=_HIGH, doc=f"{what} {of}", scopes=scopes)
-        for stem, what, scopes in (
-            ("mfu", "operations per second as a fraction of", ("case", "op")),
-            ("sol", "the larger of compute and memory fraction of", ("case", "op", "roof")),
+        MetricKind(
+            name=f"{stem}{tail}",
+            dimension=_PART,
+            better=_HIGH,
+            doc=f"{what} {of}",
+            scopes=("case", "op", *roof)[: 2 + (not tail)],
+        )
+        for stem, what, roof in (
+            ("mfu", "operations per second as a fraction of", ()),
+            ("sol", "the larger of compute and memory fraction of", ("roof",)),
         )
         for tail, of in (
             ("", "the peak at the clock that ran (a host: its measured ceiling)"),
