@@ -122,6 +122,7 @@ def _signals(
         warps=active if active is not None else held.warps if held else None,
         l2_hit=numbers.get("l2_hit"),
         stall=max(waits.items(), key=lambda pair: pair[1]) if waits else None,
+        inside=leading(facts.counters, INSIDE),
         problems=tuple(problem.what for problem in facts.problems),
     )
 
@@ -136,6 +137,9 @@ def _situation(
         known["warps"] = numbers["occupancy"] * held.warps / held.fraction
     elif held:
         known["warps"] = held.warps
+    inside = leading(facts.counters, INSIDE)
+    if inside:
+        known["inside"] = inside[1]
     if step:
         known["cliff_distance"] = step.edge - step.shared
         known["cliff_moot"] = step.moot or "no"
