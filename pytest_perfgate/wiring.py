@@ -14,6 +14,7 @@ _TIMERS: tuple[Part, ...] = ()
 _PROFILERS: tuple[Part, ...] = ()
 _INSPECTORS: tuple[Part, ...] = (
     ("app.inspections.cubin:Cubin", "adapters.readers.cubin:read_cubins", "adapters.devices.catalogue:DeviceCatalogue"),
+    ("app.inspections.rocprof:Rocprof", "adapters.readers.rocprof:read_rocprof", "adapters.devices.catalogue:DeviceCatalogue"),
     ("app.inspections.ncu:Ncu", "adapters.readers.ncu:read_ncu", "adapters.devices.catalogue:DeviceCatalogue"),
 )
 _DELIVERIES: tuple[Part, ...] = ()

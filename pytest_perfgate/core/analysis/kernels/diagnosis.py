@@ -44,10 +44,16 @@ class Diagnosis:
     pipe: tuple[str, float] | None = None
 
 
-def diagnose(facts: KernelFacts, name: str, sm: SmLimits | None, signals: Signals | None = None) -> Diagnosis:
-    """Everything that follows from the facts; ``signals`` brings what the caller measured elsewhere."""
+def diagnose(
+    facts: KernelFacts,
+    name: str,
+    sm: SmLimits | None,
+    signals: Signals | None = None,
+    extra: Mapping[str, float] | None = None,
+) -> Diagnosis:
+    """Everything that follows from the facts; ``signals`` and ``extra`` bring what the caller knows besides."""
     told = [(entry.name, full, number) for entry, full, number in plain(facts.counters)]
-    numbers = {**{n: number for n, _, number in told}, **dict(_static_numbers(facts))}
+    numbers = {**{n: number for n, _, number in told}, **dict(_static_numbers(facts)), **(extra or {})}
     loop = main_loop(facts.code) if facts.code else None
     whole = mix(facts.code) if facts.code else None
     inner = mix(facts.code, loop.rows) if facts.code and loop else whole
