@@ -44,10 +44,10 @@ KINDS: tuple[MetricKind, ...] = (
         scopes=("case", "op"),
     ),
     *(
-        MetricKind(name=f"{stem}{tail}", dimension=_PART, better=_HIGH, doc=f"{what} {of}", scopes=("case", "op"))
-        for stem, what in (
-            ("mfu", "operations per second as a fraction of"),
-            ("sol", "the larger of compute and memory fraction of"),
+        MetricKind(name=f"{stem}{tail}", dimension=_PART, better=_HIGH, doc=f"{what} {of}", scopes=scopes)
+        for stem, what, scopes in (
+            ("mfu", "operations per second as a fraction of", ("case", "op")),
+            ("sol", "the larger of compute and memory fraction of", ("case", "op", "roof")),
         )
         for tail, of in (
             ("", "the peak at the clock that ran (a host: its measured ceiling)"),
@@ -56,4 +56,12 @@ KINDS: tuple[MetricKind, ...] = (
         )
     ),
     MetricKind(name="launch_gap", dimension=_TIME, better=_LOW, doc="host-visible minus device-busy time of a call"),
+    MetricKind(
+        name="span",
+        dimension=_TIME,
+        better=_LOW,
+        doc="first start to last end of a call's kernels; `time` is their busy time where the timer sees both",
+        scopes=("case",),
+        source="the cupti timer",
+    ),
 )
