@@ -23,6 +23,12 @@ _PROFILERS: tuple[Part, ...] = ()
 _CATALOGUE = "adapters.devices.catalogue:DeviceCatalogue"
 _INSPECTORS: tuple[Part, ...] = (
     ("app.inspections.nsys:Nsys", "adapters.readers.nsys.report:read_nsys"),
+    (
+        "app.inspections.kineto:Kineto",
+        "adapters.readers.kineto:read_kineto",
+        "adapters.readers.kineto:looks_like_kineto",
+        _CATALOGUE,
+    ),
     ("app.inspections.cubin:Cubin", "adapters.readers.cubin:read_cubins", _CATALOGUE),
     ("app.inspections.ncu:Ncu", "adapters.readers.ncu:read_ncu", _CATALOGUE),
     ("app.inspections.rocprof:Rocprof", "adapters.readers.rocprof:read_rocprof", _CATALOGUE),
