@@ -20,15 +20,18 @@ Part = tuple[str, ...]
 _RUNTIMES: tuple[Part, ...] = ()
 _TIMERS: tuple[Part, ...] = ()
 _PROFILERS: tuple[Part, ...] = ()
+_CATALOGUE = "adapters.devices.catalogue:DeviceCatalogue"
 _INSPECTORS: tuple[Part, ...] = (
     ("app.inspections.nsys:Nsys", "adapters.readers.nsys.report:read_nsys"),
     (
         "app.inspections.kineto:Kineto",
         "adapters.readers.kineto:read_kineto",
         "adapters.readers.kineto:looks_like_kineto",
-        "adapters.devices.catalogue:DeviceCatalogue",
+        _CATALOGUE,
     ),
-    ("app.inspections.cubin:Cubin", "adapters.readers.cubin:read_cubins", "adapters.devices.catalogue:DeviceCatalogue"),
+    ("app.inspections.cubin:Cubin", "adapters.readers.cubin:read_cubins", _CATALOGUE),
+    ("app.inspections.ncu:Ncu", "adapters.readers.ncu:read_ncu", _CATALOGUE),
+    ("app.inspections.rocprof:Rocprof", "adapters.readers.rocprof:read_rocprof", _CATALOGUE),
 )
 _DELIVERIES: tuple[Part, ...] = ()
 """The built-ins; of several that recognise a thing the first wins."""

@@ -37,6 +37,7 @@ class Cubin:
         ("arch", "the architecture to judge occupancy on, such as sm_90"),
         ("smem", "shared memory that the launch adds, such as 48KiB"),
         ("kernel", "only kernels whose name holds this"),
+        ("limits", "the limits to judge: launches in their scopes are worked out"),
     )
 
     def __init__(self, read: Read, catalogue: Callable[[], Iterable[DeviceSpec]]) -> None:

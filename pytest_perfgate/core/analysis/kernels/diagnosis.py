@@ -44,10 +44,16 @@ class Diagnosis:
     pipe: tuple[str, float] | None = None
 
 
-def diagnose(facts: KernelFacts, name: str, sm: SmLimits | None, signals: Signals | None = None) -> Diagnosis:
-    """Everything that follows from the facts; ``signals`` brings what the caller measured elsewhere."""
+def diagnose(
+    facts: KernelFacts,
+    name: str,
+    sm: SmLimits | None,
+    signals: Signals | None = None,
+    extra: Mapping[str, float] | None = None,
+) -> Diagnosis:
+    """Everything that follows from the facts; ``signals`` and ``extra`` bring what the caller knows besides."""
     told = [(entry.name, full, number) for entry, full, number in plain(facts.counters)]
-    numbers = {**{n: number for n, _, number in told}, **dict(_static_numbers(facts))}
+    numbers = {**{n: number for n, _, number in told}, **dict(_static_numbers(facts)), **(extra or {})}
     loop = main_loop(facts.code) if facts.code else None
     whole = mix(facts.code) if facts.code else None
     inner = mix(facts.code, loop.rows) if facts.code and loop else whole
@@ -122,6 +128,7 @@ def _signals(
         warps=active if active is not None else held.warps if held else None,
         l2_hit=numbers.get("l2_hit"),
         stall=max(waits.items(), key=lambda pair: pair[1]) if waits else None,
+        inside=leading(facts.counters, INSIDE),
         problems=tuple(problem.what for problem in facts.problems),
     )
 
@@ -136,6 +143,9 @@ def _situation(
         known["warps"] = numbers["occupancy"] * held.warps / held.fraction
     elif held:
         known["warps"] = held.warps
+    inside = leading(facts.counters, INSIDE)
+    if inside:
+        known["inside"] = inside[1]
     if step:
         known["cliff_distance"] = step.edge - step.shared
         known["cliff_moot"] = step.moot or "no"

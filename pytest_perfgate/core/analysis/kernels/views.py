@@ -52,7 +52,9 @@ def _code_row(diagnosis: Diagnosis) -> tuple[Cell, ...]:
 def counter_overview(diagnoses: Sequence[Diagnosis], title: str) -> Document:
     """What counters say of each kernel, the longest first."""
     ranked = sorted(diagnoses, key=lambda d: d.numbers.get("duration", 0.0), reverse=True)
-    names = [entry.name for entry in PLAIN if entry.name not in {"duration", "registers", "spills"}]
+    every = [entry.name for entry in PLAIN if entry.name not in {"duration", "registers", "spills"}]
+    names = [name for name in every if any(name in d.numbers for d in ranked)]
+    missing = ", ".join(name for name in every if name not in names)
     columns = (
         Column(name="kernel"),
         Column(name="duration", dimension=_TIME),
@@ -65,7 +67,8 @@ def counter_overview(diagnoses: Sequence[Diagnosis], title: str) -> Document:
          d.classification.bottleneck.value)
         for d in ranked
     )  # fmt: skip
-    return Document(title=title, blocks=(Table(columns=columns, rows=rows), *_evidence(ranked), *_loud(ranked)))
+    table = Table(columns=columns, rows=rows, note=f"Not collected for any of them: {missing}." if missing else "")
+    return Document(title=title, blocks=(table, *_evidence(ranked), *_loud(ranked)))
 
 
 def _evidence(diagnoses: Sequence[Diagnosis]) -> Iterator[Block]:
