@@ -20,7 +20,19 @@ Part = tuple[str, ...]
 _RUNTIMES: tuple[Part, ...] = ()
 _TIMERS: tuple[Part, ...] = ()
 _PROFILERS: tuple[Part, ...] = ()
-_INSPECTORS: tuple[Part, ...] = (("app.inspections.nsys:Nsys", "adapters.readers.nsys.report:read_nsys"),)
+_CATALOGUE = "adapters.devices.catalogue:DeviceCatalogue"
+_INSPECTORS: tuple[Part, ...] = (
+    ("app.inspections.nsys:Nsys", "adapters.readers.nsys.report:read_nsys"),
+    (
+        "app.inspections.kineto:Kineto",
+        "adapters.readers.kineto:read_kineto",
+        "adapters.readers.kineto:looks_like_kineto",
+        _CATALOGUE,
+    ),
+    ("app.inspections.cubin:Cubin", "adapters.readers.cubin:read_cubins", _CATALOGUE),
+    ("app.inspections.ncu:Ncu", "adapters.readers.ncu:read_ncu", _CATALOGUE),
+    ("app.inspections.rocprof:Rocprof", "adapters.readers.rocprof:read_rocprof", _CATALOGUE),
+)
 _DELIVERIES: tuple[Part, ...] = ()
 """The built-ins; of several that recognise a thing the first wins."""
 
@@ -164,6 +176,69 @@ def host_timer() -> Any:
 def _joined(answers: Sequence[Sequence[Any]]) -> list[Any]:
     """What several plugins gave, in one list."""
     return [member for answer in answers for member in answer]
+
+
+def configuration(root: Path) -> Config:
+    """The project's settings."""
+    from pytest_perfgate.adapters.stores.configuration import read_config
+
+    return read_config(root)
+
+
+def interpreter(*, here: bool) -> tuple[str, ...]:
+    """How a child of this interpreter is started."""
+    from pytest_perfgate.adapters.children.spawn import interpreter as found
+
+    return found(here=here)
+
+
+def parent_channel(address: str) -> Any:
+    """A child's way to its parent."""
+    from pytest_perfgate.adapters.children.channel import connect_parent
+
+    return connect_parent(address)
+
+
+def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
+    """What judging asks of the world."""
+    from functools import cache, partial
+
+    from pytest_perfgate.adapters.children.spawn import LocalNursery
+    from pytest_perfgate.adapters.devices.process import probe_environment
+    from pytest_perfgate.adapters.stores.baselines import Baselines
+    from pytest_perfgate.adapters.stores.history import SqliteHistory
+    from pytest_perfgate.adapters.stores.records import Records
+    from pytest_perfgate.adapters.stores.repository import GitRepository
+    from pytest_perfgate.app.place import placed
+    from pytest_perfgate.model.tools import GateTools
+
+    repository = GitRepository(root)
+    baselines = Baselines(root, project.devices, project.baselines, repository.show)
+    return GateTools(
+        kinds=kinds,
+        nursery=LocalNursery(),
+        environment=cache(partial(placed, probe_environment, repository)),
+        roofed=lambda device: device,
+        baselines=baselines,
+        committed=baselines.committed,
+        records=Records(root),
+        history=SqliteHistory(Path(project.history) if project.history else root / ".perfgate" / "history.db"),
+        repository=repository,
+    )
+
+
+def write_values(path: Path, values: Sequence[Any]) -> None:
+    """Values of the model for another process of this run."""
+    from pytest_perfgate.adapters.children.codec import encode_value
+
+    path.write_bytes(encode_value(list(values)))
+
+
+def read_values(path: Path, kind: type[Any]) -> list[Any]:
+    """The same, read; a file that is not here holds none."""
+    from pytest_perfgate.adapters.children.codec import decode_value
+
+    return decode_value(path.read_bytes(), list[kind]) if path.is_file() else []  # type: ignore[valid-type]
 
 
 def baseline_store(root: Path, project: Config, revisions: Any = None) -> Any:
