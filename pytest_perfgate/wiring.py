@@ -20,14 +20,18 @@ Part = tuple[str, ...]
 _RUNTIMES: tuple[Part, ...] = ()
 _TIMERS: tuple[Part, ...] = ()
 _PROFILERS: tuple[Part, ...] = ()
+_CATALOGUE = "adapters.devices.catalogue:DeviceCatalogue"
 _INSPECTORS: tuple[Part, ...] = (
     ("app.inspections.nsys:Nsys", "adapters.readers.nsys.report:read_nsys"),
     (
         "app.inspections.kineto:Kineto",
         "adapters.readers.kineto:read_kineto",
         "adapters.readers.kineto:looks_like_kineto",
-        "adapters.devices.catalogue:DeviceCatalogue",
+        _CATALOGUE,
     ),
+    ("app.inspections.cubin:Cubin", "adapters.readers.cubin:read_cubins", _CATALOGUE),
+    ("app.inspections.ncu:Ncu", "adapters.readers.ncu:read_ncu", _CATALOGUE),
+    ("app.inspections.rocprof:Rocprof", "adapters.readers.rocprof:read_rocprof", _CATALOGUE),
 )
 _DELIVERIES: tuple[Part, ...] = ()
 """The built-ins; of several that recognise a thing the first wins."""
@@ -197,15 +201,29 @@ def parent_channel(address: str) -> Any:
 
 def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
     """What judging asks of the world."""
-    from functools import cache
+    from functools import cache, partial
 
     from pytest_perfgate.adapters.children.spawn import LocalNursery
     from pytest_perfgate.adapters.devices.process import probe_environment
+    from pytest_perfgate.adapters.stores.baselines import Baselines
+    from pytest_perfgate.adapters.stores.history import SqliteHistory
+    from pytest_perfgate.adapters.stores.records import Records
+    from pytest_perfgate.adapters.stores.repository import GitRepository
+    from pytest_perfgate.app.place import placed
     from pytest_perfgate.model.tools import GateTools
 
-    del root, project
+    repository = GitRepository(root)
+    baselines = Baselines(root, project.devices, project.baselines, repository.show)
     return GateTools(
-        kinds=kinds, nursery=LocalNursery(), environment=cache(probe_environment), roofed=lambda device: device
+        kinds=kinds,
+        nursery=LocalNursery(),
+        environment=cache(partial(placed, probe_environment, repository)),
+        roofed=lambda device: device,
+        baselines=baselines,
+        committed=baselines.committed,
+        records=Records(root),
+        history=SqliteHistory(Path(project.history) if project.history else root / ".perfgate" / "history.db"),
+        repository=repository,
     )
 
 
@@ -221,3 +239,53 @@ def read_values(path: Path, kind: type[Any]) -> list[Any]:
     from pytest_perfgate.adapters.children.codec import decode_value
 
     return decode_value(path.read_bytes(), list[kind]) if path.is_file() else []  # type: ignore[valid-type]
+
+
+def baseline_store(root: Path, project: Config, revisions: Any = None) -> Any:
+    """The project's baselines; those of devices that it does not list lie under ``.perfgate/``."""
+    from pytest_perfgate.adapters.stores.baselines import Baselines
+
+    shown = (revisions or repository(root)).show
+    return Baselines(root, devices=project.devices, folder=project.baselines, show=shown)
+
+
+def local_baselines(root: Path) -> Any:
+    """Baselines of this checkout alone, whatever the device."""
+    from pytest_perfgate.adapters.stores.baselines import Baselines
+
+    return Baselines(root)
+
+
+def record_store(root: Path) -> Any:
+    """The records of runs."""
+    from pytest_perfgate.adapters.stores.records import Records
+
+    return Records(root)
+
+
+def history_store(root: Path, project: Config) -> Any:
+    """Sittings over time."""
+    from pytest_perfgate.adapters.stores.history import SqliteHistory
+
+    return SqliteHistory(root / (project.history or ".perfgate/history.db"))
+
+
+def repository(root: Path) -> Any:
+    """What git says about the project."""
+    from pytest_perfgate.adapters.stores.repository import GitRepository
+
+    return GitRepository(root)
+
+
+def host_environment() -> Any:
+    """What is recorded about this machine beside a measurement."""
+    from pytest_perfgate.adapters.devices.process import probe_environment
+
+    return probe_environment()
+
+
+def configuration(root: Path) -> Config:
+    """The project's settings."""
+    from pytest_perfgate.adapters.stores.configuration import read_config
+
+    return read_config(root)

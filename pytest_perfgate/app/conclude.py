@@ -72,9 +72,9 @@ def keep(court: Court, report: RunReport) -> tuple[Path, ...]:
     if tools.records is not None:
         written.append(tools.records.write(report))
     commit = report.environment.commit
-    fresh = new_baselines(report.cases, report.started[:10], commit)
-    if fresh and tools.local is not None and court.context.policy.records:
-        written += tools.local.write(fresh)
+    fresh = new_baselines(report.cases, tools.committed, report.started[:10], commit)
+    if fresh and tools.baselines is not None and court.context.policy.records:
+        written += tools.baselines.write(fresh)
     if tools.history is not None and report.mode == Mode.FULL.value:
         tools.history.append(tuple(_sittings(report, commit)))
     return tuple(written)

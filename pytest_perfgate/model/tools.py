@@ -41,8 +41,8 @@ class GateTools:
     roofed: Callable[[Device], Device]
     """The device with its data sheet and measured ceilings, where they are known."""
     baselines: BaselineStore | None = None
-    local: BaselineStore | None = None
-    """Baselines under ``.perfgate/``, for devices that are not committed."""
+    committed: Callable[[str], bool] = bool
+    """Whether a device's baselines belong to the project: then only accepting writes them."""
     records: RecordStore | None = None
     history: HistoryStore | None = None
     repository: Repository | None = None

@@ -65,6 +65,8 @@ class ChildRole:
         self._measuring = measuring_tools(config)
         self._captures: Callable[[], tuple[Capture, ...]] = tuple
         self._reports: list[pytest.TestReport] = []
+        self._raised: set[str] = set()
+        """Phases of the test that raised: a strict xfail calls one failed that did not."""
         self._errors: list[str] = []
         for line in job.markers:
             config.addinivalue_line("markers", line)
@@ -100,9 +102,10 @@ class ChildRole:
 
     def _run(self, item: pytest.Item, behind: pytest.Item | None) -> None:
         self._captures, self._reports[:] = tuple, []
+        self._raised.clear()
         begun = time.perf_counter()
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=behind)
-        outcome, text = _outcome(self._reports)
+        outcome, text = _outcome([r for r in self._reports if r.when in self._raised])
         self._parent.send(
             Finished(
                 nodeid=item.nodeid,
@@ -112,6 +115,11 @@ class ChildRole:
                 seconds=time.perf_counter() - begun,
             )
         )
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> None:
+        if call.excinfo is not None:
+            self._raised.add(call.when)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._reports.append(report)

@@ -46,11 +46,13 @@ class Measuring:
     def packed(self, asked: Asked, plan: Plan, samples: Iterable[Samples]) -> Capture:
         """Samples of a call with its identity."""
         stand = self.stand(plan)
+        taken = tuple(samples)
+        timer = taken[-1].timer if taken else stand.timer.name
         return Capture(
             key=asked.key,
-            samples=tuple(samples),
+            samples=taken,
             device=stand.runtime.device(),
-            identity=identity(self._instruments, plan, stand.runtime, stand.timer.name, ()),
+            identity=identity(self._instruments, plan, stand.runtime, timer, ()),
             work=asked.work,
             limits=asked.limits,
         )

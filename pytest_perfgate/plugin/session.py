@@ -52,6 +52,8 @@ class GateSession:
         self.clock = time.monotonic()
         self.complete = False
         self.notes: tuple[SuiteNote, ...] = ()
+        self.excused: list[str] = []
+        """Failing verdicts of tests that are expected to fail."""
         self.written: tuple[Path, ...] = ()
         self._benches: dict[str, Bench] = {}
         self._court: Court | None = None
@@ -195,6 +197,9 @@ class GateSession:
 
     def note(self, report: pytest.TestReport) -> None:
         """What a worker's test called, held against what was measured."""
+        if report.when == "call" and hasattr(report, "wasxfail") and report.skipped:
+            found = self.reports.get(report.nodeid, ())
+            self.excused += [f"{r.worst.value}: {r.key}" for r in found if r.effect is Effect.FAIL]
         names = getattr(report, SEEN, None)
         case = self.cases.get(report.nodeid)
         if names is not None and case is not None and report.nodeid not in self._benches:

@@ -95,14 +95,14 @@ def test_inspect_shows_and_writes(perfgate, project: Path) -> None:
 )
 def test_check_judges_by_exit_code(perfgate, project: Path, limits: list[str], code: int, word: str) -> None:
     done = perfgate("check", "a.toy", *limits, "--junit", "j.xml")
-    assert (done.returncode, done.stdout.startswith(word)) == (code, True), done
+    assert (done.returncode, done.stdout.splitlines()[-2].startswith(word)) == (code, True), done
     assert ('failures="1"' in (project / "j.xml").read_text()) is (code == 1)
     assert json.loads(perfgate("check", "a.toy", *limits, "--json").stdout)["verdicts"][0]["outcome"] == word.lower()
 
 
 def test_several_files_are_one_job(perfgate) -> None:
     done = perfgate("check", "a.toy", "b.toy", "time <= 2us")
-    assert [line.split()[0] for line in done.stdout.splitlines() if "toy  time" in line] == ["PASSED", "BROKEN"]
+    assert [line.split()[0] for line in done.stdout.splitlines() if "time(" in line] == ["PASSED", "BROKEN"]
 
 
 def test_compare_has_a_reference_and_optional_limits(perfgate) -> None:
@@ -115,8 +115,8 @@ def test_compare_has_a_reference_and_optional_limits(perfgate) -> None:
     ("words", "code", "said"),
     [
         (["check", "a.toy"], 2, "limit-missing"),
-        (["check", "time <= 1us"], 13, "no file was named"),
-        (["check", "gone.toy", "time <= 1us"], 13, "gone.toy: there is no such file"),
+        (["check", "time <= 1us"], 2, "no file was named"),
+        (["check", "gone.toy", "time <= 1us"], 2, "gone.toy: there is no such file"),
         (["check", "empty", "time <= 1us"], 13, "is empty"),
         (["inspect", "strange"], 13, "artifact-unknown"),
         (["inspect", "a.toy", "--view", "tabel"], 2, "one of: table, other"),

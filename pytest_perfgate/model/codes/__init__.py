@@ -7,5 +7,5 @@ from pytest_perfgate.model.codes.family import Code, Family
 
 __all__ = ["CODES", "Code", "Family"]
 
-_ROOMS = (gate, run, device, trace, nsys, kernel, verdict, arms, artifact, store)
+_ROOMS = (gate, run, store, device, trace, nsys, kernel, verdict, arms, artifact)
 CODES: dict[str, Code] = {code.name: code for room in _ROOMS for code in room.CODES}
