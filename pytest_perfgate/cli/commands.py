@@ -14,4 +14,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "look": {
         "inspect": "say what is in a file",
     },
+    "profile": {
+        "scrub": "take the environment out of an Nsight Systems export",
+    },
 }
