@@ -7,7 +7,6 @@ from pytest_perfgate.core.stats.summary import Summary
 from pytest_perfgate.model.limit import Limit
 from pytest_perfgate.model.values import value
 
-
 FLOOR_AT_MOST = 0.5
 """The absolute floor never hides more than this: a doubled time is seen however short the call."""
 
