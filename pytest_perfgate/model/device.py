@@ -56,6 +56,10 @@ class DeviceSpec:
     source: str = ""
     confidence: str = ""
     note: str = ""
+    cache_bytes: float | None = None
+    """The last cache, where one lies behind the L2."""
+    lock_hz: float | None = None
+    """The SM clock that the card holds under any load: what locking asks for."""
 
     def peak(self, dtype: str) -> Peak | None:
         return next((p for p in self.peaks if p.dtype == dtype), None)

@@ -57,6 +57,19 @@ class Runtime(Protocol):
         """Evict the last cache: at least twice its size, read off the device."""
 
 
+class QueueRuntime(Runtime, Protocol):
+    """A runtime whose device works through queues of its own, beside the host."""
+
+    def wait(self, event: Any) -> None:
+        """Until the device has passed this event; other queues may still be busy."""
+
+    def block(self) -> Callable[[], None]:
+        """Stop the queue here until the returned function is called, from any thread; or ``block-unsupported``."""
+
+    def notes(self) -> tuple[tuple[str, str], ...]:
+        """What was read off the device and done to its cache, for the record."""
+
+
 class StoppingRule(Protocol):
     """Says when enough samples were taken; core has the rule, timers are given it."""
 
@@ -116,7 +129,10 @@ class Inspector(Protocol):
     name: str
     views: tuple[str, ...]
     options: tuple[tuple[str, str], ...]
-    """(name, help) of what ``--set NAME=VALUE`` may carry for it."""
+    """(name, help) of what ``--set NAME=VALUE`` may carry for it.
+
+    One that lists ``limits`` is given the limits' texts, one a line, for figures that depend on what is asked.
+    """
 
     def recognises(self, path: Path, head: bytes) -> bool: ...
 

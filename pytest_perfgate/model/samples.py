@@ -48,3 +48,5 @@ class Samples:
     problems: tuple[Problem, ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
     """What the timer wants said: ``("timer", "events: kernel is 212 us")``."""
+    span: tuple[float, ...] = ()
+    """First start to last end of a call's kernels, where the instrument sees both that and the busy time."""

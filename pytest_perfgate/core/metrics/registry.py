@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pytest_perfgate.core.metrics import kernel, timing, trace
+from pytest_perfgate.core.metrics import kernel, nsys, overlap, timing, trace
 from pytest_perfgate.model.metric import MetricKind
 
-BUILT_IN: tuple[MetricKind, ...] = (*timing.KINDS, *trace.KINDS, *kernel.KINDS)
+BUILT_IN: tuple[MetricKind, ...] = (
+    *timing.KINDS,
+    *overlap.KINDS,
+    *trace.KINDS,
+    *nsys.KINDS,
+    *kernel.KINDS,
+)
 
 
 def by_name(extra: Iterable[MetricKind] = ()) -> Mapping[str, MetricKind]:

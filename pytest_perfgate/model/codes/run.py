@@ -2,6 +2,87 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.model.codes.family import Code
+from pytest_perfgate.model.codes.family import Code, Family
 
-CODES: tuple[Code, ...] = ()
+CODES: tuple[Code, ...] = (
+    Code(
+        name="config-unreadable",
+        family=Family.CONFIGURATION,
+        title="The configuration file cannot be read",
+        why="limits may be written in it, and they would be lost in silence",
+    ),
+    Code(
+        name="config-unknown-key",
+        family=Family.CONFIGURATION,
+        title="[tool.perfgate] has a key that nothing reads",
+        why="a setting that nobody reads does nothing, in silence",
+    ),
+    Code(
+        name="config-value",
+        family=Family.CONFIGURATION,
+        title="A setting of [tool.perfgate] has the wrong form",
+    ),
+    Code(
+        name="marker-wrong",
+        family=Family.USAGE,
+        title="A perfgate marker has an argument that it does not know",
+        why="what it was meant to do would not be done",
+        mend="positional texts are limits; keywords: on, capture, timer, runtime, cache, clocks, data, rounds, budget",
+    ),
+    Code(
+        name="call-wrong",
+        family=Family.USAGE,
+        title="The perfgate fixture was used in a way that cannot be measured",
+    ),
+    Code(
+        name="check-failed",
+        family=Family.USAGE,
+        title="check= refused what the call returned",
+        why="a fast kernel that is wrong is no achievement",
+    ),
+    Code(
+        name="not-measured",
+        family=Family.USAGE,
+        title="A metric was read that this run did not measure",
+        why="nothing is measured under --perfgate=off, and a metric that does not exist has no value",
+        mend="guard the line with `if perfgate.measures:`, or use --perfgate=quick",
+    ),
+    Code(
+        name="option-wrong",
+        family=Family.USAGE,
+        title="A perfgate option has a value that it does not take",
+    ),
+    Code(
+        name="child-start",
+        family=Family.CHILD,
+        title="A measuring child could not be started",
+        mend="check the launcher in [tool.perfgate] and the interpreter",
+    ),
+    Code(
+        name="child-crashed",
+        family=Family.CHILD,
+        title="A measuring child died",
+        why="the case it was in has no measurement; the others went on in a new child",
+        mend="run the test alone with --perfgate=off to see it die",
+    ),
+    Code(
+        name="child-hung",
+        family=Family.CHILD,
+        title="A measuring child fell silent",
+        why="it was ended with everything it had started",
+        mend="raise timeout in [tool.perfgate], or find what waits",
+    ),
+    Code(
+        name="child-garbled",
+        family=Family.CHILD,
+        title="A measuring child sent something that is no message",
+        why="nothing after it can be trusted",
+    ),
+    Code(
+        name="child-orphan",
+        family=Family.CHILD,
+        title="A measuring child found no parent",
+        why="PERFGATE_CHANNEL is set by the parent and is no setting of yours",
+        mend="unset PERFGATE_CHANNEL",
+    ),
+)

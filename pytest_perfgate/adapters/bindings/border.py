@@ -1,0 +1,42 @@
+"""The border to libraries that may be missing, half there, or without a driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pytest_perfgate.model.device import Availability
+
+BORDER: tuple[type[Exception], ...] = (ImportError, RuntimeError, AssertionError, OSError, KeyError)
+"""What libraries raise when the driver or the device is missing; amdsmi fails at import with a KeyError."""
+
+
+def probe_availability(name: str, version: Callable[[], str], *, also: Any = (), mend: str = "") -> Availability:
+    """Try an instrument; a failure of any of the known kinds becomes its reason."""
+    try:
+        return Availability(name=name, usable=True, version=version())
+    except Exception as error:
+        if not isinstance(error, (*BORDER, *foreign(also))):
+            raise
+        return Availability(name=name, usable=False, why=sentence(error), mend=mend)
+
+
+def foreign(also: Any) -> tuple[type[Exception], ...]:
+    """A library's own errors, asked for late: importing it may be what fails."""
+    try:
+        found = also() if callable(also) else also
+    except BORDER:
+        return ()
+    return tuple(found)
+
+
+def faults(also: Any) -> tuple[type[Exception], ...]:
+    """What a library raises when the device does not do what it was asked for."""
+    return (RuntimeError, *foreign(also))
+
+
+def sentence(error: BaseException) -> str:
+    """The first line of an error with its kind, for people."""
+    text = str(error).strip().splitlines()
+    kind = type(error).__name__
+    return f"{kind}: {text[0]}" if text else kind

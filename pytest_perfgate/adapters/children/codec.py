@@ -1,0 +1,56 @@
+"""Messages of the child protocol as JSON lines, and single values of the model as JSON."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from pytest_perfgate.model import children
+from pytest_perfgate.model.children import Answer, Command
+from pytest_perfgate.model.errors import PerfgateError
+
+T = TypeVar("T")
+_KINDS: dict[str, type] = {
+    kind.__name__: kind
+    for kind in (
+        children.Job, children.Go, children.Skip, children.Measure, children.Finish, children.Hello,
+        children.Collected, children.Ready, children.Entered, children.Taken, children.Finished, children.Bye,
+    )
+}  # fmt: skip
+
+
+class _Envelope(msgspec.Struct):
+    kind: str
+    body: msgspec.Raw
+
+
+_ENVELOPE = msgspec.json.Decoder(_Envelope)
+_BODIES: dict[str, Any] = {}
+
+
+def encode_line(message: Answer | Command) -> bytes:
+    """One message as one line."""
+    body = msgspec.Raw(msgspec.json.encode(message))
+    return msgspec.json.encode(_Envelope(kind=type(message).__name__, body=body)) + b"\n"
+
+
+def decode_line(line: bytes) -> Any:
+    """The message of a line; whatever is no message is ``child-garbled``."""
+    try:
+        envelope = _ENVELOPE.decode(line)
+        if envelope.kind not in _BODIES:
+            _BODIES[envelope.kind] = msgspec.json.Decoder(_KINDS[envelope.kind])
+        return _BODIES[envelope.kind].decode(envelope.body)
+    except (msgspec.MsgspecError, KeyError, UnicodeDecodeError) as fault:
+        shown = line[:60].decode("utf-8", "replace")
+        raise PerfgateError("child-garbled", f"the channel carried {shown!r}, which is no message: {fault}") from fault
+
+
+def encode_value(model_value: object) -> bytes:
+    """A value of the model as JSON: for files between processes of one run."""
+    return msgspec.json.encode(model_value)
+
+
+def decode_value(text: bytes, kind: type[T]) -> T:
+    return msgspec.json.decode(text, type=kind)

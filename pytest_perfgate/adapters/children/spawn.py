@@ -1,0 +1,182 @@
+"""Starts children in a process group of their own and ends them with everything they started."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from typing import IO, Any
+
+from pytest_perfgate.adapters.children.channel import VARIABLE, Line
+from pytest_perfgate.model.children import Answer, ChildSpec, Command, Hello
+from pytest_perfgate.model.errors import PerfgateError
+
+_TAIL_BYTES = 4000
+_POLL_S = 0.2
+_START_S = 120.0
+
+
+class LocalNursery:
+    """Children on this machine."""
+
+    def spawn(self, spec: ChildSpec) -> LocalChild:
+        listener = socket.create_server(("127.0.0.1", 0))
+        token = secrets.token_hex(16)
+        output = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the child
+        try:
+            process = subprocess.Popen(
+                _command(spec),
+                cwd=spec.cwd,
+                env={**dict(spec.env), VARIABLE: f"{listener.getsockname()[1]}:{token}"},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as fault:
+            output.close()
+            listener.close()
+            raise PerfgateError("child-start", f"{_command(spec)[0]} does not start: {fault}") from fault
+        _pin(process.pid, spec.cpus)
+        return LocalChild(spec.label, process, (listener, token), output)
+
+
+class LocalChild:
+    """One running child."""
+
+    def __init__(
+        self, label: str, process: subprocess.Popen[bytes], door: tuple[socket.socket, str], output: IO[bytes]
+    ) -> None:
+        self.label, self._process, self._door, self._output = label, process, door, output
+        self._line: Line | None = None
+        self._said = ""
+
+    def send(self, command: Command) -> None:
+        try:
+            self._answering().send(command)
+        except OSError as fault:
+            raise self._ended() from fault
+
+    def receive(self, timeout_s: float) -> Answer:
+        line = self._answering()
+        try:
+            answer: Answer = line.receive(timeout_s)
+        except TimeoutError as fault:
+            self.close()
+            raise PerfgateError(
+                "child-hung", f"{self.label} said nothing for {timeout_s:.0f} s{self._words()}"
+            ) from fault
+        except (EOFError, OSError) as fault:
+            raise self._ended() from fault
+        except PerfgateError:
+            self.close()
+            raise
+        return answer
+
+    def close(self) -> None:
+        """Ends the whole process group: gently, then not."""
+        self._said = self._said or self.tail()
+        if self._line is not None:
+            self._line.close()
+        self._door[0].close()
+        if self._process.poll() is None:
+            _end_group(self._process)
+        if not self._output.closed:
+            self._output.close()
+
+    def tail(self) -> str:
+        if self._output.closed:
+            return self._said
+        size = self._output.seek(0, os.SEEK_END)
+        self._output.seek(max(0, size - _TAIL_BYTES))
+        return self._output.read().decode("utf-8", "replace").strip()
+
+    def _answering(self) -> Line:
+        """The line, once the child has called; strangers without the token are hung up on."""
+        deadline = time.monotonic() + _START_S
+        while self._line is None:
+            if self._process.poll() is not None:
+                raise self._ended()
+            if time.monotonic() > deadline:
+                self.close()
+                raise PerfgateError("child-hung", f"{self.label} never called within {_START_S:.0f} s{self._words()}")
+            self._line = _greeted(*self._door)
+        return self._line
+
+    def _ended(self) -> PerfgateError:
+        code: Any = None
+        try:
+            code = self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            code = None
+        self.close()
+        how = f"died of {_signal_name(-code)}" if code is not None and code < 0 else f"ended with exit code {code}"
+        return PerfgateError("child-crashed", f"{self.label} {how}{self._words()}")
+
+    def _words(self) -> str:
+        said = self.tail()
+        return f"; it last said:\n{_indented(said)}" if said else ""
+
+
+def _command(spec: ChildSpec) -> list[str]:
+    return [*spec.prefix, *spec.python, *spec.argv]
+
+
+def _greeted(listener: socket.socket, token: str) -> Line | None:
+    listener.settimeout(_POLL_S)
+    try:
+        connection, _ = listener.accept()
+    except TimeoutError:
+        return None
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    line = Line(connection)
+    try:
+        hello = line.receive(5.0)
+    except (OSError, EOFError, PerfgateError):
+        hello = None
+    if isinstance(hello, Hello) and secrets.compare_digest(hello.token, token):
+        return line
+    line.close()
+    return None
+
+
+def _pin(pid: int, cpus: tuple[int, ...]) -> None:
+    if cpus and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(pid, cpus)
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, how)
+        except (ProcessLookupError, PermissionError):
+            break
+        try:
+            process.wait(timeout=3)
+            break
+        except subprocess.TimeoutExpired:
+            continue
+    process.poll()
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _indented(text: str) -> str:
+    return "\n".join("    " + line for line in text.splitlines()[-12:])
+
+
+def interpreter(*, here: bool) -> tuple[str, ...]:
+    """This interpreter with its flags, running pytest; ``here`` puts the working directory on the path."""
+    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined] # noqa: SLF001 - what multiprocessing uses
+    drop = "" if here else "'' in sys.path and sys.path.remove(''); "
+    return (sys.executable, *flags, "-c", f"import sys; {drop}import pytest; sys.exit(pytest.console_main())")

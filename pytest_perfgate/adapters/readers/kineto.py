@@ -1,0 +1,171 @@
+"""Reads traces of PyTorch's profiler in bounded memory: chunk by chunk, straight into columns."""
+
+from __future__ import annotations
+
+import gc
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pytest_perfgate.adapters.readers import kineto_text as text
+from pytest_perfgate.adapters.readers.kineto_columns import Columns
+from pytest_perfgate.adapters.readers.kineto_events import BARE, LIST, WHOLE, Document, Event, Header, loose_events
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.trace import Trace
+
+_BYTE = re.compile(r"\(byte (\d+)\)")
+_LONGEST_HEADER = 64 * 2**20
+
+
+def read_kineto(path: Path) -> tuple[Trace, ...]:
+    """The traces in a file: one, or one a rank where a file holds several."""
+    columns = Columns(str(path))
+    header = Header()
+    with _without_collector():
+        for part in _parts(path):
+            if isinstance(part, Header):
+                header = _joined(header, part)
+            else:
+                columns.add(part)
+    return columns.traces(header)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Millions of short-lived events hold no cycles: looking for some takes a third of the time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def looks_like_kineto(path: Path, head: bytes) -> bool:
+    """Whether a file's first bytes, or those inside its gzip, are of a trace."""
+    if head[:2] == b"\x1f\x8b":
+        try:
+            head = next(text.blocks(path), b"")[: 2**20]
+        except PerfgateError:
+            return ".json" in path.name
+    start = head.lstrip()[:1]
+    known = (b'"traceEvents"', b'"deviceProperties"', b'"ph"', b'"schemaVersion"')
+    return start in {b"{", b"["} and any(mark in head for mark in known)
+
+
+def _joined(first: Header, second: Header) -> Header:
+    names = Header.__struct_fields__
+    return Header(**{name: getattr(first, name) or getattr(second, name) for name in names})
+
+
+def _parts(path: Path) -> Iterator[Header | list[Event]]:
+    """The header and lists of events, in the order of the file."""
+    stream = text.blocks(path)
+    head, found = _opening(stream, path)
+    if found is None:
+        yield from _without_opening(head, path)
+        return
+    yield _decoded_header(head[: found.end()] + b"]}", 0, path)
+    rest, offset = head[found.end() :], found.end()
+    for block in stream:
+        rest += block
+        cut = text.last_cut(rest)
+        if cut < 0:
+            continue
+        yield _decoded_list(b"[" + rest[: cut + 1] + b"]", offset - 1, path)
+        following = rest.index(b"{", cut + 1)
+        offset += following
+        rest = rest[following:]
+    yield from _ending(rest, offset, path)
+
+
+def _opening(stream: Iterator[bytes], path: Path) -> tuple[bytes, re.Match[bytes] | None]:
+    head = b""
+    for block in stream:
+        head += block
+        found = text.OPENING.search(head)
+        if found or len(head) > _LONGEST_HEADER:
+            return head, found
+    if not head.strip():
+        raise PerfgateError("trace-empty", "the file is empty", place=str(path))
+    return head, None
+
+
+def _without_opening(head: bytes, path: Path) -> Iterator[Header | list[Event]]:
+    """A bare list of events is legal; anything else is not a trace."""
+    if head.lstrip()[:1] == b"[":
+        yield _decoded_list(head, 0, path)
+        return
+    _decoded_header(head, 0, path)
+    raise PerfgateError("trace-not-a-trace", 'no "traceEvents" in this JSON', place=str(path))
+
+
+def _ending(rest: bytes, offset: int, path: Path) -> Iterator[Header | list[Event]]:
+    prefix = b'{"traceEvents":['
+    whole = prefix + rest
+    try:
+        document = WHOLE.decode(whole)
+    except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError) as first:
+        document = _mended_document(whole, offset - len(prefix), path, first)
+    yield document.events or []
+    yield document
+
+
+def _mended_document(whole: bytes, offset: int, path: Path, first: Exception) -> Document:
+    clean = text.mended(whole)
+    try:
+        return WHOLE.decode(clean)
+    except msgspec.ValidationError:
+        loose = _loose(clean, offset, path)
+    except msgspec.DecodeError:
+        raise _malformed(first, offset, path) from first
+    events, _ = loose_events(loose.get("traceEvents"))
+    names = {field.name: loose.get(field.encode_name) for field in msgspec.structs.fields(Header)}
+    return Document(events=events, **names)
+
+
+def _decoded_list(chunk: bytes, offset: int, path: Path) -> list[Event]:
+    try:
+        return LIST.decode(chunk)
+    except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError) as first:
+        clean = text.mended(chunk)
+        try:
+            return LIST.decode(clean)
+        except msgspec.ValidationError:
+            return loose_events(_loose(clean, offset, path))[0]
+        except msgspec.DecodeError:
+            raise _malformed(first, offset, path) from first
+
+
+def _decoded_header(chunk: bytes, offset: int, path: Path) -> Header:
+    try:
+        return BARE.decode(text.mended(chunk))
+    except msgspec.ValidationError:
+        return Header()
+    except msgspec.DecodeError as broken:
+        raise _malformed(broken, offset, path) from broken
+
+
+def _loose(clean: bytes, offset: int, path: Path) -> Any:
+    try:
+        return msgspec.json.decode(clean)
+    except msgspec.DecodeError as broken:
+        raise _malformed(broken, offset, path) from broken
+
+
+def _malformed(broken: Exception, offset: int, path: Path) -> PerfgateError:
+    """The error for JSON that does not parse, with its place in the unpacked file."""
+    said = str(broken)
+    found = _BYTE.search(said)
+    at = f" at byte {max(0, offset + int(found.group(1))):,} of the unpacked file" if found else ""
+    if "truncated" in said:
+        return PerfgateError("trace-truncated", "the JSON ends in the middle of an event list", place=str(path))
+    if "trailing" in said:
+        return PerfgateError("trace-two-documents", f"another document starts{at}", place=str(path))
+    what = _BYTE.sub("", said).strip() if found else said
+    return PerfgateError("trace-malformed", f"{what}{at}", place=str(path))

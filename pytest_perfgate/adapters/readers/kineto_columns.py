@@ -1,0 +1,223 @@
+"""Events into columns: names, threads and arguments interned, times as integers."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from itertools import compress
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pytest_perfgate.adapters.readers.kineto_events import NOTHING, Arguments, Event, Header
+from pytest_perfgate.adapters.readers.kineto_messages import message
+from pytest_perfgate.adapters.readers.kineto_rows import COLUMNS, Interned, table_of
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.trace import Category, Message, Queue, Thread, Trace
+
+CATEGORIES = {
+    "cpu_op": Category.OPERATOR,
+    "user_annotation": Category.ANNOTATION,
+    "python_function": Category.PYTHON,
+    "cuda_runtime": Category.RUNTIME,
+    "cuda_driver": Category.RUNTIME,
+    "hip_runtime": Category.RUNTIME,
+    "hip_api": Category.RUNTIME,
+    "privateuse1_runtime": Category.RUNTIME,
+    "xpu_runtime": Category.RUNTIME,
+    "kernel": Category.KERNEL,
+    "Kernel": Category.KERNEL,
+    "gpu_memcpy": Category.MEMCPY,
+    "gpu_memset": Category.MEMSET,
+    "gpu_user_annotation": Category.GPU_ANNOTATION,
+    "Operator": Category.OPERATOR,
+    "Runtime": Category.RUNTIME,
+    "Memcpy": Category.MEMCPY,
+    "Memset": Category.MEMSET,
+}
+_DEVICE_SIDE = (Category.KERNEL, Category.MEMCPY, Category.MEMSET, Category.GPU_ANNOTATION)
+_NAME, _PROCESS, _THREAD, _RANK_OF = map(attrgetter, ("name", "pid", "tid", "rank"))
+_RANK = re.compile(r"rank[-_]?(\d+)")
+_NONE = Arguments()
+
+
+class Columns:
+    """Grows by chunks of events and becomes traces."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.names: Interned[str] = Interned()
+        self.threads: Interned[tuple[Any, Any, Any]] = Interned()
+        self.queues: Interned[tuple[Any, Any, Any]] = Interned()
+        self.arguments: Interned[tuple[bytes, bytes, bytes, bytes]] = Interned()
+        self.labels: dict[tuple[str, Any, Any], str] = {}
+        self.messages: dict[int, Message] = {}
+        self.dropped: Counter[str] = Counter()
+        self.chunks: list[dict[str, NDArray[Any]]] = []
+        self.rows = self.seen = 0
+
+    def add(self, events: Sequence[Event]) -> None:
+        """Take in one chunk."""
+        kept, categories, index = self._kept(events)
+        if kept:
+            self.chunks.append(self._table(kept, categories, index))
+            self.rows += len(kept)
+        self.seen += len(events)
+
+    def _kept(self, events: Sequence[Event]) -> tuple[list[Event], list[int], list[int]]:
+        kept: list[Event] = []
+        categories: list[int] = []
+        index: list[int] = []
+        known = CATEGORIES.get
+        for at, event in enumerate(events, self.seen):
+            if event.ph == "X":
+                category = known(event.cat)
+                if category is None:
+                    self.dropped[f"category {event.cat or 'none'}"] += 1
+                elif event.ts is None or event.dur is None:
+                    self.dropped["without a time"] += 1
+                else:
+                    kept.append(event)
+                    categories.append(category)
+                    index.append(at)
+            elif event.ph == "M":
+                self._label(event)
+        return kept, categories, index
+
+    def _label(self, event: Event) -> None:
+        args = event.args
+        if args is not None and (text := args.labels if event.name == "process_labels" else args.name) is not None:
+            self.labels[event.name, event.pid, event.tid if event.name == "thread_name" else None] = str(text)
+
+    def _table(self, kept: list[Event], categories: list[int], index: list[int]) -> dict[str, NDArray[Any]]:
+        args = [event.args or _NONE for event in kept]
+        count = len(kept)
+        table = table_of(kept, args)
+        category = np.array(categories, np.uint8)
+        table["name"] = np.fromiter(map(self.names.__getitem__, map(_NAME, kept)), np.int32, count)
+        table["category"] = category
+        table["index"] = np.array(index, np.int64)
+        ranks = list(map(_RANK_OF, args))
+        table["rank"] = np.fromiter((r if isinstance(r, int) else -1 for r in ranks), np.int64, count)
+        table["place"] = self._places(kept, args, ranks, category)
+        table["argument"] = np.full(count, -1, np.int32)
+        described = np.flatnonzero((category == Category.OPERATOR) | (category == Category.ANNOTATION))
+        arguments = self.arguments
+        for row in described.tolist():
+            arg = args[row]
+            if arg.dims is not NOTHING or arg.concrete is not NOTHING:
+                key = (bytes(arg.dims), bytes(arg.types), bytes(arg.strides), bytes(arg.concrete))
+                table["argument"][row] = arguments[key]
+        for row, arg in enumerate(args, self.rows):
+            if arg.collective is not None:
+                self.messages[row] = message(arg)
+        return table
+
+    def _places(
+        self, kept: list[Event], args: list[Arguments], ranks: list[Any], category: NDArray[np.uint8]
+    ) -> NDArray[np.int32]:
+        on_device = np.isin(category, _DEVICE_SIDE)
+        keys = list(zip(map(_PROCESS, kept), map(_THREAD, kept), ranks))
+        places = np.empty(len(kept), np.int32)
+        host = ~on_device
+        places[host] = np.fromiter(map(self.threads.__getitem__, compress(keys, host.tolist())), np.int32)
+        for row in np.flatnonzero(on_device).tolist():
+            pid, tid, rank = keys[row]
+            arg = args[row]
+            device = arg.device if arg.device != -1 else pid
+            stream = arg.stream if arg.stream is not None and arg.stream != -1 else tid
+            places[row] = self.queues[device, stream, rank]
+        return places
+
+    def traces(self, header: Header) -> tuple[Trace, ...]:
+        """The traces: one, or one a rank."""
+        if not self.rows:
+            seen = f"{self.seen:,} events, none of them with a category and a duration" if self.seen else "no events"
+            raise PerfgateError("trace-empty", seen, place=self.path)
+        names = self.chunks[0].keys()
+        table = {name: np.concatenate([chunk.pop(name) for chunk in self.chunks]) for name in list(names)}
+        self._timed(table)
+        ranks = self._ranks(table)
+        if len(ranks) < 2:
+            return (self._trace(table, header, ranks[0] if ranks else self._rank(header)),)
+        return tuple(self._trace(table, header, rank, table["rank"] == rank) for rank in ranks)
+
+    def _timed(self, table: dict[str, NDArray[Any]]) -> None:
+        """Integer nanoseconds from floats of microseconds, relative to the earliest start."""
+        stamps, spans = table["ts"], table["dur"]
+        self.base = float(stamps.min())
+        start = np.rint((stamps - self.base) * 1e3).astype(np.int64)
+        broken = (spans < 0) | (spans > 1e12)
+        length = np.rint(np.where(broken, 0.0, spans) * 1e3).astype(np.int64)
+        table["start"], table["end"] = start, start + length
+        if broken.any():
+            self.dropped["durations clipped to the next start"] += int(broken.sum())
+            _clip(table, np.flatnonzero(broken))
+
+    def _ranks(self, table: dict[str, NDArray[Any]]) -> list[int]:
+        found = [int(rank) for rank in np.unique(table["rank"]) if rank >= 0]
+        if len(found) > 1:
+            left = table["rank"] < 0
+            self.dropped["without a rank in a file of several"] += int(left.sum())
+        return found
+
+    def _rank(self, header: Header) -> int | None:
+        given = header.distributed.get("rank") if isinstance(header.distributed, dict) else None
+        if isinstance(given, int):
+            return given
+        found = _RANK.search(self.path.rpartition("/")[2])
+        return int(found.group(1)) if found else None
+
+    def _trace(
+        self, table: dict[str, NDArray[Any]], header: Header, rank: int | None, mask: NDArray[np.bool_] | None = None
+    ) -> Trace:
+        rows = np.flatnonzero(mask) if mask is not None else None
+        taken = {name: table[name] if rows is None else table[name][rows] for name in COLUMNS}
+        place = {old: new for new, old in enumerate(rows.tolist())} if rows is not None else None
+        messages = self.messages if place is None else {place[r]: m for r, m in self.messages.items() if r in place}
+        world = header.distributed.get("world_size") if isinstance(header.distributed, dict) else None
+        devices = header.devices if isinstance(header.devices, list) else []
+        return Trace(
+            path=self.path,
+            **taken,
+            names=tuple(self.names),
+            threads=tuple(self._thread(*key) for key in self.threads),
+            queues=tuple(
+                Queue(device=d if isinstance(d, int) else -1, stream=s if s is not None else -1, rank=_rank_of(r))
+                for d, s, r in self.queues
+            ),
+            arguments=tuple(self.arguments),
+            messages=messages,
+            rank=rank,
+            world=world if isinstance(world, int) else None,
+            devices=tuple(str(d.get("name", "")) for d in devices if isinstance(d, dict)),
+            base_ns=round(self.base * 1e3) + (header.base if isinstance(header.base, int) else 0),
+            shapes=bool(self.arguments),
+            dropped=dict(self.dropped),
+            stamps=(table["ts"], table["dur"]) if rows is None else (table["ts"][rows], table["dur"][rows]),
+        )
+
+    def _thread(self, process: Any, thread: Any, rank: Any) -> Thread:
+        return Thread(
+            process=process,
+            thread=thread,
+            rank=_rank_of(rank),
+            process_name=self.labels.get(("process_name", process, None), ""),
+            process_label=self.labels.get(("process_labels", process, None), ""),
+            name=self.labels.get(("thread_name", process, thread), ""),
+        )
+
+
+def _rank_of(rank: Any) -> int | None:
+    return rank if isinstance(rank, int) else None
+
+
+def _clip(table: dict[str, NDArray[Any]], rows: NDArray[np.int64]) -> None:
+    """End broken events where the next one at their place starts."""
+    for row in rows.tolist():
+        same = table["start"][(table["place"] == table["place"][row]) & (table["category"] == table["category"][row])]
+        later = same[same > table["start"][row]]
+        table["end"][row] = later.min() if len(later) else table["start"][row]

@@ -1,0 +1,108 @@
+"""What is read of each event of a Kineto trace, typed; everything else is skipped unparsed."""
+
+from __future__ import annotations
+
+from typing import Any, Union
+
+import msgspec
+
+NOTHING = msgspec.Raw(b"")
+Number = Union[int, str, float, None]
+
+
+class Arguments(msgspec.Struct, gc=False):
+    """The arguments that analyses need."""
+
+    correlation: int = -1
+    external: int = msgspec.field(name="External id", default=-1)
+    sequence: int = msgspec.field(name="Sequence number", default=-1)
+    forward_thread: int = msgspec.field(name="Fwd thread id", default=-1)
+    device: Union[int, str] = -1
+    stream: Union[int, str, None] = -1
+    size: Any = msgspec.field(name="bytes", default=-1)
+    rank: Union[int, str, None] = None
+    dims: msgspec.Raw = msgspec.field(name="Input Dims", default=NOTHING)
+    types: msgspec.Raw = msgspec.field(name="Input type", default=NOTHING)
+    strides: msgspec.Raw = msgspec.field(name="Input Strides", default=NOTHING)
+    concrete: msgspec.Raw = msgspec.field(name="Concrete Inputs", default=NOTHING)
+    name: Any = None
+    labels: Any = None
+    collective: Union[str, None] = msgspec.field(name="Collective name", default=None)
+    group: Any = msgspec.field(name="Process Group Name", default=None)
+    group_size: Any = msgspec.field(name="Group size", default=None)
+    sent: Any = msgspec.field(name="In msg nelems", default=None)
+    received: Any = msgspec.field(name="Out msg nelems", default=None)
+    dtype: Any = None
+
+
+class Event(msgspec.Struct, gc=False):
+    """One event."""
+
+    ph: str = ""
+    cat: str = ""
+    name: str = ""
+    pid: Number = 0
+    tid: Number = 0
+    ts: Union[float, None] = None
+    dur: Union[float, None] = None
+    args: Union[Arguments, None] = None
+
+
+class Header(msgspec.Struct):
+    """What stands around the events."""
+
+    distributed: Any = msgspec.field(name="distributedInfo", default=None)
+    devices: Any = msgspec.field(name="deviceProperties", default=None)
+    record_shapes: Any = None
+    base: Any = msgspec.field(name="baseTimeNanoseconds", default=None)
+
+
+class Document(Header):
+    """A whole file at once."""
+
+    events: Union[list[Event], None] = msgspec.field(name="traceEvents", default=None)
+
+
+LIST = msgspec.json.Decoder(list[Event])
+WHOLE = msgspec.json.Decoder(Document)
+BARE = msgspec.json.Decoder(Header)
+
+
+def loose_events(found: object) -> tuple[list[Event], int]:
+    """Events of untyped JSON, coerced one by one, and how many could not be."""
+    events, failed = [], 0
+    for raw in found if isinstance(found, list) else []:
+        event = _coerced(raw)
+        events += [event] if event else []
+        failed += event is None
+    return events, failed
+
+
+def _coerced(raw: Any) -> Event | None:
+    if not isinstance(raw, dict):
+        return None
+    args = raw.get("args")
+    plain = {key: value for key, value in raw.items() if key in Event.__struct_fields__ and key != "args"}
+    try:
+        event = msgspec.convert(plain, Event, strict=False)
+    except msgspec.ValidationError:
+        return None
+    event.args = _coerced_arguments(args) if isinstance(args, dict) else None
+    return event
+
+
+def _coerced_arguments(args: dict[str, Any]) -> Arguments:
+    """Arguments, each taken if it has the right type: one odd value does not lose the event."""
+    made = Arguments()
+    for field in msgspec.structs.fields(Arguments):
+        if field.encode_name not in args:
+            continue
+        value = args[field.encode_name]
+        if field.name in {"dims", "types", "strides", "concrete"}:
+            setattr(made, field.name, msgspec.Raw(msgspec.json.encode(value)))
+            continue
+        try:
+            setattr(made, field.name, msgspec.convert(value, field.type, strict=False))
+        except msgspec.ValidationError:
+            continue
+    return made

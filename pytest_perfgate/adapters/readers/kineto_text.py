@@ -1,0 +1,66 @@
+"""Bytes of a trace: unpacked, cut between events, and mended where a writer broke JSON."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from pytest_perfgate.model.errors import PerfgateError
+
+CHUNK = 16 * 2**20
+CUTS = (b"},\n  {", b'}, {"ph"', b'},{"ph"', b'},\n{"ph"', b'},\n    {"ph"')
+"""Between two events and never inside a legal string: a quote or line break there would be escaped."""
+OPENING = re.compile(rb'"traceEvents"\s*:\s*\[')
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity|nan|inf|Inf)\b', re.DOTALL)
+_CONTROL = re.compile(rb"[\x00-\x1f]")
+_NUMBERS = {b"NaN", b"Infinity", b"nan", b"inf", b"Inf"}
+
+
+def blocks(path: Path) -> Iterator[bytes]:
+    """The file's text in blocks, unpacked where it is gzip."""
+    try:
+        with path.open("rb") as raw:
+            packed = raw.read(2) == b"\x1f\x8b"
+            raw.seek(0)
+            yield from _unpacked(raw, path) if packed else iter(lambda: raw.read(CHUNK), b"")
+    except OSError as broken:
+        raise PerfgateError("trace-unreadable", str(broken.strerror or broken), place=str(path)) from broken
+
+
+def _unpacked(raw: object, path: Path) -> Iterator[bytes]:
+    done = 0
+    try:
+        with gzip.GzipFile(fileobj=raw) as stream:  # type: ignore[call-overload]
+            while block := stream.read(CHUNK):
+                done += len(block)
+                yield block
+    except EOFError as cut:
+        raise PerfgateError(
+            "trace-truncated", f"the gzip stream ends in the middle, after {done:,} unpacked bytes", place=str(path)
+        ) from cut
+    except (zlib.error, gzip.BadGzipFile) as broken:
+        raise PerfgateError(
+            "trace-unreadable", f"the gzip stream is damaged after {done:,} unpacked bytes: {broken}", place=str(path)
+        ) from broken
+
+
+def last_cut(text: bytes) -> int:
+    """Where the last event that is surely whole ends, or -1."""
+    at = text.rfind(CUTS[0])
+    return at if at >= 0 else max(text.rfind(cut) for cut in CUTS[1:])
+
+
+def mended(text: bytes) -> bytes:
+    """The same JSON with NaN and infinities as null, control characters escaped, bad UTF-8 replaced."""
+    return _TOKEN.sub(_mended_token, text)
+
+
+def _mended_token(found: re.Match[bytes]) -> bytes:
+    token = found.group()
+    if token.lstrip(b"-") in _NUMBERS:
+        return b"null"
+    clean = token.decode("utf-8", errors="replace").encode("utf-8")
+    return _CONTROL.sub(lambda char: b"\\u%04x" % char.group()[0], clean)

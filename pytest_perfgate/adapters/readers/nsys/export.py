@@ -1,0 +1,204 @@
+"""One open export, whatever its schema: aggregates and columns, asked for by span."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pytest_perfgate.adapters.readers.nsys import tables
+from pytest_perfgate.adapters.readers.nsys.columns import PID, chunks, numbers, texts
+from pytest_perfgate.adapters.readers.nsys.connection import Connection, connect
+from pytest_perfgate.adapters.readers.nsys.totals import sums
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.nsys import Activity, ApiTotal, Calls, ExportFacts, Extent, KernelTotal, Ranges, activity
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_VERSION = re.compile(r"_v\d+$")
+_AT_ONCE = 500
+_TOUCHES = "start >= 0 AND start < ? AND end > ?"
+
+
+def open_export(path: Path) -> Export:
+    """An export with kernels in it; anything else is an error that says what it is."""
+    connection = connect(path)
+    try:
+        export = Export(connection)
+        _check_kernels(export.facts(), connection.has(tables.KERNELS))
+    except PerfgateError:
+        connection.close()
+        raise
+    return export
+
+
+def _check_kernels(facts: ExportFacts, has_table: bool) -> None:
+    """No kernels is an error; so are graphs where they hide every kernel."""
+    if tables.KERNELS in facts.tables:
+        return
+    if facts.graphs:
+        raise PerfgateError("nsys-graphs", f"{facts.graphs:,} graph launches and no kernel", place=facts.path)
+    table = "an empty kernel table" if has_table else "no kernel table"
+    held = ", ".join(facts.tables) or "nothing of the GPU"
+    raise PerfgateError("nsys-no-kernels", f"{table}; the file holds {held}", place=facts.path)
+
+
+class Export:
+    """Reads what is asked for and nothing else."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._db = connection
+
+    def facts(self) -> ExportFacts:
+        meta = self._metadata
+        return ExportFacts(
+            path=str(self._db.path),
+            product=meta.get("EXPORT_PRODUCT_VERSION", ""),
+            schema=meta.get("EXPORT_SCHEMA_VERSION", ""),
+            gpus=self._gpus,
+            tables=self._filled,
+            foreign=self._db.foreign,
+            graphs=self._rows(tables.GRAPHS) if tables.GRAPHS in self._filled else 0,
+        )
+
+    def _rows(self, table: str) -> int:
+        return int(self._db.rows(f"SELECT count(*) FROM {table}")[0][0])
+
+    @cached_property
+    def _filled(self) -> tuple[str, ...]:
+        listed = (tables.KERNELS, tables.RANGES, tables.RUNTIME, tables.COPIES, tables.MEMSETS, tables.GRAPHS)
+        return tuple(t for t in listed if self._db.has(t) and self._db.rows(f"SELECT 1 FROM {t} LIMIT 1"))
+
+    @cached_property
+    def _metadata(self) -> dict[str, str]:
+        wanted = "('EXPORT_PRODUCT_VERSION', 'EXPORT_SCHEMA_VERSION')"
+        for table in tables.METADATA:
+            if self._db.has(table):
+                rows = self._db.rows(f"SELECT name, value FROM {table} WHERE name IN {wanted}")
+                return {str(name): str(text) for name, text in rows}
+        return {}
+
+    @cached_property
+    def _gpus(self) -> tuple[tuple[int, str], ...]:
+        have = self._db.columns(tables.GPUS)
+        if "name" not in have or not have & {"cuDevice", "id"}:
+            return ()
+        device = "cuDevice" if "cuDevice" in have else "id"
+        rows = self._db.rows(f"SELECT {device}, name FROM {tables.GPUS} WHERE {device} IS NOT NULL ORDER BY 1")
+        return tuple((int(index), str(name)) for index, name in rows)
+
+    def processes(self) -> tuple[tuple[int, int], ...]:
+        pid, device = self._column(tables.KERNELS, "globalPid", PID), self._column(tables.KERNELS, "deviceId")
+        rows = self._db.rows(f"SELECT DISTINCT {pid}, {device} FROM {tables.KERNELS} WHERE start >= 0")
+        return tuple(sorted((int(p or 0), int(d or 0)) for p, d in rows))
+
+    def extents(self) -> tuple[Extent, ...]:
+        pid, device = self._column(tables.KERNELS, "globalPid", PID), self._column(tables.KERNELS, "deviceId")
+        columns, held = [pid, device, "start"], "start >= 0"
+        firsts = sums(chunks(self._db, tables.KERNELS, columns, held))
+        lasts = sums(chunks(self._db, tables.KERNELS, [*columns[:2], "end"], held))
+        return tuple(
+            Extent(pid=key[0], device=key[1], first=row[2], last=lasts[key][3], kernels=row[0])
+            for key, row in sorted(firsts.items())
+        )
+
+    def ranges(self) -> Ranges:
+        """All of them: the anchors, the labels and the launches' contexts lie anywhere."""
+        table = tables.RANGES
+        if not {"start", "end", "globalTid"} <= self._db.columns(table):
+            none = np.empty(0, dtype=np.int64)
+            return Ranges(start=none, end=none, tid=none, text=none, texts=())
+        have = self._db.columns(table)
+        held = "start >= 0 AND end >= start" + (" AND eventType IN (59, 60)" if "eventType" in have else "")
+        known = self._column(table, "textId", missing="-1")
+        start, end, tid, ids = numbers(self._db, table, ["start", "end", "globalTid", known], held)
+        inline, words = texts(self._db, table, "text", held) if "text" in have else (np.zeros_like(ids), [""])
+        text, whole = self._resolved(ids, inline, words)
+        return Ranges(start=start, end=end, tid=tid, text=text, texts=whole)
+
+    def _resolved(
+        self, ids: NDArray[np.int64], inline: NDArray[np.int64], words: list[str]
+    ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+        """A registered text stands in the table of strings, another one in the row itself."""
+        registered, position = np.unique(ids, return_inverse=True)
+        names = self.names(registered.tolist())
+        listed = [*words, *(names.get(int(known), "") for known in registered)]
+        return np.where(ids >= 0, len(words) + position, inline).astype(np.int64), tuple(listed)
+
+    def kernels(self, low: int, high: int) -> Activity:
+        return self._activity(tables.KERNELS, self._name, low, high)
+
+    def copies(self, low: int, high: int) -> Activity:
+        copies = self._activity(tables.COPIES, "0", low, high)
+        sets = self._activity(tables.MEMSETS, "1", low, high)
+        return activity([np.concatenate(pair) for pair in zip(copies.columns(), sets.columns())])
+
+    def _activity(self, table: str, name: str, low: int, high: int) -> Activity:
+        pid = self._column(table, "globalPid", PID)
+        listed = [self._column(table, column) for column in ("deviceId", "streamId", "correlationId")]
+        if self._db.has(table):
+            found = numbers(self._db, table, ["start", "end", pid, *listed, name], _TOUCHES, (high, low))
+        else:
+            found = [np.empty(0, dtype=np.int64)] * 7
+        return activity(found)
+
+    @cached_property
+    def _name(self) -> str:
+        have = self._db.columns(tables.KERNELS)
+        return next((name for name in ("shortName", "demangledName", "mangledName") if name in have), "-1")
+
+    def _column(self, table: str, column: str, suffix: str = "", missing: str = "0") -> str:
+        return f"{column} {suffix}" if column in self._db.columns(table) else missing
+
+    def calls(self, first: int, last: int) -> Calls:
+        if self._db.has(tables.RUNTIME):
+            columns, held = ["start", "globalTid", "correlationId"], "correlationId BETWEEN ? AND ?"
+            start, tid, correlation = numbers(self._db, tables.RUNTIME, columns, held, (first, last))
+        else:
+            start, tid, correlation = (np.empty(0, dtype=np.int64) for _ in range(3))
+        return Calls(start=start, tid=tid, correlation=correlation)
+
+    def names(self, ids: Sequence[int]) -> dict[int, str]:
+        found: dict[int, str] = {}
+        for first in range(0, len(ids), _AT_ONCE):
+            part = ", ".join(str(int(known)) for known in ids[first : first + _AT_ONCE])
+            rows = self._db.rows(f"SELECT id, value FROM {tables.STRINGS} WHERE id IN ({part})")
+            found.update((int(known), "" if text is None else str(text)) for known, text in rows)
+        return found
+
+    def kernel_totals(self, low: int, high: int) -> tuple[KernelTotal, ...]:
+        table = tables.KERNELS
+        pid, device = self._column(table, "globalPid", PID), self._column(table, "deviceId")
+        parts = chunks(
+            self._db, table, [pid, device, self._name, "end - start"], "start BETWEEN ? AND ?", (low, high - 1)
+        )
+        found = sums(parts)
+        names = self.names([key[2] for key in found])
+        return tuple(
+            KernelTotal(pid=key[0], device=key[1], name=names.get(key[2], f"kernel {key[2]}"), count=row[0],
+                        total_ns=row[1], least_ns=row[2], most_ns=row[3])
+            for key, row in found.items()
+        )  # fmt: skip
+
+    def api_totals(self, low: int, high: int) -> tuple[ApiTotal, ...]:
+        """Names carry the version of their interface; it is dropped.
+
+        Older exports record a call twice, as ``cudaMalloc`` around ``cudaMalloc_v3020``: the outer counts.
+        """
+        if not self._db.has(tables.RUNTIME):
+            return ()
+        clipped = "min(end, ?) - max(start, ?)"
+        listed = [f"globalTid {PID}", "0", "nameId", clipped.replace("?", "{}").format(high, low)]
+        found = sums(chunks(self._db, tables.RUNTIME, listed, _TOUCHES, (high, low)))
+        names = self.names([key[2] for key in found])
+        kept: dict[tuple[int, str], ApiTotal] = {}
+        for key, row in found.items():
+            name = _VERSION.sub("", names.get(key[2], "?"))
+            total = ApiTotal(pid=key[0], name=name, count=row[0], total_ns=row[1])
+            kept[key[0], name] = max(total, kept.get((key[0], name), total), key=lambda one: one.total_ns)
+        return tuple(kept.values())

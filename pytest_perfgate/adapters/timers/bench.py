@@ -1,0 +1,139 @@
+"""One call on a device's queue, made ready to be timed: fresh inputs, a cold cache, a warm machine."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from math import isfinite
+from statistics import median
+from typing import Protocol
+
+from pytest_perfgate.model.device import Availability
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import Cache, Plan
+from pytest_perfgate.model.ports import Call, QueueRuntime, Runtime, StoppingRule
+from pytest_perfgate.model.samples import Stop
+from pytest_perfgate.model.values import array_value
+
+Clock = Callable[[], float]
+host_clock: Clock = time.perf_counter_ns
+_WARM_BATCH = 5
+
+
+class WarmUp(Protocol):
+    """Says when a call is warm; core has the rule."""
+
+    def __call__(self, medians: Sequence[float], calls: int, spent_ns: float, plan: Plan) -> bool: ...
+
+
+@array_value
+class Rules:
+    """The pure rules that a timer is given, and the host's clock."""
+
+    stop: StoppingRule
+    warm: WarmUp
+    clock: Clock = host_clock
+
+
+@array_value
+class Bench:
+    """What is timed, on what, by which plan."""
+
+    call: Call
+    plan: Plan
+    runtime: QueueRuntime
+    rules: Rules
+    setup: Call | None = None
+
+    def __post_init__(self) -> None:
+        adopt = getattr(self.runtime, "adopt", None)
+        if adopt is not None:
+            adopt(self.call)
+
+    @property
+    def clock(self) -> Clock:
+        return self.rules.clock
+
+    def ready(self) -> None:
+        """Fresh inputs and, where the plan wants it, a cold cache; none of it is timed."""
+        if self.setup is not None:
+            self.setup()
+        if self.plan.cache is Cache.COLD:
+            self.runtime.flush()
+
+    def once(self) -> float:
+        """One call to its end, as the host sees it."""
+        self.ready()
+        self.runtime.synchronize()
+        begun = self.clock()
+        self.call()
+        self.runtime.synchronize()
+        return self.clock() - begun
+
+    def warm(self) -> int:
+        """Warm up, flushing as the measurement will: how many calls were discarded."""
+        if self.plan.warmup_ns <= 0:
+            return 0
+        medians: list[float] = []
+        begun, calls = self.clock(), 0
+        while not self.rules.warm(medians, calls, self.clock() - begun, self.plan):
+            medians.append(median(self.once() for _ in range(_WARM_BATCH)))
+            calls += _WARM_BATCH
+        return calls
+
+    def sampled(self, take: Callable[[], Sequence[float]]) -> tuple[list[float], Stop]:
+        """Samples until the rule says why to stop."""
+        durations: list[float] = []
+        begun, stop = self.clock(), None
+        while stop is None:
+            durations += take()
+            stop = self.rules.stop(durations, self.clock() - begun, self.plan)
+        return durations, stop
+
+    def batch(self) -> int:
+        """Calls between two events: a batch has one set of inputs, and cannot be cold."""
+        calls = 1 if self.setup is not None else max(1, self.plan.calls)
+        if calls > 1 and self.plan.cache is Cache.COLD:
+            raise PerfgateError("cache-cold-batch", f"calls={calls} with a cold cache")
+        return calls
+
+
+def queue_of(runtime: Runtime, timer: str) -> QueueRuntime:
+    """The runtime as one with queues, or why this timer cannot use it."""
+    found = queue_availability(timer, runtime)
+    if not found.usable:
+        raise PerfgateError("timer-unsuited", f"timer {timer!r} with runtime {runtime.name!r}: {found.why}")
+    return runtime  # type: ignore[return-value]
+
+
+def queue_availability(timer: str, runtime: Runtime) -> Availability:
+    """Whether a timer that needs a device's queue can work with this runtime."""
+    if not hasattr(runtime, "wait"):
+        return Availability(name=timer, usable=False, why=f"the {runtime.name} runtime has no queue of its own")
+    found = runtime.availability()
+    return Availability(name=timer, usable=found.usable, why=found.why, mend=found.mend, version=found.version)
+
+
+def sound(durations: Sequence[float], timer: str) -> Sequence[float]:
+    """The readings, if each can be a time."""
+    wrong = [(at, reading) for at, reading in enumerate(durations) if not (isfinite(reading) and reading > 0)]
+    if wrong:
+        at, reading = wrong[0]
+        raise PerfgateError(
+            "timer-broken", f"{timer} read {reading:g} ns for sample {at} ({len(wrong)} of {len(durations)} like it)"
+        )
+    return durations
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """No garbage collection in the middle of a sample."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()

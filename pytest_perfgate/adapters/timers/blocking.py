@@ -1,0 +1,104 @@
+"""Events behind a held-back queue: everything is enqueued before the device may start."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from statistics import median
+
+from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_availability, queue_of, sound
+from pytest_perfgate.adapters.timers.events import launch_gap
+from pytest_perfgate.adapters.timers.pairs import (
+    TRIALS,
+    Pair,
+    allocate,
+    empty_pair,
+    enclosed,
+    escaped,
+    refuse_short,
+)
+from pytest_perfgate.model.device import Availability
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import Plan
+from pytest_perfgate.model.ports import Call, Runtime
+from pytest_perfgate.model.samples import Samples
+
+PATIENCE_S = 2.0
+
+
+class BlockingTimer:
+    """Flush, synchronise, block, start event, call, end event, unblock, synchronise; with a time-out."""
+
+    name = "blocking"
+
+    def __init__(self, rules: Rules, patience_s: float = PATIENCE_S) -> None:
+        self._rules = rules
+        self._patience = patience_s
+
+    def availability(self, runtime: Runtime) -> Availability:
+        found = queue_availability(self.name, runtime)
+        if not found.usable:
+            return found
+        try:
+            queue_of(runtime, self.name).block()()
+        except PerfgateError as error:
+            return Availability(name=self.name, usable=False, why=error.what, mend=error.mend)
+        return found
+
+    def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples:
+        bench = Bench(call=call, plan=plan, runtime=queue_of(runtime, self.name), rules=self._rules, setup=setup)
+        calls = bench.batch()
+        warmups = bench.warm()
+        empty = empty_pair(bench.runtime)
+        pair = allocate(bench.runtime, 1)[0]
+        trial = [self.blocked(bench, pair, calls) for _ in range(TRIALS)]
+        refuse_short(median(trial) * calls, empty, self.name, calls)
+        problems = escaped(bench)
+        durations, stop = bench.sampled(lambda: [self.blocked(bench, pair, calls)])
+        return Samples(
+            durations=tuple(durations),
+            timer=self.name,
+            stop=stop,
+            batch=calls,
+            overhead=empty.overhead / calls,
+            resolution=empty.resolution / calls,
+            warmups=warmups,
+            launch_gap=launch_gap(bench, durations),
+            problems=problems,
+            notes=bench.runtime.notes(),
+        )
+
+    def blocked(self, bench: Bench, pair: Pair, calls: int = 1) -> float:
+        """One sample behind a blocked queue, in nanoseconds per call."""
+        bench.ready()
+        bench.runtime.synchronize()
+        start, end = pair
+        watch = _Watch(bench.runtime.block(), self._patience)
+        try:
+            enclosed(start, bench.call, calls, end)
+        finally:
+            watch.release()
+        bench.runtime.synchronize()
+        if watch.expired:
+            raise PerfgateError("timer-deadlock", f"the call did not return within {self._patience:g} s")
+        return sound([end.since(start) / calls], self.name)[0]
+
+
+class _Watch:
+    """Unblocks the queue when the call does not come back by itself."""
+
+    def __init__(self, unblock: Callable[[], None], patience_s: float) -> None:
+        self.expired = False
+        self._unblock = unblock
+        self._timer = threading.Timer(patience_s, self._expire)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def release(self) -> None:
+        self._timer.cancel()
+        if not self.expired:
+            self._unblock()
+
+    def _expire(self) -> None:
+        self.expired = True
+        self._unblock()

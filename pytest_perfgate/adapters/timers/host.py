@@ -1,0 +1,172 @@
+"""Times calls with the host's monotonic clock: batches when one call is too short, every sample kept."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise, repeat
+from statistics import median
+from typing import Protocol
+
+from pytest_perfgate.model.device import Availability
+from pytest_perfgate.model.plan import Plan
+from pytest_perfgate.model.ports import Call, Runtime, StoppingRule
+from pytest_perfgate.model.samples import Samples
+
+Clock = Callable[[], int]
+
+_LEAST_SAMPLE_NS = 50_000
+"""One sample takes at least this long, so that reading the clock costs well under one percent of it."""
+_SLICE_NS = 2_000_000
+"""Between two questions to the stopping rule."""
+_MOST_A_SLICE = 8
+
+
+class WarmUp(Protocol):
+    """Says when a call is warm; core has the rule."""
+
+    def __call__(self, medians: Sequence[float], calls: int, spent_ns: float, plan: Plan) -> bool: ...
+
+
+class HostTimer:
+    """``perf_counter_ns`` around the call; on a runtime with a clock of its own (the fake), that one."""
+
+    name = "host"
+
+    def __init__(self, rule: StoppingRule, warm: WarmUp) -> None:
+        self._rule, self._warm = rule, warm
+        self._known: dict[Clock, tuple[float, float]] = {}
+
+    def availability(self, runtime: Runtime) -> Availability:
+        usable = runtime.name in {"host", "fake"}
+        why = "" if usable else f"it times the host, and {runtime.name} runs work behind the host's back"
+        return Availability(name=self.name, usable=usable, why=why)
+
+    def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples:
+        clock: Clock = getattr(runtime, "clock", time.perf_counter_ns)
+        resolution, overhead = self._instrument(clock)
+        with paused_collection():
+            take = _after(setup, call, clock) if setup else _singles(call, clock)
+            first: list[float] = []
+            take(1, first)
+            batch = 1 if setup else plan.calls or _calls_a_sample(call, clock, first[0], resolution)
+            if batch > 1:
+                take = _batches(call, clock, batch)
+            warmups = self._warmed(take, first[0] * batch, plan, clock)
+            durations: list[float] = []
+            stop = None
+            begun = clock()
+            while stop is None:
+                take(_slice(durations, first[0], batch), durations)
+                stop = self._rule(durations, clock() - begun, plan)
+        return Samples(
+            durations=tuple(durations),
+            timer=self.name,
+            stop=stop,
+            batch=batch,
+            overhead=overhead / batch,
+            resolution=resolution / batch,
+            warmups=1 + warmups * batch,
+        )
+
+    def _warmed(self, take: Take, sample_ns: float, plan: Plan, clock: Clock) -> int:
+        """Samples taken and thrown away until the call is warm."""
+        if plan.warmup_ns <= 0:
+            return 0
+        medians: list[float] = []
+        begun, taken = clock(), 0
+        size = 1 if sample_ns > _SLICE_NS / 5 else 5
+        while not self._warm(medians, taken, clock() - begun, plan):
+            some: list[float] = []
+            take(size, some)
+            medians.append(median(some))
+            taken += size
+        return taken
+
+    def _instrument(self, clock: Clock) -> tuple[float, float]:
+        """Resolution of the clock and cost of reading it, measured once a process."""
+        if clock not in self._known:
+            self._known[clock] = probe_clock(clock)
+        return self._known[clock]
+
+
+Take = Callable[[int, list[float]], None]
+
+
+def probe_clock(clock: Clock, reads: int = 1000) -> tuple[float, float]:
+    """The smallest step a clock makes, and the nanoseconds between two readings of it."""
+    stamps = [clock() for _ in repeat(None, reads)]
+    steps = [later - earlier for earlier, later in pairwise(stamps)]
+    return float(min((step for step in steps if step > 0), default=1)), float(median(steps))
+
+
+@contextmanager
+def paused_collection() -> Iterator[None]:
+    """The garbage collector waits; it is left as it was found."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
+
+
+def _singles(call: Call, clock: Clock) -> Take:
+    def take(count: int, into: list[float]) -> None:
+        append = into.append
+        for _ in repeat(None, count):
+            begin = clock()
+            call()
+            append(clock() - begin)
+
+    return take
+
+
+def _batches(call: Call, clock: Clock, batch: int) -> Take:
+    def take(count: int, into: list[float]) -> None:
+        append = into.append
+        for _ in repeat(None, count):
+            turns = repeat(None, batch)
+            begin = clock()
+            for _ in turns:
+                call()
+            append((clock() - begin) / batch)
+
+    return take
+
+
+def _after(setup: Call, call: Call, clock: Clock) -> Take:
+    def take(count: int, into: list[float]) -> None:
+        append = into.append
+        for _ in repeat(None, count):
+            setup()
+            begin = clock()
+            call()
+            append(clock() - begin)
+
+    return take
+
+
+def _calls_a_sample(call: Call, clock: Clock, first: float, resolution: float) -> int:
+    """Calls behind one sample: doubled until a sample is long against the clock's step."""
+    least = max(_LEAST_SAMPLE_NS, 200 * resolution)
+    if first >= 4 * least:
+        return 1
+    batch = 1
+    while batch < 1 << 20:
+        some: list[float] = []
+        _batches(call, clock, batch)(3, some)
+        took = min(some) * batch
+        if took >= least:
+            return batch
+        batch = max(batch * 2, min(batch * 16, int(batch * least / max(took, 1.0)) + 1))
+    return batch
+
+
+def _slice(durations: Sequence[float], first: float, batch: int) -> int:
+    """Samples until the rule is asked again."""
+    one = (durations[-1] if durations else first) * batch
+    return max(1, min(_MOST_A_SLICE, int(_SLICE_NS / max(one, 1.0))))

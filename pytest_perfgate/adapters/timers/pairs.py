@@ -1,0 +1,129 @@
+"""Pairs of events: what an empty one costs, what a call takes between two, what they cannot see."""
+
+from __future__ import annotations
+
+from itertools import repeat
+from math import isfinite
+from statistics import median
+
+from pytest_perfgate.adapters.timers.bench import Bench, sound, uninterrupted
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.ports import Call, Event, QueueRuntime
+from pytest_perfgate.model.problem import Problem
+from pytest_perfgate.model.values import value
+
+Pair = tuple[Event, Event]
+
+RESOLUTION_NS = 500.0
+"""How finely devices stamp events; finer claims are not believed."""
+TIMES = 20
+"""An event pair measures what is twenty times its own overhead and resolution."""
+EMPTY_PAIRS = 32
+TRIALS = 5
+
+
+@value
+class Empty:
+    """What a pair of events with nothing between them reads."""
+
+    overhead: float
+    resolution: float = RESOLUTION_NS
+
+    @property
+    def shortest(self) -> float:
+        """The shortest call that such a pair can time."""
+        return TIMES * (self.overhead + self.resolution)
+
+
+def allocate(runtime: QueueRuntime, count: int) -> list[Pair]:
+    """Pairs made beforehand: making an event while timing would be timed."""
+    return [(runtime.event(), runtime.event()) for _ in range(count)]
+
+
+def empty_pair(runtime: QueueRuntime) -> Empty:
+    """The overhead of a pair, measured on this machine now."""
+    pairs = allocate(runtime, EMPTY_PAIRS)
+    runtime.synchronize()
+    for start, end in pairs:
+        start.record()
+        end.record()
+    runtime.synchronize()
+    readings = [end.since(start) for start, end in pairs]
+    if not all(isfinite(r) and r >= 0 for r in readings):
+        raise PerfgateError("timer-broken", f"an empty pair of events read {min(readings):g} ns")
+    return Empty(overhead=median(readings))
+
+
+def refuse_short(duration: float, empty: Empty, timer: str, calls: int = 1) -> None:
+    """An error where the pair would measure mostly itself."""
+    if duration < empty.shortest:
+        what = "a call takes" if calls == 1 else f"a batch of {calls} calls takes"
+        raise PerfgateError(
+            "timer-too-coarse",
+            f"{what} {duration:.0f} ns; {timer} here can time {empty.shortest:.0f} ns and longer "
+            f"(an empty pair reads {empty.overhead:.0f} ns, resolution {empty.resolution:.0f} ns)",
+        )
+
+
+def idle_pairs(bench: Bench, count: int = TRIALS) -> list[float]:
+    """Calls on an idle queue, one by one: the device waits for the host, as an unaided program sees it."""
+    pairs = allocate(bench.runtime, count)
+    for start, end in pairs:
+        bench.ready()
+        bench.runtime.synchronize()
+        enclosed(start, bench.call, 1, end)
+        bench.runtime.synchronize()
+    return [end.since(start) for start, end in pairs]
+
+
+def queued(bench: Bench, pairs: list[Pair], calls: int = 1) -> tuple[list[float], bool]:
+    """A chunk of samples behind one synchronisation, and whether the queue ran dry meanwhile."""
+    bench.runtime.synchronize()
+    with uninterrupted():
+        begun = bench.clock()
+        for start, end in pairs:
+            bench.ready()
+            enclosed(start, bench.call, calls, end)
+        enqueued = bench.clock()
+    bench.runtime.synchronize()
+    ended = bench.clock()
+    durations = [end.since(start) / calls for start, end in pairs]
+    return list(sound(durations, "events")), ended - enqueued < 0.1 * (ended - begun)
+
+
+def enclosed(start: Event, call: Call, calls: int, end: Event) -> None:
+    """Nothing between the two records but the calls."""
+    if calls == 1:
+        start.record()
+        call()
+        end.record()
+        return
+    turns = repeat(None, calls)
+    start.record()
+    for _ in turns:
+        call()
+    end.record()
+
+
+def escaped(bench: Bench) -> tuple[Problem, ...]:
+    """Whether work is left on another queue when the last event of a call has passed."""
+    runtime, clock = bench.runtime, bench.clock
+    idle, left, lasted = [], [], []
+    for start, end in allocate(runtime, TRIALS):
+        bench.ready()
+        runtime.synchronize()
+        begun = clock()
+        runtime.synchronize()
+        idle.append(clock() - begun)
+        enclosed(start, bench.call, 1, end)
+        runtime.wait(end)
+        passed = clock()
+        runtime.synchronize()
+        left.append(clock() - passed)
+        lasted.append(end.since(start))
+    rest = median(left) - median(idle)
+    if rest <= max(0.05 * median(lasted), 20_000.0):
+        return ()
+    evidence = (("on this stream", f"{median(lasted):.0f} ns"), ("still running after it", f"{rest:.0f} ns"))
+    what = "work ran on another stream, out of sight of the events around the call"
+    return (Problem(code="work-escaped", what=what, evidence=evidence, retry=False),)

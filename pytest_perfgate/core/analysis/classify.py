@@ -1,0 +1,278 @@
+"""One classifier for the whole plane: what holds a kernel or a window of kernels back."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Callable, Iterator
+
+from pytest_perfgate.model.values import value
+
+
+class Bottleneck(str, enum.Enum):
+    """What limits, in the order in which it is asked."""
+
+    INVALID = "invalid"
+    COMMUNICATION = "communication"
+    SYNCHRONISATION = "synchronisation"
+    LAUNCH = "launch"
+    BALANCED = "balanced"
+    COMPUTE = "compute"
+    MEMORY = "memory"
+    LATENCY = "latency"
+    NOT_COLLECTED = "not collected"
+
+
+@value
+class Thresholds:
+    """Where each class begins: fractions of the window or of a roof, nanoseconds, warps."""
+
+    exposed: float = 0.20
+    sync: float = 0.10
+    idle: float = 0.30
+    launch_share: float = 0.50
+    """The host's launch share that counts as high beside an idle device."""
+    short_ns: float = 10_000.0
+    roof: float = 0.60
+    near: float = 0.10
+    warps: float = 8.0
+    l2_hit: float = 0.80
+
+
+THRESHOLDS = Thresholds()
+
+
+@value
+class Signals:
+    """What instruments saw. ``None`` is not collected, and so is NaN."""
+
+    compute: float | None = None
+    """Fraction of the compute roof."""
+    memory: float | None = None
+    """Fraction of the memory roof."""
+    warps: float | None = None
+    """Active warps a multiprocessor."""
+    idle: float | None = None
+    launch_share: float | None = None
+    kernel_ns: float | None = None
+    """Mean kernel of a train of kernels back to back; leave out for a single kernel."""
+    exposed: float | None = None
+    sync: float | None = None
+    l2_hit: float | None = None
+    stall: tuple[str, float] | None = None
+    """The leading stall reason and its share."""
+    inside: tuple[str, float] | None = None
+    """The busiest part of the memory inside the chip, and how near its peak it is."""
+    intensity: float | None = None
+    ridge: float | None = None
+    problems: tuple[str, ...] = ()
+
+
+@value
+class Classification:
+    """One class, the numbers it rests on, and how far the runner-up is."""
+
+    bottleneck: Bottleneck
+    evidence: tuple[str, ...]
+    runner_up: Bottleneck | None = None
+    distance: float | None = None
+    """How far the nearest number would have to move to make it the runner-up: 0.02 is two points."""
+    notes: tuple[str, ...] = ()
+    measured: bool = True
+    """False: a bound from intensity, not a measurement."""
+
+    @property
+    def sentence(self) -> str:
+        name = self.bottleneck.value
+        said = f"{name}-bound" if self.bottleneck in _BOUND else name
+        tail = "" if self.measured else " (a bound from intensity, not a measurement)"
+        return f"{said}{tail}: {', '.join(self.evidence)}{self._near}" if self.evidence else f"{said}{tail}"
+
+    @property
+    def _near(self) -> str:
+        if self.runner_up is None or self.distance is None or not self.measured:
+            return ""
+        return f"; {self.runner_up.value} is {self.distance * 100:.1f} points away"
+
+
+_BOUND = {
+    Bottleneck.COMMUNICATION, Bottleneck.SYNCHRONISATION, Bottleneck.LAUNCH,
+    Bottleneck.COMPUTE, Bottleneck.MEMORY, Bottleneck.LATENCY,
+}  # fmt: skip
+
+Margin = Callable[[Signals, Thresholds], "float | None"]
+"""How far inside its region a class is, as a fraction; negative outside, ``None`` when not collected."""
+
+
+def _known(number: float | None) -> float | None:
+    return None if number is None or math.isnan(number) else number
+
+
+def _over(name: str, limit: str) -> Margin:
+    def margin(signals: Signals, at: Thresholds) -> float | None:
+        seen = _known(getattr(signals, name))
+        return None if seen is None else seen - float(getattr(at, limit))
+
+    return margin
+
+
+def _launch(signals: Signals, at: Thresholds) -> float | None:
+    idle, share, short = (_known(n) for n in (signals.idle, signals.launch_share, signals.kernel_ns))
+    ways = []
+    if idle is not None and share is not None:
+        ways.append(min(idle - at.idle, share - at.launch_share))
+    if short is not None:
+        ways.append((at.short_ns - short) / at.short_ns)
+    return max(ways, default=None)
+
+
+def _balanced(signals: Signals, at: Thresholds) -> float | None:
+    compute, memory = _known(signals.compute), _known(signals.memory)
+    if compute is None or memory is None:
+        return None
+    return min(compute - at.roof, memory - at.roof, at.near - abs(compute - memory))
+
+
+def _side(first: str, second: str) -> Margin:
+    def margin(signals: Signals, at: Thresholds) -> float | None:
+        mine, other = _known(getattr(signals, first)), _known(getattr(signals, second))
+        if mine is None:
+            return None
+        return mine - at.roof if other is None else min(mine - at.roof, mine - other)
+
+    return margin
+
+
+ORDER: tuple[tuple[Bottleneck, Margin, bool], ...] = (
+    (Bottleneck.COMMUNICATION, _over("exposed", "exposed"), False),
+    (Bottleneck.SYNCHRONISATION, _over("sync", "sync"), False),
+    (Bottleneck.LAUNCH, _launch, False),
+    (Bottleneck.BALANCED, _balanced, True),
+    (Bottleneck.COMPUTE, _side("compute", "memory"), True),
+    (Bottleneck.MEMORY, _side("memory", "compute"), True),
+)
+"""Asked from the top; the first whose margin is positive (or not negative, where the edge belongs to it)."""
+
+
+def classify(signals: Signals, at: Thresholds = THRESHOLDS) -> Classification:
+    """The class of these signals; every point of the plane has exactly one."""
+    if signals.problems:
+        return Classification(bottleneck=Bottleneck.INVALID, evidence=signals.problems)
+    margins = [(name, margin(signals, at), closed) for name, margin, closed in ORDER]
+    held = [name for name, margin, closed in margins if margin is not None and _holds(margin, closed)]
+    if held:
+        return _named(held[0], held[1:], signals, at)
+    if _known(signals.compute) is None and _known(signals.memory) is None:
+        return _by_intensity(signals, at)
+    return _named(Bottleneck.LATENCY, [], signals, at)
+
+
+def _holds(margin: float, closed: bool) -> bool:
+    return margin >= 0 if closed else margin > 0
+
+
+def _named(name: Bottleneck, also: list[Bottleneck], signals: Signals, at: Thresholds) -> Classification:
+    runner, distance = _runner_up(name, also, signals, at)
+    return Classification(
+        bottleneck=name,
+        evidence=tuple(_evidence(name, signals, at)),
+        runner_up=runner,
+        distance=distance,
+        notes=tuple(_notes(name, signals, at)),
+    )
+
+
+def _runner_up(
+    name: Bottleneck, also: list[Bottleneck], signals: Signals, at: Thresholds
+) -> tuple[Bottleneck | None, float | None]:
+    """The class across the nearest edge: one asked earlier that almost holds, or what is left if this one fails."""
+    margins = {other: margin(signals, at) for other, margin, _ in ORDER}
+    places = list(margins)
+    earlier = places[: places.index(name)] if name in margins else places
+    edges = [(-gap, other) for other in earlier if (gap := margins[other]) is not None]
+    mine = margins.get(name)
+    if mine is not None:
+        edges.append((mine, _after(also, margins, at, signals)))
+    if not edges:
+        return None, None
+    distance, runner = min(edges, key=lambda pair: pair[0])
+    return runner, abs(distance)
+
+
+def _after(
+    also: list[Bottleneck], margins: dict[Bottleneck, float | None], at: Thresholds, signals: Signals
+) -> Bottleneck:
+    """What it would be called if the first class did not hold."""
+    if also:
+        return also[0]
+    compute, memory = _known(signals.compute), _known(signals.memory)
+    if compute is not None and memory is not None and min(compute, memory) >= at.roof:
+        near = margins[Bottleneck.BALANCED]
+        return Bottleneck.BALANCED if near is not None and near < 0 else max(
+            (compute, Bottleneck.COMPUTE), (memory, Bottleneck.MEMORY), key=lambda pair: pair[0]
+        )[1]  # fmt: skip
+    return Bottleneck.LATENCY
+
+
+def _by_intensity(signals: Signals, at: Thresholds) -> Classification:
+    intensity, ridge = _known(signals.intensity), _known(signals.ridge)
+    if intensity is None or ridge is None:
+        return Classification(bottleneck=Bottleneck.NOT_COLLECTED, evidence=())
+    side = Bottleneck.COMPUTE if intensity > ridge else Bottleneck.MEMORY
+    other = Bottleneck.MEMORY if side is Bottleneck.COMPUTE else Bottleneck.COMPUTE
+    return Classification(
+        bottleneck=side,
+        evidence=(f"intensity {intensity:.1f} FLOP/B against a ridge point of {ridge:.1f}",),
+        runner_up=other,
+        distance=abs(intensity - ridge) / ridge,
+        notes=tuple(_notes(side, signals, at)),
+        measured=False,
+    )
+
+
+_SHOWN = {
+    Bottleneck.COMMUNICATION: (("exposed", "exposed collectives"),),
+    Bottleneck.SYNCHRONISATION: (("sync", "blocking synchronisation"),),
+    Bottleneck.LAUNCH: (("idle", "device idle"), ("launch_share", "host launch share")),
+}
+_ROOFS = (("compute", "compute"), ("memory", "memory"))
+
+
+def _evidence(name: Bottleneck, signals: Signals, at: Thresholds) -> Iterator[str]:
+    for field, words in (*_SHOWN.get(name, ()), *_ROOFS):
+        number = _known(getattr(signals, field))
+        if number is not None:
+            yield f"{words} {number * 100:.1f} %{' of its roof' if (field, words) in _ROOFS else ''}"
+        elif name not in _SHOWN:
+            yield f"{words} not collected"
+    short = _known(signals.kernel_ns)
+    if name is Bottleneck.LAUNCH and short is not None:
+        yield f"kernels of {short / 1000:.1f} µs back to back"
+    if name is Bottleneck.LATENCY:
+        yield _cause(signals, at)
+
+
+def _cause(signals: Signals, at: Thresholds) -> str:
+    warps = _known(signals.warps)
+    if warps is not None and warps < at.warps:
+        return f"{warps:.1f} active warps a multiprocessor, fewer than {at.warps:.0f}"
+    if signals.stall:
+        return f"leading stall {signals.stall[0]} ({signals.stall[1] * 100:.0f} %)"
+    if _inside(signals, at):
+        return _inside(signals, at)
+    return "cause not collected"
+
+
+def _inside(signals: Signals, at: Thresholds) -> str:
+    """Memory inside the chip that is busy: no roof of the plane, and yet a cause."""
+    if signals.inside is None or math.isnan(signals.inside[1]) or signals.inside[1] < at.roof:
+        return ""
+    return f"{signals.inside[0]} {signals.inside[1] * 100:.1f} % of its peak inside the chip"
+
+
+def _notes(name: Bottleneck, signals: Signals, at: Thresholds) -> Iterator[str]:
+    hit = _known(signals.l2_hit)
+    if name in (Bottleneck.MEMORY, Bottleneck.BALANCED) and hit is not None and hit < at.l2_hit:
+        yield f"locality: L2 hit rate {hit * 100:.1f} %, under {at.l2_hit * 100:.0f} %"
+    if name is Bottleneck.LATENCY and signals.stall and _inside(signals, at):
+        yield _inside(signals, at)

@@ -1,0 +1,56 @@
+"""What kind of work each GPU row is: compute, communication, copy or fill."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pytest_perfgate.core.analysis.communication import communication
+from pytest_perfgate.model.trace import Category, Trace
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Kind(enum.IntEnum):
+    """Classes of GPU work; the value is what the column holds."""
+
+    COMPUTE = 0
+    COMMUNICATION = 1
+    MEMCPY = 2
+    MEMSET = 3
+
+
+WORDS = {Kind.COMPUTE: "compute", Kind.COMMUNICATION: "communication", Kind.MEMCPY: "memcpy", Kind.MEMSET: "memset"}
+_COPY = re.compile(r"^MEMORY_COPY_|__amd_rocclr_copyBuffer|CopyDeviceToHost|CopyHostToDevice|CopyDeviceToDevice")
+_FILL = re.compile(r"fillBuffer|^MEMORY_FILL")
+
+
+def gpu_rows(trace: Trace) -> NDArray[np.int64]:
+    """Rows of kernels, copies and fills, in the order of the file."""
+    return np.flatnonzero((trace.category >= Category.KERNEL) & (trace.category <= Category.MEMSET))
+
+
+def kinds(trace: Trace, rows: NDArray[np.int64], extra: Sequence[str] = ()) -> NDArray[np.uint8]:
+    """The class of each of these GPU rows; ``extra`` patterns find more communication."""
+    by_name = np.zeros(len(trace.names), np.uint8)
+    pattern = communication(extra)
+    for name in np.unique(trace.name[rows]).tolist():
+        by_name[name] = _kind(trace.names[name], pattern)
+    found: NDArray[np.uint8] = by_name[trace.name[rows]]
+    category = trace.category[rows]
+    found[category == Category.MEMCPY] = Kind.MEMCPY
+    found[category == Category.MEMSET] = Kind.MEMSET
+    return found
+
+
+def _kind(name: str, pattern: re.Pattern[str]) -> Kind:
+    if pattern.search(name):
+        return Kind.COMMUNICATION
+    if _COPY.search(name):
+        return Kind.MEMCPY
+    return Kind.MEMSET if _FILL.search(name) else Kind.COMPUTE

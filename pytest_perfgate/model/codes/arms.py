@@ -1,0 +1,64 @@
+"""Error codes of arms: revisions, worktrees and builds."""
+
+from __future__ import annotations
+
+from pytest_perfgate.model.codes.family import Code, Family
+
+CODES: tuple[Code, ...] = (
+    Code(
+        name="no-repository",
+        family=Family.REPOSITORY,
+        title="There is no git repository here",
+        why="an arm is a revision of the package, and revisions live in a repository",
+        mend="run inside the repository, or judge against the accepted baseline without --perfgate-against",
+    ),
+    Code(
+        name="revision-missing",
+        family=Family.REPOSITORY,
+        title="A revision is not in this clone",
+        why="the arm to compare with cannot be checked out",
+        mend="git fetch origin REVISION",
+    ),
+    Code(
+        name="revision-shallow",
+        family=Family.REPOSITORY,
+        title="A revision lies beyond the end of a shallow clone",
+        why="the arm to compare with was never fetched",
+        mend="git fetch --unshallow   (in CI: fetch-depth: 0)",
+    ),
+    Code(
+        name="submodule-missing",
+        family=Family.REPOSITORY,
+        title="A submodule of the revision could not be checked out",
+        why="a package built without its submodule is not the package of that revision",
+        mend="git submodule update --init --recursive, then run again",
+    ),
+    Code(
+        name="arm-no-project",
+        family=Family.BUILD,
+        title="There is nothing to build at a revision",
+        why="an overlay needs a pyproject.toml or setup.py in every configured project",
+        mend='set projects = ["path"] or mode = "worktree" in [tool.perfgate.arms]',
+    ),
+    Code(
+        name="arm-build-failed",
+        family=Family.BUILD,
+        title="The package could not be built for one arm",
+        why="both sides must be built the same way before they can be compared",
+        mend="mend the build, or set build = [...] in [tool.perfgate.arms]",
+    ),
+    Code(
+        name="arm-empty",
+        family=Family.BUILD,
+        title="A build installed no importable module",
+        why="the arm would import whatever else lies on the path",
+        mend="let the build command install into {site}",
+    ),
+    Code(
+        name="arm-foreign-module",
+        family=Family.CHILD,
+        title="An arm loaded modules that are not its own",
+        why="both sides would measure the same code; the verdict would mean nothing",
+        mend='tests and package cannot be separated here: set mode = "worktree" in [tool.perfgate.arms]',
+    ),
+)

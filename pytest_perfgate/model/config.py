@@ -1,0 +1,135 @@
+"""What ``[tool.perfgate]`` of pyproject.toml may say, as a value and as the table it is read by."""
+
+from __future__ import annotations
+
+from pytest_perfgate.model.values import value
+
+
+@value
+class ConfigPattern:
+    """Settings for the tests whose node ids a pattern matches; of several, later ones are closer."""
+
+    pattern: str
+    limits: tuple[str, ...] = ()
+    on: tuple[str, ...] = ()
+    timer: str = ""
+    capture: tuple[str, ...] = ()
+    rounds: int = 0
+    budget: float = 0.0
+    place: str = ""
+
+
+@value
+class Config:
+    """The project's settings; a default stands wherever the file is silent."""
+
+    limits: tuple[str, ...] = ()
+    """Limits of every gated test; none means ``slowdown <= 3%``."""
+    tests: tuple[ConfigPattern, ...] = ()
+    mode: str = ""
+    rounds: int = 0
+    budget: float = 0.0
+    warmup: float = -1.0
+    samples: int = 0
+    timer: str = ""
+    runtime: str = ""
+    cache: str = ""
+    clocks: str = ""
+    data: str = ""
+    floor: float = 0.0
+    capture: tuple[str, ...] = ()
+    policy: tuple[tuple[str, str], ...] = ()
+    devices: tuple[str, ...] = ()
+    """Patterns of devices whose baselines are committed."""
+    baselines: str = "baselines"
+    history: str = ""
+    launcher: tuple[str, ...] = ()
+    timeout: float = 600.0
+    """Seconds that a child may be silent."""
+    plugins: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    """Import names of the packages under test: the proof of an arm."""
+    editable: tuple[str, ...] = ()
+    arms: str = ""
+    build: str = ""
+    conviction: str = ""
+    target: str = ""
+    anchor: str = ""
+    communication: tuple[str, ...] = ()
+    ranges_key: str = ""
+    source: str = ""
+    """The file it was read from."""
+
+
+@value
+class ConfigKey:
+    """One key of the table: how it is written, what it does."""
+
+    name: str
+    kind: str
+    doc: str
+    default: str = ""
+    choices: tuple[str, ...] = ()
+
+
+_MODES, _CLOCKS = ("full", "quick", "off"), ("lock", "observe", "off")
+
+KEYS: tuple[ConfigKey, ...] = (
+    ConfigKey(name="limits", kind="texts", doc="limits of every gated test", default="slowdown <= 3%"),
+    ConfigKey(name="tests", kind="tests", doc="settings per node-id pattern: `[[tool.perfgate.tests]]`"),
+    ConfigKey(name="mode", kind="choice", doc="what a run does", default="full in CI, else quick", choices=_MODES),
+    ConfigKey(name="rounds", kind="count", doc="fresh processes a case in full mode", default="3"),
+    ConfigKey(name="budget", kind="seconds", doc="sampling time of a case in one process", default="1 s"),
+    ConfigKey(name="warmup", kind="seconds", doc="longest warm-up of a case in one process", default="200 ms"),
+    ConfigKey(name="samples", kind="count", doc="fewest samples of a case in one process", default="20"),
+    ConfigKey(name="timer", kind="text", doc="instrument that times", default="auto"),
+    ConfigKey(name="runtime", kind="text", doc="library whose work is timed", default="auto"),
+    ConfigKey(name="cache", kind="choice", doc="state of the last cache", default="warm", choices=("cold", "warm")),
+    ConfigKey(name="clocks", kind="choice", doc="what is done to clocks", default="observe", choices=_CLOCKS),
+    ConfigKey(name="data", kind="text", doc="name of the data policy, part of the identity", default="user"),
+    ConfigKey(name="floor", kind="seconds", doc="smallest difference that counts as slower", default="2 us"),
+    ConfigKey(name="capture", kind="texts", doc="captures of every gated test", default="none"),
+    ConfigKey(name="policy", kind="policy", doc="what outcomes do: `[tool.perfgate.policy]`, see outcomes"),
+    ConfigKey(name="devices", kind="texts", doc="devices whose baselines are committed", default="none"),
+    ConfigKey(name="baselines", kind="text", doc="folder of the baselines", default="baselines"),
+    ConfigKey(name="history", kind="text", doc="database of the history", default=".perfgate/history.db"),
+    ConfigKey(name="launcher", kind="words", doc="command in front of every child", default="none"),
+    ConfigKey(name="timeout", kind="seconds", doc="silence after which a child is ended", default="10 min"),
+    ConfigKey(name="plugins", kind="texts", doc="modules with hooks for the command line", default="none"),
+    ConfigKey(name="packages", kind="texts", doc="import names of the packages under test", default="found"),
+    ConfigKey(name="editable", kind="texts", doc="other editable dependencies that both arms share", default="none"),
+    ConfigKey(
+        name="arms", kind="choice", doc="how arms are separated", default="package", choices=("package", "worktree")
+    ),
+    ConfigKey(name="build", kind="text", doc="command that builds an arm", default="pip"),
+    ConfigKey(
+        name="conviction",
+        kind="choice",
+        doc="what convicts a slowdown against the baseline",
+        default="paired where an arm can be built",
+        choices=("paired", "interval"),
+    ),
+    ConfigKey(name="target", kind="text", doc="branch that changes are merged into", default="found"),
+    ConfigKey(name="anchor", kind="text", doc="revision whose baselines are the fixed anchor", default="none"),
+    ConfigKey(name="communication", kind="texts", doc="patterns of the project's communication kernels"),
+    ConfigKey(name="ranges_key", kind="text", doc="how profiler ranges are named", default="built in"),
+)
+
+TEST_KEYS: tuple[ConfigKey, ...] = (
+    ConfigKey(name="pattern", kind="text", doc="glob over node ids"),
+    ConfigKey(name="limits", kind="texts", doc="limits of these tests"),
+    ConfigKey(name="on", kind="texts", doc="devices on which these limits apply"),
+    ConfigKey(name="timer", kind="text", doc="instrument that times them"),
+    ConfigKey(name="capture", kind="texts", doc="captures of these tests"),
+    ConfigKey(name="rounds", kind="count", doc="fresh processes a case"),
+    ConfigKey(name="budget", kind="seconds", doc="sampling time of a case in one process"),
+)
+
+POLICIES: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("missing", ("fail", "warn", "record"), "no baseline, or not measured"),
+    ("unused", ("fail", "warn", "ignore"), "a baseline without a test"),
+    ("improved", ("ignore", "warn", "fail"), "faster than the baseline"),
+    ("undecided", ("warn", "fail"), "the interval spans the limit"),
+    ("moved", ("warn", "fail"), "the machine moved, not the code"),
+)
+"""(key, values, meaning) of the policy."""

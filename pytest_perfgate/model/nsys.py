@@ -1,0 +1,196 @@
+"""Values of an Nsight Systems export: what was run where and when, as columns, and how to read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from pytest_perfgate.model.values import array_value, value
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
+
+def pid_of(thread: Ints) -> Ints:
+    """The process id inside a ``globalTid`` or ``globalPid``, as NVIDIA's manual prescribes."""
+    return (thread >> 24) & 0xFFFFFF
+
+
+@value
+class ExportFacts:
+    """Where an export comes from and what it holds, by count of rows."""
+
+    path: str
+    product: str = ""
+    schema: str = ""
+    gpus: tuple[tuple[int, str], ...] = ()
+    """(device, name); empty when the export does not say."""
+    tables: tuple[str, ...] = ()
+    """Tables of interest that have rows."""
+    foreign: int = 0
+    """Strings that are not UTF-8, seen so far."""
+    graphs: int = 0
+    """Launches of CUDA graphs whose kernels were not recorded."""
+
+
+@array_value
+class Activity:
+    """What ran on devices, one row each; every column has the same length."""
+
+    start: Ints
+    end: Ints
+    pid: Ints
+    device: Ints
+    stream: Ints
+    correlation: Ints
+    name: Ints
+    """Index into the export's names, or -1."""
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def columns(self) -> tuple[Ints, ...]:
+        return (self.start, self.end, self.pid, self.device, self.stream, self.correlation, self.name)
+
+    def where(self, kept: NDArray[np.bool_] | Ints) -> Activity:
+        return activity([column[kept] for column in self.columns()])
+
+
+def activity(columns: Sequence[Ints]) -> Activity:
+    """Rows of what ran from their seven columns."""
+    start, end, pid, device, stream, correlation, name = columns
+    return Activity(start=start, end=end, pid=pid, device=device, stream=stream, correlation=correlation, name=name)
+
+
+@array_value
+class Ranges:
+    """NVTX ranges that ended, from time zero on."""
+
+    start: Ints
+    end: Ints
+    tid: Ints
+    """The thread as nsys counts it: ``pid_of`` names its process."""
+    text: Ints
+    """Index into ``texts``."""
+    texts: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@array_value
+class Calls:
+    """Calls of the runtime on the host."""
+
+    start: Ints
+    tid: Ints
+    correlation: Ints
+
+
+@value
+class KernelTotal:
+    """All launches of one kernel on one device by one process."""
+
+    pid: int
+    device: int
+    name: str
+    count: int
+    total_ns: int
+    least_ns: int
+    most_ns: int
+
+
+@value
+class ApiTotal:
+    """Time a process spent in one call of the runtime, summed over its threads."""
+
+    pid: int
+    name: str
+    count: int
+    total_ns: int
+
+
+@value
+class Extent:
+    """First start and last end of a process's kernels on one device."""
+
+    pid: int
+    device: int
+    first: int
+    last: int
+    kernels: int
+
+
+class NsysExport(Protocol):
+    """An open export: aggregates where an aggregate answers, columns of a span elsewhere."""
+
+    def facts(self) -> ExportFacts: ...
+
+    def processes(self) -> tuple[tuple[int, int], ...]:
+        """(pid, device) of everyone who ran a kernel."""
+
+    def extents(self) -> tuple[Extent, ...]: ...
+
+    def ranges(self) -> Ranges: ...
+
+    def kernels(self, low: int, high: int) -> Activity:
+        """Kernels that touch the span."""
+
+    def copies(self, low: int, high: int) -> Activity:
+        """Copies and memory sets that touch the span; ``name`` is 0 for a copy and 1 for a set."""
+
+    def calls(self, first: int, last: int) -> Calls:
+        """Runtime calls with a correlation in the closed range."""
+
+    def names(self, ids: Sequence[int]) -> Mapping[int, str]: ...
+
+    def kernel_totals(self, low: int, high: int) -> tuple[KernelTotal, ...]:
+        """Totals of kernels that start in the span."""
+
+    def api_totals(self, low: int, high: int) -> tuple[ApiTotal, ...]:
+        """Host time per call, clipped to the span."""
+
+
+class NsysReader(Protocol):
+    """Opens an export, or exports a report first."""
+
+    def __call__(self, path: Path) -> NsysExport: ...
+
+
+@value
+class Scrubbed:
+    """What a clean copy of an export lacks."""
+
+    path: str
+    out: str
+    tables: tuple[str, ...]
+    strings: int = 0
+    """Lines of the process's own output that were taken out of the table of strings."""
+
+
+class Scrub(Protocol):
+    """Writes a clean copy of an export."""
+
+    def __call__(self, path: Path, out: Path) -> Scrubbed: ...
+
+
+@value
+class Preset:
+    """How a program names its ranges; all patterns are regular expressions, searched without case."""
+
+    name: str
+    anchors: tuple[str, ...]
+    """The window is the median range that matches the first of these that matches any."""
+    stage: str
+    """The last match in the innermost range that has one names the stage."""
+    purposes: tuple[tuple[str, str], ...]
+    """(pattern, purpose of a communication stream)."""
+    rank: str = r"\brank\s*[=:]\s*(\d+)"
+    mesh: str = r"\b(pp|dp|cp|ep|tp|sp)\s*[=:]\s*(\d+)\s*/\s*(\d+)"
+    settings: str = r"\b(mbs|seq)\s*[=:]\s*(\d+)"
+    communication: tuple[str, ...] = ()
+    """Kernel names that communicate, beside the known ones."""

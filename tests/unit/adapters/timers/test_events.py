@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from statistics import median
+
+import pytest
+
+from pytest_perfgate.adapters.runtimes.simulated import SimulatedEvent, SimulatedGpu
+from pytest_perfgate.adapters.timers.bench import Rules
+from pytest_perfgate.adapters.timers.events import EventsTimer
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import Cache
+from pytest_perfgate.model.samples import Stop
+
+
+def error_of(action) -> str:
+    with pytest.raises(PerfgateError) as caught:
+        action()
+    return caught.value.code.name
+
+
+def test_a_kernel_is_timed_by_the_device(gpu, rules, plan) -> None:
+    samples = EventsTimer(rules).measure(lambda: gpu.kernel(100_000), plan, gpu)
+    assert samples.timer == "events"
+    assert samples.stop is Stop.COUNT
+    assert len(samples.durations) >= 40
+    assert samples.warmups == 10
+    assert samples.overhead == 1_500
+    assert median(samples.durations) - samples.overhead == pytest.approx(100_000)
+    assert samples.problems == ()
+    assert dict(samples.notes)["simulated"]
+
+
+@pytest.mark.parametrize("percent", [1, 2, 3, 5])
+def test_a_slowdown_is_seen_and_none_is_not(gpu, rules, plan, percent) -> None:
+    timer = EventsTimer(rules)
+    before, same, after = (
+        median(timer.measure(lambda ns=ns: gpu.kernel(ns), plan, gpu).durations)
+        for ns in (100_000, 100_000, 100_000 * (1 + percent / 100))
+    )
+    assert same == before
+    assert after - before == pytest.approx(percent * 1000)
+
+
+def test_too_short_a_kernel_is_refused(gpu, rules, plan) -> None:
+    timer = EventsTimer(rules)
+    assert error_of(lambda: timer.measure(lambda: gpu.kernel(2_000), plan, gpu)) == "timer-too-coarse"
+
+
+def test_a_batch_of_short_kernels_is_not(gpu, rules, plan) -> None:
+    gpu.launch_ns = 100.0
+    samples = EventsTimer(rules).measure(lambda: gpu.kernel(2_000), replace(plan, calls=100), gpu)
+    assert samples.batch == 100
+    assert median(samples.durations) == pytest.approx(2_000, rel=0.01)
+
+
+def test_a_batch_cannot_be_cold(gpu, rules, plan) -> None:
+    cold = replace(plan, calls=100, cache=Cache.COLD)
+    assert error_of(lambda: EventsTimer(rules).measure(lambda: gpu.kernel(2_000), cold, gpu)) == "cache-cold-batch"
+
+
+def test_cold_flushes_before_every_call(gpu, rules, plan) -> None:
+    gpu.cold = 2.0
+    timer = EventsTimer(rules)
+    warm = median(timer.measure(lambda: gpu.kernel(100_000), plan, gpu).durations)
+    assert gpu.flushes == 0
+    launches = gpu.launches
+    cold = timer.measure(lambda: gpu.kernel(100_000), replace(plan, cache=Cache.COLD), gpu)
+    assert median(cold.durations) - cold.overhead == pytest.approx(2 * (warm - cold.overhead))
+    assert gpu.flushes == gpu.launches - launches
+
+
+def test_setup_runs_before_every_call_and_is_not_timed(gpu, rules, plan) -> None:
+    order = []
+
+    def setup() -> None:
+        order.append("setup")
+        gpu.kernel(500_000)
+
+    def call() -> None:
+        order.append("call")
+        gpu.kernel(100_000)
+
+    samples = EventsTimer(rules).measure(call, plan, gpu, setup)
+    assert order == ["setup", "call"] * (len(order) // 2)
+    assert median(samples.durations) == pytest.approx(101_500)
+
+
+def test_the_launch_gap_is_a_figure_of_its_own(gpu, rules, plan) -> None:
+    gpu.launch_ns = 30_000.0
+    samples = EventsTimer(rules).measure(lambda: gpu.kernel(100_000), plan, gpu)
+    assert median(samples.durations) == pytest.approx(101_500)
+    assert samples.launch_gap == pytest.approx(30_000, rel=0.1)
+
+
+def test_a_queue_that_ran_dry_is_said_and_gives_no_gap(gpu, rules, plan) -> None:
+    def call() -> None:
+        for _ in range(10):
+            gpu.kernel(5_000)
+
+    gpu.launch_ns = 10_000.0
+    samples = EventsTimer(rules).measure(call, plan, gpu)
+    assert "ran dry" in dict(samples.notes)["queue"]
+    assert samples.launch_gap is None
+
+
+def test_work_on_another_stream_is_caught(gpu, rules, plan) -> None:
+    def call() -> None:
+        gpu.kernel(60_000)
+        gpu.kernel(400_000, stream=1)
+
+    (problem,) = EventsTimer(rules).measure(call, plan, gpu).problems
+    assert problem.code == "work-escaped"
+    assert not problem.retry
+    assert problem.evidence
+
+
+class BrokenEvent(SimulatedEvent):
+    reading = float("nan")
+
+    def since(self, earlier) -> float:
+        del earlier
+        return self.reading
+
+
+@pytest.mark.parametrize("reading", [float("nan"), float("inf"), -3.0])
+def test_an_instrument_that_reads_no_time_gives_no_number(rules, plan, reading) -> None:
+    class Broken(SimulatedGpu):
+        def event(self):
+            event = BrokenEvent(self)
+            event.reading = reading
+            return event
+
+    gpu = Broken()
+    assert error_of(lambda: EventsTimer(rules).measure(lambda: gpu.kernel(1e6), plan, gpu)) == "timer-broken"
+
+
+def test_an_event_clock_that_stands_still_gives_no_number(rules, plan) -> None:
+    class Still(SimulatedGpu):
+        def event(self):
+            event = BrokenEvent(self)
+            event.reading = 0.0
+            return event
+
+    gpu = Still()
+    assert error_of(lambda: EventsTimer(rules).measure(lambda: gpu.kernel(1e6), plan, gpu)) == "timer-broken"
+
+
+def test_a_lost_device_gives_no_number(gpu, rules, plan) -> None:
+    calls = []
+
+    def call() -> None:
+        calls.append(1)
+        gpu.lost = len(calls) > 30
+        gpu.kernel(100_000)
+
+    with pytest.raises(RuntimeError, match="fell off the bus"):
+        EventsTimer(rules).measure(call, plan, gpu)
+
+
+def test_a_call_that_raises_gives_no_number(gpu, rules, plan) -> None:
+    with pytest.raises(ZeroDivisionError):
+        EventsTimer(rules).measure(lambda: 1 / 0, plan, gpu)
+
+
+def test_a_runtime_without_a_queue_is_refused(rules, plan) -> None:
+    class Plain:
+        name = "plain"
+
+    assert not EventsTimer(rules).availability(Plain()).usable
+    assert error_of(lambda: EventsTimer(rules).measure(print, plan, Plain())) == "timer-unsuited"
+
+
+def test_garbage_collection_is_put_back(gpu, rules: Rules, plan) -> None:
+    import gc
+
+    EventsTimer(rules).measure(lambda: gpu.kernel(100_000), plan, gpu)
+    assert gc.isenabled()

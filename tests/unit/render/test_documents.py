@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from pytest_perfgate.core.render.markdown import escape, render_markdown
+from pytest_perfgate.core.render.quantity import quantity, signed
+from pytest_perfgate.core.render.text import display_width, render_text
+from pytest_perfgate.model.document import Bullets, Code, Column, Document, Paragraph, Picture, Section, Table
+from pytest_perfgate.model.quantity import Dimension
+
+TABLE = Table(
+    columns=(
+        Column(name="kernel"),
+        Column(name="time", dimension=Dimension.TIME),
+        Column(name="exposed", dimension=Dimension.TIME, unit="ns"),
+        Column(name="overlap", dimension=Dimension.FRACTION),
+    ),
+    rows=(("gemm|<b>", 412_310.0, 412_310.0, 0.66), ("複製", 980.0, 0.0, None), ("third", 1.0, 1.0, 1.0)),
+    limit=2,
+)
+DOCUMENT = Document(
+    title="Report",
+    subtitle="one kernel",
+    blocks=(
+        Paragraph(text="It says something."),
+        Section(
+            title="Numbers",
+            blocks=(TABLE, Bullets(items=("a", "b"), ordered=True), Code(text="x = `1`", language="python")),
+        ),
+        Picture(svg="<svg/>", alt="A roofline"),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("number", "dimension", "text"),
+    [
+        (412_310.0, Dimension.TIME, "412.3 µs"),
+        (0.4, Dimension.TIME, "0.4 ns"),
+        (2.5e9, Dimension.TIME, "2.5 s"),
+        (0.6634, Dimension.FRACTION, "66.34 %"),
+        (4.8e12, Dimension.BANDWIDTH, "4.8 TB/s"),
+        (989.4e12, Dimension.FLOPS, "989.4 TFLOPS"),
+        (51.58e9, Dimension.WORK, "51.58 GFLOP"),
+        (1536.0, Dimension.BYTES, "1.5 KiB"),
+        (1234567.0, Dimension.COUNT, "1,234,567"),
+        (1.5e9, Dimension.CLOCK, "1.5 GHz"),
+        (692.769, Dimension.INTENSITY, "692.8 FLOP/B"),
+        (0.0, Dimension.TIME, "0 ns"),
+        (-1500.0, Dimension.TIME, "-1.5 µs"),
+        (None, Dimension.TIME, "not collected"),
+        (math.nan, Dimension.FRACTION, "not collected"),
+        (math.inf, Dimension.RATIO, "inf"),
+        (1.7, Dimension.RATIO, "1.7x"),
+        (61.0, Dimension.TEMPERATURE, "61 °C"),
+        (3.25, Dimension.PLAIN, "3.25"),
+    ],
+)
+def test_numbers_read_as_people_write_them(number: float | None, dimension: Dimension, text: str) -> None:
+    assert quantity(number, dimension) == text
+
+
+def test_changes_carry_their_sign() -> None:
+    assert signed(0.079) == "+7.9 %"
+    assert signed(-0.021) == "-2.1 %"
+
+
+def test_text_aligns_wide_characters_and_owns_up_to_what_it_leaves_out() -> None:
+    text = render_text(DOCUMENT)
+    rows = [line for line in text.splitlines() if "gemm" in line or "複製" in line]
+    assert len({display_width(row) for row in rows}) == 1
+    assert "412.3 µs" in text
+    assert "412310" in text
+    assert "not collected" in text
+    assert "third" not in text
+    assert "... and 1 more rows" in text
+    assert "[A roofline]" in text
+
+
+def test_markdown_keeps_a_cell_a_cell() -> None:
+    text = render_markdown(DOCUMENT)
+    assert "gemm\\|\\<b\\>" in text
+    assert "```python\nx = `1`\n```" in text
+    assert text.startswith("# Report\n\none kernel\n")
+    assert "## Numbers" in text
+    assert escape("a\nb|c") == "a b\\|c"
+
+
+def test_a_fence_is_longer_than_what_it_holds() -> None:
+    held = Document(title="t", blocks=(Code(text="```\nx\n```"),))
+    assert "````\n```\nx\n```\n````" in render_markdown(held)
+
+
+def test_names_from_files_cannot_draw_on_the_terminal() -> None:
+    evil = Document(title="t", blocks=(Table(columns=(Column(name="k"),), rows=(("a\x1b[31mred\n" + "x" * 99,),)),))
+    text = render_text(evil)
+    assert "\x1b" not in text
+    assert "…" in text

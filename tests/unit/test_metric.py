@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from pytest_perfgate.model.metric import Absent, Metric, MetricSet, labels
+from pytest_perfgate.model.quantity import Dimension, Interval
+
+
+def overlap(number: float, **scope: object) -> Metric:
+    return Metric(name="overlap", value=number, dimension=Dimension.FRACTION, labels=labels(**scope))
+
+
+PARTS = MetricSet(
+    metrics=(
+        overlap(0.9, stage="stage2_f", rank=0),
+        overlap(0.5, stage="stage2_f", rank=1),
+        overlap(0.7, stage="stage2_f"),
+        overlap(0.2, stage="stage4", rank=0),
+        overlap(0.6),
+    )
+)
+
+
+def test_an_aggregate_wins_over_its_parts() -> None:
+    assert [m.value for m in PARTS.find("overlap", labels(stage="stage2_f"))] == [0.7]
+    assert [m.value for m in PARTS.find("overlap")] == [0.6]
+
+
+def test_without_an_aggregate_every_part_counts() -> None:
+    assert [m.value for m in PARTS.find("overlap", labels(stage="stage4"))] == [0.2]
+    assert [m.value for m in PARTS.find("overlap", labels(stage="stage2_f", rank="*"))] == [0.9, 0.5]
+
+
+def test_a_bare_stage_matches_its_phases_and_globs_match() -> None:
+    assert [m.value for m in PARTS.find("overlap", labels(stage="stage2"))] == [0.7]
+    assert [m.value for m in PARTS.find("overlap", labels(stage="stage*", rank=0))] == [0.9, 0.2]
+
+
+def test_a_scope_that_matches_nothing_finds_nothing() -> None:
+    assert PARTS.find("overlap", labels(stage="stage9")) == ()
+    assert PARTS.find("idle") == ()
+
+
+def test_sets_join_and_remember_what_is_absent() -> None:
+    more = MetricSet(absent=(Absent(name="idle", why="no GPU in this trace"),))
+    joined = PARTS | more
+    assert joined.names() == ("overlap",)
+    assert joined.missing("idle").why == "no GPU in this trace"
+    assert joined.missing("overlap") is None
+
+
+def test_bounds_fall_back_to_the_value() -> None:
+    assert (overlap(0.5).low, overlap(0.5).high) == (0.5, 0.5)
+    sure = Metric(name="time", value=5.0, dimension=Dimension.TIME, interval=Interval(low=4.0, high=7.0))
+    assert (sure.low, sure.high, sure.interval.width) == (4.0, 7.0, 3.0)
+    assert sure.interval.holds(4.0)
+    assert not sure.interval.holds(8.0)
