@@ -49,3 +49,40 @@ def made(part: Part) -> Any:
 def _found(place: str) -> Any:
     module, _, name = place.partition(":")
     return getattr(import_module(f"pytest_perfgate.{module}"), name)
+
+
+def instruments(hooks: Any) -> Any:
+    """What measures in this process: those of plugins and our own, the host last."""
+    from pytest_perfgate.adapters.devices.process import probe_affinity, probe_threads
+    from pytest_perfgate.model.tools import Instruments
+
+    return Instruments(
+        runtimes=(*_joined(hooks.pytest_perfgate_runtimes()), made(_HOST_RUNTIME)),
+        timers=(*_joined(hooks.pytest_perfgate_timers()), host_timer()),
+        threads=probe_threads,
+        affinity=probe_affinity,
+        inspectors=tuple(_joined(hooks.pytest_perfgate_inspectors())),
+    )
+
+
+_HOST_RUNTIME: Part = ("wiring:_host_runtime",)
+
+
+def _host_runtime() -> Any:
+    from pytest_perfgate.adapters.devices.host import probe_host
+    from pytest_perfgate.adapters.runtimes.host import HostRuntime
+
+    return HostRuntime(probe_host)
+
+
+def host_timer() -> Any:
+    """The host's timer with the rules of core."""
+    from pytest_perfgate.adapters.timers.host import HostTimer
+    from pytest_perfgate.core.stats.stopping import Stopping, WarmUp
+
+    return HostTimer(Stopping(), WarmUp())
+
+
+def _joined(answers: Sequence[Sequence[Any]]) -> list[Any]:
+    """What several plugins gave, in one list."""
+    return [member for answer in answers for member in answer]

@@ -21,7 +21,7 @@ _LEAST_SAMPLE_NS = 50_000
 """One sample takes at least this long, so that reading the clock costs well under one percent of it."""
 _SLICE_NS = 2_000_000
 """Between two questions to the stopping rule."""
-_MOST_A_SLICE = 32
+_MOST_A_SLICE = 8
 
 
 class WarmUp(Protocol):

@@ -44,10 +44,10 @@ KINDS: tuple[MetricKind, ...] = (
         scopes=("case", "op"),
     ),
     *(
-        MetricKind(name=f"{stem}{tail}", dimension=_PART, better=_HIGH, doc=f"{what} {of}", scopes=("case", "op"))
-        for stem, what in (
-            ("mfu", "operations per second as a fraction of"),
-            ("sol", "the larger of compute and memory fraction of"),
+        MetricKind(name=f"{stem}{tail}", dimension=_PART, better=_HIGH, doc=f"{what} {of}", scopes=scopes)
+        for stem, what, scopes in (
+            ("mfu", "operations per second as a fraction of", ("case", "op")),
+            ("sol", "the larger of compute and memory fraction of", ("case", "op", "roof")),
         )
         for tail, of in (
             ("", "the peak at the clock that ran (a host: its measured ceiling)"),
