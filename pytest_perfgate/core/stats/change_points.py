@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -44,7 +45,7 @@ def change_points(
     cuts: list[tuple[int, float]] = []
     while True:
         edges = sorted([0, *(at for at, _ in cuts), len(line)])
-        found = [(*_best(line[a:b], least), a) for a, b in zip(edges, edges[1:]) if b - a >= 2 * least]
+        found = [(*_best(line[a:b], least), a) for a, b in pairwise(edges) if b - a >= 2 * least]
         if not found:
             break
         strength, at, start = max(found)
@@ -74,7 +75,7 @@ def _best(segment: Array, least: int) -> tuple[float, int]:
 
 def _chance(line: Array, edges: list[int], least: int, strength: float, random: np.random.Generator) -> float:
     """How often a shuffle within segments splits as strongly."""
-    pieces = [line[a:b] for a, b in zip(edges, edges[1:]) if b - a >= 2 * least]
+    pieces = [line[a:b] for a, b in pairwise(edges) if b - a >= 2 * least]
     hits = 0
     for _ in range(PERMUTATIONS):
         hits += max(_best(random.permutation(piece), least)[0] for piece in pieces) >= strength
@@ -83,5 +84,5 @@ def _chance(line: Array, edges: list[int], least: int, strength: float, random: 
 
 def _described(numbers: Sequence[float], cuts: list[tuple[int, float]]) -> tuple[ChangePoint, ...]:
     edges = [0, *(at for at, _ in cuts), len(numbers)] if cuts else []
-    level = [float(np.median(np.asarray(numbers[a:b], dtype=float))) for a, b in zip(edges, edges[1:])]
+    level = [float(np.median(np.asarray(numbers[a:b], dtype=float))) for a, b in pairwise(edges)]
     return tuple(ChangePoint(index=at, before=level[i], after=level[i + 1], p=p) for i, (at, p) in enumerate(cuts))

@@ -1,4 +1,4 @@
-"""The Hodges-Lehmann shift: the median of all pairwise averages, with the interval that inverts the signed-rank test."""
+"""The Hodges-Lehmann shift: the median of all pairwise averages, and the interval that inverts the signed rank."""
 
 from __future__ import annotations
 

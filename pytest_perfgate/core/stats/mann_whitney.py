@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -53,7 +53,7 @@ def _over(ways: list[int], power: int) -> list[int]:
     return kept
 
 
-def _normal_tail(wins: float, a: int, b: int, ties: Sequence[int]) -> float:
+def _normal_tail(wins: float, a: int, b: int, ties: Iterable[int]) -> float:
     count = a + b
     tied = sum(int(t) ** 3 - int(t) for t in ties)
     variance = a * b / 12 * (count + 1 - tied / (count * (count - 1)))

@@ -1,0 +1,55 @@
+"""One fresh process of a recording: told on standard input which kernel to run, how much and how often.
+
+Run as ``worker.py hog SEED`` it is a bursty hog instead: it spins and sleeps for random spans.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from kernels import Kernel, kernels
+
+
+def batch(kernel: Kernel, units: int, samples: int, calls: int) -> tuple[list[float], float]:
+    """Wall nanoseconds per call of each sample, and CPU nanoseconds per call over all of them."""
+    walls, busy = [], time.thread_time_ns()
+    for _ in range(samples):
+        begun = time.perf_counter_ns()
+        for _ in range(calls):
+            kernel(units)
+        walls.append((time.perf_counter_ns() - begun) / calls)
+    return walls, (time.thread_time_ns() - busy) / (samples * calls)
+
+
+def hog(seed: int) -> None:
+    """Bursts of 50 to 400 ms of work, pauses as long."""
+    dice = random.Random(seed)
+    while True:
+        until = time.perf_counter() + dice.uniform(0.05, 0.4)
+        while time.perf_counter() < until:
+            sum(range(1000))
+        time.sleep(dice.uniform(0.05, 0.4))
+
+
+def serve() -> None:
+    """Answer ``NAME UNITS SAMPLES CALLS`` until the input ends."""
+    known = kernels()
+    gc.disable()
+    for line in sys.stdin:
+        name, units, samples, calls = line.split()
+        walls, busy = batch(known[name], int(units), int(samples), int(calls))
+        sys.stdout.write(" ".join(f"{number:.1f}" for number in (*walls, busy)) + "\n")
+        sys.stdout.flush()
+        if name == "sorting":
+            gc.collect()
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["hog"]:
+        hog(int(sys.argv[2]))
+    serve()
