@@ -1,6 +1,6 @@
 """Records real fresh processes in lock-step: ``python ci/bench/verdicts/record.py --minutes 15``.
 
-A round starts two processes, pinned to one core. For each kernel they alternate in batches of five 4 ms
+A round starts two processes with one hash seed, pinned to one core. For each kernel they alternate in batches of five 4 ms
 samples, ten times: the base arm in the middle, around it the other process with the same work, and with
 3, 5 and 10 % more of it. Rounds of the two conditions (quiet, two bursty hogs) take turns, so that
 stopping early leaves as many of each; run again, it adds rounds to what is there.
@@ -29,14 +29,14 @@ ORDERS = ((1, 2, 0, 3, 4), (3, 4, 0, 1, 2), (2, 1, 0, 4, 3), (4, 3, 0, 2, 1))
 class Worker:
     """A live process of a round."""
 
-    def __init__(self, core: int) -> None:
+    def __init__(self, core: int, seed: str) -> None:
         self.pipe = subprocess.Popen(
             [sys.executable, str(HERE / "worker.py")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             preexec_fn=lambda: os.sched_setaffinity(0, {core}),
-            env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+            env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": seed},
         )
 
     def run(self, name: str, units: int, samples: int, calls: int) -> list[float]:
@@ -55,7 +55,7 @@ def warmed(base: Worker, other: Worker, name: str) -> int:
     """Both warm; the calls that fill one sample."""
     spent, fastest = 0.0, float("inf")
     while spent < WARM_NS:
-        walls = base.run(name, UNITS, 3, 4)[:-1]
+        walls = base.run(name, UNITS, 3, 4)[:3]
         other.run(name, UNITS, 3, 4)
         fastest, spent = min(fastest, *walls), spent + sum(walls) * 4
     return max(1, round(SAMPLE_NS / fastest))
@@ -64,16 +64,17 @@ def warmed(base: Worker, other: Worker, name: str) -> int:
 def one_round(names: list[str], core: int) -> tuple[np.ndarray, np.ndarray]:
     """Every kernel once in two fresh processes."""
     wall = np.zeros((len(names), len(ARMS), BATCHES, SAMPLES))
-    busy = np.zeros((len(names), len(ARMS), BATCHES))
-    base, other = Worker(core), Worker(core)
+    busy = np.zeros_like(wall)
+    seed = str(int.from_bytes(os.urandom(3), "big"))
+    base, other = Worker(core, seed), Worker(core, seed)
     try:
         for k, name in enumerate(names):
             calls = warmed(base, other, name)
             for b in range(BATCHES):
                 for arm in ORDERS[b % len(ORDERS)]:
                     units = UNITS + UNITS * SLOWER[arm] // 100
-                    *walls, spent = (other if arm else base).run(name, units, SAMPLES, calls)
-                    wall[k, arm, b], busy[k, arm, b] = walls, spent
+                    taken = (other if arm else base).run(name, units, SAMPLES, calls)
+                    wall[k, arm, b], busy[k, arm, b] = taken[:SAMPLES], taken[SAMPLES:]
     finally:
         base.close()
         other.close()

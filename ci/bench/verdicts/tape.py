@@ -16,7 +16,7 @@ STEP = 1e-4
 
 @dataclass
 class Tape:
-    """One condition: rounds x kernels x arms x batches x samples of wall time, and CPU time per batch."""
+    """One condition: rounds x kernels x arms x batches x samples of wall time and of CPU time."""
 
     kernels: list[str]
     reference: np.ndarray
@@ -33,15 +33,15 @@ class Tape:
             scratch,
             kernels=np.array(self.kernels),
             reference=self.reference,
-            wall=self._packed(np.stack(self.wall), 3),
-            busy=self._packed(np.stack(self.busy), 2),
+            wall=self._packed(np.stack(self.wall)),
+            busy=self._packed(np.stack(self.busy)),
             seconds=np.array(self.seconds, dtype=np.float32),
             load=np.array(self.load, dtype=np.float32),
         )
         scratch.replace(path)
 
-    def _packed(self, times: np.ndarray, behind: int) -> np.ndarray:
-        steps = np.log(times / self.reference.reshape(1, -1, *(1,) * behind)) / STEP
+    def _packed(self, times: np.ndarray) -> np.ndarray:
+        steps = np.log(times / self.reference.reshape(1, -1, 1, 1, 1)) / STEP
         return np.clip(np.rint(steps), -32767, 32767).astype(np.int16)
 
 
@@ -50,14 +50,14 @@ def read(path: Path) -> Tape:
     with np.load(path) as held:
         reference = held["reference"]
 
-        def times(name: str, behind: int) -> list[np.ndarray]:
-            return list(reference.reshape(1, -1, *(1,) * behind) * np.exp(held[name] * STEP))
+        def times(name: str) -> list[np.ndarray]:
+            return list(reference.reshape(1, -1, 1, 1, 1) * np.exp(held[name] * STEP))
 
         return Tape(
             kernels=[str(name) for name in held["kernels"]],
             reference=reference,
-            wall=times("wall", 3),
-            busy=times("busy", 2),
+            wall=times("wall"),
+            busy=times("busy"),
             seconds=held["seconds"].tolist(),
             load=held["load"].tolist(),
         )

@@ -15,15 +15,16 @@ sys.path.insert(0, str(Path(__file__).parent))
 from kernels import Kernel, kernels
 
 
-def batch(kernel: Kernel, units: int, samples: int, calls: int) -> tuple[list[float], float]:
-    """Wall nanoseconds per call of each sample, and CPU nanoseconds per call over all of them."""
-    walls, busy = [], time.thread_time_ns()
+def batch(kernel: Kernel, units: int, samples: int, calls: int) -> list[float]:
+    """Wall nanoseconds per call of each sample, then CPU nanoseconds per call of each."""
+    walls, busies = [], []
     for _ in range(samples):
-        begun = time.perf_counter_ns()
+        busy, begun = time.thread_time_ns(), time.perf_counter_ns()
         for _ in range(calls):
             kernel(units)
         walls.append((time.perf_counter_ns() - begun) / calls)
-    return walls, (time.thread_time_ns() - busy) / (samples * calls)
+        busies.append((time.thread_time_ns() - busy) / calls)
+    return walls + busies
 
 
 def hog(seed: int) -> None:
@@ -42,8 +43,8 @@ def serve() -> None:
     gc.disable()
     for line in sys.stdin:
         name, units, samples, calls = line.split()
-        walls, busy = batch(known[name], int(units), int(samples), int(calls))
-        sys.stdout.write(" ".join(f"{number:.1f}" for number in (*walls, busy)) + "\n")
+        taken = batch(known[name], int(units), int(samples), int(calls))
+        sys.stdout.write(" ".join(f"{number:.1f}" for number in taken) + "\n")
         sys.stdout.flush()
         if name == "sorting":
             gc.collect()
