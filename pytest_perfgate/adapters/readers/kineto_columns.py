@@ -68,7 +68,9 @@ class Columns:
         self.seen += len(events)
 
     def _kept(self, events: Sequence[Event]) -> tuple[list[Event], list[int], list[int]]:
-        kept, categories, index = [], [], []
+        kept: list[Event] = []
+        categories: list[int] = []
+        index: list[int] = []
         known = CATEGORIES.get
         for at, event in enumerate(events, self.seen):
             if event.ph == "X":
@@ -195,7 +197,7 @@ class Columns:
             base_ns=round(self.base * 1e3) + (header.base if isinstance(header.base, int) else 0),
             shapes=bool(self.arguments),
             dropped=dict(self.dropped),
-            stamps=tuple(table[name] if rows is None else table[name][rows] for name in ("ts", "dur")),
+            stamps=(table["ts"], table["dur"]) if rows is None else (table["ts"][rows], table["dur"][rows]),
         )
 
     def _thread(self, process: Any, thread: Any, rank: Any) -> Thread:

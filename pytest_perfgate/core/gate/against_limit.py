@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pytest_perfgate.core.gate.context import Case
+from pytest_perfgate.core.gate.context import Trial
 from pytest_perfgate.core.gate.merge import without_case
 from pytest_perfgate.core.gate.metrics import DERIVED
 from pytest_perfgate.core.gate.nearest import proposal
@@ -28,17 +28,17 @@ _ALIASED = frozenset({"mfu", "sol"})
 _SEVERITY = (Outcome.PASSED, Outcome.UNSTABLE, Outcome.UNDECIDED, Outcome.NOT_MEASURED, Outcome.INVALID, Outcome.BROKEN)
 
 
-def against_limit(limit: Limit, case: Case) -> Ruling:
+def against_limit(limit: Limit, trial: Trial) -> Ruling:
     """The worst of all metrics that the limit's scope selects; each must hold."""
-    found = case.metrics.find(limit.metric, without_case(limit))
+    found = trial.metrics.find(limit.metric, without_case(limit))
     if not found:
-        return _not_found(limit, case)
-    return max((_one(limit, metric, case) for metric in found), key=lambda ruling: _SEVERITY.index(ruling.outcome))
+        return _not_found(limit, trial)
+    return max((_one(limit, metric, trial) for metric in found), key=lambda ruling: _SEVERITY.index(ruling.outcome))
 
 
-def _not_found(limit: Limit, case: Case) -> Ruling:
-    missing = case.metrics.missing(limit.metric, without_case(limit)) or case.metrics.missing(limit.metric)
-    others = [m for m in case.metrics.metrics if m.name == limit.metric]
+def _not_found(limit: Limit, trial: Trial) -> Ruling:
+    missing = trial.metrics.missing(limit.metric, without_case(limit)) or trial.metrics.missing(limit.metric)
+    others = [m for m in trial.metrics.metrics if m.name == limit.metric]
     if others:
         held = sorted({render_scope(m.labels) for m in others if m.labels})
         what = render_scope(limit.labels)
@@ -48,7 +48,7 @@ def _not_found(limit: Limit, case: Case) -> Ruling:
             sentence=f"the scope {what} of {limit.metric} matches nothing; {near}".rstrip("; "),
             fails=True,
         )
-    kind = case.context.kinds.get(limit.metric)
+    kind = trial.context.kinds.get(limit.metric)
     why = missing.why if missing else f"nothing here produces {limit.metric}"
     if missing and missing.mend:
         return Ruling(outcome=Outcome.NOT_MEASURED, sentence=f"{limit.metric}: {why}", next=(missing.mend,))
@@ -60,7 +60,7 @@ def _not_found(limit: Limit, case: Case) -> Ruling:
     )
 
 
-def _one(limit: Limit, metric: Metric, case: Case) -> Ruling:
+def _one(limit: Limit, metric: Metric, trial: Trial) -> Ruling:
     if metric.dimension is not limit.dimension:
         return Ruling(
             outcome=Outcome.INVALID,
@@ -68,22 +68,22 @@ def _one(limit: Limit, metric: Metric, case: Case) -> Ruling:
             metric=metric,
             fails=True,
         )
-    if _past_ceiling(metric, case):
+    if _past_ceiling(metric, trial):
         return Ruling(
             outcome=Outcome.UNDECIDED,
             sentence="above the measured ceiling: the ceiling is too low to judge by",
             next=("perfgate ceilings",),
             metric=metric,
         )
-    return _held(limit, metric, case)
+    return _held(limit, metric, trial)
 
 
-def _past_ceiling(metric: Metric, case: Case) -> bool:
-    measured = metric.name in _OF_CEILING or (metric.name in _ALIASED and case.measurement.device.kind != "gpu")
+def _past_ceiling(metric: Metric, trial: Trial) -> bool:
+    measured = metric.name in _OF_CEILING or (metric.name in _ALIASED and trial.measurement.device.kind != "gpu")
     return measured and metric.value > PLAY
 
 
-def _held(limit: Limit, metric: Metric, case: Case) -> Ruling:
+def _held(limit: Limit, metric: Metric, trial: Trial) -> Ruling:
     low, high = holds(limit, metric.low), holds(limit, metric.high)
     if limit.operator is Operator.EQUAL:
         low = high = low and high
@@ -94,8 +94,8 @@ def _held(limit: Limit, metric: Metric, case: Case) -> Ruling:
             metric=metric,
         )
     if not low and not high:
-        return _broken(metric, case)
-    return undecided(metric, case)
+        return _broken(metric, trial)
+    return undecided(metric, trial)
 
 
 def holds(limit: Limit, number: float) -> bool:
@@ -103,22 +103,22 @@ def holds(limit: Limit, number: float) -> bool:
     return _HOLDS[limit.operator](number, limit.bound)
 
 
-def _broken(metric: Metric, case: Case) -> Ruling:
+def _broken(metric: Metric, trial: Trial) -> Ruling:
     sentence = "the whole interval misses the limit" if metric.interval else "misses the limit"
-    profile = (f"perfgate profile {case.name}",) if case.measurement.processes else ()
+    profile = (f"perfgate profile {trial.name}",) if trial.measurement.processes else ()
     return Ruling(outcome=Outcome.BROKEN, sentence=sentence, next=profile, metric=metric)
 
 
-def undecided(metric: Metric, case: Case) -> Ruling:
+def undecided(metric: Metric, trial: Trial) -> Ruling:
     """The interval spans the limit: because the processes disagree in groups, or for want of evidence."""
-    if case.modes and metric.name in DERIVED:
+    if trial.modes and metric.name in DERIVED:
         return Ruling(
             outcome=Outcome.UNSTABLE,
             sentence="the processes fall into groups on both sides of the limit",
             next=("perfgate doctor",),
             metric=metric,
         )
-    more = f"pytest {case.name} --perfgate=full --perfgate-rounds={2 * max(len(case.measurement.processes), 3)}"
+    more = f"pytest {trial.name} --perfgate=full --perfgate-rounds={2 * max(len(trial.measurement.processes), 3)}"
     return Ruling(
         outcome=Outcome.UNDECIDED,
         sentence="the interval spans the limit",

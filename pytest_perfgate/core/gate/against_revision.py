@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.core.gate.context import Case
+from pytest_perfgate.core.gate.context import Trial
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.tolerance import tolerance
 from pytest_perfgate.model.limit import Limit, Outcome
@@ -22,24 +22,24 @@ def shift_metric(paired: Paired) -> Metric:
     )
 
 
-def against_revision(limit: Limit, case: Case) -> Ruling:
+def against_revision(limit: Limit, trial: Trial) -> Ruling:
     """The exact test convicts, the interval acquits, and what is left says what it could have seen."""
-    paired, seen = case.paired, case.seen
+    paired, seen = trial.paired, trial.seen
     assert paired is not None
     metric = shift_metric(paired)
-    counts = tolerance(limit, case.context, seen, seen.time / (1 + paired.shift)).counts if seen else limit.bound
+    counts = tolerance(limit, trial.context, seen, seen.time / (1 + paired.shift)).counts if seen else limit.bound
     said = f"{paired.rounds} rounds beside {paired.base}"
     if paired.decision is Decision.SLOWER and paired.shift >= counts:
-        return _ruling(case, Outcome.REGRESSED, f"slower in {said}", metric, (f"perfgate profile {case.name}",))
+        return _ruling(trial, Outcome.REGRESSED, f"slower in {said}", metric, (f"perfgate profile {trial.name}",))
     if metric.high < counts:
         faster = 1 / (1 + metric.high) - 1 > abs(counts)
-        return _ruling(case, Outcome.IMPROVED if faster else Outcome.PASSED, f"no slower in {said}", metric, ())
-    more = f"pytest {case.name} --perfgate-against {paired.base} --perfgate-rounds={2 * max(paired.rounds, 5)}"
-    return _ruling(case, Outcome.UNDECIDED, f"the interval of {said} spans the limit", metric, (more,))
+        return _ruling(trial, Outcome.IMPROVED if faster else Outcome.PASSED, f"no slower in {said}", metric, ())
+    more = f"pytest {trial.name} --perfgate-against {paired.base} --perfgate-rounds={2 * max(paired.rounds, 5)}"
+    return _ruling(trial, Outcome.UNDECIDED, f"the interval of {said} spans the limit", metric, (more,))
 
 
-def _ruling(case: Case, outcome: Outcome, sentence: str, metric: Metric, then: tuple[str, ...]) -> Ruling:
-    paired = case.paired
+def _ruling(trial: Trial, outcome: Outcome, sentence: str, metric: Metric, then: tuple[str, ...]) -> Ruling:
+    paired = trial.paired
     assert paired is not None
     return Ruling(
         outcome=outcome,

@@ -48,7 +48,7 @@ class JudgeContext:
 
 
 @value
-class Case:
+class Trial:
     """One measurement on the bench: what was seen, what it is held against, what is wrong with it."""
 
     measurement: Measurement

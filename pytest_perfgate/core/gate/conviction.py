@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from pytest_perfgate.core.gate.context import Case
+from pytest_perfgate.core.gate.context import Trial
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.render.quantity import quantity, signed
 from pytest_perfgate.core.stats.prediction import Prediction, predict, prior
@@ -30,26 +30,26 @@ class Suspicion:
     visible: float
 
 
-def convict(suspicion: Suspicion, case: Case) -> Ruling:
+def convict(suspicion: Suspicion, trial: Trial) -> Ruling:
     """Ask the change itself, then the two arms, then what a new sitting could read by chance."""
-    if case.context.edited is not None:
-        ruling = _edited(suspicion, case)
+    if trial.context.edited is not None:
+        ruling = _edited(suspicion, trial)
         if ruling is not None:
             return ruling
-    if case.paired is not None:
-        return by_arms(suspicion, case)
-    if case.context.mode is Mode.QUICK:
+    if trial.paired is not None:
+        return by_arms(suspicion, trial)
+    if trial.context.mode is Mode.QUICK:
         return _suspect(
-            suspicion, "measured in one process; a full run decides", (f"pytest {case.name} --perfgate=full",)
+            suspicion, "measured in one process; a full run decides", (f"pytest {trial.name} --perfgate=full",)
         )
-    if case.context.paired_available:
+    if trial.context.paired_available:
         return _suspect(suspicion, "to be confirmed beside the accepted commit", ())
-    return _by_prediction(suspicion, case)
+    return _by_prediction(suspicion, trial)
 
 
-def _edited(suspicion: Suspicion, case: Case) -> Ruling | None:
+def _edited(suspicion: Suspicion, trial: Trial) -> Ruling | None:
     """The change edits the baseline's line: with a reason and in agreement it is accepted."""
-    edited, seen = case.context.edited, case.seen
+    edited, seen = trial.context.edited, trial.seen
     assert edited is not None
     assert seen is not None
     if not edited.why.strip():
@@ -57,7 +57,7 @@ def _edited(suspicion: Suspicion, case: Case) -> Ruling | None:
             suspicion,
             Outcome.REGRESSED,
             f"{SLOWER}, and this change edits the baseline without a reason",
-            (f'perfgate accept {case.name} --reason "..."',),
+            (f'perfgate accept {trial.name} --reason "..."',),
         )
     if edited.time <= 0 or abs(math.log(seen.time / edited.time)) > math.log1p(suspicion.counts):
         return None
@@ -65,38 +65,38 @@ def _edited(suspicion: Suspicion, case: Case) -> Ruling | None:
     return _ruling(suspicion, Outcome.ACCEPTED, f'{SLOWER}; this change accepts {new}: "{edited.why}"', ())
 
 
-def by_arms(suspicion: Suspicion, case: Case) -> Ruling:
+def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
     """Two arms measured side by side decide."""
-    paired = case.paired
+    paired = trial.paired
     assert paired is not None
     beside = f"than {paired.base or 'the base'} beside it over {paired.rounds} rounds: {signed(paired.shift)}"
     facts = tuple(("moved", f"{name} {then} -> {now}") for name, then, now in paired.moved)
     if paired.decision is Decision.SLOWER and paired.shift >= suspicion.counts:
-        return _ruling(suspicion, Outcome.REGRESSED, f"slower {beside}", _act(case), facts)
+        return _ruling(suspicion, Outcome.REGRESSED, f"slower {beside}", _act(trial), facts)
     if paired.decision is Decision.NOT_SLOWER:
         what = ", ".join(text for _, text in facts) or "nothing that perfgate records"
         sentence = f"{SLOWER}, but not {beside}; what differs: {what}"
-        return _ruling(suspicion, Outcome.MOVED, sentence, (f"perfgate accept {case.name}",), facts)
-    return _ruling(suspicion, Outcome.UNDECIDED, f"{SLOWER}; undecided whether slower {beside}", _act(case), facts)
+        return _ruling(suspicion, Outcome.MOVED, sentence, (f"perfgate accept {trial.name}",), facts)
+    return _ruling(suspicion, Outcome.UNDECIDED, f"{SLOWER}; undecided whether slower {beside}", _act(trial), facts)
 
 
-def _by_prediction(suspicion: Suspicion, case: Case) -> Ruling:
-    chance = prediction(case)
+def _by_prediction(suspicion: Suspicion, trial: Trial) -> Ruling:
+    chance = prediction(trial)
     explained = f"after {_sittings(chance.sittings)} chance explains up to {signed(chance.reach)}"
     shift = math.log1p(suspicion.metric.value)
     if shift > chance.log_reach and suspicion.metric.low > suspicion.counts:
         sentence = f"{SLOWER}, beyond chance: {explained}"
-        return _ruling(suspicion, Outcome.REGRESSED, sentence, _act(case))
-    commit = case.baseline.commit if case.baseline else ""
-    decide = f"pytest {case.name} --perfgate-against {commit}".rstrip()
-    accept = f'perfgate accept {case.name} --reason "..."'
+        return _ruling(suspicion, Outcome.REGRESSED, sentence, _act(trial))
+    commit = trial.baseline.commit if trial.baseline else ""
+    decide = f"pytest {trial.name} --perfgate-against {commit}".rstrip()
+    accept = f'perfgate accept {trial.name} --reason "..."'
     return _suspect(suspicion, explained, (decide, accept))
 
 
-def prediction(case: Case) -> Prediction:
+def prediction(trial: Trial) -> Prediction:
     """What one more sitting could read, from the history's scatter or the baseline's."""
-    context, baseline = case.context, case.baseline
-    expected = prior(case.measurement.device.kind, case.measurement.identity.clocks)
+    context, baseline = trial.context, trial.baseline
+    expected = prior(trial.measurement.device.kind, trial.measurement.identity.clocks)
     scatter, sittings = (baseline.scatter, baseline.sittings) if baseline else (0.0, 1)
     if context.scatter is not None and context.sittings > 1:
         scatter, sittings = context.scatter, context.sittings
@@ -107,8 +107,8 @@ def _sittings(count: int) -> str:
     return f"{count} sittings" if count > 1 else "one sitting"
 
 
-def _act(case: Case) -> tuple[str, ...]:
-    return (f"perfgate profile {case.name}", f'perfgate accept {case.name} --reason "..."')
+def _act(trial: Trial) -> tuple[str, ...]:
+    return (f"perfgate profile {trial.name}", f'perfgate accept {trial.name} --reason "..."')
 
 
 def _suspect(suspicion: Suspicion, why: str, then: tuple[str, ...]) -> Ruling:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pytest_perfgate.core.gate.against_baseline import against_baseline
 from pytest_perfgate.core.gate.against_limit import against_limit
 from pytest_perfgate.core.gate.against_revision import against_revision, shift_metric
-from pytest_perfgate.core.gate.context import Case, JudgeContext
+from pytest_perfgate.core.gate.context import JudgeContext, Trial
 from pytest_perfgate.core.gate.conviction import suspects
 from pytest_perfgate.core.gate.grammar import FAMILY_MEAN
 from pytest_perfgate.core.gate.merge import applies_on, limits_for, replaced_on, without_case
@@ -43,21 +43,21 @@ def judge(
     ``paired`` turns suspicion into a conviction or an acquittal, or, where the user named a revision, takes
     the place of the stored baseline.
     """
-    case = _case(measurement, context, baseline, paired)
+    trial = _trial(measurement, context, baseline, paired)
     device = measurement.device
     meant = [limit for limit in limits_for(limits, measurement.key) if not replaced_on(limit, device)]
     return CaseReport(
         key=measurement.key,
         verdicts=tuple(
-            verdict(limit, _ruling(limit, case), context, case) for limit in meant if limit.metric != FAMILY_MEAN
+            verdict(limit, _ruling(limit, trial), context, trial) for limit in meant if limit.metric != FAMILY_MEAN
         ),
-        measurement=replace(measurement, metrics=case.metrics),
+        measurement=replace(measurement, metrics=trial.metrics),
         baseline=baseline,
-        problems=case.problems,
+        problems=trial.problems,
     )
 
 
-def _case(measurement: Measurement, context: JudgeContext, baseline: Baseline | None, paired: Paired | None) -> Case:
+def _trial(measurement: Measurement, context: JudgeContext, baseline: Baseline | None, paired: Paired | None) -> Trial:
     seen = timing(measurement)
     modes = seen is not None and split(seen.medians, seen.spread, seen.resolution) is not None
     if seen is not None and modes:
@@ -66,8 +66,8 @@ def _case(measurement: Measurement, context: JudgeContext, baseline: Baseline | 
     if paired is not None and paired.revision:
         derived = _with_shift(derived, paired)
     metrics = _joined(derived, measurement.metrics, timed=bool(measurement.processes))
-    problems = problems_of(measurement, metrics)
-    return Case(
+    problems = problems_of(measurement, metrics, timed=seen is not None)
+    return Trial(
         measurement=measurement,
         context=context,
         metrics=metrics,
@@ -111,29 +111,29 @@ def _joined(derived: MetricSet, others: MetricSet, *, timed: bool) -> MetricSet:
     )
 
 
-def _ruling(limit: Limit, case: Case) -> Ruling:
-    if not applies_on(limit, case.measurement.device):
+def _ruling(limit: Limit, trial: Trial) -> Ruling:
+    if not applies_on(limit, trial.measurement.device):
         named = ", ".join(limit.on)
         return Ruling(
             outcome=Outcome.NOT_APPLICABLE,
-            sentence=f"meant for {named}, this is {case.measurement.device.name or case.measurement.device.key}",
+            sentence=f"meant for {named}, this is {trial.measurement.device.name or trial.measurement.device.key}",
         )
-    if case.problems:
-        return _invalid(case.problems, case)
-    if limit.metric == "slowdown" and not without_case(limit) and case.measurement.processes:
-        by_revision = case.paired is not None and case.paired.revision
-        return against_revision(limit, case) if by_revision else against_baseline(limit, case)
-    return against_limit(limit, case)
+    if trial.problems:
+        return _invalid(trial.problems, trial)
+    if limit.metric == "slowdown" and not without_case(limit) and trial.measurement.processes:
+        by_revision = trial.paired is not None and trial.paired.revision
+        return against_revision(limit, trial) if by_revision else against_baseline(limit, trial)
+    return against_limit(limit, trial)
 
 
-def _invalid(problems: tuple[Problem, ...], case: Case) -> Ruling:
+def _invalid(problems: tuple[Problem, ...], trial: Trial) -> Ruling:
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     evidence = tuple(("problem", f"{p.what}  [{p.code}]") for p in problems)
     again = any(p.retry for p in problems)
     return Ruling(
         outcome=Outcome.INVALID,
         sentence=f"not to be trusted: {problems[0].what}{more}",
-        next=(f"pytest {case.name} --perfgate=full",) if again else (),
+        next=(f"pytest {trial.name} --perfgate=full",) if again else (),
         evidence=evidence,
     )
 

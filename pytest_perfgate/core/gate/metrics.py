@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from pytest_perfgate.core.gate.roofs import (
     Fraction,
-    compute_fraction,
-    memory_fraction,
+    of_compute,
+    of_memory,
     no_roof,
     ridge,
     roof_of,
@@ -16,10 +17,11 @@ from pytest_perfgate.core.gate.trust import untrusted_samples
 from pytest_perfgate.core.stats.interval import median
 from pytest_perfgate.core.stats.summary import Summary, summary
 from pytest_perfgate.model.baseline import Baseline
-from pytest_perfgate.model.device import Roof
+from pytest_perfgate.model.device import Basis, Roof
 from pytest_perfgate.model.measurement import Measurement
-from pytest_perfgate.model.metric import Absent, Metric, MetricSet
+from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet
 from pytest_perfgate.model.quantity import Dimension, Interval
+from pytest_perfgate.model.work import Work
 
 TAILS = ("", "_datasheet", "_ceiling")
 RATES = (
@@ -32,6 +34,15 @@ DERIVED = frozenset(
     | {f"{stem}{tail}" for stem in ("mfu", "sol") for tail in TAILS}
 )
 """What this module alone produces; the same names from elsewhere give way."""
+
+
+@lru_cache(maxsize=256)
+def _absent(names: tuple[str, ...], why: str, mend: str) -> tuple[Absent, ...]:
+    return tuple(Absent(name=name, why=why, mend=mend) for name in names)
+
+
+OF_WORK = tuple(sorted(DERIVED - {"time", "slowdown", "launch_gap"}))
+_WORKLESS = _absent(OF_WORK, "no work= was given", "pass work=work.gemm(...)")
 
 
 def metrics_of(measurement: Measurement, baseline: Baseline | None) -> MetricSet:
@@ -49,7 +60,7 @@ def timed_metrics(measurement: Measurement, baseline: Baseline | None, seen: Sum
     """The same, of a sitting that was summed up before."""
     if seen is None:
         why = "the samples are not to be trusted" if measurement.processes else "nothing was timed"
-        return MetricSet(absent=tuple(Absent(name=name, why=why) for name in sorted(DERIVED)))
+        return MetricSet(absent=_absent(tuple(sorted(DERIVED)), why, ""))
     found = [
         Metric(name="time", value=seen.time, dimension=Dimension.TIME, interval=seen.interval),
         slowdown(seen, baseline),
@@ -92,14 +103,13 @@ def _launch_gap(measurement: Measurement) -> Metric | Absent:
 def _of_work(measurement: Measurement, seen: Summary) -> Iterator[Metric | Absent]:
     """Absolute figures: here alone the overhead of timing is subtracted."""
     work = measurement.work
-    names = sorted(DERIVED - {"time", "slowdown", "launch_gap"})
     if work is None:
-        yield from (Absent(name=name, why="no work= was given", mend="pass work=work.gemm(...)") for name in names)
+        yield from _WORKLESS
         return
     net = Interval(low=seen.interval.low - seen.overhead, high=seen.interval.high - seen.overhead)
     if net.low <= 0:
         why = "the call is no longer than the overhead of timing it"
-        yield from (Absent(name=name, why=why, mend="raise calls=") for name in names)
+        yield from _absent(OF_WORK, why, "raise calls=")
         return
     time = seen.time - seen.overhead
     for name, field, dimension, noun in RATES:
@@ -108,8 +118,7 @@ def _of_work(measurement: Measurement, seen: Summary) -> Iterator[Metric | Absen
         yield Absent(name="intensity", why="the work lacks operations or bytes", mend="pass work= with both")
     else:
         yield Metric(name="intensity", value=work.intensity, dimension=Dimension.INTENSITY)
-    for tail in TAILS:
-        yield from _fractions(measurement, tail, (time, net))
+    yield from _fractions(measurement, (time, net))
 
 
 Timed = tuple[float, Interval]
@@ -121,59 +130,65 @@ def _inverse(name: str, amount: float | None, timed: Timed, dimension: Dimension
     return _rate(name, amount * 1e9, timed, dimension)
 
 
-def _rate(name: str, amount: float, timed: Timed, dimension: Dimension, note: str = "") -> Metric:
-    time, net = timed
-    return Metric(
-        name=name,
-        value=amount / time,
-        dimension=dimension,
-        interval=Interval(low=amount / net.high, high=amount / net.low, confidence=net.confidence),
-        note=note,
-    )
+def _rate(name: str, amount: float, timed: Timed, dimension: Dimension) -> Metric:
+    return Metric(name=name, value=amount / timed[0], dimension=dimension, interval=_span(amount, timed[1]))
 
 
-def _fractions(measurement: Measurement, tail: str, timed: Timed) -> Iterator[Metric | Absent]:
-    """``mfu`` and ``sol`` of one denominator."""
-    roof, alias = roof_of(measurement.device, tail)
-    work = measurement.work
-    if roof is None or work is None:
-        why, mend = no_roof(measurement.device, tail)
-        yield from (Absent(name=f"{stem}{tail}", why=why, mend=mend) for stem in ("mfu", "sol"))
-        return
-    compute = compute_fraction(work, roof)
-    memory = memory_fraction(work, roof, measurement.device, measurement.identity)
-    if compute.least_ns is None:
-        yield Absent(name=f"mfu{tail}", why=compute.why, mend=compute.mend)
+def _span(amount: float, net: Interval) -> Interval:
+    return Interval(low=amount / net.high, high=amount / net.low, confidence=net.confidence)
+
+
+def _fractions(measurement: Measurement, timed: Timed) -> Iterator[Metric | Absent]:
+    """``mfu`` and ``sol`` of every denominator; one roof under two names is asked once."""
+    device, work = measurement.device, measurement.work
+    assert work is not None
+    known: dict[Basis, tuple[tuple[Part, Part], str]] = {}
+    for tail in TAILS:
+        roof, alias = roof_of(device, tail)
+        if roof is None:
+            yield from _absent((f"mfu{tail}", f"sol{tail}"), *no_roof(device, tail))
+            continue
+        if roof.basis not in known:
+            compute, memory = of_compute(work, roof), of_memory(work, roof, device, measurement.identity)
+            known[roof.basis] = ((_part(compute, timed), _part(memory, timed)), _sides(work, roof))
+        yield from _named(tail, *known[roof.basis], alias)
+
+
+Part = tuple[Fraction, float, "Interval | None"]
+"""A fraction of a roof with its value and interval; without an interval it does not apply."""
+
+
+def _part(fraction: Fraction, timed: Timed) -> Part:
+    if fraction.least_ns is None:
+        return fraction, 0.0, None
+    return fraction, fraction.least_ns / timed[0], _span(fraction.least_ns, timed[1])
+
+
+def _named(tail: str, parts: tuple[Part, Part], sides: str, alias: str) -> Iterator[Metric | Absent]:
+    """``mfu`` is the compute part; ``sol`` the larger of both, which roof it is, and what is known of the other."""
+    compute = parts[0]
+    if compute[2] is None:
+        yield Absent(name=f"mfu{tail}", why=compute[0].why, mend=compute[0].mend)
     else:
-        yield _rate(f"mfu{tail}", compute.least_ns, timed, Dimension.FRACTION, alias)
-    yield from _sol(f"sol{tail}", (compute, memory), timed, _note(alias, measurement, roof))
-
-
-def _note(alias: str, measurement: Measurement, roof: Roof) -> str:
-    work = measurement.work
-    edge = ridge(work, roof) if work else None
-    sides = ""
-    if work and work.intensity is not None and edge is not None:
-        sides = f"{work.intensity:.3g} FLOP/B, ridge at {edge:.3g}"
-    return "; ".join(part for part in (sides, alias) if part)
-
-
-def _sol(name: str, parts: tuple[Fraction, Fraction], timed: Timed, note: str) -> Iterator[Metric | Absent]:
-    """The larger fraction, which roof it is, and what is known of the other; then each part by its name."""
-    known = [part for part in parts if part.least_ns is not None]
-    missing = [part for part in parts if part.least_ns is None]
-    if not known:
-        yield Absent(name=name, why="; ".join(f"{p.roof}: {p.why}" for p in missing), mend=missing[0].mend)
+        yield _fraction(f"mfu{tail}", compute, note=alias)
+    held = [part for part in parts if part[2] is not None]
+    lacking = [f"{part[0].roof} {part[0].why}" for part in parts if part[2] is None]
+    if not held:
+        yield Absent(name=f"sol{tail}", why="; ".join(lacking), mend=compute[0].mend)
         return
-    binding = max(known, key=lambda part: part.least_ns or 0.0)
-    words = [f"{binding.roof} roof", note, *(f"{p.roof} {p.why}" for p in missing)]
-    yield _rate(name, binding.least_ns or 0.0, timed, Dimension.FRACTION, "; ".join(filter(None, words)))
-    for part in known:
-        whole = _rate(name, part.least_ns or 0.0, timed, Dimension.FRACTION)
-        yield Metric(
-            name=name,
-            value=whole.value,
-            dimension=whole.dimension,
-            labels=(("roof", part.roof),),
-            interval=whole.interval,
-        )
+    binding = held[0] if held[0][1] >= held[-1][1] else held[-1]
+    words = (f"{binding[0].roof} roof", sides, alias, *lacking)
+    yield _fraction(f"sol{tail}", binding, note="; ".join(filter(None, words)))
+    for part in () if tail else held:
+        yield _fraction(f"sol{tail}", part, labels=(("roof", part[0].roof),))
+
+
+def _fraction(name: str, part: Part, *, note: str = "", labels: Labels = ()) -> Metric:
+    return Metric(name=name, value=part[1], dimension=Dimension.FRACTION, labels=labels, interval=part[2], note=note)
+
+
+def _sides(work: Work, roof: Roof) -> str:
+    edge = ridge(work, roof)
+    if work.intensity is None or edge is None:
+        return ""
+    return f"{work.intensity:.3g} FLOP/B, ridge at {edge:.3g}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.core.gate.context import Case, JudgeContext
+from pytest_perfgate.core.gate.context import JudgeContext, Trial
 from pytest_perfgate.core.gate.policy import effect
 from pytest_perfgate.model.limit import Effect, Limit, Outcome
 from pytest_perfgate.model.metric import Metric
@@ -27,7 +27,7 @@ class Ruling:
     """Fails whatever the policy says."""
 
 
-def verdict(limit: Limit, ruling: Ruling, context: JudgeContext, case: Case | None = None) -> Verdict:
+def verdict(limit: Limit, ruling: Ruling, context: JudgeContext, trial: Trial | None = None) -> Verdict:
     """The ruling as a verdict, its effect taken from the policy."""
     done = Effect.FAIL if ruling.fails else effect(ruling.outcome, context.policy, context.mode)
     return Verdict(
@@ -35,8 +35,8 @@ def verdict(limit: Limit, ruling: Ruling, context: JudgeContext, case: Case | No
         outcome=ruling.outcome,
         effect=done,
         metric=ruling.metric,
-        baseline=case.baseline if case and ruling.against else None,
-        visible=_visible(ruling, case),
+        baseline=trial.baseline if trial and ruling.against else None,
+        visible=_visible(ruling, trial),
         sentence=ruling.sentence,
         next=ruling.next,
         evidence=ruling.evidence,
@@ -45,8 +45,8 @@ def verdict(limit: Limit, ruling: Ruling, context: JudgeContext, case: Case | No
     )
 
 
-def _visible(ruling: Ruling, case: Case | None) -> float | None:
+def _visible(ruling: Ruling, trial: Trial | None) -> float | None:
     """What could have been seen: the ruling's own figure, else that of the sitting."""
     if ruling.visible is not None:
         return ruling.visible
-    return case.seen.visible if case and case.seen else None
+    return trial.seen.visible if trial and trial.seen else None

@@ -16,10 +16,11 @@ def untrusted_samples(measurement: Measurement) -> tuple[Problem, ...]:
     return tuple(_samples(measurement))
 
 
-def problems_of(measurement: Measurement, metrics: MetricSet) -> tuple[Problem, ...]:
-    """Everything that makes all limits on this measurement INVALID."""
+def problems_of(measurement: Measurement, metrics: MetricSet, *, timed: bool) -> tuple[Problem, ...]:
+    """Everything that makes all limits on this measurement INVALID; ``timed`` when its samples were summed up."""
     recorded = (*measurement.problems, *(p for process in measurement.processes for p in process.problems))
-    return (*dict.fromkeys(recorded), *_samples(measurement), *_above_peak(measurement, metrics))
+    samples = () if timed else untrusted_samples(measurement)
+    return (*dict.fromkeys(recorded), *samples, *_above_peak(measurement, metrics))
 
 
 def _samples(measurement: Measurement) -> Iterator[Problem]:

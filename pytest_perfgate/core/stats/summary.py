@@ -34,15 +34,8 @@ class Summary:
     """Nanoseconds of an empty measurement per call."""
     resolution: float = 0.0
     """What the timer can tell apart, per call."""
-
-    @property
-    def visible(self) -> float:
-        """The smallest slowdown that this sitting could surely have told from its own noise."""
-        count = len(self.medians)
-        if count < 2:
-            return self.interval.high / self.interval.low - 1
-        reach = (t_quantile(ALARM, count - 1) + POWER) * self.scatter / math.sqrt(count)
-        return math.expm1(reach) + self.resolution / self.time
+    visible: float = 0.0
+    """The smallest slowdown that this sitting could surely have told from its own noise."""
 
 
 def summary(processes: Sequence[Samples]) -> Summary:
@@ -52,18 +45,27 @@ def summary(processes: Sequence[Samples]) -> Summary:
     time = median(sorted(medians))
     interval = of_processes(medians, time) if len(medians) > 1 else of_samples(ordered[0])
     logs = [math.log(m) for m in medians]
+    scatter = deviation(logs, math.fsum(logs) / len(logs))
     resolution = max(process.resolution / process.batch for process in processes)
     return Summary(
         time=time,
         interval=_no_finer(interval, time, resolution),
         medians=medians,
-        scatter=deviation(logs, math.fsum(logs) / len(logs)),
+        scatter=scatter,
         spread=median(sorted(_quartiles(samples) for samples in ordered)),
         samples=min(len(samples) for samples in ordered),
         batch=min(process.batch for process in processes),
         overhead=max(process.overhead / process.batch for process in processes),
         resolution=resolution,
+        visible=_visible(interval, scatter, len(medians)) + resolution / time,
     )
+
+
+def _visible(interval: Interval, scatter: float, count: int) -> float:
+    """Of one process its own interval; of several, what their scatter leaves to see."""
+    if count < 2:
+        return interval.high / interval.low - 1
+    return math.expm1((t_quantile(ALARM, count - 1) + POWER) * scatter / math.sqrt(count))
 
 
 def _quartiles(ordered: Sequence[float]) -> float:

@@ -70,7 +70,8 @@ def _nested(starts: Ints, ends: Ints) -> Ints:
 
 def _stacked(starts: Ints, ends: Ints) -> tuple[Ints, int]:
     """The same with a stack, for threads whose events straddle."""
-    above, stack, dropped = [-1] * len(starts), [], 0
+    above, dropped = [-1] * len(starts), 0
+    stack: list[int] = []
     begin, finish = starts.tolist(), ends.tolist()
     for at, (start, end) in enumerate(zip(begin, finish)):
         while stack and start >= finish[stack[-1]]:

@@ -33,13 +33,13 @@ class Window:
 def steps(trace: Trace) -> tuple[Window, ...]:
     """Windows of profiler steps as the GPU saw them, else as the host did."""
     for category in (Category.GPU_ANNOTATION, Category.ANNOTATION):
-        found = [w for w in annotations(trace, "ProfilerStep#*", category) if w.step]
+        found = [w for w in ranges(trace, "ProfilerStep#*", category) if w.step]
         if found:
             return tuple(found)
     return ()
 
 
-def annotations(trace: Trace, pattern: str, category: Category) -> tuple[Window, ...]:
+def ranges(trace: Trace, pattern: str, category: Category) -> tuple[Window, ...]:
     """Windows of ranges whose name fits; one that shows on several streams is their hull."""
     wanted = {i for i, name in enumerate(trace.names) if fnmatchcase(name, pattern) or name == pattern}
     rows = np.flatnonzero((trace.category == category) & np.isin(trace.name, list(wanted)))
@@ -72,7 +72,7 @@ def parse_window(trace: Trace, text: str) -> tuple[Window, ...]:
         found = tuple(w for w in steps(trace) if not name or fnmatchcase(w.step, name))
     else:
         name = name if kind == "annotation" else text
-        found = annotations(trace, name, Category.GPU_ANNOTATION) or annotations(trace, name, Category.ANNOTATION)
+        found = ranges(trace, name, Category.GPU_ANNOTATION) or ranges(trace, name, Category.ANNOTATION)
     if not found:
         raise PerfgateError(
             "trace-window", f"no step or annotation fits {text!r}", place=trace.path, mend=_known(trace)

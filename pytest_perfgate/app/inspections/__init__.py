@@ -1,0 +1,1 @@
+"""Kinds of files that can be inspected, one file a kind."""
