@@ -12,6 +12,7 @@ from pytest_perfgate.model.errors import PerfgateError
 if TYPE_CHECKING:
     from pytest_perfgate.model.config import Config
     from pytest_perfgate.model.document import Document
+    from pytest_perfgate.model.nsys import Scrub
     from pytest_perfgate.model.verdict import Verdict
 
 Part = tuple[str, ...]
@@ -19,8 +20,21 @@ Part = tuple[str, ...]
 
 _RUNTIMES: tuple[Part, ...] = ()
 _TIMERS: tuple[Part, ...] = ()
-_PROFILERS: tuple[Part, ...] = ()
-_INSPECTORS: tuple[Part, ...] = (("app.inspections.nsys:Nsys", "adapters.readers.nsys.report:read_nsys"),)
+_SCRUB = "adapters.readers.nsys.scrub:scrub"
+_PROFILERS: tuple[Part, ...] = (("adapters.profilers.nsys:Nsys", _SCRUB),)
+_CATALOGUE = "adapters.devices.catalogue:DeviceCatalogue"
+_INSPECTORS: tuple[Part, ...] = (
+    ("app.inspections.nsys:Nsys", "adapters.readers.nsys.report:read_nsys"),
+    (
+        "app.inspections.kineto:Kineto",
+        "adapters.readers.kineto:read_kineto",
+        "adapters.readers.kineto:looks_like_kineto",
+        _CATALOGUE,
+    ),
+    ("app.inspections.cubin:Cubin", "adapters.readers.cubin:read_cubins", _CATALOGUE),
+    ("app.inspections.ncu:Ncu", "adapters.readers.ncu:read_ncu", _CATALOGUE),
+    ("app.inspections.rocprof:Rocprof", "adapters.readers.rocprof:read_rocprof", _CATALOGUE),
+)
 _DELIVERIES: tuple[Part, ...] = ()
 """The built-ins; of several that recognise a thing the first wins."""
 
@@ -92,13 +106,26 @@ def own_host(root: Path) -> Any:
     from pytest_perfgate import hookspecs
     from pytest_perfgate.adapters.stores.configuration import read_config
 
-    host = pluggy.PluginManager("pytest")
+    class Host(pluggy.PluginManager):
+        """Takes a hook by its name, as pytest does: a plugin is written once for both."""
+
+        def parse_hookimpl_opts(self, plugin: object, name: str) -> Any:
+            ours = name.startswith("pytest_perfgate_") and callable(getattr(plugin, name, None))
+            return {} if ours else None
+
+    host = Host("pytest")
     host.add_hookspecs(hookspecs)
     host.register(BuiltIns(), "perfgate-built-ins")
     host.load_setuptools_entrypoints("pytest_perfgate")
     for name in read_config(root).plugins:
         host.register(import_module(name), name)
     return host
+
+
+def scrubber() -> Scrub:
+    """What cleans an export of Nsight Systems."""
+    found: Scrub = _found(_SCRUB)
+    return found
 
 
 def write_pages(path: Path, documents: Sequence[Document]) -> None:
@@ -220,3 +247,53 @@ def read_values(path: Path, kind: type[Any]) -> list[Any]:
     from pytest_perfgate.adapters.children.codec import decode_value
 
     return decode_value(path.read_bytes(), list[kind]) if path.is_file() else []  # type: ignore[valid-type]
+
+
+def baseline_store(root: Path, project: Config, revisions: Any = None) -> Any:
+    """The project's baselines; those of devices that it does not list lie under ``.perfgate/``."""
+    from pytest_perfgate.adapters.stores.baselines import Baselines
+
+    shown = (revisions or repository(root)).show
+    return Baselines(root, devices=project.devices, folder=project.baselines, show=shown)
+
+
+def local_baselines(root: Path) -> Any:
+    """Baselines of this checkout alone, whatever the device."""
+    from pytest_perfgate.adapters.stores.baselines import Baselines
+
+    return Baselines(root)
+
+
+def record_store(root: Path) -> Any:
+    """The records of runs."""
+    from pytest_perfgate.adapters.stores.records import Records
+
+    return Records(root)
+
+
+def history_store(root: Path, project: Config) -> Any:
+    """Sittings over time."""
+    from pytest_perfgate.adapters.stores.history import SqliteHistory
+
+    return SqliteHistory(root / (project.history or ".perfgate/history.db"))
+
+
+def repository(root: Path) -> Any:
+    """What git says about the project."""
+    from pytest_perfgate.adapters.stores.repository import GitRepository
+
+    return GitRepository(root)
+
+
+def host_environment() -> Any:
+    """What is recorded about this machine beside a measurement."""
+    from pytest_perfgate.adapters.devices.process import probe_environment
+
+    return probe_environment()
+
+
+def configuration(root: Path) -> Config:
+    """The project's settings."""
+    from pytest_perfgate.adapters.stores.configuration import read_config
+
+    return read_config(root)

@@ -30,6 +30,11 @@ def foreign(also: Any) -> tuple[type[Exception], ...]:
     return tuple(found)
 
 
+def faults(also: Any) -> tuple[type[Exception], ...]:
+    """What a library raises when the device does not do what it was asked for."""
+    return (RuntimeError, *foreign(also))
+
+
 def sentence(error: BaseException) -> str:
     """The first line of an error with its kind, for people."""
     text = str(error).strip().splitlines()

@@ -52,7 +52,7 @@ class CuptiRecorder:
         cupti.activity_disable(cupti.ActivityKind.CONCURRENT_KERNEL)
         return str(getattr(import_module("cupti"), "__version__", "")) if cupti.__name__ == "cupti.cupti" else ""
 
-    def _errors(self) -> tuple[type[BaseException], ...]:
+    def _errors(self) -> tuple[type[Exception], ...]:
         return (self._load().cuptiError,)
 
     @contextmanager

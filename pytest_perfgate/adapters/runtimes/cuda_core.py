@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from pytest_perfgate.adapters.bindings.border import foreign, probe_availability, sentence
+from pytest_perfgate.adapters.bindings.border import faults, probe_availability, sentence
 from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
 from pytest_perfgate.adapters.bindings.touched import touched
 from pytest_perfgate.adapters.runtimes.gpu import Lookup, answering, cache_note, described, eviction_bytes, no_lookup
@@ -59,7 +59,7 @@ class CudaCoreRuntime:
         self._load().Device(0)
         return str(self._load().__version__)
 
-    def _errors(self) -> tuple[type[BaseException], ...]:
+    def _errors(self) -> tuple[type[Exception], ...]:
         found = [getattr(import_module("cuda.core"), "CUDAError", None)]
         for module in ("cuda.core._utils.cuda_utils", "cuda.core.cu13._utils.cuda_utils"):
             try:
@@ -103,11 +103,11 @@ class CudaCoreRuntime:
         )
 
     def synchronize(self) -> None:
-        with answering(self.name, *foreign(self._errors)):
+        with answering(self.name, self._errors):
             self._device.sync()
 
     def wait(self, event: CudaCoreEvent) -> None:
-        with answering(self.name, *foreign(self._errors)):
+        with answering(self.name, self._errors):
             event.inner.sync()
 
     def event(self) -> CudaCoreEvent:
@@ -128,7 +128,7 @@ class CudaCoreRuntime:
             finally:
                 builder.end_building()
             graph = builder.complete()
-        except (RuntimeError, AttributeError, *foreign(self._errors)) as error:
+        except faults(self._errors) as error:
             raise PerfgateError("graph-unsupported", sentence(error)) from error
         return lambda: graph.launch(stream)
 
@@ -143,7 +143,7 @@ class CudaCoreRuntime:
         try:
             stream = self._stream or self._device.default_stream
             return self._driver.block(int(stream.handle))
-        except (RuntimeError, *foreign(self._errors)) as error:
+        except faults(self._errors) as error:
             raise PerfgateError("block-unsupported", sentence(error)) from error
 
     def notes(self) -> tuple[tuple[str, str], ...]:

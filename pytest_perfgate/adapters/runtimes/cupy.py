@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from pytest_perfgate.adapters.bindings.border import foreign, probe_availability, sentence
+from pytest_perfgate.adapters.bindings.border import faults, probe_availability, sentence
 from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
 from pytest_perfgate.adapters.runtimes.gpu import Lookup, answering, cache_note, described, eviction_bytes, no_lookup
 from pytest_perfgate.model.device import Availability, Device
@@ -55,7 +55,7 @@ class CupyRuntime:
             raise RuntimeError("CuPy sees no device")
         return str(cupy.__version__)
 
-    def _errors(self) -> tuple[type[BaseException], ...]:
+    def _errors(self) -> tuple[type[Exception], ...]:
         cuda = self._load().cuda
         return (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError)
 
@@ -87,11 +87,11 @@ class CupyRuntime:
         )
 
     def synchronize(self) -> None:
-        with answering(self.name, *foreign(self._errors)):
+        with answering(self.name, self._errors):
             self._load().cuda.runtime.deviceSynchronize()
 
     def wait(self, event: CupyEvent) -> None:
-        with answering(self.name, *foreign(self._errors)):
+        with answering(self.name, self._errors):
             event.inner.synchronize()
 
     def event(self) -> CupyEvent:
@@ -106,7 +106,7 @@ class CupyRuntime:
                     call()
                 finally:
                     graph = stream.end_capture()
-        except (RuntimeError, *foreign(self._errors)) as error:
+        except faults(self._errors) as error:
             raise PerfgateError("graph-unsupported", sentence(error)) from error
         return lambda: graph.launch(self._load().cuda.get_current_stream())
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
-from pytest_perfgate.adapters.bindings.border import sentence
+from pytest_perfgate.adapters.bindings.border import faults, sentence
 from pytest_perfgate.model.device import Device, DeviceSpec
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -42,9 +43,9 @@ def cache_note(device: Device, persisting: str) -> tuple[tuple[str, str], ...]:
 
 
 @contextmanager
-def answering(name: str, *errors: type[Exception]) -> Iterator[None]:
+def answering(name: str, also: Any = ()) -> Iterator[None]:
     """A device that fails while it is waited for is lost for this measurement."""
     try:
         yield
-    except (RuntimeError, *errors) as error:
+    except faults(also) as error:
         raise PerfgateError("device-lost", f"{name}: {sentence(error)}") from error

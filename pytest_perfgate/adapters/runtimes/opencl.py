@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from pytest_perfgate.adapters.bindings.border import foreign, probe_availability
+from pytest_perfgate.adapters.bindings.border import probe_availability
 from pytest_perfgate.adapters.bindings.touched import touched
 from pytest_perfgate.adapters.runtimes.gpu import Lookup, answering, cache_note, described, eviction_bytes, no_lookup
 from pytest_perfgate.model.device import Availability, Device
@@ -52,7 +52,7 @@ class OpenClRuntime:
             raise RuntimeError("no OpenCL platform has a device")
         return ", ".join(f"{platform.name} ({platform.version.strip()})" for platform in found)
 
-    def _errors(self) -> tuple[type[BaseException], ...]:
+    def _errors(self) -> tuple[type[Exception], ...]:
         return (self._load().Error,)
 
     def recognises(self, module_names: frozenset[str]) -> bool:
@@ -105,12 +105,12 @@ class OpenClRuntime:
         )
 
     def synchronize(self) -> None:
-        with answering(self.name, *foreign(self._errors)):
+        with answering(self.name, self._errors):
             for queue in self._queues:
                 queue.finish()
 
     def wait(self, event: OpenClEvent) -> None:
-        with answering(self.name, *foreign(self._errors)):
+        with answering(self.name, self._errors):
             event.inner.wait()
 
     def event(self) -> OpenClEvent:

@@ -124,41 +124,10 @@ CODES: tuple[Code, ...] = (
         mend="run everything first: pytest --perfgate=full",
     ),
     Code(
-        name="artifact-missing",
-        family=Family.USAGE,
-        title="A file that was named does not exist",
-        why="a check of nothing would pass",
-    ),
-    Code(
-        name="artifact-unknown",
-        family=Family.ARTIFACT,
-        title="No inspector recognises a file",
-        why="its content is what tells kinds apart, and this one is none that is known",
-        mend="name a trace, an export, a report, a cubin or a benchmark's JSON; a plugin can bring further kinds",
-    ),
-    Code(
-        name="artifact-mixed",
-        family=Family.USAGE,
-        title="Files of different kinds were named together",
-        why="several files are read as the parts of one job",
-        mend="name one kind at a time",
-    ),
-    Code(
         name="artifact-unreadable",
         family=Family.ARTIFACT,
         title="An artifact cannot be read",
         why="a check of what cannot be read would pass or fail for nothing",
-    ),
-    Code(
-        name="view-unknown",
-        family=Family.USAGE,
-        title="An inspector has no view of that name",
-    ),
-    Code(
-        name="option-unknown",
-        family=Family.USAGE,
-        title="An inspector has no option of that name",
-        why="an option that nobody reads would be obeyed in silence",
     ),
     Code(
         name="command-usage",
