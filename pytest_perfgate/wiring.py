@@ -12,6 +12,7 @@ from pytest_perfgate.model.errors import PerfgateError
 if TYPE_CHECKING:
     from pytest_perfgate.model.config import Config
     from pytest_perfgate.model.document import Document
+    from pytest_perfgate.model.nsys import Scrub
     from pytest_perfgate.model.verdict import Verdict
 
 Part = tuple[str, ...]
@@ -19,7 +20,8 @@ Part = tuple[str, ...]
 
 _RUNTIMES: tuple[Part, ...] = ()
 _TIMERS: tuple[Part, ...] = ()
-_PROFILERS: tuple[Part, ...] = ()
+_SCRUB = "adapters.readers.nsys.scrub:scrub"
+_PROFILERS: tuple[Part, ...] = (("adapters.profilers.nsys:Nsys", _SCRUB),)
 _CATALOGUE = "adapters.devices.catalogue:DeviceCatalogue"
 _INSPECTORS: tuple[Part, ...] = (
     ("app.inspections.nsys:Nsys", "adapters.readers.nsys.report:read_nsys"),
@@ -118,6 +120,12 @@ def own_host(root: Path) -> Any:
     for name in read_config(root).plugins:
         host.register(import_module(name), name)
     return host
+
+
+def scrubber() -> Scrub:
+    """What cleans an export of Nsight Systems."""
+    found: Scrub = _found(_SCRUB)
+    return found
 
 
 def write_pages(path: Path, documents: Sequence[Document]) -> None:
@@ -282,3 +290,10 @@ def host_environment() -> Any:
     from pytest_perfgate.adapters.devices.process import probe_environment
 
     return probe_environment()
+
+
+def configuration(root: Path) -> Config:
+    """The project's settings."""
+    from pytest_perfgate.adapters.stores.configuration import read_config
+
+    return read_config(root)
