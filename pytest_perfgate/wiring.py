@@ -282,10 +282,3 @@ def host_environment() -> Any:
     from pytest_perfgate.adapters.devices.process import probe_environment
 
     return probe_environment()
-
-
-def configuration(root: Path) -> Config:
-    """The project's settings."""
-    from pytest_perfgate.adapters.stores.configuration import read_config
-
-    return read_config(root)
