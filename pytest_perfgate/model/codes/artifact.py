@@ -7,7 +7,7 @@ from pytest_perfgate.model.codes.family import Code, Family
 CODES: tuple[Code, ...] = (
     Code(
         name="artifact-missing",
-        family=Family.ARTIFACT,
+        family=Family.USAGE,
         title="A file that was named is not there or cannot be read",
         why="nothing can be said about it",
     ),

@@ -90,6 +90,17 @@ CODES: tuple[Code, ...] = (
         mend="upgrade: pip install --upgrade pytest-perfgate",
     ),
     Code(
+        name="history-empty",
+        family=Family.USAGE,
+        title="The history has nothing of that name",
+    ),
+    Code(
+        name="review-terminal",
+        family=Family.USAGE,
+        title="Review needs a terminal",
+        mend="perfgate accept NODEID --reason TEXT",
+    ),
+    Code(
         name="accept-reason",
         family=Family.USAGE,
         title="A slower time is accepted without a reason",
