@@ -141,6 +141,13 @@ CODES: tuple[Code, ...] = (
         why="a check of what cannot be read would pass or fail for nothing",
     ),
     Code(
+        name="benchmark-dropped",
+        family=Family.ARTIFACT,
+        title="A benchmark of the earlier file is not in the later one",
+        why="a comparison of what is left would pass without it",
+        mend="run it again, or compare files of the same benchmarks",
+    ),
+    Code(
         name="command-usage",
         family=Family.USAGE,
         title="A command was not understood",
