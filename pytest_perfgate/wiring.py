@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -14,12 +15,19 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.document import Document
     from pytest_perfgate.model.verdict import Verdict
 
+PROFILE_VARIABLE = "PERFGATE_PROFILE"
+"""Set in a profiled child, whose run is no record."""
+
 Part = tuple[str, ...]
 """A factory as ``module:name`` below ``pytest_perfgate.``, then the parts that it is given."""
 
 _RUNTIMES: tuple[Part, ...] = ()
 _TIMERS: tuple[Part, ...] = ()
-_PROFILERS: tuple[Part, ...] = ()
+_PROFILERS: tuple[Part, ...] = (
+    ("wiring:_annotation",),
+    ("wiring:_deep_ncu",),
+    ("adapters.profilers.cubin:CubinKeeper",),
+)
 _CATALOGUE = "adapters.devices.catalogue:DeviceCatalogue"
 _INSPECTORS: tuple[Part, ...] = (
     ("app.inspections.nsys:Nsys", "adapters.readers.nsys.report:read_nsys"),
@@ -221,7 +229,7 @@ def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
         roofed=lambda device: device,
         baselines=baselines,
         committed=baselines.committed,
-        records=Records(root),
+        records=None if PROFILE_VARIABLE in os.environ else Records(root),
         history=SqliteHistory(Path(project.history) if project.history else root / ".perfgate" / "history.db"),
         repository=repository,
     )
@@ -282,3 +290,50 @@ def host_environment() -> Any:
     from pytest_perfgate.adapters.devices.process import probe_environment
 
     return probe_environment()
+
+
+def _annotation() -> Any:
+    return _ncu("annotation")
+
+
+def _deep_ncu() -> Any:
+    return _ncu("ncu")
+
+
+def _ncu(name: str) -> Any:
+    from pytest_perfgate.adapters.profilers.cuda_region import cuda_region
+    from pytest_perfgate.adapters.profilers.ncu import Ncu
+
+    return Ncu(cuda_region, configuration(Path.cwd()).launcher, name=name)
+
+
+def profile_tools(root: Path) -> Any:
+    """What profiling asks of the world."""
+    from pytest_perfgate.adapters.stores.profiles import ProfileFolders, run_logged
+    from pytest_perfgate.app.inspect import inspect
+    from pytest_perfgate.app.profile import ProfileTools
+
+    hooks = own_host(root).hook
+    tools = CommandLineTools(hooks)
+    return ProfileTools(
+        profilers=tuple(_joined(hooks.pytest_perfgate_profilers())),
+        folders=ProfileFolders(root),
+        execute=run_logged,
+        inspect=lambda paths: inspect(paths, {}, inspectors=tools.inspectors, peek=tools.peek),
+        interpreter=interpreter(here=True),
+        root=root,
+        timeout_s=configuration(root).timeout,
+    )
+
+
+def profiler_region(name: str, out: Path) -> Any:
+    """Entered in a profiled child around the call that counts."""
+    profilers = _joined(own_host(Path.cwd()).hook.pytest_perfgate_profilers())
+    return next(profiler for profiler in profilers if profiler.name == name).region(out)
+
+
+def kept_kernel(thing: Any, name: str) -> Path | None:
+    """A compiled kernel of Triton as a file; nothing where it is something else."""
+    from pytest_perfgate.adapters.profilers.cubin import is_compiled_kernel, write_compiled_kernel
+
+    return write_compiled_kernel(thing, Path(".perfgate") / "kernels", name) if is_compiled_kernel(thing) else None

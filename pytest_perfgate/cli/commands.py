@@ -11,4 +11,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "look": {
         "inspect": "say what is in a file",
     },
+    "profile": {
+        "profile": "run one test under a profiler and keep what it says",
+    },
 }
