@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_perfgate.core.analysis.classify import Bottleneck
+from pytest_perfgate.core.analysis.decisions import NO_ROW
 from pytest_perfgate.core.analysis.kernels.advice import gain_text
 from pytest_perfgate.core.analysis.kernels.comparison import moved_table, paired
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
@@ -86,7 +87,7 @@ def _stage(diagnosis: Diagnosis) -> tuple[str, ...]:
 
 
 def _issue(diagnosis: Diagnosis) -> str:
-    top = top_opportunities(diagnosis)
+    top = [finding for finding in top_opportunities(diagnosis) if finding.trigger != NO_ROW]
     return top[0].title if top else "none seen"
 
 

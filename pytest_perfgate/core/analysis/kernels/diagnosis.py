@@ -21,6 +21,10 @@ from pytest_perfgate.model.problem import Finding
 from pytest_perfgate.model.values import array_value
 
 
+_HEAVY = {"tensor cores": "HMMA", "FMA": "FFMA"}
+"""What a busy pipe says of the mix where there is no machine code."""
+
+
 @array_value
 class Diagnosis:
     """What is known of one kernel, and what follows from it."""
@@ -143,9 +147,11 @@ def _situation(
         known["warps"] = numbers["occupancy"] * held.warps / held.fraction
     elif held:
         known["warps"] = held.warps
-    inside = leading(facts.counters, INSIDE)
+    inside, pipe = leading(facts.counters, INSIDE), leading(facts.counters, PIPES)
     if inside:
         known["inside"] = inside[1]
+    if pipe and pipe[0] in _HEAVY:
+        known["mix"] = _HEAVY[pipe[0]]
     if step:
         known["cliff_distance"] = step.edge - step.shared
         known["cliff_moot"] = step.moot or "no"
