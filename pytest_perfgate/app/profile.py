@@ -100,7 +100,9 @@ def _run(profiler: Profiler, argv: Sequence[str], folder: Path, plan: Plan, tool
         if not attempt:
             _raise_known(profiler, folder)
     raise PerfgateError(
-        "profile-child", f"the test under {profiler.name} ended with exit code {code}; {_FAILED_TWICE}", place=str(folder / LOG)
+        "profile-child",
+        f"the test under {profiler.name} ended with exit code {code}; {_FAILED_TWICE}",
+        place=str(folder / LOG),
     )
 
 

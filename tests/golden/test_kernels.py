@@ -57,7 +57,12 @@ def test_the_bottleneck_report_of_a_measured_kernel() -> None:
     n = 4096
     placed = place(Work(flops=2.0 * n**3, bytes=3.0 * 4 * n * n, dtype="fp32"), 11.2e6, roof)
     timing = Timing(
-        problem=f"GEMM, M=N=K={n}", time_ns=11.2e6, placement=placed, ridge=ridge(roof, "fp32"), dtype="fp32", basis=roof.basis.value
+        problem=f"GEMM, M=N=K={n}",
+        time_ns=11.2e6,
+        placement=placed,
+        ridge=ridge(roof, "fp32"),
+        dtype="fp32",
+        basis=roof.basis.value,
     )
     limits = limits_by_arch(DeviceCatalogue())["sm_86"]
     from pytest_perfgate.core.analysis.classify import Signals
@@ -102,7 +107,10 @@ def check(value: object, schema: dict) -> None:
     kinds = {"object": dict, "array": list, "string": str, "number": (int, float), "null": type(None)}
     wanted = schema.get("type")
     if wanted:
-        assert any(isinstance(value, kinds[k]) for k in ([wanted] if isinstance(wanted, str) else wanted)), (value, schema)
+        assert any(isinstance(value, kinds[k]) for k in ([wanted] if isinstance(wanted, str) else wanted)), (
+            value,
+            schema,
+        )
     assert value == schema.get("const", value)
     if isinstance(value, dict):
         assert set(schema.get("required", ())) <= set(value)

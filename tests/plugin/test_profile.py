@@ -68,7 +68,11 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def perfgate(root: Path, *words: str, **extra: str) -> subprocess.CompletedProcess[str]:
     code = "import sys; from pytest_perfgate.cli import main; sys.exit(main())"
     return subprocess.run(
-        [sys.executable, "-c", code, *words], cwd=root, env={**os.environ, **LIGHT, **extra}, capture_output=True, text=True
+        [sys.executable, "-c", code, *words],
+        cwd=root,
+        env={**os.environ, **LIGHT, **extra},
+        capture_output=True,
+        text=True,
     )
 
 
@@ -80,7 +84,9 @@ def test_a_profile_leaves_a_folder_with_what_it_was_taken_with(project: Path) ->
     assert "matmul_kernel" in done.stdout
     (folder,) = (project / ".perfgate" / "profiles" / "annotation").glob("*/*/*")
     calls = (project / "calls.txt").read_text().split()
-    assert calls == ["kernel", "synchronize", "start", "kernel", "synchronize", "stop"], "one unprofiled run comes first"
+    assert calls == ["kernel", "synchronize", "start", "kernel", "synchronize", "stop"], (
+        "one unprofiled run comes first"
+    )
     said = json.loads((folder / "params.json").read_text())
     assert said["nodeid"] == "test_k.py::test_k"
     assert said["clocks"] == "observe"

@@ -43,7 +43,13 @@ class Ncu:
             return Availability(name=self.name, usable=False, why=f"{argv[0]} is not on the PATH", mend=mend)
         try:
             done = subprocess.run(
-                argv, capture_output=True, text=True, errors="replace", timeout=60, check=False, stdin=subprocess.DEVNULL
+                argv,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=60,
+                check=False,
+                stdin=subprocess.DEVNULL,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             return Availability(name=self.name, usable=False, why=f"ncu --version: {error}", mend=mend)

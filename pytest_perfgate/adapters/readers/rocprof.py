@@ -107,10 +107,14 @@ def _compute(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
         )
 
 
-_V1 = frozenset("""Index KernelName gpu-id queue-id queue-index pid tid grd wgr lds scr arch_vgpr accum_vgpr vgpr sgpr
-fbar wave_size sig obj DispatchNs BeginNs EndNs CompleteNs DurationNs""".split())
-_OMNIPERF = frozenset("""Dispatch_ID GPU_ID Grid_Size Workgroup_Size LDS_Per_Workgroup Scratch_Per_Workitem Arch_VGPR
-Accum_VGPR SGPR Wave_Size Kernel_Name Correlation_ID Start_Timestamp End_Timestamp""".split())
+_V1 = frozenset(
+    """Index KernelName gpu-id queue-id queue-index pid tid grd wgr lds scr arch_vgpr accum_vgpr vgpr sgpr
+fbar wave_size sig obj DispatchNs BeginNs EndNs CompleteNs DurationNs""".split()
+)
+_OMNIPERF = frozenset(
+    """Dispatch_ID GPU_ID Grid_Size Workgroup_Size LDS_Per_Workgroup Scratch_Per_Workitem Arch_VGPR
+Accum_VGPR SGPR Wave_Size Kernel_Name Correlation_ID Start_Timestamp End_Timestamp""".split()
+)
 _REPEATED = ("Wave_Size_", "Correlation_ID_", "XCC_Index")
 _FORMS: tuple[tuple[set[str], Callable[[Sequence[Row], Path], Iterator[KernelFacts]]], ...] = (
     ({"Kernel_Name", "Counter_Name", "Counter_Value", "Dispatch_Id"}, _counters),

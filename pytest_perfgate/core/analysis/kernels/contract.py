@@ -62,7 +62,7 @@ def _configuration(diagnosis: Diagnosis) -> dict[str, str]:
 
 def said(diagnosis: Diagnosis) -> str:
     """``Memory-bound``; what is no bound keeps its own name."""
-    name = diagnosis.classification.bottleneck
+    name: Bottleneck = diagnosis.classification.bottleneck
     if name in (Bottleneck.INVALID, Bottleneck.BALANCED, Bottleneck.NOT_COLLECTED):
         return name.value.capitalize()
     return f"{name.value.capitalize()}-bound"
@@ -87,8 +87,8 @@ def _stage(diagnosis: Diagnosis) -> tuple[str, ...]:
 
 
 def _issue(diagnosis: Diagnosis) -> str:
-    top = [finding for finding in top_opportunities(diagnosis) if finding.trigger != NO_ROW]
-    return top[0].title if top else "none seen"
+    titles = (finding.title for finding in top_opportunities(diagnosis) if finding.trigger != NO_ROW)
+    return next(titles, "none seen")
 
 
 def top_opportunities(diagnosis: Diagnosis) -> tuple[Finding, ...]:

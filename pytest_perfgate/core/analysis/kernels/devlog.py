@@ -60,7 +60,9 @@ def _figures(version: Version) -> dict[str, tuple[float | None, str]]:
         ("Occupancy", numbers.get("occupancy"), Dimension.FRACTION),
         ("TC Util", numbers.get("tc_util"), Dimension.FRACTION),
     )
-    return {name: (value, quantity(value, dimension) if value is not None else ABSENT) for name, value, dimension in rows}
+    return {
+        name: (value, quantity(value, dimension) if value is not None else ABSENT) for name, value, dimension in rows
+    }
 
 
 def _change(name: str, now: float | None, then: float | None) -> str:

@@ -117,9 +117,7 @@ def _fit(facts: KernelFacts, sm: SmLimits | None) -> tuple[Occupancy | None, Cli
     )
 
 
-def _signals(
-    facts: KernelFacts, numbers: Mapping[str, float], held: Occupancy | None, sm: SmLimits | None
-) -> Signals:
+def _signals(facts: KernelFacts, numbers: Mapping[str, float], held: Occupancy | None, sm: SmLimits | None) -> Signals:
     """What counters say of both roofs; without the pipes, the multiprocessor's own figure stands in."""
     pipe = leading(facts.counters, PIPES)
     waits = stalls(facts.counters)

@@ -153,4 +153,6 @@ def _next_drop(diagnosis: Diagnosis) -> str:
     if step is None or held is None:
         return ""
     alone = dict(held.limits)["shared memory"]
-    return f" (shared memory alone: {alone}, one less when a block takes over {quantity(step.next_edge, Dimension.BYTES)})"
+    return (
+        f" (shared memory alone: {alone}, one less when a block takes over {quantity(step.next_edge, Dimension.BYTES)})"
+    )

@@ -43,10 +43,10 @@ def test_the_first_generation_has_times_and_no_counters() -> None:
     assert told.metrics.find("dram") == ()
 
 
-TRACE = '''"Kind","Dispatch_Id","Kernel_Name","Start_Timestamp","End_Timestamp","Workgroup_Size_X","Workgroup_Size_Y","Workgroup_Size_Z","Grid_Size_X","Grid_Size_Y","Grid_Size_Z"
+TRACE = """"Kind","Dispatch_Id","Kernel_Name","Start_Timestamp","End_Timestamp","Workgroup_Size_X","Workgroup_Size_Y","Workgroup_Size_Z","Grid_Size_X","Grid_Size_Y","Grid_Size_Z"
 "KERNEL_DISPATCH",1,"k(int)",100,1100,64,2,1,1024,4,1
 "KERNEL_DISPATCH",2,"k(int)",nan,,64,1,1,1024,1,1
-'''
+"""
 
 
 def test_the_grid_of_amd_is_in_work_items_and_a_missing_stamp_is_no_time(tmp_path: Path) -> None:

@@ -28,7 +28,9 @@ def version(name: str, duration: float) -> Version:
 
 def test_an_entry_says_what_changed_and_by_how_much() -> None:
     text = updated_devlog("# attention\n", version("v2", 400_000.0), version("v1", 500_000.0))
-    assert text == """# attention
+    assert (
+        text
+        == """# attention
 
 ## v2
 
@@ -54,6 +56,7 @@ TMA loads in place of cp.async.
 
 - (nothing written yet)
 """
+    )
 
 
 def test_what_people_wrote_survives_writing_again() -> None:
