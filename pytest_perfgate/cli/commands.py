@@ -8,10 +8,14 @@ GROUPS: dict[str, dict[str, str]] = {
         "check": "hold limits against files: traces, exports, reports, cubins, records",
         "compare": "two files of one kind, or two runs, and limits on the difference",
     },
+    "accept": {
+        "accept": "accept measured times as the baseline",
+    },
     "look": {
         "inspect": "say what is in a file",
     },
     "profile": {
         "profile": "run one test under a profiler and keep what it says",
+        "scrub": "take the environment out of an Nsight Systems export",
     },
 }

@@ -26,7 +26,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from pytest_perfgate.wiring import profile_tools
+    from pytest_perfgate.wiring.profiling import profile_tools
 
     tools = profile_tools(Path.cwd())
     plan = Plan(clocks=ClockPolicy(options.clocks))

@@ -65,11 +65,19 @@ class ChildRole:
         self._measuring = measuring_tools(config)
         self._captures: Callable[[], tuple[Capture, ...]] = tuple
         self._reports: list[pytest.TestReport] = []
+        self._raised: set[str] = set()
+        """Phases of the test that raised: a strict xfail calls one failed that did not."""
         self._errors: list[str] = []
         for line in job.markers:
             config.addinivalue_line("markers", line)
         for name, text in job.options:
             setattr(config.option, name, json.loads(text))
+
+    def before(self, session: pytest.Session, gated: list[pytest.Item]) -> None:
+        """The parent leads."""
+
+    def after(self, session: pytest.Session) -> None:
+        """The parent reports."""
 
     def gate(self, item: pytest.Item) -> Gate:
         bench = ChildBench(self._cases[item.nodeid], self._measuring, self._parent)
@@ -100,9 +108,10 @@ class ChildRole:
 
     def _run(self, item: pytest.Item, behind: pytest.Item | None) -> None:
         self._captures, self._reports[:] = tuple, []
+        self._raised.clear()
         begun = time.perf_counter()
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=behind)
-        outcome, text = _outcome(self._reports)
+        outcome, text = _outcome([r for r in self._reports if r.when in self._raised])
         self._parent.send(
             Finished(
                 nodeid=item.nodeid,
@@ -112,6 +121,11 @@ class ChildRole:
                 seconds=time.perf_counter() - begun,
             )
         )
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> None:
+        if call.excinfo is not None:
+            self._raised.add(call.when)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._reports.append(report)

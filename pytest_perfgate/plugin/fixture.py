@@ -98,7 +98,7 @@ class Gate:
     def attach(self, name: str, path: str | Path | Any) -> None:
         """Keep a file beside this test's measurement, or a compiled kernel of Triton."""
         if not isinstance(path, (str, Path)):
-            from pytest_perfgate.wiring import kept_kernel
+            from pytest_perfgate.wiring.profiling import kept_kernel
 
             path = kept_kernel(path, name) or str(path)
         if not Path(path).is_file():

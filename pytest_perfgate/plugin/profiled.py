@@ -66,7 +66,7 @@ def off_bench(case: Case) -> Bench:
     mode, _, folder = os.environ.get(VARIABLE, "").partition(":")
     if not folder:
         return Bench(case)
-    from pytest_perfgate.wiring import profiler_region
+    from pytest_perfgate.wiring.profiling import profiler_region
 
     out = Path(folder)
     return ProfiledBench(case, lambda: profiler_region(mode, out), out)

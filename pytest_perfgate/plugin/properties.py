@@ -21,7 +21,7 @@ def properties(reports: Iterable[CaseReport]) -> Iterator[tuple[str, object]]:
     """(name, value) pairs, such as ``perfgate.time_ns``; a named call stands before its metric."""
     for report in reports:
         stem = f"perfgate.{report.key.name}." if report.key.name else "perfgate."
-        yield f"{stem}outcome", report.worst.value
+        yield f"{stem}outcome", report.worst.value if report.verdicts else "without a limit"
         for metric in report.measurement.metrics.metrics if report.measurement else ():
             if not metric.labels:
                 yield f"{stem}{metric.name}{_UNITS.get(metric.dimension, '')}", f"{metric.value:.6g}"

@@ -40,8 +40,10 @@ def write_summary(out: Any, session: GateSession) -> None:
 
 def counted(mode: str, reports: list[CaseReport]) -> str:
     """``quick: 1 broken, 2 passed``."""
-    counts = Counter(report.worst for report in reports)
+    counts = Counter(report.worst for report in reports if report.verdicts)
     parts = [f"{counts[outcome]} {outcome.value}" for outcome in reversed(list(Outcome)) if counts[outcome]]
+    free = sum(not report.verdicts for report in reports)
+    parts += [f"{free} without a limit"] if free else []
     return f"{mode}: {', '.join(parts)}"
 
 

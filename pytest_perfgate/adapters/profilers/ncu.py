@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import shlex
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from pytest_perfgate.adapters.profilers.nsys import behind
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
@@ -21,7 +21,6 @@ SECTIONS = (
 """What classification rests on; a full set collects thousands of metrics and replays each kernel dozens of times."""
 DEEP = (*SECTIONS, "SourceCounters", "SchedulerStats", "InstructionStats", "MemoryWorkloadAnalysis_Tables")
 LOG, STEM = "profiler.log", "kernels"
-_REMOTE = frozenset({"ssh", "rsh"})
 _VERSION = re.compile(r"Version (\d{4}\.\d+\.\d+)")
 
 Switch = Callable[[], AbstractContextManager[None]]
@@ -86,12 +85,5 @@ class Ncu:
 
 
 def _clocks(policy: ClockPolicy) -> str:
-    """ncu would lock the clocks by itself; where they are ours, or only to be observed, it must not."""
+    """Left alone, ncu would lock clocks by itself; where they are ours, or only observed, it must not."""
     return "base" if policy is ClockPolicy.OFF else "none"
-
-
-def behind(launcher: Sequence[str], argv: Sequence[str]) -> list[str]:
-    """A command behind its launcher; a remote shell reads one line, so its words are quoted for it."""
-    if launcher and Path(launcher[0]).name in _REMOTE:
-        return [*launcher, " ".join(shlex.quote(word) for word in argv)]
-    return [*launcher, *argv]

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
+import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +46,7 @@ class ProfileFolders:
         """Whole or not at all."""
         part = folder / f".{name}.part"
         part.write_text(text, encoding="utf-8")
-        os.replace(part, folder / name)
+        part.replace(folder / name)
 
     def write_json(self, folder: Path, name: str, value: Any) -> None:
         self.write_text(folder, name, json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
@@ -56,8 +59,6 @@ def safe(text: str) -> str:
 
 def run_logged(argv: Sequence[str], log: Path, *, extra: Mapping[str, str], cwd: Path, timeout_s: float) -> int:
     """Run a command with its output in a file; its exit code, or 124 when it had to be ended."""
-    import subprocess
-
     with log.open("wb") as output:
         child = subprocess.Popen(
             list(argv),
@@ -71,12 +72,8 @@ def run_logged(argv: Sequence[str], log: Path, *, extra: Mapping[str, str], cwd:
         try:
             return child.wait(timeout_s)
         except BaseException as error:
-            import signal
-
-            try:
+            with suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
             child.wait()
             if isinstance(error, subprocess.TimeoutExpired):
                 return 124

@@ -7,9 +7,9 @@ from functools import lru_cache
 
 from pytest_perfgate.core.gate.roofs import (
     Fraction,
-    compute_fraction,
-    memory_fraction,
     no_roof,
+    of_compute,
+    of_memory,
     ridge,
     roof_of,
 )
@@ -149,7 +149,7 @@ def _fractions(measurement: Measurement, timed: Timed) -> Iterator[Metric | Abse
             yield from _absent((f"mfu{tail}", f"sol{tail}"), *no_roof(device, tail))
             continue
         if roof.basis not in known:
-            compute, memory = compute_fraction(work, roof), memory_fraction(work, roof, device, measurement.identity)
+            compute, memory = of_compute(work, roof), of_memory(work, roof, device, measurement.identity)
             known[roof.basis] = ((_part(compute, timed), _part(memory, timed)), _sides(work, roof))
         yield from _named(tail, *known[roof.basis], alias)
 

@@ -50,10 +50,16 @@ KINDS: tuple[MetricKind, ...] = (
         scopes=_TRACED,
     ),
     *(
-        MetricKind(name=f"{stem}{tail}", dimension=_PART, better=_HIGH, doc=f"{what} {of}", scopes=scopes)
-        for stem, what, scopes in (
-            ("mfu", "operations per second as a fraction of", _TRACED),
-            ("sol", "the larger of compute and memory fraction of", (*_TRACED, "roof")),
+        MetricKind(
+            name=f"{stem}{tail}",
+            dimension=_PART,
+            better=_HIGH,
+            doc=f"{what} {of}",
+            scopes=(*_TRACED, *(roof if not tail else ())),
+        )
+        for stem, what, roof in (
+            ("mfu", "operations per second as a fraction of", ()),
+            ("sol", "the larger of compute and memory fraction of", ("roof",)),
         )
         for tail, of in (
             ("", "the peak at the clock that ran (a host: its measured ceiling)"),

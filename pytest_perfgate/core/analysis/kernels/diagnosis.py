@@ -20,7 +20,6 @@ from pytest_perfgate.model.kernel import KernelFacts
 from pytest_perfgate.model.problem import Finding
 from pytest_perfgate.model.values import array_value
 
-
 _HEAVY = {"tensor cores": "HMMA", "FMA": "FFMA"}
 """What a busy pipe says of the mix where there is no machine code."""
 

@@ -1,4 +1,4 @@
-"""The composition root: the one file that names adapters. Everything is imported on first use."""
+"""The composition root: the one place that names adapters. Everything is imported on first use."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pytest_perfgate.model.errors import PerfgateError
 if TYPE_CHECKING:
     from pytest_perfgate.model.config import Config
     from pytest_perfgate.model.document import Document
+    from pytest_perfgate.model.nsys import Scrub
     from pytest_perfgate.model.verdict import Verdict
 
 PROFILE_VARIABLE = "PERFGATE_PROFILE"
@@ -23,9 +24,11 @@ Part = tuple[str, ...]
 
 _RUNTIMES: tuple[Part, ...] = ()
 _TIMERS: tuple[Part, ...] = ()
+_SCRUB = "adapters.readers.nsys.scrub:scrub"
 _PROFILERS: tuple[Part, ...] = (
-    ("wiring:_annotation",),
-    ("wiring:_deep_ncu",),
+    ("adapters.profilers.nsys:Nsys", _SCRUB),
+    ("wiring.profiling:annotation",),
+    ("wiring.profiling:deep",),
     ("adapters.profilers.cubin:CubinKeeper",),
 )
 _CATALOGUE = "adapters.devices.catalogue:DeviceCatalogue"
@@ -85,8 +88,8 @@ class CommandLineTools:
     def __init__(self, hooks: Any) -> None:
         from pytest_perfgate.core.metrics.registry import by_name
 
-        self.inspectors = tuple(_joined(hooks.pytest_perfgate_inspectors()))
-        self.kinds = by_name(_joined(hooks.pytest_perfgate_metrics()))
+        self.inspectors = tuple(joined(hooks.pytest_perfgate_inspectors()))
+        self.kinds = by_name(joined(hooks.pytest_perfgate_metrics()))
 
     @staticmethod
     def peek(path: Path) -> bytes:
@@ -128,6 +131,12 @@ def own_host(root: Path) -> Any:
     return host
 
 
+def scrubber() -> Scrub:
+    """What cleans an export of Nsight Systems."""
+    found: Scrub = _found(_SCRUB)
+    return found
+
+
 def write_pages(path: Path, documents: Sequence[Document]) -> None:
     """Documents as one HTML file."""
     from pytest_perfgate.core.render.html import render_html
@@ -155,11 +164,11 @@ def instruments(hooks: Any) -> Any:
     from pytest_perfgate.model.tools import Instruments
 
     return Instruments(
-        runtimes=(*_joined(hooks.pytest_perfgate_runtimes()), made(_HOST_RUNTIME)),
-        timers=(*_joined(hooks.pytest_perfgate_timers()), host_timer()),
+        runtimes=(*joined(hooks.pytest_perfgate_runtimes()), made(_HOST_RUNTIME)),
+        timers=(*joined(hooks.pytest_perfgate_timers()), host_timer()),
         threads=probe_threads,
         affinity=probe_affinity,
-        inspectors=tuple(_joined(hooks.pytest_perfgate_inspectors())),
+        inspectors=tuple(joined(hooks.pytest_perfgate_inspectors())),
     )
 
 
@@ -181,7 +190,7 @@ def host_timer() -> Any:
     return HostTimer(Stopping(), WarmUp())
 
 
-def _joined(answers: Sequence[Sequence[Any]]) -> list[Any]:
+def joined(answers: Sequence[Sequence[Any]]) -> list[Any]:
     """What several plugins gave, in one list."""
     return [member for answer in answers for member in answer]
 
@@ -290,50 +299,3 @@ def host_environment() -> Any:
     from pytest_perfgate.adapters.devices.process import probe_environment
 
     return probe_environment()
-
-
-def _annotation() -> Any:
-    return _ncu("annotation")
-
-
-def _deep_ncu() -> Any:
-    return _ncu("ncu")
-
-
-def _ncu(name: str) -> Any:
-    from pytest_perfgate.adapters.profilers.cuda_region import cuda_region
-    from pytest_perfgate.adapters.profilers.ncu import Ncu
-
-    return Ncu(cuda_region, configuration(Path.cwd()).launcher, name=name)
-
-
-def profile_tools(root: Path) -> Any:
-    """What profiling asks of the world."""
-    from pytest_perfgate.adapters.stores.profiles import ProfileFolders, run_logged
-    from pytest_perfgate.app.inspect import inspect
-    from pytest_perfgate.app.profile import ProfileTools
-
-    hooks = own_host(root).hook
-    tools = CommandLineTools(hooks)
-    return ProfileTools(
-        profilers=tuple(_joined(hooks.pytest_perfgate_profilers())),
-        folders=ProfileFolders(root),
-        execute=run_logged,
-        inspect=lambda paths: inspect(paths, {}, inspectors=tools.inspectors, peek=tools.peek),
-        interpreter=interpreter(here=True),
-        root=root,
-        timeout_s=configuration(root).timeout,
-    )
-
-
-def profiler_region(name: str, out: Path) -> Any:
-    """Entered in a profiled child around the call that counts."""
-    profilers = _joined(own_host(Path.cwd()).hook.pytest_perfgate_profilers())
-    return next(profiler for profiler in profilers if profiler.name == name).region(out)
-
-
-def kept_kernel(thing: Any, name: str) -> Path | None:
-    """A compiled kernel of Triton as a file; nothing where it is something else."""
-    from pytest_perfgate.adapters.profilers.cubin import is_compiled_kernel, write_compiled_kernel
-
-    return write_compiled_kernel(thing, Path(".perfgate") / "kernels", name) if is_compiled_kernel(thing) else None
