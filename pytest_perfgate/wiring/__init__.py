@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.nsys import Scrub
     from pytest_perfgate.model.verdict import Verdict
 
-PROFILE_VARIABLE = "PERFGATE_PROFILE"
-"""Set in a profiled child, whose run is no record."""
-
 Part = tuple[str, ...]
 """A factory as ``module:name`` below ``pytest_perfgate.``, then the parts that it is given."""
 
@@ -238,7 +235,7 @@ def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
         roofed=lambda device: device,
         baselines=baselines,
         committed=baselines.committed,
-        records=None if PROFILE_VARIABLE in os.environ else Records(root),
+        records=None if "PERFGATE_PROFILE" in os.environ else Records(root),  # a profiled run is no record
         history=SqliteHistory(Path(project.history) if project.history else root / ".perfgate" / "history.db"),
         repository=repository,
     )

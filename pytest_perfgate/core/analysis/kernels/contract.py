@@ -64,7 +64,7 @@ def said(diagnosis: Diagnosis) -> str:
     """``Memory-bound``; what is no bound keeps its own name."""
     name: Bottleneck = diagnosis.classification.bottleneck
     if name in (Bottleneck.INVALID, Bottleneck.BALANCED, Bottleneck.NOT_COLLECTED):
-        return name.value.capitalize()
+        return str(name.value).capitalize()
     return f"{name.value.capitalize()}-bound"
 
 

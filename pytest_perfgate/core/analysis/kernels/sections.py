@@ -108,10 +108,12 @@ def mix_section(diagnosis: Diagnosis) -> Iterator[Block]:
             for name in COUNTED
             if whole.counts.get(name)
         ),
-        note=f"{whole.instructions:,} instructions, {inner.instructions:,} in the main loop. {diagnosis.facts.code.compiler}"
-        if diagnosis.loop and diagnosis.facts.code
-        else f"{whole.instructions:,} instructions, no loop.",
+        note=f"{whole.instructions:,} instructions, {_looped(diagnosis)}. {code.compiler}".rstrip(),
     )  # fmt: skip
+
+
+def _looped(diagnosis: Diagnosis) -> str:
+    return f"{diagnosis.inner.instructions:,} in the main loop" if diagnosis.inner and diagnosis.loop else "no loop"
 
 
 def _stall(cycles: int | None) -> str:

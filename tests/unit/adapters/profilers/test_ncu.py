@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import os
 import stat
 from contextlib import nullcontext
@@ -35,7 +36,7 @@ def words(policy: ClockPolicy = ClockPolicy.OBSERVE, **given: object) -> list[st
 def test_it_asks_for_targeted_sections_of_the_region_alone() -> None:
     told = words()
     assert told[:3] == ["ncu", "--profile-from-start", "off"]
-    assert [b for a, b in zip(told, told[1:]) if a == "--section"] == list(SECTIONS)
+    assert [b for a, b in itertools.pairwise(told) if a == "--section"] == list(SECTIONS)
     assert "--set" not in told
     assert told[-3:] == ["python", "-m", "x"]
     assert told[told.index("--export") + 1] == "/out/kernels"
