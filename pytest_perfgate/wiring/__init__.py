@@ -1,7 +1,8 @@
-"""The composition root: the one file that names adapters. Everything is imported on first use."""
+"""The composition root: the one place that names adapters. Everything is imported on first use."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -21,7 +22,12 @@ Part = tuple[str, ...]
 _RUNTIMES: tuple[Part, ...] = ()
 _TIMERS: tuple[Part, ...] = ()
 _SCRUB = "adapters.readers.nsys.scrub:scrub"
-_PROFILERS: tuple[Part, ...] = (("adapters.profilers.nsys:Nsys", _SCRUB),)
+_PROFILERS: tuple[Part, ...] = (
+    ("adapters.profilers.nsys:Nsys", _SCRUB),
+    ("wiring.profiling:annotation",),
+    ("wiring.profiling:deep",),
+    ("adapters.profilers.cubin:CubinKeeper",),
+)
 _CATALOGUE = "adapters.devices.catalogue:DeviceCatalogue"
 _INSPECTORS: tuple[Part, ...] = (
     ("app.inspections.nsys:Nsys", "adapters.readers.nsys.report:read_nsys"),
@@ -83,8 +89,8 @@ class CommandLineTools:
     def __init__(self, hooks: Any) -> None:
         from pytest_perfgate.core.metrics.registry import by_name
 
-        self.inspectors = tuple(_joined(hooks.pytest_perfgate_inspectors()))
-        self.kinds = by_name(_joined(hooks.pytest_perfgate_metrics()))
+        self.inspectors = tuple(joined(hooks.pytest_perfgate_inspectors()))
+        self.kinds = by_name(joined(hooks.pytest_perfgate_metrics()))
 
     @staticmethod
     def peek(path: Path) -> bytes:
@@ -159,11 +165,11 @@ def instruments(hooks: Any) -> Any:
     from pytest_perfgate.model.tools import Instruments
 
     return Instruments(
-        runtimes=(*_joined(hooks.pytest_perfgate_runtimes()), made(_HOST_RUNTIME)),
-        timers=(*_joined(hooks.pytest_perfgate_timers()), host_timer()),
+        runtimes=(*joined(hooks.pytest_perfgate_runtimes()), made(_HOST_RUNTIME)),
+        timers=(*joined(hooks.pytest_perfgate_timers()), host_timer()),
         threads=probe_threads,
         affinity=probe_affinity,
-        inspectors=tuple(_joined(hooks.pytest_perfgate_inspectors())),
+        inspectors=tuple(joined(hooks.pytest_perfgate_inspectors())),
     )
 
 
@@ -185,7 +191,7 @@ def host_timer() -> Any:
     return HostTimer(Stopping(), WarmUp())
 
 
-def _joined(answers: Sequence[Sequence[Any]]) -> list[Any]:
+def joined(answers: Sequence[Sequence[Any]]) -> list[Any]:
     """What several plugins gave, in one list."""
     return [member for answer in answers for member in answer]
 
@@ -233,7 +239,7 @@ def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
         roofed=lambda device: device,
         baselines=baselines,
         committed=baselines.committed,
-        records=Records(root),
+        records=None if "PERFGATE_PROFILE" in os.environ else Records(root),  # a profiled run is no record
         history=SqliteHistory(Path(project.history) if project.history else root / ".perfgate" / "history.db"),
         repository=repository,
     )
