@@ -22,6 +22,7 @@ from pytest_perfgate.model.verdict import CaseReport, SuiteNote
 from pytest_perfgate.plugin.benches import Bench, JudgedBench, MeasuringBench
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.measuring import measuring_tools
+from pytest_perfgate.plugin.profiled import off_bench
 from pytest_perfgate.plugin.properties import properties
 from pytest_perfgate.plugin.workers import SEEN
 from pytest_perfgate.wiring import gate_tools
@@ -139,7 +140,7 @@ class GateSession:
 
     def _bench(self, case: Case) -> Bench:
         if self.mode is Mode.OFF:
-            return Bench(case)
+            return off_bench(case)
         if self._ahead or case.nodeid in self.judged:
             return JudgedBench(case, self.known)
         return MeasuringBench(case, measuring_tools(self.settings.pytest))
