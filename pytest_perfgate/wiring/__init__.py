@@ -40,12 +40,21 @@ _INSPECTORS: tuple[Part, ...] = (
     ("app.inspections.cubin:Cubin", "adapters.readers.cubin:read_cubins", _CATALOGUE),
     ("app.inspections.ncu:Ncu", "adapters.readers.ncu:read_ncu", _CATALOGUE),
     ("app.inspections.rocprof:Rocprof", "adapters.readers.rocprof:read_rocprof", _CATALOGUE),
+    ("app.inspections.records:Runs", "adapters.stores.records:read_record"),
     ("app.inspections.benchmarks:nvbench", "adapters.readers.nvbench:read_nvbench"),
     ("app.inspections.benchmarks:pytest_benchmark", "adapters.readers.pytest_benchmark:read_pytest_benchmark"),
     ("app.inspections.benchmarks:google_benchmark", "adapters.readers.google_benchmark:read_google_benchmark"),
     ("app.inspections.benchmarks:asv", "adapters.readers.asv:read_asv"),
 )
-_DELIVERIES: tuple[Part, ...] = ()
+_COMMENT = "core.render.comment:render_comment"
+_DELIVERIES: tuple[Part, ...] = (
+    ("adapters.delivery.comments:GithubComment", _COMMENT),
+    ("adapters.delivery.comments:GitlabComment", _COMMENT),
+    ("adapters.delivery.webhook:Webhook", _COMMENT),
+    ("wiring:_json_file",),
+    ("wiring:_html_file",),
+    ("wiring:_markdown_file",),
+)
 """The built-ins; of several that recognise a thing the first wins."""
 
 
@@ -337,3 +346,25 @@ def host_device_key() -> str:
     from pytest_perfgate.adapters.devices.host import probe_host
 
     return str(probe_host().key)
+
+
+def _json_file() -> Any:
+    from pytest_perfgate.adapters.delivery.files import File
+    from pytest_perfgate.adapters.stores.records import render_record
+
+    return File("json", render_record)
+
+
+def _html_file() -> Any:
+    from pytest_perfgate.adapters.delivery.files import File
+    from pytest_perfgate.core.render.html import render_html
+    from pytest_perfgate.core.render.report import run_document
+
+    return File("html", lambda report: render_html(run_document(report)).encode("utf-8"))
+
+
+def _markdown_file() -> Any:
+    from pytest_perfgate.adapters.delivery.files import File
+    from pytest_perfgate.core.render.comment import render_comment
+
+    return File("markdown", lambda report: render_comment(report).encode("utf-8"))
