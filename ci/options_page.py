@@ -23,7 +23,7 @@ KINDS = {
     "texts": "text or list",
     "words": "command line or list",
     "count": "whole number",
-    "seconds": "seconds or `\"200 ms\"`",
+    "seconds": 'seconds or `"200 ms"`',
     "choice": "",
     "policy": "table",
     "tests": "list of tables",
@@ -40,7 +40,9 @@ def option_rows() -> list[list[str]]:
     for option in OPTIONS:
         settings = option.settings
         value = "\\|".join(settings["choices"]) if "choices" in settings else settings.get("metavar", "")
-        shown = f"`{option.name}" + (f" [{value}]`" if settings.get("nargs") == "?" else f"={value}`".replace("\\|", "\\|"))
+        shown = f"`{option.name}" + (
+            f" [{value}]`" if settings.get("nargs") == "?" else f"={value}`".replace("\\|", "\\|")
+        )
         rows.append([shown, option.doc, option.local, option.ci or option.local])
     return rows
 
@@ -50,6 +52,10 @@ def key_rows(keys: tuple[ConfigKey, ...]) -> list[list[str]]:
         [f"`{key.name}`", " or ".join(f"`{c}`" for c in key.choices) or KINDS[key.kind], key.doc, key.default or "none"]
         for key in keys
     ]
+
+
+def policy_rows() -> list[list[str]]:
+    return [[f"`{name}`", " or ".join(f"`{value}`" for value in values), doc] for name, values, doc in POLICIES]
 
 
 def render() -> str:
@@ -65,7 +71,9 @@ def render() -> str:
         + "for themselves). Of several entries that match, the later is closer.\n\n"
         + table(heads[:3], [row[:3] for row in key_rows(TEST_KEYS)])
         + "\n### `[tool.perfgate.policy]`\n\n"
-        + table(["key", "values", "asked when"], [[f"`{n}`", " or ".join(f"`{v}`" for v in vs), d] for n, vs, d in POLICIES])
+        + table(
+            ["key", "values", "asked when"], [[f"`{n}`", " or ".join(f"`{v}`" for v in vs), d] for n, vs, d in POLICIES]
+        )
     )
 
 

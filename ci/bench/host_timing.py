@@ -1,4 +1,4 @@
-"""Empty host benchmarks: the time a suite takes, the cost of one timed call beside pytest-benchmark, the record's size."""
+"""Empty host benchmarks: a suite's time, one timed call beside pytest-benchmark's, the size of the record."""
 
 from __future__ import annotations
 
