@@ -18,6 +18,13 @@ variable `CI` is set.
 ## Options of pytest
 
 """
+TESTS_HEAD = """
+### `[[tool.perfgate.tests]]`
+
+Settings for the tests whose node ids match a pattern (`*` and `?`; brackets stand for themselves). Of several
+entries that match, the later is closer.
+
+"""
 KINDS = {
     "text": "text",
     "texts": "text or list",
@@ -67,8 +74,7 @@ def render() -> str:
         + ", ".join(f"`{name}`" for name in KEYWORDS)
         + ".\n\n## `[tool.perfgate]` in pyproject.toml\n\nA key that is not listed is an error.\n\n"
         + table(heads, key_rows(KEYS))
-        + "\n### `[[tool.perfgate.tests]]`\n\nSettings for the tests whose node ids match a pattern (`*` and `?`; brackets stand\n"
-        + "for themselves). Of several entries that match, the later is closer.\n\n"
+        + TESTS_HEAD
         + table(heads[:3], [row[:3] for row in key_rows(TEST_KEYS)])
         + "\n### `[tool.perfgate.policy]`\n\n"
         + table(
