@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,6 +31,14 @@ def write_session(session: GateSession) -> None:
             report = run_report(session.court, session.all_reports(), session.notes, ending_of(session))
             asked = write_outputs(session.settings.pytest, report)
             session.written = (*keep(session.court, report), *asked)
+        ignored(session.settings.pytest.rootpath / ".perfgate")
+
+
+def ignored(folder: Path) -> None:
+    """What lies under ``.perfgate/`` belongs to this checkout alone: git need not be told by hand."""
+    note = folder / ".gitignore"
+    if folder.is_dir() and not note.exists():
+        note.write_text("# made by perfgate\n*\n", encoding="utf-8")
 
 
 def ending_of(session: GateSession) -> Ending:

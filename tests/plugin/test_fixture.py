@@ -92,7 +92,7 @@ EXPECTED = {
     "test_notes_and_files": ("passed", ""),
     "test_attach_nothing": ("failed", "found no file"),
     "test_read_theirs": ("passed", ""),
-    "test_read_nothing": ("failed", "found no file"),
+    "test_read_nothing": ("failed", "read() found"),
     "test_work": ("passed", ""),
     "test_no_callable": ("failed", "is none"),
 }
