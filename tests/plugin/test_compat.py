@@ -29,7 +29,7 @@ SUITE = """
         benchmark.weave("os.getcwd")
 
     def test_slow(benchmark):
-        benchmark(int)
+        benchmark(sorted, list(range(100_000)))
 """
 
 
