@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from pytest_perfgate.app.instrument import choose_runtime, choose_timer, device_of, identity, per_call
+from pytest_perfgate.app.instrument import choose_runtime, choose_timer, identity, per_call
 from pytest_perfgate.model.children import Capture
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import Plan
@@ -51,7 +51,7 @@ class Measuring:
         return Capture(
             key=asked.key,
             samples=taken,
-            device=device_of(plan, stand.runtime),
+            device=stand.runtime.device(),
             identity=identity(self._instruments, plan, stand.runtime, timer, ()),
             work=asked.work,
             limits=asked.limits,
@@ -63,7 +63,7 @@ class Measuring:
         return Capture(
             key=brought.key,
             samples=brought.samples(),
-            device=device_of(plan, runtime),
+            device=runtime.device(),
             identity=identity(self._instruments, plan, runtime, brought.kind, ()),
             work=brought.work,
             limits=brought.limits,
