@@ -14,7 +14,6 @@ from pytest_perfgate.core.gate.merge import merge_limits, unmatched_cases
 from pytest_perfgate.core.metrics.registry import by_name
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.children import CaseResult
-from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.limit import Effect, Limit, Outcome
 from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.plan import Case, CaseKey, Mode
@@ -67,9 +66,6 @@ class Court:
     def _judged(self, case: Case, measurement: Measurement) -> CaseReport:
         if not measurement.processes and not measurement.metrics.metrics:
             why = "its region was never entered" if measurement.identity.timer == "region" else "nothing was recorded"
-            return self.unmeasured(case, measurement.key, why)
-        if not _wanted(case.plan.device, measurement.device):
-            why = f"asked for device {case.plan.device}, and it ran on {measurement.device.name} ({measurement.device.key})"
             return self.unmeasured(case, measurement.key, why)
         baseline, edited = self.baselines(measurement)
         scatter, sittings = self._scatter(measurement)
@@ -157,11 +153,6 @@ def _kept(report: CaseReport, measurement: Measurement, when: str, commit: str) 
 def _bare(report: CaseReport) -> bool:
     timed = report.measurement is not None and bool(report.measurement.metrics.find("time"))
     return timed and report.baseline is None and any(v.outcome is Outcome.UNBASELINED for v in report.verdicts)
-
-
-def _wanted(asked: str, device: Device) -> bool:
-    """Whether this is the device that ``--perfgate-device`` names, by index, name or key."""
-    return not asked or asked in {str(device.index), device.name, device.key}
 
 
 def _same(then: Baseline, now: Baseline) -> bool:
