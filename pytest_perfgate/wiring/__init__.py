@@ -13,7 +13,6 @@ from pytest_perfgate.model.errors import PerfgateError
 if TYPE_CHECKING:
     from pytest_perfgate.model.config import Config
     from pytest_perfgate.model.document import Document
-    from pytest_perfgate.model.nsys import Scrub
     from pytest_perfgate.model.verdict import Verdict
 
 Part = tuple[str, ...]
@@ -21,9 +20,8 @@ Part = tuple[str, ...]
 
 _RUNTIMES: tuple[Part, ...] = ()
 _TIMERS: tuple[Part, ...] = ()
-_SCRUB = "adapters.readers.nsys.scrub:scrub"
 _PROFILERS: tuple[Part, ...] = (
-    ("adapters.profilers.nsys:Nsys", _SCRUB),
+    ("wiring.profiling:timeline",),
     ("wiring.profiling:annotation",),
     ("wiring.profiling:deep",),
     ("adapters.profilers.cubin:CubinKeeper",),
@@ -139,12 +137,6 @@ def own_host(root: Path) -> Any:
     for name in read_config(root).plugins:
         host.register(import_module(name), name)
     return host
-
-
-def scrubber() -> Scrub:
-    """What cleans an export of Nsight Systems."""
-    found: Scrub = _found(_SCRUB)
-    return found
 
 
 def write_pages(path: Path, documents: Sequence[Document]) -> None:
@@ -320,7 +312,8 @@ def merge_baselines(base: Path, ours: Path, theirs: Path, shown: str) -> tuple[s
 
 def deliveries(root: Path) -> Sequence[Any]:
     """Places a report can be taken to, by plugins and by us."""
-    return joined(own_host(root).hook.pytest_perfgate_deliveries())
+    found: Sequence[Any] = joined(own_host(root).hook.pytest_perfgate_deliveries())
+    return found
 
 
 def read_benchmarks(path: Path) -> Any:
