@@ -354,3 +354,10 @@ def _markdown_file() -> Any:
     from pytest_perfgate.core.render.comment import render_comment
 
     return File("markdown", lambda report: render_comment(report).encode("utf-8"))
+
+
+def frame(source: Any = "") -> Any:
+    """A run as a pandas frame, one row a verdict: a report, the path or address of a record, or the last one here."""
+    from pytest_perfgate.adapters.formats import frames
+
+    return frames.frame(source, record_store(Path.cwd()).read)
