@@ -24,4 +24,8 @@ GROUPS: dict[str, dict[str, str]] = {
     "machine": {
         "doctor": "what works here, what does not, and what mends it",
     },
+    "profile": {
+        "profile": "run one test under a profiler and keep what it says",
+        "scrub": "take the environment out of an Nsight Systems export",
+    },
 }
