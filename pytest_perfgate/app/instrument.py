@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
-from pytest_perfgate.model.device import Availability
+from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Identity
 from pytest_perfgate.model.plan import Plan
@@ -55,14 +55,25 @@ def per_call(samples: Samples, calls: int) -> Samples:
     )
 
 
+def device_of(plan: Plan, runtime: Runtime) -> Device:
+    """The device that was asked for; measuring on another in silence would compare what cannot be compared."""
+    if not plan.device:
+        return runtime.device()
+    device = runtime.device(int(plan.device) if plan.device.isdigit() else 0)
+    if plan.device not in {str(device.index), device.name, device.key}:
+        what = f"--perfgate-device={plan.device} is not {device.name} (index {device.index}, {device.key})"
+        raise PerfgateError("option-wrong", what)
+    return device
+
+
 def identity(
     instruments: Instruments, plan: Plan, runtime: Runtime, timer: str, notes: tuple[tuple[str, str], ...]
 ) -> Identity:
     """Everything that must agree before this measurement may be compared with another."""
-    host = runtime.device().kind == "host"
+    device = device_of(plan, runtime)
     return Identity(
-        device=runtime.device().key,
-        clocks="off" if host else plan.clocks.value,
+        device=device.key,
+        clocks="off" if device.kind == "host" else plan.clocks.value,
         timer=timer,
         cache=plan.cache.value,
         data=plan.data,

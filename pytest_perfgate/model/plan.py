@@ -53,6 +53,8 @@ class Plan:
     """The smallest absolute difference that counts as slower."""
     anchor: str = ""
     against: str = ""
+    device: str = ""
+    """Index or name of the device to measure on; empty means the first."""
 
 
 @value

@@ -11,6 +11,7 @@ import pytest
 from pytest_perfgate.app.conclude import Ending, keep, run_report, suite_notes
 from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.verdict import SuiteNote
+from pytest_perfgate.plugin.outputs import write_outputs
 from pytest_perfgate.plugin.session import GateSession, usage_errors
 
 
@@ -27,7 +28,8 @@ def write_session(session: GateSession) -> None:
     if session.reports:
         with usage_errors():
             report = run_report(session.court, session.all_reports(), session.notes, ending_of(session))
-            session.written = keep(session.court, report)
+            asked = write_outputs(session.settings.pytest, report)
+            session.written = (*keep(session.court, report), *asked)
 
 
 def ending_of(session: GateSession) -> Ending:

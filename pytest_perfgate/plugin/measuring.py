@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from pytest_perfgate.app.instrument import choose_runtime, choose_timer, identity, per_call
+from pytest_perfgate.app.instrument import choose_runtime, choose_timer, device_of, identity, per_call
 from pytest_perfgate.model.children import Capture
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import Plan
@@ -51,7 +51,7 @@ class Measuring:
         return Capture(
             key=asked.key,
             samples=taken,
-            device=stand.runtime.device(),
+            device=device_of(plan, stand.runtime),
             identity=identity(self._instruments, plan, stand.runtime, timer, ()),
             work=asked.work,
             limits=asked.limits,
@@ -63,7 +63,7 @@ class Measuring:
         return Capture(
             key=brought.key,
             samples=brought.samples(),
-            device=runtime.device(),
+            device=device_of(plan, runtime),
             identity=identity(self._instruments, plan, runtime, brought.kind, ()),
             work=brought.work,
             limits=brought.limits,
@@ -78,10 +78,17 @@ class Measuring:
 
 
 def measuring_tools(config: Any) -> Measuring:
-    """What measures in this pytest; our own instruments come in by the same hooks as anybody's."""
+    """What measures in this pytest."""
     from pytest_perfgate.app.assemble import metrics_of_capture
-    from pytest_perfgate.wiring import BuiltIns, instruments
+    from pytest_perfgate.wiring import instruments
+
+    built_ins(config)
+    return Measuring(instruments(config.hook), metrics_of_capture)
+
+
+def built_ins(config: Any) -> None:
+    """Our own instruments come in by the same hooks as anybody's."""
+    from pytest_perfgate.wiring import BuiltIns
 
     if not config.pluginmanager.has_plugin("perfgate-built-ins"):
         config.pluginmanager.register(BuiltIns(), "perfgate-built-ins")
-    return Measuring(instruments(config.hook), metrics_of_capture)

@@ -249,7 +249,7 @@ def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
         baselines=baselines,
         committed=baselines.committed,
         records=None if "PERFGATE_PROFILE" in os.environ else Records(root),  # a profiled run is no record
-        history=SqliteHistory(Path(project.history) if project.history else root / ".perfgate" / "history.db"),
+        history=SqliteHistory(root / (project.history or ".perfgate/history.db")),
         repository=repository,
     )
 
@@ -320,7 +320,7 @@ def merge_baselines(base: Path, ours: Path, theirs: Path, shown: str) -> tuple[s
 
 def deliveries(root: Path) -> Sequence[Any]:
     """Places a report can be taken to, by plugins and by us."""
-    return _joined(own_host(root).hook.pytest_perfgate_deliveries())
+    return joined(own_host(root).hook.pytest_perfgate_deliveries())
 
 
 def read_benchmarks(path: Path) -> Any:
