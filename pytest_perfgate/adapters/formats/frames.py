@@ -26,7 +26,8 @@ def frame(source: RunReport | Path | str, read: Callable[[str], RunReport]) -> p
 
     report = source if isinstance(source, RunReport) else read(str(source))
     rows = [row for case in report.cases for row in _rows(case, report.environment.commit)]
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    table: pd.DataFrame = pd.DataFrame(rows, columns=list(COLUMNS))
+    return table
 
 
 def _rows(case: CaseReport, commit: str) -> Iterator[dict[str, Any]]:
@@ -59,7 +60,8 @@ def table_frame(table: Table) -> pd.DataFrame:
     """Every row of a table, numbers as they are inside."""
     import pandas as pd
 
-    return pd.DataFrame(list(table.rows), columns=[column.name for column in table.columns])
+    made: pd.DataFrame = pd.DataFrame(list(table.rows), columns=[column.name for column in table.columns])
+    return made
 
 
 def document_frames(document: Document) -> dict[str, pd.DataFrame]:

@@ -132,15 +132,18 @@ def _line(measurement: Measurement, time: Metric, sittings: Sequence[Sitting], s
 
 
 def scatter_of(sittings: Sequence[Sitting], time: float) -> tuple[float, int]:
-    """(relative scatter between sittings at the accepted level, how many): another level says nothing about this one."""
+    """(relative scatter between sittings at the accepted level, how many); another level says nothing here."""
     logs = [math.log(s.time / time) for s in _of_level(sittings, time)]
     return (stdev(logs) if len(logs) > 1 else 0.0), len(logs)
 
 
 def _of_level(sittings: Sequence[Sitting], time: float) -> list[Sitting]:
     """The newest sittings, back to the first that lies further off than any machine scatters."""
-    near = lambda s: 0 < s.time < math.inf and abs(math.log(s.time / time)) <= _LEVEL  # noqa: E731
-    return list(takewhile(near, reversed(sittings)))
+    return list(takewhile(lambda s: _near(s.time, time), reversed(sittings)))
+
+
+def _near(measured: float, time: float) -> bool:
+    return 0 < measured < math.inf and abs(math.log(measured / time)) <= _LEVEL
 
 
 def _added(before: Baseline, time: float, measurement: Measurement, signature: Signature) -> Baseline:

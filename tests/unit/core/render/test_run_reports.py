@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -36,12 +36,12 @@ SITTINGS = [
 ]
 
 
-def drawn(picture: Picture | None) -> ElementTree.Element:
+def drawn(picture: Picture | None) -> ET.Element:
     assert picture is not None
-    return ElementTree.fromstring(picture.svg)
+    return ET.fromstring(picture.svg)
 
 
-def numbers(svg: ElementTree.Element) -> list[float]:
+def numbers(svg: ET.Element) -> list[float]:
     return [
         float(v) for node in svg.iter() for name in ("x", "y", "cx", "cy", "width", "height") if (v := node.get(name))
     ]
