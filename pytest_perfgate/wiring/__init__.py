@@ -49,9 +49,9 @@ _DELIVERIES: tuple[Part, ...] = (
     ("adapters.delivery.comments:GithubComment", _COMMENT),
     ("adapters.delivery.comments:GitlabComment", _COMMENT),
     ("adapters.delivery.webhook:Webhook", _COMMENT),
-    ("wiring:_json_file",),
-    ("wiring:_html_file",),
-    ("wiring:_markdown_file",),
+    ("wiring.deliveries:json_file",),
+    ("wiring.deliveries:html_file",),
+    ("wiring.deliveries:markdown_file",),
 )
 """The built-ins; of several that recognise a thing the first wins."""
 
@@ -258,106 +258,3 @@ def read_values(path: Path, kind: type[Any]) -> list[Any]:
     from pytest_perfgate.adapters.children.codec import decode_value
 
     return decode_value(path.read_bytes(), list[kind]) if path.is_file() else []  # type: ignore[valid-type]
-
-
-def baseline_store(root: Path, project: Config, revisions: Any = None) -> Any:
-    """The project's baselines; those of devices that it does not list lie under ``.perfgate/``."""
-    from pytest_perfgate.adapters.stores.baselines import Baselines
-
-    shown = (revisions or repository(root)).show
-    return Baselines(root, devices=project.devices, folder=project.baselines, show=shown)
-
-
-def local_baselines(root: Path) -> Any:
-    """Baselines of this checkout alone, whatever the device."""
-    from pytest_perfgate.adapters.stores.baselines import Baselines
-
-    return Baselines(root)
-
-
-def record_store(root: Path) -> Any:
-    """The records of runs."""
-    from pytest_perfgate.adapters.stores.records import Records
-
-    return Records(root)
-
-
-def history_store(root: Path, project: Config) -> Any:
-    """Sittings over time."""
-    from pytest_perfgate.adapters.stores.history import SqliteHistory
-
-    return SqliteHistory(root / (project.history or ".perfgate/history.db"))
-
-
-def repository(root: Path) -> Any:
-    """What git says about the project."""
-    from pytest_perfgate.adapters.stores.repository import GitRepository
-
-    return GitRepository(root)
-
-
-def host_environment() -> Any:
-    """What is recorded about this machine beside a measurement."""
-    from pytest_perfgate.adapters.devices.process import probe_environment
-
-    return probe_environment()
-
-
-def merge_baselines(base: Path, ours: Path, theirs: Path, shown: str) -> tuple[str, ...]:
-    """Three baseline files merged into ours; the cases in conflict."""
-    from pytest_perfgate.adapters.stores.baseline_merge import merge_files
-
-    return merge_files(base, ours, theirs, shown)
-
-
-def deliveries(root: Path) -> Sequence[Any]:
-    """Places a report can be taken to, by plugins and by us."""
-    found: Sequence[Any] = joined(own_host(root).hook.pytest_perfgate_deliveries())
-    return found
-
-
-def read_benchmarks(path: Path) -> Any:
-    """Results of another benchmark tool, its file told by content."""
-    readers = {
-        "nvbench": "adapters.readers.nvbench:read_nvbench",
-        "pytest-benchmark": "adapters.readers.pytest_benchmark:read_pytest_benchmark",
-        "google-benchmark": "adapters.readers.google_benchmark:read_google_benchmark",
-        "asv": "adapters.readers.asv:read_asv",
-    }
-    head = CommandLineTools.peek(path)
-    kinds = [made(part) for part in _INSPECTORS if part[0].startswith("app.inspections.benchmarks:")]
-    found = next((kind for kind in kinds if kind.recognises(path, head)), None)
-    if found is None:
-        raise PerfgateError(
-            "artifact-unknown", "this is no benchmark's JSON", place=str(path), mend=f"kinds: {', '.join(readers)}"
-        )
-    return _found(readers[found.name])(path)
-
-
-def host_device_key() -> str:
-    """The key of this host as a device."""
-    from pytest_perfgate.adapters.devices.host import probe_host
-
-    return str(probe_host().key)
-
-
-def _json_file() -> Any:
-    from pytest_perfgate.adapters.delivery.files import File
-    from pytest_perfgate.adapters.stores.records import render_record
-
-    return File("json", render_record)
-
-
-def _html_file() -> Any:
-    from pytest_perfgate.adapters.delivery.files import File
-    from pytest_perfgate.core.render.html import render_html
-    from pytest_perfgate.core.render.report import run_document
-
-    return File("html", lambda report: render_html(run_document(report)).encode("utf-8"))
-
-
-def _markdown_file() -> Any:
-    from pytest_perfgate.adapters.delivery.files import File
-    from pytest_perfgate.core.render.comment import render_comment
-
-    return File("markdown", lambda report: render_comment(report).encode("utf-8"))

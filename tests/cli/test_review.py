@@ -31,12 +31,14 @@ def walked(root: Path, answers: list[str]) -> str:
     command = [sys.executable, "-c", "import sys; from pytest_perfgate.cli import main; sys.exit(main(['review']))"]
     child = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=root)
     os.close(theirs)
-    shown, began, waiting = b"", time.monotonic(), list(answers)
+    shown, began, waiting, interrupted = b"", time.monotonic(), list(answers), False
     try:
         while time.monotonic() - began < 30:
             if not select.select([ours], [], [], 0.1)[0]:
                 if child.poll() is not None:
                     break
+                if interrupted:
+                    child.send_signal(signal.SIGINT)  # one that comes just before a read is not seen by it
                 continue
             try:
                 part = os.read(ours, 65536)
@@ -48,7 +50,7 @@ def walked(root: Path, answers: list[str]) -> str:
             if waiting and shown.endswith((b"? ", b"reason: ", b"[a/s/q/?] ", b"(may be empty): ")):
                 answer = waiting.pop(0)
                 if answer == INTERRUPT:
-                    child.send_signal(signal.SIGINT)
+                    interrupted = True
                 else:
                     os.write(ours, answer.encode())
         child.wait(10)

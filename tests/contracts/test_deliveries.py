@@ -11,13 +11,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pytest_perfgate import wiring
 from pytest_perfgate.adapters.delivery import requests_session
 from pytest_perfgate.adapters.delivery.comments import MARK, GithubComment, GitlabComment
 from pytest_perfgate.adapters.delivery.webhook import Webhook
 from pytest_perfgate.core.render.comment import render_comment
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.wiring.deliveries import deliveries
 from tests.reports import case, run
 
 REPORT = run(case("test_slow[`x`|y]", 1.2e6, 1e6, Outcome.REGRESSED), case("test_same", 1e6, 1e6))
@@ -132,7 +132,7 @@ def test_a_webhook_tells_programs(url: str) -> None:
 
 @pytest.mark.parametrize("name", ["json", "html", "markdown"])
 def test_files(name: str, tmp_path: Path) -> None:
-    delivery = next(d for d in wiring.deliveries(tmp_path) if d.name == name)
+    delivery = next(d for d in deliveries(tmp_path) if d.name == name)
     target = tmp_path / "out" / "report"
     assert delivery.deliver(REPORT, str(target)) == f"wrote {target}"
     assert b"test_slow" in target.read_bytes()

@@ -67,14 +67,20 @@ def compared(before: RunReport, after: RunReport) -> MetricSet:
 
 
 def comparison_table(before: RunReport, after: RunReport) -> Table:
-    rows = [(name, old.value, new.value, new.value / old.value - 1) for name, old, new in pairs(before, after)]
+    found = sorted(pairs(before, after), key=_fastest)
+    rows = tuple((name, old.value, new.value, new.value / old.value - 1) for name, old, new in found)
     columns = (
         Column(name="case"),
         Column(name="before", dimension=Dimension.TIME),
         Column(name="after", dimension=Dimension.TIME),
         Column(name="slowdown", dimension=Dimension.FRACTION, digits=3),
     )
-    return Table(columns=columns, rows=tuple(sorted(rows, key=lambda row: -row[3])))
+    return Table(columns=columns, rows=rows)
+
+
+def _fastest(pair: Pair) -> float:
+    """What got faster most comes last."""
+    return -pair[2].value / pair[1].value
 
 
 def dropped(before: RunReport, after: RunReport) -> tuple[Problem, ...]:
