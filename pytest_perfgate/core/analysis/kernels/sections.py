@@ -78,9 +78,13 @@ def ratio_section(diagnosis: Diagnosis) -> Iterator[Block]:
             f"Compute instructions {where}: {inner.computing:,} {inner.compute}".rstrip(),
             f"Global loads {where}: {widths}" + (f", {inner.bulk} bulk copies" if inner.bulk else ""),
             f"Ratio: {_ratio(inner)}",
-            *([f"Local memory {where}: {local} instructions"] if (local := sum(inner.counts[n] for n in LOCAL)) else []),
+            *([f"Local memory {where}: {local} instructions"] if (local := _local(inner)) else []),
         )
     )
+
+
+def _local(inner: Mix) -> int:
+    return sum(inner.counts.get(name, 0) for name in LOCAL)
 
 
 def _ratio(inner: Mix) -> str:

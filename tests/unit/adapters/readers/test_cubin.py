@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.readers import tools
+from pytest_perfgate.adapters.readers import cubin, tools
 from pytest_perfgate.adapters.readers.cubin import read_cubins
 from pytest_perfgate.adapters.readers.elf import is_cubin, parse_cubin
 from pytest_perfgate.core.analysis.sass.facts import kernels
+from pytest_perfgate.core.analysis.sass.identity import identity
+from pytest_perfgate.core.analysis.sass.loops import loops
+from pytest_perfgate.core.analysis.sass.mix import mix
 from pytest_perfgate.model.errors import PerfgateError
 from tests.kernels import CUBINS, disassembly
 
@@ -107,3 +110,19 @@ def test_a_missing_tool_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None
         read_cubins([COPY])
     assert "[ncu]" in str(caught.value)
     assert caught.value.exit == 14
+
+
+@needs_tools
+@pytest.mark.parametrize("name", ["attention_tile.sm_100.cubin", "gemm_naive.sm_80.cubin"])
+def test_a_large_cubin_says_from_a_sample_what_the_whole_listing_says(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cubin, "_LARGE", 0)
+    (seen,) = read_cubins([CUBINS / name])
+    for here, there in zip(kernels(seen), kernels(disassembly(name)), strict=True):
+        assert (here.name, here.arch, len(here.code)) == (there.name, there.arch, len(there.code))
+        assert mix(here.code) == mix(there.code)
+        assert loops(here.code) == loops(there.code)
+        assert here.code.controls == there.code.controls
+        assert here.code.compiler == there.code.compiler
+        assert identity(here.code) == identity(there.code)
