@@ -40,6 +40,10 @@ _INSPECTORS: tuple[Part, ...] = (
     ("app.inspections.cubin:Cubin", "adapters.readers.cubin:read_cubins", _CATALOGUE),
     ("app.inspections.ncu:Ncu", "adapters.readers.ncu:read_ncu", _CATALOGUE),
     ("app.inspections.rocprof:Rocprof", "adapters.readers.rocprof:read_rocprof", _CATALOGUE),
+    ("app.inspections.benchmarks:nvbench", "adapters.readers.nvbench:read_nvbench"),
+    ("app.inspections.benchmarks:pytest_benchmark", "adapters.readers.pytest_benchmark:read_pytest_benchmark"),
+    ("app.inspections.benchmarks:google_benchmark", "adapters.readers.google_benchmark:read_google_benchmark"),
+    ("app.inspections.benchmarks:asv", "adapters.readers.asv:read_asv"),
 )
 _DELIVERIES: tuple[Part, ...] = ()
 """The built-ins; of several that recognise a thing the first wins."""
@@ -296,3 +300,40 @@ def host_environment() -> Any:
     from pytest_perfgate.adapters.devices.process import probe_environment
 
     return probe_environment()
+
+
+def merge_baselines(base: Path, ours: Path, theirs: Path, shown: str) -> tuple[str, ...]:
+    """Three baseline files merged into ours; the cases in conflict."""
+    from pytest_perfgate.adapters.stores.baseline_merge import merge_files
+
+    return merge_files(base, ours, theirs, shown)
+
+
+def deliveries(root: Path) -> Sequence[Any]:
+    """Places a report can be taken to, by plugins and by us."""
+    return _joined(own_host(root).hook.pytest_perfgate_deliveries())
+
+
+def read_benchmarks(path: Path) -> Any:
+    """Results of another benchmark tool, its file told by content."""
+    readers = {
+        "nvbench": "adapters.readers.nvbench:read_nvbench",
+        "pytest-benchmark": "adapters.readers.pytest_benchmark:read_pytest_benchmark",
+        "google-benchmark": "adapters.readers.google_benchmark:read_google_benchmark",
+        "asv": "adapters.readers.asv:read_asv",
+    }
+    head = CommandLineTools.peek(path)
+    kinds = [made(part) for part in _INSPECTORS if part[0].startswith("app.inspections.benchmarks:")]
+    found = next((kind for kind in kinds if kind.recognises(path, head)), None)
+    if found is None:
+        raise PerfgateError(
+            "artifact-unknown", "this is no benchmark's JSON", place=str(path), mend=f"kinds: {', '.join(readers)}"
+        )
+    return _found(readers[found.name])(path)
+
+
+def host_device_key() -> str:
+    """The key of this host as a device."""
+    from pytest_perfgate.adapters.devices.host import probe_host
+
+    return str(probe_host().key)
