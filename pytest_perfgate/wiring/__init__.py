@@ -311,7 +311,7 @@ def merge_baselines(base: Path, ours: Path, theirs: Path, shown: str) -> tuple[s
 
 def deliveries(root: Path) -> Sequence[Any]:
     """Places a report can be taken to, by plugins and by us."""
-    return _joined(own_host(root).hook.pytest_perfgate_deliveries())
+    return joined(own_host(root).hook.pytest_perfgate_deliveries())
 
 
 def read_benchmarks(path: Path) -> Any:
