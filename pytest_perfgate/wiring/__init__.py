@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,9 +24,7 @@ from pytest_perfgate.wiring.stores import (
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.config import Config
-    from pytest_perfgate.model.document import Document
     from pytest_perfgate.model.nsys import Scrub
-    from pytest_perfgate.model.verdict import Verdict
 
 __all__ = [
     "baseline_store",

@@ -1,4 +1,4 @@
-"""The composition root of what lies on disk: baselines, records, history, the repository, and files that are written."""
+"""The composition root of what lies on disk: baselines, records, history, the repository, written files."""
 
 from __future__ import annotations
 
