@@ -45,7 +45,8 @@ def _measurement(captures: list[Capture], rounds: int, tools: GateTools) -> Meas
         environment=tools.environment(),
         work=last.work,
         metrics=last.metrics,
-        problems=tuple(_problems(captures, rounds)),
+        findings=last.findings,
+        problems=(*_problems(captures, rounds), *last.problems),
         artifacts=tuple(artifact for capture in captures for artifact in capture.artifacts),
         limits=last.limits,
     )

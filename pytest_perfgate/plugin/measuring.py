@@ -68,6 +68,8 @@ class Measuring:
             work=brought.work,
             limits=brought.limits,
             metrics=brought.metrics,
+            findings=brought.findings,
+            problems=brought.problems,
         )
 
     def read(self, brought: Brought, source: str) -> None:

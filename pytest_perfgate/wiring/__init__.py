@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.config import Config
     from pytest_perfgate.model.document import Document
     from pytest_perfgate.model.verdict import Verdict
+    from pytest_perfgate.model.nsys import Scrub
 
 Part = tuple[str, ...]
 """A factory as ``module:name`` below ``pytest_perfgate.``, then the parts that it is given."""
@@ -158,6 +159,12 @@ def write_junit(path: Path, subject: str, verdicts: Sequence[Verdict]) -> None:
     from pytest_perfgate.adapters.formats import junit
 
     junit.write_junit(path, subject, verdicts)
+
+
+def scrubber() -> Scrub:
+    """What cleans an export of Nsight Systems."""
+    found: Scrub = _found(_SCRUB)
+    return found
 
 
 def instruments(hooks: Any) -> Any:
