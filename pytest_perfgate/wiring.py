@@ -282,3 +282,20 @@ def host_environment() -> Any:
     from pytest_perfgate.adapters.devices.process import probe_environment
 
     return probe_environment()
+
+
+def loaded_modules(names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Files and hashes of the package under test, as this process has loaded it."""
+    from pytest_perfgate.adapters.arms import proof
+
+    return proof.loaded_modules(names) if names else ()
+
+
+def arms(root: Path, project: Config, paths: Sequence[str]) -> Any:
+    """Makes arms of this repository."""
+    from pytest_perfgate.adapters.arms.store import ArmStore
+    from pytest_perfgate.model.arm import ArmSettings
+
+    mode = {"package": "overlay"}.get(project.arms, project.arms) or "auto"
+    build = (project.build,) if project.build else ()
+    return ArmStore(root, ArmSettings(mode=mode, build=build, editable=project.editable), paths)

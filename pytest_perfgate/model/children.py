@@ -50,6 +50,8 @@ class Job:
     """The capture to enter around regions, by name."""
     out: str = ""
     """Folder for what captures leave."""
+    modules: tuple[str, ...] = ()
+    """Top-level names of the package under test: the child proves where it loaded them from."""
 
 
 @value

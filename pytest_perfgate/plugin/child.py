@@ -27,7 +27,7 @@ from pytest_perfgate.model.samples import Samples
 from pytest_perfgate.plugin.benches import MeasuringBench
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.measuring import Measuring, measuring_tools
-from pytest_perfgate.wiring import parent_channel
+from pytest_perfgate.wiring import loaded_modules, parent_channel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,7 +97,7 @@ class ChildRole:
             if isinstance(self._parent.receive(), Go):
                 behind = session.items[at + 1] if at + 1 < len(session.items) else None
                 self._run(item, behind)
-        self._parent.send(Bye())
+        self._parent.send(Bye(modules=loaded_modules(self._job.modules)))
         return True
 
     def _run(self, item: pytest.Item, behind: pytest.Item | None) -> None:
