@@ -296,6 +296,6 @@ def arms(root: Path, project: Config, paths: Sequence[str]) -> Any:
     from pytest_perfgate.adapters.arms.store import ArmStore
     from pytest_perfgate.model.arm import ArmSettings
 
-    mode = {"package": "overlay"}.get(project.arms, project.arms) or "auto"
     build = (project.build,) if project.build else ()
+    mode = {"package": "overlay", "": "auto"}.get(project.arms, project.arms)
     return ArmStore(root, ArmSettings(mode=mode, build=build, editable=project.editable), paths)

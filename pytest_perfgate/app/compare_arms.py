@@ -102,9 +102,10 @@ class Comparison:
         seed = 1 + number + (1000 if phase == CONFIRM else 0)
         children = []
         try:
-            for arm in self.arms:
-                children.append(self._stage.nursery.spawn(self._stage.spec(arm, cases, seed)))
-            duet = Duet((children[BASE], children[HEAD]), self._stage.timeout_s, self._stage.beat, head_first=seed % 2 == 0)
+            children += [self._stage.nursery.spawn(self._stage.spec(arm, cases, seed)) for arm in self.arms]
+            duet = Duet(
+                (children[BASE], children[HEAD]), self._stage.timeout_s, self._stage.beat, head_first=seed % 2 == 0
+            )
             done = self._played(duet, phase, number, cases)
         except PerfgateError as fault:
             return self._after_death(fault, duet.standing if len(children) > 1 else "", (phase, number), cases)

@@ -32,11 +32,11 @@ BASE, HEAD = 0, 1
 
 @value
 class Beat:
-    """How the turns are cut: ten of 20 ms, each of samples of 2 ms."""
+    """How the turns are cut: ten of 20 ms, each of samples of 4 ms."""
 
     batches: int = 10
     batch_ns: float = 20e6
-    sample_ns: float = 2e6
+    sample_ns: float = 4e6
     warmup_ns: float = 60e6
 
 
@@ -70,11 +70,11 @@ class Duet:
         self._meet()
         shared = self.found[BASE] & self.found[HEAD]
         while True:
-            told = [self._ready(side, shared) for side in (BASE, HEAD)]
-            if any(isinstance(answer, Bye) for answer in told):
-                self.modules = tuple(answer.modules if isinstance(answer, Bye) else () for answer in told)
+            base, head = (self._ready(side, shared) for side in (BASE, HEAD))
+            if not isinstance(base, Ready) or not isinstance(head, Ready):
+                self.modules = tuple(one.modules if isinstance(one, Bye) else () for one in (base, head))
                 return
-            self.standing = told[HEAD].nodeid if isinstance(told[HEAD], Ready) else ""
+            self.standing = head.nodeid
             yield self._test(self.standing, plans[self.standing])
             self.standing = ""
 
@@ -98,18 +98,18 @@ class Duet:
         taken: dict[CaseKey, tuple[Samples, Samples]] = {}
         told = [self._next(side) for side in (BASE, HEAD)]
         while any(isinstance(answer, Entered) for answer in told):
-            keys = [answer.key if isinstance(answer, Entered) else None for answer in told]
-            if keys[BASE] == keys[HEAD] and keys[HEAD] is not None:
-                taken[keys[HEAD]] = self._turns(plan)
+            base, head = told
+            if isinstance(base, Entered) and isinstance(head, Entered) and base.key == head.key:
+                taken[head.key] = self._turns(plan)
             for side in (BASE, HEAD):
                 if isinstance(told[side], Entered):
                     self._children[side].send(Finish())
                     told[side] = self._next(side)
-        base, head = (self._finished(answer, nodeid) for answer in told)
+        ended = (self._finished(told[BASE], nodeid), self._finished(told[HEAD], nodeid))
         return Met(
             nodeid=nodeid,
-            finished=(base, head),
-            captures=(_with_turns(base, taken, BASE), _with_turns(head, taken, HEAD)),
+            finished=ended,
+            captures=(_with_turns(ended[BASE], taken, BASE), _with_turns(ended[HEAD], taken, HEAD)),
         )
 
     def _turns(self, plan: Plan) -> tuple[Samples, Samples]:
@@ -155,7 +155,8 @@ def _turn(plan: Plan, beat: Beat, seen: Samples) -> tuple[Plan, int]:
     longest = max(budget, typical)
     count = max(3, min(beat.batches, int(max(plan.budget_ns, 3 * typical) / longest)))
     endless = plan.max_samples
-    return replace(plan, warmup_ns=0, budget_ns=budget, calls=calls, min_samples=endless, spread=0.0), count
+    turn = replace(plan, warmup_ns=0, budget_ns=budget, calls=calls, min_samples=endless, spread=0.0, witness=True)
+    return turn, count
 
 
 def joined(turns: Sequence[Samples]) -> Samples:
@@ -171,9 +172,7 @@ def joined(turns: Sequence[Samples]) -> Samples:
     )
 
 
-def _with_turns(
-    finished: Finished, taken: dict[CaseKey, tuple[Samples, Samples]], side: int
-) -> tuple[Capture, ...]:
+def _with_turns(finished: Finished, taken: dict[CaseKey, tuple[Samples, Samples]], side: int) -> tuple[Capture, ...]:
     """The captures of a test; calls that the two sides did not share are left out."""
     kept = []
     for capture in finished.captures:

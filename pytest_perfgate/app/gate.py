@@ -51,7 +51,7 @@ class Court:
         case = result.case
         if not result.captures:
             return (self.unmeasured(case, CaseKey(nodeid=case.nodeid), _why(result), quiet=result.outcome in _QUIET),)
-        found = tuple(self._judged(case, measurement) for measurement in measurements(result, self.tools))
+        found = tuple(self.judged(case, measurement) for measurement in measurements(result, self.tools))
         if not found:
             why = "the test never called perfgate(), and never entered a region"
             return (self.unmeasured(case, CaseKey(nodeid=case.nodeid), why),)
@@ -72,7 +72,8 @@ class Court:
         why = f"no call of the test has the name that {names} speaks of"
         return (not_measured(CaseKey(nodeid=case.nodeid, name="(no such call)"), lost, why, self.context),)
 
-    def _judged(self, case: Case, measurement: Measurement) -> CaseReport:
+    def judged(self, case: Case, measurement: Measurement) -> CaseReport:
+        """One measurement under the case's limits."""
         if not measurement.processes and not measurement.metrics.metrics:
             why = "its region was never entered" if measurement.identity.timer == "region" else "nothing was recorded"
             return self.unmeasured(case, measurement.key, why)
@@ -95,14 +96,14 @@ class Court:
         if paired is None or report.measurement is None:
             return self.without_arms(case, report, None)
         self.paired = {**self.paired, report.key: paired}
-        return self._judged(case, report.measurement)
+        return self.judged(case, report.measurement)
 
     def without_arms(self, case: Case, report: CaseReport, fault: PerfgateError | None) -> CaseReport:
         """A suspect that no arm could be made for: the prediction interval decides, and why is said."""
         if report.measurement is None:
             return report
         why = fault.what if fault is not None else "it did not run in both arms"
-        plain = Court(replace(self.tools, convict=None), self.context)._judged(case, report.measurement)
+        plain = Court(replace(self.tools, convict=None), self.context).judged(case, report.measurement)
         said = (("no arms", why), *((("next", fault.mend),) if fault is not None and fault.mend else ()))
         return replace(plain, verdicts=tuple(replace(v, evidence=(*v.evidence, *said)) for v in plain.verdicts))
 
@@ -154,7 +155,9 @@ class Court:
         return (stdev(times) / fmean(times), len(times)) if len(times) > 2 else (None, len(times))
 
 
-def new_baselines(reports: Iterable[CaseReport], committed: Callable[[str], bool], when: str, commit: str) -> tuple[Baseline, ...]:
+def new_baselines(
+    reports: Iterable[CaseReport], committed: Callable[[str], bool], when: str, commit: str
+) -> tuple[Baseline, ...]:
     """What a first run keeps under ``.perfgate/`` for cases without a baseline, on devices that are not committed."""
     bare = ((report, report.measurement) for report in reports if _bare(report))
     return tuple(_kept(report, m, when, commit) for report, m in bare if m and not committed(m.device.key))

@@ -64,7 +64,8 @@ def measure_against(session: GateSession) -> None:
 
     asked = session.settings.options.perfgate_against
     repository = session.court.tools.repository
-    revision = asked if asked != MERGE_BASE else repository.merge_base(session.settings.project.target)
+    found = repository.merge_base(session.settings.project.target) if repository is not None else ""
+    revision = asked if asked != MERGE_BASE else found
     if not revision:
         raise PerfgateError("arm-no-merge-base", "there is no merge base to compare with")
     comparison, paired = Bailiff(session).against(revision, list(session.cases.values()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,9 +56,7 @@ class Bailiff:
         self._path(comparison).unlink(missing_ok=True)
         return comparison, paired
 
-    def convict(
-        self, reports: Mapping[CaseKey, CaseReport], cases: Mapping[str, Case]
-    ) -> Mapping[CaseKey, CaseReport]:
+    def convict(self, reports: Mapping[CaseKey, CaseReport], cases: Mapping[str, Case]) -> Mapping[CaseKey, CaseReport]:
         """Try suspects beside the commit that their baseline names."""
         court = self._session.court
         changed: dict[CaseKey, CaseReport] = {}
@@ -116,7 +115,7 @@ class Bailiff:
         return Stage(
             nursery=self._session.court.tools.nursery,
             spec=self._spec,
-            job=child_job(self._config),
+            job=replace(child_job(self._config), cpus=one_core(list(self._session.cases.values()))),
             timeout_s=self._project.timeout,
             say=self._say,
             keep=keep,
@@ -131,7 +130,6 @@ class Bailiff:
             cwd=Path(arm.cwd),
             env=tuple(sorted(env.items())),
             prefix=self._project.launcher,
-            cpus=one_core(cases),
             label=f"the {arm.name} arm",
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from typing import TYPE_CHECKING
 
@@ -92,6 +93,8 @@ class ChildRole:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         found = tuple(item.nodeid for item in session.items)
         self._parent.send(Collected(found=found, errors=tuple(self._errors)))
+        if self._job.cpus:
+            os.sched_setaffinity(0, self._job.cpus)
         for at, item in enumerate(session.items):
             self._parent.send(Ready(nodeid=item.nodeid))
             if isinstance(self._parent.receive(), Go):

@@ -22,16 +22,16 @@ from pytest_perfgate.model.plan import Case, CaseKey, Mode
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote
 from pytest_perfgate.plugin.benches import Bench, JudgedBench, MeasuringBench
 from pytest_perfgate.plugin.controller import SEEN
+from pytest_perfgate.plugin.conviction import convictor
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.measuring import measuring_tools
 from pytest_perfgate.plugin.properties import properties
 from pytest_perfgate.wiring import gate_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from pytest_perfgate.model.tools import Convict, GateTools
     from pytest_perfgate.plugin.settings import Settings
 
 Reports = tuple[CaseReport, ...]
@@ -67,23 +67,8 @@ class GateSession:
     def court(self) -> Court:
         if self._court is None:
             tools = gate_tools(self.settings.pytest.rootpath, self.settings.project, self.settings.kinds)
-            self._court = Court(replace(tools, convict=self._convictor(tools)), self._context())
+            self._court = Court(replace(tools, convict=convictor(self, tools)), self._context())
         return self._court
-
-    def _convictor(self, tools: GateTools) -> Convict | None:
-        """The paired conviction, where the project wants it and git knows the commits."""
-        project = self.settings.project
-        if self.mode is not Mode.FULL or project.conviction == "interval":
-            return None
-        if self.settings.options.perfgate_against or tools.repository is None or not tools.repository.head():
-            return None
-
-        def convict(reports: Mapping[CaseKey, CaseReport], cases: Mapping[str, Case]) -> Mapping[CaseKey, CaseReport]:
-            from pytest_perfgate.plugin.arms import Bailiff
-
-            return Bailiff(self).convict(reports, cases)
-
-        return convict
 
     def collect(self, items: Sequence[pytest.Item]) -> None:
         """Cases of gated tests; a wrong marker is kept as the fault of its test alone."""
