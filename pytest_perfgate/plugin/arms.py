@@ -18,7 +18,8 @@ from pytest_perfgate.model.paired import Paired, PairedRound
 from pytest_perfgate.plugin.invocation import arm_arguments, child_job, environment
 from pytest_perfgate.plugin.progress import Progress
 from pytest_perfgate.plugin.spans import span
-from pytest_perfgate.wiring import arms, read_values, write_values
+from pytest_perfgate.wiring import read_values, write_values
+from pytest_perfgate.wiring.arms import arms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

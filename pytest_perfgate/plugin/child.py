@@ -28,7 +28,8 @@ from pytest_perfgate.model.samples import Samples
 from pytest_perfgate.plugin.benches import MeasuringBench
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.measuring import Measuring, measuring_tools
-from pytest_perfgate.wiring import loaded_modules, parent_channel
+from pytest_perfgate.wiring import parent_channel
+from pytest_perfgate.wiring.arms import loaded_modules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,10 +70,17 @@ class ChildRole:
         self._raised: set[str] = set()
         """Phases of the test that raised: a strict xfail calls one failed that did not."""
         self._errors: list[str] = []
+        config.pluginmanager.register(StandIns(), "perfgate-stand-ins")
         for line in job.markers:
             config.addinivalue_line("markers", line)
         for name, text in job.options:
             setattr(config.option, name, json.loads(text))
+
+    def before(self, session: pytest.Session, gated: list[pytest.Item]) -> None:
+        """The parent leads."""
+
+    def after(self, session: pytest.Session) -> None:
+        """The parent reports."""
 
     def gate(self, item: pytest.Item) -> Gate:
         bench = ChildBench(self._cases[item.nodeid], self._measuring, self._parent)
@@ -126,6 +134,26 @@ class ChildRole:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._reports.append(report)
+
+
+class StandIns:
+    """Fixtures of plugins that a child does not load, as they are without those plugins at work."""
+
+    @pytest.fixture(scope="session")
+    def worker_id(self) -> str:
+        return "master"
+
+    @pytest.fixture(scope="session")
+    def testrun_uid(self) -> str:
+        return "perfgate"
+
+    @pytest.fixture
+    def no_cover(self) -> None:
+        return None
+
+    @pytest.fixture
+    def cov(self) -> None:
+        return None
 
 
 def _outcome(reports: list[pytest.TestReport]) -> tuple[str, str]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.artifacts.nsys_corpus import inspect, table
-from tests.nsys_file import ExportMaker, small_export
 
 from pytest_perfgate.adapters.readers.nsys.report import read_nsys
 from pytest_perfgate.app.inspections.nsys import Nsys
 from pytest_perfgate.model.errors import PerfgateError
+from tests.artifacts.nsys_corpus import inspect, table
+from tests.nsys_file import ExportMaker, small_export
 
 
 def test_a_file_per_rank_and_a_file_per_node_are_one_job(tmp_path) -> None:
@@ -101,7 +101,7 @@ def test_a_process_without_the_anchor_is_left_out_and_named(tmp_path) -> None:
 def test_without_anchors_the_window_is_the_capture_and_says_so(tmp_path) -> None:
     maker = ExportMaker(tmp_path / "x.sqlite")
     maker.kernel(1, 40, 100, "gemm")
-    assert "40..100 ns (60 ns): the whole capture" in inspect(maker.done()).window
+    assert "40..100 ns (60 ns; the whole capture)" in inspect(maker.done()).window
 
 
 def test_the_launch_decides_the_stage_not_the_execution(tmp_path) -> None:

@@ -1,7 +1,8 @@
-"""The composition root: the one file that names adapters. Everything is imported on first use."""
+"""The composition root: the one place that names adapters. Everything is imported on first use."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -12,6 +13,7 @@ from pytest_perfgate.model.errors import PerfgateError
 if TYPE_CHECKING:
     from pytest_perfgate.model.config import Config
     from pytest_perfgate.model.document import Document
+    from pytest_perfgate.model.nsys import Scrub
     from pytest_perfgate.model.verdict import Verdict
 
 Part = tuple[str, ...]
@@ -19,7 +21,13 @@ Part = tuple[str, ...]
 
 _RUNTIMES: tuple[Part, ...] = ()
 _TIMERS: tuple[Part, ...] = ()
-_PROFILERS: tuple[Part, ...] = ()
+_SCRUB = "adapters.readers.nsys.scrub:scrub"
+_PROFILERS: tuple[Part, ...] = (
+    ("adapters.profilers.nsys:Nsys", _SCRUB),
+    ("wiring.profiling:annotation",),
+    ("wiring.profiling:deep",),
+    ("adapters.profilers.cubin:CubinKeeper",),
+)
 _CATALOGUE = "adapters.devices.catalogue:DeviceCatalogue"
 _INSPECTORS: tuple[Part, ...] = (
     ("app.inspections.nsys:Nsys", "adapters.readers.nsys.report:read_nsys"),
@@ -32,6 +40,10 @@ _INSPECTORS: tuple[Part, ...] = (
     ("app.inspections.cubin:Cubin", "adapters.readers.cubin:read_cubins", _CATALOGUE),
     ("app.inspections.ncu:Ncu", "adapters.readers.ncu:read_ncu", _CATALOGUE),
     ("app.inspections.rocprof:Rocprof", "adapters.readers.rocprof:read_rocprof", _CATALOGUE),
+    ("app.inspections.benchmarks:nvbench", "adapters.readers.nvbench:read_nvbench"),
+    ("app.inspections.benchmarks:pytest_benchmark", "adapters.readers.pytest_benchmark:read_pytest_benchmark"),
+    ("app.inspections.benchmarks:google_benchmark", "adapters.readers.google_benchmark:read_google_benchmark"),
+    ("app.inspections.benchmarks:asv", "adapters.readers.asv:read_asv"),
 )
 _DELIVERIES: tuple[Part, ...] = ()
 """The built-ins; of several that recognise a thing the first wins."""
@@ -77,8 +89,8 @@ class CommandLineTools:
     def __init__(self, hooks: Any) -> None:
         from pytest_perfgate.core.metrics.registry import by_name
 
-        self.inspectors = tuple(_joined(hooks.pytest_perfgate_inspectors()))
-        self.kinds = by_name(_joined(hooks.pytest_perfgate_metrics()))
+        self.inspectors = tuple(joined(hooks.pytest_perfgate_inspectors()))
+        self.kinds = by_name(joined(hooks.pytest_perfgate_metrics()))
 
     @staticmethod
     def peek(path: Path) -> bytes:
@@ -120,6 +132,12 @@ def own_host(root: Path) -> Any:
     return host
 
 
+def scrubber() -> Scrub:
+    """What cleans an export of Nsight Systems."""
+    found: Scrub = _found(_SCRUB)
+    return found
+
+
 def write_pages(path: Path, documents: Sequence[Document]) -> None:
     """Documents as one HTML file."""
     from pytest_perfgate.core.render.html import render_html
@@ -147,11 +165,11 @@ def instruments(hooks: Any) -> Any:
     from pytest_perfgate.model.tools import Instruments
 
     return Instruments(
-        runtimes=(*_joined(hooks.pytest_perfgate_runtimes()), made(_HOST_RUNTIME)),
-        timers=(*_joined(hooks.pytest_perfgate_timers()), host_timer()),
+        runtimes=(*joined(hooks.pytest_perfgate_runtimes()), made(_HOST_RUNTIME)),
+        timers=(*joined(hooks.pytest_perfgate_timers()), host_timer()),
         threads=probe_threads,
         affinity=probe_affinity,
-        inspectors=tuple(_joined(hooks.pytest_perfgate_inspectors())),
+        inspectors=tuple(joined(hooks.pytest_perfgate_inspectors())),
     )
 
 
@@ -173,7 +191,7 @@ def host_timer() -> Any:
     return HostTimer(Stopping(), WarmUp())
 
 
-def _joined(answers: Sequence[Sequence[Any]]) -> list[Any]:
+def joined(answers: Sequence[Sequence[Any]]) -> list[Any]:
     """What several plugins gave, in one list."""
     return [member for answer in answers for member in answer]
 
@@ -221,7 +239,7 @@ def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
         roofed=lambda device: device,
         baselines=baselines,
         committed=baselines.committed,
-        records=Records(root),
+        records=None if "PERFGATE_PROFILE" in os.environ else Records(root),  # a profiled run is no record
         history=SqliteHistory(Path(project.history) if project.history else root / ".perfgate" / "history.db"),
         repository=repository,
     )
@@ -284,18 +302,38 @@ def host_environment() -> Any:
     return probe_environment()
 
 
-def loaded_modules(names: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Files and hashes of the package under test, as this process has loaded it."""
-    from pytest_perfgate.adapters.arms import proof
+def merge_baselines(base: Path, ours: Path, theirs: Path, shown: str) -> tuple[str, ...]:
+    """Three baseline files merged into ours; the cases in conflict."""
+    from pytest_perfgate.adapters.stores.baseline_merge import merge_files
 
-    return proof.loaded_modules(names) if names else ()
+    return merge_files(base, ours, theirs, shown)
 
 
-def arms(root: Path, project: Config, paths: Sequence[str]) -> Any:
-    """Makes arms of this repository."""
-    from pytest_perfgate.adapters.arms.store import ArmStore
-    from pytest_perfgate.model.arm import ArmSettings
+def deliveries(root: Path) -> Sequence[Any]:
+    """Places a report can be taken to, by plugins and by us."""
+    return joined(own_host(root).hook.pytest_perfgate_deliveries())
 
-    build = (project.build,) if project.build else ()
-    mode = {"package": "overlay", "": "auto"}.get(project.arms, project.arms)
-    return ArmStore(root, ArmSettings(mode=mode, build=build, editable=project.editable), paths)
+
+def read_benchmarks(path: Path) -> Any:
+    """Results of another benchmark tool, its file told by content."""
+    readers = {
+        "nvbench": "adapters.readers.nvbench:read_nvbench",
+        "pytest-benchmark": "adapters.readers.pytest_benchmark:read_pytest_benchmark",
+        "google-benchmark": "adapters.readers.google_benchmark:read_google_benchmark",
+        "asv": "adapters.readers.asv:read_asv",
+    }
+    head = CommandLineTools.peek(path)
+    kinds = [made(part) for part in _INSPECTORS if part[0].startswith("app.inspections.benchmarks:")]
+    found = next((kind for kind in kinds if kind.recognises(path, head)), None)
+    if found is None:
+        raise PerfgateError(
+            "artifact-unknown", "this is no benchmark's JSON", place=str(path), mend=f"kinds: {', '.join(readers)}"
+        )
+    return _found(readers[found.name])(path)
+
+
+def host_device_key() -> str:
+    """The key of this host as a device."""
+    from pytest_perfgate.adapters.devices.host import probe_host
+
+    return str(probe_host().key)
