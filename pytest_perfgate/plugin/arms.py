@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 MERGE_BASE = "@merge-base"
 _GUESS_S = 1.0
+_FRESH = {"PYTHONDONTWRITEBYTECODE": "1"}
+"""Compiled files are read where the user's environment has them, and none is written into it."""
 
 
 class Bailiff:
@@ -124,7 +126,8 @@ class Bailiff:
         )
 
     def _spec(self, arm: Arm, cases: Sequence[Case], seed: int) -> ChildSpec:
-        env = {**environment(os.environ.items()), **dict(arm.environment), "PYTHONHASHSEED": str(seed)}
+        env = {**environment(os.environ.items()), **dict(arm.environment), **_FRESH, "PYTHONHASHSEED": str(seed)}
+        env.pop("PYTHONPYCACHEPREFIX", None)
         return ChildSpec(
             argv=tuple(arm_arguments(self._config, cases, arm)),
             python=arm.launch,
