@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,9 @@ import pytest
 
 from tests.plugin.projects import Project
 
+SLOW = pytest.mark.skipif(
+    not os.environ.get("PERFGATE_SLOW"), reason="thirty fresh processes: set PERFGATE_SLOW=1 to run it"
+)
 KERNEL = "def work(n):\n    total = 0\n    for i in range(n):\n        total += i * i\n    return total\n"
 SLOWER = KERNEL.replace("range(n)", "range(2 * n)")
 TESTS = """
@@ -52,6 +56,7 @@ def digest(folder: Path) -> str:
     return found.hexdigest()
 
 
+@SLOW
 def test_a_slower_head_is_convicted_and_nothing_of_the_user_is_touched(repository: Project) -> None:
     before = digest(Path(sys.prefix))
     repository.write("kern.py", SLOWER)
@@ -67,6 +72,7 @@ def test_a_slower_head_is_convicted_and_nothing_of_the_user_is_touched(repositor
     assert not list((repository.root / ".perfgate" / "rounds").glob("*.bin"))
 
 
+@SLOW
 def test_a_suspect_is_tried_beside_the_commit_of_its_baseline(repository: Project) -> None:
     """Accepted at a commit, then slower in the working copy: two arms convict, not the stored number."""
     repository.run("--perfgate=full", "tests/test_kern.py::test_work")
