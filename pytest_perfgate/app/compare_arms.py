@@ -71,17 +71,11 @@ class Comparison:
 
     def captures(self, phase: str) -> dict[CaseKey, list[tuple[Capture, Capture]]]:
         """Base and head of every round by key."""
-        found: dict[CaseKey, list[tuple[Capture, Capture]]] = {}
-        for one in self.rounds:
-            heads = {capture.key: capture for capture in one.head if capture.samples}
-            for capture in one.base:
-                if one.phase == phase and capture.samples and capture.key in heads:
-                    found.setdefault(capture.key, []).append((capture, heads[capture.key]))
-        return found
+        return captures_of(self.rounds, phase)
 
     def pairs(self, phase: str) -> dict[CaseKey, Pairs]:
         """One number a process."""
-        return {key: pair_of(found) for key, found in self.captures(phase).items()}
+        return pairs_of(self.rounds, phase)
 
     def results(self) -> dict[str, CaseResult]:
         """The head's side as any measuring run leaves it."""
@@ -147,6 +141,22 @@ class Comparison:
             problem = foreign_modules(arm, loaded) if arm.modules else None
             if problem is not None:
                 self.problems[arm.name] = problem
+
+
+def captures_of(rounds: Iterable[PairedRound], phase: str) -> dict[CaseKey, list[tuple[Capture, Capture]]]:
+    """Base and head of every round of a phase, by key."""
+    found: dict[CaseKey, list[tuple[Capture, Capture]]] = {}
+    for one in rounds:
+        heads = {capture.key: capture for capture in one.head if capture.samples}
+        for capture in one.base:
+            if one.phase == phase and capture.samples and capture.key in heads:
+                found.setdefault(capture.key, []).append((capture, heads[capture.key]))
+    return found
+
+
+def pairs_of(rounds: Iterable[PairedRound], phase: str) -> dict[CaseKey, Pairs]:
+    """One number a process and side."""
+    return {key: pair_of(found) for key, found in captures_of(rounds, phase).items()}
 
 
 def _round(met: Met, phase: str, number: int) -> PairedRound:

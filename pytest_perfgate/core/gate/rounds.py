@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from pytest_perfgate.core.gate.modes import split
+from pytest_perfgate.core.gate.modes import GAP, split
 from pytest_perfgate.core.stats.hodges_lehmann import hodges_lehmann, shift_interval
 from pytest_perfgate.core.stats.holm import adjusted
 from pytest_perfgate.core.stats.interval import deviation
@@ -58,6 +58,8 @@ class Finding:
     """One-sided, of "slower"; after Holm where a suite was asked."""
     visible: float = 0.0
     unstable: bool = False
+    least: float = 0.0
+    """The difference of the fastest round."""
     decision: Decision = Decision.UNDECIDED
 
 
@@ -73,6 +75,7 @@ def finding(pairs: Pairs, counts: float) -> Finding:
         p=signed_rank(d),
         visible=max(counts, visible(d)),
         unstable=unstable(pairs),
+        least=math.expm1(min(d)),
         decision=Decision.NOT_SLOWER if bounds.high < counts else Decision.UNDECIDED,
     )
 
@@ -85,15 +88,27 @@ def visible(differences: Sequence[float]) -> float:
 
 
 def unstable(pairs: Pairs) -> bool:
-    """Whether the processes of a side stand in two groups that both sides visit."""
+    """Whether the processes of a side stand in two groups, and the sides of a round not always in the same one.
+
+    A machine that drifts takes both sides along: that is no instability of theirs.
+    """
+    d, within = pairs.differences, math.log1p(pairs.spread)
+    if max(d) - min(d) <= GAP * within:
+        return False
     sides = [[math.log(time) for time in side] for side in (pairs.base, pairs.head)]
-    edges = [split(side, math.log1p(pairs.spread)) for side in sides]
-    return any(edge is not None for edge in edges)
+    return any(split(side, within) is not None for side in sides)
 
 
 def suspected(findings: Mapping[K, Finding], counts: Mapping[K, float]) -> tuple[K, ...]:
-    """Cases whose shift is beyond what counts: they go on to fresh rounds."""
-    return tuple(key for key, found in findings.items() if found.shift > counts[key])
+    """Cases whose shift is beyond what counts: they go on to fresh rounds.
+
+    Not those in two states, unless every single round is beyond: more rounds would show the states again.
+    """
+    return tuple(
+        key
+        for key, found in findings.items()
+        if found.shift > counts[key] and not (found.unstable and found.least < counts[key])
+    )
 
 
 def confirming_rounds(suspects: int, design: Design) -> int:
@@ -116,5 +131,6 @@ def _sentenced(found: Finding, level: float, counts: float, design: Design) -> F
         p=level,
         visible=found.visible,
         unstable=found.unstable,
+        least=found.least,
         decision=Decision.SLOWER if slower else found.decision,
     )

@@ -23,11 +23,15 @@ def timeline(
         x=Axis(low=0, high=max(1, len(times) - 1), label="sittings, oldest first"),
         y=Axis(low=min(known) - room, high=max(known) + room, label="time of a call", text=_time),
     )
-    marks = [dot(frame, at, s.time, title=f"{s.when[:16]} {s.commit[:10]} {_time(s.time)}") for at, s in enumerate(sittings)]
+    marks = [
+        dot(frame, at, s.time, title=f"{s.when[:16]} {s.commit[:10]} {_time(s.time)}") for at, s in enumerate(sittings)
+    ]
     marks += [line(frame, points, colour=OTHER) for points in _levels(len(times), changes)]
     if accepted:
         marks.append(line(frame, [(0, accepted), (max(1, len(times) - 1), accepted)], colour=SOFT, dash="5 4"))
-    return Picture(svg=picture(frame, marks, alt := f"{name} over {len(times)} sittings; {told(sittings, changes)}"), alt=alt)
+    return Picture(
+        svg=picture(frame, marks, alt := f"{name} over {len(times)} sittings; {told(sittings, changes)}"), alt=alt
+    )
 
 
 def told(sittings: Sequence[Sitting], changes: Sequence[ChangePoint]) -> str:

@@ -22,8 +22,8 @@ CODES: tuple[Code, ...] = (
     Code(
         name="calibration-wrong",
         family=Family.RECORD,
-        title="A calibration cannot be read or continued",
-        why="rounds of two different suites or designs cannot be added up",
-        mend="perfgate calibrate --fresh",
+        title="A calibration has too little to judge by, or could not measure",
+        why="rates of few rounds say nothing",
+        mend="perfgate calibrate --minutes 20",
     ),
 )

@@ -68,13 +68,28 @@ def test_suspects_are_tried_together() -> None:
 
 
 def test_suspicion_is_the_shift_alone() -> None:
-    found = {"a": finding(pairs(1.0, 1.2, 1.2, 0.9, 1.2), 0.03), "b": finding(pairs(1.0, 1.0, 1.0, 1.0, 1.5), 0.03)}
+    found = {
+        "a": finding(pairs(1.0, 1.2, 1.2, 0.9, 1.2, spread=0.5), 0.03),
+        "b": finding(pairs(1.0, 1.0, 1.0, 1.0, 1.5), 0.03),
+    }
     assert suspected(found, {"a": 0.03, "b": 0.03}) == ("a",)
 
 
 def test_processes_in_two_groups_are_unstable() -> None:
     assert finding(pairs(1.0, 1.11, 1.0, 1.11, 1.0), 0.03).unstable
     assert not finding(pairs(1.0, 1.11, 1.0, 1.0, 1.0), 0.03).unstable
+
+
+def test_a_machine_that_takes_both_sides_along_is_not_unstable() -> None:
+    along = (100.0, 100.0, 120.0, 120.0, 120.0)
+    assert not finding(Pairs(base=along, head=tuple(t * 1.001 for t in along), spread=0.01), 0.03).unstable
+
+
+def test_two_states_are_no_suspicion_unless_every_round_is_beyond() -> None:
+    states, slower = finding(pairs(1.0, 1.11, 1.11, 1.0, 1.11), 0.03), finding(pairs(1.1, 1.21, 1.21, 1.1, 1.21), 0.03)
+    assert states.unstable
+    assert slower.unstable
+    assert suspected({"a": states, "b": slower}, {"a": 0.03, "b": 0.03}) == ("b",)
 
 
 def test_preempted_samples_do_not_speak_for_code_that_computes() -> None:
