@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from pytest_perfgate.plugin.session import GateSession
 
 MERGE_BASE = "@merge-base"
-_GUESS_S = 1.0
+_START_S, _TEST_S = 2.5, 0.6
+"""What starting two processes takes, and one test in both."""
 _FRESH = {"PYTHONDONTWRITEBYTECODE": "1"}
 """Compiled files are read where the user's environment has them, and none is written into it."""
 
@@ -49,7 +50,7 @@ class Bailiff:
     def against(self, revision: str, cases: Sequence[Case]) -> tuple[Comparison, Mapping[CaseKey, Paired]]:
         """Every case in both arms; screening and confirming."""
         design = Design(screen=max(5, self._session.settings.options.perfgate_rounds or 0))
-        cost = span(len(cases) * design.screen * _GUESS_S)
+        cost = span(design.screen * (_START_S + _TEST_S * len(cases)))
         self._progress = Progress(self._config, f"{len(cases)} cases in two arms, {design.screen} rounds, about {cost}")
         comparison = self._comparison(revision, cases, design)
         try:
