@@ -22,6 +22,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "devlog": "write the last run into a kernel's log",
     },
     "machine": {
+        "calibrate": "the gate's error rates on this machine, with your tests",
         "doctor": "what works here, what does not, and what mends it",
     },
     "profile": {
