@@ -57,6 +57,7 @@ class Columns:
         self.messages: dict[int, Message] = {}
         self.dropped: Counter[str] = Counter()
         self.chunks: list[dict[str, NDArray[Any]]] = []
+        self.flows: list[Any] = []
         self.rows = self.seen = 0
 
     def add(self, events: Sequence[Event]) -> None:
@@ -83,6 +84,9 @@ class Columns:
                     kept.append(event)
                     categories.append(category)
                     index.append(at)
+            elif event.ph == "s":
+                if event.cat == "ac2g":
+                    self.flows.append(event.id)
             elif event.ph == "M":
                 self._label(event)
         return kept, categories, index
@@ -197,6 +201,8 @@ class Columns:
             base_ns=round(self.base * 1e3) + (header.base if isinstance(header.base, int) else 0),
             shapes=bool(self.arguments),
             dropped=dict(self.dropped),
+            flows=frozenset(flow for flow in self.flows if isinstance(flow, int)),
+            events=self.seen,
             stamps=(table["ts"], table["dur"]) if rows is None else (table["ts"][rows], table["dur"][rows]),
         )
 
