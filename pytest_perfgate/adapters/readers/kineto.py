@@ -162,7 +162,8 @@ def _malformed(broken: Exception, offset: int, path: Path) -> PerfgateError:
     """The error for JSON that does not parse, with its place in the unpacked file."""
     said = str(broken)
     found = _BYTE.search(said)
-    at = f" at byte {max(0, offset + int(found.group(1))):,} of the unpacked file" if found else ""
+    past = 1 if "trailing" in said else 0  # the decoder has read one byte of what it complains about
+    at = f" at byte {max(0, offset + int(found.group(1)) - past):,} of the unpacked file" if found else ""
     if "truncated" in said:
         return PerfgateError("trace-truncated", "the JSON ends in the middle of an event list", place=str(path))
     if "trailing" in said:

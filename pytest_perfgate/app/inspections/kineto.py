@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from pytest_perfgate.app.inspections.kineto_analysis import analysis_of
+from pytest_perfgate.app.inspections.kineto_analysis import Seen, analysis_of
+from pytest_perfgate.app.inspections.kineto_comparison import comparison_of
 from pytest_perfgate.app.inspections.kineto_options import OPTIONS, parse_options
 from pytest_perfgate.core.analysis.trace.survey import survey
 from pytest_perfgate.model.analysis import Analysis
@@ -35,7 +37,12 @@ class Kineto:
         "fusion",
         "findings",
         "ranks",
+        "tracelens",
         "stack",
+        "selection",
+        "tree",
+        "fair",
+        "rough",
     )
     options = OPTIONS
 
@@ -54,6 +61,18 @@ class Kineto:
         asked = parse_options(options, self.operators)
         surveys = [survey(trace, asked.settings) for trace in traces]
         return analysis_of(surveys, asked, self._catalogue())
+
+    def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
+        asked = parse_options(options, self.operators)
+        sides = []
+        for side, paths, device in (("reference", before, asked.reference), ("target", after, "")):
+            traces = self.traces(paths)
+            if len(traces) != 1:
+                what = f"the {side} has {len(traces)} ranks"
+                raise PerfgateError("trace-ranks", what, mend="compare one rank with one rank")
+            one = replace(asked, device=device) if device else asked
+            sides.append(Seen(survey(traces[0], asked.settings), one, self._catalogue()))
+        return comparison_of(*sides)
 
     def traces(self, paths: Sequence[Path]) -> tuple[Trace, ...]:
         """Every trace in these files, in the order of ranks."""

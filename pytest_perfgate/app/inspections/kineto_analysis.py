@@ -8,8 +8,10 @@ from functools import cached_property
 from pytest_perfgate.app.inspections.kineto_options import Asked
 from pytest_perfgate.core.analysis.trace import tables
 from pytest_perfgate.core.analysis.trace.collectives import collectives
+from pytest_perfgate.core.analysis.trace.compat.document import reference_document
 from pytest_perfgate.core.analysis.trace.findings import findings
 from pytest_perfgate.core.analysis.trace.fusion import fusion_candidates, fusion_table
+from pytest_perfgate.core.analysis.trace.identity import selection_table
 from pytest_perfgate.core.analysis.trace.impact import impact, impact_table
 from pytest_perfgate.core.analysis.trace.kernels import KernelRow, kernels
 from pytest_perfgate.core.analysis.trace.metrics import (
@@ -27,6 +29,7 @@ from pytest_perfgate.core.analysis.trace.stack import stack_document
 from pytest_perfgate.core.analysis.trace.survey import Survey, pooled, timelines, within
 from pytest_perfgate.core.analysis.trace.timeline import Timeline
 from pytest_perfgate.core.analysis.trace.window import parse_window, steps
+from pytest_perfgate.core.analysis.trace.written import Material, standalone_fair, standalone_rough
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.device import Roof
 from pytest_perfgate.model.document import Block, Document, Paragraph, Section
@@ -144,6 +147,10 @@ def _views(seen: Sequence[Seen], meeting: Meeting, subject: str) -> dict[str, Ca
         "fusion": page("Fusion candidates", lambda one: fusion_table(fusion_candidates(one.survey))),
         "findings": page("Findings", lambda one: findings_block(one.findings)),
         "ranks": lambda: meeting_document(meeting, subject),
+        "tracelens": lambda: reference_document(seen[0].whole, subject),
+        "selection": page("Kernel selection", lambda one: selection_table(one.rows)),
+        "fair": lambda: standalone_fair(_material(seen[0])),
+        "rough": lambda: standalone_rough(_material(seen[0])),
         "stack": lambda: stack_document(seen[0].survey, _operation(seen[0])),
     }
 
@@ -194,6 +201,17 @@ def _impact_block(one: Seen) -> Block:
         why = "no roof is known: give device= or peak= and bandwidth=" if one.roof is None else "no model"
         return Paragraph(text=f"No gain can be estimated: {why}.")
     return impact_table(found)
+
+
+def _material(one: Seen) -> Material:
+    return Material(
+        seen=one.survey,
+        line=one.line,
+        rows=one.rows,
+        kernels=one.kernels,
+        findings=one.findings,
+        roof=one.roof,
+    )
 
 
 def _operation(one: Seen) -> str:

@@ -13,6 +13,7 @@ from pytest_perfgate.model.work import Work
 OPTIONS = (
     ("window", "whole, steps, step=N, annotation=NAME or a range such as 2ms..5ms"),
     ("device", "the device's name in the catalogue, where the trace does not say it or says it wrong"),
+    ("reference", "the reference's device in the catalogue, when comparing"),
     ("peak", "peaks by dtype: bf16=708TFLOPS,fp32=163TFLOPS"),
     ("bandwidth", "memory bandwidth: 5.3TB/s"),
     ("rates", "datasheet or achievable: which column of the catalogue is the roof"),
@@ -31,6 +32,7 @@ class Asked:
     settings: Settings
     window: str = ""
     device: str = ""
+    reference: str = ""
     peak: str = ""
     bandwidth: str = ""
     rates: str = "datasheet"
@@ -58,7 +60,9 @@ def parse_options(options: Mapping[str, str], models: Mapping[str, Callable[...,
         top=round(_number(options, "top", 6)),
         models=models,
     )
-    named = {name: options[name] for name in ("window", "device", "peak", "bandwidth", "op") if name in options}
+    named = {
+        name: options[name] for name in ("window", "device", "reference", "peak", "bandwidth", "op") if name in options
+    }
     return Asked(settings=settings, rates=rates, **named)
 
 

@@ -82,7 +82,7 @@ class Forest:
 
 
 def _tree(seen: Survey, stamp: Floats, length: Floats) -> tuple[Ints, set[int]]:
-    """Operators and runtime calls nested by float time, without annotations and frames; straddling events are dropped."""
+    """Operators and runtime calls nested by float time, without annotations and frames; what straddles is dropped."""
     trace = seen.trace
     parent, kept = np.full(len(trace), -1, np.int64), set()
     stacks: dict[int, list[tuple[float, int]]] = defaultdict(list)

@@ -27,7 +27,7 @@ def aggregates(column: str, numbers: Sequence[float], parts: Sequence[str] = PAR
 def with_shares(rows: list[Row], column: str) -> list[Row]:
     """Rows by falling column, with their percentage and its running sum."""
     ordered = sorted(rows, key=lambda row: (-float(row[column]), _order(row)))  # type: ignore[arg-type]
-    total = sum(float(row[column]) for row in ordered)  # type: ignore[arg-type]
+    total = sum(float(row[column]) for row in ordered)  # type: ignore[arg-type, misc]
     running = 0.0
     for row in ordered:
         share = 100 * float(row[column]) / total if total else 0.0  # type: ignore[arg-type]

@@ -68,13 +68,13 @@ def _timeline(forest: Forest) -> list[Row]:
 
 def _kernels(forest: Forest, timeline: Sequence[Row]) -> list[Row]:
     trace, groups = forest.trace, defaultdict(list)
-    for row in forest.gpu.tolist():
-        if trace.category[row] != Category.KERNEL:
+    for at in forest.gpu.tolist():
+        if trace.category[at] != Category.KERNEL:
             continue
-        owner = int(forest.seen.tree.operator[forest.launch[row]])
+        owner = int(forest.seen.tree.operator[forest.launch[at]])
         name = forest.name(owner) if owner >= 0 else ""
-        kind = category(name, forest.name(row)) if owner >= 0 else "runtime"
-        groups[kind, name, forest.name(row), trace.queues[int(trace.place[row])].stream].append(forest.length[row])
+        kind = category(name, forest.name(at)) if owner >= 0 else "runtime"
+        groups[kind, name, forest.name(at), trace.queues[int(trace.place[at])].stream].append(forest.length[at])
     everything = sum(sum(g) for g in groups.values())
     total = next((float(r["time ms"]) * 1e3 for r in timeline if r["type"] == "total_time"), 0.0)  # type: ignore[arg-type]
     rows: list[Row] = []
@@ -203,7 +203,7 @@ def _sheet(forest: Forest, sheet: str) -> list[Row]:
         row |= {"process_name": process, "process_label": label, "thread_name": thread}
         found.append(row)
     rows = [_sheet_row(group) for _, group in _grouped(found, lambda row: (row["name"], str(row["parameters"])))]
-    return sorted(rows, key=lambda row: (-float(row["Kernel Time (µs)_sum"]), row["UID_first"]))  # type: ignore[arg-type, return-value]
+    return sorted(rows, key=lambda row: (-float(row["Kernel Time (µs)_sum"]), row["UID_first"]))  # type: ignore[arg-type]
 
 
 def _sheet_row(group: Sequence[Row]) -> Row:
