@@ -18,6 +18,7 @@ _INSPECTORS: tuple[Part, ...] = (
         "adapters.readers.kineto:read_kineto",
         "adapters.readers.kineto:looks_like_kineto",
         "adapters.devices.catalogue:DeviceCatalogue",
+        "adapters.formats.replay:write_replay",
     ),
 )
 _DELIVERIES: tuple[Part, ...] = ()

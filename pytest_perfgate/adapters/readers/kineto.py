@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from pytest_perfgate.adapters.readers import kineto_text as text
+from pytest_perfgate.adapters.readers.kineto_assembly import traces_of
 from pytest_perfgate.adapters.readers.kineto_columns import Columns
 from pytest_perfgate.adapters.readers.kineto_events import BARE, LIST, WHOLE, Document, Event, Header, loose_events
 from pytest_perfgate.model.errors import PerfgateError
@@ -31,7 +32,7 @@ def read_kineto(path: Path) -> tuple[Trace, ...]:
                 header = _joined(header, part)
             else:
                 columns.add(part)
-    return columns.traces(header)
+    return traces_of(columns, header)
 
 
 @contextmanager

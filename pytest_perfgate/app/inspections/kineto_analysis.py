@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 from functools import cached_property
 
 from pytest_perfgate.app.inspections.kineto_options import Asked
+from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace import tables
+from pytest_perfgate.core.analysis.trace.advice import wants_replay
 from pytest_perfgate.core.analysis.trace.collectives import collectives
 from pytest_perfgate.core.analysis.trace.compat.document import reference_document
 from pytest_perfgate.core.analysis.trace.findings import findings
@@ -24,6 +27,7 @@ from pytest_perfgate.core.analysis.trace.metrics import (
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow, operators
 from pytest_perfgate.core.analysis.trace.peaks import given_roof, sheet_roof
 from pytest_perfgate.core.analysis.trace.ranks import Meeting, meeting_document, meeting_metrics
+from pytest_perfgate.core.analysis.trace.replay import render_ir, replay_ir
 from pytest_perfgate.core.analysis.trace.report import findings_block, name_of, report_document, subtitle
 from pytest_perfgate.core.analysis.trace.stack import stack_document
 from pytest_perfgate.core.analysis.trace.survey import Survey, pooled, timelines, within
@@ -32,7 +36,7 @@ from pytest_perfgate.core.analysis.trace.window import parse_window, steps
 from pytest_perfgate.core.analysis.trace.written import Material, standalone_fair, standalone_rough
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.device import Roof
-from pytest_perfgate.model.document import Block, Document, Paragraph, Section
+from pytest_perfgate.model.document import Block, Code, Document, Paragraph, Section
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.ports import Catalogue
@@ -149,6 +153,7 @@ def _views(seen: Sequence[Seen], meeting: Meeting, subject: str) -> dict[str, Ca
         "ranks": lambda: meeting_document(meeting, subject),
         "tracelens": lambda: reference_document(seen[0].whole, subject),
         "selection": page("Kernel selection", lambda one: selection_table(one.rows)),
+        "replay": lambda: _replay_page(seen[0], subject),
         "fair": lambda: standalone_fair(_material(seen[0])),
         "rough": lambda: standalone_rough(_material(seen[0])),
         "stack": lambda: stack_document(seen[0].survey, _operation(seen[0])),
@@ -201,6 +206,30 @@ def _impact_block(one: Seen) -> Block:
         why = "no roof is known: give device= or peak= and bandwidth=" if one.roof is None else "no model"
         return Paragraph(text=f"No gain can be estimated: {why}.")
     return impact_table(found)
+
+
+def replay_text(one: Seen) -> str:
+    """Operations worth a reproducer as JSON: the one that was named, else those large and slow enough."""
+    if one.asked.op:
+        chosen = [row for row in one.rows if fnmatchcase(row.name, one.asked.op) and row.call.recorded]
+    else:
+        chosen = [row for row in one.rows if wants_replay(row, _fraction(row, one.roof))]
+    if not chosen:
+        what = (
+            f"no recorded operation fits {one.asked.op!r}" if one.asked.op else "no operation is large and slow enough"
+        )
+        mend = "name one with --set op=NAME; shapes need record_shapes=True"
+        raise PerfgateError("trace-no-operation", what, place=one.whole.trace.path, mend=mend)
+    return render_ir(replay_ir(chosen, name_of(one.survey)))
+
+
+def _fraction(row: OperatorRow, roof: Roof | None) -> float | None:
+    return place(row.work, row.total / row.count, roof).fraction if row.work and roof else None
+
+
+def _replay_page(one: Seen, subject: str) -> Document:
+    note = Paragraph(text="Write it with its runner as a zip: --set replay=FILE.zip")
+    return Document(title=f"Replay of {subject}", blocks=(note, Code(text=replay_text(one), language="json")))
 
 
 def _material(one: Seen) -> Material:

@@ -88,7 +88,7 @@ def _findings(pairs: Sequence[Pair]) -> tuple[Finding, ...]:
             continue
         found.append(
             Finding(
-                title=f"{pair.name} takes {pair.ratio:.2f} times the reference; the hardware explains {pair.expected:.2f}",
+                title=f"{pair.name} takes {pair.ratio:.2f} times the reference; hardware explains {pair.expected:.2f}",
                 detail=f"{pair.detail}; {pair.calls[1]:,} calls, {pair.bound}-bound.",
                 trigger=f"slowdown={pair.ratio - 1:.3f}",
                 advice="replay it on the target and look at which kernel is selected",

@@ -21,6 +21,7 @@ OPTIONS = (
     ("micro", "the longest gap that counts as micro idle, in microseconds"),
     ("floor", "coverage under which limits are INVALID; 0.9"),
     ("top", "how many operators a report looks at; 6"),
+    ("replay", "write a replay package of the operation, or of those worth one, to this zip file"),
     ("op", "the operation that --view stack prints: a name, a pattern or an event number"),
 )
 
@@ -37,6 +38,7 @@ class Asked:
     bandwidth: str = ""
     rates: str = "datasheet"
     op: str = ""
+    replay: str = ""
 
 
 def parse_options(options: Mapping[str, str], models: Mapping[str, Callable[..., Work]]) -> Asked:
@@ -61,7 +63,9 @@ def parse_options(options: Mapping[str, str], models: Mapping[str, Callable[...,
         models=models,
     )
     named = {
-        name: options[name] for name in ("window", "device", "reference", "peak", "bandwidth", "op") if name in options
+        name: options[name]
+        for name in ("window", "device", "reference", "peak", "bandwidth", "op", "replay")
+        if name in options
     }
     return Asked(settings=settings, rates=rates, **named)
 

@@ -33,9 +33,7 @@ class Recommendation:
     anchor: str = ""
 
 
-def recommendations(
-    rows: Sequence[OperatorRow], impacts: Sequence[Impact], found: Sequence[Finding]
-) -> tuple[Recommendation, ...]:
+def recommendations(impacts: Sequence[Impact], found: Sequence[Finding]) -> tuple[Recommendation, ...]:
     """Time beside compute first, then operators by what they could gain at most."""
     first = [
         Recommendation(

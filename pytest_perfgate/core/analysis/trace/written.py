@@ -46,7 +46,7 @@ def standalone_fair(given: Material) -> Document:
     """Summary, recommendations, then all detail once."""
     total = given.line.total if given.line else 0
     impacts = [made for row in given.top if (made := impact(row, given.roof, total)) is not None]
-    advised = recommendations(given.top, impacts, given.findings)
+    advised = recommendations(impacts, given.findings)
     detail: list[Block] = [Section(title="findings", blocks=(findings_block(given.findings),))]
     detail += [_operator_section(row, given.roof) for row in given.top]
     replays = [i.row.name for i in impacts if wants_replay(i.row, i.fraction)]
@@ -107,8 +107,7 @@ def comparative_fair(subject: str, lines: Lines, pairs: Sequence[Pair], roofs: R
             blocks=(
                 Bullets(
                     items=(
-                        f"Gap: {(pair.ratio or 1) - 1:+.0%} against the reference; the hardware explains "
-                        f"{(pair.expected or 1) - 1:+.0%}",
+                        f"Gap: {(pair.ratio or 1) - 1:+.0%}; the hardware explains {(pair.expected or 1) - 1:+.0%}",
                         "Action: replay it on the target and look at which kernel is selected",
                         f"Impact: {_saved(pair)}",
                     )
@@ -122,8 +121,8 @@ def comparative_fair(subject: str, lines: Lines, pairs: Sequence[Pair], roofs: R
     first += [timeline_pair_table(lines[0], lines[1])] if lines[0] and lines[1] else []
     appendix = f"Reference: {_roof_text(roofs[0])} Target: {_roof_text(roofs[1])}"
     method = (
-        "Expected differences: the ratio of bandwidths where an operator is bound by memory, of peaks where it is bound "
-        "by compute; beyond 1.5 times that, a difference is called unexpected."
+        "Expected differences: the ratio of bandwidths where an operator is bound by memory, of peaks where it is "
+        "bound by compute; beyond 1.5 times that, a difference is called unexpected."
     )
     return Document(
         title=f"Comparison of {subject}",
