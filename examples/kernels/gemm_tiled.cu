@@ -1,5 +1,5 @@
 // 128 x 128 tiles through shared memory, 8 x 8 results a thread, 16-byte loads. 256 threads a block.
-constexpr int TILE = 128, DEPTH = 16, PART = 8;
+constexpr int TILE = 128, DEPTH = 8, PART = 8;
 
 extern "C" __global__ void __launch_bounds__(256)
 gemm_tiled(const float* __restrict__ a, const float* __restrict__ b, float* c, int n) {
@@ -12,16 +12,11 @@ gemm_tiled(const float* __restrict__ a, const float* __restrict__ b, float* c, i
     float sums[PART][PART] = {};
 #pragma unroll 1
     for (int k = 0; k < n; k += DEPTH) {
-#pragma unroll
-        for (int part = 0; part < 2; ++part) {
-            int piece = thread + part * 256;
-            int i = piece / 4, j = (piece % 4) * 4;
-            float4 x = *reinterpret_cast<const float4*>(from_a + (size_t)i * n + k + j);
-            left[j][i] = x.x; left[j + 1][i] = x.y; left[j + 2][i] = x.z; left[j + 3][i] = x.w;
-            int p = piece / 32, q = (piece % 32) * 4;
-            *reinterpret_cast<float4*>(&right[p][q]) =
-                *reinterpret_cast<const float4*>(from_b + (size_t)(k + p) * n + q);
-        }
+        int i = thread / 2, j = (thread % 2) * 4;
+        float4 x = *reinterpret_cast<const float4*>(from_a + (size_t)i * n + k + j);
+        left[j][i] = x.x; left[j + 1][i] = x.y; left[j + 2][i] = x.z; left[j + 3][i] = x.w;
+        int p = thread / 32, q = (thread % 32) * 4;
+        *reinterpret_cast<float4*>(&right[p][q]) = *reinterpret_cast<const float4*>(from_b + (size_t)(k + p) * n + q);
         __syncthreads();
 #pragma unroll
         for (int d = 0; d < DEPTH; ++d) {

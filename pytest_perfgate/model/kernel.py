@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
+from dataclasses import field
 
 from pytest_perfgate.model.problem import Finding, Problem
 from pytest_perfgate.model.values import array_value, value
 
-_NOTHING: Mapping[str, str] = MappingProxyType({})
+
 
 
 @value
@@ -111,14 +111,14 @@ class KernelFacts:
     launch: Launch | None = None
     resources: Resources | None = None
     code: KernelCode | None = None
-    counters: Mapping[str, Counter] = MappingProxyType({})
+    counters: Mapping[str, Counter] = field(default_factory=dict)
     duration: float | None = None
     """Nanoseconds; absent, never zero, where the instrument had none."""
     findings: tuple[Finding, ...] = ()
     """What the profiler's own rules said."""
     lines: tuple[SourceLine, ...] = ()
     problems: tuple[Problem, ...] = ()
-    notes: Mapping[str, str] = _NOTHING
+    notes: Mapping[str, str] = field(default_factory=dict)
 
 
 @array_value
@@ -133,5 +133,5 @@ class Disassembly:
     """Machine code by function name."""
     resources: str
     """Text of ``cuobjdump --dump-resource-usage``."""
-    launches: Mapping[str, Launch] = MappingProxyType({})
+    launches: Mapping[str, Launch] = field(default_factory=dict)
     parts: tuple[bytes, ...] = ()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
-def process_of(thread: Ints) -> Ints:
+def pid_of(thread: Ints) -> Ints:
     """The process id inside a ``globalTid`` or ``globalPid``, as NVIDIA's manual prescribes."""
     return (thread >> 24) & 0xFFFFFF
 
@@ -53,10 +53,11 @@ class Activity:
     def __len__(self) -> int:
         return len(self.start)
 
+    def columns(self) -> tuple[Ints, ...]:
+        return (self.start, self.end, self.pid, self.device, self.stream, self.correlation, self.name)
+
     def where(self, kept: NDArray[np.bool_] | Ints) -> Activity:
-        columns = (self.start, self.end, self.pid, self.device, self.stream, self.correlation, self.name)
-        start, end, pid, device, stream, correlation, name = (column[kept] for column in columns)
-        return Activity(start=start, end=end, pid=pid, device=device, stream=stream, correlation=correlation, name=name)
+        return activity([column[kept] for column in self.columns()])
 
 
 def activity(columns: Sequence[Ints]) -> Activity:
@@ -72,7 +73,7 @@ class Ranges:
     start: Ints
     end: Ints
     tid: Ints
-    """The thread as nsys counts it: ``process_of`` names its process."""
+    """The thread as nsys counts it: ``pid_of`` names its process."""
     text: Ints
     """Index into ``texts``."""
     texts: tuple[str, ...]
@@ -158,6 +159,23 @@ class NsysReader(Protocol):
     """Opens an export, or exports a report first."""
 
     def __call__(self, path: Path) -> NsysExport: ...
+
+
+@value
+class Scrubbed:
+    """What a clean copy of an export lacks."""
+
+    path: str
+    out: str
+    tables: tuple[str, ...]
+    strings: int = 0
+    """Texts taken out of the table of strings: nothing that stays points to them."""
+
+
+class Scrub(Protocol):
+    """Writes a clean copy of an export."""
+
+    def __call__(self, path: Path, out: Path) -> Scrubbed: ...
 
 
 @value

@@ -8,8 +8,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest_perfgate
-
 PARENT = "perfgate_parent.pth"
 
 
@@ -36,7 +34,7 @@ def parent_folders(editable: Sequence[str]) -> list[str]:
     """What the overlay puts behind itself on the path."""
     user = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
     installed = [*site.getsitepackages(), *user, *_linked()]
-    ours = str(Path(pytest_perfgate.__file__).resolve().parents[1])
+    ours = str(Path(__file__).resolve().parents[3])
     folders = [*editable, *installed, *([] if ours in installed else [ours])]
     return list(dict.fromkeys(str(Path(folder).resolve()) for folder in folders if Path(folder).is_dir()))
 

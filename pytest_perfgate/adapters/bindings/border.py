@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_perfgate.model.device import Availability
 
-BORDER: tuple[type[BaseException], ...] = (ImportError, RuntimeError, AssertionError, OSError, KeyError)
+BORDER: tuple[type[Exception], ...] = (ImportError, RuntimeError, AssertionError, OSError, KeyError)
 """What libraries raise when the driver or the device is missing; amdsmi fails at import with a KeyError."""
 
 
@@ -21,13 +21,18 @@ def probe_availability(name: str, version: Callable[[], str], *, also: Any = (),
         return Availability(name=name, usable=False, why=sentence(error), mend=mend)
 
 
-def foreign(also: Any) -> tuple[type[BaseException], ...]:
+def foreign(also: Any) -> tuple[type[Exception], ...]:
     """A library's own errors, asked for late: importing it may be what fails."""
     try:
         found = also() if callable(also) else also
     except BORDER:
         return ()
     return tuple(found)
+
+
+def faults(also: Any) -> tuple[type[Exception], ...]:
+    """What a library raises when the device does not do what it was asked for."""
+    return (RuntimeError, *foreign(also))
 
 
 def sentence(error: BaseException) -> str:

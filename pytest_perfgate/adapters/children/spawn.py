@@ -68,7 +68,9 @@ class LocalChild:
             answer: Answer = line.receive(timeout_s)
         except TimeoutError as fault:
             self.close()
-            raise PerfgateError("child-hung", f"{self.label} said nothing for {timeout_s:.0f} s{self._words()}") from fault
+            raise PerfgateError(
+                "child-hung", f"{self.label} said nothing for {timeout_s:.0f} s{self._words()}"
+            ) from fault
         except (EOFError, OSError) as fault:
             raise self._ended() from fault
         except PerfgateError:

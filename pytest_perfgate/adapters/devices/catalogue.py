@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,6 +51,17 @@ class DeviceCatalogue:
         return (found,) if found else tuple(
             s for s in self._specs if word in s.name.casefold() or word in (s.arch.casefold(), s.die.casefold())
         )  # fmt: skip
+
+
+@functools.cache
+def shipped() -> DeviceCatalogue:
+    """The catalogue of the package alone, read once."""
+    return DeviceCatalogue()
+
+
+def lookup_spec(name: str) -> DeviceSpec | None:
+    """The shipped data sheet of a device."""
+    return shipped().lookup(name)
 
 
 def read_specs() -> tuple[DeviceSpec, ...]:

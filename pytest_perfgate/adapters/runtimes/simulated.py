@@ -40,6 +40,7 @@ class SimulatedGpu:
     """
 
     name = "simulated"
+    cuda = True
 
     def __init__(
         self,
@@ -54,6 +55,8 @@ class SimulatedGpu:
         self.now = 0.0
         self.ready = [0.0, 0.0]
         self.flushes = self.launches = 0
+        self.executed: list[tuple[float, float, int]] = []
+        """Start, end and stream of every kernel that ran."""
         self.lost = False
         self._noise = iter(noise) if noise else repeat(1.0)
         self._is_cold = False
@@ -143,6 +146,7 @@ class SimulatedGpu:
         scale = self.cold if self._is_cold else 1.0
         self._is_cold = False
         self.ready[stream] = begins + nanoseconds * scale * next(self._noise, 1.0)
+        self.executed.append((begins, self.ready[stream], stream))
 
     def _replay(self, begins: float, kernels: list[tuple[float, int]]) -> None:
         for nanoseconds, stream in kernels:

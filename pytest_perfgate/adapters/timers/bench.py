@@ -47,6 +47,11 @@ class Bench:
     rules: Rules
     setup: Call | None = None
 
+    def __post_init__(self) -> None:
+        adopt = getattr(self.runtime, "adopt", None)
+        if adopt is not None:
+            adopt(self.call)
+
     @property
     def clock(self) -> Clock:
         return self.rules.clock

@@ -6,7 +6,7 @@ import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import repeat
+from itertools import pairwise, repeat
 from statistics import median
 from typing import Protocol
 
@@ -21,7 +21,7 @@ _LEAST_SAMPLE_NS = 50_000
 """One sample takes at least this long, so that reading the clock costs well under one percent of it."""
 _SLICE_NS = 2_000_000
 """Between two questions to the stopping rule."""
-_MOST_A_SLICE = 32
+_MOST_A_SLICE = 8
 
 
 class WarmUp(Protocol):
@@ -98,7 +98,7 @@ Take = Callable[[int, list[float]], None]
 def probe_clock(clock: Clock, reads: int = 1000) -> tuple[float, float]:
     """The smallest step a clock makes, and the nanoseconds between two readings of it."""
     stamps = [clock() for _ in repeat(None, reads)]
-    steps = [later - earlier for earlier, later in zip(stamps, stamps[1:])]
+    steps = [later - earlier for earlier, later in pairwise(stamps)]
     return float(min((step for step in steps if step > 0), default=1)), float(median(steps))
 
 

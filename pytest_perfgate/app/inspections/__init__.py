@@ -1,1 +1,1 @@
-"""Kinds of files that perfgate can look into: one inspector a file."""
+"""Kinds of files that can be inspected, one file a kind."""

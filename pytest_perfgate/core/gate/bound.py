@@ -88,9 +88,7 @@ def _negative(written: Written, span: Span) -> Exception:
     return written.fault("limit-number", "the metric is never negative, so the limit means nothing", span)
 
 
-def _with_unit(
-    written: Written, span: Span, number: float, dimension: Dimension, head: str
-) -> tuple[float, Dimension]:
+def _with_unit(written: Written, span: Span, number: float, dimension: Dimension, head: str) -> tuple[float, Dimension]:
     unit = written.text[span.start : span.end]
     if unit in UNITS[dimension]:
         return number * UNITS[dimension][unit], dimension
@@ -112,7 +110,7 @@ def _with_unit(
 
 def _misfit(written: Written, span: Span, dimension: Dimension, measured: Dimension, head: str) -> Exception:
     unit = written.text[span.start : span.end]
-    what = f"'{unit}' measures a {measured.value}, '{head.split()[0]}' is a {dimension.value}"
+    what = f"'{unit}' measures a {measured.value}, '{head.split(maxsplit=1)[0]}' is a {dimension.value}"
     mend = _wanted(dimension)
     if dimension is Dimension.FRACTION and measured is Dimension.RATIO:
         mend = "a change is written in percent: 1.03x is 3%"

@@ -12,7 +12,6 @@ from pytest_perfgate.core.gate.scope import closing, parse_scope, render_scope
 from pytest_perfgate.core.gate.sense import check_sense
 from pytest_perfgate.model.limit import Limit, Operator
 from pytest_perfgate.model.metric import Labels, MetricKind
-from pytest_perfgate.model.quantity import Dimension
 
 Kinds = Mapping[str, MetricKind]
 
@@ -25,9 +24,7 @@ FAMILY_MEAN = "geomean"
 """The one metric whose positional scope names another metric and takes its dimension."""
 
 
-def parse_limit(
-    text: str, *, kinds: Kinds, source: str = "marker", place: str = "", on: tuple[str, ...] = ()
-) -> Limit:
+def parse_limit(text: str, *, kinds: Kinds, source: str = "marker", place: str = "", on: tuple[str, ...] = ()) -> Limit:
     """Read one limit; every way of being wrong raises an error of its own, with the place in the text."""
     written = Written(text=text, place=place)
     kind, at = _kind(written, kinds)
@@ -98,12 +95,6 @@ def _measured(written: Written, kind: MetricKind, labels: Labels, kinds: Kinds) 
             proposal(of, kinds) if of else f"name the metric: {FAMILY_MEAN}(slowdown) <= 1%",
         )
     return kinds[of]
-
-
-def measured_dimension(limit: Limit, kinds: Kinds) -> Dimension:
-    """What the metric of a limit measures by its kind."""
-    name = dict(limit.labels).get("of", "") if limit.metric == FAMILY_MEAN else limit.metric
-    return kinds[name].dimension if name in kinds else limit.dimension
 
 
 def render_limit(limit: Limit, kinds: Kinds | None = None) -> str:

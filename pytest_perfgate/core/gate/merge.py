@@ -40,6 +40,8 @@ def _shadowed(limit: Limit, rivals: list[Limit]) -> Limit | None:
 
 def applies_on(limit: Limit, device: Device) -> bool:
     """Whether a limit is meant for this device."""
+    if not limit.on and not limit.except_on:
+        return True
     names = _names(device)
     wanted = not limit.on or any(_named(pattern, names) for pattern in limit.on)
     return wanted and not any(_named(pattern, names) for pattern in limit.except_on)

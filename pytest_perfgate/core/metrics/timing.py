@@ -7,6 +7,8 @@ from pytest_perfgate.model.quantity import Better, Dimension
 
 _LOW, _HIGH = Better.LOWER, Better.HIGHER
 _TIME, _PART = Dimension.TIME, Dimension.FRACTION
+_TRACED = ("case", "op", "category", "rank", "gpu", "step")
+"""Scopes of what a test times and a trace splits by operator."""
 
 KINDS: tuple[MetricKind, ...] = (
     MetricKind(name="time", dimension=_TIME, better=_LOW, doc="median time of one call", scopes=("case",)),
@@ -30,14 +32,14 @@ KINDS: tuple[MetricKind, ...] = (
         dimension=Dimension.FLOPS,
         better=_HIGH,
         doc="operations per second",
-        scopes=("case", "op", "category", "rank", "gpu", "step"),
+        scopes=_TRACED,
     ),
     MetricKind(
         name="bandwidth",
         dimension=Dimension.BANDWIDTH,
         better=_HIGH,
         doc="unique bytes per second",
-        scopes=("case", "op", "category", "rank", "gpu", "step"),
+        scopes=_TRACED,
     ),
     MetricKind(name="throughput", dimension=Dimension.RATE, better=_HIGH, doc="items per second", scopes=("case",)),
     MetricKind(
@@ -45,7 +47,7 @@ KINDS: tuple[MetricKind, ...] = (
         dimension=Dimension.INTENSITY,
         better=Better.NEITHER,
         doc="operations per byte",
-        scopes=("case", "op", "category", "rank", "gpu", "step"),
+        scopes=_TRACED,
     ),
     *(
         MetricKind(
@@ -53,11 +55,11 @@ KINDS: tuple[MetricKind, ...] = (
             dimension=_PART,
             better=_HIGH,
             doc=f"{what} {of}",
-            scopes=("case", "op", "category", "rank", "gpu", "step"),
+            scopes=(*_TRACED, *(roof if not tail else ())),
         )
-        for stem, what in (
-            ("mfu", "operations per second as a fraction of"),
-            ("sol", "the larger of compute and memory fraction of"),
+        for stem, what, roof in (
+            ("mfu", "operations per second as a fraction of", ()),
+            ("sol", "the larger of compute and memory fraction of", ("roof",)),
         )
         for tail, of in (
             ("", "the peak at the clock that ran (a host: its measured ceiling)"),
@@ -66,4 +68,12 @@ KINDS: tuple[MetricKind, ...] = (
         )
     ),
     MetricKind(name="launch_gap", dimension=_TIME, better=_LOW, doc="host-visible minus device-busy time of a call"),
+    MetricKind(
+        name="span",
+        dimension=_TIME,
+        better=_LOW,
+        doc="first start to last end of a call's kernels; `time` is their busy time where the timer sees both",
+        scopes=("case",),
+        source="the cupti timer",
+    ),
 )

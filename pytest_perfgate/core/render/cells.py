@@ -23,7 +23,9 @@ def cell_text(cell: Cell, column: Column) -> str:
 
 
 def heading(column: Column) -> str:
-    return f"{column.name} ({column.unit})" if column.unit else column.name
+    """The name with its unit, unless the name ends in it."""
+    named = not column.unit or column.name.endswith(f"_{column.unit}")
+    return column.name if named else f"{column.name} ({column.unit})"
 
 
 def is_number(column: Column) -> bool:

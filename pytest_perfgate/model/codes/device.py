@@ -114,4 +114,11 @@ CODES: tuple[Code, ...] = (
         why="nothing that was measured around it can be trusted",
         mend="see the driver's log (`dmesg`, Xid), then run `perfgate doctor`",
     ),
+    Code(
+        name="cache-size-unknown",
+        family=Family.DEVICE,
+        title="The size of the last cache is not known",
+        why="a flush smaller than the cache leaves it warm while the result says cold",
+        mend='add l2_mib to [tool.perfgate.device.NAME], or measure with cache="warm"',
+    ),
 )

@@ -1,0 +1,89 @@
+"""Judge 1,000 cases as a run does, and print what it costs."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import time
+
+from pytest_perfgate.core.gate.grammar import parse_limit
+from pytest_perfgate.core.gate.judge import JudgeContext, judge
+from pytest_perfgate.core.metrics.registry import by_name
+from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.model.device import Basis, Device, Roof
+from pytest_perfgate.model.measurement import Identity, Measurement
+from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.samples import Samples, Stop
+from pytest_perfgate.model.work import Work
+
+LIMITS = ("slowdown <= 3%", "mfu >= 40%")
+TARGET = 0.1
+"""Seconds for 1,000 cases."""
+
+Bench = list[tuple[Measurement, Baseline]]
+
+
+def cases(count: int, samples: int, seed: int) -> Bench:
+    """Measurements with baselines, some of them slower."""
+    source = random.Random(seed)
+    roof = Roof(basis=Basis.CEILING, compute=(("fp32", 1e11),), bandwidth=1e10)
+    device = Device(key="host-bench", name="bench", kind="host", cache_bytes=1e6, roofs=(roof,))
+    identity = Identity(device=device.key)
+    work = Work(flops=2e7, bytes=4e6, dtype="fp32")
+    found: Bench = []
+    for number in range(count):
+        key = CaseKey(nodeid=f"tests/bench.py::test_kernel[{number}]")
+        time_ns = 4e5 * source.choice([1.0, 1.0, 1.1, 0.9])
+        processes = tuple(
+            Samples(
+                durations=tuple(time_ns * source.lognormvariate(0, 0.01) for _ in range(samples)),
+                timer="host",
+                stop=Stop.SETTLED,
+            )
+            for _ in range(3)
+        )
+        measurement = Measurement(key=key, processes=processes, device=device, identity=identity, work=work)
+        found.append((measurement, Baseline(key=key, device=device.key, time=4e5, identity=identity)))
+    return found
+
+
+def seconds(bench: Bench) -> float:
+    """User and system time of judging all of them once."""
+    kinds = by_name()
+    limits = [parse_limit(text, kinds=kinds) for text in LIMITS]
+    context = JudgeContext(gates=len(bench))
+    start = time.process_time()
+    for measurement, baseline in bench:
+        judge(measurement, limits, baseline=baseline, context=context)
+    return time.process_time() - start
+
+
+def parsing(count: int) -> float:
+    """Seconds to read so many limits."""
+    kinds = by_name()
+    start = time.process_time()
+    for _ in range(count):
+        parse_limit("count(HMMA) >= 1" if "count" in kinds else "mfu >= 55%", kinds=kinds)
+    return time.process_time() - start
+
+
+def main() -> int:
+    """Print the figures; fail when the target is missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=int, default=1000)
+    parser.add_argument("--samples", type=int, default=40)
+    parser.add_argument("--repeats", type=int, default=5)
+    asked = parser.parse_args()
+    bench = cases(asked.cases, asked.samples, seed=1)
+    took = [seconds(bench) for _ in range(asked.repeats)]
+    target = TARGET * asked.cases / 1000
+    print(f"judging {asked.cases} cases of 3 x {asked.samples} samples, {len(LIMITS)} limits each")
+    print(f"  best {min(took):.4f} s, median {statistics.median(took):.4f} s, target {target:.3f} s")
+    print(f"  best over target: {min(took) / target:.2f}")
+    print(f"reading {asked.cases} limits: {parsing(asked.cases):.4f} s")
+    return int(min(took) > target)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

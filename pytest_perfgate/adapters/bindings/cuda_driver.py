@@ -1,0 +1,75 @@
+"""The few calls of the CUDA driver that no framework offers: a queue held back, persisting lines given up."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+from pytest_perfgate.adapters.bindings.border import sentence
+from pytest_perfgate.model.errors import PerfgateError
+
+LIBRARY = "libcuda.so.1"
+
+_PORTABLE_AND_MAPPED = 0x01 | 0x02
+_WAIT_UNTIL_EQUAL = 0x1
+_LIMIT_PERSISTING = 0x06
+
+
+class DriverFault(RuntimeError):
+    """A driver call returned a status."""
+
+    def __init__(self, name: str, status: int) -> None:
+        self.status = status
+        super().__init__(f"{name} returned {status}")
+
+
+class CudaDriver:
+    """Works in whatever context is current: that of torch, CuPy or cuda.core."""
+
+    def __init__(self, load: Callable[[], Any] = lambda: ctypes.CDLL(LIBRARY)) -> None:
+        self._load = load
+        self._library: Any = None
+        self._gate: ctypes.c_uint32 | None = None
+        self._address = ctypes.c_uint64(0)
+        self._capped = False
+
+    def block(self, stream: int) -> Callable[[], None]:
+        """The stream waits on a word of host memory that the returned function writes."""
+        try:
+            gate = self._gate or self._allocated()
+            gate.value = 0
+            where, what = ctypes.c_void_p(stream), ctypes.c_uint32(1)
+            self._call("cuStreamWaitValue32_v2", where, self._address, what, ctypes.c_uint(_WAIT_UNTIL_EQUAL))
+        except (OSError, RuntimeError, AttributeError) as error:
+            raise PerfgateError("block-unsupported", sentence(error)) from error
+
+        def release() -> None:
+            gate.value = 1
+
+        return release
+
+    def give_up_persisting(self) -> str:
+        """Reset persisting lines and keep any from being set aside; what was done, in words."""
+        try:
+            if not self._capped:
+                self._call("cuCtxSetLimit", ctypes.c_int(_LIMIT_PERSISTING), ctypes.c_size_t(0))
+                self._capped = True
+            self._call("cuCtxResetPersistingL2Cache")
+        except (OSError, RuntimeError, AttributeError) as error:
+            return f"not reset: {sentence(error)}"
+        return "reset, limit 0"
+
+    def _allocated(self) -> ctypes.c_uint32:
+        host = ctypes.c_void_p(0)
+        self._call("cuMemHostAlloc", ctypes.byref(host), ctypes.c_size_t(4), ctypes.c_uint(_PORTABLE_AND_MAPPED))
+        self._call("cuMemHostGetDevicePointer_v2", ctypes.byref(self._address), host, ctypes.c_uint(0))
+        self._gate = ctypes.c_uint32.from_address(host.value or 0)
+        return self._gate
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        if self._library is None:
+            self._library = self._load()
+        status = getattr(self._library, name)(*arguments)
+        if status:
+            raise DriverFault(name, status)

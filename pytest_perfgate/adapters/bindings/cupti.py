@@ -1,0 +1,125 @@
+"""CUPTI's activity records in this process: kernels with the call that each belongs to."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+from pytest_perfgate.adapters.bindings.border import BORDER, probe_availability, sentence
+from pytest_perfgate.model.device import Availability
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.values import value
+
+_KINDS = ("CONCURRENT_KERNEL", "MEMCPY", "MEMSET", "EXTERNAL_CORRELATION", "RUNTIME", "DRIVER")
+_WORK = ("CONCURRENT_KERNEL", "KERNEL", "MEMCPY", "MEMSET")
+TOO_SMALL = 64
+"""Bytes: no record fits, so that every one is dropped."""
+
+
+@value
+class KernelRecord:
+    """One piece of device work, its fields copied out at once: CUPTI reuses the buffer."""
+
+    start: int
+    end: int
+    stream: int
+    device: int
+    call: int | None
+    """The external id that was pushed when it was launched; none for work outside of a call."""
+
+
+class CuptiRecorder:
+    """The one subscriber of this process while it is open."""
+
+    def __init__(self, load: Callable[[], Any] = lambda: import_module("cupti.cupti")) -> None:
+        self._load = load
+        self._cupti: Any = None
+        self._size = 0
+        self._work: list[tuple[int, int, int, int, int]] = []
+        self._calls: dict[int, int] = {}
+
+    def availability(self) -> Availability:
+        return probe_availability(
+            "cupti", self._tried, also=self._errors, mend="pip install cupti-python, on a machine with a driver"
+        )
+
+    def _tried(self) -> str:
+        cupti = self._load()
+        cupti.activity_enable(cupti.ActivityKind.CONCURRENT_KERNEL)
+        cupti.activity_disable(cupti.ActivityKind.CONCURRENT_KERNEL)
+        return str(getattr(import_module("cupti"), "__version__", "")) if cupti.__name__ == "cupti.cupti" else ""
+
+    def _errors(self) -> tuple[type[Exception], ...]:
+        return (self._load().cuptiError,)
+
+    @contextmanager
+    def opened(self, size: int) -> Iterator[CuptiRecorder]:
+        """Records are collected into buffers of this many bytes; anything else on CUPTI is an error."""
+        cupti = self._cupti = self._load()
+        self._size = size
+        try:
+            cupti.activity_register_callbacks(self._requested, self._completed)
+            for kind in _KINDS:
+                cupti.activity_enable(getattr(cupti.ActivityKind, kind))
+        except (*BORDER, *self._errors()) as error:
+            raise PerfgateError("cupti-busy", f"CUPTI did not start: {sentence(error)}") from error
+        try:
+            self.dropped()
+            yield self
+        finally:
+            for kind in _KINDS:
+                cupti.activity_disable(getattr(cupti.ActivityKind, kind))
+            cupti.activity_flush_all(1)
+            self._work, self._calls = [], {}
+
+    def push(self, call: int) -> None:
+        """What is launched from here on belongs to this call."""
+        self._cupti.activity_push_external_correlation_id(self._cupti.ExternalCorrelationKind.CUSTOM0, call)
+
+    def pop(self) -> None:
+        self._cupti.activity_pop_external_correlation_id(self._cupti.ExternalCorrelationKind.CUSTOM0)
+
+    def drain(self) -> list[KernelRecord]:
+        """Everything recorded since the last time; the device must be idle."""
+        self._cupti.activity_flush_all(1)
+        work, calls = self._work, self._calls
+        self._work, self._calls = [], {}
+        return [
+            KernelRecord(start=start, end=end, stream=stream, device=device, call=calls.get(correlation))
+            for start, end, stream, device, correlation in work
+        ]
+
+    def dropped(self) -> int:
+        """Records lost since the last time."""
+        count = ctypes.c_size_t(0)
+        self._cupti.activity_get_num_dropped_records(0, 0, ctypes.addressof(count))
+        return count.value
+
+    def counts_drops(self, call: Callable[[], object]) -> bool:
+        """Whether the counter counts: with buffers that hold nothing it has to."""
+        size, self._size = self._size, TOO_SMALL
+        try:
+            self._cupti.activity_flush_all(1)
+            call()
+            self._cupti.activity_flush_all(1)
+        finally:
+            self._size = size
+        self._work, self._calls = [], {}
+        return self.dropped() > 0
+
+    def _requested(self) -> tuple[int, int]:
+        return self._size, 0
+
+    def _completed(self, activities: list[Any]) -> None:
+        kinds = self._cupti.ActivityKind
+        work = {getattr(kinds, name) for name in _WORK if hasattr(kinds, name)}
+        for activity in activities:
+            if activity.kind in work:
+                self._work.append(
+                    (activity.start, activity.end, activity.stream_id, activity.device_id, activity.correlation_id)
+                )
+            elif activity.kind == kinds.EXTERNAL_CORRELATION:
+                self._calls[activity.correlation_id] = activity.external_id

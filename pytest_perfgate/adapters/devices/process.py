@@ -1,0 +1,56 @@
+"""This process: where it may run, with how many threads, and what surrounds it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Iterable
+from importlib import metadata
+
+from pytest_perfgate.model.measurement import Environment
+
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+_PACKAGES = ("numpy", "torch", "triton", "cupy", "numba", "jax", "pytest", "pytest-perfgate")
+
+
+def probe_affinity() -> str:
+    """The cores this process may use: ``all``, or ranges such as ``0-3,8``."""
+    if not hasattr(os, "sched_getaffinity"):
+        return "all"
+    allowed = sorted(os.sched_getaffinity(0))
+    return "all" if len(allowed) == os.cpu_count() else ranges(allowed)
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """``0-3,8`` for sorted whole numbers."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+
+
+def probe_threads() -> str:
+    """What sets the size of thread pools: variables, and what a loaded torch was told."""
+    said = [f"{name}={os.environ[name]}" for name in _THREADS if os.environ.get(name)]
+    torch = sys.modules.get("torch")
+    if torch is not None and hasattr(torch, "get_num_threads"):
+        said.append(f"torch={torch.get_num_threads()}")
+    return " ".join(said)
+
+
+def probe_environment() -> Environment:
+    """Python, platform and the packages that move numbers."""
+    found = []
+    for name in _PACKAGES:
+        try:
+            found.append((name, metadata.version(name)))
+        except metadata.PackageNotFoundError:  # noqa: PERF203 - a package that is not here is none
+            continue
+    load = (("load", f"{os.getloadavg()[0]:.2f}"),) if hasattr(os, "getloadavg") else ()
+    return Environment(
+        python=platform.python_version(), platform=platform.platform(), packages=tuple(found), facts=load
+    )

@@ -1,0 +1,42 @@
+"""Tables of documents as CSV files, every row, numbers as they are inside."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from pytest_perfgate.model.document import Block, Document, Section, Table
+
+
+def write_tables(folder: Path, documents: Mapping[str, Document]) -> tuple[Path, ...]:
+    """One file a table, named after its view and title; the files written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written: dict[Path, None] = {}
+    for view, document in documents.items():
+        for table in _tables(document.blocks):
+            title = re.sub(r"[^\w.-]+", "_", table.title).strip("_").lower()
+            stem = f"{view}_{title}".rstrip("_")
+            path = folder / f"{stem}.csv"
+            number = 2
+            while path in written:
+                path, number = folder / f"{stem}_{number}.csv", number + 1
+            _write(path, table)
+            written[path] = None
+    return tuple(written)
+
+
+def _tables(blocks: Sequence[Block]) -> Iterator[Table]:
+    for block in blocks:
+        if isinstance(block, Table):
+            yield block
+        elif isinstance(block, Section):
+            yield from _tables(block.blocks)
+
+
+def _write(path: Path, table: Table) -> None:
+    with path.open("w", encoding="utf-8", newline="") as out:
+        writer = csv.writer(out)
+        writer.writerow([column.name for column in table.columns])
+        writer.writerows(table.rows)

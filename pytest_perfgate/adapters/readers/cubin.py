@@ -1,0 +1,120 @@
+"""Machine code of kernels from cubins, fatbins, object files and directories, by NVIDIA's own disassembler."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from pytest_perfgate.adapters.readers.elf import CubinFile, is_cubin, parse_cubin, read_head
+from pytest_perfgate.adapters.readers.tools import tool
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.kernel import Disassembly, Launch
+
+SUFFIXES = (".cubin", ".fatbin", ".o", ".so")
+_PART = 1 << 18
+"""Bytes of code that are worth a process of their own."""
+_SECONDS = 120
+
+
+def read_cubins(paths: Sequence[Path]) -> tuple[Disassembly, ...]:
+    """Every cubin in these files and directories, disassembled side by side."""
+    with tempfile.TemporaryDirectory(prefix="perfgate-cubin-") as room:
+        cubins = [found for path in paths for found in _cubins(Path(path), Path(room))]
+        with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+            return tuple(pool.map(lambda pair: _disassembled(*pair), cubins))
+
+
+def _cubins(path: Path, room: Path) -> Iterator[tuple[Path, str]]:
+    """(file, how to name it) of each cubin that a path leads to."""
+    if path.is_dir():
+        files = sorted(p for p in path.rglob("*") if p.suffix in SUFFIXES and p.is_file())
+        if not files:
+            raise PerfgateError("kernel-none", f"no {', '.join(SUFFIXES)} file in it", place=str(path))
+        for file in files:
+            yield from _cubins(file, room)
+    elif is_cubin(read_head(path)):
+        yield path, str(path)
+    else:
+        yield from _extracted(path, room)
+
+
+def _extracted(path: Path, room: Path) -> Iterable[tuple[Path, str]]:
+    """Cubins that ``cuobjdump`` finds inside a fatbin, an object file or a library."""
+    out = Path(tempfile.mkdtemp(dir=room))
+    done = _run([str(tool("cuobjdump")), "--extract-elf", "all", str(path.resolve())], where=out)
+    found = sorted(out.iterdir())
+    if not found:
+        said = (done.stderr or done.stdout).decode("utf-8", "replace").strip().splitlines()
+        raise PerfgateError("kernel-none", said[-1] if said else "cuobjdump finds no kernel in it", place=str(path))
+    return [(file, f"{path}:{file.name}") for file in found]
+
+
+def _disassembled(path: Path, name: str) -> Disassembly:
+    data = path.read_bytes()
+    cubin = parse_cubin(data, name)
+    nvdisasm, cuobjdump = str(tool("nvdisasm")), str(tool("cuobjdump"))
+    target = str(path.resolve())
+    commands = [[nvdisasm, "-json", *part, target] for part in _parts(cubin)]
+    with ThreadPoolExecutor(max_workers=len(commands)) as pool:
+        listings = list(pool.map(lambda command: _listing(command, name), commands))
+    resources = _run([cuobjdump, "--dump-resource-usage", target])
+    return Disassembly(
+        source=name,
+        arch="",
+        listing=listings[0],
+        parts=tuple(listings[1:]),
+        words=cubin.words,
+        resources=resources.stdout.decode("utf-8", "replace"),
+        launches=_launches(path),
+    )
+
+
+def _parts(cubin: CubinFile) -> list[list[str]]:
+    """Arguments that split a large cubin between processes: the disassembler uses one core."""
+    total = sum(map(len, cubin.words.values()))
+    shares = min(os.cpu_count() or 1, 1 + total // _PART, len(cubin.words))
+    if shares < 2 or set(cubin.symbols) != set(cubin.words):
+        return [[]]
+    bins: list[tuple[int, list[int]]] = [(0, []) for _ in range(shares)]
+    for name in sorted(cubin.words, key=lambda n: -len(cubin.words[n])):
+        size, members = min(bins, key=lambda b: b[0])
+        bins.remove((size, members))
+        bins.append((size + len(cubin.words[name]), [*members, cubin.symbols[name]]))
+    return [["-fun", ",".join(map(str, members))] for _, members in bins]
+
+
+def _listing(command: Sequence[str], name: str) -> bytes:
+    done = _run(command)
+    if done.returncode or not done.stdout.strip():
+        said = done.stderr.decode("utf-8", "replace").strip()
+        code = "kernel-arch" if "arch" in said.lower() or "sm version" in said.lower() else "kernel-tool-failed"
+        raise PerfgateError(code, said.splitlines()[0] if said else "nvdisasm printed nothing", place=name)
+    return done.stdout
+
+
+def _run(command: Sequence[str], where: Path | None = None) -> subprocess.CompletedProcess[bytes]:
+    try:
+        return subprocess.run(
+            command, cwd=where, capture_output=True, check=False, timeout=_SECONDS, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise PerfgateError("kernel-tool-failed", f"{Path(command[0]).name}: {error}") from error
+
+
+def _launches(path: Path) -> Mapping[str, Launch]:
+    """The launch that Triton, or a build, wrote beside a cubin: ``NAME.json`` with num_warps and shared."""
+    beside = path.with_suffix(".json")
+    if not beside.is_file():
+        return {}
+    try:
+        told = json.loads(beside.read_text(encoding="utf-8"))
+        warps, shared = int(told["num_warps"]), int(told.get("shared", 0))
+        warp = int((told.get("target") or {}).get("warp_size", 32))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return {}
+    return {str(told.get("name", "")): Launch(block=(warps * warp, 1, 1), shared_dynamic=shared, source=beside.name)}

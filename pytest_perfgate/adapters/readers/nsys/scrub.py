@@ -1,0 +1,104 @@
+"""An export without the environment: rebuilt from the tables that may stay, so no byte is left over."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote
+
+from pytest_perfgate.adapters.readers.nsys.connection import connect
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.nsys import Scrubbed
+
+SECRET = ("TARGET_INFO_SYSTEM_ENV", "META_DATA_CAPTURE", "ANALYSIS_FILE", "ProcessStreams")
+"""The environment, the capture's command and settings, log files, what the process printed."""
+REMOVED = "[removed by perfgate scrub]"
+_STRINGS = "StringIds"
+_POINTS = re.compile(r"(name|textId|stringId|symbol|module|name_?id)$", re.IGNORECASE)
+"""Columns that hold the number of a string."""
+
+
+def scrub(path: Path, out: Path) -> Scrubbed:
+    """Write a clean copy; ``out`` may be ``path`` itself, which is then replaced in one step."""
+    connect(path).close()
+    partial = out.with_name(out.name + ".partial")
+    partial.unlink(missing_ok=True)
+    try:
+        with closing(sqlite3.connect(_uri(partial, "rwc"), uri=True, isolation_level=None)) as target:
+            dropped, strings = _rebuild(path, target)
+        partial.replace(out)
+    except (sqlite3.Error, OSError) as error:
+        partial.unlink(missing_ok=True)
+        raise PerfgateError("nsys-scrub", str(error), place=str(path)) from error
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    return Scrubbed(path=str(path), out=str(out), tables=dropped, strings=strings)
+
+
+def is_secret(table: str) -> bool:
+    """Whether a table is dropped: the known ones, and whatever says of itself that it holds an environment."""
+    upper = table.upper()
+    return upper in {name.upper() for name in SECRET} or upper.endswith("_ENV") or "ENVIRONMENT" in upper
+
+
+def _rebuild(path: Path, target: sqlite3.Connection) -> tuple[tuple[str, ...], int]:
+    """Tables that may stay are copied; what is dropped is never read, and never was in the new file."""
+    target.execute("PRAGMA trusted_schema = OFF")
+    target.execute("PRAGMA synchronous = OFF")
+    target.execute("PRAGMA journal_mode = MEMORY")
+    target.execute("ATTACH ? AS source", (_uri(path, "ro&immutable=1"),))
+    listed = target.execute(
+        "SELECT type, name, tbl_name, sql FROM source.sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
+    ).fetchall()
+    tables = {name: sql for kind, name, _, sql in listed if kind == "table"}
+    kept = [name for name in tables if not is_secret(name)]
+    named = _named(target, kept)
+    target.set_authorizer(_door)
+    target.execute("BEGIN")
+    for name in kept:
+        target.execute(tables[name])
+        chosen = named if name == _STRINGS else "*"
+        target.execute(f"INSERT INTO main.{_quoted(name)} SELECT {chosen} FROM source.{_quoted(name)}")
+    for kind, _, table, sql in listed:
+        if kind == "index" and not is_secret(table):
+            target.execute(sql)
+    target.execute("COMMIT")
+    target.set_authorizer(None)
+    target.execute("DETACH source")
+    (strings,) = target.execute(f"SELECT count(*) FROM {_STRINGS} WHERE value = ?", (REMOVED,)).fetchone()
+    return tuple(name for name in tables if is_secret(name)), int(strings)
+
+
+def _named(target: sqlite3.Connection, kept: Sequence[str]) -> str:
+    """The strings with the text of those alone that something which stays points to.
+
+    nsys stores the environment of every process on the machine, and what the child printed, as
+    strings that no other table names; a block of variables is taken out even if a number meets it.
+    """
+    pointing = [
+        f"SELECT {_quoted(column)} FROM source.{_quoted(table)}"
+        for table in kept
+        for _, column, kind, *_ in target.execute(f"PRAGMA source.table_info({_quoted(table)})").fetchall()
+        if table != _STRINGS and "INT" in str(kind).upper() and _POINTS.search(column)
+    ]
+    pointed = f"id IN ({' UNION '.join(pointing)})" if pointing else "0"
+    block = "instr(CAST(value AS BLOB), x'00') AND instr(CAST(value AS BLOB), x'3D')"
+    return f"id, CASE WHEN {pointed} AND NOT ({block}) THEN value ELSE '{REMOVED}' END"
+
+
+def _uri(path: Path, mode: str) -> str:
+    return f"file:{quote(str(path.resolve()))}?mode={mode}"
+
+
+def _door(action: int, table: str | None, *_: object) -> int:
+    """SQLite asks before it reads a column: of a table that is dropped it reads none."""
+    refused = action == sqlite3.SQLITE_READ and table is not None and is_secret(table)
+    return sqlite3.SQLITE_DENY if refused else sqlite3.SQLITE_OK
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

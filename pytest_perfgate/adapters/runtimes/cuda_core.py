@@ -1,0 +1,150 @@
+"""NVIDIA's cuda.core, without any framework: the stream that the test's function uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from pytest_perfgate.adapters.bindings.border import faults, probe_availability, sentence
+from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
+from pytest_perfgate.adapters.bindings.touched import touched
+from pytest_perfgate.adapters.runtimes.gpu import Lookup, answering, cache_note, described, eviction_bytes, no_lookup
+from pytest_perfgate.model.device import Availability, Device
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.ports import Call
+
+
+class CudaCoreEvent:
+    """An event on one stream."""
+
+    __slots__ = ("_stream", "inner")
+
+    def __init__(self, inner: Any, stream: Any) -> None:
+        self.inner = inner
+        self._stream = stream
+
+    def record(self) -> None:
+        self._stream.record(self.inner)
+
+    def since(self, earlier: CudaCoreEvent) -> float:
+        return float(self.inner - earlier.inner) * 1e6
+
+
+class CudaCoreRuntime:
+    """Of the streams that a call touches the first is timed; without one, the default stream."""
+
+    name = "cuda_core"
+    cuda = True
+
+    def __init__(
+        self,
+        lookup: Lookup = no_lookup,
+        load: Callable[[], Any] = lambda: import_module("cuda.core"),
+        driver: CudaDriver | None = None,
+    ) -> None:
+        self._lookup = lookup
+        self._load = load
+        self._driver = driver or CudaDriver()
+        self._own: Any = None
+        self._stream: Any = None
+        self._evictor: Any = None
+        self._persisting = ""
+
+    def availability(self) -> Availability:
+        mend = "pip install 'pytest-perfgate[cuda]', on a machine with NVIDIA's driver"
+        return probe_availability(self.name, self._version, also=self._errors, mend=mend)
+
+    def _version(self) -> str:
+        self._load().Device(0)
+        return str(self._load().__version__)
+
+    def _errors(self) -> tuple[type[Exception], ...]:
+        found = [getattr(import_module("cuda.core"), "CUDAError", None)]
+        for module in ("cuda.core._utils.cuda_utils", "cuda.core.cu13._utils.cuda_utils"):
+            try:
+                found.append(import_module(module).CUDAError)
+            except (ImportError, AttributeError):  # noqa: PERF203 - the place of this class moves between releases
+                continue
+        return tuple(error for error in found if error is not None)
+
+    def recognises(self, module_names: frozenset[str]) -> bool:
+        return "cuda.core" in module_names and not {"torch", "cupy"} & module_names
+
+    @property
+    def _device(self) -> Any:
+        if self._own is None:
+            self._own = self._load().Device()
+            self._own.set_current()
+        return self._own
+
+    def adopt(self, call: Any) -> None:
+        """Take the stream that a call touches."""
+        streams = touched(call, self._load().Stream)
+        self._stream = streams[0] if streams else self._device.default_stream
+
+    def device(self, index: int = -1) -> Device:
+        seen = self._device if index < 0 else self._load().Device(index)
+        limits = seen.properties
+        return described(
+            Device(
+                key="",
+                name=seen.name,
+                kind="gpu",
+                index=seen.device_id,
+                uuid=str(seen.uuid),
+                pci=seen.pci_bus_id,
+                arch=f"sm_{seen.arch}",
+                cache_bytes=float(limits.l2_cache_size) or None,
+                multiprocessors=int(limits.multiprocessor_count),
+                facts=(("framework", f"cuda.core {self._load().__version__}"),),
+            ),
+            self._lookup,
+        )
+
+    def synchronize(self) -> None:
+        with answering(self.name, self._errors):
+            self._device.sync()
+
+    def wait(self, event: CudaCoreEvent) -> None:
+        with answering(self.name, self._errors):
+            event.inner.sync()
+
+    def event(self) -> CudaCoreEvent:
+        stream = self._stream or self._device.default_stream
+        return CudaCoreEvent(self._device.create_event(self._load().EventOptions(timing_enabled=True)), stream)
+
+    def capture(self, call: Call) -> Call:
+        """What the call launches on its stream is recorded by a builder over that stream."""
+        if self._stream is None or self._stream is self._device.default_stream:
+            raise PerfgateError(
+                "graph-unsupported", "the call uses no stream of its own, and the default has no graphs"
+            )
+        stream = self._stream
+        try:
+            builder = stream.create_graph_builder().begin_building()
+            try:
+                call()
+            finally:
+                builder.end_building()
+            graph = builder.complete()
+        except faults(self._errors) as error:
+            raise PerfgateError("graph-unsupported", sentence(error)) from error
+        return lambda: graph.launch(stream)
+
+    def flush(self) -> None:
+        stream = self._stream or self._device.default_stream
+        if self._evictor is None:
+            self._evictor = self._device.allocate(eviction_bytes(self.device()), stream=stream)
+        self._persisting = self._driver.give_up_persisting()
+        self._evictor.fill(0, stream=stream)
+
+    def block(self) -> Callable[[], None]:
+        try:
+            stream = self._stream or self._device.default_stream
+            return self._driver.block(int(stream.handle))
+        except faults(self._errors) as error:
+            raise PerfgateError("block-unsupported", sentence(error)) from error
+
+    def notes(self) -> tuple[tuple[str, str], ...]:
+        return cache_note(self.device(), self._persisting) if self._evictor is not None else ()

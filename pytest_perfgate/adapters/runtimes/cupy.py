@@ -1,0 +1,124 @@
+"""CuPy on CUDA."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from pytest_perfgate.adapters.bindings.border import faults, probe_availability, sentence
+from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
+from pytest_perfgate.adapters.runtimes.gpu import Lookup, answering, cache_note, described, eviction_bytes, no_lookup
+from pytest_perfgate.model.device import Availability, Device
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.ports import Call
+
+
+class CupyEvent:
+    """An event on CuPy's current stream."""
+
+    __slots__ = ("_cuda", "inner", "record")
+
+    def __init__(self, cuda: Any) -> None:
+        self._cuda = cuda
+        self.inner = cuda.Event()
+        self.record: Callable[[], None] = self.inner.record
+
+    def since(self, earlier: CupyEvent) -> float:
+        return float(self._cuda.get_elapsed_time(earlier.inner, self.inner)) * 1e6
+
+
+class CupyRuntime:
+    """The current stream of CuPy's current device."""
+
+    name = "cupy"
+    cuda = True
+
+    def __init__(
+        self,
+        lookup: Lookup = no_lookup,
+        load: Callable[[], Any] = lambda: import_module("cupy"),
+        driver: CudaDriver | None = None,
+    ) -> None:
+        self._lookup = lookup
+        self._load = load
+        self._driver = driver or CudaDriver()
+        self._evictor: Any = None
+        self._persisting = ""
+
+    def availability(self) -> Availability:
+        return probe_availability(self.name, self._version, also=self._errors, mend="pip install cupy-cuda13x")
+
+    def _version(self) -> str:
+        cupy = self._load()
+        if not cupy.cuda.runtime.getDeviceCount():
+            raise RuntimeError("CuPy sees no device")
+        return str(cupy.__version__)
+
+    def _errors(self) -> tuple[type[Exception], ...]:
+        cuda = self._load().cuda
+        return (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError)
+
+    def recognises(self, module_names: frozenset[str]) -> bool:
+        return "cupy" in module_names and self.availability().usable
+
+    def device(self, index: int = -1) -> Device:
+        runtime = self._load().cuda.runtime
+        at = runtime.getDevice() if index < 0 else index
+        seen = runtime.getDeviceProperties(at)
+        name = seen["name"].decode() if isinstance(seen["name"], bytes) else str(seen["name"])
+        return described(
+            Device(
+                key="",
+                name=name,
+                kind="gpu",
+                index=at,
+                pci=runtime.deviceGetPCIBusId(at),
+                arch=f"sm_{seen['major']}{seen['minor']}",
+                memory_bytes=float(seen["totalGlobalMem"]),
+                cache_bytes=float(seen["l2CacheSize"]) or None,
+                multiprocessors=int(seen["multiProcessorCount"]),
+                facts=(
+                    ("framework", f"cupy {self._load().__version__}"),
+                    ("toolkit", str(runtime.runtimeGetVersion())),
+                ),
+            ),
+            self._lookup,
+        )
+
+    def synchronize(self) -> None:
+        with answering(self.name, self._errors):
+            self._load().cuda.runtime.deviceSynchronize()
+
+    def wait(self, event: CupyEvent) -> None:
+        with answering(self.name, self._errors):
+            event.inner.synchronize()
+
+    def event(self) -> CupyEvent:
+        return CupyEvent(self._load().cuda)
+
+    def capture(self, call: Call) -> Call:
+        stream = self._load().cuda.Stream(non_blocking=True)
+        try:
+            with stream:
+                stream.begin_capture()
+                try:
+                    call()
+                finally:
+                    graph = stream.end_capture()
+        except faults(self._errors) as error:
+            raise PerfgateError("graph-unsupported", sentence(error)) from error
+        return lambda: graph.launch(self._load().cuda.get_current_stream())
+
+    def flush(self) -> None:
+        if self._evictor is None:
+            cupy = self._load()
+            self._evictor = cupy.empty(eviction_bytes(self.device()), dtype=cupy.uint8)
+        self._persisting = self._driver.give_up_persisting()
+        self._evictor.fill(0)
+
+    def block(self) -> Callable[[], None]:
+        return self._driver.block(int(self._load().cuda.get_current_stream().ptr))
+
+    def notes(self) -> tuple[tuple[str, str], ...]:
+        return cache_note(self.device(), self._persisting) if self._evictor is not None else ()

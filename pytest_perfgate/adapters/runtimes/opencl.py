@@ -1,0 +1,138 @@
+"""OpenCL: the queue that the test's function uses, with the device's own timestamps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from pytest_perfgate.adapters.bindings.border import probe_availability
+from pytest_perfgate.adapters.bindings.touched import touched
+from pytest_perfgate.adapters.runtimes.gpu import Lookup, answering, cache_note, described, eviction_bytes, no_lookup
+from pytest_perfgate.model.device import Availability, Device
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.ports import Call
+
+
+class OpenClEvent:
+    """A marker in the queue; its end is when everything before it was done."""
+
+    __slots__ = ("_mark", "inner")
+
+    def __init__(self, mark: Callable[[], Any]) -> None:
+        self._mark = mark
+        self.inner: Any = None
+
+    def record(self) -> None:
+        self.inner = self._mark()
+
+    def since(self, earlier: OpenClEvent) -> float:
+        return float(self.inner.profile.end - earlier.inner.profile.end)
+
+
+class OpenClRuntime:
+    """Of the queues that a call touches the first is timed and all are waited for."""
+
+    name = "opencl"
+
+    def __init__(self, lookup: Lookup = no_lookup, load: Callable[[], Any] = lambda: import_module("pyopencl")) -> None:
+        self._lookup = lookup
+        self._load = load
+        self._queues: tuple[Any, ...] = ()
+        self._evictor: Any = None
+
+    def availability(self) -> Availability:
+        mend = "pip install pyopencl, and the vendor's OpenCL driver (on a CPU: apt install pocl-opencl-icd)"
+        return probe_availability(self.name, self._version, also=self._errors, mend=mend)
+
+    def _version(self) -> str:
+        cl = self._load()
+        found = [platform for platform in cl.get_platforms() if platform.get_devices()]
+        if not found:
+            raise RuntimeError("no OpenCL platform has a device")
+        return ", ".join(f"{platform.name} ({platform.version.strip()})" for platform in found)
+
+    def _errors(self) -> tuple[type[Exception], ...]:
+        return (self._load().Error,)
+
+    def recognises(self, module_names: frozenset[str]) -> bool:
+        return "pyopencl" in module_names
+
+    def adopt(self, call: Any) -> None:
+        """Take the queues that a call touches; one without timestamps is refused."""
+        cl = self._load()
+        queues = touched(call, cl.CommandQueue)
+        if not queues:
+            return
+        if not queues[0].properties & cl.command_queue_properties.PROFILING_ENABLE:
+            raise PerfgateError(
+                "timer-unsuited",
+                "the queue that the call uses takes no timestamps",
+                mend="make it with properties=cl.command_queue_properties.PROFILING_ENABLE",
+            )
+        if self._queues and queues[0] != self._queues[0]:
+            self._evictor = None
+        self._queues = queues
+
+    @property
+    def _queue(self) -> Any:
+        if not self._queues:
+            raise PerfgateError(
+                "timer-unsuited",
+                "no OpenCL queue is within reach of the call",
+                why="device time is read from the queue that the work runs in",
+                mend="keep the queue in a variable that the function uses",
+            )
+        return self._queues[0]
+
+    def device(self, index: int = 0) -> Device:
+        cl = self._load()
+        every = [device for platform in cl.get_platforms() for device in platform.get_devices()]
+        seen = self._queues[0].device if self._queues else every[index]
+        kind = "gpu" if seen.type & cl.device_type.GPU else "host"
+        return described(
+            Device(
+                key="",
+                name=seen.name.strip(),
+                kind=kind,
+                index=every.index(seen) if seen in every else index,
+                memory_bytes=float(seen.global_mem_size),
+                cache_bytes=float(seen.global_mem_cache_size) or None,
+                multiprocessors=int(seen.max_compute_units),
+                facts=(("driver", seen.driver_version), ("toolkit", seen.version.strip())),
+            ),
+            self._lookup,
+        )
+
+    def synchronize(self) -> None:
+        with answering(self.name, self._errors):
+            for queue in self._queues:
+                queue.finish()
+
+    def wait(self, event: OpenClEvent) -> None:
+        with answering(self.name, self._errors):
+            event.inner.wait()
+
+    def event(self) -> OpenClEvent:
+        mark, queue = self._load().enqueue_marker, self._queue
+        return OpenClEvent(lambda: mark(queue))
+
+    def capture(self, call: Call) -> Call:
+        raise PerfgateError("graph-unsupported", f"OpenCL has no graphs to capture {call!r} in")
+
+    def flush(self) -> None:
+        cl = self._load()
+        if self._evictor is None:
+            size = eviction_bytes(self.device())
+            self._evictor = cl.Buffer(self._queue.context, cl.mem_flags.READ_WRITE, size)
+        cl.enqueue_fill_buffer(self._queue, self._evictor, b"\x00", 0, self._evictor.size)
+
+    def block(self) -> Callable[[], None]:
+        cl = self._load()
+        gate = cl.UserEvent(self._queue.context)
+        cl.enqueue_barrier(self._queue, wait_for=[gate])
+        return lambda: gate.set_status(cl.command_execution_status.COMPLETE)
+
+    def notes(self) -> tuple[tuple[str, str], ...]:
+        flushed = cache_note(self.device(), "") if self._evictor is not None else ()
+        return (("queues", f"{len(self._queues)} within reach of the call"), *flushed)

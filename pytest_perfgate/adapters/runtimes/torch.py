@@ -1,0 +1,137 @@
+"""PyTorch on CUDA and ROCm."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from pytest_perfgate.adapters.bindings.border import probe_availability, sentence
+from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
+from pytest_perfgate.adapters.runtimes.gpu import Lookup, answering, cache_note, described, eviction_bytes, no_lookup
+from pytest_perfgate.model.device import Availability, Device
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.ports import Call
+
+
+class TorchEvent:
+    """A torch event whose ``record`` is torch's own, without a layer in between."""
+
+    __slots__ = ("inner", "record")
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+        self.record: Callable[[], None] = inner.record
+
+    def since(self, earlier: TorchEvent) -> float:
+        return float(earlier.inner.elapsed_time(self.inner)) * 1e6
+
+
+class TorchRuntime:
+    """The current stream of torch's current device."""
+
+    name = "torch"
+
+    def __init__(self, lookup: Lookup = no_lookup, backend: Any = None, driver: CudaDriver | None = None) -> None:
+        self._lookup = lookup
+        self._backend = backend
+        self._driver = driver or CudaDriver()
+        self._evictor: Any = None
+        self._persisting = ""
+
+    @property
+    def _cuda(self) -> Any:
+        if self._backend is None:
+            self._backend = import_module("torch").cuda
+        return self._backend
+
+    @property
+    def cuda(self) -> bool:
+        """Whether NVIDIA's instruments apply."""
+        return getattr(import_module("torch").version, "hip", None) is None
+
+    def availability(self) -> Availability:
+        return probe_availability(self.name, self._version, mend="install a build of torch for this machine's GPU")
+
+    def _version(self) -> str:
+        torch = import_module("torch")
+        if not self._cuda.is_available():
+            built = torch.version.cuda or torch.version.hip
+            why = f"torch {torch.__version__} sees no GPU" if built else f"torch {torch.__version__} has no GPU support"
+            raise RuntimeError(why)
+        return str(torch.__version__)
+
+    def recognises(self, module_names: frozenset[str]) -> bool:
+        """Torch is loaded and has touched a GPU; torch on the CPU is the host's."""
+        torch = sys.modules.get("torch")
+        return "torch" in module_names and torch is not None and bool(torch.cuda.is_initialized())
+
+    def device(self, index: int = -1) -> Device:
+        at = self._cuda.current_device() if index < 0 else index
+        seen = self._cuda.get_device_properties(at)
+        arch = getattr(seen, "gcnArchName", "").partition(":")[0] if not self.cuda else f"sm_{seen.major}{seen.minor}"
+        bus = (getattr(seen, f"pci_{part}_id", None) for part in ("domain", "bus", "device"))
+        pci = [number for number in bus if number is not None]
+        return described(
+            Device(
+                key="",
+                name=seen.name,
+                kind="gpu",
+                index=at,
+                uuid=str(getattr(seen, "uuid", "")),
+                pci="{:08X}:{:02X}:{:02X}.0".format(*pci) if len(pci) == 3 else "",
+                arch=arch,
+                memory_bytes=float(seen.total_memory),
+                cache_bytes=float(getattr(seen, "L2_cache_size", 0)) or None,
+                multiprocessors=int(seen.multi_processor_count),
+                facts=self._facts(),
+            ),
+            self._lookup,
+        )
+
+    def _facts(self) -> tuple[tuple[str, str], ...]:
+        torch = import_module("torch")
+        toolkit = torch.version.cuda or torch.version.hip or "none"
+        return (("framework", f"torch {torch.__version__}"), ("toolkit", str(toolkit)))
+
+    def synchronize(self) -> None:
+        with answering(self.name):
+            self._cuda.synchronize()
+
+    def wait(self, event: TorchEvent) -> None:
+        with answering(self.name):
+            event.inner.synchronize()
+
+    def event(self) -> TorchEvent:
+        return TorchEvent(self._cuda.Event(enable_timing=True))
+
+    def capture(self, call: Call) -> Call:
+        """Torch captures on a stream of its own; memory of the graph lives as long as the replay."""
+        graph = self._cuda.CUDAGraph()
+        try:
+            with self._cuda.graph(graph):
+                call()
+        except RuntimeError as error:
+            raise PerfgateError("graph-unsupported", sentence(error)) from error
+        replay: Call = graph.replay
+        return replay
+
+    def flush(self) -> None:
+        if self._evictor is None:
+            torch, size = import_module("torch"), eviction_bytes(self.device())
+            where = "cuda" if self._backend is torch.cuda else "cpu"
+            self._evictor = torch.empty(size, dtype=torch.uint8, device=where)
+        if self.cuda:
+            self._persisting = self._driver.give_up_persisting()
+        self._evictor.zero_()
+
+    def block(self) -> Callable[[], None]:
+        if not self.cuda:
+            raise PerfgateError("block-unsupported", "streams of ROCm cannot be held back yet")
+        return self._driver.block(int(self._cuda.current_stream().cuda_stream))
+
+    def notes(self) -> tuple[tuple[str, str], ...]:
+        precision = import_module("torch").get_float32_matmul_precision()
+        flushed = cache_note(self.device(), self._persisting) if self._evictor is not None else ()
+        return (("float32 products", precision), *flushed)

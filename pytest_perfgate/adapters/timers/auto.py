@@ -1,0 +1,84 @@
+"""Chooses a timer by what it can see of the call, and says what it chose and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import median
+
+from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_of
+from pytest_perfgate.adapters.timers.pairs import TRIALS, Empty, allocate, empty_pair, queued
+from pytest_perfgate.model.device import Availability
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import Plan
+from pytest_perfgate.model.ports import Call, Runtime, Timer
+from pytest_perfgate.model.samples import Samples
+from pytest_perfgate.model.values import value
+
+TRIAL_PAIRS = 32
+"""So many calls in flight show whether the host keeps up."""
+
+
+@value
+class Choice:
+    """The timers in order of preference, and the reason in words."""
+
+    names: tuple[str, ...]
+    why: str
+
+
+class AutoTimer:
+    """Stands for the first fitting timer; the samples bear that timer's name, which joins the identity."""
+
+    name = "auto"
+
+    def __init__(self, rules: Rules, timers: Sequence[Timer]) -> None:
+        self._rules = rules
+        self._timers = {timer.name: timer for timer in timers}
+
+    def availability(self, runtime: Runtime) -> Availability:
+        usable = [name for name, timer in self._timers.items() if timer.availability(runtime).usable]
+        return Availability(
+            name=self.name,
+            usable=bool(usable),
+            why="" if usable else f"no timer works with the {runtime.name} runtime",
+            version=", ".join(usable),
+        )
+
+    def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples:
+        choice = self.choice(call, plan, runtime, setup)
+        passed: list[str] = []
+        for name in choice.names:
+            found = self._timers[name].availability(runtime) if name in self._timers else None
+            if found and found.usable:
+                samples = self._timers[name].measure(call, plan, runtime, setup)
+                said = "; ".join([f"{name}: {choice.why}", *passed])
+                return replace(samples, notes=(("timer", said), *samples.notes))
+            passed.append(f"not {name}: {found.why if found else 'not there'}")
+        code = "timer-too-coarse" if "short" in choice.why else "timer-unsuited"
+        raise PerfgateError(code, f"{choice.why}; {'; '.join(passed)}")
+
+    def choice(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Choice:
+        """Which timers fit this call, from a short trial."""
+        if not hasattr(runtime, "wait"):
+            return Choice(names=("host",), why=f"the {runtime.name} runtime works on the host")
+        bench = Bench(call=call, plan=plan, runtime=queue_of(runtime, self.name), rules=self._rules, setup=setup)
+        calls = bench.batch()
+        bench.once()
+        empty = empty_pair(bench.runtime)
+        queued(bench, allocate(bench.runtime, TRIALS), calls)
+        trial, dry = queued(bench, allocate(bench.runtime, TRIAL_PAIRS), calls)
+        return chosen(median(trial) * calls, empty, dry)
+
+
+def chosen(duration: float, empty: Empty, dry: bool) -> Choice:
+    """Too short for events, a host slower than the device, or the plain case."""
+    times = duration / (empty.overhead + empty.resolution)
+    said = f"a sample takes {duration:.0f} ns, {times:.0f} times the overhead and resolution of an event pair"
+    if duration < empty.shortest:
+        return Choice(names=("cupti", "graph"), why=f"{said}, too short for it")
+    if dry:
+        return Choice(
+            names=("cupti", "blocking", "graph"), why=f"{said}, but the host launches more slowly than the device works"
+        )
+    return Choice(names=("events",), why=said)

@@ -1,0 +1,167 @@
+"""Kernel records of CUPTI: what the device did for each call, whatever the host was doing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from statistics import median
+from typing import Any, Protocol
+
+from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_availability, queue_of, sound, uninterrupted
+from pytest_perfgate.adapters.timers.events import launch_gap
+from pytest_perfgate.model.device import Availability
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import Plan
+from pytest_perfgate.model.ports import Call, Runtime
+from pytest_perfgate.model.samples import Discard, Samples
+from pytest_perfgate.model.values import value
+
+BUFFER = 256 * 1024
+SIZES = (BUFFER, 4 * BUFFER, 16 * BUFFER)
+CHUNK = 32
+
+
+class Recorder(Protocol):
+    """The part of the CUPTI binding that a timer needs."""
+
+    def availability(self) -> Availability: ...
+
+    def opened(self, size: int) -> AbstractContextManager[Any]: ...
+
+    def push(self, call: int) -> None: ...
+
+    def pop(self) -> None: ...
+
+    def drain(self) -> Iterable[Any]: ...
+
+    def dropped(self) -> int: ...
+
+    def counts_drops(self, call: Callable[[], object]) -> bool: ...
+
+
+@value
+class Activity:
+    """What the device did for one call."""
+
+    busy: float
+    span: float
+    kernels: int
+    streams: int
+    alone: float
+    """Sum of the kernels' own times: more than busy where streams overlap."""
+
+
+class Dropped(Exception):
+    """Records were lost: these samples are no measurement."""
+
+    def __init__(self, what: str, samples: int) -> None:
+        self.what, self.samples = what, samples
+        super().__init__(what)
+
+
+class CuptiTimer:
+    """Busy time of each call: the union of its kernels, found by the id that was pushed around it."""
+
+    name = "cupti"
+
+    def __init__(self, rules: Rules, recorder: Recorder) -> None:
+        self._rules = rules
+        self._recorder = recorder
+
+    def availability(self, runtime: Runtime) -> Availability:
+        found = queue_availability(self.name, runtime)
+        if found.usable and not getattr(runtime, "cuda", False):
+            return Availability(name=self.name, usable=False, why=f"{runtime.name} does not run on CUDA")
+        return self._recorder.availability() if found.usable else found
+
+    def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples:
+        bench = Bench(call=call, plan=plan, runtime=queue_of(runtime, self.name), rules=self._rules, setup=setup)
+        found = self.availability(runtime)
+        if not found.usable:
+            raise PerfgateError("timer-unsuited", f"timer 'cupti' with runtime {runtime.name!r}: {found.why}")
+        warmups = bench.warm()
+        discarded: list[Discard] = []
+        for size in SIZES:
+            try:
+                return self._measured(bench, size, warmups, discarded)
+            except Dropped as lost:  # noqa: PERF203 - three turns at most
+                discarded.append(Discard(reason=f"{lost.what} ({size // 1024} KiB buffers)", count=lost.samples))
+        raise PerfgateError("cupti-dropped", "; ".join(d.reason for d in discarded))
+
+    def _measured(self, bench: Bench, size: int, warmups: int, discarded: Sequence[Discard]) -> Samples:
+        activities: list[Activity] = []
+
+        def take() -> list[float]:
+            chunk = self._chunk(bench, len(activities))
+            activities.extend(chunk)
+            return [activity.busy for activity in chunk]
+
+        with self._recorder.opened(size):
+            proved = self._recorder.counts_drops(bench.once)
+            durations, stop = bench.sampled(take)
+            _same_kernels(activities)
+        return Samples(
+            durations=tuple(sound(durations, self.name)),
+            timer=self.name,
+            stop=stop,
+            resolution=1.0,
+            warmups=warmups,
+            launch_gap=launch_gap(bench, durations),
+            discarded=tuple(discarded),
+            span=tuple(activity.span for activity in activities),
+            notes=(*bench.runtime.notes(), *_notes(activities, proved)),
+        )
+
+    def _chunk(self, bench: Bench, first: int) -> list[Activity]:
+        recorder = self._recorder
+        ids = range(first + 1, first + 1 + CHUNK)
+        with uninterrupted():
+            for call in ids:
+                bench.ready()
+                recorder.push(call)
+                try:
+                    bench.call()
+                finally:
+                    recorder.pop()
+        bench.runtime.synchronize()
+        records = list(recorder.drain())
+        lost = recorder.dropped()
+        if lost:
+            raise Dropped(f"{lost} records dropped", first + CHUNK)
+        return [_activity([r for r in records if r.call == call], call) for call in ids]
+
+
+def _activity(records: Sequence[Any], call: int) -> Activity:
+    """Busy is the union of the intervals; span is from the first start to the last end."""
+    if not records:
+        raise PerfgateError("timer-broken", f"call {call} left no kernel record: it launched nothing that CUPTI saw")
+    busy, reach = 0, 0
+    for record in sorted(records, key=lambda r: int(r.start)):
+        busy += max(0, record.end - max(record.start, reach))
+        reach = max(reach, record.end)
+    return Activity(
+        busy=float(busy),
+        span=float(reach - min(r.start for r in records)),
+        kernels=len(records),
+        streams=len({r.stream for r in records}),
+        alone=float(sum(r.end - r.start for r in records)),
+    )
+
+
+def _same_kernels(activities: Sequence[Activity]) -> None:
+    """Calls that differ in their number of kernels look the same as calls with lost records."""
+    counts = {activity.kernels for activity in activities}
+    if len(counts) > 1:
+        raise Dropped(f"calls left between {min(counts)} and {max(counts)} records", len(activities))
+
+
+def _notes(activities: Sequence[Activity], proved: bool) -> tuple[tuple[str, str], ...]:
+    busy, alone = median(a.busy for a in activities), median(a.alone for a in activities)
+    first = activities[0]
+    counter = "counter proved" if proved else "counter not proved; calls agree in their number of records"
+    return (
+        ("kernels", f"{first.kernels} a call on {first.streams} streams"),
+        ("busy and span", f"{busy:.0f} ns, {median(a.span for a in activities):.0f} ns"),
+        ("overlap of streams", f"{1 - busy / alone:.3f}"),
+        ("dropped records", f"none; {counter}"),
+    )

@@ -1,0 +1,63 @@
+"""The rounds of a case become measurements, one for each of its calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pytest_perfgate.core.gate.metrics import metrics_of
+from pytest_perfgate.model.children import Capture, CaseResult
+from pytest_perfgate.model.measurement import Measurement
+from pytest_perfgate.model.metric import MetricSet
+from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.problem import Problem
+from pytest_perfgate.model.tools import GateTools
+
+
+def measurements(result: CaseResult, tools: GateTools) -> tuple[Measurement, ...]:
+    """One measurement a key, its processes in the order of the rounds."""
+    by_key: dict[CaseKey, list[Capture]] = {}
+    for captures in result.captures:
+        for capture in captures:
+            by_key.setdefault(capture.key, []).append(capture)
+    rounds = len(result.captures)
+    return tuple(_measurement(captures, rounds, tools) for captures in by_key.values())
+
+
+def _measurement(captures: list[Capture], rounds: int, tools: GateTools) -> Measurement:
+    last = captures[-1]
+    return Measurement(
+        key=last.key,
+        processes=tuple(samples for capture in captures for samples in capture.samples),
+        device=tools.roofed(last.device),
+        identity=last.identity,
+        environment=tools.environment(),
+        work=last.work,
+        metrics=last.metrics,
+        problems=tuple(_problems(captures, rounds)),
+        artifacts=tuple(artifact for capture in captures for artifact in capture.artifacts),
+        limits=last.limits,
+    )
+
+
+def _problems(captures: list[Capture], rounds: int) -> Iterable[Problem]:
+    """What makes the processes of one sitting no sitting."""
+    if len(captures) < rounds:
+        what = f"measured in {len(captures)} of {rounds} rounds: the call does not always happen"
+        yield Problem(code="rounds-differ", what=what)
+    first = captures[0]
+    for other in captures[1:]:
+        for name, here, there in first.identity.differences(other.identity):
+            yield Problem(code="rounds-differ", what=f"{name} differs between rounds: {here!r} and {there!r}")
+            return
+
+
+def metrics_of_capture(capture: Capture) -> MetricSet:
+    """What one process's samples say, for the test that took them."""
+    alone = Measurement(
+        key=capture.key,
+        processes=capture.samples,
+        device=capture.device,
+        identity=capture.identity,
+        work=capture.work,
+    )
+    return metrics_of(alone, None) | capture.metrics

@@ -1,0 +1,175 @@
+"""From what was measured to what is reported: baselines, judgement, conviction, record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean, stdev
+
+from pytest_perfgate.app.assemble import measurements
+from pytest_perfgate.core.gate.context import JudgeContext
+from pytest_perfgate.core.gate.grammar import parse_limit
+from pytest_perfgate.core.gate.judge import judge, not_measured
+from pytest_perfgate.core.gate.merge import merge_limits, unmatched_cases
+from pytest_perfgate.core.metrics.registry import by_name
+from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.model.children import CaseResult
+from pytest_perfgate.model.limit import Effect, Limit, Outcome
+from pytest_perfgate.model.measurement import Measurement
+from pytest_perfgate.model.plan import Case, CaseKey, Mode
+from pytest_perfgate.model.tools import GateTools
+from pytest_perfgate.model.verdict import CaseReport
+
+_LAST_SITTINGS = 20
+_QUIET = {"skipped", "xfailed", "failed"}
+"""The test says so itself, in its own phase: the gate adds no failure of its own."""
+
+
+class Court:
+    """Judges cases under one policy; reads each baseline file once."""
+
+    def __init__(self, tools: GateTools, context: JudgeContext) -> None:
+        self.tools, self.context = tools, context
+        self._read: dict[tuple[str, str, str], Mapping[str, Baseline]] = {}
+        self._base: str | None = None
+
+    def judge_all(self, results: Mapping[str, CaseResult]) -> dict[str, tuple[CaseReport, ...]]:
+        """Every case screened; suspects are tried by the paired conviction where there is one."""
+        reports = {nodeid: self.judge_result(result) for nodeid, result in results.items()}
+        if self.tools.convict is not None:
+            flat = {report.key: report for found in reports.values() for report in found}
+            tried = self.tools.convict(flat, {nodeid: result.case for nodeid, result in results.items()})
+            reports = {n: tuple(tried.get(report.key, report) for report in found) for n, found in reports.items()}
+        return reports
+
+    def judge_result(self, result: CaseResult) -> tuple[CaseReport, ...]:
+        """The reports of one case, one for each of its calls; never none."""
+        case = result.case
+        if not result.captures:
+            return (self.unmeasured(case, CaseKey(nodeid=case.nodeid), _why(result), quiet=result.outcome in _QUIET),)
+        found = tuple(self._judged(case, measurement) for measurement in measurements(result, self.tools))
+        if not found:
+            why = "the test never called perfgate(), and never entered a region"
+            return (self.unmeasured(case, CaseKey(nodeid=case.nodeid), why),)
+        lost = unmatched_cases(case.limits, [report.key for report in found])
+        return (*found, *self._lost(case, lost))
+
+    def unmeasured(self, case: Case, key: CaseKey, why: str, *, quiet: bool = False) -> CaseReport:
+        """A case without a measurement, and why."""
+        report = not_measured(key, case.limits, why, self.context)
+        if not quiet:
+            return report
+        return replace(report, verdicts=tuple(replace(v, effect=Effect.PASS) for v in report.verdicts))
+
+    def _lost(self, case: Case, lost: Sequence[Limit]) -> tuple[CaseReport, ...]:
+        if not lost:
+            return ()
+        names = ", ".join(limit.text for limit in lost)
+        why = f"no call of the test has the name that {names} speaks of"
+        return (not_measured(CaseKey(nodeid=case.nodeid, name="(no such call)"), lost, why, self.context),)
+
+    def _judged(self, case: Case, measurement: Measurement) -> CaseReport:
+        if not measurement.processes and not measurement.metrics.metrics:
+            why = "its region was never entered" if measurement.identity.timer == "region" else "nothing was recorded"
+            return self.unmeasured(case, measurement.key, why)
+        baseline, edited = self.baselines(measurement)
+        scatter, sittings = self._scatter(measurement)
+        context = replace(
+            self.context,
+            scatter=scatter,
+            sittings=sittings,
+            floor_ns=case.plan.floor_ns,
+            edited=edited,
+            unbaselined=self._unbaselined(measurement),
+            paired_available=self.tools.convict is not None,
+        )
+        return judge(measurement, self.limits(case, measurement), baseline=baseline, context=context)
+
+    def limits(self, case: Case, measurement: Measurement) -> tuple[Limit, ...]:
+        """The case's limits under those that the fixture's call brought."""
+        if not measurement.limits:
+            return case.limits
+        kinds = self.tools.kinds or by_name()
+        brought = tuple(
+            parse_limit(text, kinds=kinds, source="fixture", place=case.location) for text in measurement.limits
+        )
+        far = tuple(limit for limit in case.limits if limit.source not in {"default", "command line"})
+        commanded = tuple(limit for limit in case.limits if limit.source == "command line")
+        return merge_limits(far, brought, commanded)
+
+    def baselines(self, measurement: Measurement) -> tuple[Baseline | None, Baseline | None]:
+        """The line that judges, of the merge base, and the work tree's where this change edits it."""
+        key, device = str(measurement.key), measurement.device.key
+        now = self._lines(device, measurement.key.path).get(key)
+        if now is None or now.local or not self._merge_base():
+            return now, None
+        then = self._lines(device, measurement.key.path, self._merge_base()).get(key)
+        return (now, None) if then is None or _same(then, now) else (then, now)
+
+    def _lines(self, device: str, path: str, revision: str = "") -> Mapping[str, Baseline]:
+        if self.tools.baselines is None:
+            return {}
+        at = (device, path, revision)
+        if at not in self._read:
+            self._read[at] = self.tools.baselines.read(*at)
+        return self._read[at]
+
+    def _merge_base(self) -> str:
+        if self._base is None:
+            self._base = self.tools.repository.merge_base() if self.tools.repository is not None else ""
+        return self._base
+
+    def _unbaselined(self, measurement: Measurement) -> str:
+        """Why a device whose baselines are committed has none."""
+        device = measurement.device.key
+        return f"nobody has accepted one for {device} yet" if self.tools.committed(device) else ""
+
+    def _scatter(self, measurement: Measurement) -> tuple[float | None, int]:
+        """Relative scatter between the sittings that the history knows."""
+        if self.tools.history is None:
+            return None, 0
+        lines = self.tools.history.read(measurement.key, measurement.device.key, _LAST_SITTINGS)
+        times = [sitting.time for sitting in lines if sitting.time > 0]
+        return (stdev(times) / fmean(times), len(times)) if len(times) > 2 else (None, len(times))
+
+
+def new_baselines(
+    reports: Iterable[CaseReport], committed: Callable[[str], bool], when: str, commit: str
+) -> tuple[Baseline, ...]:
+    """What a first run keeps under ``.perfgate/`` for cases without a baseline, on devices that are not committed."""
+    bare = ((report, report.measurement) for report in reports if _bare(report))
+    return tuple(_kept(report, m, when, commit) for report, m in bare if m and not committed(m.device.key))
+
+
+def _kept(report: CaseReport, measurement: Measurement, when: str, commit: str) -> Baseline:
+    return Baseline(
+        key=report.key,
+        device=measurement.device.key,
+        time=measurement.metrics.find("time")[0].value,
+        commit=commit,
+        who="perfgate",
+        when=when,
+        why="first run on this machine",
+        identity=measurement.identity,
+        local=True,
+    )
+
+
+def _bare(report: CaseReport) -> bool:
+    timed = report.measurement is not None and bool(report.measurement.metrics.find("time"))
+    return timed and report.baseline is None and any(v.outcome is Outcome.UNBASELINED for v in report.verdicts)
+
+
+def _same(then: Baseline, now: Baseline) -> bool:
+    return (then.time, then.identity) == (now.time, now.identity)
+
+
+def _why(result: CaseResult) -> str:
+    reason = "; ".join(result.trouble) or "its measurement never came"
+    words = {"skipped": "skipped", "xfailed": "xfailed", "failed": "the test failed while it was measured"}
+    return f"{words[result.outcome]}: {reason}" if result.outcome in words else reason
+
+
+def off_reason(mode: Mode, pdb: bool) -> str:
+    """Why nothing is measured."""
+    return "--pdb skips measuring" if pdb else f"--perfgate={mode.value}: nothing is measured"

@@ -1,0 +1,65 @@
+"""Look into a file: which inspector knows it, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from pytest_perfgate.model.analysis import Analysis
+from pytest_perfgate.model.document import Document
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.ports import Inspector
+
+HEAD = 4096
+Peek = Callable[[Path], bytes]
+"""Reads the first bytes of a file, of every file of a folder's kind none: a folder has an empty head."""
+
+
+def inspect(
+    paths: Sequence[Path], options: Mapping[str, str], *, inspectors: Sequence[Inspector], peek: Peek
+) -> Analysis:
+    """The analysis of one file, or of the several files of one job."""
+    return choose(paths, options, inspectors=inspectors, peek=peek).inspect(paths, options)
+
+
+def choose(
+    paths: Sequence[Path], options: Mapping[str, str], *, inspectors: Sequence[Inspector], peek: Peek
+) -> Inspector:
+    """The inspector that recognises every file; a job is of one kind."""
+    chosen = {path: _recognised(path, inspectors, peek) for path in paths}
+    kinds = {inspector.name: path for path, inspector in chosen.items()}
+    if len(kinds) > 1:
+        listed = "; ".join(f"{path} is {name}" for name, path in kinds.items())
+        raise PerfgateError("artifact-mixed", f"these files are of different kinds: {listed}")
+    inspector = next(iter(chosen.values()))
+    _check_options(inspector, options)
+    return inspector
+
+
+def view(analysis: Analysis, name: str = "") -> Document:
+    """One view of an analysis; the first is the default."""
+    if not name:
+        return next(iter(analysis.views.values()))()
+    if name not in analysis.views:
+        there = ", ".join(analysis.views)
+        raise PerfgateError("view-unknown", f"a {analysis.kind} file has no view '{name}'", mend=f"one of: {there}")
+    return analysis.views[name]()
+
+
+def _recognised(path: Path, inspectors: Sequence[Inspector], peek: Peek) -> Inspector:
+    head = peek(path)
+    found = next((one for one in inspectors if one.recognises(path, head)), None)
+    if found is None:
+        known = ", ".join(one.name for one in inspectors)
+        what = "is empty" if not head and path.is_file() else "is of no kind that anything here reads"
+        raise PerfgateError("artifact-unknown", f"the file {what}", place=str(path), mend=f"kinds: {known}")
+    return found
+
+
+def _check_options(inspector: Inspector, options: Mapping[str, str]) -> None:
+    known = [name for name, _ in inspector.options]
+    strange = [name for name in options if name not in known]
+    if strange:
+        listed = ", ".join(known) or "none"
+        what = f"'{strange[0]}' means nothing to a {inspector.name} file"
+        raise PerfgateError("option-unknown", what, mend=f"options for {inspector.name}: {listed}")

@@ -1,0 +1,135 @@
+"""Nsight Systems exports: overlap per stage and rank, of one file or of all files of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pytest_perfgate.core.analysis.nsys import job as jobs
+from pytest_perfgate.core.analysis.nsys.compare import comparison, comparison_metrics
+from pytest_perfgate.core.analysis.nsys.findings import findings, problems
+from pytest_perfgate.core.analysis.nsys.lanes import Recorded, lanes
+from pytest_perfgate.core.analysis.nsys.metrics import metrics
+from pytest_perfgate.core.analysis.nsys.prose import window_text
+from pytest_perfgate.core.analysis.nsys.reading import OPTIONS, reading
+from pytest_perfgate.core.analysis.nsys.setup import check_distinct, order, ranks
+from pytest_perfgate.core.analysis.nsys.views import balance, overlap, preparation, summary
+from pytest_perfgate.core.analysis.nsys.views.comparison import difference
+from pytest_perfgate.core.analysis.nsys.views.timeline import timeline_view
+from pytest_perfgate.core.analysis.nsys.window import windows
+from pytest_perfgate.model.analysis import Analysis
+from pytest_perfgate.model.document import Document
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.nsys import ExportFacts, NsysExport, NsysReader
+from pytest_perfgate.model.nsys_job import Job, Rank, RankResult, Reading, Window
+
+MAGICS = (b"SQLite format 3\0", b"NVIDIA Tegra Profiler Report")
+REPORTS = (".nsys-rep", ".qdrep")
+
+
+class Nsys:
+    """Reads exports with the reader it is given; a report is exported first, where nsys is."""
+
+    name = "nsys"
+    views = ("overlap", "setup", "window", "streams", "balance", "summary", "timeline")
+    options = OPTIONS
+
+    def __init__(self, read: NsysReader) -> None:
+        self._read = read
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        return head.startswith(MAGICS) or path.suffix in REPORTS
+
+    def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
+        job, exports = self._job(paths, reading(options))
+        return Analysis(
+            kind=self.name,
+            subject=", ".join(path.name for path in paths),
+            metrics=metrics(job),
+            views={
+                "overlap": lambda: overlap.overlap(job),
+                "setup": lambda: preparation.setup(job),
+                "window": lambda: preparation.window(job),
+                "streams": lambda: preparation.streams(job),
+                "balance": lambda: balance.balance(job),
+                "summary": lambda: _summary(job, exports),
+                "timeline": lambda: timeline_view(job),
+            },
+            findings=findings(job),
+            problems=problems(job),
+            window=window_text(job.ranks),
+        )
+
+    def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
+        """The same options, and so the same window rule, on both sides."""
+        asked = reading(options)
+        (old, _), (new, _) = self._job(before, asked), self._job(after, asked)
+        found = comparison(old, new)
+        return Analysis(
+            kind=self.name,
+            subject=" against ".join(", ".join(path.name for path in side) for side in (before, after)),
+            metrics=comparison_metrics(found, new),
+            views={"difference": lambda: difference(found, old, new)},
+            findings=findings(new),
+            problems=(*problems(old), *problems(new)),
+            window=f"before {window_text(old.ranks)}; after {window_text(new.ranks)}",
+        )
+
+    def _job(self, paths: Sequence[Path], asked: Reading) -> tuple[Job, tuple[NsysExport, ...]]:
+        exports = tuple(self._read(path) for path in paths)
+        results: list[RankResult] = []
+        known: list[Rank] = []
+        notes: list[str] = []
+        for number, export in enumerate(exports):
+            found, left = _analysed(export, asked, number, len(known))
+            results += found
+            known += [result.rank for result in found]
+            notes += left
+        facts = tuple(export.facts() for export in exports)
+        check_distinct(known, [one.path for one in facts])
+        results.sort(key=lambda result: order(result.rank))
+        return Job(reading=asked, files=facts, ranks=tuple(results), notes=tuple(notes)), exports
+
+
+def _analysed(export: NsysExport, asked: Reading, file: int, first: int) -> tuple[list[RankResult], list[str]]:
+    """The ranks of one file, and what was left out of it."""
+    ranges = export.ranges()
+    found = ranks(ranges, export.processes(), asked.preset, file, first)
+    chosen = windows(ranges, found, asked, export.extents)
+    low, high = _hull(chosen)
+    kernels = export.kernels(low, high)
+    if not len(kernels):
+        raise PerfgateError("nsys-window", f"no kernel runs in {low}..{high}", place=export.facts().path)
+    recorded = Recorded(
+        kernels=kernels,
+        copies=export.copies(low, high),
+        calls=export.calls(int(kernels.correlation.min()), int(kernels.correlation.max())),
+        ranges=ranges,
+        names=export.names(np.unique(kernels.name).tolist()),
+    )
+    api = export.api_totals(low, high)
+    left = [
+        f"{_who(rank, export.facts())} has no range that matches the anchor" for rank in found if rank not in chosen
+    ]
+    return [jobs.result(lane, api) for lane in lanes(recorded, chosen, asked)], left
+
+
+def _hull(chosen: Mapping[Rank, Window]) -> tuple[int, int]:
+    return min(window.start for window in chosen.values()), max(window.end for window in chosen.values())
+
+
+def _who(rank: Rank, facts: ExportFacts) -> str:
+    return f"left out: rank {rank.name}, process {rank.pid} of {facts.path}"
+
+
+def _summary(job: Job, exports: Sequence[NsysExport]) -> Document:
+    """Totals of the whole capture are aggregated only when somebody looks at them."""
+    ranked = {(r.rank.file, r.rank.pid, r.rank.device): r.rank.name for r in job.ranks}
+    totals = [
+        (ranked.get((file, total.pid, total.device), "-"), total)
+        for file, export in enumerate(exports)
+        for total in export.kernel_totals(0, 1 << 62)
+    ]
+    return summary.summary(job, totals)

@@ -1,0 +1,87 @@
+"""Measures one call in this process: picks the runtime and the timer, and says under which identity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Protocol, TypeVar
+
+from pytest_perfgate.model.device import Availability
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.plan import Plan
+from pytest_perfgate.model.ports import Runtime, Timer
+from pytest_perfgate.model.samples import Samples
+from pytest_perfgate.model.tools import Instruments
+
+
+class _Named(Protocol):
+    name: str
+
+
+N = TypeVar("N", bound=_Named)
+
+
+def choose_runtime(plan: Plan, runtimes: Sequence[Runtime], modules: frozenset[str]) -> Runtime:
+    """The runtime that was asked for, else the first that the loaded modules speak for, else the host."""
+    if plan.runtime != "auto":
+        return _asked(plan.runtime, runtimes, "runtime")
+    usable = (r for r in runtimes if r.recognises(modules) and r.availability().usable)
+    return next(usable, runtimes[-1])
+
+
+def choose_timer(plan: Plan, timers: Sequence[Timer], runtime: Runtime) -> Timer:
+    """The timer that was asked for, never another in silence; under ``auto`` the first that works here."""
+    if plan.timer != "auto":
+        timer = _asked(plan.timer, timers, "timer")
+        _insist(timer.availability(runtime), "timer")
+        return timer
+    found = next((t for t in timers if t.availability(runtime).usable), None)
+    if found is None:
+        why = "; ".join(f"{t.name}: {t.availability(runtime).why}" for t in timers)
+        raise PerfgateError("timer-unsuited", f"no timer works with {runtime.name}", why=why)
+    return found
+
+
+def per_call(samples: Samples, calls: int) -> Samples:
+    """Samples of a function that makes several calls, per call."""
+    if calls == 1:
+        return samples
+    return replace(
+        samples,
+        durations=tuple(duration / calls for duration in samples.durations),
+        overhead=samples.overhead / calls,
+        batch=samples.batch * calls,
+    )
+
+
+def identity(
+    instruments: Instruments, plan: Plan, runtime: Runtime, timer: str, notes: tuple[tuple[str, str], ...]
+) -> Identity:
+    """Everything that must agree before this measurement may be compared with another."""
+    host = runtime.device().kind == "host"
+    return Identity(
+        device=runtime.device().key,
+        clocks="off" if host else plan.clocks.value,
+        timer=timer,
+        cache=plan.cache.value,
+        data=plan.data,
+        threads=instruments.threads(),
+        affinity=instruments.affinity(),
+        notes=tuple(sorted(notes)),
+    )
+
+
+def _asked(name: str, members: Iterable[N], family: str) -> N:
+    members = tuple(members)
+    found = next((member for member in members if member.name == name), None)
+    if found is None:
+        known = ", ".join(member.name for member in members)
+        raise PerfgateError("timer-unsuited", f"there is no {family} {name!r}", mend=f"known: auto, {known}")
+    return found
+
+
+def _insist(availability: Availability, family: str) -> None:
+    if not availability.usable:
+        what = f"the {family} {availability.name} does not work here: {availability.why}"
+        raise PerfgateError("timer-unsuited", what, mend=availability.mend)

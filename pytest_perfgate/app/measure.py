@@ -1,0 +1,149 @@
+"""Measures cases in child processes, round by round, before the first test runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from pytest_perfgate.model.children import (
+    Bye,
+    Capture,
+    CaseResult,
+    Child,
+    ChildSpec,
+    Collected,
+    Entered,
+    Finish,
+    Finished,
+    Go,
+    Job,
+    Measure,
+    Nursery,
+    Ready,
+    Skip,
+    Taken,
+)
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import Case
+from pytest_perfgate.model.values import array_value
+
+Progress = Callable[[int, Case, Finished], None]
+
+
+@array_value
+class Crew:
+    """What a measuring run needs beside its cases."""
+
+    nursery: Nursery
+    spec: Callable[[Sequence[Case]], ChildSpec]
+    job: Job
+    """The cases are filled in."""
+    timeout_s: float
+    progress: Progress
+    clock: Callable[[], float]
+
+
+class Rounds:
+    """The results so far; they stay when the run is interrupted."""
+
+    def __init__(self, cases: Sequence[Case], crew: Crew) -> None:
+        self._crew = crew
+        self._cases = {case.nodeid: case for case in cases}
+        self._captures: dict[str, list[tuple[Capture, ...]]] = {case.nodeid: [] for case in cases}
+        self._trouble: dict[str, list[str]] = {case.nodeid: [] for case in cases}
+        self._outcome: dict[str, str] = {}
+        self._seconds: dict[str, float] = {}
+
+    def run(self) -> None:
+        """One fresh process a round; a case takes part in as many rounds as its plan asks for."""
+        for number in range(max((case.plan.rounds for case in self._cases.values()), default=0)):
+            self._round(number)
+
+    def results(self) -> dict[str, CaseResult]:
+        """What is known, by node id."""
+        return {nodeid: self._result(case) for nodeid, case in self._cases.items()}
+
+    def _result(self, case: Case) -> CaseResult:
+        return CaseResult(
+            case=case,
+            captures=tuple(self._captures[case.nodeid]),
+            trouble=tuple(self._trouble[case.nodeid]),
+            outcome=self._outcome.get(case.nodeid, "passed"),
+            seconds=self._seconds.get(case.nodeid, 0.0),
+        )
+
+    def _round(self, number: int) -> None:
+        """A child runs all; where it dies, the case it was in is out and a new child goes on behind it."""
+        left = [c for c in self._cases.values() if number < c.plan.rounds and c.nodeid not in self._outcome]
+        while left:
+            left = self._lap(number, left)
+
+    def _lap(self, number: int, cases: list[Case]) -> list[Case]:
+        standing: list[str] = []
+        done: set[str] = set()
+        child = None
+        try:
+            child = self._crew.nursery.spawn(self._crew.spec(cases))
+            for message in conversation(child, replace(self._crew.job, cases=tuple(cases)), self._crew.timeout_s):
+                if isinstance(message, Ready):
+                    standing[:] = [message.nodeid]
+                elif isinstance(message, Finished):
+                    self._note(number, message)
+                    done.add(message.nodeid)
+                    standing.clear()
+                elif isinstance(message, Collected):
+                    done |= self._uncollected(cases, message)
+        except PerfgateError as fault:
+            return self._after_death(fault, standing, [c for c in cases if c.nodeid not in done])
+        finally:
+            if child is not None:
+                child.close()
+        for case in cases:
+            if case.nodeid not in done:
+                self._give_up(case.nodeid, "the child ended without running it")
+        return []
+
+    def _after_death(self, fault: PerfgateError, standing: list[str], left: list[Case]) -> list[Case]:
+        lost = standing or [case.nodeid for case in left]
+        for nodeid in lost:
+            self._give_up(nodeid, fault.what)
+        return [case for case in left if case.nodeid not in lost]
+
+    def _uncollected(self, cases: Sequence[Case], message: Collected) -> set[str]:
+        lost = {case.nodeid for case in cases} - set(message.found)
+        why = "; ".join(message.errors) or "it did not collect this test"
+        for nodeid in lost:
+            self._give_up(nodeid, f"the child could not collect it: {why}")
+        return lost
+
+    def _give_up(self, nodeid: str, why: str) -> None:
+        self._trouble[nodeid].append(why)
+        self._outcome[nodeid] = "crashed"
+
+    def _note(self, number: int, message: Finished) -> None:
+        nodeid = message.nodeid
+        self._seconds[nodeid] = max(message.seconds, self._seconds.get(nodeid, 0.0))
+        if message.outcome == "passed":
+            self._captures[nodeid].append(message.captures)
+        else:
+            self._outcome[nodeid] = message.outcome
+            self._trouble[nodeid].append(message.text)
+        self._crew.progress(number, self._cases[nodeid], message)
+
+
+def conversation(child: Child, job: Job, timeout_s: float) -> Iterator[Ready | Finished | Collected]:
+    """Lead one child through its cases, one whole measurement a call; yields what it tells."""
+    plans = {case.nodeid: case.plan for case in job.cases}
+    child.send(job)
+    while True:
+        message = child.receive(timeout_s)
+        if isinstance(message, Bye):
+            return
+        if isinstance(message, (Ready, Finished, Collected)):
+            yield message
+        if isinstance(message, Ready):
+            child.send(Go() if message.nodeid in plans else Skip())
+        elif isinstance(message, Entered):
+            child.send(Measure(plan=plans[message.key.nodeid]))
+        elif isinstance(message, Taken):
+            child.send(Finish())

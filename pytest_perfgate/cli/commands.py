@@ -1,0 +1,20 @@
+"""All commands by group: the table of contents of ``perfgate --help``."""
+
+from __future__ import annotations
+
+GROUPS: dict[str, dict[str, str]] = {
+    "gate": {
+        "run": "run pytest and exit by what the gate found",
+        "check": "hold limits against files: traces, exports, reports, cubins, records",
+        "compare": "two files of one kind, or two runs, and limits on the difference",
+    },
+    "accept": {
+        "accept": "accept measured times as the baseline",
+    },
+    "look": {
+        "inspect": "say what is in a file",
+    },
+    "profile": {
+        "scrub": "take the environment out of an Nsight Systems export",
+    },
+}

@@ -1,0 +1,98 @@
+"""Find the command, run it, and turn every failure into a sentence and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import pytest_perfgate
+from pytest_perfgate.cli.commands import GROUPS
+from pytest_perfgate.model.errors import PerfgateError
+
+USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
+
+
+def dispatch(argv: list[str]) -> int:
+    """Run ``perfgate COMMAND ...``."""
+    if not argv or argv[0] in {"-h", "--help", "help"}:
+        sys.stdout.write(overview())
+        return 0 if argv else USAGE
+    if argv[0] in {"-V", "--version"}:
+        sys.stdout.write(f"perfgate {pytest_perfgate.__version__}\n")
+        return 0
+    name, rest = argv[0], argv[1:]
+    if name not in {command for commands in GROUPS.values() for command in commands}:
+        sys.stderr.write(_unknown(name))
+        return USAGE
+    return _guarded(name, rest)
+
+
+def overview() -> str:
+    """What there is, by group."""
+    lines = ["usage: perfgate COMMAND [...]      perfgate COMMAND --help", ""]
+    for group, commands in GROUPS.items():
+        lines += [group, *(f"  {name:<14} {text}" for name, text in commands.items()), ""]
+    lines.append("All commands take --json. Exit codes: 0 kept, 1 regressed or broken, 2 usage, 3 undecided,")
+    lines.append("4 not measured or invalid, 10 and up an error of perfgate's own.")
+    return "\n".join(lines) + "\n"
+
+
+def _guarded(name: str, rest: list[str]) -> int:
+    try:
+        with _tidy_output():
+            module = import_module(f"pytest_perfgate.cli.{name.replace('-', '_')}")
+            return int(module.run(_parsed(name, module, rest)))
+    except PerfgateError as error:
+        return _said(error, as_json="--json" in rest)
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        return INTERRUPTED
+    except BrokenPipeError:
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+
+
+def _parsed(name: str, module: Any, rest: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog=f"perfgate {name}",
+        description=module.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON for another program")
+    module.arguments(parser)
+    return parser.parse_intermixed_args(rest)
+
+
+def _said(error: PerfgateError, *, as_json: bool) -> int:
+    if as_json:
+        said = {"code": error.code.name, "what": error.what, "why": error.why, "next": error.mend}
+        sys.stdout.write(json.dumps({"error": {**said, "place": error.place}}, ensure_ascii=False) + "\n")
+    sys.stderr.write(f"perfgate: {error.text()}\n")
+    return error.exit
+
+
+@contextlib.contextmanager
+def _tidy_output() -> Iterator[None]:
+    """A terminal that cannot show a character gets a replacement instead of a crash."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    yield
+    sys.stdout.flush()
+
+
+def _unknown(name: str) -> str:
+    from difflib import get_close_matches
+
+    names = [command for commands in GROUPS.values() for command in commands]
+    near = get_close_matches(name, names, n=1)
+    hint = f"did you mean 'perfgate {near[0]}'?" if near else "perfgate --help lists the commands"
+    return f"perfgate: there is no command '{name}'\n  next  {hint}\n"

@@ -1,0 +1,56 @@
+"""Say what is in a file: a trace, an Nsight Systems export, an Nsight Compute report, a cubin, told apart by content.
+
+Several files are the ranks or processes of one job. Nothing is judged here: see perfgate check.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pytest_perfgate.app.inspect import inspect, view
+from pytest_perfgate.cli import looking
+from pytest_perfgate.core.render.markdown import render_markdown
+from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.model.document import Document
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="+", metavar="FILE")
+    parser.add_argument("--view", default="", help="one view of the file; 'list' names them, 'all' shows all")
+    parser.add_argument("--html", metavar="FILE", help="write the views as one HTML page")
+    parser.add_argument("--markdown", metavar="FILE", help="write the views as Markdown; - for standard output")
+    parser.add_argument("--csv", metavar="FOLDER", help="write every table as CSV, all rows")
+    looking.add_options(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    look = looking.look(options)
+    files = looking.named_files(options.files)
+    analysis = inspect(files, look.options, inspectors=look.inspectors, peek=look.peek)
+    if options.view == "list":
+        looking.write("\n".join(analysis.views))
+        return 0
+    names = list(analysis.views) if options.view == "all" else [options.view]
+    documents = {name or next(iter(analysis.views)): view(analysis, name) for name in names}
+    written = _write_files(options, documents)
+    if options.json:
+        looking.write_json(looking.analysis_json(analysis, documents))
+    elif not written:
+        looking.write("\n".join(render_text(document) for document in documents.values()))
+    return 0
+
+
+def _write_files(options: argparse.Namespace, documents: dict[str, Document]) -> bool:
+    from pytest_perfgate.wiring import write_pages, write_tables
+
+    if options.markdown == "-":
+        looking.write("\n".join(render_markdown(document) for document in documents.values()))
+    elif options.markdown:
+        Path(options.markdown).write_text("\n".join(map(render_markdown, documents.values())), encoding="utf-8")
+    if options.html:
+        write_pages(Path(options.html), list(documents.values()))
+    if options.csv:
+        for path in write_tables(Path(options.csv), documents):
+            looking.write(str(path))
+    return bool(options.markdown or options.html or options.csv)

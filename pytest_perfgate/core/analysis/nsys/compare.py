@@ -1,0 +1,156 @@
+"""Before against after: kernels, stages and ranks of the same window rule, matched by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pytest_perfgate.core.analysis import intervals
+from pytest_perfgate.core.analysis.nsys.metrics import metrics
+from pytest_perfgate.model.metric import Labels, Metric, MetricSet, labels
+from pytest_perfgate.model.nsys_job import Job, Lane, RankResult
+from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.model.values import value
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Mask = NDArray[np.bool_]
+
+
+@value
+class Pair:
+    """One thing on both sides; ``None`` where a side does not have it."""
+
+    rank: str
+    name: str
+    before_ns: float | None
+    after_ns: float | None
+    before_count: int = 0
+    after_count: int = 0
+
+    @property
+    def difference(self) -> float:
+        return (self.after_ns or 0.0) - (self.before_ns or 0.0)
+
+    @property
+    def slowdown(self) -> float | None:
+        """After over before, minus one; nothing for what one side lacks."""
+        if self.before_ns is None or self.after_ns is None:
+            return None
+        if not self.before_ns:
+            return 0.0 if not self.after_ns else inf
+        return self.after_ns / self.before_ns - 1
+
+
+@value
+class Comparison:
+    """Two jobs side by side, the greatest difference first."""
+
+    total: Pair
+    """Time in kernels, over all ranks."""
+    communication: Pair
+    step: Pair
+    """What a person waits for: windows where an anchor chose them, busy time otherwise; mean over ranks."""
+    kernels: tuple[Pair, ...]
+    stages: tuple[Pair, ...]
+    ranks: tuple[Pair, ...]
+    anchored: bool
+
+
+def comparison(before: Job, after: Job) -> Comparison:
+    """Everything that can be matched by name, and what cannot."""
+    anchored = all(_anchored(job) for job in (before, after))
+    return Comparison(
+        total=_summed("", "all kernels", before, after, lambda lane: np.ones(len(lane.talks), dtype=bool)),
+        communication=_summed("", "communication", before, after, lambda lane: lane.talks),
+        step=_step(before, after, anchored=anchored),
+        kernels=_sorted(_matched(before, after, _kernels)),
+        stages=_sorted(_matched(before, after, _stages)),
+        ranks=tuple(_matched(before, after, lambda r: [(r.rank.name, float(_wait(r, anchored=anchored)), 0)])),
+        anchored=anchored,
+    )
+
+
+def _anchored(job: Job) -> bool:
+    """Whether every window is a range of the program, and so one step of it."""
+    return all(result.lane.window.how.endswith("that match") for result in job.ranks)
+
+
+def _wait(result: RankResult, *, anchored: bool) -> int:
+    return result.time.window_ns if anchored else result.time.busy_ns
+
+
+def _step(before: Job, after: Job, *, anchored: bool) -> Pair:
+    old, new = (float(np.mean([_wait(r, anchored=anchored) for r in job.ranks])) for job in (before, after))
+    return Pair(rank="", name="window" if anchored else "busy time", before_ns=old, after_ns=new)
+
+
+def _summed(rank: str, name: str, before: Job, after: Job, chosen: Callable[[Lane], Mask]) -> Pair:
+    totals = [[_total(r.lane, chosen(r.lane)) for r in job.ranks] for job in (before, after)]
+    (old, old_count), (new, new_count) = ((sum(t for t, _ in side), sum(n for _, n in side)) for side in totals)
+    return Pair(rank=rank, name=name, before_ns=old, after_ns=new, before_count=old_count, after_count=new_count)
+
+
+def _total(lane: Lane, kept: Mask) -> tuple[float, int]:
+    lengths = (lane.kernels.end - lane.kernels.start)[kept]
+    return float(lengths.sum()), len(lengths)
+
+
+Named = Callable[[RankResult], Iterable[tuple[str, float, int]]]
+
+
+def _matched(before: Job, after: Job, named: Named) -> Iterator[Pair]:
+    """One pair per rank and name, in the order of the first side that has it."""
+    sides = [
+        {(r.rank.name, name): (amount, count) for r in job.ranks for name, amount, count in named(r)}
+        for job in (before, after)
+    ]
+    for key in dict.fromkeys([*sides[0], *sides[1]]):
+        old, new = sides[0].get(key), sides[1].get(key)
+        yield Pair(
+            rank=key[0],
+            name=key[1],
+            before_ns=old[0] if old else None,
+            after_ns=new[0] if new else None,
+            before_count=old[1] if old else 0,
+            after_count=new[1] if new else 0,
+        )
+
+
+def _kernels(result: RankResult) -> Iterator[tuple[str, float, int]]:
+    lane, size = result.lane, len(result.lane.names)
+    totals = np.bincount(lane.kernels.name, lane.kernels.end - lane.kernels.start, minlength=size)
+    counts = np.bincount(lane.kernels.name, minlength=size)
+    for at in np.flatnonzero(counts):
+        yield lane.names[at], float(totals[at]), int(counts[at])
+
+
+def _stages(result: RankResult) -> Iterator[tuple[str, float, int]]:
+    """A stage's time is the union of all that it launched."""
+    lane = result.lane
+    for at, stage in enumerate(lane.stages):
+        on = lane.stage == at
+        if on.any():
+            yield stage, float(intervals.covered(lane.kernels.start[on], lane.kernels.end[on])), int(on.sum())
+
+
+def _sorted(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
+    return tuple(sorted(pairs, key=lambda pair: -abs(pair.difference)))
+
+
+def comparison_metrics(found: Comparison, after: Job) -> MetricSet:
+    """``slowdown`` of the step, each rank, stage and kernel, beside the figures of the second side."""
+    rows: list[tuple[Pair, Labels]] = [(found.step, ())]
+    rows += [(pair, labels(rank=pair.rank)) for pair in found.ranks]
+    rows += [(pair, labels(rank=pair.rank, stage=pair.name)) for pair in found.stages]
+    rows += [(pair, labels(rank=pair.rank, kernel=pair.name)) for pair in found.kernels]
+    slower = tuple(
+        Metric(name="slowdown", value=pair.slowdown, dimension=Dimension.FRACTION, labels=where, source="nsys")
+        for pair, where in rows
+        if pair.slowdown is not None
+    )
+    return MetricSet(metrics=slower) | metrics(after)

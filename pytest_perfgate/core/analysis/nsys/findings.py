@@ -1,0 +1,67 @@
+"""What a reader of the figures should know: doubts first, then what stands out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pytest_perfgate.core.render.quantity import quantity
+from pytest_perfgate.model.nsys_job import MIXED, Job, OverlapRow, RankResult
+from pytest_perfgate.model.problem import Finding, Problem, Severity
+from pytest_perfgate.model.quantity import Dimension
+
+COVERAGE_FLOOR = 0.9
+
+
+def problems(job: Job) -> tuple[Problem, ...]:
+    """Whatever makes every limit on the job INVALID."""
+    return (*_graphs(job), *_unlinked(job))
+
+
+def _graphs(job: Job) -> Iterator[Problem]:
+    for facts in job.files:
+        if facts.graphs:
+            what = f"{facts.graphs:,} launches of CUDA graphs hide their kernels; capture with --cuda-graph-trace=node"
+            yield Problem(code="nsys-graphs", what=what, evidence=(("file", facts.path),))
+
+
+def _unlinked(job: Job) -> Iterator[Problem]:
+    for result in job.ranks:
+        lane = result.lane
+        linked = lane.linked[lane.talks]
+        if lane.stages and len(linked) and linked.mean() < COVERAGE_FLOOR:
+            share = quantity(float(linked.mean()), Dimension.FRACTION)
+            what = f"rank {result.rank.name}: the launch of only {share} of its communication was recorded"
+            yield Problem(code="nsys-unlinked", what=f"{what}, so stages cannot be told", retry=False)
+
+
+def findings(job: Job) -> tuple[Finding, ...]:
+    """Notes, streams that disagree, the worst (rank, stage), time that the window cut."""
+    found = [Finding(title=note, severity=Severity.WARNING) for note in job.notes]
+    foreign = (facts.path for facts in job.files if facts.foreign)
+    found += [Finding(title=f"{path}: text that is not UTF-8 is shown with � in its place") for path in foreign]
+    for result in job.ranks:
+        found += _mixed(result)
+    top = worst(job.ranks)
+    if top is not None:
+        result, row = top
+        exposed = quantity(row.exposed_ns, Dimension.TIME)
+        scope = f"rank {result.rank.name}, {row.stage}"
+        title = f"most exposed communication: {scope}, {exposed} of {quantity(row.total_ns, Dimension.TIME)}"
+        found.append(Finding(title=title, trigger=f"exposed_comm={row.exposed_ns} ns", scope=scope))
+    return tuple(found)
+
+
+def _mixed(result: RankResult) -> Iterator[Finding]:
+    for row in result.streams:
+        if row.purpose == MIXED:
+            yield Finding(
+                title=f"rank {result.rank.name}: the kernels of stream {row.stream} disagree about its purpose",
+                detail=row.detail,
+                trigger=f"purpose={MIXED}",
+            )
+
+
+def worst(ranks: Sequence[RankResult]) -> tuple[RankResult, OverlapRow] | None:
+    """The (rank, stage) with the most exposed communication; ranks' order breaks a tie."""
+    rows = [(result, row) for result in ranks for row in result.overlaps if row.exposed_ns]
+    return max(rows, key=lambda pair: pair[1].exposed_ns, default=None)

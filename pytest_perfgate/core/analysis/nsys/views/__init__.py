@@ -1,0 +1,1 @@
+"""Views of a job: documents that any renderer shows."""

@@ -1,0 +1,102 @@
+"""The instruction mix: what is counted, how wide loads are, how much is computed for each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+
+from pytest_perfgate.model.kernel import KernelCode
+from pytest_perfgate.model.values import value
+
+TENSOR = ("HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "OMMA", "HGMMA", "IGMMA", "QGMMA", "BGMMA",
+          "UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA")  # fmt: skip
+ARITHMETIC = ("FFMA", "FFMA2", "HFMA2", "DFMA", "FADD", "FADD2", "FMUL", "FMUL2", "HADD2", "HMUL2", "DADD", "DMUL")
+BULK = ("UBLKCP", "UTMALDG")
+LOADS = ("LDG", "LDGSTS", *BULK)
+BARRIERS = ("BAR", "SYNCS", "WARPSYNC", "UCGABAR_ARV")
+LOCAL = ("LDL", "STL")
+COUNTED = (
+    *TENSOR, "FFMA", "FFMA2", "HFMA2", "DFMA", "LDG", "LDGSTS", "UBLKCP", "UTMALDG", "STG", "LDS", "STS", "LDSM",
+    "BAR.SYNC", "SHFL", "MUFU", "LDL", "STL", "ATOMG", "RED",
+)  # fmt: skip
+"""Counted in every kernel, zero where there is none: a limit on them always finds its number."""
+TENSOR_TOTAL = "MMA"
+"""All tensor-core instructions together."""
+_BITS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32}
+WIDE = 16
+
+
+@value
+class Mix:
+    """Counts of one kernel, or of one loop of it."""
+
+    instructions: int
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """By opcode without its modifiers, the names of ``COUNTED``, and ``MMA`` for all tensor cores."""
+    widths: tuple[tuple[int, int], ...] = ()
+    """(bytes a thread, global loads), widest first."""
+    compute: str = ""
+    """The compute instruction that there are most of, tensor cores before anything else."""
+
+    @property
+    def computing(self) -> int:
+        return self.counts.get(TENSOR_TOTAL, 0) or sum(self.counts.get(name, 0) for name in ARITHMETIC)
+
+    @property
+    def loads(self) -> int:
+        return sum(self.counts.get(name, 0) for name in LOADS)
+
+    @property
+    def bulk(self) -> int:
+        return sum(self.counts.get(name, 0) for name in BULK)
+
+    @property
+    def ratio(self) -> float | None:
+        """Compute instructions for each global load; ``None`` where nothing is loaded or a bulk copy loads tiles."""
+        return self.computing / self.loads if self.loads and not self.bulk and self.computing else None
+
+    @property
+    def loaded_bytes(self) -> int:
+        return sum(width * count for width, count in self.widths)
+
+    @property
+    def wide(self) -> float | None:
+        """The share of global loads that move 16 bytes a thread or more."""
+        total = sum(count for _, count in self.widths)
+        return sum(count for width, count in self.widths if width >= WIDE) / total if total else None
+
+
+def mix(code: KernelCode, rows: Sequence[int] | range | None = None) -> Mix:
+    """What the rows hold; all of them where none are named."""
+    chosen = range(len(code)) if rows is None else rows
+    exact = Counter(_named(code, row) for row in chosen)
+    counts: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))
+    widths: Counter[int] = Counter()
+    for opcode, number in exact.items():
+        root = opcode.partition(".")[0]
+        counts[root] += number
+        if opcode.startswith("BAR.SYNC"):
+            counts["BAR.SYNC"] += number
+        if root in {"LDG", "LDGSTS"}:
+            widths[load_width(opcode)] += number
+    counts[TENSOR_TOTAL] = sum(counts[name] for name in TENSOR)
+    ranked = [name for name in (*TENSOR, *ARITHMETIC) if counts[name]]
+    tensor = [name for name in ranked if name in TENSOR]
+    return Mix(
+        instructions=len(chosen),
+        counts=dict(counts),
+        widths=tuple(sorted(widths.items(), reverse=True)),
+        compute=max(tensor or ranked, key=lambda name: counts[name], default=""),
+    )
+
+
+def _named(code: KernelCode, row: int) -> str:
+    """The opcode; a half-precision multiply-add of zeros is how the compiler writes a constant."""
+    opcode = code.opcodes[row]
+    return "MOV" if opcode.startswith("HFMA2") and "-RZ,RZ" in code.operands[row] else opcode
+
+
+def load_width(opcode: str) -> int:
+    """Bytes that one thread moves."""
+    return next((_BITS[part] for part in opcode.split(".")[1:] if part in _BITS), 4)

@@ -1,0 +1,119 @@
+"""Holding the time of a call against the accepted one: a stored baseline screens, it does not convict."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from pytest_perfgate.core.gate.against_limit import against_limit, undecided
+from pytest_perfgate.core.gate.context import Trial
+from pytest_perfgate.core.gate.conviction import Suspicion, convict
+from pytest_perfgate.core.gate.ruling import Ruling
+from pytest_perfgate.core.gate.tolerance import Tolerance, tolerance
+from pytest_perfgate.core.render.quantity import signed
+from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.model.limit import Limit, Operator, Outcome
+from pytest_perfgate.model.metric import Metric
+
+SUSPICIOUS = 9.0
+"""A speed-up that asks for a look: ten times."""
+
+
+def against_baseline(limit: Limit, trial: Trial) -> Ruling:
+    """Screen against the accepted time; a suspect goes on to conviction."""
+    reason = incomparable(trial)
+    if reason or trial.baseline is None or trial.seen is None:
+        return _unbaselined(trial, reason or "there is no baseline for this device")
+    if limit.bound < 0:
+        return against_limit(limit, trial)
+    metric = next(m for m in trial.metrics.metrics if m.name == "slowdown" and not m.labels)
+    allowed = tolerance(limit, trial.context, trial.seen, trial.baseline.time)
+    return _screened(limit, trial, metric, allowed)
+
+
+def incomparable(trial: Trial) -> str:
+    """Why the baseline may not be compared with this measurement; empty when it may."""
+    baseline, context = trial.baseline, trial.context
+    if baseline is None:
+        return context.unbaselined or "there is no baseline for this device"
+    if not (baseline.time > 0 and math.isfinite(baseline.time)):
+        return f"the accepted time reads {baseline.time} ns"
+    if baseline.device != trial.measurement.device.key:
+        return f"the baseline is of {baseline.device}, this is {trial.measurement.device.key}: not compared"
+    if baseline.expires and context.today and baseline.expires < context.today:
+        return f"the acceptance expired on {baseline.expires}"
+    return _identities(baseline, trial)
+
+
+def _identities(baseline: Baseline, trial: Trial) -> str:
+    if baseline.identity is None:
+        return ""
+    apart = trial.measurement.identity.differences(baseline.identity)
+    said = ", ".join(f"{name} was {then or 'empty'} and is {now or 'empty'}" for name, now, then in apart)
+    return f"measured differently, not compared: {said}" if said else ""
+
+
+def _unbaselined(trial: Trial, reason: str) -> Ruling:
+    local = trial.context.policy.records and trial.baseline is None
+    kept = "; this measurement is kept under .perfgate/ as the local one" if local else ""
+    return Ruling(
+        outcome=Outcome.UNBASELINED,
+        sentence=f"{reason}{kept}",
+        next=(f"perfgate accept {trial.name}",),
+        against=trial.baseline is not None,
+    )
+
+
+def _screened(limit: Limit, trial: Trial, metric: Metric, allowed: Tolerance) -> Ruling:
+    seen = trial.seen
+    assert seen is not None
+    visible = max(allowed.counts, seen.visible)
+    if _kept(limit.operator, metric.high, allowed.asked):
+        return _kept_ruling(metric, allowed, visible, trial)
+    if metric.value > allowed.counts:
+        suspicion = Suspicion(limit=limit, metric=metric, counts=allowed.counts, visible=visible)
+        return _calmed(convict(suspicion, trial), limit, metric, trial, visible)
+    return _spanning(metric, trial, allowed, visible)
+
+
+def _kept(operator: Operator, high: float, asked: float) -> bool:
+    return high < asked if operator is Operator.LESS else high <= asked
+
+
+def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: Trial) -> Ruling:
+    faster = 1 / (1 + metric.high) - 1
+    if faster > allowed.counts:
+        return Ruling(
+            outcome=Outcome.IMPROVED,
+            sentence="faster than accepted" if faster < SUSPICIOUS else "ten times faster: is the work still done?",
+            next=(f"perfgate accept {trial.name} --improved",),
+            metric=metric,
+            visible=visible,
+            against=True,
+        )
+    return Ruling(
+        outcome=Outcome.PASSED,
+        sentence="the upper bound of the slowdown keeps the limit",
+        metric=metric,
+        visible=visible,
+        against=True,
+    )
+
+
+def _calmed(ruling: Ruling, limit: Limit, metric: Metric, trial: Trial, visible: float) -> Ruling:
+    """Processes in groups, some of them no slower: nothing convicts that but two arms."""
+    grouped = trial.modes and metric.low <= limit.bound and ruling.outcome is Outcome.SUSPECT
+    return _spread(undecided(metric, trial), visible) if grouped else ruling
+
+
+def _spanning(metric: Metric, trial: Trial, allowed: Tolerance, visible: float) -> Ruling:
+    ruling = undecided(metric, trial)
+    if allowed.own > allowed.asked:
+        own = f"unchanged code moves by {signed(allowed.own)} here, and the limit is finer than that"
+        ruling = replace(ruling, sentence=f"{ruling.sentence}; {own}")
+    return _spread(ruling, visible)
+
+
+def _spread(ruling: Ruling, visible: float) -> Ruling:
+    seen = f"{ruling.sentence}; the smallest slowdown it could have seen is {signed(visible)}"
+    return replace(ruling, sentence=seen, visible=visible, against=True)

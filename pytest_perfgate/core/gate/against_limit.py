@@ -1,0 +1,127 @@
+"""Holding a metric against a number: its interval decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pytest_perfgate.core.gate.context import Trial
+from pytest_perfgate.core.gate.merge import without_case
+from pytest_perfgate.core.gate.metrics import DERIVED
+from pytest_perfgate.core.gate.nearest import proposal
+from pytest_perfgate.core.gate.ruling import Ruling
+from pytest_perfgate.core.gate.scope import render_scope
+from pytest_perfgate.model.limit import Limit, Operator, Outcome
+from pytest_perfgate.model.metric import Metric
+
+PLAY = 1.05
+"""How far a figure may pass a measured ceiling before the ceiling is doubted."""
+
+_HOLDS: Mapping[Operator, Callable[[float, float], bool]] = {
+    Operator.AT_MOST: lambda number, bound: number <= bound,
+    Operator.LESS: lambda number, bound: number < bound,
+    Operator.AT_LEAST: lambda number, bound: number >= bound,
+    Operator.MORE: lambda number, bound: number > bound,
+    Operator.EQUAL: lambda number, bound: number == bound,
+}
+_OF_CEILING = frozenset({"mfu_ceiling", "sol_ceiling"})
+_ALIASED = frozenset({"mfu", "sol"})
+_SEVERITY = (Outcome.PASSED, Outcome.UNSTABLE, Outcome.UNDECIDED, Outcome.NOT_MEASURED, Outcome.INVALID, Outcome.BROKEN)
+
+
+def against_limit(limit: Limit, trial: Trial) -> Ruling:
+    """The worst of all metrics that the limit's scope selects; each must hold."""
+    found = trial.metrics.find(limit.metric, without_case(limit))
+    if not found:
+        return _not_found(limit, trial)
+    return max((_one(limit, metric, trial) for metric in found), key=lambda ruling: _SEVERITY.index(ruling.outcome))
+
+
+def _not_found(limit: Limit, trial: Trial) -> Ruling:
+    missing = trial.metrics.missing(limit.metric, without_case(limit)) or trial.metrics.missing(limit.metric)
+    others = [m for m in trial.metrics.metrics if m.name == limit.metric]
+    if others:
+        held = sorted({render_scope(m.labels) for m in others if m.labels})
+        what = render_scope(limit.labels)
+        near = proposal(what, held, all_of="there are")
+        return Ruling(
+            outcome=Outcome.NOT_MEASURED,
+            sentence=f"the scope {what} of {limit.metric} matches nothing; {near}".rstrip("; "),
+            fails=True,
+        )
+    kind = trial.context.kinds.get(limit.metric)
+    why = missing.why if missing else f"nothing here produces {limit.metric}"
+    if missing and missing.mend:
+        return Ruling(outcome=Outcome.NOT_MEASURED, sentence=f"{limit.metric}: {why}", next=(missing.mend,))
+    source = f"capture it: it comes from {kind.source}" if kind and kind.source != "time" else ""
+    return Ruling(
+        outcome=Outcome.NOT_MEASURED,
+        sentence=f"{limit.metric}: {why}",
+        next=(source,) if source else (),
+    )
+
+
+def _one(limit: Limit, metric: Metric, trial: Trial) -> Ruling:
+    if metric.dimension is not limit.dimension:
+        return Ruling(
+            outcome=Outcome.INVALID,
+            sentence=f"{metric.name} is a {metric.dimension.value}, its limit a {limit.dimension.value}",
+            metric=metric,
+            fails=True,
+        )
+    if _past_ceiling(metric, trial):
+        return Ruling(
+            outcome=Outcome.UNDECIDED,
+            sentence="above the measured ceiling: the ceiling is too low to judge by",
+            next=("perfgate ceilings",),
+            metric=metric,
+        )
+    return _held(limit, metric, trial)
+
+
+def _past_ceiling(metric: Metric, trial: Trial) -> bool:
+    measured = metric.name in _OF_CEILING or (metric.name in _ALIASED and trial.measurement.device.kind != "gpu")
+    return measured and metric.value > PLAY
+
+
+def _held(limit: Limit, metric: Metric, trial: Trial) -> Ruling:
+    low, high = holds(limit, metric.low), holds(limit, metric.high)
+    if limit.operator is Operator.EQUAL:
+        low = high = low and high
+    if low and high:
+        return Ruling(
+            outcome=Outcome.PASSED,
+            sentence="the whole interval keeps the limit" if metric.interval else "keeps the limit",
+            metric=metric,
+        )
+    if not low and not high:
+        return _broken(metric, trial)
+    return undecided(metric, trial)
+
+
+def holds(limit: Limit, number: float) -> bool:
+    """Whether one number keeps a limit."""
+    return _HOLDS[limit.operator](number, limit.bound)
+
+
+def _broken(metric: Metric, trial: Trial) -> Ruling:
+    sentence = "the whole interval misses the limit" if metric.interval else "misses the limit"
+    profile = (f"perfgate profile {trial.name}",) if trial.measurement.processes else ()
+    return Ruling(outcome=Outcome.BROKEN, sentence=sentence, next=profile, metric=metric)
+
+
+def undecided(metric: Metric, trial: Trial) -> Ruling:
+    """The interval spans the limit: because the processes disagree in groups, or for want of evidence."""
+    if trial.modes and metric.name in DERIVED:
+        return Ruling(
+            outcome=Outcome.UNSTABLE,
+            sentence="the processes fall into groups on both sides of the limit",
+            next=("perfgate doctor",),
+            metric=metric,
+        )
+    more = f"pytest {trial.name} --perfgate=full --perfgate-rounds={2 * max(len(trial.measurement.processes), 3)}"
+    return Ruling(
+        outcome=Outcome.UNDECIDED,
+        sentence="the interval spans the limit",
+        next=(more,) if metric.name in DERIVED else (),
+        metric=metric,
+    )

@@ -1,0 +1,52 @@
+"""Holding the head against a revision that the user named: two arms, no stored baseline."""
+
+from __future__ import annotations
+
+from pytest_perfgate.core.gate.context import Trial
+from pytest_perfgate.core.gate.ruling import Ruling
+from pytest_perfgate.core.gate.tolerance import tolerance
+from pytest_perfgate.model.limit import Limit, Outcome
+from pytest_perfgate.model.metric import Metric
+from pytest_perfgate.model.paired import Decision, Paired
+from pytest_perfgate.model.quantity import Dimension
+
+
+def shift_metric(paired: Paired) -> Metric:
+    """The slowdown that the pairs found."""
+    return Metric(
+        name="slowdown",
+        value=paired.shift,
+        dimension=Dimension.FRACTION,
+        interval=paired.interval,
+        source=f"paired, against {paired.base}",
+    )
+
+
+def against_revision(limit: Limit, trial: Trial) -> Ruling:
+    """The exact test convicts, the interval acquits, and what is left says what it could have seen."""
+    paired, seen = trial.paired, trial.seen
+    assert paired is not None
+    metric = shift_metric(paired)
+    counts = tolerance(limit, trial.context, seen, seen.time / (1 + paired.shift)).counts if seen else limit.bound
+    said = f"{paired.rounds} rounds beside {paired.base}"
+    if paired.decision is Decision.SLOWER and paired.shift >= counts:
+        return _ruling(trial, Outcome.REGRESSED, f"slower in {said}", metric, (f"perfgate profile {trial.name}",))
+    if metric.high < counts:
+        faster = 1 / (1 + metric.high) - 1 > abs(counts)
+        return _ruling(trial, Outcome.IMPROVED if faster else Outcome.PASSED, f"no slower in {said}", metric, ())
+    more = f"pytest {trial.name} --perfgate-against {paired.base} --perfgate-rounds={2 * max(paired.rounds, 5)}"
+    return _ruling(trial, Outcome.UNDECIDED, f"the interval of {said} spans the limit", metric, (more,))
+
+
+def _ruling(trial: Trial, outcome: Outcome, sentence: str, metric: Metric, then: tuple[str, ...]) -> Ruling:
+    paired = trial.paired
+    assert paired is not None
+    return Ruling(
+        outcome=outcome,
+        sentence=sentence,
+        next=then,
+        metric=metric,
+        visible=paired.visible,
+        rounds=paired.rounds,
+        evidence=tuple(("moved", f"{name} {then} -> {now}") for name, then, now in paired.moved),
+    )

@@ -1,0 +1,66 @@
+"""What a judge has to know beside the measurement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+
+from pytest_perfgate.core.gate.policy import LOCAL
+from pytest_perfgate.core.metrics.registry import by_name
+from pytest_perfgate.core.stats.summary import Summary
+from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.model.measurement import Measurement
+from pytest_perfgate.model.metric import MetricKind, MetricSet
+from pytest_perfgate.model.paired import Paired
+from pytest_perfgate.model.plan import Mode
+from pytest_perfgate.model.policy import Policy
+from pytest_perfgate.model.problem import Problem
+from pytest_perfgate.model.values import value
+
+_BUILT_IN = by_name()
+
+
+@value
+class JudgeContext:
+    """The policy and the circumstances of a run, or of one case in it."""
+
+    policy: Policy = LOCAL
+    mode: Mode = Mode.FULL
+    kinds: Mapping[str, MetricKind] = field(default_factory=lambda: _BUILT_IN)
+    gates: int = 1
+    """How many slowdown gates the run has: the price of asking often."""
+    scatter: float | None = None
+    """Relative scatter between sittings from the history; the baseline's own where unknown."""
+    sittings: int = 0
+    """Sittings behind ``scatter``."""
+    own_shift: float = 0.0
+    """The 99th percentile of this case's own A/A shift, where it was calibrated."""
+    floor_ns: float = 2000.0
+    """Differences below this are none, per timed sample: a batch of calls divides it."""
+    paired_available: bool = False
+    """Whether a suspect will be confirmed in two arms: then nothing else convicts it."""
+    edited: Baseline | None = None
+    """The line of the work tree where this change edits it; ``baseline`` is the merge base's."""
+    today: str = ""
+    """ISO date, against which an acceptance expires."""
+    unbaselined: str = ""
+    """Why there is no baseline, where the caller knows more than that."""
+
+
+@value
+class Trial:
+    """One measurement on the bench: what was seen, what it is held against, what is wrong with it."""
+
+    measurement: Measurement
+    context: JudgeContext
+    metrics: MetricSet
+    problems: tuple[Problem, ...]
+    baseline: Baseline | None = None
+    seen: Summary | None = None
+    modes: bool = False
+    paired: Paired | None = None
+
+    @property
+    def name(self) -> str:
+        """The node id, quoted for a shell."""
+        return "'" + str(self.measurement.key).replace("'", "'\"'\"'") + "'"

@@ -1,0 +1,139 @@
+"""What becomes of a suspect: accepted, convicted by two arms, convicted by chance running out, or neither."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from pytest_perfgate.core.gate.context import Trial
+from pytest_perfgate.core.gate.ruling import Ruling
+from pytest_perfgate.core.render.quantity import quantity, signed
+from pytest_perfgate.core.stats.prediction import Prediction, predict, prior
+from pytest_perfgate.model.limit import Limit, Outcome
+from pytest_perfgate.model.metric import Metric
+from pytest_perfgate.model.paired import Decision
+from pytest_perfgate.model.plan import Mode
+from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.model.values import value
+from pytest_perfgate.model.verdict import Verdict
+
+SLOWER = "slower than accepted"
+
+
+@value
+class Suspicion:
+    """A slowdown beyond what counts, not yet held against anybody."""
+
+    limit: Limit
+    metric: Metric
+    counts: float
+    visible: float
+
+
+def convict(suspicion: Suspicion, trial: Trial) -> Ruling:
+    """Ask the change itself, then the two arms, then what a new sitting could read by chance."""
+    if trial.context.edited is not None:
+        ruling = _edited(suspicion, trial)
+        if ruling is not None:
+            return ruling
+    if trial.paired is not None:
+        return by_arms(suspicion, trial)
+    if trial.context.mode is Mode.QUICK:
+        return _suspect(
+            suspicion, "measured in one process; a full run decides", (f"pytest {trial.name} --perfgate=full",)
+        )
+    if trial.context.paired_available:
+        return _suspect(suspicion, "to be confirmed beside the accepted commit", ())
+    return _by_prediction(suspicion, trial)
+
+
+def _edited(suspicion: Suspicion, trial: Trial) -> Ruling | None:
+    """The change edits the baseline's line: with a reason and in agreement it is accepted."""
+    edited, seen = trial.context.edited, trial.seen
+    assert edited is not None
+    assert seen is not None
+    if not edited.why.strip():
+        return _ruling(
+            suspicion,
+            Outcome.REGRESSED,
+            f"{SLOWER}, and this change edits the baseline without a reason",
+            (f'perfgate accept {trial.name} --reason "..."',),
+        )
+    if edited.time <= 0 or abs(math.log(seen.time / edited.time)) > math.log1p(suspicion.counts):
+        return None
+    new = quantity(edited.time, Dimension.TIME)
+    return _ruling(suspicion, Outcome.ACCEPTED, f'{SLOWER}; this change accepts {new}: "{edited.why}"', ())
+
+
+def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
+    """Two arms measured side by side decide."""
+    paired = trial.paired
+    assert paired is not None
+    beside = f"than {paired.base or 'the base'} beside it over {paired.rounds} rounds: {signed(paired.shift)}"
+    facts = tuple(("moved", f"{name} {then} -> {now}") for name, then, now in paired.moved)
+    if paired.decision is Decision.SLOWER and paired.shift >= suspicion.counts:
+        return _ruling(suspicion, Outcome.REGRESSED, f"slower {beside}", _act(trial), facts)
+    if paired.decision is Decision.NOT_SLOWER:
+        what = ", ".join(text for _, text in facts) or "nothing that perfgate records"
+        sentence = f"{SLOWER}, but not {beside}; what differs: {what}"
+        return _ruling(suspicion, Outcome.MOVED, sentence, (f"perfgate accept {trial.name}",), facts)
+    return _ruling(suspicion, Outcome.UNDECIDED, f"{SLOWER}; undecided whether slower {beside}", _act(trial), facts)
+
+
+def _by_prediction(suspicion: Suspicion, trial: Trial) -> Ruling:
+    chance = prediction(trial)
+    explained = f"after {_sittings(chance.sittings)} chance explains up to {signed(chance.reach)}"
+    shift = math.log1p(suspicion.metric.value)
+    if shift > chance.log_reach and suspicion.metric.low > suspicion.counts:
+        sentence = f"{SLOWER}, beyond chance: {explained}"
+        return _ruling(suspicion, Outcome.REGRESSED, sentence, _act(trial))
+    commit = trial.baseline.commit if trial.baseline else ""
+    decide = f"pytest {trial.name} --perfgate-against {commit}".rstrip()
+    accept = f'perfgate accept {trial.name} --reason "..."'
+    return _suspect(suspicion, explained, (decide, accept))
+
+
+def prediction(trial: Trial) -> Prediction:
+    """What one more sitting could read, from the history's scatter or the baseline's."""
+    context, baseline = trial.context, trial.baseline
+    expected = prior(trial.measurement.device.kind, trial.measurement.identity.clocks)
+    scatter, sittings = (baseline.scatter, baseline.sittings) if baseline else (0.0, 1)
+    if context.scatter is not None and context.sittings > 1:
+        scatter, sittings = context.scatter, context.sittings
+    return predict(expected, scatter=scatter, sittings=sittings, gates=context.gates)
+
+
+def _sittings(count: int) -> str:
+    return f"{count} sittings" if count > 1 else "one sitting"
+
+
+def _act(trial: Trial) -> tuple[str, ...]:
+    return (f"perfgate profile {trial.name}", f'perfgate accept {trial.name} --reason "..."')
+
+
+def _suspect(suspicion: Suspicion, why: str, then: tuple[str, ...]) -> Ruling:
+    return _ruling(suspicion, Outcome.SUSPECT, f"{SLOWER}; {why}", then)
+
+
+def _ruling(
+    suspicion: Suspicion,
+    outcome: Outcome,
+    sentence: str,
+    then: tuple[str, ...],
+    evidence: tuple[tuple[str, str], ...] = (),
+) -> Ruling:
+    return Ruling(
+        outcome=outcome,
+        sentence=sentence,
+        next=then,
+        evidence=evidence,
+        metric=suspicion.metric,
+        visible=suspicion.visible,
+        against=True,
+    )
+
+
+def suspects(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
+    """Verdicts that two arms would decide."""
+    asked = {Outcome.SUSPECT, Outcome.REGRESSED}
+    return tuple(v for v in verdicts if v.outcome in asked and v.limit.metric == "slowdown")

@@ -1,0 +1,135 @@
+"""The mean of a metric over a parametrised test."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from pytest_perfgate.core.gate.against_limit import holds
+from pytest_perfgate.core.gate.context import JudgeContext
+from pytest_perfgate.core.gate.grammar import FAMILY_MEAN
+from pytest_perfgate.core.gate.merge import applies_on
+from pytest_perfgate.core.gate.policy import effect
+from pytest_perfgate.core.gate.sense import CHANGES
+from pytest_perfgate.core.render.quantity import quantity, signed
+from pytest_perfgate.core.stats.prediction import predict, prior
+from pytest_perfgate.model.limit import Limit, Outcome
+from pytest_perfgate.model.metric import Metric
+from pytest_perfgate.model.plan import Case, CaseKey
+from pytest_perfgate.model.quantity import Interval
+from pytest_perfgate.model.verdict import CaseReport, SuiteNote
+
+Families = Mapping[str, Sequence[Limit]]
+
+
+def family_of(key: CaseKey) -> str:
+    """The node id without its parameters, and the call's name where it has one."""
+    family = key.nodeid.partition("[")[0]
+    return f"{family}#{key.name}" if key.name else family
+
+
+def family_limits(cases: Iterable[Case]) -> dict[str, tuple[Limit, ...]]:
+    """The limits on means, by the family that they run over."""
+    found: dict[str, dict[tuple[object, ...], Limit]] = {}
+    for case in cases:
+        family = case.family or case.nodeid.partition("[")[0]
+        for limit in case.limits:
+            if limit.metric == FAMILY_MEAN:
+                found.setdefault(family, {})[limit.key, limit.operator, limit.on] = limit
+    return {family: tuple(limits.values()) for family, limits in found.items()}
+
+
+def family_notes(reports: Sequence[CaseReport], families: Families, context: JudgeContext) -> Iterable[SuiteNote]:
+    """A note for each limit on a mean: what it came to, over which cases."""
+    for family, limits in families.items():
+        for limit in limits:
+            pattern = dict(limit.labels).get("family", "")
+            if pattern and not _fits(family, pattern):
+                continue
+            members = [r for r in reports if family_of(r.key) == family or family_of(r.key).startswith(f"{family}#")]
+            yield from _judged(family, limit, members, context)
+
+
+def _fits(family: str, pattern: str) -> bool:
+    return fnmatchcase(family, pattern) or fnmatchcase(family.rpartition("::")[2], pattern)
+
+
+def _judged(family: str, limit: Limit, members: list[CaseReport], context: JudgeContext) -> Iterable[SuiteNote]:
+    measured = [r for r in members if r.measurement is not None]
+    if measured and measured[0].measurement and not applies_on(limit, measured[0].measurement.device):
+        return
+    of = dict(limit.labels)["of"]
+    metrics = [_metric(report, of) for report in members]
+    if not members or None in metrics:
+        gaps = sum(1 for m in metrics if m is None)
+        text = f"{of} of {gaps} of {len(members)} cases was not measured" if members else "no case was measured"
+        yield _note(family, limit, Outcome.NOT_MEASURED, text, context)
+        return
+    mean = geometric_mean([m for m in metrics if m is not None], change=of in CHANGES)
+    outcome, why = _outcome(limit, mean, of, members, context)
+    yield _note(family, limit, outcome, f"{_reading(mean, of)} over {len(members)} cases{why}", context)
+
+
+def _metric(report: CaseReport, of: str) -> Metric | None:
+    if report.measurement is None or report.problems:
+        return None
+    found = report.measurement.metrics.find(of)
+    return found[0] if len(found) == 1 and not found[0].labels else None
+
+
+def geometric_mean(metrics: Sequence[Metric], *, change: bool) -> Metric:
+    """The mean of logarithms, with the errors of the members taken as independent of each other."""
+    base = 1.0 if change else 0.0
+    numbers = [[max(base + edge, 1e-300) for edge in (m.low, m.value, m.high)] for m in metrics]
+    middle = math.fsum(math.log(n[1]) for n in numbers) / len(numbers)
+    down = math.sqrt(math.fsum(math.log(n[1] / n[0]) ** 2 for n in numbers)) / len(numbers)
+    up = math.sqrt(math.fsum(math.log(n[2] / n[1]) ** 2 for n in numbers)) / len(numbers)
+    return Metric(
+        name=FAMILY_MEAN,
+        value=math.exp(middle) - base,
+        dimension=metrics[0].dimension,
+        interval=Interval(low=math.exp(middle - down) - base, high=math.exp(middle + up) - base),
+    )
+
+
+def _outcome(
+    limit: Limit, mean: Metric, of: str, members: list[CaseReport], context: JudgeContext
+) -> tuple[Outcome, str]:
+    low, high = holds(limit, mean.low), holds(limit, mean.high)
+    if low and high:
+        return Outcome.PASSED, ""
+    if low or high:
+        return Outcome.UNDECIDED, "; the interval spans the limit"
+    if of not in CHANGES or limit.bound < 0:
+        return Outcome.BROKEN, "; the whole interval misses the limit"
+    reach = _reach(members, context)
+    if mean.value > reach:
+        return Outcome.REGRESSED, f"; chance explains up to {signed(reach)}"
+    return Outcome.SUSPECT, f"; chance explains up to {signed(reach)}, for one sitting moves all cases together"
+
+
+def _reach(members: list[CaseReport], context: JudgeContext) -> float:
+    """One sitting shifts a whole family, so a mean is judged like one case."""
+    measurement = members[0].measurement
+    sittings = min((r.baseline.sittings for r in members if r.baseline), default=1)
+    expected = prior(
+        measurement.device.kind if measurement else "host", measurement.identity.clocks if measurement else "off"
+    )
+    return predict(expected, scatter=expected, sittings=sittings, gates=context.gates).reach
+
+
+def _reading(mean: Metric, of: str) -> str:
+    if of in CHANGES:
+        return f"{signed(mean.value)} [{signed(mean.low)}, {signed(mean.high)}]"
+    middle, low, high = (quantity(edge, mean.dimension) for edge in (mean.value, mean.low, mean.high))
+    return f"{middle} [{low}, {high}]"
+
+
+def _note(family: str, limit: Limit, outcome: Outcome, text: str, context: JudgeContext) -> SuiteNote:
+    return SuiteNote(
+        kind=FAMILY_MEAN if outcome is not Outcome.NOT_MEASURED else "unmeasured",
+        effect=effect(outcome, context.policy, context.mode),
+        text=f"{outcome.value}: {family}: {limit.text}: {text}",
+        names=(family,),
+    )

@@ -1,0 +1,147 @@
+"""One measurement held against all its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pytest_perfgate.core.gate.against_baseline import against_baseline
+from pytest_perfgate.core.gate.against_limit import against_limit
+from pytest_perfgate.core.gate.against_revision import against_revision, shift_metric
+from pytest_perfgate.core.gate.context import JudgeContext, Trial
+from pytest_perfgate.core.gate.conviction import suspects
+from pytest_perfgate.core.gate.grammar import FAMILY_MEAN
+from pytest_perfgate.core.gate.merge import applies_on, limits_for, replaced_on, without_case
+from pytest_perfgate.core.gate.metrics import DERIVED, timed_metrics, timing
+from pytest_perfgate.core.gate.modes import split
+from pytest_perfgate.core.gate.ruling import Ruling, verdict
+from pytest_perfgate.core.gate.trust import problems_of
+from pytest_perfgate.core.stats.summary import Summary
+from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.model.limit import Limit, Outcome
+from pytest_perfgate.model.measurement import Measurement
+from pytest_perfgate.model.metric import MetricSet
+from pytest_perfgate.model.paired import Paired
+from pytest_perfgate.model.plan import CaseKey, Mode
+from pytest_perfgate.model.problem import Problem
+from pytest_perfgate.model.quantity import Interval
+from pytest_perfgate.model.verdict import CaseReport
+
+__all__ = ["JudgeContext", "judge", "not_measured", "suspects"]
+
+
+def judge(
+    measurement: Measurement,
+    limits: Sequence[Limit],
+    *,
+    baseline: Baseline | None,
+    context: JudgeContext,
+    paired: Paired | None = None,
+) -> CaseReport:
+    """Every limit that is meant for this call, judged; the report's measurement carries all metrics.
+
+    ``paired`` turns suspicion into a conviction or an acquittal, or, where the user named a revision, takes
+    the place of the stored baseline.
+    """
+    trial = _trial(measurement, context, baseline, paired)
+    device = measurement.device
+    meant = [limit for limit in limits_for(limits, measurement.key) if not replaced_on(limit, device)]
+    return CaseReport(
+        key=measurement.key,
+        verdicts=tuple(
+            verdict(limit, _ruling(limit, trial), context, trial) for limit in meant if limit.metric != FAMILY_MEAN
+        ),
+        measurement=replace(measurement, metrics=trial.metrics),
+        baseline=baseline,
+        problems=trial.problems,
+    )
+
+
+def _trial(measurement: Measurement, context: JudgeContext, baseline: Baseline | None, paired: Paired | None) -> Trial:
+    seen = timing(measurement)
+    modes = seen is not None and split(seen.medians, seen.spread, seen.resolution) is not None
+    if seen is not None and modes:
+        seen = replace(seen, interval=_hull(seen))
+    derived = timed_metrics(measurement, baseline, seen)
+    if paired is not None and paired.revision:
+        derived = _with_shift(derived, paired)
+    metrics = _joined(derived, measurement.metrics, timed=bool(measurement.processes))
+    problems = problems_of(measurement, metrics, timed=seen is not None)
+    return Trial(
+        measurement=measurement,
+        context=context,
+        metrics=metrics,
+        problems=problems + (paired.problems if paired else ()),
+        baseline=baseline,
+        seen=seen,
+        modes=modes,
+        paired=paired,
+    )
+
+
+def _hull(seen: Summary) -> Interval:
+    """With processes in groups, either group may be the truth."""
+    return Interval(
+        low=min(seen.interval.low, *seen.medians),
+        high=max(seen.interval.high, *seen.medians),
+        confidence=seen.interval.confidence,
+    )
+
+
+def _with_shift(derived: MetricSet, paired: Paired) -> MetricSet:
+    others = tuple(m for m in derived.metrics if m.name != "slowdown")
+    return MetricSet(
+        metrics=(*others, shift_metric(paired)),
+        absent=tuple(a for a in derived.absent if a.name != "slowdown"),
+    )
+
+
+def _joined(derived: MetricSet, others: MetricSet, *, timed: bool) -> MetricSet:
+    """Derived metrics beside those of captures; of a timed call the derived name wins."""
+    if not others.metrics and not others.absent:
+        return derived
+    if not timed:
+        have = set(others.names())
+        return MetricSet(
+            metrics=others.metrics, absent=others.absent + tuple(a for a in derived.absent if a.name not in have)
+        )
+    return derived | MetricSet(
+        metrics=tuple(m for m in others.metrics if m.labels or m.name not in DERIVED),
+        absent=tuple(a for a in others.absent if a.name not in DERIVED),
+    )
+
+
+def _ruling(limit: Limit, trial: Trial) -> Ruling:
+    if not applies_on(limit, trial.measurement.device):
+        named = ", ".join(limit.on)
+        return Ruling(
+            outcome=Outcome.NOT_APPLICABLE,
+            sentence=f"meant for {named}, this is {trial.measurement.device.name or trial.measurement.device.key}",
+        )
+    if trial.problems:
+        return _invalid(trial.problems, trial)
+    if limit.metric == "slowdown" and not without_case(limit) and trial.measurement.processes:
+        by_revision = trial.paired is not None and trial.paired.revision
+        return against_revision(limit, trial) if by_revision else against_baseline(limit, trial)
+    return against_limit(limit, trial)
+
+
+def _invalid(problems: tuple[Problem, ...], trial: Trial) -> Ruling:
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    evidence = tuple(("problem", f"{p.what}  [{p.code}]") for p in problems)
+    again = any(p.retry for p in problems)
+    return Ruling(
+        outcome=Outcome.INVALID,
+        sentence=f"{problems[0].what}  [{problems[0].code}]{more}",
+        next=(f"pytest {trial.name} --perfgate=full",) if again else (),
+        evidence=evidence,
+    )
+
+
+def not_measured(key: CaseKey, limits: Sequence[Limit], why: str, context: JudgeContext) -> CaseReport:
+    """The report of a case that was collected and never measured: each of its limits says why."""
+    off = context.mode is Mode.OFF
+    then = (f"pytest '{key}' --perfgate=full",) if off else ()
+    ruling = Ruling(outcome=Outcome.NOT_MEASURED, sentence=why, next=then)
+    meant = [limit for limit in limits if limit.metric != FAMILY_MEAN]
+    return CaseReport(key=key, verdicts=tuple(verdict(limit, ruling, context) for limit in meant))

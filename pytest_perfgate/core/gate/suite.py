@@ -1,0 +1,107 @@
+"""Verdicts on the suite as a whole: what silently left it, and what holds nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import field
+
+from pytest_perfgate.core.gate.context import JudgeContext
+from pytest_perfgate.core.gate.family import Families, family_notes, family_of
+from pytest_perfgate.core.gate.nearest import nearest
+from pytest_perfgate.core.gate.policy import chosen
+from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.model.limit import Effect, Outcome
+from pytest_perfgate.model.plan import CaseKey, Mode
+from pytest_perfgate.model.values import value
+from pytest_perfgate.model.verdict import CaseReport, SuiteNote
+
+
+@value
+class Suite:
+    """What the run set out to do."""
+
+    context: JudgeContext
+    collected: frozenset[str] = frozenset()
+    """Node ids of every gated test that was collected."""
+    baselines: Sequence[Baseline] = ()
+    """All that are accepted on the device of this run, whoever asks for them."""
+    families: Families = field(default_factory=dict)
+    complete: bool = True
+    """Nothing interrupted the run."""
+    filtered: bool = False
+    """Node ids, ``-k`` or ``-m`` left tests out."""
+
+
+def judge_suite(reports: Sequence[CaseReport], suite: Suite) -> tuple[SuiteNote, ...]:
+    """Notes on the whole run; what is missing is asked only of complete runs that left nothing out."""
+    notes = [*family_notes(reports, suite.families, suite.context), *_quick_in_ci(suite), *_nowhere(reports)]
+    if suite.complete and not suite.filtered:
+        notes += [*_dropped(suite), *_unused(reports, suite)]
+    return tuple(notes)
+
+
+def _quick_in_ci(suite: Suite) -> Iterator[SuiteNote]:
+    if suite.context.policy.ci and suite.context.mode is Mode.QUICK:
+        yield SuiteNote(
+            kind="quick",
+            effect=Effect.WARN,
+            text="quick mode in CI: one process a case, so no slowdown is convicted; --perfgate=full decides",
+        )
+
+
+def _nowhere(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
+    """Limits that were not applicable wherever they were asked."""
+    places: dict[tuple[str, tuple[str, ...]], list[tuple[str, bool]]] = {}
+    for report in reports:
+        for v in report.verdicts:
+            asked = places.setdefault((v.limit.text, v.limit.on), [])
+            asked.append((str(report.key), v.outcome is not Outcome.NOT_APPLICABLE))
+    for (text, on), asked in places.items():
+        if not any(applied for _, applied in asked):
+            yield SuiteNote(
+                kind="nowhere",
+                effect=Effect.WARN,
+                text=f"{text} (on {', '.join(on)}) applied to no case of this run",
+                names=tuple(name for name, _ in asked),
+            )
+
+
+def _dropped(suite: Suite) -> Iterator[SuiteNote]:
+    """Accepted tests that were not collected any more: deleted, renamed, or hidden behind an ``if``."""
+    gone = sorted({str(b.key) for b in suite.baselines if b.key.nodeid not in suite.collected})
+    if not gone:
+        return
+    accepted = {b.key.nodeid for b in suite.baselines}
+    new = sorted(suite.collected - accepted)
+    moved = [f"{name} (renamed to {twin}?)" for name in gone if (twin := _twin(name, new))]
+    hint = f"; {', '.join(moved)}" if moved else ""
+    yield SuiteNote(
+        kind="dropped",
+        effect=chosen(suite.context.policy, "unused"),
+        text=f"{_count(gone, 'accepted case')} no longer collected{hint}; perfgate prune removes what is gone",
+        names=tuple(gone),
+    )
+
+
+def _twin(name: str, new: list[str]) -> str:
+    """A new test of the same family, or one with nearly the same name."""
+    family = family_of(CaseKey(nodeid=name))
+    same = [n for n in new if n.partition("[")[0] == family]
+    return next(iter(nearest(name, same or new, 1)), "")
+
+
+def _unused(reports: Sequence[CaseReport], suite: Suite) -> Iterator[SuiteNote]:
+    """Baselines of tests that ran, and that no slowdown limit asked for."""
+    asked = {str(r.key) for r in reports if any(v.limit.metric == "slowdown" for v in r.verdicts)}
+    idle = sorted(str(b.key) for b in suite.baselines if b.key.nodeid in suite.collected and str(b.key) not in asked)
+    if idle:
+        yield SuiteNote(
+            kind="unused",
+            effect=chosen(suite.context.policy, "unused"),
+            text=f"{_count(idle, 'baseline')} that no limit asked for; perfgate prune removes what is unused",
+            names=tuple(idle),
+        )
+
+
+def _count(names: Sequence[str], noun: str) -> str:
+    return f"{len(names)} {noun}{'' if len(names) == 1 else 's'}"

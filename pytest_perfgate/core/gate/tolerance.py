@@ -1,0 +1,32 @@
+"""The smallest slowdown that counts for a test: asked for, seen in its own noise, or too small to time."""
+
+from __future__ import annotations
+
+from pytest_perfgate.core.gate.context import JudgeContext
+from pytest_perfgate.core.stats.summary import Summary
+from pytest_perfgate.model.limit import Limit
+from pytest_perfgate.model.values import value
+
+FLOOR_AT_MOST = 0.5
+"""The absolute floor never hides more than this: a doubled time is seen however short the call."""
+
+
+@value
+class Tolerance:
+    """All as fractions of the accepted time."""
+
+    asked: float
+    """The limit, or the absolute floor where that is larger."""
+    own: float
+    """What unchanged code moves by here: its own A/A shift, or a tick of the timer."""
+
+    @property
+    def counts(self) -> float:
+        """τ: what is smaller is no slowdown."""
+        return max(self.asked, self.own)
+
+
+def tolerance(limit: Limit, context: JudgeContext, seen: Summary, then: float) -> Tolerance:
+    """τ of one limit. The floor is of what the timer was shown: a batch of calls divides it."""
+    floor = min(context.floor_ns / seen.batch / then, FLOOR_AT_MOST)
+    return Tolerance(asked=max(limit.bound, floor), own=max(context.own_shift, seen.resolution / then))

@@ -1,0 +1,137 @@
+"""The readable block: what a failing test shows, in a few lines that can be copied."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from pytest_perfgate.core.render.quantity import quantity, signed
+from pytest_perfgate.core.render.text import display_width
+from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.model.limit import Limit, Outcome
+from pytest_perfgate.model.measurement import Measurement
+from pytest_perfgate.model.metric import Metric
+from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.model.verdict import CaseReport, Verdict
+
+WIDTH = 100
+CHANGES = frozenset({"slowdown"})
+_QUIET = frozenset({Outcome.PASSED, Outcome.NOT_APPLICABLE})
+_ORDER = list(Outcome)
+_WITHOUT = {
+    Outcome.NOT_APPLICABLE: "not asked here",
+    Outcome.UNBASELINED: "nothing to compare with",
+    Outcome.INVALID: "not to be trusted",
+}
+
+
+def render_block(report: CaseReport, width: int = WIDTH) -> str:
+    """A case's verdicts, the worst first, with now, then, why and next; those that passed only among themselves."""
+    ordered = sorted(report.verdicts, key=lambda v: -_ORDER.index(v.outcome))
+    told = [v for v in ordered if v.outcome not in _QUIET] or ordered
+    lines = [line for verdict in told for line in _head(report.key, verdict, width)]
+    lines += _now(report.measurement) if report.measurement else []
+    lines += _then(next((v.baseline for v in told if v.baseline), None))
+    lines += [line for text in _reasons(told) for line in _labelled("why", text, width)]
+    for at, command in enumerate(dict.fromkeys(c for v in told for c in v.next)):
+        lines.append(f"  {'' if at else 'next':<4}  {printable(command)}")
+    return "\n".join(lines) + "\n"
+
+
+def short_name(key: CaseKey) -> str:
+    """A test as its file's reader knows it."""
+    return printable(key.test or str(key))
+
+
+def printable(text: str) -> str:
+    """Text that cannot move a terminal's cursor."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def _head(key: CaseKey, verdict: Verdict, width: int) -> Iterator[str]:
+    """Outcome, name, figure, limit; a name that leaves no room has a line of its own and stays whole."""
+    start = f"{verdict.outcome.name.replace('_', ' '):<9}  {short_name(key)}"
+    figures = f"{_figure(verdict)}   limit {_limit(verdict.limit)}"
+    if display_width(start) + 2 + display_width(figures) <= width:
+        yield f"{start}  {figures}"
+    else:
+        yield from (start, f"  {figures}")
+
+
+def _figure(verdict: Verdict) -> str:
+    limit, metric = verdict.limit, verdict.metric
+    name = "time" if limit.metric in CHANGES else limit.metric
+    scope = ", ".join(f"{key}={text}" for key, text in (metric.labels if metric else limit.labels))
+    title = printable(f"{name}({scope})" if scope else name)
+    return f"{title}  {_reading(metric, limit) if metric else _WITHOUT.get(verdict.outcome, 'not measured')}"
+
+
+def _reading(metric: Metric, limit: Limit) -> str:
+    if limit.metric in CHANGES:
+        edges = "" if metric.interval is None else f"  [{_sign(metric.low)}, {_sign(metric.high)}]"
+        return f"{signed(metric.value)}{edges}"
+    middle = quantity(metric.value, metric.dimension)
+    if metric.interval is None:
+        return middle
+    return f"{middle}  [{quantity(metric.low, metric.dimension)}, {quantity(metric.high, metric.dimension)}]"
+
+
+def _sign(fraction: float) -> str:
+    return signed(fraction).removesuffix(" %")
+
+
+def _limit(limit: Limit) -> str:
+    if limit.metric in CHANGES:
+        text = f"{limit.bound * 100:+.3g} %"
+    else:
+        text = f"{limit.operator.value} {quantity(limit.bound, limit.dimension)}"
+    return text if limit.source in {"marker", ""} else f"{text} ({limit.source})"
+
+
+def _now(measurement: Measurement) -> Iterator[str]:
+    found = measurement.metrics.find("time")
+    if not found or not measurement.processes:
+        return
+    fewest = min(len(p.durations) for p in measurement.processes)
+    parts = [quantity(found[0].value, Dimension.TIME), f"n={fewest}x{len(measurement.processes)}", _place(measurement)]
+    sol = next((m for m in measurement.metrics.metrics if m.name == "sol" and not m.labels), None)
+    parts += [f"{quantity(sol.value, Dimension.FRACTION, 2)} of SOL"] if sol else []
+    yield f"  now   {'  '.join(parts)}"
+
+
+def _place(measurement: Measurement) -> str:
+    """The device, its clock, and whether we held it."""
+    clocks = sorted(hz for p in measurement.processes for hz in p.clock_hz)
+    speed = f" at {clocks[len(clocks) // 2] / 1e6:.0f} MHz" if clocks else ""
+    locked = ", locked" if measurement.identity.clocks == "lock" else ""
+    return f"{printable(measurement.device.name or measurement.device.key)}{speed}{locked}"
+
+
+def _then(baseline: Baseline | None) -> Iterator[str]:
+    if baseline is None:
+        return
+    told = ", ".join(filter(None, (baseline.commit[:7], baseline.when)))
+    why = f'"{printable(baseline.why)}"' if baseline.why else ""
+    origin = ": ".join(filter(None, (told, why)))
+    sittings = f"{baseline.sittings} sittings" if baseline.sittings > 1 else ""
+    yield f"  then  {'  '.join(filter(None, (quantity(baseline.time, Dimension.TIME), origin, sittings)))}"
+
+
+def _reasons(told: list[Verdict]) -> Iterator[str]:
+    """Each sentence once, then the facts that others found; a passed limit needs no reason."""
+    texts = [v.sentence for v in told if v.outcome not in _QUIET]
+    new = [(label, text) for v in told for label, text in v.evidence if not any(text in said for said in texts)]
+    facts = [text if label == "why" else f"{label}: {text}" for label, text in new]
+    yield from (printable(text) for text in dict.fromkeys((*texts, *facts)) if text)
+
+
+def _labelled(label: str, text: str, width: int) -> list[str]:
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=f"  {label:<4}  ",
+        subsequent_indent=" " * 8,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

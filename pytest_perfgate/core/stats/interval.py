@@ -1,0 +1,61 @@
+"""Intervals for the time of a call: of few processes, and of one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+from pytest_perfgate.core.stats.student import t_quantile
+from pytest_perfgate.model.quantity import Interval
+
+CONFIDENCE = 0.95
+
+
+def median(ordered: Sequence[float]) -> float:
+    """The middle of sorted numbers."""
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def of_processes(medians: Sequence[float], centre: float) -> Interval:
+    """Student's interval of the logarithms of two or more process medians, widened to hold their median."""
+    logs = [math.log(m) for m in medians]
+    count = len(logs)
+    mean = math.fsum(logs) / count
+    half = t_quantile((1 + CONFIDENCE) / 2, count - 1) * deviation(logs, mean) / math.sqrt(count)
+    low, high = math.exp(mean - half), math.exp(mean + half)
+    return Interval(low=min(low, centre), high=max(high, centre), confidence=CONFIDENCE)
+
+
+def deviation(numbers: Sequence[float], mean: float) -> float:
+    """The standard deviation of a sample; zero for fewer than two."""
+    if len(numbers) < 2:
+        return 0.0
+    return math.sqrt(math.fsum((n - mean) ** 2 for n in numbers) / (len(numbers) - 1))
+
+
+def of_samples(ordered: Sequence[float]) -> Interval:
+    """The interval of a median by order statistics, of one process: exact, whatever the distribution."""
+    rank, confidence = median_rank(len(ordered))
+    return Interval(low=ordered[rank], high=ordered[len(ordered) - 1 - rank], confidence=confidence)
+
+
+@lru_cache(maxsize=4096)
+def median_rank(count: int) -> tuple[int, float]:
+    """How many samples to leave out on each side, and the confidence that is left.
+
+    The widest rank whose coverage is still 95 %; below six samples even all of them cover less, and the
+    interval says so.
+    """
+    total, below, rank = 2.0**count if count < 1000 else math.inf, 0.0, 0
+    if math.isinf(total):
+        rank = int((count - 1.959963984540054 * math.sqrt(count)) / 2)
+        return max(rank - 1, 0), CONFIDENCE
+    for rank in range(count // 2 + 1):
+        below += math.comb(count, rank) / total
+        if 2 * below > 1 - CONFIDENCE:
+            break
+    rank = max(rank - 1, 0)
+    missed = 2 * sum(math.comb(count, r) for r in range(rank + 1)) / total
+    return rank, max(0.0, 1 - missed)

@@ -1,0 +1,57 @@
+"""What one more sitting of unchanged code could read: the interval that convicts without a second arm."""
+
+from __future__ import annotations
+
+import enum
+import math
+
+from pytest_perfgate.core.stats.student import t_quantile
+from pytest_perfgate.model.values import value
+
+PRIOR_DOF = 4
+ALARM = 0.01
+"""The chance that a clean suite of all gates alarms at all."""
+
+
+class Prior(float, enum.Enum):
+    """Relative scatter between sittings that a class of device is known for."""
+
+    GPU_LOCKED = 0.005
+    GPU_FREE = 0.015
+    CPU = 0.04
+
+
+def prior(kind: str, clocks: str) -> Prior:
+    """The class of a device by its kind and by what was done to its clocks."""
+    if kind != "gpu":
+        return Prior.CPU
+    return Prior.GPU_LOCKED if clocks == "lock" else Prior.GPU_FREE
+
+
+@value
+class Prediction:
+    """How far one new sitting may lie from the accepted value without anything having changed."""
+
+    scatter: float
+    """Between sittings, shrunk towards the prior."""
+    dof: int
+    sittings: int
+    gates: int
+
+    @property
+    def reach(self) -> float:
+        """The largest slowdown that chance explains, as a fraction."""
+        return math.expm1(self.log_reach)
+
+    @property
+    def log_reach(self) -> float:
+        quantile = t_quantile(1 - ALARM / self.gates, self.dof)
+        return quantile * self.scatter * math.sqrt(1 + 1 / self.sittings)
+
+
+def predict(expected: float, *, scatter: float = 0.0, sittings: int = 1, gates: int = 1) -> Prediction:
+    """The prediction for one new sitting from the prior's scatter and that of the accepted sittings."""
+    seen = max(sittings, 1) - 1
+    dof = PRIOR_DOF + seen
+    pooled = math.sqrt((PRIOR_DOF * expected**2 + seen * scatter**2) / dof)
+    return Prediction(scatter=pooled, dof=dof, sittings=max(sittings, 1), gates=max(gates, 1))

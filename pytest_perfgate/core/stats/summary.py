@@ -1,0 +1,83 @@
+"""From samples to one number a process, and from processes to one time with its interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from pytest_perfgate.core.stats.interval import deviation, median, of_processes, of_samples
+from pytest_perfgate.core.stats.student import t_quantile
+from pytest_perfgate.model.quantity import Interval
+from pytest_perfgate.model.samples import Samples
+from pytest_perfgate.model.values import value
+
+ALARM, POWER = 0.99, 0.84162
+"""A slowdown is surely seen when it passes the 99 % point with a power of 80 %."""
+
+
+@value
+class Summary:
+    """The time of one sitting."""
+
+    time: float
+    """The median of the process medians, in nanoseconds."""
+    interval: Interval
+    medians: tuple[float, ...]
+    scatter: float
+    """Relative deviation between processes; within the one process where there is one."""
+    spread: float
+    """The median interquartile range within a process, in nanoseconds."""
+    samples: int
+    """The fewest samples that a process has."""
+    batch: int = 1
+    overhead: float = 0.0
+    """Nanoseconds of an empty measurement per call."""
+    resolution: float = 0.0
+    """What the timer can tell apart, per call."""
+    visible: float = 0.0
+    """The smallest slowdown that this sitting could surely have told from its own noise."""
+
+
+def summary(processes: Sequence[Samples]) -> Summary:
+    """Sum up one sitting; the caller has made sure that every sample is a positive number."""
+    ordered = [sorted(process.durations) for process in processes]
+    medians = tuple(median(samples) for samples in ordered)
+    time = median(sorted(medians))
+    interval = of_processes(medians, time) if len(medians) > 1 else of_samples(ordered[0])
+    logs = [math.log(m) for m in medians]
+    scatter = deviation(logs, math.fsum(logs) / len(logs))
+    resolution = max(process.resolution / process.batch for process in processes)
+    return Summary(
+        time=time,
+        interval=_no_finer(interval, time, resolution),
+        medians=medians,
+        scatter=scatter,
+        spread=median(sorted(_quartiles(samples) for samples in ordered)),
+        samples=min(len(samples) for samples in ordered),
+        batch=min(process.batch for process in processes),
+        overhead=max(process.overhead / process.batch for process in processes),
+        resolution=resolution,
+        visible=_visible(interval, scatter, len(medians)) + resolution / time,
+    )
+
+
+def _visible(interval: Interval, scatter: float, count: int) -> float:
+    """Of one process its own interval; of several, what their scatter leaves to see."""
+    if count < 2:
+        return interval.high / interval.low - 1
+    return math.expm1((t_quantile(ALARM, count - 1) + POWER) * scatter / math.sqrt(count))
+
+
+def _quartiles(ordered: Sequence[float]) -> float:
+    """The interquartile range of sorted samples."""
+    last = len(ordered) - 1
+    return ordered[(3 * last + 3) // 4] - ordered[last // 4]
+
+
+def _no_finer(interval: Interval, time: float, resolution: float) -> Interval:
+    """No median is known better than half a tick of the timer."""
+    half = resolution / 2
+    if not half:
+        return interval
+    low, high = min(interval.low, max(time - half, time / 2)), max(interval.high, time + half)
+    return Interval(low=low, high=high, confidence=interval.confidence)

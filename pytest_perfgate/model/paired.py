@@ -1,0 +1,47 @@
+"""Paired evidence: two arms measured beside each other, and what the exact tests made of it."""
+
+from __future__ import annotations
+
+import enum
+
+from pytest_perfgate.model.problem import Problem
+from pytest_perfgate.model.quantity import Interval
+from pytest_perfgate.model.values import value
+
+
+class Decision(str, enum.Enum):
+    """What the pairs say about the head against its base."""
+
+    SLOWER = "slower"
+    NOT_SLOWER = "not slower"
+    UNDECIDED = "undecided"
+
+
+@value
+class Paired:
+    """One case in two arms. Convictions across a suite are corrected before they get here."""
+
+    decision: Decision
+    differences: tuple[float, ...]
+    """Logarithms of head over base, one a round, in order."""
+    shift: float
+    """The Hodges-Lehmann shift as a fraction: 0.05 is 5 % slower."""
+    interval: Interval | None = None
+    """Of the shift, as fractions."""
+    base: str = ""
+    """The commit or revision of the other arm."""
+    revision: bool = False
+    """True when the user named a revision: it is then judged by, and no stored baseline is asked."""
+    p: float | None = None
+    """Of the exact one-sided signed-rank test."""
+    threshold: float | None = None
+    """What ``p`` had to stay below, after Holm."""
+    visible: float | None = None
+    moved: tuple[tuple[str, str, str], ...] = ()
+    """(name, then, now) of the driver, the dependency, the machine: what else differs."""
+    problems: tuple[Problem, ...] = ()
+    """An arm that loaded the other's files, and the like: INVALID, never a verdict."""
+
+    @property
+    def rounds(self) -> int:
+        return len(self.differences)

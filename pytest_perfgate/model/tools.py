@@ -1,0 +1,49 @@
+"""What wiring hands to the use cases of the gate: ports, gathered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pytest_perfgate.model.children import Nursery
+from pytest_perfgate.model.device import Device
+from pytest_perfgate.model.measurement import Environment
+from pytest_perfgate.model.metric import MetricKind
+from pytest_perfgate.model.plan import Case, CaseKey
+from pytest_perfgate.model.ports import BaselineStore, HistoryStore, Inspector, RecordStore, Repository, Runtime, Timer
+from pytest_perfgate.model.values import array_value
+from pytest_perfgate.model.verdict import CaseReport
+
+
+@array_value
+class Instruments:
+    """What measures in one process."""
+
+    runtimes: tuple[Runtime, ...]
+    """The host is the last."""
+    timers: tuple[Timer, ...]
+    """In the order of preference."""
+    threads: Callable[[], str]
+    affinity: Callable[[], str]
+    inspectors: tuple[Inspector, ...] = ()
+
+
+Convict = Callable[[Mapping[CaseKey, CaseReport], Mapping[str, Case]], Mapping[CaseKey, CaseReport]]
+"""Tries suspects against their baseline's own commit and returns the reports that changed."""
+
+
+@array_value
+class GateTools:
+    """What judging asks of the world."""
+
+    kinds: Mapping[str, MetricKind]
+    nursery: Nursery
+    environment: Callable[[], Environment]
+    roofed: Callable[[Device], Device]
+    """The device with its data sheet and measured ceilings, where they are known."""
+    baselines: BaselineStore | None = None
+    committed: Callable[[str], bool] = bool
+    """Whether a device's baselines belong to the project: then only accepting writes them."""
+    records: RecordStore | None = None
+    history: HistoryStore | None = None
+    repository: Repository | None = None
+    convict: Convict | None = None

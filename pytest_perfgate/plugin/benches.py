@@ -1,0 +1,103 @@
+"""Who answers the fixture: nobody (off), the stored verdict (judged), this process (quick)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from pytest_perfgate.model.children import Capture
+from pytest_perfgate.model.measurement import Artifact
+from pytest_perfgate.model.metric import MetricSet
+from pytest_perfgate.model.plan import Case, CaseKey
+from pytest_perfgate.plugin.asked import Asked, Brought
+from pytest_perfgate.plugin.measuring import Measuring
+from pytest_perfgate.plugin.view import View
+
+
+class Bench:
+    """``off``: each call runs once and nothing is known of it."""
+
+    measures = False
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.notes: dict[str, str] = {}
+        self.artifacts: list[Artifact] = []
+        self.seen: list[CaseKey] = []
+        """What the test measured, or would have."""
+
+    def take(self, asked: Asked) -> View:
+        self.seen.append(asked.key)
+        return View(asked.key, asked.once(), metrics=self.metrics)
+
+    def bring(self, brought: Brought) -> None:
+        self.seen.append(brought.key)
+
+    def read(self, brought: Brought, source: str) -> None:
+        del source
+        self.bring(brought)
+
+    @contextmanager
+    def around(self, brought: Brought) -> Iterator[None]:
+        """Entered around a region."""
+        del brought
+        yield
+
+    def metrics(self, key: CaseKey) -> MetricSet | None:
+        del key
+        return None
+
+
+class JudgedBench(Bench):
+    """``full``: measured before the tests; each call runs once and is shown what was measured."""
+
+    measures = True
+
+    def __init__(self, case: Case, known: Callable[[CaseKey], MetricSet | None]) -> None:
+        super().__init__(case)
+        self._known = known
+
+    def metrics(self, key: CaseKey) -> MetricSet | None:
+        return self._known(key)
+
+
+class MeasuringBench(Bench):
+    """``quick``: measured where the test stands."""
+
+    measures = True
+
+    def __init__(self, case: Case, measuring: Measuring) -> None:
+        super().__init__(case)
+        self._measuring = measuring
+        self._taken: dict[CaseKey, Capture] = {}
+        self._brought: list[Brought] = []
+
+    def take(self, asked: Asked) -> View:
+        self.seen.append(asked.key)
+        self._taken[asked.key] = self._capture(asked)
+        return View(asked.key, asked.once(), metrics=self.metrics)
+
+    def bring(self, brought: Brought) -> None:
+        self.seen.append(brought.key)
+        self._brought.append(brought)
+
+    def read(self, brought: Brought, source: str) -> None:
+        self._measuring.read(brought, source)
+        self.bring(brought)
+
+    def metrics(self, key: CaseKey) -> MetricSet | None:
+        found = next((capture for capture in self.captures() if capture.key == key), None)
+        return self._measuring.metrics(found) if found else None
+
+    def captures(self) -> tuple[Capture, ...]:
+        """All that this process knows, with the notes as they are now."""
+        brought = tuple(self._measuring.brought(self.case.plan, one) for one in self._brought)
+        return tuple(self._noted(capture) for capture in (*self._taken.values(), *brought))
+
+    def _capture(self, asked: Asked) -> Capture:
+        return self._measuring.capture(asked, self.case.plan)
+
+    def _noted(self, capture: Capture) -> Capture:
+        identity = replace(capture.identity, notes=tuple(sorted(self.notes.items())))
+        return replace(capture, identity=identity, artifacts=tuple(self.artifacts))

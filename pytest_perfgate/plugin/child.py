@@ -1,0 +1,149 @@
+"""A pytest that is a measuring child: it runs what its parent says, and measures on command."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_perfgate.model.children import (
+    Bye,
+    Capture,
+    Collected,
+    Entered,
+    Finish,
+    Finished,
+    Go,
+    Job,
+    Measure,
+    Parent,
+    Ready,
+    Taken,
+)
+from pytest_perfgate.model.plan import Case
+from pytest_perfgate.model.samples import Samples
+from pytest_perfgate.plugin.benches import MeasuringBench
+from pytest_perfgate.plugin.fixture import Gate
+from pytest_perfgate.plugin.measuring import Measuring, measuring_tools
+from pytest_perfgate.wiring import parent_channel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_perfgate.plugin.asked import Asked
+
+
+class ChildBench(MeasuringBench):
+    """Stops at every call and measures as often as the parent asks."""
+
+    def __init__(self, case: Case, measuring: Measuring, parent: Parent) -> None:
+        super().__init__(case, measuring)
+        self._parent = parent
+
+    def _capture(self, asked: Asked) -> Capture:
+        self._parent.send(Entered(key=asked.key))
+        taken: list[Samples] = []
+        while not isinstance(command := self._parent.receive(), Finish):
+            if isinstance(command, Measure):
+                taken.append(self._measuring.samples(asked, command.plan))
+                self._parent.send(Taken(key=asked.key, samples=taken[-1]))
+        return self._measuring.packed(asked, self.case.plan, taken)
+
+
+class ChildRole:
+    """Hooks of a child."""
+
+    def __init__(self, config: pytest.Config, address: str) -> None:
+        self._parent: Parent = parent_channel(address)
+        job = self._parent.receive()
+        if not isinstance(job, Job):
+            raise pytest.UsageError("PERFGATE_CHANNEL leads to no perfgate")
+        self._job = job
+        self._cases = {case.nodeid: case for case in job.cases}
+        self._measuring = measuring_tools(config)
+        self._captures: Callable[[], tuple[Capture, ...]] = tuple
+        self._reports: list[pytest.TestReport] = []
+        self._raised: set[str] = set()
+        """Phases of the test that raised: a strict xfail calls one failed that did not."""
+        self._errors: list[str] = []
+        for line in job.markers:
+            config.addinivalue_line("markers", line)
+        for name, text in job.options:
+            setattr(config.option, name, json.loads(text))
+
+    def before(self, session: pytest.Session, gated: list[pytest.Item]) -> None:
+        """The parent leads."""
+
+    def after(self, session: pytest.Session) -> None:
+        """The parent reports."""
+
+    def gate(self, item: pytest.Item) -> Gate:
+        bench = ChildBench(self._cases[item.nodeid], self._measuring, self._parent)
+        self._captures = bench.captures
+        return Gate(self._cases[item.nodeid], bench)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Exactly the cases of the job, in its order, whatever other plugins did."""
+        found = {item.nodeid: item for item in items}
+        items[:] = [found[nodeid] for nodeid in self._cases if nodeid in found]
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self._errors.append(f"{report.nodeid}: {_last_line(report.longreprtext)}")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        found = tuple(item.nodeid for item in session.items)
+        self._parent.send(Collected(found=found, errors=tuple(self._errors)))
+        for at, item in enumerate(session.items):
+            self._parent.send(Ready(nodeid=item.nodeid))
+            if isinstance(self._parent.receive(), Go):
+                behind = session.items[at + 1] if at + 1 < len(session.items) else None
+                self._run(item, behind)
+        self._parent.send(Bye())
+        return True
+
+    def _run(self, item: pytest.Item, behind: pytest.Item | None) -> None:
+        self._captures, self._reports[:] = tuple, []
+        self._raised.clear()
+        begun = time.perf_counter()
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=behind)
+        outcome, text = _outcome([r for r in self._reports if r.when in self._raised])
+        self._parent.send(
+            Finished(
+                nodeid=item.nodeid,
+                outcome=outcome,
+                text=text,
+                captures=self._captures() if outcome == "passed" else (),
+                seconds=time.perf_counter() - begun,
+            )
+        )
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> None:
+        if call.excinfo is not None:
+            self._raised.add(call.when)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._reports.append(report)
+
+
+def _outcome(reports: list[pytest.TestReport]) -> tuple[str, str]:
+    """How a test ended, from its phases, and in one line why."""
+    for report in reports:
+        if report.skipped:
+            xfailed = hasattr(report, "wasxfail")
+            reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
+            return ("xfailed" if xfailed else "skipped"), str(getattr(report, "wasxfail", reason))
+        if report.failed:
+            return "failed", f"{report.when}: {_last_line(report.longreprtext)}"
+    return "passed", ""
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    errors = [line[1:].strip() for line in lines if line.startswith("E ")]
+    return (errors or lines or ["no reason given"])[0 if errors else -1]

@@ -1,0 +1,190 @@
+"""Collected tests become cases: limits and plan, command line over marker over configuration over default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.core.gate.grammar import parse_limit
+from pytest_perfgate.core.gate.merge import merge_limits
+from pytest_perfgate.core.gate.nearest import proposal
+from pytest_perfgate.model.config import Config, ConfigPattern
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.limit import Limit
+from pytest_perfgate.model.metric import MetricKind
+from pytest_perfgate.model.plan import Cache, Case, ClockPolicy, Plan
+from pytest_perfgate.plugin.spans import seconds
+
+DEFAULT_LIMIT = "slowdown <= 3%"
+KEYWORDS = ("on", "capture", "timer", "runtime", "cache", "clocks", "data", "rounds", "budget")
+
+
+class Collector:
+    """Makes cases under one configuration."""
+
+    def __init__(self, config: Config, options: Any, kinds: Mapping[str, MetricKind]) -> None:
+        self._config, self._options, self._kinds = config, options, kinds
+        self._plan = planned(config, options)
+        self._base = self._limits(config.limits, "configuration", f"{config.source}: tool.perfgate.limits")
+        self._commanded = self._limits(options.perfgate_limit, "command line", "--perfgate-limit")
+
+    def case(self, item: pytest.Item) -> Case:
+        path, line, _ = item.location
+        place = f"{path}:{(line or 0) + 1}"
+        markers = list(item.iter_markers("perfgate"))[::-1]
+        patterns = [p for p in self._config.tests if fnmatchcase(item.nodeid, _literal(p.pattern))]
+        layers = [
+            self._base,
+            *(self._limits(p.limits, "configuration", f"{self._config.source}: {p.place}", p.on) for p in patterns),
+            *(self._limits(m.args, "marker", place, _texts(m.kwargs.get("on", ()))) for m in markers),
+        ]
+        limits = merge_limits(*layers) or self._limits((DEFAULT_LIMIT,), "default", place)
+        plan = self._plan
+        for pattern in patterns:
+            plan = _patterned(plan, pattern)
+        for marker in markers:
+            plan = self._marked(plan, marker.kwargs, place)
+        return Case(
+            nodeid=item.nodeid,
+            limits=merge_limits(limits, self._commanded),
+            plan=commanded(plan, self._options),
+            path=item.nodeid.partition("::")[0],
+            marked=bool(markers),
+            params=_params(item),
+            location=place,
+            family=getattr(item, "originalname", "") and item.nodeid.partition("[")[0],
+        )
+
+    def limits(self, texts: Iterable[str], place: str) -> tuple[Limit, ...]:
+        """Limits that a call of the fixture brought."""
+        return self._limits(texts, "fixture", place)
+
+    def _limits(self, texts: Iterable[Any], source: str, place: str, on: tuple[str, ...] = ()) -> tuple[Limit, ...]:
+        for text in texts:
+            if not isinstance(text, str):
+                raise PerfgateError("marker-wrong", f"a limit is a text, and {text!r} is none", place=place)
+        return tuple(parse_limit(text, kinds=self._kinds, source=source, place=place, on=on) for text in texts)
+
+    def _marked(self, plan: Plan, given: Mapping[str, Any], place: str) -> Plan:
+        for name in given:
+            if name not in KEYWORDS:
+                mend = proposal(name, KEYWORDS, all_of="the keywords")
+                raise PerfgateError("marker-wrong", f"the marker has no argument {name!r}", mend=mend, place=place)
+        return _with(plan, {name: value for name, value in given.items() if name != "on"}, place)
+
+
+def planned(config: Config, options: Any) -> Plan:
+    """The project's plan."""
+    del options
+    given = {
+        "timer": config.timer,
+        "runtime": config.runtime,
+        "cache": config.cache,
+        "clocks": config.clocks,
+        "data": config.data,
+        "rounds": config.rounds,
+        "capture": config.capture,
+        "budget": config.budget,
+    }
+    plan = _with(Plan(), {name: text for name, text in given.items() if text}, config.source)
+    return replace(
+        plan,
+        warmup_ns=config.warmup * 1e9 if config.warmup >= 0 else plan.warmup_ns,
+        min_samples=config.samples or plan.min_samples,
+        floor_ns=config.floor * 1e9 or plan.floor_ns,
+        anchor=config.anchor,
+    )
+
+
+def commanded(plan: Plan, options: Any) -> Plan:
+    """The command line has the last word."""
+    given = {
+        "clocks": options.perfgate_clocks,
+        "budget": options.perfgate_budget,
+        "rounds": options.perfgate_rounds,
+        "capture": tuple(options.perfgate_capture),
+    }
+    plan = _with(plan, {name: value for name, value in given.items() if value}, "command line")
+    return replace(plan, against=options.perfgate_against or "")
+
+
+def _with(plan: Plan, given: Mapping[str, Any], place: str) -> Plan:
+    changes = {}
+    for name, value in given.items():
+        field, read = _FIELDS[name]
+        changes[field] = read(value, place)
+    return replace(plan, **changes)
+
+
+def _count(value: Any, place: str) -> int:
+    if not isinstance(value, int) or value < 1:
+        raise PerfgateError("option-wrong", f"rounds are a whole number from 1, not {value!r}", place=place)
+    return value
+
+
+def _text(value: Any, place: str) -> str:
+    if not isinstance(value, str):
+        raise PerfgateError("marker-wrong", f"a name is a text, and {value!r} is none", place=place)
+    return value
+
+
+def _names(value: Any, place: str) -> tuple[str, ...]:
+    return tuple(_text(name, place) for name in _texts(value))
+
+
+def _cache(value: Any, place: str) -> Cache:
+    return Cache(_one_of(value, [cache.value for cache in Cache], place))
+
+
+def _clocks(value: Any, place: str) -> ClockPolicy:
+    return ClockPolicy(_one_of(value, [clocks.value for clocks in ClockPolicy], place))
+
+
+def _one_of(value: Any, allowed: Sequence[str], place: str) -> Any:
+    if value not in allowed:
+        raise PerfgateError("marker-wrong", f"{value!r} is none of {', '.join(allowed)}", place=place)
+    return value
+
+
+def _nanoseconds(value: Any, place: str) -> float:
+    return seconds(value, place) * 1e9
+
+
+_FIELDS: dict[str, tuple[str, Any]] = {
+    "timer": ("timer", _text),
+    "runtime": ("runtime", _text),
+    "cache": ("cache", _cache),
+    "clocks": ("clocks", _clocks),
+    "data": ("data", _text),
+    "rounds": ("rounds", _count),
+    "capture": ("captures", _names),
+    "budget": ("budget_ns", _nanoseconds),
+}
+
+
+def _patterned(plan: Plan, pattern: ConfigPattern) -> Plan:
+    given = {
+        "timer": pattern.timer,
+        "capture": pattern.capture,
+        "rounds": pattern.rounds,
+        "budget": pattern.budget,
+    }
+    return _with(plan, {name: value for name, value in given.items() if value}, pattern.place)
+
+
+def _literal(pattern: str) -> str:
+    """Node ids hold brackets: in a pattern they stand for themselves."""
+    return pattern.replace("[", "[[]")
+
+
+def _params(item: pytest.Item) -> tuple[tuple[str, str], ...]:
+    callspec = getattr(item, "callspec", None)
+    return tuple((name, str(value)[:80]) for name, value in callspec.params.items()) if callspec else ()
+
+
+def _texts(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)

@@ -1,0 +1,49 @@
+"""The pytest that a person started: it measures before the first test and reports after the last."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.plugin.fixture import Gate
+from pytest_perfgate.plugin.session import GateSession
+from pytest_perfgate.plugin.settings import Settings
+from pytest_perfgate.plugin.summary import write_summary
+
+
+class ControllerRole:
+    """Hooks that are registered when the first gated test is met."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.session = GateSession(Settings(config))
+
+    def gate(self, item: pytest.Item) -> Gate:
+        return self.session.gate(item)
+
+    def before(self, session: pytest.Session, gated: list[pytest.Item]) -> None:
+        """Measure, unless collection failed and no test will run."""
+        if not session.testsfailed or session.config.option.continue_on_collection_errors:
+            self.session.prepare(gated)
+
+    def after(self, session: pytest.Session) -> None:
+        self.session.close(complete=not session.shouldstop and not session.shouldfail)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        with self.session.readable():
+            result = yield
+        self.session.judge(item)
+        return result
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.session.note(report)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        self.session.write()
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        write_summary(terminalreporter, self.session)

@@ -1,0 +1,119 @@
+"""The ``perfgate`` fixture: what a test calls."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Artifact
+from pytest_perfgate.model.plan import Case, CaseKey
+from pytest_perfgate.model.work import Work
+from pytest_perfgate.plugin.asked import Asked, Brought
+from pytest_perfgate.plugin.benches import Bench
+from pytest_perfgate.plugin.view import View
+
+_UNITS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
+
+
+class Gate:
+    """One test's door to the gate."""
+
+    def __init__(self, case: Case, bench: Bench) -> None:
+        self._case, self._bench = case, bench
+        self._regions: dict[CaseKey, Brought] = {}
+        self._names: set[str] = set()
+
+    def __call__(
+        self,
+        fn: Callable[..., Any],
+        /,
+        *args: Any,
+        setup: Callable[[], Any] | None = None,
+        work: Work | None = None,
+        check: Callable[[Any], Any] | None = None,
+        calls: int = 1,
+        name: str = "",
+        limits: Iterable[str] = (),
+    ) -> View:
+        """Measure ``fn(*args)``.
+
+        ``setup`` runs untimed before each call and what it returns goes to ``fn``, a tuple as
+        several arguments; ``check`` is given what a call returned and refuses it by raising or by
+        returning ``False``; ``calls`` says how many calls one call of ``fn`` stands for.
+        """
+        if not callable(fn):
+            raise PerfgateError("call-wrong", f"perfgate() measures a callable, and {fn!r} is none")
+        if not isinstance(calls, int) or calls < 1:
+            raise PerfgateError("call-wrong", f"calls={calls!r} is no whole number from 1")
+        key = self._key(name)
+        asked = Asked(key, fn, args, setup=setup, work=work, check=check, calls=calls, limits=_texts(limits))
+        return self._bench.take(asked)
+
+    @contextmanager
+    def region(self, name: str = "", *, work: Work | None = None, limits: Iterable[str] = ()) -> Iterator[None]:
+        """Measure a block: each time it is entered is a sample."""
+        brought = self._regions.get(CaseKey(nodeid=self._case.nodeid, name=name))
+        if brought is None:
+            brought = Brought(self._key(name), "region", work=work, limits=_texts(limits))
+            self._regions[brought.key] = brought
+            self._bench.bring(brought)
+        with self._bench.around(brought):
+            begun = time.perf_counter_ns()
+            yield
+            brought.durations.append(float(time.perf_counter_ns() - begun))
+
+    def record(
+        self,
+        samples: Sequence[float],
+        unit: str = "ns",
+        *,
+        work: Work | None = None,
+        name: str = "",
+        limits: Iterable[str] = (),
+    ) -> View:
+        """Judge times that were measured elsewhere, such as by a C++ binary or by ranks under torchrun."""
+        if unit not in _UNITS:
+            raise PerfgateError(
+                "call-wrong", f"record() does not know the unit {unit!r}", mend=f"one of {', '.join(_UNITS)}"
+            )
+        durations = [float(sample) * _UNITS[unit] for sample in samples]
+        brought = Brought(self._key(name), "record", durations, work=work, limits=_texts(limits))
+        self._bench.bring(brought)
+        return View(brought.key, metrics=self._bench.metrics)
+
+    def read(self, source: str | Path, *, name: str = "", limits: Iterable[str] = ()) -> View:
+        """Judge an artifact: a profile or another benchmark's JSON; a pattern may name several files."""
+        brought = Brought(self._key(name), "read", limits=_texts(limits))
+        self._bench.read(brought, str(source))
+        return View(brought.key, metrics=self._bench.metrics)
+
+    def note(self, key: str, value: object) -> None:
+        """Join the identity: measurements with other notes are not compared (an autotuned tiling, say)."""
+        self._bench.notes[key] = str(value)
+
+    def attach(self, name: str, path: str | Path) -> None:
+        """Keep a file beside this test's measurement."""
+        if not Path(path).is_file():
+            raise PerfgateError("call-wrong", f"attach({name!r}) found no file {path}")
+        artifact = Artifact(kind="attachment", path=str(Path(path).resolve()), parameters=(("name", name),))
+        self._bench.artifacts.append(artifact)
+
+    @property
+    def measures(self) -> bool:
+        """Whether this run knows times: false under ``--perfgate=off``."""
+        return self._bench.measures
+
+    def _key(self, name: str) -> CaseKey:
+        if name in self._names:
+            what = f"two measurements named {name!r}" if name else "two measurements without a name"
+            raise PerfgateError("call-wrong", f"{what} in one test", mend="give each a name=", place=self._case.nodeid)
+        self._names.add(name)
+        return CaseKey(nodeid=self._case.nodeid, name=name)
+
+
+def _texts(limits: Iterable[str]) -> tuple[str, ...]:
+    return (limits,) if isinstance(limits, str) else tuple(limits)

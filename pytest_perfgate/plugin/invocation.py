@@ -1,0 +1,101 @@
+"""What a child is told of this session: the same project and plugins, nothing that selects or reports."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.model.children import ChildSpec, Job
+from pytest_perfgate.model.config import Config
+from pytest_perfgate.model.plan import Case
+
+_LEFT_OUT = (
+    "cacheprovider",
+    "junitxml",
+    "xdist",
+    "xdist.looponfail",
+    "pytest_cov",
+    "timeout",
+    "rerunfailures",
+    "randomly",
+    "random_order",
+    "pastebin",
+    "stepwise",
+    "faulthandler",
+)
+"""Plugins that select, repeat, shuffle or report: in a child they would do it a second time."""
+_OWN_GROUPS = {
+    "general", "reporting", "debugconfig", "logging", "pytest-warnings", "collect", "terminal reporting", "xdist",
+    "cov", "timeout", "rerunfailures", "pytest-randomly", "random_order", "perfgate", "benchmark", "distributed",
+    "re-run failing tests to eliminate flaky failures", "hypothesis", "test session debugging and configuration",
+}  # fmt: skip
+
+
+def child_spec(config: pytest.Config, settings: Config, cases: Sequence[Case]) -> ChildSpec:
+    """A child of this session that runs these cases."""
+    from pytest_perfgate.wiring import interpreter
+
+    here = "" in sys.path or str(Path.cwd()) in sys.path
+    return ChildSpec(
+        argv=tuple(arguments(config, cases)),
+        python=interpreter(here=here),
+        cwd=config.invocation_params.dir,
+        env=tuple(sorted(environment(os.environ.items()).items())),
+        prefix=settings.launcher,
+        label="the measuring child",
+    )
+
+
+def arguments(config: pytest.Config, cases: Iterable[Case]) -> list[str]:
+    """Every argument spelled out; whatever ``addopts`` and the environment would add is gone."""
+    files = dict.fromkeys(case.nodeid.partition("::")[0] for case in cases)
+    told = ["-o", "addopts=", "-q", f"--rootdir={config.rootpath}", f"--import-mode={config.option.importmode}"]
+    if config.inipath is not None:
+        told += ["-c", str(config.inipath)]
+    for name in _LEFT_OUT:
+        told += ["-p", f"no:{name}"]
+    for plugin in config.option.plugins or ():
+        told += ["-p", plugin]
+    if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD") and "pytest_perfgate.plugin" not in told:
+        told += ["-p", "pytest_perfgate.plugin"]
+    for setting in config.option.override_ini or ():
+        if not setting.startswith("addopts"):
+            told += ["-o", setting]
+    for rule in config.option.pythonwarnings or ():
+        told += ["-W", rule]
+    return [*told, *(str(config.rootpath / name) for name in files)]
+
+
+def environment(inherited: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The environment without what would steer pytest from outside."""
+    kept = {name: text for name, text in inherited if not name.startswith("PYTEST_")}
+    if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):
+        kept["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"]
+    kept["PYTHONHASHSEED"] = kept.get("PYTHONHASHSEED", "random")
+    return kept
+
+
+def child_job(config: pytest.Config) -> Job:
+    """What travels over the channel rather than on the command line."""
+    return Job(cases=(), options=tuple(_own_options(config)), markers=tuple(_markers(config)))
+
+
+def _markers(config: pytest.Config) -> Iterable[str]:
+    return (line for line in config.getini("markers") if not line.startswith("perfgate("))
+
+
+def _own_options(config: pytest.Config) -> Iterable[tuple[str, str]]:
+    """Options of the user's own plugins and conftests, as far as JSON can carry them."""
+    parser = config._parser  # noqa: SLF001 - no public way to tell whose an option is
+    groups = [parser._anonymous, *(g for g in parser._groups if g.name not in _OWN_GROUPS)]  # noqa: SLF001
+    for option in (option for group in groups for option in group.options):
+        name = option.dest
+        try:
+            yield name, json.dumps(getattr(config.option, name))
+        except (TypeError, ValueError, AttributeError):
+            continue

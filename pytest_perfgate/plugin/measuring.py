@@ -1,0 +1,87 @@
+"""Measures in this process on behalf of a test: in a child, or in quick mode."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from pytest_perfgate.app.instrument import choose_runtime, choose_timer, identity, per_call
+from pytest_perfgate.model.children import Capture
+from pytest_perfgate.model.metric import MetricSet
+from pytest_perfgate.model.plan import Plan
+from pytest_perfgate.model.ports import Runtime, Timer
+from pytest_perfgate.model.samples import Samples
+from pytest_perfgate.model.tools import Instruments
+from pytest_perfgate.plugin.asked import Asked, Brought
+
+
+class Stand(NamedTuple):
+    """A runtime and the timer that suits it."""
+
+    runtime: Runtime
+    timer: Timer
+
+
+class Measuring:
+    """The instruments of this process."""
+
+    def __init__(self, instruments: Instruments, metrics: Callable[[Capture], MetricSet]) -> None:
+        self._instruments = instruments
+        self.metrics = metrics
+
+    def stand(self, plan: Plan) -> Stand:
+        runtime = choose_runtime(plan, self._instruments.runtimes, frozenset(sys.modules))
+        return Stand(runtime, choose_timer(plan, self._instruments.timers, runtime))
+
+    def samples(self, asked: Asked, plan: Plan) -> Samples:
+        """One process's samples of the call."""
+        stand = self.stand(plan)
+        setup = asked.prepare if asked.setup is not None else None
+        return per_call(stand.timer.measure(asked.timed(), plan, stand.runtime, setup), asked.calls)
+
+    def capture(self, asked: Asked, plan: Plan) -> Capture:
+        return self.packed(asked, plan, (self.samples(asked, plan),))
+
+    def packed(self, asked: Asked, plan: Plan, samples: Iterable[Samples]) -> Capture:
+        """Samples of a call with its identity."""
+        stand = self.stand(plan)
+        taken = tuple(samples)
+        timer = taken[-1].timer if taken else stand.timer.name
+        return Capture(
+            key=asked.key,
+            samples=taken,
+            device=stand.runtime.device(),
+            identity=identity(self._instruments, plan, stand.runtime, timer, ()),
+            work=asked.work,
+            limits=asked.limits,
+        )
+
+    def brought(self, plan: Plan, brought: Brought) -> Capture:
+        """What the test has taken by itself, with its identity."""
+        runtime = choose_runtime(plan, self._instruments.runtimes, frozenset(sys.modules))
+        return Capture(
+            key=brought.key,
+            samples=brought.samples(),
+            device=runtime.device(),
+            identity=identity(self._instruments, plan, runtime, brought.kind, ()),
+            work=brought.work,
+            limits=brought.limits,
+            metrics=brought.metrics,
+        )
+
+    def read(self, brought: Brought, source: str) -> None:
+        """Fill in what an artifact says."""
+        from pytest_perfgate.plugin.reading import read_artifact
+
+        read_artifact(brought, source, self._instruments.inspectors)
+
+
+def measuring_tools(config: Any) -> Measuring:
+    """What measures in this pytest; our own instruments come in by the same hooks as anybody's."""
+    from pytest_perfgate.app.assemble import metrics_of_capture
+    from pytest_perfgate.wiring import BuiltIns, instruments
+
+    if not config.pluginmanager.has_plugin("perfgate-built-ins"):
+        config.pluginmanager.register(BuiltIns(), "perfgate-built-ins")
+    return Measuring(instruments(config.hook), metrics_of_capture)

@@ -1,0 +1,84 @@
+"""The options of the command line, as one table; the page of options is written from it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pytest
+
+
+class Option:
+    """One option: its name, what argparse is told, its defaults here and in CI."""
+
+    __slots__ = ("ci", "doc", "local", "name", "settings")
+
+    def __init__(self, name: str, doc: str, settings: dict[str, Any], local: str, ci: str = "") -> None:
+        self.name, self.doc, self.settings, self.local, self.ci = name, doc, settings, local, ci
+
+
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        "--perfgate",
+        "full measures in fresh processes before the first test, quick inside the test, off not at all",
+        {"choices": ("full", "quick", "off"), "dest": "perfgate_mode"},
+        "quick",
+        "full",
+    ),
+    Option(
+        "--perfgate-against",
+        "measure against this revision; without REV against the merge base",
+        {"metavar": "REV", "nargs": "?", "const": "@merge-base"},
+        "none",
+    ),
+    Option(
+        "--perfgate-limit",
+        "a limit for every gated test, in place of its own of the same metric and scope; repeatable",
+        {"metavar": "LIMIT", "action": "append", "default": []},
+        "none",
+    ),
+    Option(
+        "--perfgate-capture",
+        "captures to take beside the timing; repeatable",
+        {"metavar": "NAME", "action": "append", "default": []},
+        "none",
+    ),
+    Option(
+        "--perfgate-clocks",
+        "lock the device's clocks, observe them, or leave them alone",
+        {"choices": ("lock", "observe", "off")},
+        "observe",
+    ),
+    Option(
+        "--perfgate-budget",
+        "sampling time of a case in one process, such as 500ms",
+        {"metavar": "TIME"},
+        "1 s",
+    ),
+    Option(
+        "--perfgate-rounds",
+        "fresh processes a case in full mode",
+        {"metavar": "N", "type": int},
+        "3",
+    ),
+    Option("--perfgate-device", "index or name of the device to measure on", {"metavar": "DEVICE"}, "the first"),
+    Option(
+        "--perfgate-policy",
+        "what an outcome does, as KEY=VALUE: missing, unused, improved, undecided, moved, unmeasured; repeatable",
+        {"metavar": "KEY=VALUE", "action": "append", "default": []},
+        "missing=record",
+        "missing=fail unused=fail unmeasured=fail",
+    ),
+    Option("--perfgate-history", "database of the history", {"metavar": "URL"}, ".perfgate/history.db"),
+    Option("--perfgate-json", "write the record of this run here too", {"metavar": "PATH"}, "none"),
+    Option("--perfgate-html", "write the report as one HTML file", {"metavar": "PATH"}, "none"),
+    Option("--perfgate-markdown", "write the report as Markdown", {"metavar": "PATH"}, "none"),
+)
+
+
+def add_options(parser: pytest.Parser) -> None:
+    group = parser.getgroup("perfgate", "performance gate")
+    for option in OPTIONS:
+        default = f" (default: {option.local}{f'; in CI {option.ci}' if option.ci else ''})"
+        settings = {"dest": option.name[2:].replace("-", "_"), **option.settings}
+        group.addoption(option.name, help=(option.doc + default).replace("%", "%%"), **settings)

@@ -1,0 +1,65 @@
+"""The settings of this session: options, environment, configuration, kinds of metrics."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_perfgate.model.config import Config
+    from pytest_perfgate.model.metric import MetricKind
+    from pytest_perfgate.model.plan import Mode
+    from pytest_perfgate.model.policy import Policy
+    from pytest_perfgate.plugin.collect import Collector
+
+
+class Settings:
+    """Read when the first gated test is met, not before."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.pytest = config
+        self.options: Any = config.option
+        self.ci = bool(os.environ.get("CI"))
+
+    @cached_property
+    def project(self) -> Config:
+        from pytest_perfgate.wiring import configuration
+
+        return configuration(self.pytest.rootpath)
+
+    @cached_property
+    def mode(self) -> Mode:
+        from pytest_perfgate.model.plan import Mode
+
+        asked = self.options.perfgate_mode or self.project.mode or ("full" if self.ci else "quick")
+        return Mode.FULL if self.options.perfgate_against and asked != "off" else Mode(asked)
+
+    @property
+    def debugging(self) -> bool:
+        """``--pdb`` and ``--trace``: somebody sits in the test."""
+        return bool(self.options.usepdb or self.options.trace)
+
+    @cached_property
+    def policy(self) -> Policy:
+        from pytest_perfgate.core.gate.policy import parse_policy
+
+        pairs = (*(f"{key}={choice}" for key, choice in self.project.policy), *self.options.perfgate_policy)
+        return parse_policy(pairs, ci=self.ci, place="policy")
+
+    @cached_property
+    def kinds(self) -> Mapping[str, MetricKind]:
+        from pytest_perfgate.core.metrics.registry import by_name
+
+        answers = self.pytest.hook.pytest_perfgate_metrics()
+        return by_name(kind for answer in answers for kind in answer)
+
+    @cached_property
+    def collector(self) -> Collector:
+        from pytest_perfgate.plugin.collect import Collector
+
+        return Collector(self.project, self.options, self.kinds)

@@ -1,0 +1,40 @@
+"""The committed kernels of examples/kernels, without a disassembler."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import json
+from pathlib import Path
+
+from pytest_perfgate.adapters.readers.elf import parse_cubin
+from pytest_perfgate.core.analysis.sass.facts import kernels
+from pytest_perfgate.model.kernel import Disassembly, KernelFacts, Launch
+
+ARTIFACTS = Path(__file__).parent / "artifacts"
+CUBINS = ARTIFACTS / "cubins"
+ARCHES = ("sm_80", "sm_86", "sm_90", "sm_100")
+FILES = sorted(path.name for path in CUBINS.glob("*.cubin"))
+
+
+@functools.cache
+def disassembly(name: str) -> Disassembly:
+    told = json.loads(gzip.decompress((ARTIFACTS / "listings" / f"{name}.json.gz").read_bytes()))
+    beside = (CUBINS / name).with_suffix(".json")
+    launch = json.loads(beside.read_text()) if beside.exists() else None
+    return Disassembly(
+        source=f"cubins/{name}",
+        arch="",
+        listing=told["listing"].encode(),
+        words=parse_cubin((CUBINS / name).read_bytes(), name).words,
+        resources=told["resources"],
+        launches={launch["name"]: Launch(block=(32 * launch["num_warps"], 1, 1), shared_dynamic=launch["shared"])}
+        if launch
+        else {},
+    )
+
+
+def kernel(name: str, arch: str) -> KernelFacts:
+    """One of our kernels; ``copy_wide`` and ``copy_narrow`` share a file."""
+    file = "copy" if name.startswith("copy") else name
+    return next(k for k in kernels(disassembly(f"{file}.{arch}.cubin")) if k.name == name)

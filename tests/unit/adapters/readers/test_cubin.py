@@ -1,0 +1,109 @@
+"""The disassembler itself: few files, for each call of it costs half a second."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.adapters.readers import tools
+from pytest_perfgate.adapters.readers.cubin import read_cubins
+from pytest_perfgate.adapters.readers.elf import is_cubin, parse_cubin
+from pytest_perfgate.core.analysis.sass.facts import kernels
+from pytest_perfgate.model.errors import PerfgateError
+from tests.kernels import CUBINS, disassembly
+
+needs_tools = pytest.mark.skipif(
+    not (tools.find_tool("nvdisasm") and tools.find_tool("cuobjdump")),
+    reason="nvdisasm and cuobjdump are not installed (extra: ncu)",
+)
+COPY = CUBINS / "copy.sm_86.cubin"
+
+
+@needs_tools
+def test_a_cubin_is_read_as_committed(tmp_path: Path) -> None:
+    odd = tmp_path / "$(touch pwned); copy 'x'.cubin"
+    shutil.copy(COPY, odd)
+    (seen,) = read_cubins([odd])
+    (here, there) = kernels(seen), kernels(disassembly(COPY.name))
+    assert [(k.name, k.arch, k.code.opcodes, k.code.controls) for k in here] == [
+        (k.name, k.arch, k.code.opcodes, k.code.controls) for k in there
+    ]
+    assert [k.resources for k in here] == [k.resources for k in there]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [odd.name], "untrusted names never reach a shell"
+    assert odd.read_bytes() == COPY.read_bytes()
+
+
+@needs_tools
+def test_an_unknown_architecture_is_told_apart(tmp_path: Path) -> None:
+    data = bytearray(COPY.read_bytes())
+    struct.pack_into("<I", data, 48, 0x600EE04)
+    (tmp_path / "new.cubin").write_bytes(data)
+    with pytest.raises(PerfgateError) as caught:
+        read_cubins([tmp_path / "new.cubin"])
+    assert caught.value.code.name in {"kernel-arch", "kernel-tool-failed"}
+    assert "new.cubin" in str(caught.value)
+
+
+@needs_tools
+def test_a_stripped_cubin_still_has_its_code(tmp_path: Path) -> None:
+    data = bytearray(COPY.read_bytes())
+    (table,) = struct.unpack_from("<Q", data, 40)
+    size, count = struct.unpack_from("<HH", data, 58)
+    for number in range(count):
+        if struct.unpack_from("<I", data, table + number * size + 4)[0] == 2:
+            struct.pack_into("<I", data, table + number * size + 4, 0)
+    assert parse_cubin(bytes(data), "stripped").symbols == {}
+    assert set(parse_cubin(bytes(data), "stripped").words) == {"copy_wide", "copy_narrow"}
+
+
+@needs_tools
+@pytest.mark.skipif(not shutil.which("nvcc"), reason="nvcc is not on PATH")
+def test_a_fatbin_and_an_object_file_give_the_kernels_inside(tmp_path: Path) -> None:
+    source = Path(__file__).parents[4] / "examples" / "kernels" / "copy.cu"
+    made = tmp_path / "copy.o"
+    subprocess.run(["nvcc", "-c", "-arch=sm_86", "-o", made, source], check=True, capture_output=True)
+    found = [k for seen in read_cubins([tmp_path]) for k in kernels(seen)]
+    assert {(k.name, k.arch) for k in found} == {("copy_wide", "sm_86"), ("copy_narrow", "sm_86")}
+
+
+def test_cut_short_at_any_byte_is_an_error_or_the_whole(tmp_path: Path) -> None:
+    data = COPY.read_bytes()
+    for end in (*range(0, 64, 7), 500, 2000, len(data) // 2, len(data) - 64, len(data) - 1):
+        try:
+            seen = parse_cubin(data[:end], "cut.cubin")
+        except PerfgateError as error:
+            assert error.code.name in {"kernel-broken", "kernel-none"}
+        else:
+            assert seen.words == parse_cubin(data, "whole").words
+
+
+@pytest.mark.parametrize("content", [b"", b"\x7fELF", b"#!/bin/sh\n", Path("/bin/sh").read_bytes()[:4096]])
+def test_what_is_no_cubin_is_not_taken_for_one(content: bytes) -> None:
+    assert not is_cubin(content[:64])
+
+
+@needs_tools
+def test_files_without_kernels_say_so(tmp_path: Path) -> None:
+    for name, content in (("text.cubin", b"not machine code"), ("host.o", Path("/bin/sh").read_bytes())):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(PerfgateError) as caught:
+            read_cubins([tmp_path / name])
+        assert caught.value.code.name == "kernel-none"
+        assert (tmp_path / name).read_bytes() == content
+
+
+def test_an_empty_directory_says_so(tmp_path: Path) -> None:
+    with pytest.raises(PerfgateError, match="kernel-none"):
+        read_cubins([tmp_path])
+
+
+def test_a_missing_tool_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tools, "find_tool", lambda name: None)
+    with pytest.raises(PerfgateError) as caught:
+        read_cubins([COPY])
+    assert "[ncu]" in str(caught.value)
+    assert caught.value.exit == 14

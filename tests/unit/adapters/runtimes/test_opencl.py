@@ -1,0 +1,180 @@
+"""A real queue with the device's own timestamps: PoCL where it is installed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from statistics import median
+
+import pytest
+
+from pytest_perfgate.adapters.runtimes.opencl import OpenClRuntime
+from pytest_perfgate.adapters.timers.auto import AutoTimer
+from pytest_perfgate.adapters.timers.bench import Rules
+from pytest_perfgate.adapters.timers.blocking import BlockingTimer
+from pytest_perfgate.adapters.timers.events import EventsTimer
+from pytest_perfgate.adapters.timers.graph import GraphTimer
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import Cache, Plan
+from pytest_perfgate.model.samples import Stop
+
+cl = pytest.importorskip("pyopencl", reason="pyopencl is not installed", exc_type=ImportError)
+FOUND = OpenClRuntime().availability()
+pytestmark = pytest.mark.skipif(not FOUND.usable, reason=f"no OpenCL device: {FOUND.why}")
+
+SOURCE = """
+__kernel void spin(__global float *data, const int turns) {
+    int at = get_global_id(0);
+    float x = data[at];
+    for (int i = 0; i < turns; ++i) x = x * 1.0001f + 0.5f;
+    data[at] = x;
+}
+"""
+PLAN = Plan(min_samples=20)
+RULES = Rules(
+    stop=lambda durations, spent, plan: Stop.COUNT if len(durations) >= plan.min_samples else None,
+    warm=lambda medians, calls, spent, plan: calls >= 5,
+)
+
+
+class Kernel:
+    """A kernel whose length is asked for in turns."""
+
+    def __init__(self, context, queue, turns: int) -> None:
+        self.queue, self.turns = queue, turns
+        self.buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, 4 * 4096)
+        self.program = cl.Program(context, SOURCE).build()
+        self.spin = cl.Kernel(self.program, "spin")
+        self.spin.set_args(self.buffer, cl.cltypes.int(turns))
+
+    def __call__(self) -> None:
+        cl.enqueue_nd_range_kernel(self.queue, self.spin, (4096,), None)
+
+    def longer(self, times: float) -> Kernel:
+        self.spin.set_args(self.buffer, cl.cltypes.int(self.turns * times))
+        return self
+
+
+@pytest.fixture(scope="module")
+def context():
+    return cl.Context([cl.get_platforms()[0].get_devices()[0]])
+
+
+@pytest.fixture
+def queue(context):
+    return cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+
+
+@pytest.fixture
+def kernel(context, queue) -> Kernel:
+    return Kernel(context, queue, 500)
+
+
+def test_a_kernel_is_timed_by_its_queue(kernel) -> None:
+    samples = EventsTimer(RULES).measure(lambda: kernel(), PLAN, OpenClRuntime())
+    assert len(samples.durations) >= 20
+    assert median(samples.durations) > 20 * samples.overhead
+    assert samples.problems == ()
+
+
+def test_a_slowdown_is_caught(kernel) -> None:
+    timer, runtime = EventsTimer(RULES), OpenClRuntime()
+    before = min(timer.measure(kernel, PLAN, runtime).durations)
+    after = min(timer.measure(kernel.longer(3), PLAN, runtime).durations)
+    assert after > 1.5 * before
+
+
+def test_the_devices_time_is_not_the_hosts(kernel) -> None:
+    """The host waits a while between launching and the end: none of it belongs to the kernel."""
+    import time
+
+    def call() -> None:
+        kernel()
+        kernel.queue.finish()
+        time.sleep(0.002)
+
+    runtime = OpenClRuntime()
+    runtime.adopt(call)
+    start, end = runtime.event(), runtime.event()
+    kernel()
+    start.record()
+    kernel()
+    end.record()
+    runtime.synchronize()
+    assert 0 < end.since(start) < 1e9
+
+
+def test_a_held_queue_runs_only_when_it_is_let_go(kernel) -> None:
+    runtime = OpenClRuntime()
+    runtime.adopt(kernel)
+    release = runtime.block()
+    event = cl.enqueue_marker(kernel.queue)
+    assert event.command_execution_status != cl.command_execution_status.COMPLETE
+    release()
+    runtime.synchronize()
+    assert event.command_execution_status == cl.command_execution_status.COMPLETE
+    samples = BlockingTimer(RULES).measure(kernel, PLAN, runtime)
+    assert median(samples.durations) > 0
+    assert samples.launch_gap is not None
+
+
+def test_a_call_that_waits_behind_a_held_queue_is_an_error(kernel) -> None:
+    def call() -> None:
+        kernel()
+        kernel.queue.finish()
+
+    with pytest.raises(PerfgateError, match="timer-deadlock"):
+        BlockingTimer(RULES, patience_s=0.1).measure(call, PLAN, OpenClRuntime())
+    kernel.queue.finish()
+
+
+def test_cold_flushes_the_devices_cache(kernel) -> None:
+    plan = replace(PLAN, cache=Cache.COLD, min_samples=5)
+    runtime = OpenClRuntime()
+    samples = EventsTimer(RULES).measure(kernel, plan, runtime)
+    size = 2 * kernel.queue.device.global_mem_cache_size
+    assert f"{size} bytes" in dict(samples.notes)["flush"]
+
+
+def test_work_in_another_queue_is_caught(context, queue, kernel) -> None:
+    other = cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+    long = Kernel(context, other, 5_000)
+
+    def call() -> None:
+        kernel()
+        long()
+        other.flush()
+
+    samples = EventsTimer(RULES).measure(call, replace(PLAN, min_samples=1), OpenClRuntime())
+    assert [problem.code for problem in samples.problems] == ["work-escaped"]
+
+
+def test_a_queue_without_timestamps_is_refused(context) -> None:
+    kernel = Kernel(context, cl.CommandQueue(context), 100)
+    with pytest.raises(PerfgateError, match="takes no timestamps"):
+        EventsTimer(RULES).measure(kernel, PLAN, OpenClRuntime())
+
+
+def test_a_call_without_a_queue_is_refused() -> None:
+    with pytest.raises(PerfgateError, match="no OpenCL queue"):
+        EventsTimer(RULES).measure(lambda: None, PLAN, OpenClRuntime())
+
+
+def test_there_are_no_graphs(kernel) -> None:
+    runtime = OpenClRuntime()
+    runtime.adopt(kernel)
+    found = GraphTimer(RULES).availability(runtime)
+    assert not found.usable
+    assert "no graphs" in found.why
+
+
+def test_auto_says_what_it_chose(kernel) -> None:
+    auto = AutoTimer(RULES, [EventsTimer(RULES), BlockingTimer(RULES), GraphTimer(RULES)])
+    samples = auto.measure(kernel, PLAN, OpenClRuntime())
+    assert dict(samples.notes)["timer"].startswith(f"{samples.timer}: a sample takes")
+
+
+def test_the_device_is_described() -> None:
+    device = OpenClRuntime().device()
+    assert device.name
+    assert device.multiprocessors > 0
+    assert dict(device.facts)["driver"]

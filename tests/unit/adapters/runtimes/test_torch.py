@@ -1,0 +1,191 @@
+"""Torch's runtime on torch without a GPU: its CUDA namespace is played by the simulated device."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from statistics import median
+from types import SimpleNamespace
+
+import pytest
+
+from pytest_perfgate.adapters.devices.catalogue import lookup_spec
+from pytest_perfgate.adapters.runtimes.simulated import SimulatedGpu
+from pytest_perfgate.adapters.runtimes.torch import TorchRuntime
+from pytest_perfgate.adapters.timers.bench import Rules
+from pytest_perfgate.adapters.timers.blocking import BlockingTimer
+from pytest_perfgate.adapters.timers.events import EventsTimer
+from pytest_perfgate.adapters.timers.graph import GraphTimer
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import Cache, Plan
+from pytest_perfgate.model.samples import Stop
+
+torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
+
+
+class Event:
+    """``torch.cuda.Event``: milliseconds, earlier one first."""
+
+    def __init__(self, gpu: SimulatedGpu, enable_timing: bool) -> None:
+        assert enable_timing
+        self.gpu, self.event = gpu, gpu.event()
+
+    def record(self) -> None:
+        self.event.record()
+
+    def synchronize(self) -> None:
+        self.gpu.wait(self.event)
+
+    def elapsed_time(self, later: Event) -> float:
+        return later.event.since(self.event) / 1e6
+
+
+class Graph:
+    replay = None
+
+
+class FakeCuda:
+    """The part of ``torch.cuda`` that the runtime uses."""
+
+    CUDAGraph = Graph
+
+    def __init__(self, gpu: SimulatedGpu, name: str = "NVIDIA H200") -> None:
+        self.gpu, self.name = gpu, name
+        self.Event = lambda enable_timing: Event(gpu, enable_timing)
+
+    def is_available(self) -> bool:
+        return True
+
+    def current_device(self) -> int:
+        return 0
+
+    def get_device_properties(self, index):
+        return SimpleNamespace(
+            name=self.name, major=9, minor=0, total_memory=141 << 30, multi_processor_count=132,
+            L2_cache_size=1 << 20, uuid="1234", pci_domain_id=0, pci_bus_id=0x1B, pci_device_id=0,
+        )  # fmt: skip
+
+    def synchronize(self) -> None:
+        self.gpu.synchronize()
+
+    @contextlib.contextmanager
+    def graph(self, graph):
+        before = self.gpu._captured
+        self.gpu._captured = kernels = []
+        try:
+            yield
+        finally:
+            self.gpu._captured = before
+        graph.replay = lambda: self.gpu.submit(lambda begins: self.gpu._replay(begins, kernels), self.gpu.launch_ns)
+
+
+class FakeDriver:
+    def __init__(self, gpu) -> None:
+        self.gpu, self.resets = gpu, 0
+
+    def block(self, stream):
+        return self.gpu.block()
+
+    def give_up_persisting(self):
+        self.resets += 1
+        return "reset, limit 0"
+
+
+@pytest.fixture
+def gpu() -> SimulatedGpu:
+    return SimulatedGpu()
+
+
+@pytest.fixture
+def runtime(gpu) -> TorchRuntime:
+    return TorchRuntime(lookup_spec, FakeCuda(gpu), FakeDriver(gpu))
+
+
+@pytest.fixture
+def rules(gpu) -> Rules:
+    return Rules(
+        stop=lambda durations, spent, plan: Stop.COUNT if len(durations) >= 20 else None,
+        warm=lambda medians, calls, spent, plan: calls >= 5,
+        clock=gpu.clock,
+    )
+
+
+def test_without_a_gpu_it_says_what_is_missing() -> None:
+    if torch.cuda.is_available():
+        pytest.skip("a GPU is here")
+    found = TorchRuntime().availability()
+    assert not found.usable
+    assert "torch" in found.why
+    assert "GPU" in found.why
+    assert found.mend
+
+
+def test_torch_on_the_processor_is_the_hosts() -> None:
+    if torch.cuda.is_available():
+        pytest.skip("a GPU is here")
+    assert not TorchRuntime().recognises(frozenset({"torch"}))
+
+
+def test_the_device_with_its_sheet(runtime) -> None:
+    device = runtime.device()
+    assert (device.name, device.arch, device.multiprocessors) == ("NVIDIA H200", "sm_90", 132)
+    assert device.pci == "00000000:1B:00.0"
+    assert device.spec.name == "H200 SXM"
+    assert dict(device.facts)["framework"] == f"torch {torch.__version__}"
+
+
+def test_a_last_cache_behind_the_l2_comes_from_the_sheet(gpu) -> None:
+    runtime = TorchRuntime(lookup_spec, FakeCuda(gpu, "AMD Instinct MI300X"), FakeDriver(gpu))
+    assert runtime.device().cache_bytes == 256 * 2**20
+
+
+@pytest.mark.parametrize("percent", [0, 3])
+def test_milliseconds_become_nanoseconds(runtime, rules, gpu, percent) -> None:
+    samples = EventsTimer(rules).measure(lambda: gpu.kernel(100_000 * (1 + percent / 100)), Plan(), runtime)
+    assert median(samples.durations) == pytest.approx(101_500 + percent * 1_000)
+
+
+def test_a_flush_writes_twice_the_cache_and_resets_persisting_lines(runtime, rules, gpu) -> None:
+    plan = replace(Plan(), cache=Cache.COLD)
+    samples = EventsTimer(rules).measure(lambda: gpu.kernel(100_000), plan, runtime)
+    assert runtime._evictor.nbytes == 2 << 20
+    assert runtime._driver.resets > 20
+    assert "persisting lines reset, limit 0" in dict(samples.notes)["flush"]
+
+
+def test_a_cache_of_unknown_size_is_not_flushed_in_silence(gpu, monkeypatch) -> None:
+    runtime = TorchRuntime(backend=FakeCuda(gpu, "Unknown"), driver=FakeDriver(gpu))
+    properties = runtime._cuda.get_device_properties(0)
+    properties.L2_cache_size = 0
+    monkeypatch.setattr(runtime._cuda, "get_device_properties", lambda index: properties, raising=False)
+    with pytest.raises(PerfgateError, match="cache-size-unknown"):
+        runtime.flush()
+
+
+def test_graphs_and_held_queues_go_through_torch(runtime, rules, gpu) -> None:
+    by_graph = GraphTimer(rules).measure(lambda: gpu.kernel(2_000), Plan(), runtime)
+    assert median(by_graph.durations) - by_graph.overhead == pytest.approx(2_000, rel=0.001)
+
+    runtime._cuda.current_stream = lambda: SimpleNamespace(cuda_stream=0)
+    blocked = BlockingTimer(rules).measure(lambda: gpu.kernel(100_000), Plan(), runtime)
+    assert median(blocked.durations) == pytest.approx(101_500)
+
+
+def test_a_call_that_cannot_be_captured_is_an_error(runtime, gpu) -> None:
+    def call() -> None:
+        raise RuntimeError("CUDA error: operation not permitted when stream is capturing")
+
+    with pytest.raises(PerfgateError, match="graph-unsupported"):
+        runtime.capture(call)
+
+
+def test_a_lost_device_is_an_error(runtime, rules, gpu) -> None:
+    calls = []
+
+    def call() -> None:
+        calls.append(1)
+        gpu.lost = len(calls) > 15
+        gpu.kernel(100_000)
+
+    with pytest.raises(PerfgateError, match="device-lost"):
+        EventsTimer(rules).measure(call, Plan(), runtime)

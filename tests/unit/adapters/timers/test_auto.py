@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_perfgate.adapters.timers.auto import AutoTimer
+from pytest_perfgate.adapters.timers.blocking import BlockingTimer
+from pytest_perfgate.adapters.timers.events import EventsTimer
+from pytest_perfgate.adapters.timers.graph import GraphTimer
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import Cache
+
+
+@pytest.fixture
+def auto(rules) -> AutoTimer:
+    return AutoTimer(rules, [EventsTimer(rules), BlockingTimer(rules), GraphTimer(rules)])
+
+
+def test_a_long_kernel_gets_events(auto, gpu, plan) -> None:
+    samples = auto.measure(lambda: gpu.kernel(200_000), plan, gpu)
+    assert samples.timer == "events"
+    assert dict(samples.notes)["timer"].startswith("events: a sample takes 201500 ns, 101 times")
+
+
+def test_a_short_kernel_gets_a_graph(auto, gpu, plan) -> None:
+    samples = auto.measure(lambda: gpu.kernel(2_000), plan, gpu)
+    assert samples.timer == "graph"
+    said = dict(samples.notes)["timer"]
+    assert "too short" in said
+    assert "not cupti: not there" in said
+
+
+def test_a_slow_host_gets_a_blocked_queue(auto, gpu, plan) -> None:
+    def call() -> None:
+        for _ in range(10):
+            gpu.kernel(5_000)
+
+    gpu.launch_ns = 10_000.0
+    samples = auto.measure(call, plan, gpu)
+    assert samples.timer == "blocking"
+    assert "host launches more slowly" in dict(samples.notes)["timer"]
+
+
+def test_nothing_fits_is_an_error_that_names_every_reason(rules, gpu, plan) -> None:
+    auto = AutoTimer(rules, [EventsTimer(rules)])
+    with pytest.raises(PerfgateError, match="timer-too-coarse") as caught:
+        auto.measure(lambda: gpu.kernel(2_000), plan, gpu)
+    assert "not graph: not there" in caught.value.what
+
+
+def test_a_cold_short_call_without_buffers_is_an_error_and_not_another_timer(auto, gpu, plan) -> None:
+    with pytest.raises(PerfgateError, match="cache-cold-batch"):
+        auto.measure(lambda: gpu.kernel(2_000), replace(plan, cache=Cache.COLD), gpu)
+
+
+def test_a_host_runtime_gets_the_host_timer(rules, plan) -> None:
+    class Plain:
+        name = "host"
+
+    class Host:
+        name = "host"
+
+        def availability(self, runtime):
+            from pytest_perfgate.model.device import Availability
+
+            return Availability(name="host", usable=True)
+
+        def measure(self, call, plan, runtime, setup=None):
+            from pytest_perfgate.model.samples import Samples, Stop
+
+            return Samples(durations=(1.0,), timer="host", stop=Stop.SINGLE)
+
+    samples = AutoTimer(rules, [Host()]).measure(print, plan, Plain())
+    assert samples.timer == "host"
+    assert "works on the host" in dict(samples.notes)["timer"]

@@ -1,0 +1,111 @@
+"""What was planted in examples/kernels is found in every architecture's machine code."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_perfgate.core.analysis.sass.changes import changes, same_code
+from pytest_perfgate.core.analysis.sass.facts import short_name, spilled, static_shared
+from pytest_perfgate.core.analysis.sass.identity import identity
+from pytest_perfgate.core.analysis.sass.loops import loops, main_loop
+from pytest_perfgate.core.analysis.sass.mix import Mix, mix
+from tests.kernels import ARCHES, kernel
+
+every_arch = pytest.mark.parametrize("arch", ARCHES)
+
+
+def inner(name: str, arch: str) -> Mix:
+    code = kernel(name, arch).code
+    return mix(code, main_loop(code).rows)
+
+
+@every_arch
+def test_the_spill(arch: str) -> None:
+    facts = kernel("spilling", arch)
+    assert spilled(facts) > 300
+    assert mix(facts.code).counts["STL"] > 0
+    assert mix(facts.code).counts["LDL"] > 0
+    assert inner("spilling", arch).counts["LDL"] > 0
+    for name in ("gemm_tiled", "gemm_naive", "reduction", "copy_wide", "attention_tile", "above_cliff"):
+        assert spilled(kernel(name, arch)) == 0
+
+
+@every_arch
+def test_the_loads_that_a_cast_forgot(arch: str) -> None:
+    assert inner("copy_wide", arch).widths == ((16, 1),)
+    assert inner("copy_narrow", arch).widths == ((4, 1),)
+    assert inner("gemm_tiled", arch).wide == 1.0
+    assert inner("gemm_naive", arch).wide == 0.0
+
+
+@every_arch
+def test_the_tensor_cores(arch: str) -> None:
+    counts = mix(kernel("attention_tile", arch).code).counts
+    assert counts["HMMA"] == 64
+    """Two products of 4 x 4 tiles, each 16 x 16 x 16 in two instructions."""
+    assert counts["MMA"] == 64
+    assert inner("attention_tile", arch).counts["HMMA"] == 64
+    for name in ("gemm_tiled", "gemm_naive", "reduction", "copy_wide"):
+        assert mix(kernel(name, arch).code).counts["MMA"] == 0
+
+
+@every_arch
+def test_the_ratio_of_compute_to_loads(arch: str) -> None:
+    assert inner("gemm_naive", arch).ratio == 0.5
+    assert inner("gemm_tiled", arch).ratio == 256.0
+    assert inner("reduction", arch).ratio == 1.0
+    assert inner("copy_wide", arch).ratio is None
+
+
+@every_arch
+def test_the_shared_memory_of_the_source_without_what_the_driver_keeps(arch: str) -> None:
+    assert static_shared(kernel("gemm_tiled", arch)) == 4 * 8 * (132 + 128)
+    assert static_shared(kernel("reduction", arch)) == 32
+    assert static_shared(kernel("above_cliff", arch)) == 0
+    assert kernel("above_cliff", arch).launch.shared_dynamic == 56 * 1024
+
+
+@every_arch
+def test_loops_nest(arch: str) -> None:
+    found = loops(kernel("attention_tile", arch).code)
+    assert [loop.innermost for loop in found] == [False, True]
+    assert main_loop(kernel("attention_tile", arch).code) == found[0]
+
+
+@every_arch
+def test_barriers_and_shuffles_are_counted(arch: str) -> None:
+    counts = mix(kernel("reduction", arch).code).counts
+    assert counts["BAR.SYNC"] == 1
+    assert counts["SHFL"] == 5
+    assert inner("gemm_tiled", arch).counts["BAR.SYNC"] == 2
+
+
+def test_the_identity_is_of_the_code_and_not_of_its_name() -> None:
+    one, other = kernel("copy_wide", "sm_86"), kernel("copy_narrow", "sm_86")
+    assert identity(one.code) == identity(kernel("copy_wide", "sm_86").code)
+    assert identity(one.code) != identity(other.code)
+    assert same_code(one, one)
+    assert not same_code(one, other)
+
+
+def test_the_difference_of_two_builds_names_what_changed() -> None:
+    told = {c.what: (c.before, c.after) for c in changes(kernel("copy_narrow", "sm_86"), kernel("copy_wide", "sm_86"))}
+    assert told["registers"] == (10, 12)
+    assert told["loop: 4-byte loads"] == (1, None)
+    assert told["loop: 16-byte loads"] == (None, 1)
+    assert changes(kernel("copy_wide", "sm_86"), kernel("copy_wide", "sm_86")) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("_Z1kILi79EEvPKfS1_Pfi", "k"),
+        ("_ZN2at6native18elementwise_kernelILi128EEEviT_", "elementwise_kernel"),
+        ("gemm_tiled", "gemm_tiled"),
+        ("void at::native::(anonymous namespace)::softmax<float>(float*)", "softmax"),
+        ("void addition_kernel<float>(float*, float const*)", "addition_kernel"),
+        ("_Zwhatever", "_Zwhatever"),
+    ],
+)
+def test_names_are_shortened_to_what_people_call_them(name: str, short: str) -> None:
+    assert short_name(name) == short

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+
+from pytest_perfgate.core.analysis.classify import Bottleneck, Signals, classify
+
+STEPS = [i / 50 for i in range(51)]
+
+
+def test_every_point_of_the_plane_has_one_class() -> None:
+    for compute, memory in itertools.product(STEPS, STEPS):
+        seen = classify(Signals(compute=compute, memory=memory))
+        if compute >= 0.6 and memory >= 0.6 and abs(compute - memory) <= 0.1 + 1e-12:
+            wanted = {Bottleneck.BALANCED}
+            if abs(abs(compute - memory) - 0.1) < 1e-9:
+                wanted |= {Bottleneck.COMPUTE, Bottleneck.MEMORY}
+        elif max(compute, memory) < 0.6:
+            wanted = {Bottleneck.LATENCY}
+        else:
+            wanted = {Bottleneck.COMPUTE if compute > memory else Bottleneck.MEMORY}
+        assert seen.bottleneck in wanted, (compute, memory)
+        assert seen.evidence
+        assert seen.runner_up not in {None, seen.bottleneck}, (compute, memory)
+        assert seen.distance is not None
+        assert seen.distance >= 0
+
+
+def test_crossing_the_distance_reaches_the_runner_up() -> None:
+    for compute, memory in itertools.product(STEPS[::5], STEPS[::5]):
+        seen = classify(Signals(compute=compute, memory=memory))
+        reach = seen.distance + 0.005
+        moved = {
+            classify(Signals(compute=compute + a * reach, memory=memory + b * reach)).bottleneck
+            for a, b in itertools.product((-1, 0, 1), (-1, 0, 1))
+        }
+        assert seen.runner_up in moved, (compute, memory, seen)
+
+
+@pytest.mark.parametrize(
+    ("signals", "bottleneck"),
+    [
+        ({"problems": ("coverage 40 %",), "compute": 0.9}, "invalid"),
+        ({"exposed": 0.21, "sync": 0.5, "compute": 0.9, "memory": 0.1}, "communication"),
+        ({"exposed": 0.20, "sync": 0.11, "compute": 0.9, "memory": 0.1}, "synchronisation"),
+        ({"idle": 0.4, "launch_share": 0.8, "compute": 0.9, "memory": 0.1}, "launch"),
+        ({"idle": 0.4, "launch_share": 0.1, "compute": 0.9, "memory": 0.1}, "compute"),
+        ({"kernel_ns": 4000.0, "compute": 0.1, "memory": 0.1}, "launch"),
+        ({"compute": 0.65, "memory": 0.60}, "balanced"),
+        ({"compute": 0.6, "memory": None}, "compute"),
+        ({"compute": None, "memory": 0.7}, "memory"),
+        ({"compute": 0.3, "memory": math.nan}, "latency"),
+        ({}, "not collected"),
+        ({"intensity": 1.0}, "not collected"),
+        ({"intensity": 1.0, "ridge": 10.0}, "memory"),
+        ({"intensity": 100.0, "ridge": 10.0}, "compute"),
+    ],
+)
+def test_the_order_of_the_table(signals: dict, bottleneck: str) -> None:
+    assert classify(Signals(**signals)).bottleneck.value == bottleneck
+
+
+def test_latency_names_its_cause_or_says_that_it_was_not_collected() -> None:
+    few = classify(Signals(compute=0.2, memory=0.3, warps=4.0, stall=("long_scoreboard", 0.5)))
+    stalled = classify(Signals(compute=0.2, memory=0.3, warps=40.0, stall=("long_scoreboard", 0.5)))
+    blind = classify(Signals(compute=0.2, memory=0.3))
+    assert "fewer than 8" in few.sentence
+    assert "long_scoreboard (50 %)" in stalled.sentence
+    assert "cause not collected" in blind.sentence
+
+
+def test_a_bound_from_intensity_says_that_it_is_one() -> None:
+    seen = classify(Signals(intensity=4.0, ridge=20.0))
+    assert not seen.measured
+    assert "a bound from intensity, not a measurement" in seen.sentence
+
+
+def test_locality_is_a_note_beside_memory() -> None:
+    assert "L2 hit rate 50.0 %" in classify(Signals(compute=0.1, memory=0.9, l2_hit=0.5)).notes[0]
+    assert classify(Signals(compute=0.9, memory=0.1, l2_hit=0.5)).notes == ()

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from pytest_perfgate.core.analysis.decision_rows import ROWS
+from pytest_perfgate.core.analysis.decisions import recommendations
+
+
+def titles(**situation: object) -> list[str]:
+    return [finding.title for finding in recommendations(situation)]
+
+
+@pytest.mark.parametrize(
+    ("situation", "title"),
+    [
+        ({"class": "memory", "ratio": 2.0, "cliff_distance": 10.0, "async_copies": 0}, "Software pipelining with cp.async"),
+        ({"class": "memory", "ratio": 64.0, "warps": 8.0}, "Change the algorithm"),
+        ({"class": "compute", "mix": "FFMA", "ffma_stall": 4.0}, "Tighten stalls on independent FFMA"),
+        ({"class": "compute", "mix": "HMMA"}, "More reuse for the tensor cores"),
+        ({"class": "compute", "mix": "IMMA", "imma_stall": 4.0}, "Tighten stalls on IMMA"),
+        ({"class": "latency", "warps": 4.0}, "More warps a multiprocessor"),
+        ({"cliff_distance": -7168.0, "cliff_moot": "no"}, "Step back from the shared-memory cliff"),
+        ({"class": "memory", "ratio": 10.0}, "Measure cp.async both ways"),
+        ({"class": "latency", "inside": 0.9}, "Fewer trips through L1 and shared memory"),
+        ({"class": "launch"}, "Fewer, longer launches"),
+        ({"class": "communication"}, "Overlap communication"),
+        ({"class": "synchronisation"}, "Remove blocking synchronisations"),
+        ({"class": "memory", "l2_hit": 0.5}, "Better locality in L2"),
+        ({"class": "latency", "small_problem": "yes"}, "Measure larger problems"),
+        ({"local_instructions": 3.0}, "No local memory"),
+        ({"waves": 0.4}, "Fill the device"),
+        ({}, "Micro-benchmark"),
+    ],
+)  # fmt: skip
+def test_each_row_is_reached_and_alone(situation: dict, title: str) -> None:
+    assert titles(**situation) == [title]
+
+
+def test_every_recommendation_names_its_trigger_and_value() -> None:
+    (found,) = recommendations({"class": "memory", "ratio": 2.5, "cliff_distance": 0.0, "async_copies": 0})
+    assert "ratio=2.5" in found.trigger
+    assert "class=memory" in found.trigger
+    assert found.conflicts
+
+
+def test_advice_to_step_back_is_not_given_where_the_cliff_is_moot() -> None:
+    assert "Step back" not in str(titles(cliff_distance=-1.0, cliff_moot="registers"))
+
+
+def test_unknown_facts_and_nan_trigger_nothing() -> None:
+    assert titles(**{"class": "memory", "ratio": math.nan}) == ["Micro-benchmark"]
+
+
+def test_gains_are_capped_by_the_room_under_the_roof_and_ranked() -> None:
+    found = recommendations(
+        {"class": "memory", "ratio": 2.0, "cliff_distance": 1.0, "async_copies": 0, "room": 0.10, "waves": 0.5}
+    )
+    assert [f.title for f in found] == ["Software pipelining with cp.async", "Fill the device"]
+    assert found[0].gain is not None
+    assert found[0].gain.high == 0.10
+
+
+def test_the_doubtful_gain_of_imma_is_printed_with_its_doubt() -> None:
+    (row,) = [row for row in ROWS if row.name == "Tighten stalls on IMMA"]
+    assert "1.6 %" in row.doubt
+    assert row.gain == (0.0, 0.20)
