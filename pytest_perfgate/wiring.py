@@ -21,7 +21,7 @@ Part = tuple[str, ...]
 _RUNTIMES: tuple[Part, ...] = ()
 _TIMERS: tuple[Part, ...] = ()
 _SCRUB = "adapters.readers.nsys.scrub:scrub"
-_PROFILERS: tuple[Part, ...] = (("adapters.profilers.nsys:Nsys", _SCRUB),)
+_PROFILERS: tuple[Part, ...] = (("adapters.profilers.nsys:Nsys", _SCRUB), ("adapters.profilers.torch:Torch",))
 _CATALOGUE = "adapters.devices.catalogue:DeviceCatalogue"
 _INSPECTORS: tuple[Part, ...] = (
     ("app.inspections.nsys:Nsys", "adapters.readers.nsys.report:read_nsys"),

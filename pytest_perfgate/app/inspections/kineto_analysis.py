@@ -11,7 +11,7 @@ from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace import tables
 from pytest_perfgate.core.analysis.trace.advice import wants_replay
 from pytest_perfgate.core.analysis.trace.collectives import collectives
-from pytest_perfgate.core.analysis.trace.compat.document import reference_document
+from pytest_perfgate.core.analysis.trace.compat.document import reference_document, reference_metrics
 from pytest_perfgate.core.analysis.trace.findings import findings
 from pytest_perfgate.core.analysis.trace.fusion import fusion_candidates, fusion_table
 from pytest_perfgate.core.analysis.trace.identity import selection_table
@@ -113,12 +113,14 @@ def analysis_of(surveys: Sequence[Survey], asked: Asked, catalogue: Catalogue) -
     for one in seen:
         metrics |= one.metrics(len(seen))
     metrics |= meeting_metrics(meeting)
+    if asked.compat:
+        metrics = reference_metrics(surveys[0])
     subject = name_of(surveys[0]) if len(surveys) == 1 else f"{len(surveys)} ranks"
     return Analysis(
         kind="kineto",
         subject=subject,
         metrics=metrics,
-        views=_views(seen, meeting, subject),
+        views=_views(seen, meeting, subject, asked.compat),
         findings=tuple(f for one in seen for f in one.findings),
         problems=tuple(p for one in seen for p in _problems(one)),
         window=seen[0].survey.label,
@@ -133,7 +135,10 @@ def _problems(one: Seen) -> tuple[Problem, ...]:
     return (Problem(code="trace-coverage", what=what, evidence=(("trace", one.whole.trace.path),), retry=False),)
 
 
-def _views(seen: Sequence[Seen], meeting: Meeting, subject: str) -> dict[str, Callable[[], Document]]:
+def _views(seen: Sequence[Seen], meeting: Meeting, subject: str, compat: str) -> dict[str, Callable[[], Document]]:
+    if compat:
+        return {"tracelens": lambda: reference_document(seen[0].whole, subject)}
+
     def page(title: str, block: Callable[[Seen], Block]) -> Callable[[], Document]:
         return lambda: _page(title, seen, block)
 

@@ -12,6 +12,8 @@ from pytest_perfgate.model.work import Work
 
 OPTIONS = (
     ("window", "whole, steps, step=N, annotation=NAME or a range such as 2ms..5ms"),
+    ("step", "a profiler step: short for window=step=N"),
+    ("compat", "tracelens: the reference tool's tables and figures, its omissions included"),
     ("device", "the device's name in the catalogue, where the trace does not say it or says it wrong"),
     ("reference", "the reference's device in the catalogue, when comparing"),
     ("peak", "peaks by dtype: bf16=708TFLOPS,fp32=163TFLOPS"),
@@ -38,6 +40,7 @@ class Asked:
     bandwidth: str = ""
     rates: str = "datasheet"
     op: str = ""
+    compat: str = ""
     replay: str = ""
 
 
@@ -67,7 +70,11 @@ def parse_options(options: Mapping[str, str], models: Mapping[str, Callable[...,
         for name in ("window", "device", "reference", "peak", "bandwidth", "op", "replay")
         if name in options
     }
-    return Asked(settings=settings, rates=rates, **named)
+    if options.get("compat", "tracelens") != "tracelens":
+        raise PerfgateError("trace-option", f"compat={options['compat']!r}", mend="tracelens")
+    if "step" in options:
+        named["window"] = f"step={options['step']}"
+    return Asked(settings=settings, rates=rates, compat=options.get("compat", ""), **named)
 
 
 def _number(options: Mapping[str, str], name: str, default: float) -> float:

@@ -6,6 +6,7 @@ from pytest_perfgate.core.analysis.trace.compat.stats import Row
 from pytest_perfgate.core.analysis.trace.compat.tables import reference_tables
 from pytest_perfgate.core.analysis.trace.survey import Survey
 from pytest_perfgate.model.document import Block, Cell, Column, Document, Section, Table
+from pytest_perfgate.model.metric import Labels, Metric, MetricSet, labels
 from pytest_perfgate.model.quantity import Dimension
 
 
@@ -37,3 +38,31 @@ def _cell(cell: object) -> Cell:
     if cell is None or (isinstance(cell, (int, float)) and not isinstance(cell, bool)):
         return cell
     return str(cell)
+
+
+_NAMES = {
+    "exposed_comm_time": "exposed_comm",
+    "exposed_memcpy_time": "exposed_memcpy",
+    "total_comm_time": "communication_time",
+    "total_memcpy_time": "memcpy_time",
+}
+
+
+def reference_metrics(seen: Survey) -> MetricSet:
+    """The reference's timeline and operator times as metrics, in our units."""
+    tables = reference_tables(seen)
+    found = [
+        _metric(_NAMES.get(str(row["type"]), str(row["type"])), float(str(row["time ms"])) * 1e6, ())
+        for row in tables["gpu_timeline"]
+    ]
+    found += [
+        _metric("op_time", float(str(row["total_direct_kernel_time_sum"])) * 1e3, labels(op=row["name"]))
+        for row in tables.get("ops_summary", [])
+    ]
+    return MetricSet(metrics=tuple(found))
+
+
+def _metric(name: str, number: float, where: Labels) -> Metric:
+    return Metric(
+        name=name, value=number, dimension=Dimension.TIME, labels=where, source="trace", note="as TraceLens counts it"
+    )
