@@ -37,7 +37,7 @@ CATEGORIES = {
     "Memset": Category.MEMSET,
 }
 _DEVICE_SIDE = (Category.KERNEL, Category.MEMCPY, Category.MEMSET, Category.GPU_ANNOTATION)
-_NAME, _PROCESS, _THREAD, _RANK_OF = map(attrgetter, ("name", "pid", "tid", "rank"))
+_NAME, _PROCESS, _THREAD, _RANK_OF, _COLLECTIVE = map(attrgetter, ("name", "pid", "tid", "rank", "collective"))
 _NONE = Arguments()
 
 
@@ -102,7 +102,7 @@ class Columns:
         table["category"] = category
         table["index"] = np.array(index, np.int64)
         ranks = list(map(_RANK_OF, args))
-        table["rank"] = np.fromiter((r if isinstance(r, int) else -1 for r in ranks), np.int64, count)
+        table["rank"] = _ranks(ranks)
         table["place"] = self._places(kept, args, ranks, category)
         table["argument"] = np.full(count, -1, np.int32)
         described = np.flatnonzero((category == Category.OPERATOR) | (category == Category.ANNOTATION))
@@ -112,9 +112,10 @@ class Columns:
             if arg.dims is not NOTHING or arg.concrete is not NOTHING:
                 key = (bytes(arg.dims), bytes(arg.types), bytes(arg.strides), bytes(arg.concrete))
                 table["argument"][row] = arguments[key]
-        for row, arg in enumerate(args, self.rows):
-            if arg.collective is not None:
-                self.messages[row] = message(arg)
+        told = list(map(_COLLECTIVE, args))
+        if told.count(None) < count:
+            rows = (row for row, name in enumerate(told) if name is not None)
+            self.messages.update((self.rows + row, message(args[row])) for row in rows)
         return table
 
     def _places(
@@ -132,3 +133,10 @@ class Columns:
             stream = arg.stream if arg.stream is not None and arg.stream != -1 else tid
             places[row] = self.queues[device, stream, rank]
         return places
+
+
+def _ranks(given: list[Any]) -> NDArray[np.int64]:
+    """Most files name no rank on their events: then there is nothing to look at one by one."""
+    if given.count(None) == len(given):
+        return np.full(len(given), -1, np.int64)
+    return np.array([rank if isinstance(rank, int) else -1 for rank in given], np.int64)

@@ -30,7 +30,7 @@ from pytest_perfgate.core.analysis.trace.ranks import Meeting, meeting_document,
 from pytest_perfgate.core.analysis.trace.replay import render_ir, replay_ir
 from pytest_perfgate.core.analysis.trace.report import findings_block, name_of, report_document, subtitle
 from pytest_perfgate.core.analysis.trace.stack import stack_document
-from pytest_perfgate.core.analysis.trace.survey import Survey, pooled, timelines, within
+from pytest_perfgate.core.analysis.trace.survey import Survey, pooled, through, timelines
 from pytest_perfgate.core.analysis.trace.timeline import Timeline
 from pytest_perfgate.core.analysis.trace.window import parse_window, steps
 from pytest_perfgate.core.analysis.trace.written import Material, standalone_fair, standalone_rough
@@ -55,7 +55,7 @@ class Seen:
     def windows(self) -> tuple[Survey, ...]:
         """The stretches asked for; the whole trace where none was."""
         found = parse_window(self.whole.trace, self.asked.window)
-        return tuple(within(self.whole, window) for window in found) or (self.whole,)
+        return tuple(through(self.whole, found)) or (self.whole,)
 
     @property
     def survey(self) -> Survey:
@@ -92,7 +92,7 @@ class Seen:
 
     def metrics(self, ranks: int) -> MetricSet:
         scopes = scopes_of(self.whole.trace.rank, ranks)
-        parts = [within(self.whole, step) for step in steps(self.whole.trace)] if not self.asked.window else []
+        parts = through(self.whole, steps(self.whole.trace)) if not self.asked.window else []
         inner = [part for part in self.windows if part.window] if len(self.windows) > 1 else parts
         return (
             timeline_metrics(self.survey, scopes)
@@ -198,7 +198,7 @@ def _timeline_block(one: Seen) -> Block:
 
 
 def _steps_block(one: Seen) -> Block:
-    parts = one.windows if len(one.windows) > 1 else [within(one.whole, s) for s in steps(one.whole.trace)]
+    parts = one.windows if len(one.windows) > 1 else through(one.whole, steps(one.whole.trace))
     lines = [(part.label, line) for part in parts if (line := pooled(list(timelines(part).values()))) is not None]
     return tables.ranks_table(lines, "step") if lines else Paragraph(text="The trace marks no steps.")
 

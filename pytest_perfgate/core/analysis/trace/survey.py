@@ -107,14 +107,30 @@ def survey(trace: Trace, settings: Settings, window: Window | None = None) -> Su
 
 def within(whole: Survey, window: Window) -> Survey:
     """The same survey seen through a window."""
+    return through(whole, [window])[0]
+
+
+def through(whole: Survey, windows: Sequence[Window]) -> list[Survey]:
+    """The same survey seen through each of several windows."""
     rows = whole.link.rows
-    low, high = window.pair
-    kept = (whole.trace.start[rows] < high) & (whole.trace.end[rows] > low)
+    starts, ends = whole.trace.start[rows], whole.trace.end[rows]
+    order = np.argsort(starts, kind="stable")
+    ranked, reach = starts[order], np.maximum.accumulate(ends[order])
+    parts = []
+    for window in windows:
+        low, high = window.pair
+        first, last = np.searchsorted(reach, low, side="right"), np.searchsorted(ranked, high, side="left")
+        near = order[first:last]
+        parts.append(_chosen(whole, window, np.sort(near[ends[near] > low])))
+    return parts
+
+
+def _chosen(whole: Survey, window: Window, kept: Ints) -> Survey:
     return Survey(
         trace=whole.trace,
         tree=whole.tree,
         link=Linkage(
-            rows=rows[kept],
+            rows=whole.link.rows[kept],
             launch=whole.link.launch[kept],
             leaf=whole.link.leaf[kept],
             coverage=whole.link.coverage,
