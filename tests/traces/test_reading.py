@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from pytest_perfgate.adapters.readers import kineto_text
+from pytest_perfgate.adapters.readers import kineto_halves, kineto_text
 from pytest_perfgate.adapters.readers.kineto import looks_like_kineto, read_kineto
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.trace import Category
@@ -220,3 +220,36 @@ def test_reading_keeps_a_bounded_number_of_bytes_an_event(tmp_path):
     (trace,) = read_kineto(written(tmp_path / "t.json", [kernel("k", n, 1) for n in range(2000)]))
     held = sum(c.nbytes for name in trace.__slots__ if isinstance(c := getattr(trace, name), np.ndarray))
     assert held / len(trace) < 90
+
+
+def test_two_processes_read_what_one_reads(tmp_path, monkeypatch):
+    events = []
+    for n in range(300):
+        events += [host(f"op{n % 7}", 20 * n, 9, **{"Input Dims": [[n % 5]], "Concrete Inputs": []}), launch(20 * n + 1, n + 1)]
+        events.append(kernel(f"k{n % 11}", 20 * n + 4, 9, correlation=n + 1, stream=n % 3))
+        if n > 200:
+            events.append(kernel("ncclDevKernel", 20 * n, 1, **{"Collective name": "allreduce", "In msg nelems": n, "dtype": "Float"}))
+    lines = ",\n  ".join(json.dumps(event) for event in events)
+    path = tmp_path / "t.json"
+    path.write_text('{\n  "traceEvents": [\n  ' + lines + '\n  ],\n  "distributedInfo": {"rank": 4}\n}')
+    (whole,) = read_kineto(path)
+    monkeypatch.setattr(kineto_halves, "LARGE", 1)
+    monkeypatch.setattr(kineto_halves.os, "cpu_count", lambda: 2)
+    assert kineto_halves.middle(path)
+    (both,) = read_kineto(path)
+    for name in ("start", "end", "category", "correlation", "argument", "index", "size"):
+        assert getattr(both, name).tolist() == getattr(whole, name).tolist()
+    for name, table in (("name", "names"), ("place", "queues")):
+        rows = whole.category == Category.KERNEL
+        ours = [getattr(both, table)[n] for n in getattr(both, name)[rows]]
+        assert ours == [getattr(whole, table)[n] for n in getattr(whole, name)[rows]]
+    assert (both.rank, dict(both.messages), both.events) == (4, dict(whole.messages), whole.events)
+
+
+def test_a_broken_second_half_gives_the_same_error(tmp_path, monkeypatch):
+    lines = ",\n  ".join(json.dumps(kernel("k", n, 1)) for n in range(400))
+    path = tmp_path / "t.json"
+    path.write_text('{\n  "traceEvents": [\n  ' + lines + ",\n  {")
+    monkeypatch.setattr(kineto_halves, "LARGE", 1)
+    monkeypatch.setattr(kineto_halves.os, "cpu_count", lambda: 2)
+    refused(path, "trace-truncated")

@@ -103,7 +103,8 @@ class Columns:
         table["index"] = np.array(index, np.int64)
         ranks = list(map(_RANK_OF, args))
         table["rank"] = _ranks(ranks)
-        table["place"] = self._places(kept, args, ranks, category)
+        table["on_device"] = np.isin(category, _DEVICE_SIDE)
+        table["place"] = self._places(kept, args, ranks, table["on_device"])
         table["argument"] = np.full(count, -1, np.int32)
         described = np.flatnonzero((category == Category.OPERATOR) | (category == Category.ANNOTATION))
         arguments = self.arguments
@@ -119,9 +120,8 @@ class Columns:
         return table
 
     def _places(
-        self, kept: list[Event], args: list[Arguments], ranks: list[Any], category: NDArray[np.uint8]
+        self, kept: list[Event], args: list[Arguments], ranks: list[Any], on_device: NDArray[np.bool_]
     ) -> NDArray[np.int32]:
-        on_device = np.isin(category, _DEVICE_SIDE)
         keys = list(zip(map(_PROCESS, kept), map(_THREAD, kept), ranks))
         places = np.empty(len(kept), np.int32)
         host = ~on_device
