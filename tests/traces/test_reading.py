@@ -225,10 +225,17 @@ def test_reading_keeps_a_bounded_number_of_bytes_an_event(tmp_path):
 def test_two_processes_read_what_one_reads(tmp_path, monkeypatch):
     events = []
     for n in range(300):
-        events += [host(f"op{n % 7}", 20 * n, 9, **{"Input Dims": [[n % 5]], "Concrete Inputs": []}), launch(20 * n + 1, n + 1)]
+        events += [
+            host(f"op{n % 7}", 20 * n, 9, **{"Input Dims": [[n % 5]], "Concrete Inputs": []}),
+            launch(20 * n + 1, n + 1),
+        ]
         events.append(kernel(f"k{n % 11}", 20 * n + 4, 9, correlation=n + 1, stream=n % 3))
         if n > 200:
-            events.append(kernel("ncclDevKernel", 20 * n, 1, **{"Collective name": "allreduce", "In msg nelems": n, "dtype": "Float"}))
+            events.append(
+                kernel(
+                    "ncclDevKernel", 20 * n, 1, **{"Collective name": "allreduce", "In msg nelems": n, "dtype": "Float"}
+                )
+            )
     lines = ",\n  ".join(json.dumps(event) for event in events)
     path = tmp_path / "t.json"
     path.write_text('{\n  "traceEvents": [\n  ' + lines + '\n  ],\n  "distributedInfo": {"rank": 4}\n}')
