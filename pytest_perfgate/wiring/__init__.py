@@ -1,7 +1,8 @@
-"""The composition root: the one file that names adapters. Everything is imported on first use."""
+"""The composition root: the one place that names adapters. Everything is imported on first use."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -21,7 +22,13 @@ Part = tuple[str, ...]
 _RUNTIMES: tuple[Part, ...] = ()
 _TIMERS: tuple[Part, ...] = ()
 _SCRUB = "adapters.readers.nsys.scrub:scrub"
-_PROFILERS: tuple[Part, ...] = (("adapters.profilers.nsys:Nsys", _SCRUB), ("adapters.profilers.torch:Torch",))
+_PROFILERS: tuple[Part, ...] = (
+    ("adapters.profilers.nsys:Nsys", _SCRUB),
+    ("adapters.profilers.torch:Torch",),
+    ("wiring.profiling:annotation",),
+    ("wiring.profiling:deep",),
+    ("adapters.profilers.cubin:CubinKeeper",),
+)
 _CATALOGUE = "adapters.devices.catalogue:DeviceCatalogue"
 _INSPECTORS: tuple[Part, ...] = (
     ("app.inspections.nsys:Nsys", "adapters.readers.nsys.report:read_nsys"),
@@ -35,6 +42,10 @@ _INSPECTORS: tuple[Part, ...] = (
     ("app.inspections.cubin:Cubin", "adapters.readers.cubin:read_cubins", _CATALOGUE),
     ("app.inspections.ncu:Ncu", "adapters.readers.ncu:read_ncu", _CATALOGUE),
     ("app.inspections.rocprof:Rocprof", "adapters.readers.rocprof:read_rocprof", _CATALOGUE),
+    ("app.inspections.benchmarks:nvbench", "adapters.readers.nvbench:read_nvbench"),
+    ("app.inspections.benchmarks:pytest_benchmark", "adapters.readers.pytest_benchmark:read_pytest_benchmark"),
+    ("app.inspections.benchmarks:google_benchmark", "adapters.readers.google_benchmark:read_google_benchmark"),
+    ("app.inspections.benchmarks:asv", "adapters.readers.asv:read_asv"),
 )
 _DELIVERIES: tuple[Part, ...] = ()
 """The built-ins; of several that recognise a thing the first wins."""
@@ -74,14 +85,24 @@ def _found(place: str) -> Any:
     return getattr(import_module(f"pytest_perfgate.{module}"), name)
 
 
+def inspectors_of(hooks: Any) -> tuple[Any, ...]:
+    """Every inspector, those that count work knowing the user's operators too."""
+    found = tuple(joined(hooks.pytest_perfgate_inspectors()))
+    models = {name: model for part in hooks.pytest_perfgate_operators() for name, model in part.items()}
+    for inspector in found:
+        if models and hasattr(inspector, "operators"):
+            inspector.operators = models
+    return found
+
+
 class CommandLineTools:
     """What commands that look into files need: the same plugins as in tests, hosted by ourselves."""
 
     def __init__(self, hooks: Any) -> None:
         from pytest_perfgate.core.metrics.registry import by_name
 
-        self.inspectors = tuple(_joined(hooks.pytest_perfgate_inspectors()))
-        self.kinds = by_name(_joined(hooks.pytest_perfgate_metrics()))
+        self.inspectors = inspectors_of(hooks)
+        self.kinds = by_name(joined(hooks.pytest_perfgate_metrics()))
 
     @staticmethod
     def peek(path: Path) -> bytes:
@@ -156,11 +177,11 @@ def instruments(hooks: Any) -> Any:
     from pytest_perfgate.model.tools import Instruments
 
     return Instruments(
-        runtimes=(*_joined(hooks.pytest_perfgate_runtimes()), made(_HOST_RUNTIME)),
-        timers=(*_joined(hooks.pytest_perfgate_timers()), host_timer()),
+        runtimes=(*joined(hooks.pytest_perfgate_runtimes()), made(_HOST_RUNTIME)),
+        timers=(*joined(hooks.pytest_perfgate_timers()), host_timer()),
         threads=probe_threads,
         affinity=probe_affinity,
-        inspectors=tuple(_joined(hooks.pytest_perfgate_inspectors())),
+        inspectors=inspectors_of(hooks),
     )
 
 
@@ -182,7 +203,7 @@ def host_timer() -> Any:
     return HostTimer(Stopping(), WarmUp())
 
 
-def _joined(answers: Sequence[Sequence[Any]]) -> list[Any]:
+def joined(answers: Sequence[Sequence[Any]]) -> list[Any]:
     """What several plugins gave, in one list."""
     return [member for answer in answers for member in answer]
 
@@ -230,7 +251,7 @@ def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
         roofed=lambda device: device,
         baselines=baselines,
         committed=baselines.committed,
-        records=Records(root),
+        records=None if "PERFGATE_PROFILE" in os.environ else Records(root),  # a profiled run is no record
         history=SqliteHistory(Path(project.history) if project.history else root / ".perfgate" / "history.db"),
         repository=repository,
     )
@@ -293,8 +314,38 @@ def host_environment() -> Any:
     return probe_environment()
 
 
-def configuration(root: Path) -> Config:
-    """The project's settings."""
-    from pytest_perfgate.adapters.stores.configuration import read_config
+def merge_baselines(base: Path, ours: Path, theirs: Path, shown: str) -> tuple[str, ...]:
+    """Three baseline files merged into ours; the cases in conflict."""
+    from pytest_perfgate.adapters.stores.baseline_merge import merge_files
 
-    return read_config(root)
+    return merge_files(base, ours, theirs, shown)
+
+
+def deliveries(root: Path) -> Sequence[Any]:
+    """Places a report can be taken to, by plugins and by us."""
+    return _joined(own_host(root).hook.pytest_perfgate_deliveries())
+
+
+def read_benchmarks(path: Path) -> Any:
+    """Results of another benchmark tool, its file told by content."""
+    readers = {
+        "nvbench": "adapters.readers.nvbench:read_nvbench",
+        "pytest-benchmark": "adapters.readers.pytest_benchmark:read_pytest_benchmark",
+        "google-benchmark": "adapters.readers.google_benchmark:read_google_benchmark",
+        "asv": "adapters.readers.asv:read_asv",
+    }
+    head = CommandLineTools.peek(path)
+    kinds = [made(part) for part in _INSPECTORS if part[0].startswith("app.inspections.benchmarks:")]
+    found = next((kind for kind in kinds if kind.recognises(path, head)), None)
+    if found is None:
+        raise PerfgateError(
+            "artifact-unknown", "this is no benchmark's JSON", place=str(path), mend=f"kinds: {', '.join(readers)}"
+        )
+    return _found(readers[found.name])(path)
+
+
+def host_device_key() -> str:
+    """The key of this host as a device."""
+    from pytest_perfgate.adapters.devices.host import probe_host
+
+    return str(probe_host().key)

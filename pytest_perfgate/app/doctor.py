@@ -1,0 +1,45 @@
+"""A list of checks, each asked in turn; one that fails says so and stops no other."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.values import value
+
+
+class Level(str, enum.Enum):
+    GOOD = "ok"
+    NOTE = "note"
+    BAD = "bad"
+
+
+@value
+class Finding:
+    """One thing that a check found out."""
+
+    name: str
+    level: Level
+    what: str
+    mend: str = ""
+
+
+Check = Callable[[Any], Iterable[Finding]]
+"""Takes the project, gives what it found."""
+
+
+def examined(checks: Sequence[tuple[str, Check]], project: Any) -> tuple[Finding, ...]:
+    """What every check found, in their order."""
+    return tuple(finding for name, check in checks for finding in _asked(name, check, project))
+
+
+def _asked(name: str, check: Check, project: Any) -> Iterable[Finding]:
+    try:
+        return tuple(check(project))
+    except PerfgateError as error:
+        where = f"{error.place}: " if error.place else ""
+        return (Finding(name=name, level=Level.BAD, what=f"{where}{error.what}  [{error.code.name}]", mend=error.mend),)
+    except (OSError, ValueError, ImportError) as fault:
+        return (Finding(name=name, level=Level.BAD, what=f"{type(fault).__name__}: {fault}"),)
