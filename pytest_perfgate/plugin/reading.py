@@ -9,6 +9,7 @@ from pathlib import Path
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.ports import Inspector
 from pytest_perfgate.plugin.asked import Brought
+from pytest_perfgate.plugin.captured import trusted
 
 _HEAD_BYTES = 4096
 
@@ -24,7 +25,7 @@ def read_artifact(brought: Brought, source: str, inspectors: Sequence[Inspector]
         known = ", ".join(one.name for one in inspectors)
         raise PerfgateError("call-wrong", f"read() does not know what {paths[0]} is", mend=f"it knows: {known}")
     analysis = inspector.inspect(paths, {})
-    brought.metrics = analysis.metrics
+    brought.metrics = trusted(analysis)
 
 
 def _head(path: Path) -> bytes:

@@ -182,6 +182,7 @@ def instruments(hooks: Any) -> Any:
         threads=probe_threads,
         affinity=probe_affinity,
         inspectors=inspectors_of(hooks),
+        profilers=tuple(joined(hooks.pytest_perfgate_profilers())),
     )
 
 
@@ -323,7 +324,7 @@ def merge_baselines(base: Path, ours: Path, theirs: Path, shown: str) -> tuple[s
 
 def deliveries(root: Path) -> Sequence[Any]:
     """Places a report can be taken to, by plugins and by us."""
-    return _joined(own_host(root).hook.pytest_perfgate_deliveries())
+    return tuple(joined(own_host(root).hook.pytest_perfgate_deliveries()))
 
 
 def read_benchmarks(path: Path) -> Any:
