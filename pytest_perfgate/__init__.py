@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from pytest_perfgate.adapters.formats.frames import frame, frames
     from pytest_perfgate.core.analysis import ops as work
     from pytest_perfgate.model.errors import PerfgateError
+    from pytest_perfgate.wiring.looking import compare, look
 
-__all__ = ["PerfgateError", "__version__", "work"]
+__all__ = ["PerfgateError", "__version__", "compare", "frame", "frames", "look", "work"]
 
 _HOMES = {
     "work": ("pytest_perfgate.core.analysis.ops", ""),
     "PerfgateError": ("pytest_perfgate.model.errors", "PerfgateError"),
+    "look": ("pytest_perfgate.wiring.looking", "look"),
+    "compare": ("pytest_perfgate.wiring.looking", "compare"),
+    "frame": ("pytest_perfgate.adapters.formats.frames", "frame"),
+    "frames": ("pytest_perfgate.adapters.formats.frames", "frames"),
 }
 
 
