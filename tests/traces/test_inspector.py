@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 
 import pytest
 
@@ -30,11 +31,8 @@ def test_every_view_renders(kineto, corpus, name):
     analysis = kineto.inspect([corpus / "torch" / f"{name}.json.gz"], {})
     for view in kineto.views:
         if view in analysis.views:
-            try:
+            with suppress(*([PerfgateError] if view in NEEDS_AN_OPERATION else [])):
                 document = analysis.views[view]()
-            except PerfgateError as error:
-                assert view in NEEDS_AN_OPERATION, error
-                continue
             assert document.title
             assert "nan" not in render_text(document).lower().split()
             assert render_markdown(document)

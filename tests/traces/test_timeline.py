@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_perfgate.core.analysis.trace.backward import passes
 from pytest_perfgate.core.analysis.trace.classes import WORDS, Kind
 from pytest_perfgate.core.analysis.trace.operators import operators, recompute_share
 from pytest_perfgate.core.analysis.trace.survey import Settings, survey, timelines, within
@@ -154,3 +155,20 @@ def test_operators_and_kernels_of_the_corpus_account_for_all_linked_time(look, c
         (line,) = timelines(found).values()
         assert sum(row.total for row in operators(found)) >= line.busy * 0.999
         assert survey(found.trace, Settings()).coverage == found.coverage
+
+
+def test_backward_passes_find_their_forward_operators(tmp_path):
+    engine = "autograd::engine::evaluate_function: MmBackward0"
+    events = [
+        host("aten::linear", 0, 20, **{"Sequence number": 7}),
+        host("aten::mm", 2, 15, **{"Sequence number": 7}),
+        launch(5, 1),
+        host(engine, 100, 30, tid=2, **{"Sequence number": 7, "Fwd thread id": 1}),
+        host("aten::mm", 105, 20, tid=2, **{"Sequence number": 9}),
+        launch(110, 2, tid=2),
+        kernel("forward", 30, 10, correlation=1),
+        kernel("gradient", 140, 25, correlation=2),
+    ]
+    (found,) = passes(seen(tmp_path / "t.json", events))
+    assert (found.name, found.calls, found.matched) == ("aten::linear", 1, 1)
+    assert (found.forward, found.backward) == (10_000, 25_000)

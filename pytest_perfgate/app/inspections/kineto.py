@@ -36,6 +36,7 @@ class Kineto:
         "roofline",
         "impact",
         "fusion",
+        "backward",
         "findings",
         "ranks",
         "tracelens",

@@ -10,6 +10,7 @@ from pytest_perfgate.app.inspections.kineto_options import Asked
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace import tables
 from pytest_perfgate.core.analysis.trace.advice import wants_replay
+from pytest_perfgate.core.analysis.trace.backward import passes, passes_table
 from pytest_perfgate.core.analysis.trace.collectives import collectives
 from pytest_perfgate.core.analysis.trace.compat.document import reference_document, reference_metrics
 from pytest_perfgate.core.analysis.trace.findings import findings
@@ -154,6 +155,7 @@ def _views(seen: Sequence[Seen], meeting: Meeting, subject: str, compat: str) ->
         "roofline": page("Roofline", lambda one: tables.roofline_table(one.rows, one.roof)),
         "impact": page("Impact", _impact_block),
         "fusion": page("Fusion candidates", lambda one: fusion_table(fusion_candidates(one.survey))),
+        "backward": page("Forward and backward", lambda one: passes_table(passes(one.survey))),
         "findings": page("Findings", lambda one: findings_block(one.findings)),
         "ranks": lambda: meeting_document(meeting, subject),
         "tracelens": lambda: reference_document(seen[0].whole, subject),
