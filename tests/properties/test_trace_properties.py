@@ -46,7 +46,9 @@ def test_unions_of_groups_are_those_of_each_alone(spans, data):
 @given(SPANS, st.data())
 def test_the_parts_of_a_timeline_sum_to_its_total(spans, data):
     starts, ends = columns(spans)
-    kinds = np.array(data.draw(st.lists(st.sampled_from(list(Kind)), min_size=len(spans), max_size=len(spans))), np.uint8)
+    kinds = np.array(
+        data.draw(st.lists(st.sampled_from(list(Kind)), min_size=len(spans), max_size=len(spans))), np.uint8
+    )
     window = data.draw(st.none() | st.tuples(st.integers(0, 40), st.integers(41, 100)))
     line = timeline(starts, ends, kinds, window)
     parts = line.computation + line.exposed_comm + line.exposed_memcpy + line.exposed_memset + line.idle
