@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.config import Config
     from pytest_perfgate.model.document import Document
     from pytest_perfgate.model.verdict import Verdict
-    from pytest_perfgate.model.nsys import Scrub
 
 Part = tuple[str, ...]
 """A factory as ``module:name`` below ``pytest_perfgate.``, then the parts that it is given."""
@@ -23,6 +22,7 @@ _RUNTIMES: tuple[Part, ...] = ()
 _TIMERS: tuple[Part, ...] = ()
 _PROFILERS: tuple[Part, ...] = (
     ("wiring.profiling:timeline",),
+    ("adapters.profilers.torch:Torch",),
     ("wiring.profiling:annotation",),
     ("wiring.profiling:deep",),
     ("adapters.profilers.cubin:CubinKeeper",),
@@ -35,6 +35,7 @@ _INSPECTORS: tuple[Part, ...] = (
         "adapters.readers.kineto:read_kineto",
         "adapters.readers.kineto:looks_like_kineto",
         _CATALOGUE,
+        "adapters.formats.replay:write_replay",
     ),
     ("app.inspections.cubin:Cubin", "adapters.readers.cubin:read_cubins", _CATALOGUE),
     ("app.inspections.ncu:Ncu", "adapters.readers.ncu:read_ncu", _CATALOGUE),
@@ -91,13 +92,23 @@ def _found(place: str) -> Any:
     return getattr(import_module(f"pytest_perfgate.{module}"), name)
 
 
+def inspectors_of(hooks: Any) -> tuple[Any, ...]:
+    """Every inspector, those that count work knowing the user's operators too."""
+    found = tuple(joined(hooks.pytest_perfgate_inspectors()))
+    models = {name: model for part in hooks.pytest_perfgate_operators() for name, model in part.items()}
+    for inspector in found:
+        if models and hasattr(inspector, "operators"):
+            inspector.operators = models
+    return found
+
+
 class CommandLineTools:
     """What commands that look into files need: the same plugins as in tests, hosted by ourselves."""
 
     def __init__(self, hooks: Any) -> None:
         from pytest_perfgate.core.metrics.registry import by_name
 
-        self.inspectors = tuple(joined(hooks.pytest_perfgate_inspectors()))
+        self.inspectors = inspectors_of(hooks)
         self.kinds = by_name(joined(hooks.pytest_perfgate_metrics()))
 
     @staticmethod
@@ -161,12 +172,6 @@ def write_junit(path: Path, subject: str, verdicts: Sequence[Verdict]) -> None:
     junit.write_junit(path, subject, verdicts)
 
 
-def scrubber() -> Scrub:
-    """What cleans an export of Nsight Systems."""
-    found: Scrub = _found(_SCRUB)
-    return found
-
-
 def instruments(hooks: Any) -> Any:
     """What measures in this process: those of plugins and our own, the host last."""
     from pytest_perfgate.adapters.devices.process import probe_affinity, probe_threads
@@ -177,7 +182,8 @@ def instruments(hooks: Any) -> Any:
         timers=(*joined(hooks.pytest_perfgate_timers()), host_timer()),
         threads=probe_threads,
         affinity=probe_affinity,
-        inspectors=tuple(joined(hooks.pytest_perfgate_inspectors())),
+        inspectors=inspectors_of(hooks),
+        profilers=tuple(joined(hooks.pytest_perfgate_profilers())),
     )
 
 
