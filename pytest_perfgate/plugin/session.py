@@ -25,8 +25,7 @@ from pytest_perfgate.plugin.conviction import convictor
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.measuring import measuring_tools
 from pytest_perfgate.plugin.profiled import off_bench
-from pytest_perfgate.plugin.properties import properties
-from pytest_perfgate.plugin.workers import SEEN
+from pytest_perfgate.plugin.properties import SEEN, properties
 from pytest_perfgate.wiring import gate_tools
 
 if TYPE_CHECKING:
