@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_perfgate.model.errors import PerfgateError
 
 if TYPE_CHECKING:
+    from pytest_perfgate.model.config import Config
     from pytest_perfgate.model.document import Document
     from pytest_perfgate.model.verdict import Verdict
 
@@ -19,7 +20,19 @@ Part = tuple[str, ...]
 _RUNTIMES: tuple[Part, ...] = ()
 _TIMERS: tuple[Part, ...] = ()
 _PROFILERS: tuple[Part, ...] = ()
-_INSPECTORS: tuple[Part, ...] = (("app.inspections.nsys:Nsys", "adapters.readers.nsys.report:read_nsys"),)
+_CATALOGUE = "adapters.devices.catalogue:DeviceCatalogue"
+_INSPECTORS: tuple[Part, ...] = (
+    ("app.inspections.nsys:Nsys", "adapters.readers.nsys.report:read_nsys"),
+    (
+        "app.inspections.kineto:Kineto",
+        "adapters.readers.kineto:read_kineto",
+        "adapters.readers.kineto:looks_like_kineto",
+        _CATALOGUE,
+    ),
+    ("app.inspections.cubin:Cubin", "adapters.readers.cubin:read_cubins", _CATALOGUE),
+    ("app.inspections.ncu:Ncu", "adapters.readers.ncu:read_ncu", _CATALOGUE),
+    ("app.inspections.rocprof:Rocprof", "adapters.readers.rocprof:read_rocprof", _CATALOGUE),
+)
 _DELIVERIES: tuple[Part, ...] = ()
 """The built-ins; of several that recognise a thing the first wins."""
 
@@ -91,7 +104,14 @@ def own_host(root: Path) -> Any:
     from pytest_perfgate import hookspecs
     from pytest_perfgate.adapters.stores.configuration import read_config
 
-    host = pluggy.PluginManager("pytest")
+    class Host(pluggy.PluginManager):
+        """Takes a hook by its name, as pytest does: a plugin is written once for both."""
+
+        def parse_hookimpl_opts(self, plugin: object, name: str) -> Any:
+            ours = name.startswith("pytest_perfgate_") and callable(getattr(plugin, name, None))
+            return {} if ours else None
+
+    host = Host("pytest")
     host.add_hookspecs(hookspecs)
     host.register(BuiltIns(), "perfgate-built-ins")
     host.load_setuptools_entrypoints("pytest_perfgate")
@@ -119,6 +139,7 @@ def write_junit(path: Path, subject: str, verdicts: Sequence[Verdict]) -> None:
     from pytest_perfgate.adapters.formats import junit
 
     junit.write_junit(path, subject, verdicts)
+
 
 def instruments(hooks: Any) -> Any:
     """What measures in this process: those of plugins and our own, the host last."""
@@ -155,3 +176,109 @@ def host_timer() -> Any:
 def _joined(answers: Sequence[Sequence[Any]]) -> list[Any]:
     """What several plugins gave, in one list."""
     return [member for answer in answers for member in answer]
+
+
+def configuration(root: Path) -> Config:
+    """The project's settings."""
+    from pytest_perfgate.adapters.stores.configuration import read_config
+
+    return read_config(root)
+
+
+def interpreter(*, here: bool) -> tuple[str, ...]:
+    """How a child of this interpreter is started."""
+    from pytest_perfgate.adapters.children.spawn import interpreter as found
+
+    return found(here=here)
+
+
+def parent_channel(address: str) -> Any:
+    """A child's way to its parent."""
+    from pytest_perfgate.adapters.children.channel import connect_parent
+
+    return connect_parent(address)
+
+
+def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
+    """What judging asks of the world."""
+    from functools import cache, partial
+
+    from pytest_perfgate.adapters.children.spawn import LocalNursery
+    from pytest_perfgate.adapters.devices.process import probe_environment
+    from pytest_perfgate.adapters.stores.baselines import Baselines
+    from pytest_perfgate.adapters.stores.history import SqliteHistory
+    from pytest_perfgate.adapters.stores.records import Records
+    from pytest_perfgate.adapters.stores.repository import GitRepository
+    from pytest_perfgate.app.place import placed
+    from pytest_perfgate.model.tools import GateTools
+
+    repository = GitRepository(root)
+    baselines = Baselines(root, project.devices, project.baselines, repository.show)
+    return GateTools(
+        kinds=kinds,
+        nursery=LocalNursery(),
+        environment=cache(partial(placed, probe_environment, repository)),
+        roofed=lambda device: device,
+        baselines=baselines,
+        committed=baselines.committed,
+        records=Records(root),
+        history=SqliteHistory(Path(project.history) if project.history else root / ".perfgate" / "history.db"),
+        repository=repository,
+    )
+
+
+def write_values(path: Path, values: Sequence[Any]) -> None:
+    """Values of the model for another process of this run."""
+    from pytest_perfgate.adapters.children.codec import encode_value
+
+    path.write_bytes(encode_value(list(values)))
+
+
+def read_values(path: Path, kind: type[Any]) -> list[Any]:
+    """The same, read; a file that is not here holds none."""
+    from pytest_perfgate.adapters.children.codec import decode_value
+
+    return decode_value(path.read_bytes(), list[kind]) if path.is_file() else []  # type: ignore[valid-type]
+
+
+def baseline_store(root: Path, project: Config, revisions: Any = None) -> Any:
+    """The project's baselines; those of devices that it does not list lie under ``.perfgate/``."""
+    from pytest_perfgate.adapters.stores.baselines import Baselines
+
+    shown = (revisions or repository(root)).show
+    return Baselines(root, devices=project.devices, folder=project.baselines, show=shown)
+
+
+def local_baselines(root: Path) -> Any:
+    """Baselines of this checkout alone, whatever the device."""
+    from pytest_perfgate.adapters.stores.baselines import Baselines
+
+    return Baselines(root)
+
+
+def record_store(root: Path) -> Any:
+    """The records of runs."""
+    from pytest_perfgate.adapters.stores.records import Records
+
+    return Records(root)
+
+
+def history_store(root: Path, project: Config) -> Any:
+    """Sittings over time."""
+    from pytest_perfgate.adapters.stores.history import SqliteHistory
+
+    return SqliteHistory(root / (project.history or ".perfgate/history.db"))
+
+
+def repository(root: Path) -> Any:
+    """What git says about the project."""
+    from pytest_perfgate.adapters.stores.repository import GitRepository
+
+    return GitRepository(root)
+
+
+def host_environment() -> Any:
+    """What is recorded about this machine beside a measurement."""
+    from pytest_perfgate.adapters.devices.process import probe_environment
+
+    return probe_environment()

@@ -24,7 +24,7 @@ def test_gemm(perfgate, rng, n):
 @pytest.mark.perfgate("slowdown <= 10%")
 def test_softmax(perfgate, rng):
     x = rng.random((256, 1024), dtype=np.float32)
-    got = perfgate(softmax, x, work=work.softmax(256, 1024, dtype="fp32"))
+    got = perfgate(softmax, x, work=work.softmax((256, 1024), dtype="fp32"))
     np.testing.assert_allclose(got.result.sum(axis=-1), 1.0, rtol=1e-5)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pytest_perfgate.core.gate.metrics import metrics_of
 from pytest_perfgate.model.children import Capture, CaseResult
 from pytest_perfgate.model.measurement import Measurement
+from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.problem import Problem
 from pytest_perfgate.model.tools import GateTools
@@ -47,3 +49,15 @@ def _problems(captures: list[Capture], rounds: int) -> Iterable[Problem]:
         for name, here, there in first.identity.differences(other.identity):
             yield Problem(code="rounds-differ", what=f"{name} differs between rounds: {here!r} and {there!r}")
             return
+
+
+def metrics_of_capture(capture: Capture) -> MetricSet:
+    """What one process's samples say, for the test that took them."""
+    alone = Measurement(
+        key=capture.key,
+        processes=capture.samples,
+        device=capture.device,
+        identity=capture.identity,
+        work=capture.work,
+    )
+    return metrics_of(alone, None) | capture.metrics

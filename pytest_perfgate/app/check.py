@@ -38,7 +38,7 @@ def check(paths: Sequence[Path], texts: Sequence[str], look: Look) -> tuple[Anal
     """The analysis of one job and a verdict for each limit."""
     limits = parse_limits(texts, look.kinds)
     inspector = choose(paths, look.options, inspectors=look.inspectors, peek=look.peek)
-    analysis = inspector.inspect(paths, {**look.options, "limits": "\n".join(texts)})
+    analysis = inspector.inspect(paths, _asked(inspector, look, texts))
     return analysis, judge_artifact(analysis, limits)
 
 
@@ -48,8 +48,14 @@ def compare(
     """Two jobs of one kind, the first being the reference; limits are optional."""
     limits = parse_limits(texts, look.kinds) if texts else ()
     inspector = choose([*before, *after], look.options, inspectors=look.inspectors, peek=look.peek)
-    analysis = inspector.compare(before, after, {**look.options, "limits": "\n".join(texts)})
+    analysis = inspector.compare(before, after, _asked(inspector, look, texts))
     return analysis, judge_artifact(analysis, limits)
+
+
+def _asked(inspector: Inspector, look: Look, texts: Sequence[str]) -> Mapping[str, str]:
+    """The options, with the limits' texts for an inspector whose figures depend on what is asked."""
+    wants = any(name == "limits" for name, _ in inspector.options)
+    return {**look.options, "limits": "\n".join(texts)} if wants else look.options
 
 
 def exit_of(verdicts: Sequence[Verdict]) -> int:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean, stdev
 
 from pytest_perfgate.app.assemble import measurements
+from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.grammar import parse_limit
 from pytest_perfgate.core.gate.judge import judge, not_measured
-from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.merge import merge_limits, unmatched_cases
 from pytest_perfgate.core.metrics.registry import by_name
 from pytest_perfgate.model.baseline import Baseline
@@ -80,6 +80,7 @@ class Court:
             sittings=sittings,
             floor_ns=case.plan.floor_ns,
             edited=edited,
+            unbaselined=self._unbaselined(measurement),
             paired_available=self.tools.convict is not None,
         )
         return judge(measurement, self.limits(case, measurement), baseline=baseline, context=context)
@@ -100,31 +101,28 @@ class Court:
         """The line that judges, of the merge base, and the work tree's where this change edits it."""
         key, device = str(measurement.key), measurement.device.key
         now = self._lines(device, measurement.key.path).get(key)
-        if now is None:
-            return (self._local(device, measurement.key.path).get(key) if self.tools.local else None), None
-        then = self._lines(device, measurement.key.path, self._merge_base()).get(key) if self._merge_base() else None
-        if then is None or _same(then, now):
+        if now is None or now.local or not self._merge_base():
             return now, None
-        return then, now
+        then = self._lines(device, measurement.key.path, self._merge_base()).get(key)
+        return (now, None) if then is None or _same(then, now) else (then, now)
 
     def _lines(self, device: str, path: str, revision: str = "") -> Mapping[str, Baseline]:
-        return self._cached((device, path, revision)) if self.tools.baselines is not None else {}
-
-    def _cached(self, at: tuple[str, str, str]) -> Mapping[str, Baseline]:
-        if at not in self._read and self.tools.baselines is not None:
+        if self.tools.baselines is None:
+            return {}
+        at = (device, path, revision)
+        if at not in self._read:
             self._read[at] = self.tools.baselines.read(*at)
-        return self._read[at]
-
-    def _local(self, device: str, path: str) -> Mapping[str, Baseline]:
-        at = (device, path, "local")
-        if at not in self._read and self.tools.local is not None:
-            self._read[at] = self.tools.local.read(device, path)
         return self._read[at]
 
     def _merge_base(self) -> str:
         if self._base is None:
             self._base = self.tools.repository.merge_base() if self.tools.repository is not None else ""
         return self._base
+
+    def _unbaselined(self, measurement: Measurement) -> str:
+        """Why a device whose baselines are committed has none."""
+        device = measurement.device.key
+        return f"nobody has accepted one for {device} yet" if self.tools.committed(device) else ""
 
     def _scatter(self, measurement: Measurement) -> tuple[float | None, int]:
         """Relative scatter between the sittings that the history knows."""
@@ -135,9 +133,10 @@ class Court:
         return (stdev(times) / fmean(times), len(times)) if len(times) > 2 else (None, len(times))
 
 
-def new_baselines(reports: Iterable[CaseReport], when: str, commit: str) -> tuple[Baseline, ...]:
-    """What a first run keeps under ``.perfgate/`` for cases without a baseline."""
-    return tuple(_kept(report, report.measurement, when, commit) for report in reports if report.measurement and _bare(report))
+def new_baselines(reports: Iterable[CaseReport], committed: Callable[[str], bool], when: str, commit: str) -> tuple[Baseline, ...]:
+    """What a first run keeps under ``.perfgate/`` for cases without a baseline, on devices that are not committed."""
+    bare = ((report, report.measurement) for report in reports if _bare(report))
+    return tuple(_kept(report, m, when, commit) for report, m in bare if m and not committed(m.device.key))
 
 
 def _kept(report: CaseReport, measurement: Measurement, when: str, commit: str) -> Baseline:

@@ -58,12 +58,8 @@ def _recognised(path: Path, inspectors: Sequence[Inspector], peek: Peek) -> Insp
 
 def _check_options(inspector: Inspector, options: Mapping[str, str]) -> None:
     known = [name for name, _ in inspector.options]
-    strange = [name for name in options if name not in known and name not in COMMON]
+    strange = [name for name in options if name not in known]
     if strange:
         listed = ", ".join(known) or "none"
         what = f"'{strange[0]}' means nothing to a {inspector.name} file"
         raise PerfgateError("option-unknown", what, mend=f"options for {inspector.name}: {listed}")
-
-
-COMMON = ("limits",)
-"""Given to every inspector: the limits' texts, one a line, for figures that depend on what is asked."""

@@ -39,7 +39,7 @@ def choose_timer(plan: Plan, timers: Sequence[Timer], runtime: Runtime) -> Timer
     found = next((t for t in timers if t.availability(runtime).usable), None)
     if found is None:
         why = "; ".join(f"{t.name}: {t.availability(runtime).why}" for t in timers)
-        raise PerfgateError("timer-unusable", f"no timer works with {runtime.name}", why=why)
+        raise PerfgateError("timer-unsuited", f"no timer works with {runtime.name}", why=why)
     return found
 
 
@@ -77,11 +77,11 @@ def _asked(name: str, members: Iterable[N], family: str) -> N:
     found = next((member for member in members if member.name == name), None)
     if found is None:
         known = ", ".join(member.name for member in members)
-        raise PerfgateError("timer-unusable", f"there is no {family} {name!r}", mend=f"known: auto, {known}")
+        raise PerfgateError("timer-unsuited", f"there is no {family} {name!r}", mend=f"known: auto, {known}")
     return found
 
 
 def _insist(availability: Availability, family: str) -> None:
     if not availability.usable:
         what = f"the {family} {availability.name} does not work here: {availability.why}"
-        raise PerfgateError("timer-unusable", what, mend=availability.mend)
+        raise PerfgateError("timer-unsuited", what, mend=availability.mend)

@@ -1,4 +1,4 @@
-"""Say what is in a file: a PyTorch trace, an Nsight Systems export, an Nsight Compute report, a cubin, told apart by content.
+"""Say what is in a file: a trace, an Nsight Systems export, an Nsight Compute report, a cubin, told apart by content.
 
 Several files are the ranks or processes of one job. Nothing is judged here: see perfgate check.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.verdict import Verdict
 
+_WIDEST = 110
 _OPERATOR = re.compile(r"[<>]=?|==|=<|=>|!=|≤|≥")
 
 
@@ -50,12 +52,17 @@ def deliver(options: argparse.Namespace, analysis: Analysis, verdicts: tuple[Ver
         documents = {shown: view(analysis, shown)} if shown else {}
         looking.write_json(looking.analysis_json(analysis, documents, verdicts))
         return
+    looking.write("\n".join(summary_lines(analysis.subject, verdicts)))
+
+
+def summary_lines(subject: str, verdicts: Sequence[Verdict]) -> list[str]:
+    """Verdicts as a terminal shows them: what they are about, each with what it rests on, and a count."""
+    shared = set(verdicts[0].evidence).intersection(*(v.evidence for v in verdicts))
+    lines = [subject if len(subject) <= _WIDEST else f"{subject[: _WIDEST - 1]}\N{HORIZONTAL ELLIPSIS}"]
+    lines += [f"  {name:<6} {text}" for name, text in verdicts[0].evidence if (name, text) in shared]
     for verdict in verdicts:
-        looking.write("\n".join(verdict_lines(verdict, analysis.subject)))
-
-
-def verdict_lines(verdict: Verdict, subject: str) -> list[str]:
-    """A verdict as a terminal shows it: the outcome, the sentence, what it rests on, what to do."""
-    lines = [f"{verdict.outcome.value.upper():<13} {subject}  {verdict.sentence}"]
-    lines += [f"  {name:<6} {text}" for name, text in verdict.evidence]
-    return lines + [f"  next   {command}" for command in verdict.next]
+        lines.append(f"{verdict.outcome.value.upper():<13} {verdict.sentence}")
+        lines += [f"  {name:<6} {text}" for name, text in verdict.evidence if (name, text) not in shared]
+        lines += [f"  next   {command}" for command in verdict.next]
+    counts = Counter(verdict.outcome.value for verdict in verdicts)
+    return [*lines, ", ".join(f"{count} {outcome}" for outcome, count in counts.items())]

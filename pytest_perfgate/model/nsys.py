@@ -162,6 +162,23 @@ class NsysReader(Protocol):
 
 
 @value
+class Scrubbed:
+    """What a clean copy of an export lacks."""
+
+    path: str
+    out: str
+    tables: tuple[str, ...]
+    strings: int = 0
+    """Lines of the process's own output that were taken out of the table of strings."""
+
+
+class Scrub(Protocol):
+    """Writes a clean copy of an export."""
+
+    def __call__(self, path: Path, out: Path) -> Scrubbed: ...
+
+
+@value
 class Preset:
     """How a program names its ranges; all patterns are regular expressions, searched without case."""
 

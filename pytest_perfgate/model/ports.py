@@ -129,7 +129,10 @@ class Inspector(Protocol):
     name: str
     views: tuple[str, ...]
     options: tuple[tuple[str, str], ...]
-    """(name, help) of what ``--set NAME=VALUE`` may carry for it."""
+    """(name, help) of what ``--set NAME=VALUE`` may carry for it.
+
+    One that lists ``limits`` is given the limits' texts, one a line, for figures that depend on what is asked.
+    """
 
     def recognises(self, path: Path, head: bytes) -> bool: ...
 

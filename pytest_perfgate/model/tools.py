@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-
 from pytest_perfgate.model.children import Nursery
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Environment
@@ -42,11 +41,9 @@ class GateTools:
     roofed: Callable[[Device], Device]
     """The device with its data sheet and measured ceilings, where they are known."""
     baselines: BaselineStore | None = None
-    local: BaselineStore | None = None
-    """Baselines under ``.perfgate/``, for devices that are not committed."""
+    committed: Callable[[str], bool] = bool
+    """Whether a device's baselines belong to the project: then only accepting writes them."""
     records: RecordStore | None = None
     history: HistoryStore | None = None
     repository: Repository | None = None
     convict: Convict | None = None
-
-

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from math import isfinite
 from typing import Any
 
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.model.samples import Samples, Stop
+from pytest_perfgate.model.problem import Problem
+from pytest_perfgate.model.samples import Discard, Samples, Stop
 from pytest_perfgate.model.work import Work
 
 
@@ -62,8 +64,18 @@ class Brought:
     metrics: MetricSet = field(default_factory=MetricSet)
 
     def samples(self) -> tuple[Samples, ...]:
-        """One process's samples; none where nothing was timed."""
+        """One process's samples; none where nothing was timed. What is no number is counted, never averaged."""
         if not self.durations:
             return ()
-        stop = Stop.COUNT if self.kind == "region" else Stop.RECORDED
-        return (Samples(durations=tuple(self.durations), timer=self.kind, stop=stop),)
+        finite = tuple(duration for duration in self.durations if isfinite(duration))
+        lost = len(self.durations) - len(finite)
+        what = f"{lost} of {len(self.durations)} samples are no number"
+        return (
+            Samples(
+                durations=finite,
+                timer=self.kind,
+                stop=Stop.COUNT if self.kind == "region" else Stop.RECORDED,
+                discarded=(Discard(reason="not a number", count=lost),) if lost else (),
+                problems=(Problem(code="bad-timing", what=what, retry=False),) if lost else (),
+            ),
+        )

@@ -26,10 +26,12 @@ from pytest_perfgate.model.plan import Case
 from pytest_perfgate.model.samples import Samples
 from pytest_perfgate.plugin.benches import MeasuringBench
 from pytest_perfgate.plugin.fixture import Gate
-from pytest_perfgate.plugin.measuring import Measuring
-from pytest_perfgate.wiring import measuring_tools, parent_channel
+from pytest_perfgate.plugin.measuring import Measuring, measuring_tools
+from pytest_perfgate.wiring import parent_channel
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytest_perfgate.plugin.asked import Asked
 
 
@@ -56,12 +58,15 @@ class ChildRole:
     def __init__(self, config: pytest.Config, address: str) -> None:
         self._parent: Parent = parent_channel(address)
         job = self._parent.receive()
-        assert isinstance(job, Job)
+        if not isinstance(job, Job):
+            raise pytest.UsageError("PERFGATE_CHANNEL leads to no perfgate")
         self._job = job
         self._cases = {case.nodeid: case for case in job.cases}
         self._measuring = measuring_tools(config)
-        self._bench: ChildBench | None = None
+        self._captures: Callable[[], tuple[Capture, ...]] = tuple
         self._reports: list[pytest.TestReport] = []
+        self._raised: set[str] = set()
+        """Phases of the test that raised: a strict xfail calls one failed that did not."""
         self._errors: list[str] = []
         for line in job.markers:
             config.addinivalue_line("markers", line)
@@ -69,8 +74,9 @@ class ChildRole:
             setattr(config.option, name, json.loads(text))
 
     def gate(self, item: pytest.Item) -> Gate:
-        self._bench = ChildBench(self._cases[item.nodeid], self._measuring, self._parent)
-        return Gate(self._cases[item.nodeid], self._bench)
+        bench = ChildBench(self._cases[item.nodeid], self._measuring, self._parent)
+        self._captures = bench.captures
+        return Gate(self._cases[item.nodeid], bench)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -95,19 +101,25 @@ class ChildRole:
         return True
 
     def _run(self, item: pytest.Item, behind: pytest.Item | None) -> None:
-        self._bench, self._reports[:] = None, []
+        self._captures, self._reports[:] = tuple, []
+        self._raised.clear()
         begun = time.perf_counter()
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=behind)
-        outcome, text = _outcome(self._reports)
+        outcome, text = _outcome([r for r in self._reports if r.when in self._raised])
         self._parent.send(
             Finished(
                 nodeid=item.nodeid,
                 outcome=outcome,
                 text=text,
-                captures=self._bench.captures() if self._bench and outcome == "passed" else (),
+                captures=self._captures() if outcome == "passed" else (),
                 seconds=time.perf_counter() - begun,
             )
         )
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> None:
+        if call.excinfo is not None:
+            self._raised.add(call.when)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._reports.append(report)

@@ -74,10 +74,7 @@ class Collector:
             if name not in KEYWORDS:
                 mend = proposal(name, KEYWORDS, all_of="the keywords")
                 raise PerfgateError("marker-wrong", f"the marker has no argument {name!r}", mend=mend, place=place)
-        try:
-            return _with(plan, {name: value for name, value in given.items() if name != "on"}, place)
-        except (TypeError, ValueError) as fault:
-            raise PerfgateError("marker-wrong", f"an argument of the marker has no such value: {fault}", place=place) from fault
+        return _with(plan, {name: value for name, value in given.items() if name != "on"}, place)
 
 
 def planned(config: Config, options: Any) -> Plan:
@@ -93,7 +90,7 @@ def planned(config: Config, options: Any) -> Plan:
         "capture": config.capture,
         "budget": config.budget,
     }
-    plan = _with(Plan(), {name: value for name, value in given.items() if value}, config.source)
+    plan = _with(Plan(), {name: text for name, text in given.items() if text}, config.source)
     return replace(
         plan,
         warmup_ns=config.warmup * 1e9 if config.warmup >= 0 else plan.warmup_ns,
@@ -129,15 +126,43 @@ def _count(value: Any, place: str) -> int:
     return value
 
 
+def _text(value: Any, place: str) -> str:
+    if not isinstance(value, str):
+        raise PerfgateError("marker-wrong", f"a name is a text, and {value!r} is none", place=place)
+    return value
+
+
+def _names(value: Any, place: str) -> tuple[str, ...]:
+    return tuple(_text(name, place) for name in _texts(value))
+
+
+def _cache(value: Any, place: str) -> Cache:
+    return Cache(_one_of(value, [cache.value for cache in Cache], place))
+
+
+def _clocks(value: Any, place: str) -> ClockPolicy:
+    return ClockPolicy(_one_of(value, [clocks.value for clocks in ClockPolicy], place))
+
+
+def _one_of(value: Any, allowed: Sequence[str], place: str) -> Any:
+    if value not in allowed:
+        raise PerfgateError("marker-wrong", f"{value!r} is none of {', '.join(allowed)}", place=place)
+    return value
+
+
+def _nanoseconds(value: Any, place: str) -> float:
+    return seconds(value, place) * 1e9
+
+
 _FIELDS: dict[str, tuple[str, Any]] = {
-    "timer": ("timer", lambda value, place: str(value)),
-    "runtime": ("runtime", lambda value, place: str(value)),
-    "cache": ("cache", lambda value, place: Cache(value)),
-    "clocks": ("clocks", lambda value, place: ClockPolicy(value)),
-    "data": ("data", lambda value, place: str(value)),
+    "timer": ("timer", _text),
+    "runtime": ("runtime", _text),
+    "cache": ("cache", _cache),
+    "clocks": ("clocks", _clocks),
+    "data": ("data", _text),
     "rounds": ("rounds", _count),
-    "capture": ("captures", lambda value, place: _texts(value)),
-    "budget": ("budget_ns", lambda value, place: seconds(value, place) * 1e9),
+    "capture": ("captures", _names),
+    "budget": ("budget_ns", _nanoseconds),
 }
 
 

@@ -14,13 +14,17 @@ if TYPE_CHECKING:
     from pytest_perfgate.plugin.session import GateSession
 
 
+SEEN = "perfgate_seen"
+"""The attribute of a worker's report that names the calls its test made."""
+
+
 class ControllerRole:
     """Hooks that cost nothing until a gated test is met."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.settings = Settings(config)
         self._session: GateSession | None = None
-        if config.pluginmanager.has_plugin("dsession"):
+        if config.pluginmanager.has_plugin("xdist"):
             from pytest_perfgate.plugin.distributed import DistributedRole
 
             config.pluginmanager.register(DistributedRole(self), "perfgate-distributed")
@@ -39,19 +43,22 @@ class ControllerRole:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
         if not session.config.option.collectonly and not self._failed(session):
-            items = [item for item in session.items if is_gated(item)]
+            items = [item for item in getattr(session, "items", ()) if is_gated(item)]
             if items:
                 self.session.prepare(items)
         result = yield
         if self._session is not None:
-            self._session.close(session)
+            self._session.close(not session.shouldstop and not session.shouldfail)
         return result
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
-        result = yield
-        if self._session is not None:
-            self._session.judge(item)
+        session = self._session
+        if session is None:
+            return (yield)
+        with session.readable():
+            result = yield
+        session.judge(item)
         return result
 
     @pytest.hookimpl(tryfirst=True)

@@ -77,7 +77,9 @@ class Gate:
     ) -> View:
         """Judge times that were measured elsewhere, such as by a C++ binary or by ranks under torchrun."""
         if unit not in _UNITS:
-            raise PerfgateError("call-wrong", f"record() does not know the unit {unit!r}", mend=f"one of {', '.join(_UNITS)}")
+            raise PerfgateError(
+                "call-wrong", f"record() does not know the unit {unit!r}", mend=f"one of {', '.join(_UNITS)}"
+            )
         durations = [float(sample) * _UNITS[unit] for sample in samples]
         brought = Brought(self._key(name), "record", durations, work=work, limits=_texts(limits))
         self._bench.bring(brought)

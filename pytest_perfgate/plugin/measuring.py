@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pytest_perfgate.app.instrument import choose_runtime, choose_timer, identity, per_call
 from pytest_perfgate.model.children import Capture
@@ -46,11 +46,13 @@ class Measuring:
     def packed(self, asked: Asked, plan: Plan, samples: Iterable[Samples]) -> Capture:
         """Samples of a call with its identity."""
         stand = self.stand(plan)
+        taken = tuple(samples)
+        timer = taken[-1].timer if taken else stand.timer.name
         return Capture(
             key=asked.key,
-            samples=tuple(samples),
+            samples=taken,
             device=stand.runtime.device(),
-            identity=identity(self._instruments, plan, stand.runtime, stand.timer.name, ()),
+            identity=identity(self._instruments, plan, stand.runtime, timer, ()),
             work=asked.work,
             limits=asked.limits,
         )
@@ -73,3 +75,13 @@ class Measuring:
         from pytest_perfgate.plugin.reading import read_artifact
 
         read_artifact(brought, source, self._instruments.inspectors)
+
+
+def measuring_tools(config: Any) -> Measuring:
+    """What measures in this pytest; our own instruments come in by the same hooks as anybody's."""
+    from pytest_perfgate.app.assemble import metrics_of_capture
+    from pytest_perfgate.wiring import BuiltIns, instruments
+
+    if not config.pluginmanager.has_plugin("perfgate-built-ins"):
+        config.pluginmanager.register(BuiltIns(), "perfgate-built-ins")
+    return Measuring(instruments(config.hook), metrics_of_capture)

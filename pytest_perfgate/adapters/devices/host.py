@@ -47,10 +47,8 @@ def probe_name() -> str:
 
 def _last_cache_bytes() -> float | None:
     """The largest cache of the first core: the last one that data can fit in."""
-    sizes = []
     try:
-        for path in _CACHES.glob("index*/size"):
-            sizes.append(_parse_size(path.read_text(encoding="ascii").strip()))
+        sizes = [_parse_size(path.read_text(encoding="ascii").strip()) for path in _CACHES.glob("index*/size")]
     except OSError:
         return None
     return max(sizes, default=None)

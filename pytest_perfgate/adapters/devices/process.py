@@ -48,7 +48,7 @@ def probe_environment() -> Environment:
     for name in _PACKAGES:
         try:
             found.append((name, metadata.version(name)))
-        except metadata.PackageNotFoundError:
+        except metadata.PackageNotFoundError:  # noqa: PERF203 - a package that is not here is none
             continue
     load = (("load", f"{os.getloadavg()[0]:.2f}"),) if hasattr(os, "getloadavg") else ()
     return Environment(

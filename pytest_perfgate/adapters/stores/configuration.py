@@ -7,6 +7,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +46,8 @@ def parse_config(text: str, *, place: str) -> Config:
 
 
 def _toml() -> Any:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-    return tomllib
+    """The standard reader, or before Python 3.11 the one that pytest brings along."""
+    return import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 
 def _fields(table: Mapping[str, Any], keys: Sequence[ConfigKey], place: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import repeat
+from itertools import pairwise, repeat
 from statistics import median
 from typing import Protocol
 
@@ -98,7 +98,7 @@ Take = Callable[[int, list[float]], None]
 def probe_clock(clock: Clock, reads: int = 1000) -> tuple[float, float]:
     """The smallest step a clock makes, and the nanoseconds between two readings of it."""
     stamps = [clock() for _ in repeat(None, reads)]
-    steps = [later - earlier for earlier, later in zip(stamps, stamps[1:])]
+    steps = [later - earlier for earlier, later in pairwise(stamps)]
     return float(min((step for step in steps if step > 0), default=1)), float(median(steps))
 
 

@@ -61,6 +61,8 @@ class Signals:
     l2_hit: float | None = None
     stall: tuple[str, float] | None = None
     """The leading stall reason and its share."""
+    inside: tuple[str, float] | None = None
+    """The busiest part of the memory inside the chip, and how near its peak it is."""
     intensity: float | None = None
     ridge: float | None = None
     problems: tuple[str, ...] = ()
@@ -256,10 +258,21 @@ def _cause(signals: Signals, at: Thresholds) -> str:
         return f"{warps:.1f} active warps a multiprocessor, fewer than {at.warps:.0f}"
     if signals.stall:
         return f"leading stall {signals.stall[0]} ({signals.stall[1] * 100:.0f} %)"
+    if _inside(signals, at):
+        return _inside(signals, at)
     return "cause not collected"
+
+
+def _inside(signals: Signals, at: Thresholds) -> str:
+    """Memory inside the chip that is busy: no roof of the plane, and yet a cause."""
+    if signals.inside is None or math.isnan(signals.inside[1]) or signals.inside[1] < at.roof:
+        return ""
+    return f"{signals.inside[0]} {signals.inside[1] * 100:.1f} % of its peak inside the chip"
 
 
 def _notes(name: Bottleneck, signals: Signals, at: Thresholds) -> Iterator[str]:
     hit = _known(signals.l2_hit)
     if name in (Bottleneck.MEMORY, Bottleneck.BALANCED) and hit is not None and hit < at.l2_hit:
         yield f"locality: L2 hit rate {hit * 100:.1f} %, under {at.l2_hit * 100:.0f} %"
+    if name is Bottleneck.LATENCY and signals.stall and _inside(signals, at):
+        yield _inside(signals, at)

@@ -86,6 +86,14 @@ ROWS: tuple[Row, ...] = (
         conflicts=(_TWICE,),
     ),
     Row(
+        name="Fewer trips through L1 and shared memory",
+        when=(("class", "==", "latency"), ("inside", ">=", 0.60)),
+        advice="reuse in registers (a tile of results a thread), wider loads, coalesced addresses",
+        why="the load-store path inside the chip is the limit, not DRAM and not arithmetic",
+        conflicts=(_PRESSURE,),
+        up_to_roof=False,
+    ),
+    Row(
         name="Fewer, longer launches",
         when=(("class", "==", "launch"),),
         advice="a CUDA graph, fused small kernels, or a persistent kernel",

@@ -14,6 +14,7 @@ Fact = Union[str, float]
 Situation = Mapping[str, Fact]
 """What is known of a kernel, by the names that the rows ask for; what is not known is not in it."""
 
+NO_ROW = "no other row applies"
 _ASKS = {
     "<": lambda have, want: have < want,
     "<=": lambda have, want: have <= want,
@@ -54,7 +55,7 @@ def _finding(row: Row, situation: Situation) -> Finding:
     return Finding(
         title=row.name,
         detail=row.why,
-        trigger=", ".join(f"{name}={_written(situation[name])}" for name, _, _ in row.when) or "no other row applies",
+        trigger=", ".join(f"{name}={_written(situation[name])}" for name, _, _ in row.when) or NO_ROW,
         advice=row.advice,
         gain=gain,
         doubt=doubt,

@@ -47,7 +47,7 @@ def _held(limit: Limit, metric: Metric, window: str) -> Verdict:
     shown = quantity(metric.value, metric.dimension)
     sentence = f"{metric.name}{scope_text(metric.labels)} is {shown}, limit {limit.operator.value} {bound_text(limit)}"
     outcome = Outcome.PASSED if keeps else Outcome.BROKEN
-    notes = (("window", window), ("note", metric.note))
+    notes = (("at", window.removeprefix("window ")), ("note", metric.note))
     return _verdict(limit, outcome, sentence, metric=metric, evidence=tuple(n for n in notes if n[1]))
 
 

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from pytest_perfgate.core.gate.roofs import (
     Fraction,
-    compute_fraction,
-    memory_fraction,
+    of_compute,
+    of_memory,
     no_roof,
     ridge,
     roof_of,
@@ -142,16 +142,16 @@ def _fractions(measurement: Measurement, timed: Timed) -> Iterator[Metric | Abse
     """``mfu`` and ``sol`` of every denominator; one roof under two names is asked once."""
     device, work = measurement.device, measurement.work
     assert work is not None
-    known: dict[Basis, tuple[Part, Part]] = {}
+    known: dict[Basis, tuple[tuple[Part, Part], str]] = {}
     for tail in TAILS:
         roof, alias = roof_of(device, tail)
         if roof is None:
             yield from _absent((f"mfu{tail}", f"sol{tail}"), *no_roof(device, tail))
             continue
         if roof.basis not in known:
-            compute, memory = compute_fraction(work, roof), memory_fraction(work, roof, device, measurement.identity)
-            known[roof.basis] = (_part(compute, timed), _part(memory, timed))
-        yield from _named(tail, known[roof.basis], alias, _sides(work, roof))
+            compute, memory = of_compute(work, roof), of_memory(work, roof, device, measurement.identity)
+            known[roof.basis] = ((_part(compute, timed), _part(memory, timed)), _sides(work, roof))
+        yield from _named(tail, *known[roof.basis], alias)
 
 
 Part = tuple[Fraction, float, "Interval | None"]
@@ -164,7 +164,7 @@ def _part(fraction: Fraction, timed: Timed) -> Part:
     return fraction, fraction.least_ns / timed[0], _span(fraction.least_ns, timed[1])
 
 
-def _named(tail: str, parts: tuple[Part, Part], alias: str, sides: str) -> Iterator[Metric | Absent]:
+def _named(tail: str, parts: tuple[Part, Part], sides: str, alias: str) -> Iterator[Metric | Absent]:
     """``mfu`` is the compute part; ``sol`` the larger of both, which roof it is, and what is known of the other."""
     compute = parts[0]
     if compute[2] is None:
@@ -179,7 +179,7 @@ def _named(tail: str, parts: tuple[Part, Part], alias: str, sides: str) -> Itera
     binding = held[0] if held[0][1] >= held[-1][1] else held[-1]
     words = (f"{binding[0].roof} roof", sides, alias, *lacking)
     yield _fraction(f"sol{tail}", binding, note="; ".join(filter(None, words)))
-    for part in held:
+    for part in () if tail else held:
         yield _fraction(f"sol{tail}", part, labels=(("roof", part[0].roof),))
 
 

@@ -20,7 +20,7 @@ class Fraction:
     mend: str = ""
 
 
-def compute_fraction(work: Work, roof: Roof) -> Fraction:
+def of_compute(work: Work, roof: Roof) -> Fraction:
     """The time in which the peak of the work's dtype would have done its operations."""
     if not work.flops:
         return Fraction(roof="compute", why="the work counts no operations", mend="pass work= with flops")
@@ -32,7 +32,7 @@ def compute_fraction(work: Work, roof: Roof) -> Fraction:
     return Fraction(roof="compute", least_ns=work.flops / rate * 1e9)
 
 
-def memory_fraction(work: Work, roof: Roof, device: Device, identity: Identity) -> Fraction:
+def of_memory(work: Work, roof: Roof, device: Device, identity: Identity) -> Fraction:
     """The time in which memory would have moved the bytes; only where they come from memory at all."""
     if not work.bytes:
         return Fraction(roof="memory", why="the work counts no bytes", mend="pass work= with bytes")

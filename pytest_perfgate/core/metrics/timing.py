@@ -7,6 +7,8 @@ from pytest_perfgate.model.quantity import Better, Dimension
 
 _LOW, _HIGH = Better.LOWER, Better.HIGHER
 _TIME, _PART = Dimension.TIME, Dimension.FRACTION
+_TRACED = ("case", "op", "category", "rank", "gpu", "step")
+"""Scopes of what a test times and a trace splits by operator."""
 
 KINDS: tuple[MetricKind, ...] = (
     MetricKind(name="time", dimension=_TIME, better=_LOW, doc="median time of one call", scopes=("case",)),
@@ -15,7 +17,7 @@ KINDS: tuple[MetricKind, ...] = (
         dimension=_PART,
         better=_LOW,
         doc="time against the accepted baseline, or the base revision, minus one",
-        scopes=("case", "op", "kernel", "rank", "stage"),
+        scopes=("case", "op", "kernel", "category", "rank", "gpu", "step", "stage"),
     ),
     MetricKind(
         name="geomean",
@@ -26,14 +28,18 @@ KINDS: tuple[MetricKind, ...] = (
         positional="of",
     ),
     MetricKind(
-        name="tflops", dimension=Dimension.FLOPS, better=_HIGH, doc="operations per second", scopes=("case", "op")
+        name="tflops",
+        dimension=Dimension.FLOPS,
+        better=_HIGH,
+        doc="operations per second",
+        scopes=_TRACED,
     ),
     MetricKind(
         name="bandwidth",
         dimension=Dimension.BANDWIDTH,
         better=_HIGH,
         doc="unique bytes per second",
-        scopes=("case", "op"),
+        scopes=_TRACED,
     ),
     MetricKind(name="throughput", dimension=Dimension.RATE, better=_HIGH, doc="items per second", scopes=("case",)),
     MetricKind(
@@ -41,13 +47,19 @@ KINDS: tuple[MetricKind, ...] = (
         dimension=Dimension.INTENSITY,
         better=Better.NEITHER,
         doc="operations per byte",
-        scopes=("case", "op"),
+        scopes=_TRACED,
     ),
     *(
-        MetricKind(name=f"{stem}{tail}", dimension=_PART, better=_HIGH, doc=f"{what} {of}", scopes=scopes)
-        for stem, what, scopes in (
-            ("mfu", "operations per second as a fraction of", ("case", "op")),
-            ("sol", "the larger of compute and memory fraction of", ("case", "op", "roof")),
+        MetricKind(
+            name=f"{stem}{tail}",
+            dimension=_PART,
+            better=_HIGH,
+            doc=f"{what} {of}",
+            scopes=(*_TRACED, *(roof if not tail else ())),
+        )
+        for stem, what, roof in (
+            ("mfu", "operations per second as a fraction of", ()),
+            ("sol", "the larger of compute and memory fraction of", ("roof",)),
         )
         for tail, of in (
             ("", "the peak at the clock that ran (a host: its measured ceiling)"),

@@ -8,6 +8,7 @@ STYLE = """
 * { box-sizing: border-box }
 body { margin:0; background:var(--paper); color:var(--ink); font:16px/1.55 system-ui, sans-serif }
 main { max-width: 72rem; margin: 0 auto; padding: 1.5rem 1rem 4rem }
+header ~ header { margin-top:3.5rem; border-top:2px solid var(--line) }
 h1 { font-size:1.7rem; line-height:1.2; margin:1rem 0 .2rem; overflow-wrap:anywhere }
 h2 { font-size:1.25rem; margin:2.2rem 0 .6rem; padding-bottom:.25rem; border-bottom:1px solid var(--line) }
 h3 { font-size:1.05rem; margin:1.6rem 0 .4rem } h4,h5,h6 { font-size:1rem; margin:1.2rem 0 .3rem }
@@ -18,14 +19,16 @@ nav { display:flex; flex-wrap:wrap; gap:.3rem 1rem; margin:1rem 0; font-size:.95
 table { border-collapse:collapse; width:100%; font-size:.92rem; font-variant-numeric:tabular-nums }
 th, td { padding:.4rem .7rem; text-align:left; vertical-align:top; border-top:1px solid var(--line) }
 thead th { border-top:0; background:var(--tint); white-space:nowrap; position:sticky; top:0 }
-.number { text-align:right; white-space:nowrap } td.text { overflow-wrap:anywhere; min-width:8rem }
+.number { text-align:right; white-space:nowrap } td.text { overflow-wrap:anywhere; min-width:3rem }
 td.absent { color:var(--soft); font-style:italic }
-.outcome { font-weight:600; font-size:.85em; letter-spacing:.03em; border:1px solid; border-radius:4px; padding:.05rem .4rem;
-  white-space:nowrap }
+.outcome { font-weight:600; font-size:.85em; letter-spacing:.03em; border:1px solid; border-radius:4px;
+  padding:.05rem .4rem; white-space:nowrap }
 .passed, .improved, .accepted { color:var(--good) }
-.moved, .suspect, .unstable, .undecided, .unbaselined, .not-measured, .not-applicable { color:var(--warn); border-style:dashed }
+.moved, .suspect, .unstable, .undecided, .unbaselined, .not-measured, .not-applicable { color:var(--warn);
+  border-style:dashed }
 .regressed, .broken, .invalid { color:var(--bad); border-width:2px }
-pre { background:var(--tint); border:1px solid var(--line); border-radius:6px; padding:.8rem; overflow-x:auto; font-size:.88rem }
+pre { background:var(--tint); border:1px solid var(--line); border-radius:6px; padding:.8rem;
+  overflow-x:auto; font-size:.88rem }
 figure { margin:1rem 0 } figure svg { max-width:100%; height:auto; color:var(--ink) }
 details > summary { cursor:pointer; color:var(--link); margin:.4rem 0 }
 @media print { nav { display:none } .table { overflow:visible } }

@@ -30,8 +30,8 @@ class Axis:
     def ticks(self, count: int = 6) -> list[float]:
         if self.log:
             first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
-            step = max(1, (last - first) // count)
-            powers = [10.0**power for power in range(first, last + 1, step)]
+            jump = max(1, (last - first) // count)
+            powers = [10.0**power for power in range(first, last + 1, jump)]
             return [power for power in powers if self.low <= power <= self.high]
         step = nice_step((self.high - self.low) / max(1, count))
         first = math.ceil(self.low / step)
@@ -87,9 +87,8 @@ def words(x: float, y: float, text: str, *, anchor: str = "start", colour: str =
 
 def box(x: float, y: float, width: float, height: float, *, colour: str = MARK, title: str = "") -> str:
     said = f"<title>{escape(title)}</title>" if title else ""
-    return (
-        f'<rect x="{x:.2f}" y="{y:.2f}" width="{max(width, 0.4):.2f}" height="{height:.2f}" fill="{colour}">{said}</rect>'
-    )
+    wide = max(width, 0.4)
+    return f'<rect x="{x:.2f}" y="{y:.2f}" width="{wide:.2f}" height="{height:.2f}" fill="{colour}">{said}</rect>'
 
 
 def nice_step(rough: float) -> float:

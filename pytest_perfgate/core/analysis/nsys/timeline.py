@@ -15,7 +15,7 @@ from pytest_perfgate.model.quantity import Dimension
 from pytest_perfgate.model.values import value
 
 WIDTH, LEFT, RIGHT, LANE, GAP, TOP = 1180, 210, 20, 22, 6, 58
-COLOURS = {"compute": "#4c78a8", "hidden": "#72b7b2", "exposed": "#e4572e", "copies": "#b9a5c9"}
+COLOURS = {"compute": "#4c78a8", "hidden": "#2a9d8f", "exposed": "#e4572e", "copies": "#b9a5c9"}
 _LEGEND = (("compute", "compute"), ("hidden", "communication, covered"), ("exposed", "communication, exposed"),
            ("copies", "copies and sets"))  # fmt: skip
 _TICKS = 8

@@ -23,6 +23,7 @@ def titles(**situation: object) -> list[str]:
         ({"class": "latency", "warps": 4.0}, "More warps a multiprocessor"),
         ({"cliff_distance": -7168.0, "cliff_moot": "no"}, "Step back from the shared-memory cliff"),
         ({"class": "memory", "ratio": 10.0}, "Measure cp.async both ways"),
+        ({"class": "latency", "inside": 0.9}, "Fewer trips through L1 and shared memory"),
         ({"class": "launch"}, "Fewer, longer launches"),
         ({"class": "communication"}, "Overlap communication"),
         ({"class": "synchronisation"}, "Remove blocking synchronisations"),

@@ -1,0 +1,152 @@
+"""Nsight Compute: reports through NVIDIA's own ``ncu_report``, and every form of ``ncu --csv``."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_perfgate.adapters.readers.ncu_blocks import MAGIC, check_whole
+from pytest_perfgate.adapters.readers.ncu_csv import parse_csv
+from pytest_perfgate.adapters.readers.ncu_facts import kernel_facts
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.kernel import Counter, KernelFacts, SourceLine
+from pytest_perfgate.model.problem import Finding, Severity
+from pytest_perfgate.model.quantity import Interval
+
+_LINK = re.compile(r"@(section|url|source):([^@:]*):?([^@]*?)@")
+_SEVERITIES = {1: Severity.INFO, 2: Severity.NOTE}
+_LOCAL = 1
+_SAMPLES = "smsp__pcsamp_sample_count"
+_HOTTEST = 20
+
+
+def read_ncu(paths: Sequence[Path]) -> tuple[KernelFacts, ...]:
+    """Every kernel launch of these reports, in their order."""
+    return tuple(facts for path in paths for facts in _read(Path(path)))
+
+
+def _read(path: Path) -> Iterator[KernelFacts]:
+    with path.open("rb") as stream:
+        head = stream.read(len(MAGIC))
+    if head == MAGIC:
+        yield from _report(path)
+    else:
+        yield from parse_csv(path.read_bytes(), str(path))
+
+
+def _report(path: Path) -> Iterator[KernelFacts]:
+    check_whole(path.read_bytes(), str(path))
+    try:
+        import ncu_report
+    except (ImportError, OSError) as error:
+        raise PerfgateError("kernel-tool", f"ncu_report does not import: {error}", place=str(path)) from error
+    try:
+        context = ncu_report.load_report(str(path))
+        ranges = [context.range_by_idx(number) for number in range(context.num_ranges())]
+        actions = [r.action_by_idx(number) for r in ranges for number in range(r.num_actions())]
+    except Exception as error:  # the binding raises whatever its C++ threw
+        raise PerfgateError("ncu-report", f"ncu_report does not read it: {error}", place=str(path)) from error
+    if not actions:
+        raise PerfgateError("ncu-nothing", "the report holds no kernel", place=str(path))
+    for index, action in enumerate(actions):
+        yield _facts(action, index, str(path))
+
+
+def _facts(action: Any, index: int, source: str) -> KernelFacts:
+    numbers, texts = _metrics(action)
+    return kernel_facts(
+        name=action.name(action.NameBase_DEMANGLED) or action.name(),
+        counters=numbers,
+        texts=texts,
+        place=(source, index),
+        findings=tuple(_findings(action)),
+        lines=tuple(_lines(action)),
+    )
+
+
+def _metrics(action: Any) -> tuple[dict[str, Counter], dict[str, str]]:
+    """Numbers under their full names, and what is text."""
+    numbers: dict[str, Counter] = {}
+    texts: dict[str, str] = {}
+    for name in action.metric_names():
+        found = action.metric_by_name(name)
+        seen = found.value() if found is not None else None
+        if isinstance(seen, (int, float)):
+            numbers[name] = Counter(name=name, value=float(seen), unit=found.unit() or "")
+        elif isinstance(seen, str):
+            texts[name] = seen
+    return numbers, texts
+
+
+def _findings(action: Any) -> Iterator[Finding]:
+    """What NVIDIA's own rules said, with the gain they estimate."""
+    for rule in action.rule_results_as_dicts():
+        message = rule.get("rule_message") or {}
+        if not message.get("message"):
+            continue
+        focus = (rule.get("focus_metrics") or [{}])[0]
+        gain = rule.get("speedup_estimation") or {}
+        yield rule_finding(
+            (rule.get("rule_identifier", ""), message.get("title") or rule.get("name", "")),
+            plain_text(message["message"]),
+            (focus.get("name", ""), focus.get("value")),
+            gain.get("speedup"),
+            local=gain.get("type") == _LOCAL,
+            severity=_SEVERITIES.get(message.get("type", 0), Severity.WARNING),
+        )
+
+
+def rule_finding(
+    rule: tuple[str, str],
+    message: str,
+    focus: tuple[str, Any],
+    speedup: float | None,
+    *,
+    local: bool = False,
+    severity: Severity = Severity.NOTE,
+) -> Finding:
+    """A rule's result as a finding; its per cent are of the kernel's time, or of a part where it is local."""
+    identifier, title = rule
+    name, number = focus
+    usable = isinstance(speedup, (int, float)) and math.isfinite(speedup) and speedup > 0
+    return Finding(
+        title=title or identifier,
+        detail=message,
+        trigger=f"{name}={number:.4g}" if name and isinstance(number, (int, float)) else f"rule={identifier}",
+        gain=Interval(low=0.0, high=float(speedup or 0) / 100) if usable else None,
+        doubt="a local estimate: of the part it concerns, not end to end" if usable and local else "",
+        severity=severity,
+        scope="ncu rule",
+    )
+
+
+def plain_text(message: str) -> str:
+    """A rule's sentence without its links."""
+    return _LINK.sub(lambda link: link[2] if link[1] == "url" else link[3] or link[2], message)
+
+
+def _lines(action: Any) -> Iterator[SourceLine]:
+    """The instructions with the most samples, where the report holds samples and machine code."""
+    samples = _by_address(action, _SAMPLES)
+    executed = _by_address(action, "inst_executed")
+    for address in sorted(samples, key=lambda a: -samples[a])[:_HOTTEST]:
+        text = action.sass_by_pc(address) or ""
+        if text.strip() and samples[address]:
+            where = action.source_info(address)
+            yield SourceLine(
+                place=f"{where.file_name()}:{where.line()}" if where is not None else f"0x{address:x}",
+                text=text.strip(),
+                samples=samples[address],
+                executed=executed.get(address),
+            )
+
+
+def _by_address(action: Any, name: str) -> Mapping[int, float]:
+    found = action.metric_by_name(name)
+    if found is None or not found.has_correlation_ids():
+        return {}
+    addresses = found.correlation_ids()
+    return {int(addresses.value(i)): float(found.value(i)) for i in range(found.num_instances())}

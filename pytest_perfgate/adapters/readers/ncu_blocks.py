@@ -1,0 +1,60 @@
+"""The blocks that an ``.ncu-rep`` is a chain of: the way to tell a file that was cut short."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from pytest_perfgate.model.errors import PerfgateError
+
+MAGIC = b"NVR\0"
+_VERSION = 7
+"""Of the container; another one is not judged here."""
+_PAYLOAD = 5
+"""The field of a block's header that says how many bytes follow it."""
+
+
+def check_whole(data: bytes, place: str) -> None:
+    """Raise where the chain of blocks does not end with the file: the library would read the part in silence."""
+    try:
+        (size,) = struct.unpack_from("<I", data, len(MAGIC))
+        at = len(MAGIC) + 4 + size
+        if dict(_fields(data[len(MAGIC) + 4 : at])).get(1) != _VERSION:
+            return
+        while at < len(data):
+            (size,) = struct.unpack_from("<I", data, at)
+            header = data[at + 4 : at + 4 + size]
+            at += 4 + size + dict(_fields(header)).get(_PAYLOAD, 0)
+    except (struct.error, IndexError) as error:
+        raise PerfgateError("ncu-report", f"the report of {len(data):,} bytes ends inside a block", place=place) from error
+    if at != len(data):
+        raise PerfgateError(
+            "ncu-report", f"the report is cut short: {len(data):,} bytes of {at:,} at the least", place=place
+        )
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, int]]:
+    """(number, value) of the whole numbers of a protobuf message; texts are skipped."""
+    at = 0
+    while at < len(message):
+        key, at = _number(message, at)
+        kind = key & 7
+        if kind == 0:
+            number, at = _number(message, at)
+            yield key >> 3, number
+        elif kind == 2:
+            length, at = _number(message, at)
+            at += length
+        else:
+            at += 8 if kind == 1 else 4
+
+
+def _number(message: bytes, at: int) -> tuple[int, int]:
+    total = shift = 0
+    while True:
+        byte = message[at]
+        at += 1
+        total |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return total, at

@@ -1,0 +1,53 @@
+"""What the pages of ncu call its metrics, and the units they are scaled to."""
+
+from __future__ import annotations
+
+_ELAPSED = ".avg.pct_of_peak_sustained_elapsed"
+
+LABELS: dict[tuple[str, str], str] = {
+    ("Duration", ""): "gpu__time_duration.sum",
+    ("DRAM Throughput", "%"): f"dram__throughput{_ELAPSED}",
+    ("Memory Throughput", "%"): f"gpu__compute_memory_throughput{_ELAPSED}",
+    ("Memory Throughput", "byte/s"): "dram__bytes.sum.per_second",
+    ("Compute (SM) Throughput", "%"): f"sm__throughput{_ELAPSED}",
+    ("SM [%]", "%"): f"sm__throughput{_ELAPSED}",
+    ("L2 Cache Throughput", "%"): f"lts__throughput{_ELAPSED}",
+    ("L1/TEX Cache Throughput", "%"): "l1tex__throughput.avg.pct_of_peak_sustained_active",
+    ("L1/TEX Hit Rate", "%"): "l1tex__t_sector_hit_rate.pct",
+    ("L2 Hit Rate", "%"): "lts__t_sector_hit_rate.pct",
+    ("Achieved Occupancy", "%"): "sm__warps_active.avg.pct_of_peak_sustained_active",
+    ("Achieved Active Warps Per SM", ""): "sm__warps_active.avg.per_cycle_active",
+    ("Theoretical Occupancy", "%"): "sm__maximum_warps_per_active_cycle_pct",
+    ("Theoretical Active Warps per SM", ""): "sm__maximum_warps_avg_per_active_cycle",
+    ("Block Limit SM", ""): "launch__occupancy_limit_blocks",
+    ("Block Limit Registers", ""): "launch__occupancy_limit_registers",
+    ("Block Limit Shared Mem", ""): "launch__occupancy_limit_shared_mem",
+    ("Block Limit Warps", ""): "launch__occupancy_limit_warps",
+    ("Registers Per Thread", ""): "launch__registers_per_thread",
+    ("Waves Per SM", ""): "launch__waves_per_multiprocessor",
+    ("Static Shared Memory Per Block", ""): "launch__shared_mem_per_block_static",
+    ("Dynamic Shared Memory Per Block", ""): "launch__shared_mem_per_block_dynamic",
+    ("Driver Shared Memory Per Block", ""): "launch__shared_mem_per_block_driver",
+    ("Shared Memory Configuration Size", ""): "launch__shared_mem_config_size",
+    ("Block Size", ""): "launch__block_size",
+    ("Threads", ""): "launch__thread_count",
+}
+"""(label, base unit) to full name; an empty unit answers to any."""
+
+_PREFIXES = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
+_BASES = ("byte", "hz", "Hz", "inst", "cycle", "cycles", "block", "thread", "warp", "sector")
+_LONG = {"nsecond": 1.0, "usecond": 1e3, "msecond": 1e6, "second": 1e9, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
+
+
+def scaled(number: float, unit: str) -> tuple[float, str]:
+    """The number in the base unit: nanoseconds, bytes, hertz, instructions."""
+    if unit in _LONG:
+        return number * _LONG[unit], "ns"
+    head, slash, tail = unit.partition("/")
+    tail = {"second": "s", "nsecond": "ns", "usecond": "us"}.get(tail, tail)
+    factor = 1.0
+    if head not in _BASES and head[1:] in _BASES and head[0] in _PREFIXES:
+        factor, head = _PREFIXES[head[0]], head[1:]
+    if tail in {"ns", "us", "ms"}:
+        factor, tail = factor * 1e9 / _LONG[tail], "s"
+    return number * factor, f"{head.replace('Hz', 'hz')}{slash}{tail}"

@@ -1,0 +1,164 @@
+"""One line of a baseline file: the accepted truth about one case, as text that people review."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Identity
+
+_UNITS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
+_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([a-zµ%]+)\Z")
+_PLAIN = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+-]*\Z")
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
+_DIGITS = 5
+FIELDS = ("time", "scatter", "sittings", "commit", "who", "when", "why", "expires", "identity")
+_IDENTITY = ("device", "clocks", "timer", "cache", "data", "threads", "affinity", "notes")
+Node = str | Mapping[str, Any] | list[Any]
+"""What stands in the file: texts, mappings and lists; no type is guessed from a text."""
+
+
+def render_line(name: str, baseline: Baseline, extra: Mapping[str, Node] | None = None) -> str:
+    """The line of one case; fields of a later version are carried along."""
+    parts = [f"time: {_time(baseline.time)}"]
+    if baseline.scatter:
+        parts.append(f"scatter: {_fixed(baseline.scatter * 100, 3)}%")
+    if baseline.sittings != 1:
+        parts.append(f"sittings: {baseline.sittings}")
+    parts += [f"commit: {_word(baseline.commit)}"] if baseline.commit else []
+    parts += [f"who: {_quoted(baseline.who)}"] if baseline.who else []
+    parts += [f"when: {_word(baseline.when)}"] if baseline.when else []
+    parts += [f"why: {_quoted(baseline.why)}"] if baseline.why else []
+    parts += [f"expires: {_word(baseline.expires)}"] if baseline.expires else []
+    if baseline.identity is not None:
+        parts.append(f"identity: {_identity_text(baseline.identity, baseline.device)}")
+    parts += [f"{_word(key)}: {_flow(node)}" for key, node in (extra or {}).items()]
+    return f"  {render_key(name)}: {{{', '.join(parts)}}}"
+
+
+def render_key(name: str) -> str:
+    """A case's name as a key; single quotes unless it holds what they cannot carry."""
+    return _quoted(name) if _UNSAFE.search(name) else "'" + name.replace("'", "''") + "'"
+
+
+def _time(nanoseconds: float) -> str:
+    step, unit = next(((f, u) for u, f in (("s", 1e9), ("ms", 1e6), ("us", 1e3)) if nanoseconds >= f), (1.0, "ns"))
+    return f"{_fixed(nanoseconds / step, _DIGITS)}{unit}"
+
+
+def _fixed(number: float, digits: int) -> str:
+    """Always so many significant digits, so that a diff shows a change and not a format."""
+    if number <= 0:
+        return "0"
+    places = max(0, digits - 1 - math.floor(math.log10(number)))
+    return f"{number:.{min(places, 12)}f}"
+
+
+def _word(text: str) -> str:
+    return text if _PLAIN.match(text) else _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    """A double-quoted text that YAML reads back unchanged."""
+    return _UNSAFE.sub(lambda hit: f"\\u{ord(hit[0]):04x}", json.dumps(text, ensure_ascii=False))
+
+
+def _flow(node: Node) -> str:
+    if isinstance(node, str):
+        return _word(node)
+    if isinstance(node, list):
+        return f"[{', '.join(map(_flow, node))}]"
+    return f"{{{', '.join(f'{_word(key)}: {_flow(value)}' for key, value in node.items())}}}"
+
+
+def _identity_text(identity: Identity, device: str) -> str:
+    default = Identity(device=device)
+    given = {name: getattr(identity, name) for name in _IDENTITY if getattr(identity, name) != getattr(default, name)}
+    parts = [f"{name}: {_word(str(text))}" for name, text in given.items() if name != "notes"]
+    if "notes" in given:
+        parts.append(f"notes: {{{', '.join(f'{_quoted(k)}: {_quoted(v)}' for k, v in identity.notes)}}}")
+    return f"{{{', '.join(parts)}}}"
+
+
+def parse_fields(fields: Node, place: str, device: str) -> tuple[dict[str, Any], dict[str, Node]]:
+    """(what a Baseline is made of, fields that this version does not know)."""
+    if not isinstance(fields, Mapping):
+        raise _wrong(place, "a mapping such as {time: 412.31us}", fields)
+    if "time" not in fields:
+        raise PerfgateError("baseline-value", "the accepted time is missing", place=place)
+    known: dict[str, Any] = {
+        name: _PARSERS[name](fields[name], f"{place}.{name}") for name in _PARSERS if name in fields
+    }
+    if "identity" in fields:
+        known["identity"] = _identity(fields["identity"], f"{place}.identity", device)
+    return known, {name: node for name, node in fields.items() if name not in FIELDS}
+
+
+def _wrong(place: str, wanted: str, found: Node) -> PerfgateError:
+    return PerfgateError("baseline-value", f"expected {wanted}, found {_flow(found)[:60]}", place=place)
+
+
+def _parse_time(node: Node, place: str) -> float:
+    match = _QUANTITY.match(node) if isinstance(node, str) else None
+    if not match or match[2] not in _UNITS:
+        raise _wrong(place, "a time with its unit, such as 412.31us", node)
+    nanoseconds = float(match[1]) * _UNITS[match[2]]
+    if not 0 < nanoseconds < math.inf:
+        raise _wrong(place, "a time above zero", node)
+    return nanoseconds
+
+
+def _parse_scatter(node: Node, place: str) -> float:
+    match = _QUANTITY.match(node) if isinstance(node, str) else None
+    if not match or match[2] != "%":
+        raise _wrong(place, "a percentage such as 0.41%", node)
+    return float(match[1]) / 100
+
+
+def _parse_sittings(node: Node, place: str) -> int:
+    if not isinstance(node, str) or not re.match(r"[1-9][0-9]{0,8}\Z", node):
+        raise _wrong(place, "a whole number of at least 1", node)
+    return int(node)
+
+
+def _parse_text(node: Node, place: str) -> str:
+    if not isinstance(node, str):
+        raise _wrong(place, "a text", node)
+    return node
+
+
+def _parse_date(node: Node, place: str) -> str:
+    if not isinstance(node, str) or not re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9:.+Z-]+)?\Z", node):
+        raise _wrong(place, "a date such as 2026-05-02", node)
+    return node
+
+
+def _identity(node: Node, place: str, device: str) -> Identity:
+    if not isinstance(node, Mapping):
+        raise _wrong(place, "a mapping", node)
+    unknown = [name for name in node if name not in _IDENTITY]
+    if unknown:
+        raise PerfgateError("baseline-value", f"'{unknown[0]}' is no part of an identity", place=place)
+    texts = {name: _parse_text(text, f"{place}.{name}") for name, text in node.items() if name != "notes"}
+    notes = node.get("notes", {})
+    if not isinstance(notes, Mapping):
+        raise _wrong(f"{place}.notes", "a mapping", notes)
+    pairs = tuple((key, _parse_text(text, f"{place}.notes.{key}")) for key, text in notes.items())
+    return Identity(**{"device": device, **texts}, notes=pairs)
+
+
+_PARSERS = {
+    "time": _parse_time,
+    "scatter": _parse_scatter,
+    "sittings": _parse_sittings,
+    "commit": _parse_text,
+    "who": _parse_text,
+    "when": _parse_date,
+    "why": _parse_text,
+    "expires": _parse_date,
+}

@@ -1,0 +1,266 @@
+"""The text of a baseline file: read exactly, edited line by line so that nothing else moves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pytest_perfgate.adapters.stores.baseline_line import Node, parse_fields, render_line
+from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.values import value
+
+if TYPE_CHECKING:
+    import yaml
+
+SCHEMA = 1
+HEADER = (
+    "# Accepted times, one line a case; written by `perfgate accept`, reviewed by people.\n"
+    f"perfgate: {SCHEMA}\nbaselines:\n"
+)
+_SAFE = r"[^\"\\\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]*"
+_WORD = r"[0-9A-Za-z][0-9A-Za-z.+-]*"
+_OWN = re.compile(
+    r"  '((?:[^'\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]|'')+)': \{time: ([0-9]+(?:\.[0-9]+)?)(ns|us|ms|s)"
+    r"(?:, scatter: ([0-9]+(?:\.[0-9]+)?)%)?(?:, sittings: ([1-9][0-9]{0,8}))?"
+    rf"(?:, commit: ({_WORD}))?(?:, who: \"({_SAFE})\")?(?:, when: ([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}))?"
+    rf"(?:, why: \"({_SAFE})\")?(?:, expires: ([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}))?\}}\Z"
+)
+"""A line as we write it, without an identity; any other is read as YAML."""
+_UNITS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
+_LARGEST = 1e30
+_MARKERS = ("<<<<<<<", "=======", ">>>>>>>", "|||||||")
+
+
+@value
+class Entry:
+    """One case as it stands in the file."""
+
+    name: str
+    fields: dict[str, Any]
+    extra: dict[str, Node]
+    first: int
+    """Its first line, counted from 0."""
+    after: int
+    """The line behind its last."""
+
+
+def parse_entries(text: str, *, place: str, device: str) -> dict[str, Entry]:
+    """Every case of a file by name; anything doubtful is an error with the path inside the file."""
+    lines = text.split("\n")
+    for number, line in enumerate(lines, 1):
+        if line.startswith(_MARKERS):
+            raise PerfgateError("baseline-conflict", f"line {number} reads '{line[:40]}'", place=place)
+    entries = _own_entries(lines, place, device)
+    return _yaml_entries(text, place, device) if entries is None else entries
+
+
+def _own_entries(lines: list[str], place: str, device: str) -> dict[str, Entry] | None:
+    """The cases of a file whose form is ours throughout; None where any line is not."""
+    body = _body(lines)
+    if body is None:
+        return None
+    entries: dict[str, Entry] = {}
+    for number in range(body, len(lines)):
+        line = lines[number].rstrip("\r")
+        if not line or line.startswith("#"):
+            continue
+        match = _OWN.match(line)
+        found = _own(match, number) if match else _single(line, number, place, device)
+        if found is None:
+            return None
+        if found.name in entries:
+            raise _twice(f"{place}: baselines", found.name, number)
+        entries[found.name] = found
+    return entries
+
+
+def _body(lines: list[str]) -> int | None:
+    """The line behind ``baselines:`` where the head has our form."""
+    heads = [(n, line.rstrip("\r")) for n, line in enumerate(lines) if line.rstrip("\r") and not line.startswith("#")][
+        :2
+    ]
+    if [line for _, line in heads] != [f"perfgate: {SCHEMA}", "baselines:"]:
+        return None
+    return heads[1][0] + 1
+
+
+def _own(match: re.Match[str], number: int) -> Entry | None:
+    name, time, unit, scatter, sittings, *texts = match.groups()
+    if not 0 < float(time) < _LARGEST:
+        return None
+    fields: dict[str, Any] = {"time": float(time) * _UNITS[unit]}
+    if scatter:
+        fields["scatter"] = float(scatter) / 100
+    if sittings:
+        fields["sittings"] = int(sittings)
+    fields |= {k: t for k, t in zip(("commit", "who", "when", "why", "expires"), texts) if t is not None}
+    return Entry(name=name.replace("''", "'"), fields=fields, extra={}, first=number, after=number + 1)
+
+
+def _single(line: str, number: int, place: str, device: str) -> Entry | None:
+    """A line that is YAML by itself, such as one with an identity."""
+    import yaml
+
+    if not re.match(r"  ['\"]", line):
+        return None
+    try:
+        node = yaml.compose(line.strip(), _loader())
+    except yaml.YAMLError:
+        return None
+    if not isinstance(node, yaml.MappingNode) or len(node.value) != 1:
+        return None
+    key, fields = node.value[0]
+    return _entry(key, fields, place, device, number)
+
+
+def _yaml_entries(text: str, place: str, device: str) -> dict[str, Entry]:
+    import yaml
+
+    try:
+        root = yaml.compose(text, _loader())
+    except (yaml.YAMLError, ValueError) as fault:
+        raise PerfgateError("baseline-unreadable", " ".join(str(fault).split()), place=place) from fault
+    pairs = dict(_pairs(root, f"{place}: "))
+    _check_schema(pairs, place)
+    if "baselines" not in pairs:
+        raise PerfgateError("baseline-unreadable", "there is no 'baselines:'", place=place)
+    unknown = [name for name in pairs if name not in {"perfgate", "baselines"}]
+    if unknown:
+        raise PerfgateError("baseline-unreadable", f"'{unknown[0]}' does not belong at the top", place=place)
+    cases = pairs["baselines"][1]
+    if isinstance(cases, yaml.ScalarNode) and not cases.value:
+        return {}
+    found = [_entry(key, node, place, device, None) for _, (key, node) in _pairs(cases, f"{place}: baselines")]
+    return {entry.name: entry for entry in found}
+
+
+def _check_schema(pairs: Mapping[str, tuple[Any, Any]], place: str) -> None:
+    written = getattr(pairs["perfgate"][1], "value", None) if "perfgate" in pairs else None
+    if not isinstance(written, str) or not written.isdigit():
+        raise PerfgateError("baseline-unreadable", f"there is no 'perfgate: {SCHEMA}' at the top", place=place)
+    if int(written) > SCHEMA:
+        raise PerfgateError(
+            "baseline-version", f"its form is version {written}, this one reads {SCHEMA}", place=f"{place}: perfgate"
+        )
+
+
+def _pairs(node: Any, place: str) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    """(key, (key node, value node)) of a mapping, each key once."""
+    import yaml
+
+    if not isinstance(node, yaml.MappingNode):
+        raise PerfgateError("baseline-unreadable", "a mapping is expected", place=place.removesuffix(": "))
+    seen: set[str] = set()
+    for key, child in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            raise PerfgateError("baseline-unreadable", "a key must be a text", place=place.removesuffix(": "))
+        if key.value in seen:
+            raise _twice(place.removesuffix(": "), key.value, key.start_mark.line)
+        seen.add(key.value)
+        yield key.value, (key, child)
+
+
+def _twice(place: str, name: str, line: int) -> PerfgateError:
+    return PerfgateError("baseline-duplicate", f"'{name}' stands twice, again in line {line + 1}", place=place)
+
+
+def _entry(key: yaml.ScalarNode, node: yaml.Node, place: str, device: str, line: int | None) -> Entry:
+    where = f"{place}: baselines.'{key.value}'"
+    if not key.value:
+        raise PerfgateError("baseline-value", "a case without a name", place=f"{place}: baselines")
+    fields, extra = parse_fields(_plain(node, where), where, device)
+    first = key.start_mark.line if line is None else line
+    after = first + 1 if line is not None else max(first + 1, _behind(node))
+    return Entry(name=key.value, fields=fields, extra=extra, first=first, after=after)
+
+
+def _behind(node: yaml.Node) -> int:
+    """The line behind a value; a block ends where the next token begins."""
+    block = getattr(node, "flow_style", None) is False
+    return int(node.end_mark.line + (0 if block or not node.end_mark.column else 1))
+
+
+def _plain(node: yaml.Node, place: str) -> Node:
+    import yaml
+
+    if isinstance(node, yaml.ScalarNode):
+        return str(node.value)
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(child, place) for child in node.value]
+    return {key: _plain(child, f"{place}.{key}") for key, (_, child) in _pairs(node, place)}
+
+
+def _loader() -> Any:
+    """A loader that leaves every scalar a text: a commit of digits stays a commit."""
+    import yaml
+
+    return getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+
+
+def edited(text: str, put: Mapping[str, Baseline], drop: Iterable[str] = (), *, place: str, device: str) -> str:
+    """The text with these lines put and those dropped; the empty text where no case is left."""
+    entries = parse_entries(text, place=place, device=device) if text.strip() else {}
+    gone = set(drop) - set(put)
+    names = (set(entries) | set(put)) - gone
+    if not names:
+        return ""
+    written = {name: render_line(name, baseline, _extra(entries, name)) for name, baseline in put.items()}
+    lines = (text if text.strip() else HEADER).rstrip("\n").split("\n")
+    result = "\n".join(_spliced(lines, entries, written, gone)) + "\n"
+    return result if _holds(result, names, place, device) else _rewritten(entries, written, gone, device)
+
+
+def _spliced(lines: list[str], entries: Mapping[str, Entry], written: Mapping[str, str], gone: set[str]) -> list[str]:
+    """The lines with some replaced, removed and put in, each new one in front of the next name."""
+    replaced: dict[int, list[str]] = {}
+    for name, entry in entries.items():
+        if name in gone or name in written:
+            replaced |= {number: [] for number in range(entry.first, _trimmed(lines, entry))}
+        if name in written:
+            replaced[entry.first] = [written[name]]
+    ahead: dict[int, list[str]] = {}
+    for name in sorted(set(written) - set(entries)):
+        behind = min((n for n in entries if n > name), default=None)
+        at = len(lines) if behind is None else _above_comments(lines, entries[behind].first)
+        ahead.setdefault(at, []).append(written[name])
+    kept = [line for n, old in enumerate(lines) for line in (*ahead.get(n, ()), *replaced.get(n, [old]))]
+    return [*kept, *ahead.get(len(lines), ())]
+
+
+def _above_comments(lines: list[str], number: int) -> int:
+    while lines[number - 1].lstrip().startswith("#"):
+        number -= 1
+    return number
+
+
+def _holds(text: str, names: set[str], place: str, device: str) -> bool:
+    """Whether the edited text reads back as meant; a file indented by hand may not."""
+    try:
+        return set(parse_entries(text, place=place, device=device)) == names
+    except PerfgateError:
+        return False
+
+
+def _extra(entries: Mapping[str, Entry], name: str) -> Mapping[str, Node]:
+    return entries[name].extra if name in entries else {}
+
+
+def _trimmed(lines: list[str], entry: Entry) -> int:
+    """Blank lines and comments behind a block belong to what follows."""
+    after = min(entry.after, len(lines))
+    while after - 1 > entry.first and (not lines[after - 1].strip() or lines[after - 1].lstrip().startswith("#")):
+        after -= 1
+    return after
+
+
+def _rewritten(entries: Mapping[str, Entry], written: Mapping[str, str], gone: set[str], device: str) -> str:
+    from pytest_perfgate.model.plan import CaseKey
+
+    def line(name: str) -> str:
+        entry = entries[name]
+        return render_line(name, Baseline(key=CaseKey(nodeid=name), device=device, **entry.fields), entry.extra)
+
+    names = sorted((set(entries) | set(written)) - gone)
+    return HEADER + "".join(f"{written.get(name) or line(name)}\n" for name in names)

@@ -1,0 +1,145 @@
+"""Baselines on disk: one YAML file a device and test file, one line a case, changed only by accepting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+
+from pytest_perfgate.adapters.stores.baseline_text import edited, parse_entries
+from pytest_perfgate.adapters.stores.files import locked, write_atomically
+from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import CaseKey, parse_case_key
+
+Show = Callable[[str, str], "str | None"]
+"""(revision, path relative to the root) to text, or None where it did not exist."""
+
+
+class Baselines:
+    """The store of a project: committed for the devices it lists, under ``.perfgate/`` for any other."""
+
+    def __init__(
+        self, root: Path, devices: Sequence[str] = (), folder: str = "baselines", show: Show | None = None
+    ) -> None:
+        self._root = root
+        self._devices = tuple(devices)
+        self._folder = folder
+        self._show = show
+
+    def committed(self, device: str) -> bool:
+        """Whether this device's baselines belong to the project and not to this checkout alone."""
+        return any(fnmatchcase(device, pattern) for pattern in self._devices)
+
+    def path(self, device: str, test: str) -> Path:
+        """The file that holds the baselines of a test file."""
+        return self._home(device) / f"{_written_path(test)}.yaml"
+
+    def read(self, device: str, path: str, revision: str = "") -> Mapping[str, Baseline]:
+        file = self.path(device, path)
+        if revision and self.committed(device):
+            text = self._show(revision, file.relative_to(self._root).as_posix()) if self._show else None
+            return {} if text is None else self._parsed(text, file, device, path, f"{revision[:12]}:")
+        return self._read(file, device, path)
+
+    def read_all(self, device: str) -> Mapping[str, Baseline]:
+        home = self._home(device)
+        found: dict[str, Baseline] = {}
+        for file in sorted(home.rglob("*.yaml")) if home.is_dir() else ():
+            found |= self._read(file, device, _read_path(file.relative_to(home)))
+        return found
+
+    def write(self, baselines: Sequence[Baseline]) -> tuple[Path, ...]:
+        changed: list[Path] = []
+        for (device, path), group in _grouped(baselines).items():
+            put = {b.key.test: b for b in group}
+            changed += self._edit(device, path, put, ())
+        return tuple(changed)
+
+    def remove(self, device: str, keys: Sequence[CaseKey]) -> tuple[Path, ...]:
+        changed: list[Path] = []
+        for path in sorted({key.path for key in keys}):
+            changed += self._edit(device, path, {}, [key.test for key in keys if key.path == path])
+        return tuple(changed)
+
+    def devices(self) -> tuple[str, ...]:
+        homes = (self._root / self._folder, self._root / ".perfgate" / "baselines")
+        names = {entry.name for home in homes if home.is_dir() for entry in home.iterdir() if entry.is_dir()}
+        return tuple(sorted(name for name in names if self._home(name).is_dir()))
+
+    def _home(self, device: str) -> Path:
+        if not device or device.startswith(".") or set(device) & set('/\\:*?"<>|\0'):
+            raise PerfgateError("baseline-path", f"the device '{device}' cannot name a folder")
+        home = self._root / self._folder if self.committed(device) else self._root / ".perfgate" / "baselines"
+        return home / device
+
+    def _read(self, file: Path, device: str, path: str) -> Mapping[str, Baseline]:
+        text = _text(file)
+        return {} if text is None else self._parsed(text, file, device, path)
+
+    def _parsed(self, text: str, file: Path, device: str, path: str, prefix: str = "") -> Mapping[str, Baseline]:
+        place = prefix + file.relative_to(self._root).as_posix()
+        local = not self.committed(device)
+        found: dict[str, Baseline] = {}
+        for name, entry in parse_entries(text, place=place, device=device).items():
+            key = f"{path}::{name}"
+            found[key] = Baseline(
+                key=parse_case_key(key),
+                device=device,
+                local=local,
+                place=f"{place}: baselines.'{name}'",
+                **entry.fields,
+            )
+        return found
+
+    def _edit(self, device: str, path: str, put: Mapping[str, Baseline], drop: Iterable[str]) -> Iterator[Path]:
+        file = self.path(device, path)
+        place = file.relative_to(self._root).as_posix()
+        with locked(self._root, file):
+            before = _text(file)
+            after = edited(before or "", put, drop, place=place, device=device)
+            if after == (before or ""):
+                return
+            if after:
+                write_atomically(file, after.encode("utf-8"))
+            else:
+                file.unlink()
+            yield file
+
+
+def _grouped(baselines: Sequence[Baseline]) -> dict[tuple[str, str], list[Baseline]]:
+    groups: dict[tuple[str, str], list[Baseline]] = {}
+    for baseline in baselines:
+        if not baseline.key.test:
+            raise PerfgateError("baseline-path", f"'{baseline.key}' names no test in a file")
+        groups.setdefault((baseline.device, baseline.key.path), []).append(baseline)
+    return groups
+
+
+def _text(file: Path) -> str | None:
+    try:
+        data = file.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as fault:
+        raise PerfgateError("baseline-unreadable", f"it cannot be opened: {fault}", place=str(file)) from fault
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as fault:
+        what = f"byte {fault.start} is not UTF-8"
+        raise PerfgateError("baseline-unreadable", what, place=str(file)) from fault
+    if not text.strip():
+        raise PerfgateError("baseline-unreadable", "the file is empty", place=str(file))
+    return text
+
+
+def _written_path(test: str) -> str:
+    """A test's path as a path below the device's folder; a step upwards is spelled out."""
+    parts = PurePosixPath(test.replace("\\", "/")).parts
+    if not parts or parts[0] == "/":
+        raise PerfgateError("baseline-path", f"the test path '{test}' is not relative to the root")
+    return "/".join("%2E%2E" if part == ".." else part for part in parts)
+
+
+def _read_path(file: Path) -> str:
+    return "/".join(".." if part == "%2E%2E" else part for part in file.as_posix().removesuffix(".yaml").split("/"))

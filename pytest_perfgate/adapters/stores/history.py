@@ -1,0 +1,109 @@
+"""Sittings over time in SQLite: many writers, one index seek a case."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pytest_perfgate.model.baseline import Sitting
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import CaseKey, parse_case_key
+
+SCHEMA = 1
+_APPLICATION = 0x50474154
+_SECONDS = 30.0
+_COLUMNS = "key, device, time, moment, git_commit, branch, processes, scatter, clock_hz, identity"
+_TABLE = """
+create table if not exists sitting (
+  id integer primary key, key text not null, device text not null, time real not null, moment text not null,
+  git_commit text not null, branch text not null, processes integer not null, scatter real not null,
+  clock_hz real, identity text not null
+);
+create index if not exists sitting_of_case on sitting (key, device, id);
+"""
+
+
+class SqliteHistory:
+    """The history of a project, by default in ``.perfgate/history.db``."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def append(self, sittings: Sequence[Sitting]) -> None:
+        if not sittings:
+            return
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._opened() as database:
+            marks = ", ".join("?" * 10)
+            database.executemany(f"insert into sitting ({_COLUMNS}) values ({marks})", map(_row, sittings))  # noqa: S608
+
+    def read(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
+        """Sittings of a case, oldest first; the newest so many where ``last`` says so."""
+        if not self._path.exists():
+            return ()
+        query = f"select {_COLUMNS} from sitting where key = ? and device = ? order by id desc limit ?"  # noqa: S608
+        with self._opened() as database:
+            rows = database.execute(query, (str(key), device, last or -1)).fetchall()
+        return tuple(_sitting(row) for row in reversed(rows))
+
+    def keys(self, device: str = "") -> tuple[tuple[str, CaseKey], ...]:
+        """(device, case) of all that was ever measured."""
+        if not self._path.exists():
+            return ()
+        query = "select distinct device, key from sitting where device = ?1 or ?1 = '' order by device, key"
+        with self._opened() as database:
+            return tuple((name, parse_case_key(key)) for name, key in database.execute(query, (device,)))
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        try:
+            database = sqlite3.connect(self._path, timeout=_SECONDS)
+            try:
+                self._prepare(database)
+                with database:
+                    yield database
+            finally:
+                database.close()
+        except sqlite3.Error as fault:
+            raise PerfgateError("history-unreadable", str(fault), place=str(self._path)) from fault
+
+    def _prepare(self, database: sqlite3.Connection) -> None:
+        version = database.execute("pragma user_version").fetchone()[0]
+        owner = database.execute("pragma application_id").fetchone()[0]
+        if version > SCHEMA and owner == _APPLICATION:
+            what = f"its form is version {version}, this one reads {SCHEMA}"
+            raise PerfgateError("history-version", what, place=str(self._path))
+        if owner == _APPLICATION and version == SCHEMA:
+            return
+        if database.execute("select count(*) from sqlite_master").fetchone()[0] and owner != _APPLICATION:
+            raise PerfgateError("history-unreadable", "it holds somebody else's tables", place=str(self._path))
+        database.execute("pragma journal_mode = wal")
+        database.execute("begin immediate")
+        for statement in _TABLE.split(";"):
+            database.execute(statement)
+        database.execute(f"pragma application_id = {_APPLICATION}")
+        database.execute(f"pragma user_version = {SCHEMA}")
+        database.commit()
+
+
+def _row(sitting: Sitting) -> tuple[object, ...]:
+    s = sitting
+    return (str(s.key), s.device, s.time, s.when, s.commit, s.branch, s.processes, s.scatter, s.clock_hz, s.identity)
+
+
+def _sitting(row: Sequence[object]) -> Sitting:
+    key, device, time, when, commit, branch, processes, scatter, clock_hz, identity = row
+    return Sitting(
+        key=parse_case_key(str(key)),
+        device=str(device),
+        time=float(str(time)),
+        when=str(when),
+        commit=str(commit),
+        branch=str(branch),
+        processes=int(str(processes)),
+        scatter=float(str(scatter)),
+        clock_hz=None if clock_hz is None else float(str(clock_hz)),
+        identity=str(identity),
+    )

@@ -1,0 +1,131 @@
+"""Records of runs: JSON with a published schema, the samples compact beside it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pytest_perfgate.adapters.stores.fetch import fetched
+from pytest_perfgate.adapters.stores.files import write_atomically
+from pytest_perfgate.adapters.stores.packing import packed, unpacked
+from pytest_perfgate.adapters.stores.sample_file import counts, render_samples, with_samples, without_samples
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.verdict import RunReport
+
+SCHEMA = 1
+_KEPT = 100
+"""Records that stay; older ones are removed when a new one is written."""
+
+
+class Records:
+    """The records of a project, under ``.perfgate/records``."""
+
+    def __init__(self, root: Path) -> None:
+        self._folder = root / ".perfgate" / "records"
+
+    def write(self, report: RunReport) -> Path:
+        """Write the run's record and make it the last; written again while the run goes on, it is replaced."""
+        stamp = re.sub(r"[^0-9A-Za-z]+", "-", report.started).strip("-") or "run"
+        path = self._folder / f"{stamp}-{os.getpid()}.json"
+        samples = path.with_suffix(".samples")
+        write_atomically(samples, render_samples(report))
+        write_atomically(path, render_record(report, {"file": samples.name}))
+        write_atomically(self._folder / "last", f"{path.name}\n".encode())
+        self._forget()
+        return path
+
+    def read(self, source: str = "") -> RunReport:
+        if re.match(r"https?://", source):
+            return _read_url(source)
+        path = Path(source) if source else self.last()
+        return _read_path(path)
+
+    def last(self) -> Path:
+        """The path of the last record."""
+        pointer = self._folder / "last"
+        try:
+            name = pointer.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as fault:
+            raise PerfgateError("record-missing", "no run has left a record here", place=str(pointer)) from fault
+        return self._folder / Path(name).name
+
+    def paths(self) -> tuple[Path, ...]:
+        """Every record here, oldest first."""
+        return tuple(sorted(self._folder.glob("*.json"), key=lambda path: (path.stat().st_mtime_ns, path.name)))
+
+    def _forget(self) -> None:
+        with contextlib.suppress(OSError):
+            for path in self.paths()[:-_KEPT]:
+                path.with_suffix(".samples").unlink(missing_ok=True)
+                path.unlink(missing_ok=True)
+
+
+def render_record(report: RunReport, samples: dict[str, Any] | None = None) -> bytes:
+    """The record as JSON; without a file for them, the samples travel inside."""
+    kept = samples or {"data": base64.b64encode(render_samples(report)).decode("ascii")}
+    tree, shared = packed(without_samples(report))
+    body = {"perfgate": SCHEMA, "run": tree, "shared": shared, "samples": {**kept, "counts": counts(report)}}
+    return msgspec.json.encode(body) + b"\n"
+
+
+def parse_record(data: bytes, place: str) -> tuple[RunReport, dict[str, Any]]:
+    """(report without its samples, where those are)."""
+    try:
+        body = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as fault:
+        raise PerfgateError("record-unreadable", f"it is not JSON: {fault}", place=place) from fault
+    if not isinstance(body, dict) or not isinstance(body.get("perfgate"), int):
+        raise PerfgateError("record-unreadable", "it is no record of perfgate", place=place)
+    if body["perfgate"] > SCHEMA:
+        what = f"its form is version {body['perfgate']}, this one reads {SCHEMA}"
+        raise PerfgateError("record-version", what, place=place)
+    try:
+        report = unpacked(body.get("run"), body.get("shared", []), RunReport)
+        return report, dict(body.get("samples") or {})
+    except (msgspec.ValidationError, LookupError, TypeError, ValueError) as fault:
+        raise PerfgateError("record-unreadable", f"it does not fit the schema: {fault}", place=place) from fault
+
+
+def _read_path(path: Path) -> RunReport:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError as fault:
+        raise PerfgateError("record-missing", "there is no such record", place=str(path)) from fault
+    except OSError as fault:
+        raise PerfgateError("record-unreadable", f"it cannot be opened: {fault}", place=str(path)) from fault
+    report, samples = parse_record(data, str(path))
+    return _joined(report, samples, str(path), lambda name: (path.parent / Path(name).name).read_bytes())
+
+
+def _read_url(url: str) -> RunReport:
+    report, samples = parse_record(fetched(url), url)
+    return _joined(report, samples, url, lambda name: fetched(url.rpartition("/")[0] + "/" + Path(name).name))
+
+
+def _joined(report: RunReport, samples: dict[str, Any], place: str, read: Any) -> RunReport:
+    with _bad_samples(place):
+        if "data" in samples:
+            data = base64.b64decode(samples["data"], validate=True)
+        elif "file" in samples:
+            data = read(samples["file"])
+        else:
+            return report
+        return with_samples(report, data, samples["counts"], place)
+
+
+@contextlib.contextmanager
+def _bad_samples(place: str) -> Iterator[None]:
+    try:
+        yield
+    except PerfgateError:
+        raise
+    except (OSError, binascii.Error, KeyError, TypeError, ValueError) as fault:
+        raise PerfgateError("record-unreadable", f"its samples cannot be read: {fault}", place=place) from fault

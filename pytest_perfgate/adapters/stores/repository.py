@@ -1,0 +1,95 @@
+"""What git says about the project; without git every answer is honestly empty."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from pytest_perfgate.model.errors import PerfgateError
+
+_TARGETS = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TARGET")
+_USUAL = ("main", "master", "trunk", "develop")
+_SECONDS = 30
+
+
+class GitRepository:
+    """The repository that a folder lies in."""
+
+    def __init__(self, root: Path, environment: Mapping[str, str] | None = None) -> None:
+        self._root = root
+        self._environment = os.environ if environment is None else environment
+
+    def present(self) -> bool:
+        return self._git("rev-parse", "--is-inside-work-tree") == "true"
+
+    def head(self) -> str:
+        """The full hash of the current commit; empty without git or before the first commit."""
+        return self._git("rev-parse", "--verify", "--quiet", "HEAD") or ""
+
+    def branch(self) -> str:
+        """The branch's name; empty where none is checked out."""
+        return self._git("symbolic-ref", "--quiet", "--short", "HEAD") or ""
+
+    def merge_base(self, target: str = "") -> str:
+        """Where this change left the target branch; on that branch itself, the parent commit."""
+        head = self.head()
+        if not head:
+            return ""
+        if target and not self._resolved(target):
+            raise PerfgateError(
+                "repository-missing", f"'{target}' is no revision here", mend=f"git fetch origin {target}"
+            )
+        for name in (target,) if target else self._targets():
+            base = self._git("merge-base", "HEAD", name) if self._resolved(name) else None
+            if base:
+                return base if base != head else self._git("rev-parse", "--verify", "--quiet", "HEAD^1") or ""
+        return ""
+
+    def show(self, revision: str, path: str) -> str | None:
+        """A file's text in a revision; ``None`` where it did not exist."""
+        if not self._resolved(revision):
+            raise PerfgateError("repository-missing", f"'{revision}' is no revision here", mend="git fetch --unshallow")
+        done = self._run("show", f"{revision}:./{path}")
+        return None if done is None or done.returncode else done.stdout.decode("utf-8", "replace")
+
+    def dirty(self) -> bool:
+        """Whether tracked files differ from the commit."""
+        return bool(self._git("status", "--porcelain", "--untracked-files=no"))
+
+    def author(self) -> str:
+        """Who would commit here; empty where git knows nobody."""
+        return self._git("config", "user.name") or self._environment.get("GIT_AUTHOR_NAME", "")
+
+    def log(self, last: int = 20) -> tuple[tuple[str, str], ...]:
+        """(commit, subject) of the newest commits."""
+        text = self._git("log", f"-{last}", "--format=%H %s") or ""
+        return tuple((line.partition(" ")[0], line.partition(" ")[2]) for line in text.splitlines())
+
+    def subject(self, commit: str) -> str:
+        """The first line of a commit's message; empty where the commit is unknown."""
+        return self._git("log", "-1", "--format=%s", commit, "--") or "" if commit else ""
+
+    def _targets(self) -> list[str]:
+        named = [self._environment[name] for name in _TARGETS if self._environment.get(name)]
+        default = self._git("symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
+        names = [*named, *([default] if default else []), *_USUAL]
+        return [form for name in names for form in (f"origin/{name}", name)]
+
+    def _resolved(self, revision: str) -> bool:
+        return bool(self._git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"))
+
+    def _git(self, *words: str) -> str | None:
+        done = self._run(*words)
+        return None if done is None or done.returncode else done.stdout.decode("utf-8", "replace").strip()
+
+    def _run(self, *words: str) -> subprocess.CompletedProcess[bytes] | None:
+        environment = {**self._environment, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+        command = ["git", *words]
+        try:
+            return subprocess.run(
+                command, cwd=self._root, capture_output=True, check=False, timeout=_SECONDS, env=environment
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None

@@ -1,0 +1,95 @@
+"""The end of a run: notes on the suite, first baselines, the record, the history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from pytest_perfgate.app.gate import Court, new_baselines
+from pytest_perfgate.core.gate.family import family_limits
+from pytest_perfgate.core.gate.suite import Suite, judge_suite
+from pytest_perfgate.model.baseline import Baseline, Sitting
+from pytest_perfgate.model.plan import Case, Mode
+from pytest_perfgate.model.values import value
+from pytest_perfgate.model.verdict import CaseReport, RunReport, SuiteNote
+
+
+@value
+class Ending:
+    """How a run went, beside its reports."""
+
+    mode: Mode
+    started: str
+    """ISO, to the second."""
+    seconds: float
+    complete: bool
+    filtered: bool
+    root: str
+
+
+def suite_notes(
+    court: Court, cases: Mapping[str, Case], reports: Sequence[CaseReport], ending: Ending
+) -> tuple[SuiteNote, ...]:
+    """Verdicts on the suite as a whole."""
+    suite = Suite(
+        context=court.context,
+        collected=frozenset(cases),
+        baselines=_accepted(court, reports),
+        families=family_limits(cases.values()),
+        complete=ending.complete,
+        filtered=ending.filtered,
+    )
+    return judge_suite(reports, suite)
+
+
+def _accepted(court: Court, reports: Iterable[CaseReport]) -> tuple[Baseline, ...]:
+    """All committed lines of the devices that this run measured on."""
+    store = court.tools.baselines
+    devices = {report.measurement.device.key for report in reports if report.measurement is not None}
+    if store is None:
+        return ()
+    return tuple(line for device in sorted(devices) for line in store.read_all(device).values())
+
+
+def run_report(court: Court, reports: Sequence[CaseReport], notes: Sequence[SuiteNote], ending: Ending) -> RunReport:
+    """All of a run as one value."""
+    return RunReport(
+        cases=tuple(reports),
+        environment=court.tools.environment(),
+        mode=ending.mode.value,
+        started=ending.started,
+        seconds=round(ending.seconds, 3),
+        complete=ending.complete,
+        filtered=ending.filtered,
+        notes=tuple(notes),
+        root=ending.root,
+    )
+
+
+def keep(court: Court, report: RunReport) -> tuple[Path, ...]:
+    """Write the record, the first baselines of this machine, and what the history learns; where they lie."""
+    tools, written = court.tools, []
+    if tools.records is not None:
+        written.append(tools.records.write(report))
+    commit = report.environment.commit
+    fresh = new_baselines(report.cases, tools.committed, report.started[:10], commit)
+    if fresh and tools.baselines is not None and court.context.policy.records:
+        written += tools.baselines.write(fresh)
+    if tools.history is not None and report.mode == Mode.FULL.value:
+        tools.history.append(tuple(_sittings(report, commit)))
+    return tuple(written)
+
+
+def _sittings(report: RunReport, commit: str) -> Iterable[Sitting]:
+    for case in report.cases:
+        measurement = case.measurement
+        found = measurement.metrics.find("time") if measurement is not None and not case.problems else ()
+        if measurement is not None and found and measurement.processes:
+            yield Sitting(
+                key=case.key,
+                device=measurement.device.key,
+                time=found[0].value,
+                when=report.started,
+                commit=commit,
+                processes=len(measurement.processes),
+            )

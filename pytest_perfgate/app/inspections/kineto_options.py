@@ -1,0 +1,73 @@
+"""What ``--set NAME=VALUE`` may say to the inspector of traces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from pytest_perfgate.core.analysis.trace.survey import Settings
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.values import value
+from pytest_perfgate.model.work import Work
+
+OPTIONS = (
+    ("window", "whole, steps, step=N, annotation=NAME or a range such as 2ms..5ms"),
+    ("device", "the device's name in the catalogue, where the trace does not say it or says it wrong"),
+    ("peak", "peaks by dtype: bf16=708TFLOPS,fp32=163TFLOPS"),
+    ("bandwidth", "memory bandwidth: 5.3TB/s"),
+    ("rates", "datasheet or achievable: which column of the catalogue is the roof"),
+    ("communication", "a pattern of kernel names that communicate, beside the known ones"),
+    ("micro", "the longest gap that counts as micro idle, in microseconds"),
+    ("floor", "coverage under which limits are INVALID; 0.9"),
+    ("top", "how many operators a report looks at; 6"),
+    ("op", "the operation that --view stack prints: a name, a pattern or an event number"),
+)
+
+
+@value
+class Asked:
+    """The options, parsed."""
+
+    settings: Settings
+    window: str = ""
+    device: str = ""
+    peak: str = ""
+    bandwidth: str = ""
+    rates: str = "datasheet"
+    op: str = ""
+
+
+def parse_options(options: Mapping[str, str], models: Mapping[str, Callable[..., Work]]) -> Asked:
+    """Options as values; an unknown or unreadable one is an error that names the known."""
+    unknown = sorted(set(options) - {name for name, _ in OPTIONS})
+    if unknown:
+        known = ", ".join(name for name, _ in OPTIONS)
+        raise PerfgateError("trace-option", f"unknown option {unknown[0]!r}", mend=f"one of {known}")
+    rates = options.get("rates", "datasheet")
+    if rates not in {"datasheet", "achievable"}:
+        raise PerfgateError("trace-option", f"rates={rates!r}", mend="datasheet or achievable")
+    pattern = options.get("communication", "")
+    try:
+        re.compile(pattern)
+    except re.error as odd:
+        raise PerfgateError("trace-option", f"communication={pattern!r} is no pattern: {odd}") from odd
+    settings = Settings(
+        communication=(pattern,) if pattern else (),
+        micro_ns=round(1e3 * _number(options, "micro", 10.0)),
+        floor=_number(options, "floor", 0.9),
+        top=round(_number(options, "top", 6)),
+        models=models,
+    )
+    named = {name: options[name] for name in ("window", "device", "peak", "bandwidth", "op") if name in options}
+    return Asked(settings=settings, rates=rates, **named)
+
+
+def _number(options: Mapping[str, str], name: str, default: float) -> float:
+    text = options.get(name, "")
+    try:
+        found = float(text) if text else default
+    except ValueError as odd:
+        raise PerfgateError("trace-option", f"{name}={text!r} is no number") from odd
+    if not 0 <= found < 1e12:
+        raise PerfgateError("trace-option", f"{name}={text!r} is out of range")
+    return found

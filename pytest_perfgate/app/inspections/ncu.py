@@ -1,0 +1,91 @@
+"""Nsight Compute: what counters saw of each kernel launch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from pytest_perfgate.app.inspections.cubin import limits_by_arch
+from pytest_perfgate.core.analysis.decisions import NO_ROW
+from pytest_perfgate.core.analysis.kernels.annotation import annotation_view
+from pytest_perfgate.core.analysis.kernels.comparison import counters_compared, slowdowns
+from pytest_perfgate.core.analysis.kernels.contract import contract_document
+from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, diagnose
+from pytest_perfgate.core.analysis.kernels.measured import metrics_of
+from pytest_perfgate.core.analysis.kernels.rules import rules_view
+from pytest_perfgate.core.analysis.kernels.summary import analysis_report
+from pytest_perfgate.core.analysis.kernels.views import bottleneck_view, counter_overview
+from pytest_perfgate.core.analysis.sass.facts import labels_of
+from pytest_perfgate.model.analysis import Analysis
+from pytest_perfgate.model.device import DeviceSpec
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.kernel import KernelFacts
+from pytest_perfgate.model.metric import MetricSet
+
+Read = Callable[[Sequence[Path]], Sequence[KernelFacts]]
+_SNIFFED = 4096
+
+
+class Ncu:
+    """Inspects ``.ncu-rep`` and the pages of ``ncu --csv``."""
+
+    name = "ncu"
+    views = ("overview", "bottleneck", "rules", "report", "contract", "annotation")
+    options = (("kernel", "only kernels whose name holds this"),)
+
+    def __init__(self, read: Read, catalogue: Callable[[], Iterable[DeviceSpec]]) -> None:
+        self._read = read
+        self._catalogue = catalogue
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        if head.startswith(b"NVR\0"):
+            return True
+        return path.suffix == ".csv" and any(
+            line.lstrip(b'"').startswith(b"ID") and b"Process ID" in line and b"Kernel Name" in line
+            for line in head[:_SNIFFED].splitlines()
+        )
+
+    def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
+        found = self._diagnosed(paths, options)
+        subject = ", ".join(str(path) for path in paths)
+        title = f"Kernels in {subject}"
+        return Analysis(
+            kind=self.name,
+            subject=subject,
+            metrics=metrics_of(found, self.name),
+            views={
+                "overview": lambda: counter_overview(found, title),
+                "bottleneck": lambda: bottleneck_view(found, title),
+                "rules": lambda: rules_view(found, title),
+                "report": lambda: analysis_report(found, title),
+                "contract": lambda: contract_document(found),
+                "annotation": lambda: annotation_view(found, title),
+            },
+            findings=tuple(f for d in found for f in (*d.advice, *d.facts.findings) if f.trigger != NO_ROW),
+            window=f"{len(found)} launches under ncu: times are of the profiled, serialised kernel",
+        )
+
+    def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
+        old, new = self._diagnosed(before, options), self._diagnosed(after, options)
+        subject = f"{', '.join(map(str, before))} -> {', '.join(map(str, after))}"
+        return Analysis(
+            kind=self.name,
+            subject=subject,
+            metrics=metrics_of(new, self.name) | MetricSet(metrics=tuple(slowdowns(old, new))),
+            views={"comparison": lambda: counters_compared(old, new, subject)},
+            window=f"{len(old)} and {len(new)} launches under ncu",
+        )
+
+    def _diagnosed(self, paths: Sequence[Path], options: Mapping[str, str]) -> list[Diagnosis]:
+        limits = limits_by_arch(self._catalogue())
+        every = self._read(paths)
+        wanted = [k for k in every if options.get("kernel", "") in k.name]
+        if not wanted:
+            raise PerfgateError(
+                "kernel-none",
+                f"no kernel's name holds '{options.get('kernel', '')}'",
+                place=", ".join(map(str, paths)),
+                mend=f"name one of {', '.join(sorted({k.name for k in every})[:8])}",
+            )
+        names = labels_of(wanted)
+        return [diagnose(k, names[id(k)], limits.get(k.arch)) for k in wanted]

@@ -1,0 +1,87 @@
+"""rocprof of three generations: AMD kernels in the same metrics and under the same classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from pytest_perfgate.core.analysis.decisions import NO_ROW
+from pytest_perfgate.core.analysis.kernels.amd import amd_numbers
+from pytest_perfgate.core.analysis.kernels.comparison import counters_compared, slowdowns
+from pytest_perfgate.core.analysis.kernels.contract import contract_document
+from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, diagnose
+from pytest_perfgate.core.analysis.kernels.measured import metrics_of
+from pytest_perfgate.core.analysis.kernels.summary import analysis_report
+from pytest_perfgate.core.analysis.kernels.views import counter_overview
+from pytest_perfgate.core.analysis.sass.facts import labels_of
+from pytest_perfgate.model.analysis import Analysis
+from pytest_perfgate.model.device import DeviceSpec
+from pytest_perfgate.model.kernel import KernelFacts
+from pytest_perfgate.model.metric import MetricSet
+
+Read = Callable[[Sequence[Path]], Sequence[KernelFacts]]
+_MARKS = (
+    (b"Kernel_Name", b"Counter_Name"),
+    (b"Kernel_Name", b"Workgroup_Size_X"),
+    (b"KernelName", b"wgr"),
+    (b"Kernel_Name", b"Arch_VGPR"),
+)
+
+
+class Rocprof:
+    """Inspects the CSV files of rocprofv3, rocprof and rocprof-compute."""
+
+    name = "rocprof"
+    views = ("overview", "report", "contract")
+    options = (("device", "the device of the catalogue, such as MI300X, where the file does not say"),)
+
+    def __init__(self, read: Read, catalogue: Callable[[], Iterable[DeviceSpec]]) -> None:
+        self._read = read
+        self._catalogue = catalogue
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        first = head.partition(b"\n")[0]
+        return path.suffix == ".csv" and any(all(word in first for word in mark) for mark in _MARKS)
+
+    def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
+        found = self._diagnosed(paths, options)
+        subject = ", ".join(str(path) for path in paths)
+        title = f"Kernels in {subject}"
+        return Analysis(
+            kind=self.name,
+            subject=subject,
+            metrics=metrics_of(found, self.name),
+            views={
+                "overview": lambda: counter_overview(found, title),
+                "report": lambda: analysis_report(found, title),
+                "contract": lambda: contract_document(found),
+            },
+            findings=tuple(f for d in found for f in d.advice if f.trigger != NO_ROW),
+            window=f"{len(found)} dispatches under rocprof",
+        )
+
+    def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
+        old, new = self._diagnosed(before, options), self._diagnosed(after, options)
+        subject = f"{', '.join(map(str, before))} -> {', '.join(map(str, after))}"
+        return Analysis(
+            kind=self.name,
+            subject=subject,
+            metrics=metrics_of(new, self.name) | MetricSet(metrics=tuple(slowdowns(old, new))),
+            views={"comparison": lambda: counters_compared(old, new, subject)},
+            window=f"{len(old)} and {len(new)} dispatches under rocprof",
+        )
+
+    def _diagnosed(self, paths: Sequence[Path], options: Mapping[str, str]) -> list[Diagnosis]:
+        specs = list(self._catalogue())
+        facts = list(self._read(paths))
+        names = labels_of(facts)
+        return [
+            diagnose(k, names[id(k)], None, extra=dict(amd_numbers(k, _spec(options.get("device") or k.device, specs))))
+            for k in facts
+        ]
+
+
+def _spec(device: str, specs: Sequence[DeviceSpec]) -> DeviceSpec | None:
+    """The data sheet that a name such as ``MI300X_A1`` means."""
+    word = device.partition("_")[0].strip()
+    return next((s for s in specs if word and word.casefold() in s.name.casefold()), None)

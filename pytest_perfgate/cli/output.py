@@ -1,0 +1,50 @@
+"""What commands print: documents for people, JSON for programs."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import math
+from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_perfgate.cli.looking import write, write_json
+from pytest_perfgate.model.document import Document
+from pytest_perfgate.model.errors import PerfgateError
+
+
+def show(document: Document, options: Namespace) -> None:
+    """The document as text, or as JSON where a program asked."""
+    if options.json:
+        write_json(plain(document))
+    else:
+        from pytest_perfgate.core.render.text import render_text
+
+        write(render_text(document))
+
+
+def plain(value: Any) -> Any:
+    """A value with JSON's own types only; what has no number in JSON becomes null."""
+    if isinstance(value, enum.Enum):
+        return value.value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(child) for key, child in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(child) for child in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, (str, int, bool, type(None))) else str(value)
+
+
+def write_file(name: str, text: str) -> None:
+    """Write a file that was asked for, with its folders."""
+    path = Path(name)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as fault:
+        raise PerfgateError("delivery-failed", f"it cannot be written: {fault}", place=name) from fault

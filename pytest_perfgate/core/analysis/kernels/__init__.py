@@ -1,0 +1,1 @@
+"""Kernels diagnosed: from facts to metrics, a class with its evidence, and advice."""

@@ -1,0 +1,70 @@
+"""What AMD's counters say in the terms of the one classifier; what they cannot say is absent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pytest_perfgate.model.device import DeviceSpec
+from pytest_perfgate.model.kernel import Counter, KernelFacts
+
+_WAVE = 64
+_MOPS = 512
+"""Operations that one count of MFMA_MOPS stands for."""
+_VECTOR = (("F16", "fp16"), ("F32", "fp32"), ("F64", "fp64"))
+_MATRIX = (("F16", "fp16"), ("BF16", "bf16"), ("F32", "fp32"), ("F64", "fp64"), ("I8", "int8"))
+
+
+def amd_numbers(facts: KernelFacts, spec: DeviceSpec | None) -> Iterator[tuple[str, float]]:
+    """(plain name, value) of all that these counters and this data sheet allow."""
+    seen = facts.counters
+    hits, misses = (_of(seen, name) for name in ("TCC_HIT_sum", "TCC_MISS_sum"))
+    if hits is not None and misses is not None and hits + misses:
+        yield "l2_hit", hits / (hits + misses)
+    if facts.resources is not None:
+        yield "spills", facts.resources.stack
+    moved = memory_bytes(seen)
+    if moved is not None and facts.duration and spec and spec.bandwidth:
+        yield "dram", moved / (facts.duration * 1e-9) / spec.bandwidth
+    busy = _compute(seen, facts.duration, spec)
+    if busy is not None:
+        yield "sm", busy
+
+
+def _of(counters: Mapping[str, Counter], *names: str) -> float | None:
+    return next((counters[name].value for name in names if name in counters), None)
+
+
+def memory_bytes(counters: Mapping[str, Counter]) -> float | None:
+    """Bytes between L2 and memory: requests of 32, 64 and 128 bytes, under their names of gfx90a and gfx942."""
+    reads = _of(counters, "TCC_EA0_RDREQ_sum", "TCC_EA_RDREQ_sum")
+    small = _of(counters, "TCC_EA0_RDREQ_32B_sum", "TCC_EA_RDREQ_32B_sum")
+    writes = _of(counters, "TCC_EA0_WRREQ_sum", "TCC_EA_WRREQ_sum")
+    large = _of(counters, "TCC_EA0_WRREQ_64B_sum", "TCC_EA_WRREQ_64B_sum")
+    if reads is None or small is None or writes is None or large is None:
+        return None
+    double = _of(counters, "TCC_BUBBLE_sum") or 0.0
+    return 128 * double + 64 * (reads - small - double) + 32 * small + 64 * large + 32 * (writes - large)
+
+
+def _compute(counters: Mapping[str, Counter], duration: float | None, spec: DeviceSpec | None) -> float | None:
+    """Time that the counted operations need at the data sheet's rates, as a fraction of the time taken."""
+    if not duration or spec is None or "SQ_INSTS_VALU_FMA_F32" not in counters:
+        return None
+    seconds = 0.0
+    for operations, dtype in (*_vector(counters), *_matrix(counters)):
+        peak = spec.peak(dtype)
+        if operations and (peak is None or not peak.datasheet):
+            return None
+        seconds += operations / peak.datasheet if operations and peak and peak.datasheet else 0.0
+    return seconds / (duration * 1e-9)
+
+
+def _vector(counters: Mapping[str, Counter]) -> Iterator[tuple[float, str]]:
+    for suffix, dtype in _VECTOR:
+        each = {op: _of(counters, f"SQ_INSTS_VALU_{op}_{suffix}") or 0.0 for op in ("ADD", "MUL", "TRANS", "FMA")}
+        yield _WAVE * (sum(each.values()) + each["FMA"]), dtype
+
+
+def _matrix(counters: Mapping[str, Counter]) -> Iterator[tuple[float, str]]:
+    for suffix, dtype in _MATRIX:
+        yield _MOPS * (_of(counters, f"SQ_INSTS_VALU_MFMA_MOPS_{suffix}") or 0.0), dtype

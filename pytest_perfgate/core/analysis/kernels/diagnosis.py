@@ -1,0 +1,180 @@
+"""One kernel diagnosed: occupancy, cliff, mix, class and advice from whatever is known of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+
+from pytest_perfgate.core.analysis.classify import Bottleneck, Classification, Signals, classify
+from pytest_perfgate.core.analysis.cliff import Cliff, cliff
+from pytest_perfgate.core.analysis.decisions import Fact, recommendations
+from pytest_perfgate.core.analysis.kernels.plain import INSIDE, PIPES, leading, plain, stalls
+from pytest_perfgate.core.analysis.occupancy import Occupancy, occupancy
+from pytest_perfgate.core.analysis.sass.control import usual_stall
+from pytest_perfgate.core.analysis.sass.facts import spilled, static_shared
+from pytest_perfgate.core.analysis.sass.loops import Loop, main_loop
+from pytest_perfgate.core.analysis.sass.mix import LOCAL, Mix, mix
+from pytest_perfgate.model.device import SmLimits
+from pytest_perfgate.model.kernel import KernelFacts
+from pytest_perfgate.model.problem import Finding
+from pytest_perfgate.model.values import array_value
+
+
+@array_value
+class Diagnosis:
+    """What is known of one kernel, and what follows from it."""
+
+    facts: KernelFacts
+    name: str
+    numbers: Mapping[str, float]
+    """Metrics by plain name."""
+    answered: Mapping[str, str]
+    """The full name behind each plain one."""
+    classification: Classification
+    advice: tuple[Finding, ...]
+    occupancy: Occupancy | None = None
+    cliff: Cliff | None = None
+    sm: SmLimits | None = None
+    whole: Mix | None = None
+    inner: Mix | None = None
+    """Of the main loop, or of the whole kernel where there is no loop."""
+    loop: Loop | None = None
+    stalls: Mapping[str, float] = field(default_factory=dict)
+    pipe: tuple[str, float] | None = None
+
+
+def diagnose(
+    facts: KernelFacts,
+    name: str,
+    sm: SmLimits | None,
+    signals: Signals | None = None,
+    extra: Mapping[str, float] | None = None,
+) -> Diagnosis:
+    """Everything that follows from the facts; ``signals`` and ``extra`` bring what the caller knows besides."""
+    told = [(entry.name, full, number) for entry, full, number in plain(facts.counters)]
+    numbers = {**{n: number for n, _, number in told}, **dict(_static_numbers(facts)), **(extra or {})}
+    loop = main_loop(facts.code) if facts.code else None
+    whole = mix(facts.code) if facts.code else None
+    inner = mix(facts.code, loop.rows) if facts.code and loop else whole
+    held, step = _fit(facts, sm)
+    seen = signals or _signals(facts, numbers, held, sm)
+    found = classify(seen)
+    situation = {**_situation(facts, numbers, held, step), **_code_situation(facts, whole, inner, loop)}
+    room = _room(found, seen)
+    if found.bottleneck is not Bottleneck.NOT_COLLECTED:
+        situation["class"] = found.bottleneck.value
+    if room is not None:
+        situation["room"] = room
+    return Diagnosis(
+        facts=facts,
+        name=name,
+        numbers=numbers,
+        answered={n: full for n, full, _ in told},
+        classification=found,
+        advice=recommendations(situation),
+        occupancy=held,
+        cliff=step,
+        sm=sm,
+        whole=whole,
+        inner=inner,
+        loop=loop,
+        stalls=stalls(facts.counters),
+        pipe=leading(facts.counters, PIPES),
+    )
+
+
+def _static_numbers(facts: KernelFacts) -> Iterator[tuple[str, float]]:
+    if facts.resources is not None:
+        yield "registers", facts.resources.registers
+        if facts.code is not None:
+            yield "spills", spilled(facts)
+            yield "stack", facts.resources.stack
+        yield "smem", shared_of(facts)
+    if facts.duration is not None and not math.isnan(facts.duration):
+        yield "duration", facts.duration
+
+
+def shared_of(facts: KernelFacts) -> int:
+    """Bytes a block asks for: static, and what the launch adds where it is known."""
+    return static_shared(facts) + (facts.launch.shared_dynamic if facts.launch else 0)
+
+
+def _fit(facts: KernelFacts, sm: SmLimits | None) -> tuple[Occupancy | None, Cliff | None]:
+    if sm is None or facts.launch is None or facts.resources is None:
+        return None, None
+    threads, registers, shared = facts.launch.threads, facts.resources.registers, shared_of(facts)
+    carved = facts.counters.get("launch__shared_mem_config_size")
+    return (
+        occupancy(
+            sm, threads=threads, registers=registers, shared=shared, configured=int(carved.value) if carved else None
+        ),
+        cliff(sm, threads=threads, registers=registers, shared=shared),
+    )
+
+
+def _signals(
+    facts: KernelFacts, numbers: Mapping[str, float], held: Occupancy | None, sm: SmLimits | None
+) -> Signals:
+    """What counters say of both roofs; without the pipes, the multiprocessor's own figure stands in."""
+    pipe = leading(facts.counters, PIPES)
+    waits = stalls(facts.counters)
+    warps = facts.counters.get("sm__warps_active.avg.per_cycle_active")
+    achieved = numbers.get("occupancy")
+    active = warps.value if warps else achieved * sm.warps if achieved is not None and sm else None
+    return Signals(
+        compute=pipe[1] if pipe else numbers.get("sm"),
+        memory=numbers.get("dram"),
+        warps=active if active is not None else held.warps if held else None,
+        l2_hit=numbers.get("l2_hit"),
+        stall=max(waits.items(), key=lambda pair: pair[1]) if waits else None,
+        inside=leading(facts.counters, INSIDE),
+        problems=tuple(problem.what for problem in facts.problems),
+    )
+
+
+def _situation(
+    facts: KernelFacts, numbers: Mapping[str, float], held: Occupancy | None, step: Cliff | None
+) -> dict[str, Fact]:
+    known: dict[str, Fact] = {n: numbers[n] for n in ("waves", "l2_hit", "spills") if n in numbers}
+    if "waves" in numbers and numbers["waves"] < 1:
+        known["small_problem"] = "yes"
+    if "occupancy" in numbers and held and held.fraction:
+        known["warps"] = numbers["occupancy"] * held.warps / held.fraction
+    elif held:
+        known["warps"] = held.warps
+    inside = leading(facts.counters, INSIDE)
+    if inside:
+        known["inside"] = inside[1]
+    if step:
+        known["cliff_distance"] = step.edge - step.shared
+        known["cliff_moot"] = step.moot or "no"
+    return known
+
+
+def _code_situation(facts: KernelFacts, whole: Mix | None, inner: Mix | None, loop: Loop | None) -> dict[str, Fact]:
+    if whole is None or inner is None or facts.code is None:
+        return {}
+    rows = loop.rows if loop else range(len(facts.code))
+    known: dict[str, Fact] = {
+        "local_instructions": sum(whole.counts.get(name, 0) for name in LOCAL),
+        "async_copies": whole.counts.get("LDGSTS", 0) + whole.bulk,
+        "mix": inner.compute,
+    }
+    optional = {
+        "ratio": inner.ratio,
+        "wide_loads": inner.wide,
+        "narrow_loads_in_loop": sum(n for width, n in inner.widths if width < 16) if loop else None,
+        "barriers_in_loop": inner.counts.get("BAR.SYNC", 0) if loop else None,
+        "ffma_stall": usual_stall(facts.code, "FFMA", rows),
+        "imma_stall": usual_stall(facts.code, "IMMA", rows),
+    }
+    return {**known, **{name: number for name, number in optional.items() if number is not None}}
+
+
+def _room(found: Classification, signals: Signals) -> float | None:
+    """How much faster it could be under the nearest roof; none for a bound that was not measured."""
+    if not found.measured or found.bottleneck not in (Bottleneck.COMPUTE, Bottleneck.MEMORY, Bottleneck.BALANCED):
+        return None
+    nearest = max((n for n in (signals.compute, signals.memory) if n), default=None)
+    return max(0.0, 1 / nearest - 1) if nearest else None

@@ -1,0 +1,96 @@
+"""Metrics of diagnosed kernels, each under the labels that limits can ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
+from pytest_perfgate.core.analysis.kernels.plain import PLAIN
+from pytest_perfgate.core.analysis.sass.control import stall_cycles
+from pytest_perfgate.core.analysis.sass.mix import Mix
+from pytest_perfgate.core.metrics.kernel import KINDS
+from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, labels
+
+_DIMENSIONS = {kind.name: kind.dimension for kind in KINDS}
+
+
+def metrics_of(diagnoses: Sequence[Diagnosis], source: str) -> MetricSet:
+    """Every metric of every kernel. Launches of one kernel carry their number, so that each must hold."""
+    opcodes = sorted({name for d in diagnoses if d.whole for name in d.whole.counts})
+    found = [m for d in diagnoses for m in _kernel_metrics(d, _who(d, diagnoses), opcodes)]
+    absent = [a for d in diagnoses for a in _absent(d, _who(d, diagnoses), source)]
+    return MetricSet(metrics=tuple(found), absent=tuple(absent))
+
+
+def _who(diagnosis: Diagnosis, among: Sequence[Diagnosis]) -> Labels:
+    said = {"kernel": diagnosis.name, "arch": diagnosis.facts.arch}
+    alike = [d for d in among if d.name == diagnosis.name and d.facts.arch == diagnosis.facts.arch]
+    if len(alike) > 1:
+        said["launch"] = str(alike.index(diagnosis))
+    return labels(**{name: text for name, text in said.items() if text})
+
+
+def metric(name: str, number: float, who: Labels, note: str = "") -> Metric:
+    return Metric(name=name, value=float(number), dimension=_DIMENSIONS[name], labels=tuple(sorted(who)), note=note)
+
+
+def _kernel_metrics(diagnosis: Diagnosis, who: Labels, opcodes: Iterable[str]) -> Iterator[Metric]:
+    for name, number in diagnosis.numbers.items():
+        yield metric(name, number, who, diagnosis.answered.get(name, ""))
+    if diagnosis.occupancy is not None:
+        yield metric("occupancy_limit", diagnosis.occupancy.fraction, who, ", ".join(diagnosis.occupancy.limiting))
+    if diagnosis.cliff is not None and not diagnosis.cliff.moot:
+        yield metric("cliff_distance", diagnosis.cliff.edge - diagnosis.cliff.shared, who)
+    for reason, share in diagnosis.stalls.items():
+        yield metric("stall", share, (*who, ("reason", reason)))
+    full = "rocprof" if diagnosis.facts.arch.startswith("gfx") else "ncu"
+    label = "counter" if full == "rocprof" else "metric"
+    for name, counter in diagnosis.facts.counters.items():
+        yield metric(full, counter.value, (*who, (label, name)), counter.unit)
+    if diagnosis.whole is not None and diagnosis.facts.code is not None:
+        yield from _code_metrics(diagnosis, diagnosis.whole, who, opcodes)
+
+
+def _code_metrics(diagnosis: Diagnosis, whole: Mix, who: Labels, opcodes: Iterable[str]) -> Iterator[Metric]:
+    code, inner = diagnosis.facts.code, diagnosis.inner
+    assert code is not None
+    for name in opcodes:
+        yield metric("count", whole.counts.get(name, 0), (*who, ("opcode", name)))
+    cycles = stall_cycles(code, range(len(code)))
+    if cycles is not None:
+        yield metric("stall_cycles", cycles, who)
+    if inner is None:
+        return
+    if inner.ratio is not None:
+        yield metric("compute_load_ratio", inner.ratio, who)
+    if inner.wide is not None:
+        yield metric("wide_loads", inner.wide, who)
+    if diagnosis.loop is not None:
+        for name in opcodes:
+            yield metric("count", inner.counts.get(name, 0), (*who, ("loop", "main"), ("opcode", name)))
+        again = stall_cycles(code, diagnosis.loop.rows)
+        if again is not None:
+            yield metric("stall_cycles", again, (*who, ("loop", "main")))
+
+
+def _absent(diagnosis: Diagnosis, who: Labels, source: str) -> Iterator[Absent]:
+    """What this instrument could have brought and did not, with the section to add."""
+    if source == "ncu":
+        for entry in PLAIN:
+            if entry.name not in diagnosis.numbers:
+                yield Absent(name=entry.name, labels=who, mend=f"collect it with --section {entry.section}")
+        if not diagnosis.stalls:
+            yield Absent(name="stall", labels=who, mend="collect it with --section WarpStateStats")
+    if diagnosis.occupancy is None:
+        yield Absent(
+            name="occupancy_limit",
+            labels=who,
+            why=_why_no_occupancy(diagnosis),
+            mend="name the launch: occupancy_limit(arch=sm_90, threads=256), or --set threads=256",
+        )
+
+
+def _why_no_occupancy(diagnosis: Diagnosis) -> str:
+    if diagnosis.facts.launch is None:
+        return "the launch is not known: a cubin does not say how many threads a block has"
+    return f"the catalogue has no limits of {diagnosis.facts.arch or 'this architecture'}"

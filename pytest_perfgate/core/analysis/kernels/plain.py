@@ -1,0 +1,107 @@
+"""Plain names of profiler metrics: which full names answer, in which scale, where to get them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from pytest_perfgate.model.kernel import Counter
+from pytest_perfgate.model.values import value
+
+_ELAPSED = ".avg.pct_of_peak_sustained_elapsed"
+
+
+@value
+class Plain:
+    """A plain name, the full names that answer it in order, and the section that collects them."""
+
+    name: str
+    full: tuple[str, ...]
+    section: str
+    scale: float = 1.0
+
+
+PLAIN: tuple[Plain, ...] = (
+    Plain(
+        name="tc_util",
+        full=(
+            f"sm__pipe_tensor_cycles_active{_ELAPSED}",
+            f"sm__pipe_tensor_op_hmma_cycles_active{_ELAPSED}",
+            f"sm__inst_executed_pipe_tensor{_ELAPSED}",
+            "sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active",
+        ),
+        section="ComputeWorkloadAnalysis",
+        scale=0.01,
+    ),
+    Plain(
+        name="dram",
+        full=(f"dram__throughput{_ELAPSED}", f"gpu__dram_throughput{_ELAPSED}"),
+        section="SpeedOfLight",
+        scale=0.01,
+    ),
+    Plain(name="sm", full=(f"sm__throughput{_ELAPSED}",), section="SpeedOfLight", scale=0.01),
+    Plain(
+        name="occupancy",
+        full=("sm__warps_active.avg.pct_of_peak_sustained_active",),
+        section="Occupancy",
+        scale=0.01,
+    ),
+    Plain(name="l2_hit", full=("lts__t_sector_hit_rate.pct",), section="MemoryWorkloadAnalysis", scale=0.01),
+    Plain(name="l1_hit", full=("l1tex__t_sector_hit_rate.pct",), section="MemoryWorkloadAnalysis", scale=0.01),
+    Plain(name="waves", full=("launch__waves_per_multiprocessor",), section="LaunchStats"),
+    Plain(name="registers", full=("launch__registers_per_thread",), section="LaunchStats"),
+    Plain(name="duration", full=("gpu__time_duration.sum",), section="SpeedOfLight"),
+    Plain(
+        name="spills",
+        full=("launch__local_mem_per_thread", "sass__inst_executed_register_spilling_mem_local"),
+        section="SourceCounters",
+    ),
+)
+PIPES = (
+    ("tensor cores", f"sm__pipe_tensor_cycles_active{_ELAPSED}"),
+    ("tensor cores", f"sm__pipe_tensor_op_hmma_cycles_active{_ELAPSED}"),
+    ("FMA", f"sm__pipe_fma_cycles_active{_ELAPSED}"),
+    ("FMA", f"sm__pipe_fmaheavy_cycles_active{_ELAPSED}"),
+    ("FP64", f"sm__pipe_fp64_cycles_active{_ELAPSED}"),
+    ("ALU", f"sm__pipe_alu_cycles_active{_ELAPSED}"),
+)
+"""What computes. The load-store pipe is in ``sm__throughput`` too, and a kernel bound by it computes nothing."""
+INSIDE = (
+    ("L1 data", f"l1tex__data_pipe_lsu_wavefronts{_ELAPSED}"),
+    ("load-store", f"sm__inst_executed_pipe_lsu{_ELAPSED}"),
+    ("L2", f"lts__throughput{_ELAPSED}"),
+)
+"""Memory inside the chip: busy here is neither compute nor DRAM."""
+_STALL = ("smsp__average_warps_issue_stalled_", "_per_issue_active.ratio")
+_STALL_LATENCY = ("smsp__average_warp_latency_issue_stalled_", ".ratio")
+_NO_STALL = "selected"
+
+
+def plain(counters: Mapping[str, Counter]) -> Iterator[tuple[Plain, str, float]]:
+    """(plain name, full name that answered, value inside) of all that was collected."""
+    for entry in PLAIN:
+        for full in entry.full:
+            seen = counters.get(full)
+            if seen is not None and not math.isnan(seen.value):
+                yield entry, full, seen.value * entry.scale
+                break
+
+
+def leading(counters: Mapping[str, Counter], table: tuple[tuple[str, str], ...]) -> tuple[str, float] | None:
+    """The busiest of these, as a fraction of its peak."""
+    seen = [(words, counters[full].value * 0.01) for words, full in table if full in counters]
+    return max((pair for pair in seen if not math.isnan(pair[1])), key=lambda pair: pair[1], default=None)
+
+
+def stalls(counters: Mapping[str, Counter]) -> dict[str, float]:
+    """Share of a warp's time by the reason it waits for; issuing itself is left out of the names, not of the sum."""
+    for head, tail in (_STALL, _STALL_LATENCY):
+        found = {
+            name[len(head) : -len(tail)]: counter.value
+            for name, counter in counters.items()
+            if name.startswith(head) and name.endswith(tail) and not name[len(head) :].startswith("not_issued")
+        }
+        total = sum(found.values())
+        if total > 0:
+            return {reason: number / total for reason, number in found.items() if reason != _NO_STALL}
+    return {}

@@ -1,0 +1,189 @@
+"""Patterns of a trace worth a sentence, each with the figure that triggered it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from pytest_perfgate.core.analysis.roofline import place
+from pytest_perfgate.core.analysis.trace.kernels import KernelRow
+from pytest_perfgate.core.analysis.trace.operators import OperatorRow, recompute_share
+from pytest_perfgate.core.analysis.trace.survey import Survey
+from pytest_perfgate.core.analysis.trace.timeline import Timeline
+from pytest_perfgate.model.device import Roof
+from pytest_perfgate.model.problem import Finding, Severity
+
+BUSY_ENOUGH = 0.95
+SHORT_NS = 10_000
+_SIMPLE = {"aten::add", "aten::add_", "aten::mul", "aten::mul_", "aten::copy_"}
+PERFETTO = "open the trace in https://ui.perfetto.dev and look at what the host does in the gaps"
+
+
+def findings(
+    seen: Survey,
+    line: Timeline | None,
+    rows: Sequence[OperatorRow],
+    kernels: Sequence[KernelRow],
+    roof: Roof | None,
+) -> tuple[Finding, ...]:
+    """Everything that was seen; time beside compute first."""
+    found = [
+        *(_beside(line) if line else ()),
+        *_launches(line, kernels),
+        *_attention(rows, roof),
+        *_transposes(kernels, rows),
+        *_tiny_products(rows, roof),
+        *_norms(rows, roof),
+        *_recompute(seen),
+    ]
+    return tuple(found)
+
+
+def _beside(line: Timeline) -> Iterator[Finding]:
+    """Communication, copies and idle time are looked at while computation is under 95 %."""
+    share = line.share(line.computation)
+    if share >= BUSY_ENOUGH:
+        return
+    parts = (
+        ("idle", line.idle, PERFETTO),
+        ("exposed_comm", line.exposed_comm, "overlap it with compute, or ask all ranks who is late"),
+        ("exposed_memcpy", line.exposed_memcpy, "use pinned memory and copy on a stream of its own"),
+    )
+    for name, part, advice in parts:
+        if line.share(part) >= 0.05:
+            yield Finding(
+                title=f"{name.replace('_', ' ')} takes {line.share(part):.0%} of the window",
+                detail=f"Computation fills {share:.1%}; look here before looking at kernels.",
+                trigger=f"{name}={line.share(part):.3f}",
+                advice=advice,
+                severity=Severity.WARNING if line.share(part) > 0.2 else Severity.NOTE,
+            )
+
+
+def _launches(line: Timeline | None, kernels: Sequence[KernelRow]) -> Iterator[Finding]:
+    compute = [k for k in kernels if k.kind == "compute"]
+    count = sum(k.count for k in compute)
+    short = sum(k.count for k in compute if k.median < SHORT_NS)
+    spent = sum(k.total for k in compute) or 1.0
+    if count >= 20 and short / count > 0.5:
+        part = sum(k.total for k in compute if k.median < SHORT_NS) / spent
+        yield Finding(
+            title=f"{short:,} of {count:,} kernels are shorter than 10 µs",
+            detail=f"They hold {part:.0%} of compute time; launching costs about as much as running.",
+            trigger=f"short_kernels={short / count:.3f}",
+            advice="fuse them (torch.compile) or launch them as one CUDA graph",
+        )
+    if line and line.share(line.idle_macro) > 0.3 and line.gaps < 0.2 * max(count, 1):
+        yield Finding(
+            title="The device waits in few long gaps",
+            detail=f"{line.gaps:,} gaps against {count:,} kernels: the host has nothing to launch.",
+            trigger=f"idle_macro={line.share(line.idle_macro):.3f}",
+            advice="look for the data loader, a synchronisation or host code in these gaps; " + PERFETTO,
+        )
+
+
+def _attention(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[Finding]:
+    names = {row.name: row for row in rows}
+    soft = next((names[n] for n in ("aten::_softmax", "aten::softmax") if n in names), None)
+    product = next((names[n] for n in ("aten::bmm", "aten::baddbmm") if n in names), None)
+    if soft and product and product.count >= 2 * soft.count:
+        spent = sum(names[n].share for n in (soft.name, product.name))
+        yield Finding(
+            title="Attention is not fused",
+            detail=f"{soft.name} {soft.count:,} times, {product.name} {product.count:,} times, {spent:.0%} together.",
+            trigger=f"op_count(op={soft.name})={soft.count}",
+            advice="call torch.nn.functional.scaled_dot_product_attention",
+            scope=soft.name,
+        )
+    for row in rows:
+        axis = 2 if row.name.startswith("aten::_scaled") else 1
+        queries = row.call.dims[0][axis] if row.category == "SDPA_fwd" and _rank(row) == 4 else 0
+        if 0 < queries < 1024 and row.share > 0.02:
+            at = place(row.work, row.total / row.count, roof) if row.work and roof else None
+            reached = f"{at.fraction:.0%} of the roof" if at and at.fraction else "fraction of the roof not known"
+            yield Finding(
+                title=f"Attention over a short sequence: {queries}",
+                detail=f"{row.name}, {reached}; below 1024 the fused kernels are limited by memory and launch.",
+                trigger=f"sequence={queries}",
+                advice="compare with another device at the same length before calling it a kernel problem",
+                scope=row.name,
+                severity=Severity.INFO,
+            )
+
+
+def _transposes(kernels: Sequence[KernelRow], rows: Sequence[OperatorRow]) -> Iterator[Finding]:
+    convolved = [k for k in kernels if "conv" in k.launcher.lower()]
+    moved = [k for k in convolved if any(w in k.name for w in ("batched_transpose", "nchwToNhwc", "nhwcToNchw"))]
+    total = sum(k.total for k in convolved)
+    share = sum(k.total for k in moved) / total if total else 0.0
+    if share > 0.1:
+        yield Finding(
+            title=f"Layout changes take {share:.0%} of convolution time",
+            detail=f"{sum(k.count for k in moved):,} transposes around {len(rows):,} operators.",
+            trigger=f"transpose_share={share:.3f}",
+            advice="model.to(memory_format=torch.channels_last)",
+        )
+
+
+def _tiny_products(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[Finding]:
+    for row in rows:
+        if row.name not in {"aten::bmm", "aten::baddbmm"} or row.work is None:
+            continue
+        shapes = [row.call.dims[at] for at in row.call.tensors()]
+        batch, sizes = shapes[-1][0], [n for shape in shapes for n in shape[1:]]
+        if batch >= 1024 and max(sizes) < 128:
+            at = place(row.work, row.total / row.count, roof) if roof else None
+            reached = f", {at.fraction:.0%} of the roof" if at and at.fraction else ""
+            yield Finding(
+                title=f"Tiny batched products: {batch:,} of at most {max(sizes)}",
+                detail=f"{row.name} takes {row.share:.0%} of operator time{reached}.",
+                trigger=f"batch={batch}",
+                advice="fold the batch into a larger product, or replay it to look at kernel selection",
+                scope=row.name,
+            )
+
+
+def _norms(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[Finding]:
+    baseline = elementwise_baseline(rows, roof)
+    if baseline is None or baseline < 0.7 or roof is None:
+        return
+    for row in rows:
+        at = place(row.work, row.total / row.count, roof) if row.category == "NORM_fwd" and row.work else None
+        if at and at.memory is not None and at.memory < 0.2:
+            yield Finding(
+                title=f"{row.name} reaches {at.memory:.0%} of memory bandwidth",
+                detail=f"Elementwise operators of the same trace reach {baseline:.0%}: the device can.",
+                trigger=f"bandwidth_fraction={at.memory:.3f}",
+                advice="another implementation of the normalisation, or a fused one",
+                scope=row.name,
+            )
+
+
+def _recompute(seen: Survey) -> Iterator[Finding]:
+    share = recompute_share(seen)
+    if share and share > 0.05:
+        yield Finding(
+            title=f"Recomputation takes {share:.0%} of GPU time",
+            detail="Activation checkpointing runs these forward passes twice.",
+            trigger=f"recompute={share:.3f}",
+            advice="checkpoint fewer or cheaper layers where memory allows",
+        )
+
+
+def elementwise_baseline(rows: Sequence[OperatorRow], roof: Roof | None) -> float | None:
+    """What fraction of bandwidth simple elementwise operators of this trace reach: the median over argument sets."""
+    if roof is None:
+        return None
+    reached = [
+        at.memory
+        for row in rows
+        if row.name in _SIMPLE and row.work and (row.work.bytes or 0) > 1e6
+        if (at := place(row.work, row.total / row.count, roof)).memory is not None
+    ]
+    known = [part for part in reached if part is not None]
+    return median(known) if known else None
+
+
+def _rank(row: OperatorRow) -> int:
+    first = row.call.dims[0] if row.call.dims else ()
+    return len(first) if isinstance(first, tuple) else 0

@@ -1,0 +1,65 @@
+"""Kernels of a trace: by launcher, name and stream."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pytest_perfgate.core.analysis.trace.classes import WORDS, Kind
+from pytest_perfgate.core.analysis.trace.grouped import numbered, statistics
+from pytest_perfgate.core.analysis.trace.operators import OUTSIDE
+from pytest_perfgate.core.analysis.trace.survey import Survey
+from pytest_perfgate.model.values import value
+
+
+@value
+class KernelRow:
+    """One kernel of one launcher on one stream."""
+
+    name: str
+    launcher: str
+    stream: str
+    device: int
+    kind: str
+    count: int
+    total: float
+    mean: float
+    median: float
+    std: float
+    low: float
+    high: float
+    share: float
+
+
+def kernels(seen: Survey) -> tuple[KernelRow, ...]:
+    """Kernels, copies and fills, the longest first."""
+    if not len(seen.rows):
+        return ()
+    trace = seen.trace
+    leaf = seen.link.leaf
+    launcher = np.where(leaf >= 0, trace.name[np.maximum(leaf, 0)], -1).astype(np.int64)
+    place = trace.place[seen.rows].astype(np.int64)
+    group, groups = numbered(trace.name[seen.rows].astype(np.int64), launcher, place)
+    stats = statistics((seen.end - seen.start).astype(np.float64), group, groups)
+    everything = float(stats.total.sum()) or 1.0
+    rows = []
+    for g in np.argsort(-stats.total, kind="stable").tolist():
+        at = int(stats.first[g])
+        queue = trace.queues[int(place[at])]
+        rows.append(
+            KernelRow(
+                name=trace.names[int(trace.name[seen.rows[at]])],
+                launcher=trace.names[int(launcher[at])] if launcher[at] >= 0 else OUTSIDE,
+                stream=str(queue.stream),
+                device=queue.device,
+                kind=WORDS[Kind(int(seen.kinds[at]))],
+                count=int(stats.count[g]),
+                total=float(stats.total[g]),
+                mean=float(stats.mean[g]),
+                median=float(stats.median[g]),
+                std=float(stats.std[g]),
+                low=float(stats.low[g]),
+                high=float(stats.high[g]),
+                share=float(stats.total[g]) / everything,
+            )
+        )
+    return tuple(rows)

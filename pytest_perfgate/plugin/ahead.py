@@ -1,0 +1,89 @@
+"""Collect, measure, run: the measuring, with its cost said beforehand."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_perfgate.app.measure import Crew, Rounds
+from pytest_perfgate.model.plan import Mode
+from pytest_perfgate.plugin.invocation import child_job, child_spec
+from pytest_perfgate.plugin.progress import Progress
+from pytest_perfgate.plugin.spans import span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pytest_perfgate.model.children import CaseResult
+    from pytest_perfgate.model.plan import Case
+    from pytest_perfgate.plugin.session import GateSession
+
+_START_S = 1.0
+"""A guess at what starting one child takes, for the first run."""
+
+
+def measure_ahead(session: GateSession) -> None:
+    """Measure all cases in children, then judge them; what was measured stays when it is interrupted."""
+    config, project = session.settings.pytest, session.settings.project
+    costs = config.rootpath / ".perfgate" / "costs.json"
+    cases = list(session.cases.values())
+    if session.mode is Mode.QUICK:
+        cases = [replace(case, plan=replace(case.plan, rounds=1)) for case in cases]
+    progress = Progress(config, cost_line(cases, read_costs(costs)))
+    crew = Crew(
+        nursery=session.court.tools.nursery,
+        spec=lambda some: child_spec(config, project, some),
+        job=child_job(config),
+        timeout_s=project.timeout,
+        progress=progress,
+        clock=time.monotonic,
+    )
+    rounds = Rounds(cases, crew)
+    try:
+        rounds.run()
+        results = rounds.results()
+    except BaseException:
+        results = {nodeid: result for nodeid, result in rounds.results().items() if result.captures}
+        raise
+    finally:
+        progress.close()
+        session.reports.update(session.court.judge_all(results))
+    write_costs(costs, results)
+
+
+def cost_line(cases: Iterable[Case], known: Mapping[str, float]) -> str:
+    """``38 cases, 3 rounds, about 1 min 10 s``."""
+    cases = list(cases)
+    rounds = max(case.plan.rounds for case in cases)
+    total, guessed = rounds * _START_S, 0
+    for case in cases:
+        most = (case.plan.warmup_ns + case.plan.budget_ns) / 1e9
+        guessed += case.nodeid not in known
+        total += case.plan.rounds * known.get(case.nodeid, most)
+    word = "at most about" if guessed > len(cases) / 2 else "about"
+    return f"{plural(len(cases), 'case')}, {plural(rounds, 'round')}, {word} {span(total)}"
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def read_costs(path: Path) -> dict[str, float]:
+    """Seconds a round of each case took last time; a lost file costs only a worse guess."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return {str(name): float(cost) for name, cost in found.items()} if isinstance(found, dict) else {}
+
+
+def write_costs(path: Path, results: Mapping[str, CaseResult]) -> None:
+    costs = {**read_costs(path), **{n: round(result.seconds, 4) for n, result in results.items() if result.captures}}
+    try:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(costs), encoding="utf-8")
+    except OSError:
+        return

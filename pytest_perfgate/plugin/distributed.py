@@ -1,0 +1,63 @@
+"""The controller of pytest-xdist: it measures when every worker has collected, and they wait for it."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_perfgate.plugin.workers import CASES, VERDICTS
+
+if TYPE_CHECKING:
+    from pytest_perfgate.plugin.controller import ControllerRole
+
+
+class DistributedRole:
+    """Hooks that pytest-xdist calls in its controller."""
+
+    def __init__(self, role: ControllerRole) -> None:
+        self._role = role
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._collecting: set[str] = set()
+        self._measured = False
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="perfgate-")
+        node.workerinput["perfgate"] = self._folder.name
+        self._collecting.add(node.gateway.id)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: Any) -> None:
+        self._heard_of(node)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        self._heard_of(node)
+
+    def pytest_unconfigure(self) -> None:
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def _heard_of(self, node: Any) -> None:
+        """The last worker to finish collecting lets the measuring begin; none has a test yet."""
+        self._collecting.discard(node.gateway.id)
+        if not self._collecting and not self._measured and self._folder is not None:
+            self._measured = True
+            self._measure(Path(self._folder.name))
+
+    def _measure(self, folder: Path) -> None:
+        listed = sorted(folder.glob(CASES.format("*")))
+        if not listed:
+            return
+        from pytest_perfgate.model.plan import Case
+        from pytest_perfgate.wiring import read_values, write_values
+
+        session = self._role.session
+        for path in listed:
+            session.cases.update((case.nodeid, case) for case in read_values(path, Case))
+        session.measure()
+        write_values(folder / VERDICTS, session.all_reports())

@@ -1,0 +1,65 @@
+"""How a session ended, and the reports that speak for the suite rather than for a test."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_perfgate.app.conclude import Ending
+from pytest_perfgate.model.limit import Effect
+from pytest_perfgate.model.verdict import SuiteNote
+
+if TYPE_CHECKING:
+    from pytest_perfgate.plugin.session import GateSession
+
+
+def ending_of(session: GateSession) -> Ending:
+    config = session.settings.pytest
+    return Ending(
+        mode=session.mode,
+        started=session.started.isoformat(timespec="seconds"),
+        seconds=time.monotonic() - session.clock,
+        complete=session.complete,
+        filtered=is_filtered(config),
+        root=str(config.rootpath),
+    )
+
+
+def is_filtered(config: pytest.Config) -> bool:
+    """Whether the command line left tests out: then nothing is said of what is missing."""
+    option = config.option
+    selected = [option.keyword, option.markexpr, option.deselect, option.ignore, option.ignore_glob]
+    again = [getattr(option, name, False) for name in ("lf", "last_failed", "stepwise")]
+    return any(selected) or any(again) or _narrowed(config)
+
+
+def _narrowed(config: pytest.Config) -> bool:
+    """Arguments that are less than the whole project."""
+    given = config.args_source is pytest.Config.ArgsSource.ARGS
+    whole = {str(config.rootpath), *(str(config.rootpath / path) for path in config.getini("testpaths"))}
+    return given and not whole & {str(config.invocation_params.dir / arg) for arg in config.args}
+
+
+def announce(config: pytest.Config, notes: Iterable[SuiteNote]) -> None:
+    """A note that fails is a failed report of its own: JUnit and the exit code tell of it."""
+    for note in notes:
+        if note.effect is Effect.FAIL:
+            _report(config, f"perfgate::{note.kind}", text_of(note))
+
+
+def text_of(note: SuiteNote) -> str:
+    """A note with the names it speaks of."""
+    return "\n".join([note.text, *(f"  {name}" for name in note.names[:20])])
+
+
+def _report(config: pytest.Config, nodeid: str, text: str) -> None:
+    for when, outcome in (("setup", "passed"), ("call", "failed"), ("teardown", "passed")):
+        longrepr = text if outcome == "failed" else None
+        report: Any = pytest.TestReport(nodeid, ("perfgate", None, nodeid), {}, outcome, longrepr, when)  # type: ignore[arg-type]
+        config.hook.pytest_runtest_logreport(report=report)
+    remembered = getattr(config.pluginmanager.get_plugin("lfplugin"), "lastfailed", None)
+    if isinstance(remembered, dict):
+        remembered.pop(nodeid, None)

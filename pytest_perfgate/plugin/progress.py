@@ -1,0 +1,39 @@
+"""What is shown while the children measure: a live line on a terminal, a line a round elsewhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.children import Finished
+    from pytest_perfgate.model.plan import Case
+
+
+class Progress:
+    """Called for each test that a child has finished."""
+
+    def __init__(self, config: pytest.Config, headline: str) -> None:
+        self._out: Any = config.pluginmanager.get_plugin("terminalreporter")
+        self._live = bool(self._out and self._out.isatty)
+        self._counts: dict[int, int] = {}
+        self._say(f"perfgate: {headline}")
+
+    def __call__(self, number: int, case: Case, finished: Finished) -> None:
+        self._counts[number] = self._counts.get(number, 0) + 1
+        mark = "" if finished.outcome == "passed" else f" ({finished.outcome})"
+        text = f"perfgate: round {number + 1}, {self._counts[number]}: {case.nodeid}{mark}"
+        if self._live:
+            self._out.rewrite(text[: self._out._tw.fullwidth - 1], erase=True)  # noqa: SLF001 - as pytest's own plugins do
+        elif mark or self._counts[number] == 1:
+            self._say(text)
+
+    def close(self) -> None:
+        if self._live:
+            self._out.rewrite("", erase=True)
+
+    def _say(self, text: str) -> None:
+        if self._out is not None:
+            self._out.ensure_newline()
+            self._out.write_line(text)

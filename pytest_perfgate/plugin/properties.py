@@ -1,0 +1,27 @@
+"""What a test's JUnit entry and its report carry: metrics in the units of the inside, and the outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.model.verdict import CaseReport
+
+_UNITS = {
+    Dimension.TIME: "_ns",
+    Dimension.BYTES: "_bytes",
+    Dimension.BANDWIDTH: "_bytes_per_s",
+    Dimension.FLOPS: "_flop_per_s",
+    Dimension.RATE: "_per_s",
+    Dimension.CLOCK: "_hz",
+}
+
+
+def properties(reports: Iterable[CaseReport]) -> Iterator[tuple[str, object]]:
+    """(name, value) pairs, such as ``perfgate.time_ns``; a named call stands before its metric."""
+    for report in reports:
+        stem = f"perfgate.{report.key.name}." if report.key.name else "perfgate."
+        yield f"{stem}outcome", report.worst.value if report.verdicts else "without a limit"
+        for metric in report.measurement.metrics.metrics if report.measurement else ():
+            if not metric.labels:
+                yield f"{stem}{metric.name}{_UNITS.get(metric.dimension, '')}", f"{metric.value:.6g}"

@@ -1,0 +1,35 @@
+"""An artifact that a test brings along, read by the inspector that recognises it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from glob import glob
+from pathlib import Path
+
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.ports import Inspector
+from pytest_perfgate.plugin.asked import Brought
+
+_HEAD_BYTES = 4096
+
+
+def read_artifact(brought: Brought, source: str, inspectors: Sequence[Inspector]) -> None:
+    """Fill in the metrics of a file, or of the several that a pattern names."""
+    paths = [Path(name) for name in sorted(glob(source, recursive=True))]  # noqa: PTH207 - a pattern may be absolute
+    if not paths:
+        raise PerfgateError("call-wrong", f"read() found no file {source}", place=str(brought.key))
+    head = _head(paths[0])
+    inspector = next((one for one in inspectors if one.recognises(paths[0], head)), None)
+    if inspector is None:
+        known = ", ".join(one.name for one in inspectors)
+        raise PerfgateError("call-wrong", f"read() does not know what {paths[0]} is", mend=f"it knows: {known}")
+    analysis = inspector.inspect(paths, {})
+    brought.metrics = analysis.metrics
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(_HEAD_BYTES)
+    except OSError as fault:
+        raise PerfgateError("call-wrong", f"read() cannot read {path}: {fault}") from fault

@@ -1,0 +1,74 @@
+"""A pytest-xdist worker: it says which tests are gated, waits, and judges by what the controller measured."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_perfgate.plugin.controller import SEEN, is_gated
+from pytest_perfgate.plugin.settings import Settings
+
+if TYPE_CHECKING:
+    from pytest_perfgate.plugin.fixture import Gate
+    from pytest_perfgate.plugin.session import GateSession
+
+CASES, VERDICTS = "cases-{}.json", "verdicts.json"
+
+
+class WorkerRole:
+    """Hooks of a worker."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.settings = Settings(config)
+        told: dict[str, Any] = getattr(config, "workerinput", {})
+        self._folder = Path(told.get("perfgate", ""))
+        self._name = str(told.get("workerid", ""))
+        self._session: GateSession | None = None
+        self._loaded = False
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Before the worker tells the controller that it has collected."""
+        items = [item for item in session.items if is_gated(item)]
+        if items:
+            from pytest_perfgate.plugin.session import GateSession
+            from pytest_perfgate.wiring import write_values
+
+            self._session = GateSession(self.settings, ahead=True)
+            self._session.collect(items)
+            write_values(self._folder / CASES.format(self._name), tuple(self._session.cases.values()))
+
+    def gate(self, item: pytest.Item) -> Gate:
+        return self._told().gate(item)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        if self._session is None:
+            return (yield)
+        session = self._told()
+        with session.readable():
+            result = yield
+        session.judge(item)
+        return result
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        report = yield
+        if self._session is not None and report.when == "call" and item.nodeid in self._session.judged:
+            setattr(report, SEEN, self._session.seen(item.nodeid))
+        return report
+
+    def _told(self) -> GateSession:
+        """The session with the verdicts that the controller wrote, once all had collected."""
+        assert self._session is not None
+        if not self._loaded:
+            from pytest_perfgate.model.verdict import CaseReport
+            from pytest_perfgate.wiring import read_values
+
+            self._loaded = True
+            for report in read_values(self._folder / VERDICTS, CaseReport):
+                self._session.store(report)
+        return self._session

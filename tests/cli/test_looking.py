@@ -1,0 +1,147 @@
+"""inspect, check and compare with a kind of file that the test brings along."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PLUGIN = """
+from pytest_perfgate.model.analysis import Analysis
+from pytest_perfgate.model.document import Column, Document, Table
+from pytest_perfgate.model.metric import Metric, MetricSet, labels
+from pytest_perfgate.model.quantity import Dimension
+
+
+class Toy:
+    name = "toy"
+    views = ("table", "other")
+    options = (("step", "a step"),)
+
+    def recognises(self, path, head):
+        return head.startswith(b"TOY")
+
+    def inspect(self, paths, options):
+        values = [float(p.read_text()[3:]) for p in paths]
+        return self._made(values)
+
+    def compare(self, before, after, options):
+        old, new = (float(p[0].read_text()[3:]) for p in (before, after))
+        return self._made([new - old])
+
+    def _made(self, values):
+        metrics = tuple(
+            Metric(name="time", value=v, dimension=Dimension.TIME, labels=labels(case=i)) for i, v in enumerate(values)
+        )
+        table = Table(columns=(Column(name="time", dimension=Dimension.TIME),), rows=tuple((v,) for v in values))
+        page = Document(title="A <toy>", blocks=(table,))
+        return Analysis(
+            kind="toy", subject="toy", metrics=MetricSet(metrics=metrics), window="all",
+            views={"table": lambda: page, "other": lambda: Document(title="Other", blocks=())},
+        )
+
+
+def pytest_perfgate_inspectors():
+    return [Toy()]
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "toy_plugin.py").write_text(PLUGIN)
+    (tmp_path / "pyproject.toml").write_text('[tool.perfgate]\nplugins = ["toy_plugin"]\n')
+    (tmp_path / "a.toy").write_text("TOY1500")
+    (tmp_path / "b.toy").write_text("TOY4000")
+    (tmp_path / "empty").write_text("")
+    (tmp_path / "strange").write_text("?")
+    return tmp_path
+
+
+@pytest.fixture
+def perfgate(project: Path):
+    def call(*words: str) -> subprocess.CompletedProcess[str]:
+        line = [sys.executable, "-c", "import sys; from pytest_perfgate.cli import main; sys.exit(main())", *words]
+        return subprocess.run(line, cwd=project, capture_output=True, text=True, check=False)
+
+    return call
+
+
+def test_inspect_shows_and_writes(perfgate, project: Path) -> None:
+    assert "1.5 µs" in perfgate("inspect", "a.toy").stdout
+    assert perfgate("inspect", "a.toy", "--view", "list").stdout.split() == ["table", "other"]
+    assert perfgate("inspect", "a.toy", "--html", "p.html", "--csv", "out").returncode == 0
+    page = (project / "p.html").read_text()
+    assert "A &lt;toy&gt;" in page
+    assert "<script" not in page
+    assert "http" not in page.replace('http-equiv="', "")
+    assert (project / "out" / "table.csv").read_text() == "time\n1500.0\n"
+    said = json.loads(perfgate("inspect", "a.toy", "--json").stdout)
+    assert said["metrics"][0]["value"] == 1500.0
+    assert "# A \\<toy\\>" in perfgate("inspect", "a.toy", "--markdown", "-").stdout.replace(
+        "# A <toy>", "# A \\<toy\\>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("limits", "code", "word"),
+    [
+        (["time(case=0) <= 2us"], 0, "PASSED"),
+        (["time(case=0) <= 1us"], 1, "BROKEN"),
+        (["overlap >= 50%"], 4, "NOT MEASURED"),
+    ],
+)
+def test_check_judges_by_exit_code(perfgate, project: Path, limits: list[str], code: int, word: str) -> None:
+    done = perfgate("check", "a.toy", *limits, "--junit", "j.xml")
+    assert (done.returncode, done.stdout.splitlines()[-2].startswith(word)) == (code, True), done
+    assert ('failures="1"' in (project / "j.xml").read_text()) is (code == 1)
+    assert json.loads(perfgate("check", "a.toy", *limits, "--json").stdout)["verdicts"][0]["outcome"] == word.lower()
+
+
+def test_several_files_are_one_job(perfgate) -> None:
+    done = perfgate("check", "a.toy", "b.toy", "time <= 2us")
+    assert [line.split()[0] for line in done.stdout.splitlines() if "time(" in line] == ["PASSED", "BROKEN"]
+
+
+def test_compare_has_a_reference_and_optional_limits(perfgate) -> None:
+    assert "2.5 µs" in perfgate("compare", "a.toy", "b.toy").stdout
+    assert perfgate("compare", "a.toy", "b.toy", "time <= 1us").returncode == 1
+    assert perfgate("compare", "a.toy", "--", "b.toy", "time <= 9us").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["check", "a.toy"], 2, "limit-missing"),
+        (["check", "time <= 1us"], 2, "no file was named"),
+        (["check", "gone.toy", "time <= 1us"], 2, "gone.toy: there is no such file"),
+        (["check", "empty", "time <= 1us"], 13, "is empty"),
+        (["inspect", "strange"], 13, "artifact-unknown"),
+        (["inspect", "a.toy", "--view", "tabel"], 2, "one of: table, other"),
+        (["inspect", "a.toy", "--arch", "sm_90"], 2, "'arch' means nothing to a toy file"),
+        (["inspect", "a.toy", "--set", "step"], 2, "has no value"),
+        (["check", "a.toy", "tiem <= 1us"], 2, "did you mean 'time'"),
+        (["compare", "a.toy", "b.toy", "a.toy"], 2, "no way to tell which side"),
+        (["inspcet", "a.toy"], 2, "did you mean 'perfgate inspect'?"),
+    ],
+)
+def test_every_mistake_has_a_sentence(perfgate, words: list[str], code: int, said: str) -> None:
+    done = perfgate(*words)
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
+    assert said in done.stderr
+
+
+def test_errors_are_json_too(perfgate) -> None:
+    assert json.loads(perfgate("inspect", "gone", "--json").stdout)["error"]["code"] == "artifact-missing"
+
+
+def test_help_and_version_are_there_and_light(perfgate) -> None:
+    assert "gate\n  " in perfgate("--help").stdout
+    assert perfgate("--version").stdout.startswith("perfgate ")
+    assert "Exit codes" in perfgate("check", "--help").stdout
+    code = "import sys; from pytest_perfgate.cli import main; main(['--help']); print([m for m in ('numpy', 'pandas', 'yaml', 'requests', 'msgspec', 'pytest') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.endswith(
+        "[]\n"
+    )

@@ -1,0 +1,90 @@
+"""Every code block of README and docs does what the page says."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.docs.pages import PAGES, RUN, Block, blocks, commands, unmet
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+def variables(project: Path) -> dict[str, str]:
+    kept = {key: text for key, text in os.environ.items() if not key.startswith(("PYTEST_", "PERFGATE_", "GIT_"))}
+    kept.pop("CI", None)
+    identity = {
+        f"GIT_{who}_{what}": f"{who}@example.invalid" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+    }
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return {**kept, **identity, "PATH": path, "HOME": str(project), "COLUMNS": "120", "PYTHONUTF8": "1"}
+
+
+def run(line: list[str] | str, project: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        line,
+        cwd=project,
+        shell=isinstance(line, str),
+        env=variables(project),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def perform(block: Block, project: Path) -> None:
+    if block.key == "not run":
+        assert len(block.value) > 10, f"{block.place}: say why it is not run"
+    elif block.key in {"file", "append"}:
+        target = project / block.value
+        target.parent.mkdir(parents=True, exist_ok=True)
+        before = target.read_text(encoding="utf-8") if block.key == "append" else ""
+        target.write_text(before + block.text, encoding="utf-8")
+    elif block.language == "python":
+        done = run([sys.executable, "-c", block.text], project)
+        assert done.returncode == 0, f"{block.place}\n{done.stdout}{done.stderr}"
+    elif block.language == "toml":
+        tomllib.loads(block.text)
+    elif block.language == "console":
+        for command, expected in commands(block):
+            done = run(command, project)
+            missing = unmet(expected, done.stdout + done.stderr)
+            assert not missing, f"{block.place}: `{command}` did not print: {missing}\n{done.stdout}{done.stderr}"
+            assert expected or done.returncode == 0, f"{block.place}: `{command}`\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_block_of_a_page_runs(page: Path, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    run("git init -q .", project)
+    for block in blocks(page):
+        perform(block, project)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_inside_the_project_lead_somewhere(page: Path) -> None:
+    import re
+
+    text = page.read_text(encoding="utf-8")
+    targets = [
+        t.split("#")[0] for t in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in t and not t.startswith("#")
+    ]
+    missing = [t for t in targets if t and not (page.parent / t).exists()]
+    assert not missing
+
+
+def test_blocks_name_a_language() -> None:
+    nameless = [
+        b.place
+        for page in PAGES
+        for b in blocks(page)
+        if b.language not in RUN | {"text", "json", "html"} and not b.key
+    ]
+    assert not nameless, "a block that is neither run nor plain text"

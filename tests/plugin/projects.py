@@ -1,0 +1,82 @@
+"""A project of its own for each test, run by a pytest of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass
+from pathlib import Path
+
+QUIET = ("-p", "no:randomly", "-p", "no:benchmark", "-p", "no:cacheprovider", "-p", "no:hypothesispytest")
+SETTINGS = 'budget = "4 ms"\nwarmup = "1 ms"\nsamples = 5\nrounds = 2\n'
+
+
+@dataclass
+class Run:
+    """How a pytest ended."""
+
+    code: int
+    text: str
+    tests: dict[str, tuple[str, str]]
+    """Name to (passed, failed, error, skipped) and the message."""
+    properties: dict[str, dict[str, str]]
+
+    def outcome(self, name: str) -> str:
+        return self.tests[name][0]
+
+    def says(self, name: str) -> str:
+        return self.tests[name][1]
+
+
+class Project:
+    """A folder with a configuration and test files."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.configure()
+
+    def configure(self, settings: str = "", pytest_ini: str = "") -> None:
+        ini = f"[tool.pytest.ini_options]\n{pytest_ini}\n"
+        own = "\n".join(line for line in SETTINGS.splitlines() if line.split(" ")[0] not in settings.split())
+        self.write("pyproject.toml", f"{ini}[tool.perfgate]\n{own}\n{settings}")
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text), encoding="utf-8")
+        return path
+
+    def command(self, *arguments: str, plugins: tuple[str, ...] = QUIET) -> list[str]:
+        return [sys.executable, "-m", "pytest", *plugins, "--junitxml=junit.xml", *arguments]
+
+    def run(self, *arguments: str, ci: bool = False, plugins: tuple[str, ...] = QUIET, **env: str) -> Run:
+        inherited = {k: v for k, v in os.environ.items() if k not in {"CI", "GITHUB_ACTIONS"} and not k.startswith("PYTEST_")}
+        junit = self.root / "junit.xml"
+        junit.unlink(missing_ok=True)
+        done = subprocess.run(
+            self.command(*arguments, plugins=plugins),
+            cwd=self.root,
+            env={**inherited, **({"CI": "1"} if ci else {}), **env},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        tests, properties = parse_junit(junit)
+        return Run(done.returncode, done.stdout + done.stderr, tests, properties)
+
+
+def parse_junit(path: Path) -> tuple[dict[str, tuple[str, str]], dict[str, dict[str, str]]]:
+    tests: dict[str, tuple[str, str]] = {}
+    properties: dict[str, dict[str, str]] = {}
+    if not path.exists():
+        return tests, properties
+    for case in ElementTree.parse(path).getroot().iter("testcase"):
+        name = case.attrib["name"]
+        marks = [child for child in case if child.tag in {"failure", "error", "skipped"}]
+        tag = {"failure": "failed"}.get(marks[0].tag, marks[0].tag) if marks else "passed"
+        tests[name] = (tag, f"{marks[0].attrib.get('message', '')}\n{marks[0].text or ''}" if marks else "")
+        properties[name] = {p.attrib["name"]: p.attrib["value"] for p in case.iter("property")}
+    return tests, properties

@@ -1,0 +1,181 @@
+"""Files that are cut short, empty, foreign, unfinished or huge: each with its own word."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from tests.nsys_file import ExportMaker, process, small_export
+
+from pytest_perfgate.adapters.readers.nsys.export import open_export
+from pytest_perfgate.adapters.readers.nsys.report import read_nsys, version_in
+from pytest_perfgate.app.inspections.nsys import Nsys
+from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.model.errors import PerfgateError
+
+
+def code_of(path: Path) -> str:
+    with pytest.raises(PerfgateError) as error:
+        Nsys(read_nsys).inspect([path], {})
+    assert str(path) in error.value.text()
+    return error.value.code.name
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        (b"", "nsys-missing"),
+        (b"{}", "nsys-not-export"),
+        (b"SQLite format 3\0", "nsys-damaged"),
+        (b"SQLite format 3\0" + b"\xff" * 4096, "nsys-damaged"),
+    ],
+)
+def test_files_that_are_no_export(tmp_path, content, code) -> None:
+    path = tmp_path / "x.sqlite"
+    path.write_bytes(content)
+    assert code_of(path) == code
+
+
+def test_a_missing_file_and_a_folder(tmp_path) -> None:
+    assert code_of(tmp_path / "none.sqlite") == "nsys-missing"
+    assert code_of(tmp_path) == "nsys-missing"
+
+
+def test_another_program_s_database(tmp_path) -> None:
+    path = tmp_path / "x.sqlite"
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE users(name TEXT)")
+    assert code_of(path) == "nsys-not-export"
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
+def test_a_file_cut_short_is_damaged_wherever_it_is_cut(tmp_path, share) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    for number in range(3000):
+        maker.kernel(1, 100 * number, 100 * number + 50, f"k{number % 7}", launched=100 * number)
+    path = maker.done()
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(len(whole) * share)])
+    assert code_of(path) == "nsys-damaged"
+
+
+def test_an_export_that_is_still_being_written(tmp_path) -> None:
+    path = small_export(tmp_path / "x.sqlite")
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA journal_mode=WAL")
+    db.execute("INSERT INTO StringIds VALUES (77, 'later')")
+    db.commit()
+    assert code_of(path) == "nsys-unfinished"
+    db.close()
+    assert Nsys(read_nsys).inspect([path], {}).metrics.find("overlap")
+
+
+def test_a_locked_export_is_read_all_the_same(tmp_path) -> None:
+    """Nobody else's lock matters to a reader that opens the file as immutable."""
+    path = small_export(tmp_path / "x.sqlite")
+    db = sqlite3.connect(path)
+    db.execute("BEGIN EXCLUSIVE")
+    assert Nsys(read_nsys).inspect([path], {}).metrics.find("overlap")
+    db.rollback()
+    db.close()
+
+
+def test_an_empty_kernel_table_and_graphs_that_hide_all(tmp_path) -> None:
+    path = ExportMaker(tmp_path / "x.sqlite").done()
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INTEGER, end INTEGER)")
+    assert code_of(path) == "nsys-no-kernels"
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE(start INTEGER)")
+        db.execute("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (1)")
+    with pytest.raises(PerfgateError, match="--cuda-graph-trace=node"):
+        read_nsys(path)
+
+
+def test_names_that_are_huge_or_no_text(tmp_path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    huge = "void kernel<" + "x" * 200_000 + ">"
+    maker.kernel(1, 0, 100, huge)
+    maker.kernel(1, 200, 300, "torn")
+    maker.db.execute("UPDATE StringIds SET value = CAST(x'6bff41' AS TEXT) WHERE value = 'torn'")
+    path = maker.done()
+    analysis = Nsys(read_nsys).inspect([path], {})
+    text = render_text(analysis.views["summary"]())
+    assert "k�A" in text
+    assert max(map(len, text.splitlines())) < 400
+    assert any("not UTF-8" in finding.title for finding in analysis.findings)
+
+
+def test_range_texts_with_any_character_stay_aligned(tmp_path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    texts = ["a\x1fb", "", "a,b", "line\nbreak", "stage2_f", "ü"]
+    for number, text in enumerate(texts):
+        maker.range(1, 10 * number, 10 * number + 5, text)
+    maker.range(1, 100, 105, "registered", inline=False)
+    maker.kernel(1, 0, 100, "k")
+    ranges = open_export(maker.done()).ranges()
+    assert [ranges.texts[at] for at in ranges.text] == [*texts, "registered"]
+
+
+def test_ranges_that_did_not_end_or_lie_before_zero_do_not_count(tmp_path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    maker.range(1, -50, -10, "ncclInit")
+    maker.range(1, 5, None, "open")
+    maker.range(1, 7, 9, "closed")
+    maker.kernel(1, 0, 100, "k")
+    ranges = open_export(maker.done()).ranges()
+    assert [ranges.texts[at] for at in ranges.text] == ["closed"]
+
+
+def test_columns_that_an_old_schema_lacks(tmp_path) -> None:
+    path = ExportMaker(tmp_path / "x.sqlite").done()
+    with sqlite3.connect(path) as db:
+        db.execute(
+            "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INTEGER, end INTEGER, globalPid INTEGER, demangledName INTEGER)"
+        )
+        db.execute("INSERT INTO StringIds VALUES (3, 'void k<int>()')")
+        db.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (10, 20, ?, 3)", (process(5),))
+        db.execute("CREATE TABLE EXPORT_META_DATA(name TEXT, value TEXT)")
+        db.execute("INSERT INTO EXPORT_META_DATA VALUES ('EXPORT_SCHEMA_VERSION', '2.9.1')")
+    export = open_export(path)
+    assert export.facts().schema == "2.9.1"
+    (total,) = export.kernel_totals(0, 100)
+    assert (total.pid, total.device, total.name, total.total_ns) == (5, 0, "void k<int>()", 10)
+
+
+def test_a_report_without_nsys_names_the_command_and_the_version(tmp_path, monkeypatch) -> None:
+    path = tmp_path / "job.nsys-rep"
+    path.write_bytes(b"\x00\x01junk" + b"2024.6.2.225-246235244400v0" + b"\x00" * 100)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert version_in(path) == "2024.6.2.225"
+    with pytest.raises(PerfgateError, match="nsys export --type=sqlite") as error:
+        read_nsys(path)
+    assert "2024.6.2.225" in error.value.text()
+
+
+def test_a_report_is_exported_where_nsys_is_and_the_export_is_gone(tmp_path, monkeypatch) -> None:
+    made = small_export(tmp_path / "made.sqlite")
+    fake = tmp_path / "bin" / "nsys"
+    fake.parent.mkdir()
+    fake.write_text(f'#!/bin/sh\nfor a; do case "$a" in --output=*) cp {made} "${{a#--output=}}";; esac; done\n')
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{fake.parent}:/usr/bin:/bin")
+    scratch = tmp_path / "tmp"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    path = tmp_path / "job.nsys-rep"
+    path.write_bytes(b"x")
+    assert Nsys(read_nsys).inspect([path], {}).metrics.find("overlap")
+    assert not list(scratch.iterdir())
+
+
+def test_a_failing_export_shows_what_nsys_said(tmp_path, monkeypatch) -> None:
+    fake = tmp_path / "nsys"
+    fake.write_text("#!/bin/sh\necho 'Importer error: wrong version' >&2\nexit 1\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    path = tmp_path / "job.nsys-rep"
+    path.write_bytes(b"x")
+    with pytest.raises(PerfgateError, match="wrong version"):
+        read_nsys(path)

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue
+from pytest_perfgate.adapters.readers.ncu import plain_text, read_ncu, rule_finding
+from pytest_perfgate.adapters.readers.ncu_csv import parse_csv
+from pytest_perfgate.adapters.readers.ncu_labels import scaled
+from pytest_perfgate.app.inspections.cubin import limits_by_arch
+from pytest_perfgate.core.analysis.classify import Bottleneck
+from pytest_perfgate.core.analysis.kernels.diagnosis import diagnose
+from pytest_perfgate.model.errors import PerfgateError
+from tests.corpus import corpus
+
+REPORTS = ("divergence_gtx1660ti", "matmul_h100", "sgemm_ladder_a10g")
+LIMITS = limits_by_arch(DeviceCatalogue())
+
+
+def report(name: str) -> Path:
+    pytest.importorskip("ncu_report", reason="ncu-report is not installed (extra: ncu)")
+    return corpus(f"ncu/{name}.ncu-rep")
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_occupancy_equals_what_the_report_says(name: str) -> None:
+    for facts in read_ncu([report(name)]):
+        held = diagnose(facts, facts.name, LIMITS[facts.arch]).occupancy
+        said = {n: facts.counters[f"launch__occupancy_limit_{n}"].value for n in ("registers", "shared_mem", "warps", "blocks")}
+        assert dict(held.limits) == {
+            "registers": said["registers"], "shared memory": said["shared_mem"], "warps": said["warps"], "blocks": said["blocks"],
+        }  # fmt: skip
+        assert held.warps == facts.counters["sm__maximum_warps_avg_per_active_cycle"].value
+        assert held.fraction * 100 == pytest.approx(facts.counters["sm__maximum_warps_per_active_cycle_pct"].value)
+
+
+def test_the_ladder_is_ranked_as_the_times_say_and_nothing_is_called_healthy() -> None:
+    told = [diagnose(k, k.name, LIMITS[k.arch]) for k in read_ncu([report("sgemm_ladder_a10g")])]
+    ranked = sorted(told, key=lambda d: -d.numbers["duration"])
+    assert [d.name.split("<")[0].removeprefix("void ") for d in ranked] == [
+        "one_blocktiling", "two_blocktiling", "vectorized_blocktiling", "warptiling",
+    ]  # fmt: skip
+    assert [d.classification.bottleneck for d in ranked] == [Bottleneck.LATENCY] * 4
+    compute = [d.pipe[1] for d in ranked]
+    assert compute == sorted(compute)
+    assert "18.8 %" in ranked[0].classification.sentence
+    assert "load-store 64.8 %" in ranked[0].classification.sentence
+    assert ranked[0].advice[0].title == "Fewer trips through L1 and shared memory"
+    assert all(d.classification.evidence for d in ranked)
+
+
+def test_the_rules_of_the_profiler_come_as_findings_with_their_gain() -> None:
+    (facts,) = read_ncu([report("matmul_h100")])
+    gains = {f.title: f for f in facts.findings if f.gain}
+    assert gains["L2 Load Access Pattern"].gain.high == pytest.approx(0.09743893959530284)
+    assert "local estimate" in gains["L2 Load Access Pattern"].doubt
+    assert not any("@" in f.detail for f in facts.findings)
+    assert facts.duration == 51930592.0
+
+
+@pytest.mark.parametrize("part", [0.02, 0.3, 0.66, 0.9, 0.999])
+def test_a_report_cut_short_is_an_error_and_stays_as_it_was(tmp_path: Path, part: float) -> None:
+    data = report("sgemm_ladder_a10g").read_bytes()
+    cut = tmp_path / "cut.ncu-rep"
+    cut.write_bytes(data[: int(len(data) * part)])
+    with pytest.raises(PerfgateError) as caught:
+        read_ncu([cut])
+    assert caught.value.code.name == "ncu-report"
+    assert cut.read_bytes() == data[: int(len(data) * part)]
+
+
+def test_the_page_of_a_real_run_reads_with_its_separators() -> None:
+    (facts,) = read_ncu([corpus("ncu/copy_blocked.csv")])
+    assert facts.arch == "sm_75"
+    assert facts.launch.threads == 256
+    assert facts.launch.grid == (1024, 1, 1)
+    assert facts.resources.registers == 32
+    assert facts.duration == pytest.approx(21.06e6, rel=1e-3)
+    assert facts.counters["dram__throughput.avg.pct_of_peak_sustained_elapsed"].value == pytest.approx(61.8, abs=0.1)
+    held = diagnose(facts, "copy", LIMITS["sm_75"]).occupancy
+    assert [n for _, n in held.limits] == [8, 16, 4, 16]
+
+
+LONG = '''==PROF== Connected to process 12
+hello from the program
+==PROF== Profiling "k" - 0: 0%....100% - 1 pass
+"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"
+"0","1","p","h","k(float*)","1","7","(32, 8, 1)","(4, 5, 6)","0","9.0","Command line profiler metrics","gpu__time_duration.sum","us","1,234.50"
+"0","1","p","h","k(float*)","1","7","(32, 8, 1)","(4, 5, 6)","0","9.0","Command line profiler metrics","dram__bytes.sum","Mbyte","2.50"
+"0","1","p","h","k(float*)","1","7","(32, 8, 1)","(4, 5, 6)","0","9.0","Command line profiler metrics","lts__t_sector_hit_rate.pct","%","nan"
+"0","1","p","h","k(float*)","1","7","(32, 8, 1)","(4, 5, 6)","0","9.0","Command line profiler metrics","sm__throughput.avg.pct_of_peak_sustained_elapsed","%","n/a"
+"1","1","p","h","k(float*)","1","7","(32, 8, 1)","(4, 5, 6)","0","9.0","Command line profiler metrics","gpu__time_duration.sum","us","nan"
+==PROF== Disconnected from process 12
+'''
+WIDE = '''==PROF== Connected
+"ID","Kernel Name","Block Size","Grid Size","CC","gpu__time_duration.sum","launch__registers_per_thread","sm__warps_active.avg.pct_of_peak_sustained_active"
+"","","","","","usecond","register/thread","%"
+"0","k(float*)","(256, 1, 1)","(8, 1, 1)","8.6","12.5","40","33.3"
+'''
+
+
+def test_the_long_page_with_scaled_units_and_lines_around_it() -> None:
+    first, second = parse_csv(LONG.encode(), "long.csv")
+    assert first.duration == 1_234_500.0
+    assert first.counters["dram__bytes.sum"].value == 2.5e6
+    assert first.launch.threads == 256
+    assert first.launch.blocks == 120
+    assert second.duration is None, "a duration that is not a number is absent, never zero"
+    told = diagnose(first, "k", LIMITS["sm_90"])
+    assert "l2_hit" not in told.numbers
+    assert "sm" not in told.numbers
+
+
+def test_the_wide_page_with_its_line_of_units() -> None:
+    (facts,) = parse_csv(WIDE.encode(), "wide.csv")
+    assert facts.duration == 12_500.0
+    assert facts.resources.registers == 40
+    told = diagnose(facts, "k", LIMITS["sm_86"])
+    assert told.numbers["occupancy"] == pytest.approx(0.333)
+    assert told.occupancy.blocks == 6
+
+
+@pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"\xff\xfe\x00", LONG.split('"0"')[0].encode()])
+def test_what_is_no_page_says_so(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x.csv").write_bytes(content)
+    with pytest.raises(PerfgateError) as caught:
+        read_ncu([tmp_path / "x.csv"])
+    assert caught.value.code.name in {"ncu-report", "ncu-nothing"}
+
+
+@pytest.mark.parametrize(
+    ("number", "unit", "there"),
+    [
+        (2.0, "Gbyte/s", (2e9, "byte/s")),
+        (2.0, "Gbyte/second", (2e9, "byte/s")),
+        (1.5, "ms", (1.5e6, "ns")),
+        (1.5, "usecond", (1500.0, "ns")),
+        (1.2, "cycle/nsecond", (1.2e9, "cycle/s")),
+        (1.2, "Ghz", (1.2e9, "hz")),
+        (3.0, "Kbyte/block", (3000.0, "byte/block")),
+        (9.0, "%", (9.0, "%")),
+        (9.0, "", (9.0, "")),
+        (9.0, "register/thread", (9.0, "register/thread")),
+    ],
+)
+def test_units_are_brought_to_the_base(number: float, unit: str, there: tuple) -> None:
+    value, base = scaled(number, unit)
+    assert (pytest.approx(value), base) == there
+
+
+def test_links_and_senseless_gains_are_left_out() -> None:
+    assert plain_text("see @section:Occ:Occupancy@ and @url:Guide:https://x@") == "see Occupancy and Guide"
+    assert rule_finding(("r", ""), "m", ("", None), float("nan")).gain is None
+    assert rule_finding(("r", "t"), "m", ("", None), 12.0).trigger == "rule=r"

@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+import multiprocessing
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.adapters.stores.baselines import Baselines
+from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.plan import CaseKey
+
+DEVICE = "NVIDIA-H200"
+HEAD = "perfgate: 1\nbaselines:\n"
+
+
+def accepted(test: str, time: float = 412310.0, **fields) -> Baseline:
+    return Baseline(key=CaseKey(nodeid=f"tests/test_k.py::{test}"), device=DEVICE, time=time, **fields)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Baselines:
+    return Baselines(tmp_path, devices=("NVIDIA-*",))
+
+
+@pytest.fixture
+def file(store: Baselines) -> Path:
+    path = store.path(DEVICE, "tests/test_k.py")
+    path.parent.mkdir(parents=True)
+    return path
+
+
+def complaint(store: Baselines, file: Path, text: str | bytes) -> PerfgateError:
+    data = text.encode() if isinstance(text, str) else text
+    file.write_bytes(data)
+    with pytest.raises(PerfgateError) as caught:
+        store.read(DEVICE, "tests/test_k.py")
+    with pytest.raises(PerfgateError):
+        store.write([accepted("test_new")])
+    assert file.read_bytes() == data, "nothing is lost"
+    return caught.value
+
+
+def test_a_line_reads_as_people_write(store: Baselines, tmp_path: Path) -> None:
+    full = accepted(
+        "test_gemm[4096-bf16]",
+        scatter=0.0041,
+        sittings=3,
+        commit="a1b2c3d",
+        who="A. Founder",
+        when="2026-05-02",
+        why="TMA loads",
+        identity=Identity(device=DEVICE, clocks="lock", notes=(("config", "128x64"),)),
+    )
+    (path,) = store.write([full, accepted("test_a", 1.5e9)])
+    assert path == tmp_path / "baselines" / DEVICE / "tests" / "test_k.py.yaml"
+    assert path.read_text().split("\n", 1)[1] == (
+        HEAD + "  'test_a': {time: 1.5000s}\n"
+        "  'test_gemm[4096-bf16]': {time: 412.31us, scatter: 0.410%, sittings: 3, commit: a1b2c3d, "
+        'who: "A. Founder", when: 2026-05-02, why: "TMA loads", '
+        'identity: {clocks: lock, notes: {"config": "128x64"}}}\n'
+    )
+    read = store.read(DEVICE, "tests/test_k.py")["tests/test_k.py::test_gemm[4096-bf16]"]
+    assert replace(read, place="") == replace(full, place="", time=read.time, scatter=read.scatter)
+    assert (read.time, read.scatter) == pytest.approx((412310.0, 0.0041))
+    assert read.place.endswith("test_k.py.yaml: baselines.'test_gemm[4096-bf16]'")
+
+
+def test_other_devices_stay_in_this_checkout(store: Baselines, tmp_path: Path) -> None:
+    (path,) = store.write([replace(accepted("test_a"), device="host-laptop")])
+    assert path.is_relative_to(tmp_path / ".perfgate" / "baselines" / "host-laptop")
+    assert store.read_all("host-laptop")["tests/test_k.py::test_a"].local
+    assert store.devices() == ("host-laptop",)
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "place"),
+    [
+        ("'t[4096]': {time: 412.31}", "baseline-value", "baselines.'t[4096]'.time"),
+        ("'t[4096]': {time: fast}", "baseline-value", "baselines.'t[4096]'.time"),
+        ("'t': {time: 0us}", "baseline-value", "baselines.'t'.time"),
+        ("'t': {time: .nan}", "baseline-value", "baselines.'t'.time"),
+        ("'t': {time: [1us]}", "baseline-value", "baselines.'t'.time"),
+        ("'t': 412us", "baseline-value", "baselines.'t'"),
+        ("'t': {scatter: 1%}", "baseline-value", "baselines.'t'"),
+        ("'t': {time: 1us, scatter: 0.1}", "baseline-value", "baselines.'t'.scatter"),
+        ("'t': {time: 1us, sittings: 0}", "baseline-value", "baselines.'t'.sittings"),
+        ("'t': {time: 1us, when: yesterday}", "baseline-value", "baselines.'t'.when"),
+        ("'t': {time: 1us, identity: {clock: x}}", "baseline-value", "baselines.'t'.identity"),
+        ("'t': {time: 1us}\n  't': {time: 2us}", "baseline-duplicate", "baselines"),
+        ("'t': {time: 1us, time: 2us}", "baseline-duplicate", "baselines.'t'"),
+        ("'t': {time: 1us", "baseline-unreadable", "test_k.py.yaml"),
+        ("'t': {time: 1us}\n<<<<<<< HEAD\n  'u': {time: 1us}\n", "baseline-conflict", "test_k.py.yaml"),
+        ("'t': {time: 1us}\n=======\n", "baseline-conflict", "test_k.py.yaml"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named_with_its_path(store: Baselines, file: Path, line: str, code: str, place: str) -> None:
+    error = complaint(store, file, f"{HEAD}  {line}\n")
+    assert error.code.name == code
+    assert error.place.endswith(place)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", "baseline-unreadable"),
+        ("\n\n", "baseline-unreadable"),
+        ("baselines:\n  't': {time: 1us}\n", "baseline-unreadable"),
+        ("perfgate: 2\nbaselines:\n", "baseline-version"),
+        ("perfgate: one\nbaselines:\n", "baseline-unreadable"),
+        ("perfgate: 1\n", "baseline-unreadable"),
+        ("perfgate: 1\nbaselines: [1]\n", "baseline-unreadable"),
+        ("perfgate: 1\nbaselines:\nextra: 1\n", "baseline-unreadable"),
+        ("- 1\n", "baseline-unreadable"),
+        (b"\xff\xfe\x00", "baseline-unreadable"),
+        (b"perfgate: 1\nbaselines:\n  't': {time: 1us, why: \"\x00\"}\n", "baseline-unreadable"),
+    ],
+)
+def test_files_that_are_none_of_ours(store: Baselines, file: Path, text: str | bytes, code: str) -> None:
+    assert complaint(store, file, text).code.name == code
+
+
+def test_every_truncation_is_an_error_or_a_whole_prefix(store: Baselines, file: Path) -> None:
+    store.write([accepted(f"test_{n}", why="x", identity=Identity(device=DEVICE)) for n in range(3)])
+    whole = file.read_bytes()
+    complete = store.read(DEVICE, "tests/test_k.py")
+    for cut in range(len(whole)):
+        file.write_bytes(whole[:cut])
+        try:
+            read = store.read(DEVICE, "tests/test_k.py")
+        except PerfgateError:
+            continue
+        assert all(complete[key] == baseline for key, baseline in read.items())
+
+
+def test_an_edit_touches_its_own_line(store: Baselines, file: Path) -> None:
+    file.write_text(
+        "# ours\nperfgate: 1\nbaselines:\n  # the slow one\n  'b': {time: 2us, later: [a, {b: c}]}\n"
+        "  'd':\n    time: 4us\n    why: |\n      two\n      lines\n  # about e\n  'e': {time: 5us}  # fast\n"
+    )
+    store.write([accepted("a", 1e3), accepted("c", 3e3), accepted("d", 8e3)])
+    assert file.read_text() == (
+        "# ours\nperfgate: 1\nbaselines:\n  'a': {time: 1.0000us}\n  # the slow one\n"
+        "  'b': {time: 2us, later: [a, {b: c}]}\n  'c': {time: 3.0000us}\n  'd': {time: 8.0000us}\n"
+        "  # about e\n  'e': {time: 5us}  # fast\n"
+    )
+    store.write([accepted("b", 9e3)])
+    assert "  'b': {time: 9.0000us, later: [a, {b: c}]}\n" in file.read_text()
+    store.remove(DEVICE, [CaseKey(nodeid=f"tests/test_k.py::{name}") for name in "ad"])
+    assert set(store.read_all(DEVICE)) == {f"tests/test_k.py::{name}" for name in "bce"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "perfgate: 1\nbaselines: {a: {time: 1us}, c: {time: 3us}}\n",
+        "perfgate: 1\nbaselines:\n    a: {time: 1us}\n    c: {time: 3us}\n",
+        "perfgate: 1\nbaselines: {}\n",
+        "perfgate: 1\nbaselines:\n",
+    ],
+)
+def test_a_file_of_another_form_is_kept_in_meaning(store: Baselines, file: Path, text: str) -> None:
+    file.write_text(text)
+    before = store.read_all(DEVICE)
+    store.write([accepted("b", 2e3)])
+    after = {key: b.time for key, b in store.read_all(DEVICE).items()}
+    assert after == {**{key: b.time for key, b in before.items()}, "tests/test_k.py::b": 2e3}
+
+
+def test_the_last_case_takes_its_file_along(store: Baselines, file: Path) -> None:
+    store.write([accepted("a")])
+    store.remove(DEVICE, [CaseKey(nodeid="tests/test_k.py::a")])
+    assert not file.exists()
+
+
+def _many(root: Path, writer: int) -> None:
+    store = Baselines(root, devices=("*",))
+    for n in range(15):
+        store.write([accepted(f"test_{writer}[{n}]")])
+
+
+def test_writers_do_not_lose_each_others_lines(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    writers = [context.Process(target=_many, args=(tmp_path, n)) for n in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert len(Baselines(tmp_path, devices=("*",)).read_all(DEVICE)) == 60
+
+
+def test_a_crash_leaves_the_old_file(store: Baselines, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.write([accepted("a")])
+    old = file.read_bytes()
+    monkeypatch.setattr(os, "fsync", lambda handle: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        store.write([accepted("b")])
+    assert file.read_bytes() == old
+    assert [p.name for p in file.parent.iterdir()] == [file.name]
+
+
+@pytest.mark.parametrize("device", ["", "../x", ".hidden", "a/b"])
+def test_a_device_names_one_folder(store: Baselines, device: str) -> None:
+    with pytest.raises(PerfgateError, match="baseline-path"):
+        store.read(device, "tests/test_k.py")
+
+
+def test_a_test_outside_the_root_stays_inside_the_folder(store: Baselines, tmp_path: Path) -> None:
+    key = CaseKey(nodeid="../other/test_k.py::a")
+    (path,) = store.write([replace(accepted("a"), key=key)])
+    assert path.is_relative_to(tmp_path / "baselines")
+    assert list(store.read_all(DEVICE)) == ["../other/test_k.py::a"]
+
+
+def test_the_copy_of_a_revision(tmp_path: Path) -> None:
+    from pytest_perfgate.adapters.stores.repository import GitRepository
+
+    def git(*words: str) -> None:
+        subprocess.run(["git", "-c", "user.name=A", "-c", "user.email=a@b.invalid", *words], cwd=tmp_path, check=True)
+
+    store = Baselines(tmp_path, devices=("*",), show=GitRepository(tmp_path).show)
+    git("init", "-q")
+    store.write([accepted("a", 1e3)])
+    git("add", "baselines")
+    git("commit", "-qm", "one")
+    store.write([accepted("a", 2e3)])
+    key = "tests/test_k.py::a"
+    assert store.read(DEVICE, "tests/test_k.py", "HEAD")[key].time == 1e3
+    assert store.read(DEVICE, "tests/test_k.py")[key].time == 2e3
+    assert store.read(DEVICE, "tests/test_new.py", "HEAD") == {}
+    with pytest.raises(PerfgateError, match="repository-missing"):
+        store.read(DEVICE, "tests/test_k.py", "nowhere")

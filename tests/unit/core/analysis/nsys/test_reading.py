@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pytest
+
+from pytest_perfgate.core.analysis.nsys.presets import DDP, MEGATRON, PITHTRAIN, PRESETS
+from pytest_perfgate.core.analysis.nsys.reading import reading
+from pytest_perfgate.model.errors import PerfgateError
+
+
+def test_pithtrain_is_the_default() -> None:
+    assert reading({}).preset is PITHTRAIN
+    assert not reading({}).original
+    assert set(PRESETS) == {"pithtrain", "megatron", "ddp"}
+    assert (reading({"preset": "megatron"}).preset, reading({"preset": "ddp"}).preset) == (MEGATRON, DDP)
+
+
+def test_each_pattern_can_be_replaced() -> None:
+    found = reading(
+        {"stage": "phase_[ab]", "label": r"worker (\d+)", "purposes": "a2a=ep, ring=cp", "communication": "mine"}
+    )
+    assert found.preset.stage == "phase_[ab]"
+    assert found.preset.rank == r"worker (\d+)"
+    assert found.preset.purposes == (("a2a", "ep"), ("ring", "cp"))
+    assert found.preset.communication == ("mine",)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        ({"stages": "x"}, "nsys-option", "did you mean stage"),
+        ({"preset": "torchtitan"}, "nsys-option", "known: pithtrain"),
+        ({"compat": "other"}, "nsys-option", "compat=pithtrain"),
+        ({"stage": "("}, "nsys-option", "no regular expression"),
+        ({"label": "rank"}, "nsys-option", "has no group"),
+        ({"purposes": "a2a"}, "nsys-option", "PATTERN=PURPOSE"),
+        ({"start": "5"}, "nsys-window", "go together"),
+        ({"start": "9", "end": "5"}, "nsys-window", "no span"),
+        ({"start": "a", "end": "5"}, "nsys-window", "whole nanoseconds"),
+        ({"start": "1", "end": "5", "anchor": "x"}, "nsys-window", "two windows"),
+    ],
+)
+def test_what_does_not_read_says_what_would(options, code, said) -> None:
+    with pytest.raises(PerfgateError) as error:
+        reading(options)
+    assert error.value.code.name == code
+    assert said in error.value.text()

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import pytest
+
+from pytest_perfgate.core.gate.artifact import judge_artifact
+from pytest_perfgate.core.gate.grammar import parse_limit
+from pytest_perfgate.core.metrics.registry import by_name
+from pytest_perfgate.model.analysis import Analysis
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.model.metric import Absent, Metric, MetricSet, labels
+from pytest_perfgate.model.problem import Problem
+from pytest_perfgate.model.quantity import Dimension
+
+KINDS = by_name()
+METRICS = MetricSet(
+    metrics=tuple(
+        Metric(name="overlap", value=value, dimension=Dimension.FRACTION, labels=labels(rank=rank, stage="stage2_f"))
+        for rank, value in enumerate((0.9, 0.7))
+    ),
+    absent=(Absent(name="idle", why="no GPU in it", mend="capture CUDA activity"),),
+)
+
+
+def judged(*texts: str, problems: tuple[Problem, ...] = ()):
+    analysis = Analysis(kind="nsys", subject="x", metrics=METRICS, views={}, problems=problems, window="window 0..9")
+    return judge_artifact(analysis, [parse_limit(text, kinds=KINDS) for text in texts])
+
+
+def test_every_match_must_hold() -> None:
+    verdicts = judged("overlap(stage=stage2, rank=*) >= 80%")
+    assert [v.outcome for v in verdicts] == [Outcome.PASSED, Outcome.BROKEN]
+    assert verdicts[1].sentence == "overlap(rank=1, stage=stage2_f) is 70 %, limit >= 80 %"
+    assert dict(verdicts[1].evidence)["at"] == "0..9"
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [("overlap(rank=0) >= 90%", True), ("overlap(rank=0) > 90%", False), ("overlap(rank=0) < 91%", True)],
+)
+def test_the_number_decides(text: str, kept: bool) -> None:
+    assert judged(text)[0].outcome is (Outcome.PASSED if kept else Outcome.BROKEN)
+
+
+def test_what_was_not_collected_is_not_measured_and_says_how() -> None:
+    absent, nothing = judged("idle <= 5%", "mfu >= 50%")
+    assert absent.outcome is nothing.outcome is Outcome.NOT_MEASURED
+    assert "no GPU in it" in absent.sentence
+    assert absent.next == ("capture CUDA activity",)
+
+
+def test_a_problem_makes_every_limit_invalid() -> None:
+    (verdict,) = judged("overlap(rank=0) >= 1%", problems=(Problem(code="x", what="coverage is 40 %"),))
+    assert (verdict.outcome, verdict.sentence) == (Outcome.INVALID, "coverage is 40 %")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("overlap(stage=stage9) >= 1%", "there are: stage2_f"),
+        ("overlap(step=3) >= 1%", "has no scope 'step' here, only rank, stage"),
+    ],
+)
+def test_a_scope_that_matches_nothing_is_an_error(text: str, said: str) -> None:
+    with pytest.raises(PerfgateError) as caught:
+        judged(text)
+    assert said in str(caught.value)
+    assert caught.value.code.name == "limit-scope"

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import pytest
+
+from pytest_perfgate.core.gate.grammar import parse_limit, render_limit
+from pytest_perfgate.core.gate.units import CANONICAL, KNOWN, UNITS, USUAL, dimension_of
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.limit import Operator
+from pytest_perfgate.model.quantity import Dimension
+from tests.unit.core.gate.bench import KINDS, limit
+
+
+@pytest.mark.parametrize(
+    ("text", "metric", "labels", "operator", "bound"),
+    [
+        ("mfu >= 55%", "mfu", (), ">=", 0.55),
+        ("mfu>=0.55", "mfu", (), ">=", 0.55),
+        ("  slowdown  <=  3 %  ", "slowdown", (), "<=", 0.03),
+        ("slowdown < 3%", "slowdown", (), "<", 0.03),
+        ("slowdown <= -5%", "slowdown", (), "<=", -0.05),
+        ("slowdown <= −5%", "slowdown", (), "<=", -0.05),
+        ("mfu ≥ 55%", "mfu", (), ">=", 0.55),
+        ("time ≤ 5us", "time", (), "<=", 5e3),
+        ("mfu <= 55%", "mfu", (), "<=", 0.55),
+        ("time <= 412.5µs", "time", (), "<=", 412500.0),
+        ("time <= 1_000 ms", "time", (), "<=", 1e9),
+        ("time <= .5s", "time", (), "<=", 5e8),
+        ("time <= 5e-1us", "time", (), "<=", 500.0),
+        ("time <= 0", "time", (), "<=", 0.0),
+        ("bandwidth >= 3 TB/s", "bandwidth", (), ">=", 3e12),
+        ("bandwidth >= 1 GiB/s", "bandwidth", (), ">=", 2.0**30),
+        ("tflops > 400 TFLOPS", "tflops", (), ">", 4e14),
+        ("tflops > 400 TFLOP/s", "tflops", (), ">", 4e14),
+        ("tflops > 2 TOPS", "tflops", (), ">", 2e12),
+        ("throughput >= 5 k/s", "throughput", (), ">=", 5e3),
+        ("intensity >= 10", "intensity", (), ">=", 10.0),
+        ("mfu(case=bwd) >= 30%", "mfu", (("case", "bwd"),), ">=", 0.3),
+        ("launch_gap(case=bwd) <= 3us", "launch_gap", (("case", "bwd"),), "<=", 3e3),
+        ("count(HMMA) >= 1", "count", (("opcode", "HMMA"),), ">=", 1.0),
+        ("count(opcode=HMMA) == 0", "count", (("opcode", "HMMA"),), "==", 0.0),
+        ("count( HMMA , kernel=gemm* ) >= 1", "count", (("kernel", "gemm*"), ("opcode", "HMMA")), ">=", 1.0),
+        ("geomean(slowdown) <= 1%", "geomean", (("of", "slowdown"),), "<=", 0.01),
+        ("geomean(slowdown, family=test_*) <= 1%", "geomean", (("family", "test_*"), ("of", "slowdown")), "<=", 0.01),
+        ("geomean(time) <= 5ms", "geomean", (("of", "time"),), "<=", 5e6),
+        ("overlap(rank=0, stage=stage2) >= 80%", "overlap", (("rank", "0"), ("stage", "stage2")), ">=", 0.8),
+        ("ncu(dram__throughput.avg.pct) >= 60", "ncu", (("name", "dram__throughput.avg.pct"),), ">=", 60.0),
+        ("ncu(gpu__time.sum) <= 5us", "ncu", (("name", "gpu__time.sum"),), "<=", 5e3),
+        ('slowdown(kernel="void foo<int, 3>(float*)") <= 3%', "slowdown", (("kernel", "void foo<int, 3>(float*)"),), "<=", 0.03),
+        ("slowdown(kernel=void foo<int, 3>(float*)) <= 3%", "slowdown", (("kernel", "void foo<int, 3>(float*)"),), "<=", 0.03),
+        (r"slowdown(kernel='it\'s \"x\" \\ \d') <= 3%", "slowdown", (("kernel", r"""it's "x" \ \d"""),), "<=", 0.03),
+        ('slowdown(kernel="a=b,c)") <= 3%', "slowdown", (("kernel", "a=b,c)"),), "<=", 0.03),
+        ("slowdown(kernel=größe) <= 3%", "slowdown", (("kernel", "größe"),), "<=", 0.03),
+    ],
+)  # fmt: skip
+def test_limits_read(text: str, metric: str, labels: tuple, operator: str, bound: float) -> None:
+    read = limit(text)
+    assert (read.metric, read.labels, read.operator) == (metric, labels, Operator(operator))
+    assert read.bound == pytest.approx(bound, rel=1e-12)
+    again = limit(render_limit(read, KINDS))
+    assert (again.key, again.operator, again.bound, again.dimension) == (
+        read.key,
+        read.operator,
+        read.bound,
+        read.dimension,
+    )
+
+
+def test_a_limit_remembers_where_it_was_written() -> None:
+    read = parse_limit("mfu >=  55%", kinds=KINDS, source="command line", place="cli", on=("H200*",))
+    assert (read.text, read.source, read.on) == ("mfu >= 55%", "command line", ("H200*",))
+
+
+def test_aliases_read_as_the_metric_itself() -> None:
+    from dataclasses import replace
+
+    kinds = {**KINDS, "duration": replace(KINDS["time"], aliases=("duration",))}
+    assert parse_limit("duration <= 1us", kinds=kinds).metric == "time"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "said", "mend", "under"),
+    [
+        ("", "limit-syntax", "empty", "METRIC", ""),
+        ("   ", "limit-syntax", "empty", "METRIC", " "),
+        ("55% <= mfu", "limit-syntax", "does not start with a metric", "METRIC", "5"),
+        ("mfuu >= 5%", "limit-unknown-metric", "'mfuu'", "'mfu'", "mfuu"),
+        ("MFU >= 5%", "limit-unknown-metric", "'MFU'", "'mfu'", "MFU"),
+        ("zzzzz >= 5%", "limit-unknown-metric", "'zzzzz'", "the metrics: ", "zzzzz"),
+        ("mfu", "limit-syntax", "ends before it compares", "METRIC", ""),
+        ("mfu 55%", "limit-syntax", "operator is expected, not '55%'", "METRIC", "5"),
+        ("mfu is 55%", "limit-syntax", "operator is expected, not 'is'", "METRIC", "i"),
+        ("mfu = 55%", "limit-syntax", "'=' is no operator", "<= or >=", "="),
+        ("mfu => 55%", "limit-syntax", "'=>' is no operator", ">=", "=>"),
+        ("mfu =< 55%", "limit-syntax", "'=<' is no operator", "<=", "=<"),
+        ("mfu != 55%", "limit-syntax", "'!=' is no operator", "<= or >=", "!="),
+        ("mfu >= ", "limit-number", "the number is missing", "write a number", ""),
+        ("mfu >= fast", "limit-number", "'fast' is not a number", "mfu >= 5%", "fast"),
+        ("mfu >= nan", "limit-number", "'nan' is not a number", "write a number", "nan"),
+        ("time <= 1e999us", "limit-number", "no number that a metric can reach", "", "1e999"),
+        ("time <= 1,000us", "limit-number", "comma", "1_000", ",000us"),
+        ("time <= -5us", "limit-number", "never negative", "", "-5us"),
+        ("intensity >= -5", "limit-number", "never negative", "", "-5"),
+        ("mfu >= 55", "limit-unit", "55 of what?", "mfu >= 55% (or mfu >= 0.55)", "55"),
+        ("slowdown <= 3", "limit-unit", "3 of what?", "slowdown <= 3%", "3"),
+        ("mfu(case=bwd) >= 1", "limit-unit", "1 of what?", "mfu(case=bwd) >= 1%", "1"),
+        ("time <= 5", "limit-unit", "5 needs a unit", "time <= 5us or time <= 5ms", "5"),
+        ("tflops >= 400", "limit-unit", "400 needs a unit", "tflops >= 400 TFLOPS", "400"),
+        ("time <= 5 uss", "limit-unit", "unknown unit 'uss'", "'us'", "uss"),
+        ("bandwidth >= 3 tb/s", "limit-unit", "unknown unit 'tb/s'", "'TB/s'", "tb/s"),
+        ("time <= 5 parsecs", "limit-unit", "unknown unit 'parsecs'", "units that fit: ns, us", "parsecs"),
+        ("time <= 5GB/s", "limit-unit", "'GB/s' measures a bandwidth, 'time' is a time", "units that fit: ns", "GB/s"),
+        ("slowdown <= 1.03x", "limit-unit", "'x' measures a ratio", "1.03x is 3%", "x"),
+        ("count(HMMA) >= 5%", "limit-unit", "'%' measures a fraction", "without a unit", "%"),
+        ("count(HMMA) >= 5 qq", "limit-unit", "unknown unit 'qq'", "without a unit", "qq"),
+        ("time <= 5us <= 8us", "limit-syntax", "compares once", "two limits", "us <= 8us"),
+        ("time == 5us", "limit-direction", "never equals", "<= or >=", "=="),
+        ("slowdown >= 3%", "limit-direction", "demand a regression", "slowdown <= -5%", ">="),
+        ("geomean(slowdown) > 1%", "limit-direction", "demand a regression", "slowdown <=", ">"),
+        ("mfu >= 120%", "limit-direction", "whole of a physical peak", "", ">="),
+        ("mfu(cas=x) >= 5%", "limit-scope", "no scope 'cas'", "'case'", "cas"),
+        ("count(opcod=HMMA) >= 1", "limit-scope", "no scope 'opcod'", "'opcode'", "opcod"),
+        ("launch_gap(zzzz=1) <= 1us", "limit-scope", "no scope 'zzzz'", "scopes of launch_gap: case", "zzzz"),
+        ("mfu(bwd) >= 5%", "limit-scope", "does not say which scope 'bwd' is", "mfu(case=bwd)", "bwd"),
+        ("mfu(case=a, case=b) >= 5%", "limit-scope", "given twice", "one of them", " case=b"),
+        ("mfu(case=) >= 5%", "limit-scope", "empty scope", "drop it", ""),
+        ("mfu() >= 5%", "limit-scope", "empty scope", "", ""),
+        ("count() >= 5", "limit-scope", "empty scope", "", ""),
+        ('mfu(case="") >= 5%', "limit-scope", "empty scope", "", '""'),
+        ("mfu(case=a >= 5%", "limit-syntax", "parenthesis is never closed", "close it", "("),
+        ("mfu(case='a >= 5%", "limit-syntax", "quote is never closed", "closing '", "'"),
+        ("mfu(case='a' b) >= 5%", "limit-syntax", "follows the closing quote", "quote the whole", " b"),
+        ("geomean <= 1%", "limit-scope", "a mean of what?", "geomean(slowdown)", "geomean"),
+        ("geomean(slodown) <= 1%", "limit-scope", "'slodown' is no metric", "'slowdown'", "geomean"),
+        ("geomean(geomean) <= 1%", "limit-scope", "no metric", "", "geomean"),
+    ],
+)
+def test_each_way_of_being_wrong_has_its_own_message(text: str, code: str, said: str, mend: str, under: str) -> None:
+    with pytest.raises(PerfgateError) as caught:
+        parse_limit(text, kinds=KINDS, place="test_x.py:3")
+    error = caught.value
+    assert error.code.name == code
+    sentence, shown, marks = error.what.split("\n")
+    assert said in sentence
+    assert mend in error.mend
+    assert error.place == "test_x.py:3"
+    assert shown == f"    {text}"
+    start = marks.index("^") - 4
+    assert text[start : start + len(under)] == under
+    assert marks.count("^") == max(1, len(under))
+
+
+def test_a_control_character_cannot_move_the_caret() -> None:
+    with pytest.raises(PerfgateError) as caught:
+        limit("mfu\t>= x\x1b[0m")
+    assert "\x1b" not in caught.value.what.replace("'x\x1b[0m'", "")
+
+
+def test_every_unit_measures_one_thing_and_can_be_proposed() -> None:
+    assert set(UNITS) == set(Dimension) - {Dimension.TEXT}
+    assert set(UNITS) == set(USUAL)
+    for dimension, table in UNITS.items():
+        assert all(dimension_of(unit) is dimension for unit in table)
+        assert set(USUAL[dimension]) <= set(table)
+    assert all(UNITS[dimension][unit] == 1.0 for dimension, unit in CANONICAL.items() if unit)
+    assert len(KNOWN) == sum(len(table) for table in UNITS.values())
+    assert dimension_of("furlong") is None

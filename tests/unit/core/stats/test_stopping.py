@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import random
+import statistics
+
+import pytest
+
+from pytest_perfgate.core.stats.stopping import STEP, Stopping, WarmUp
+from pytest_perfgate.model.plan import Plan
+from pytest_perfgate.model.samples import Stop
+
+PLAN = Plan(min_samples=20, max_samples=500, budget_ns=1e9, spread=0.005)
+
+
+def run(rule: Stopping, numbers, plan: Plan = PLAN, spent: float = 0.0) -> tuple[int, Stop | None]:
+    seen: list[float] = []
+    for number in numbers:
+        seen.append(number)
+        spent += number
+        stop = rule(seen, spent, plan)
+        if stop:
+            return len(seen), stop
+    return len(seen), None
+
+
+def test_a_steady_call_stops_when_its_spread_is_small() -> None:
+    count, stop = run(Stopping(), [100.0] * 100)
+    assert stop is Stop.PRECISE
+    assert PLAN.min_samples <= count < PLAN.min_samples + STEP
+
+
+def test_a_noisy_call_stops_when_the_noise_has_settled() -> None:
+    source = random.Random(3)
+    count, stop = run(Stopping(), [source.gauss(100, 10) for _ in range(499)])
+    assert stop is Stop.SETTLED
+    assert 64 <= count < 400
+
+
+def test_growing_noise_never_settles() -> None:
+    numbers = [100 + (n % 2) * n for n in range(1000)]
+    assert run(Stopping(), numbers) == (500, Stop.COUNT)
+
+
+def test_a_spent_budget_stops_at_once() -> None:
+    assert run(Stopping(), [6e8, 6e8, 6e8]) == (2, Stop.BUDGET)
+    assert Stopping()([], 2e9, PLAN) is None
+
+
+def test_a_device_is_watched_for_its_time_at_least() -> None:
+    count, stop = run(Stopping(least_ns=5e5), [1e4] * 200)
+    assert stop is Stop.PRECISE
+    assert count >= 50
+
+
+def test_nothing_seen_is_nothing_said() -> None:
+    assert Stopping()([], 0.0, PLAN) is None
+
+
+def test_zero_timings_never_look_precise() -> None:
+    assert run(Stopping(), [0.0] * 600)[1] is Stop.COUNT
+
+
+def test_one_rule_serves_one_process_after_another() -> None:
+    rule = Stopping()
+    source = random.Random(3)
+    noisy = [source.gauss(100, 30) for _ in range(60)]
+    for numbers in ([100.0] * 100, noisy, [5.0] * 100, [7.0] * 40):
+        assert run(rule, numbers) == run(Stopping(), numbers)
+
+
+def test_the_spread_is_the_relative_standard_deviation() -> None:
+    rule, numbers = Stopping(), [1e9 + n for n in range(32)]
+    rule(numbers, 0.0, PLAN)
+    expected = statistics.stdev(numbers) / statistics.fmean(numbers)
+    assert rule._noise[-1] == pytest.approx(expected, rel=1e-9)
+
+
+def test_looking_costs_a_constant() -> None:
+    looked = 0
+
+    class Counting(list):
+        def __getitem__(self, at):
+            nonlocal looked
+            looked += 1
+            return super().__getitem__(at)
+
+    rule, seen = Stopping(), Counting()
+    for n in range(400):
+        seen.append(100.0 + (n % 2) * n)
+        rule(seen, 0.0, PLAN)
+    assert looked < 4 * 400
+
+
+def test_warm_by_count_and_time_or_by_agreement() -> None:
+    rule, plan = WarmUp(), Plan(warmup_ns=200.0)
+    assert rule([9.0], 3, 200.0, plan)
+    assert not rule([9.0], 2, 200.0, plan)
+    assert not rule([9.0], 3, 199.0, plan)
+    assert rule([9.0, 5.0, 5.0, 5.0, 5.0, 5.04], 6, 0.0, plan)
+    assert not rule([5.0, 5.0, 5.0, 5.0], 4, 0.0, plan)
+    assert not rule([5.0, 5.0, 5.0, 5.0, 5.06], 5, 0.0, plan)
