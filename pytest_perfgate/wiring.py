@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_perfgate import wiring_devices
 from pytest_perfgate.model.errors import PerfgateError
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 Part = tuple[str, ...]
 """A factory as ``module:name`` below ``pytest_perfgate.``, then the parts that it is given."""
 
-_RUNTIMES: tuple[Part, ...] = ()
-_TIMERS: tuple[Part, ...] = ()
 _PROFILERS: tuple[Part, ...] = ()
 _CATALOGUE = "adapters.devices.catalogue:DeviceCatalogue"
 _INSPECTORS: tuple[Part, ...] = (
@@ -41,10 +40,10 @@ class BuiltIns:
     """Our own instruments; they come in by the same hooks as anybody's."""
 
     def pytest_perfgate_runtimes(self) -> Sequence[Any]:
-        return _made(_RUNTIMES)
+        return _made(wiring_devices.RUNTIMES)
 
     def pytest_perfgate_timers(self) -> Sequence[Any]:
-        return _made(_TIMERS)
+        return _made(wiring_devices.TIMERS)
 
     def pytest_perfgate_profilers(self) -> Sequence[Any]:
         return _made(_PROFILERS)
@@ -147,30 +146,14 @@ def instruments(hooks: Any) -> Any:
     from pytest_perfgate.model.tools import Instruments
 
     return Instruments(
-        runtimes=(*_joined(hooks.pytest_perfgate_runtimes()), made(_HOST_RUNTIME)),
-        timers=(*_joined(hooks.pytest_perfgate_timers()), host_timer()),
+        runtimes=(*_joined(hooks.pytest_perfgate_runtimes()), wiring_devices.host_runtime()),
+        timers=(*_joined(hooks.pytest_perfgate_timers()), wiring_devices.host_timer()),
         threads=probe_threads,
         affinity=probe_affinity,
         inspectors=tuple(_joined(hooks.pytest_perfgate_inspectors())),
+        clocks=wiring_devices.clocks(),
+        leases=wiring_devices.leases(),
     )
-
-
-_HOST_RUNTIME: Part = ("wiring:_host_runtime",)
-
-
-def _host_runtime() -> Any:
-    from pytest_perfgate.adapters.devices.host import probe_host
-    from pytest_perfgate.adapters.runtimes.host import HostRuntime
-
-    return HostRuntime(probe_host)
-
-
-def host_timer() -> Any:
-    """The host's timer with the rules of core."""
-    from pytest_perfgate.adapters.timers.host import HostTimer
-    from pytest_perfgate.core.stats.stopping import Stopping, WarmUp
-
-    return HostTimer(Stopping(), WarmUp())
 
 
 def _joined(answers: Sequence[Sequence[Any]]) -> list[Any]:
@@ -218,7 +201,7 @@ def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
         kinds=kinds,
         nursery=LocalNursery(),
         environment=cache(partial(placed, probe_environment, repository)),
-        roofed=lambda device: device,
+        roofed=wiring_devices.roofed(baselines),
         baselines=baselines,
         committed=baselines.committed,
         records=Records(root),
@@ -282,3 +265,10 @@ def host_environment() -> Any:
     from pytest_perfgate.adapters.devices.process import probe_environment
 
     return probe_environment()
+
+
+def here() -> Any:
+    """The devices of this machine, and the libraries that can use them."""
+    runtimes = [*_made(wiring_devices.RUNTIMES), wiring_devices.host_runtime()]
+    found = [(runtime, runtime.availability()) for runtime in runtimes]
+    return [runtime.device() for runtime, one in found if one.usable], [one for _, one in found]

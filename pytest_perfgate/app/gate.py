@@ -133,7 +133,9 @@ class Court:
         return (stdev(times) / fmean(times), len(times)) if len(times) > 2 else (None, len(times))
 
 
-def new_baselines(reports: Iterable[CaseReport], committed: Callable[[str], bool], when: str, commit: str) -> tuple[Baseline, ...]:
+def new_baselines(
+    reports: Iterable[CaseReport], committed: Callable[[str], bool], when: str, commit: str
+) -> tuple[Baseline, ...]:
     """What a first run keeps under ``.perfgate/`` for cases without a baseline, on devices that are not committed."""
     bare = ((report, report.measurement) for report in reports if _bare(report))
     return tuple(_kept(report, m, when, commit) for report, m in bare if m and not committed(m.device.key))

@@ -9,8 +9,6 @@ from pytest_perfgate.model.problem import Finding, Problem
 from pytest_perfgate.model.values import array_value, value
 
 
-
-
 @value
 class Launch:
     """How a kernel was started: blocks, threads a block, and the shared memory the launch adds."""

@@ -9,7 +9,17 @@ from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Environment
 from pytest_perfgate.model.metric import MetricKind
 from pytest_perfgate.model.plan import Case, CaseKey
-from pytest_perfgate.model.ports import BaselineStore, HistoryStore, Inspector, RecordStore, Repository, Runtime, Timer
+from pytest_perfgate.model.ports import (
+    BaselineStore,
+    Clocks,
+    HistoryStore,
+    Inspector,
+    Lease,
+    RecordStore,
+    Repository,
+    Runtime,
+    Timer,
+)
 from pytest_perfgate.model.values import array_value
 from pytest_perfgate.model.verdict import CaseReport
 
@@ -25,6 +35,9 @@ class Instruments:
     threads: Callable[[], str]
     affinity: Callable[[], str]
     inspectors: tuple[Inspector, ...] = ()
+    clocks: Clocks | None = None
+    """What watches or locks the clocks of a device while it is measured."""
+    leases: Lease | None = None
 
 
 Convict = Callable[[Mapping[CaseKey, CaseReport], Mapping[str, Case]], Mapping[CaseKey, CaseReport]]

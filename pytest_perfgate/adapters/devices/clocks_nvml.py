@@ -103,9 +103,11 @@ def take_lock(card: NvmlDevice, sm_hz: float | None) -> Held:
     """Name the owner, lock, read back; whatever fails leaves the card as it was."""
     uuid = card.uuid()
     other = read_lock(uuid)
+    if other and other.by_hand:
+        return Held(other.sm_hz, Restoration(_nothing))
     if other and not other.stale and not other.mine:
         raise PerfgateError("clocks-held", f"process {other.pid} holds the clocks of {uuid}")
-    write_lock(uuid, sm_hz, memory=False)
+    write_lock(uuid, sm_hz)
     restoration = Restoration(lambda: put_back(card))
     try:
         card.lock(sm_hz)
@@ -114,6 +116,24 @@ def take_lock(card: NvmlDevice, sm_hz: float | None) -> Held:
         raise
     restoration.arm()
     return Held(sm_hz if sm_hz is not None else card.sample().sm_hz, restoration)
+
+
+def _nothing() -> None:
+    """A lock that a person put on stays."""
+
+
+def lock_for_good(card: NvmlDevice, sm_hz: float | None) -> None:
+    """Lock until somebody resets: what a person asks for."""
+    uuid = card.uuid()
+    other = read_lock(uuid)
+    if other and not other.stale and not other.by_hand:
+        raise PerfgateError("clocks-held", f"process {other.pid} holds the clocks of {uuid}")
+    write_lock(uuid, sm_hz, by_hand=True)
+    try:
+        card.lock(sm_hz)
+    except PerfgateError:
+        remove_lock(uuid)
+        raise
 
 
 def put_back(card: NvmlDevice) -> None:

@@ -12,6 +12,9 @@ from pathlib import Path
 from pytest_perfgate.adapters.bindings.processes import alive, started
 from pytest_perfgate.model.values import value
 
+BY_HAND = 0
+"""The number of no process: a lock that a person put on."""
+
 
 @value
 class ClockLock:
@@ -25,8 +28,17 @@ class ClockLock:
     path: str = ""
 
     @property
+    def by_hand(self) -> bool:
+        """A person locked them, for longer than one process."""
+        return self.pid == BY_HAND
+
+    @property
     def stale(self) -> bool:
         """Its process is gone and did not put the clocks back."""
+        return not self.by_hand and self._orphan
+
+    @property
+    def _orphan(self) -> bool:
         return not alive(self.pid) or started(self.pid) != self.started
 
     @property
@@ -54,15 +66,15 @@ def read_locks() -> tuple[ClockLock, ...]:
     return tuple(lock for lock in found if lock)
 
 
-def write_lock(device: str, sm_hz: float | None, *, memory: bool) -> ClockLock:
+def write_lock(device: str, sm_hz: float | None, *, memory: bool = False, by_hand: bool = False) -> ClockLock:
     """Written before the clocks are touched: a process killed in between leaves its name."""
     folder = lock_folder()
     folder.mkdir(parents=True, exist_ok=True)
     with suppress(OSError):
         folder.chmod(0o1777)
-    path, pid = lock_path(device), os.getpid()
+    path, pid = lock_path(device), BY_HAND if by_hand else os.getpid()
     record = {"device": device, "pid": pid, "started": started(pid), "sm_hz": sm_hz, "memory": memory}
-    draft = path.with_suffix(f".{pid}.draft")
+    draft = path.with_suffix(f".{os.getpid()}.draft")
     draft.write_text(json.dumps(record), encoding="utf-8")
     draft.replace(path)
     return ClockLock(**record, path=str(path))  # type: ignore[arg-type]

@@ -83,6 +83,10 @@ class CudaCoreRuntime:
         self._own = self._own or self._device
         return self._driver
 
+    def touches(self, call: Any) -> bool:
+        """A stream within reach of the call."""
+        return bool(touched(call, self._load().Stream))
+
     def adopt(self, call: Any) -> None:
         """Take the stream that a call touches."""
         streams = touched(call, self._load().Stream)

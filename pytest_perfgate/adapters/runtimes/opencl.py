@@ -58,6 +58,10 @@ class OpenClRuntime:
     def recognises(self, module_names: frozenset[str]) -> bool:
         return "pyopencl" in module_names
 
+    def touches(self, call: Any) -> bool:
+        """A queue within reach of the call."""
+        return bool(touched(call, self._load().CommandQueue))
+
     def adopt(self, call: Any) -> None:
         """Take the queues that a call touches; one without timestamps is refused."""
         cl = self._load()

@@ -10,6 +10,6 @@ CODES: tuple[Code, ...] = (
         family=Family.USAGE,
         title="Files were to be checked against no limit",
         why="a check without a limit would pass in silence",
-        mend="perfgate check FILE... \"METRIC <= VALUE\"...   (to look without a limit: perfgate inspect FILE...)",
+        mend='perfgate check FILE... "METRIC <= VALUE"...   (to look without a limit: perfgate inspect FILE...)',
     ),
 )
