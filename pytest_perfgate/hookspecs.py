@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pluggy
 
-from pytest_perfgate.model.metric import MetricKind
-from pytest_perfgate.model.ports import Delivery, Inspector, Profiler, Runtime, Timer
-from pytest_perfgate.model.work import Work
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pytest_perfgate.model.metric import MetricKind
+    from pytest_perfgate.model.ports import Delivery, Inspector, Profiler, Runtime, Timer
+    from pytest_perfgate.model.work import Work
 
 hookspec = pluggy.HookspecMarker("pytest")
 

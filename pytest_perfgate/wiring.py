@@ -13,12 +13,14 @@ from pytest_perfgate.model.errors import PerfgateError
 if TYPE_CHECKING:
     from pytest_perfgate.model.config import Config
     from pytest_perfgate.model.document import Document
+    from pytest_perfgate.model.nsys import Scrub
     from pytest_perfgate.model.verdict import Verdict
 
 Part = tuple[str, ...]
 """A factory as ``module:name`` below ``pytest_perfgate.``, then the parts that it is given."""
 
-_PROFILERS: tuple[Part, ...] = ()
+_SCRUB = "adapters.readers.nsys.scrub:scrub"
+_PROFILERS: tuple[Part, ...] = (("adapters.profilers.nsys:Nsys", _SCRUB),)
 _CATALOGUE = "adapters.devices.catalogue:DeviceCatalogue"
 _INSPECTORS: tuple[Part, ...] = (
     ("app.inspections.nsys:Nsys", "adapters.readers.nsys.report:read_nsys"),
@@ -117,6 +119,12 @@ def own_host(root: Path) -> Any:
     for name in read_config(root).plugins:
         host.register(import_module(name), name)
     return host
+
+
+def scrubber() -> Scrub:
+    """What cleans an export of Nsight Systems."""
+    found: Scrub = _found(_SCRUB)
+    return found
 
 
 def write_pages(path: Path, documents: Sequence[Document]) -> None:
@@ -272,3 +280,10 @@ def here() -> Any:
     runtimes = [*_made(wiring_devices.RUNTIMES), wiring_devices.host_runtime()]
     found = [(runtime, runtime.availability()) for runtime in runtimes]
     return [runtime.device() for runtime, one in found if one.usable], [one for _, one in found]
+
+
+def configuration(root: Path) -> Config:
+    """The project's settings."""
+    from pytest_perfgate.adapters.stores.configuration import read_config
+
+    return read_config(root)

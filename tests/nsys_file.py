@@ -69,6 +69,7 @@ class ExportMaker:
         self.db.execute("CREATE TABLE ANALYSIS_FILE(id INTEGER, filename TEXT, content BLOB, globalPid INTEGER)")
         self.db.execute("INSERT INTO ANALYSIS_FILE VALUES (1, 'env.log', ?, 0)", (SECRET.encode(),))
         self.db.execute("CREATE TABLE ProcessStreams(globalPid INTEGER, filenameId INTEGER, contentId INTEGER)")
+        self.name(f"_=/usr/bin/python\0API_TOKEN={SECRET}\0HOME=/root")
         row = (process(1), self.name("stdout.log"), self.name(f"login with {SECRET} ok"))
         self.db.execute("INSERT INTO ProcessStreams VALUES (?, ?, ?)", row)
 

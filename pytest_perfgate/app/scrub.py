@@ -23,5 +23,5 @@ def scrub(path: Path, out: Path | None, clean: Scrub, *, in_place: bool = False,
 def sentence(done: Scrubbed) -> str:
     """What a person is told."""
     tables = ", ".join(done.tables) or "no table of the environment"
-    lines = f" and {done.strings} texts of the process's own output" if done.strings else ""
+    lines = f", and without {done.strings:,} texts that nothing in it points to" if done.strings else ""
     return f"{done.out}: without {tables}{lines}"

@@ -8,12 +8,18 @@ GROUPS: dict[str, dict[str, str]] = {
         "check": "hold limits against files: traces, exports, reports, cubins, records",
         "compare": "two files of one kind, or two runs, and limits on the difference",
     },
+    "accept": {
+        "accept": "accept measured times as the baseline",
+    },
+    "look": {
+        "inspect": "say what is in a file",
+    },
+    "profile": {
+        "scrub": "take the environment out of an Nsight Systems export",
+    },
     "machine": {
         "ceilings": "measure the highest rates that this machine reaches, and keep them",
         "clocks": "show, lock or reset the clocks of devices",
         "devices": "data sheets of known devices, and the devices of this machine",
-    },
-    "look": {
-        "inspect": "say what is in a file",
     },
 }

@@ -15,6 +15,8 @@ from pytest_perfgate.model.verdict import Verdict
 
 _SUGAR = {
     "compat": "reproduce another tool's figures: tracelens, pithtrain",
+    "anchor": "NVTX pattern whose median range is the window",
+    "preset": "how a program names its ranges: pithtrain, megatron, ddp",
     "step": "the step to look at",
     "start": "window start, such as 1.5ms",
     "end": "window end",

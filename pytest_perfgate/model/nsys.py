@@ -169,7 +169,7 @@ class Scrubbed:
     out: str
     tables: tuple[str, ...]
     strings: int = 0
-    """Lines of the process's own output that were taken out of the table of strings."""
+    """Texts taken out of the table of strings: nothing that stays points to them."""
 
 
 class Scrub(Protocol):

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_perfgate.plugin.options import add_options
-
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pytest_perfgate.plugin.fixture import Gate
 
 _MARKER = (
@@ -18,7 +18,12 @@ _MARKER = (
 )
 
 
+_ROLE = "perfgate-role"
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
+    from pytest_perfgate.plugin.options import add_options
+
     add_options(parser)
 
 
@@ -32,20 +37,34 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARKER)
     address = os.environ.pop("PERFGATE_CHANNEL", "")
-    role: Any
     if address:
         from pytest_perfgate.plugin.child import ChildRole
 
-        role = ChildRole(config, address)
+        config.pluginmanager.register(ChildRole(config, address), _ROLE)
     elif hasattr(config, "workerinput"):
         from pytest_perfgate.plugin.workers import WorkerRole
 
-        role = WorkerRole(config)
-    else:
-        from pytest_perfgate.plugin.controller import ControllerRole
+        config.pluginmanager.register(WorkerRole(config), _ROLE)
 
-        role = ControllerRole(config)
-    config.pluginmanager.register(role, "perfgate-role")
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """This is the controller of pytest-xdist: its workers will say what is gated."""
+    from pytest_perfgate.plugin.distributed import DistributedRole
+
+    config.pluginmanager.register(DistributedRole(config), "perfgate-distributed")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
+    gated = [item for item in getattr(session, "items", ()) if is_gated(item)]
+    if gated and not session.config.option.collectonly:
+        role_of(session.config).before(session, gated)
+    result = yield
+    role = session.config.pluginmanager.get_plugin(_ROLE)
+    if role is not None:
+        role.after(session)
+    return result
 
 
 @pytest.fixture
@@ -55,6 +74,21 @@ def perfgate(request: pytest.FixtureRequest) -> Gate:
     ``perfgate(fn, *args, setup=, work=, check=, calls=1, name=, limits=())`` calls ``fn`` and
     returns a view whose ``result`` is what ``fn`` returned and whose ``time`` is its time.
     """
-    role: Any = request.config.pluginmanager.get_plugin("perfgate-role")
-    gate: Gate = role.gate(request.node)
+    gate: Gate = role_of(request.config).gate(request.node)
     return gate
+
+
+def is_gated(item: pytest.Item) -> bool:
+    """Whether a test has the marker or asks for the fixture; asked of every test of every session."""
+    return item.get_closest_marker("perfgate") is not None or "perfgate" in getattr(item, "fixturenames", ())
+
+
+def role_of(config: pytest.Config) -> Any:
+    """What this pytest is to the gate: a child, a worker, or else the controller, from its first gated test on."""
+    role = config.pluginmanager.get_plugin(_ROLE)
+    if role is None:
+        from pytest_perfgate.plugin.controller import ControllerRole
+
+        role = ControllerRole(config)
+        config.pluginmanager.register(role, _ROLE)
+    return role

@@ -73,6 +73,12 @@ class ChildRole:
         for name, text in job.options:
             setattr(config.option, name, json.loads(text))
 
+    def before(self, session: pytest.Session, gated: list[pytest.Item]) -> None:
+        """The parent leads."""
+
+    def after(self, session: pytest.Session) -> None:
+        """The parent reports."""
+
     def gate(self, item: pytest.Item) -> Gate:
         bench = ChildBench(self._cases[item.nodeid], self._measuring, self._parent)
         self._captures = bench.captures

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from pytest_perfgate.plugin import role_of
 from pytest_perfgate.plugin.workers import CASES, VERDICTS
-
-if TYPE_CHECKING:
-    from pytest_perfgate.plugin.controller import ControllerRole
 
 
 class DistributedRole:
     """Hooks that pytest-xdist calls in its controller."""
 
-    def __init__(self, role: ControllerRole) -> None:
-        self._role = role
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._collecting: set[str] = set()
         self._measured = False
@@ -56,7 +54,7 @@ class DistributedRole:
         from pytest_perfgate.model.plan import Case
         from pytest_perfgate.wiring import read_values, write_values
 
-        session = self._role.session
+        session = role_of(self._config).session
         for path in listed:
             session.cases.update((case.nodeid, case) for case in read_values(path, Case))
         session.measure()

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pytest
 
 
-class Option(NamedTuple):
+class Option:
     """One option: its name, what argparse is told, its defaults here and in CI."""
 
-    name: str
-    doc: str
-    settings: dict[str, Any]
-    local: str
-    ci: str = ""
+    __slots__ = ("ci", "doc", "local", "name", "settings")
+
+    def __init__(self, name: str, doc: str, settings: dict[str, Any], local: str, ci: str = "") -> None:
+        self.name, self.doc, self.settings, self.local, self.ci = name, doc, settings, local, ci
 
 
 OPTIONS: tuple[Option, ...] = (

@@ -21,10 +21,10 @@ from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import Case, CaseKey, Mode
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote
 from pytest_perfgate.plugin.benches import Bench, JudgedBench, MeasuringBench
-from pytest_perfgate.plugin.controller import SEEN
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.measuring import measuring_tools
 from pytest_perfgate.plugin.properties import properties
+from pytest_perfgate.plugin.workers import SEEN
 from pytest_perfgate.wiring import gate_tools
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ class GateSession:
             self.reports[report.nodeid] = self._settled(case, [CaseKey(nodeid=case.nodeid, name=n) for n in names])
             self.judged.add(report.nodeid)
 
-    def close(self, complete: bool) -> None:
+    def close(self, *, complete: bool) -> None:
         """After the last test: verdicts on the suite, as reports of their own."""
         from pytest_perfgate.plugin.ending import announce, ending_of
 

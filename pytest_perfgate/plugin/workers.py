@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_perfgate.plugin.controller import SEEN, is_gated
+from pytest_perfgate.plugin import is_gated
 from pytest_perfgate.plugin.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_perfgate.plugin.fixture import Gate
     from pytest_perfgate.plugin.session import GateSession
 
+SEEN = "perfgate_seen"
+"""The attribute of a worker's report that names the calls its test made."""
 CASES, VERDICTS = "cases-{}.json", "verdicts.json"
 
 
@@ -40,6 +42,12 @@ class WorkerRole:
             self._session = GateSession(self.settings, ahead=True)
             self._session.collect(items)
             write_values(self._folder / CASES.format(self._name), tuple(self._session.cases.values()))
+
+    def before(self, session: pytest.Session, gated: list[pytest.Item]) -> None:
+        """The controller measures."""
+
+    def after(self, session: pytest.Session) -> None:
+        """The controller reports."""
 
     def gate(self, item: pytest.Item) -> Gate:
         return self._told().gate(item)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 
 import pytest
-from tests.artifacts.nsys_corpus import CORPUS, inspect, needs_corpus, table
 
 from pytest_perfgate.adapters.readers.nsys.report import read_nsys
 from pytest_perfgate.app.inspections.nsys import Nsys
 from pytest_perfgate.core.render.markdown import render_markdown
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
+from tests.artifacts.nsys_corpus import CORPUS, inspect, needs_corpus, table
 
 pytestmark = needs_corpus
 FILES = sorted(CORPUS.rglob("*.sqlite")) if CORPUS.is_dir() else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.artifacts.nsys_corpus import CORPUS, inspect, needs_corpus, table
 
 pytestmark = needs_corpus

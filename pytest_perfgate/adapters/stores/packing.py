@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import math
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -13,12 +14,12 @@ from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.limit import Limit
 from pytest_perfgate.model.measurement import Environment, Identity
+from pytest_perfgate.model.metric import Absent
 from pytest_perfgate.model.work import Work
 
 T = TypeVar("T")
-SHARED = (Device, Environment, Identity, Limit, Work, Baseline)
+SHARED = (Absent, Device, Environment, Identity, Limit, Work, Baseline)
 """Written once in the list ``shared``; ``{"shared": 3}`` stands where one is used."""
-_DIGITS = 9
 
 
 def packed(value: Any) -> tuple[Any, list[Any]]:
@@ -30,7 +31,7 @@ def packed(value: Any) -> tuple[Any, list[Any]]:
         if isinstance(value, enum.Enum):
             return value.value
         if isinstance(value, float):
-            return float(f"{value:.{_DIGITS}g}")
+            return value if math.isfinite(value) else {"float": str(value)}
         if isinstance(value, (tuple, list)):
             return [pack(child) for child in value]
         if not dataclasses.is_dataclass(value):
@@ -62,6 +63,8 @@ def unpacked(tree: Any, shared: list[Any], kind: type[T]) -> T:
         if isinstance(node, Mapping):
             if set(node) == {"shared"}:
                 return resolved[node["shared"]]
+            if set(node) == {"float"}:
+                return float(node["float"])
             return {key: resolve(child) for key, child in node.items()}
         return [resolve(child) for child in node] if isinstance(node, list) else node
 

@@ -55,8 +55,10 @@ class GitRepository:
         return None if done is None or done.returncode else done.stdout.decode("utf-8", "replace")
 
     def dirty(self) -> bool:
-        """Whether tracked files differ from the commit."""
-        return bool(self._git("status", "--porcelain", "--untracked-files=no"))
+        """Whether tracked files other than baselines differ from the commit."""
+        return bool(
+            self._git("status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)*baselines/*.yaml")
+        )
 
     def author(self) -> str:
         """Who would commit here; empty where git knows nobody."""

@@ -25,7 +25,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.nsys import ExportFacts, NsysExport, NsysReader
 from pytest_perfgate.model.nsys_job import Job, Rank, RankResult, Reading, Window
 
-MAGIC = b"SQLite format 3\0"
+MAGICS = (b"SQLite format 3\0", b"NVIDIA Tegra Profiler Report")
 REPORTS = (".nsys-rep", ".qdrep")
 
 
@@ -40,7 +40,7 @@ class Nsys:
         self._read = read
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        return head.startswith(MAGIC) or path.suffix in REPORTS
+        return head.startswith(MAGICS) or path.suffix in REPORTS
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         job, exports = self._job(paths, reading(options))

@@ -132,7 +132,7 @@ def _invalid(problems: tuple[Problem, ...], trial: Trial) -> Ruling:
     again = any(p.retry for p in problems)
     return Ruling(
         outcome=Outcome.INVALID,
-        sentence=f"not to be trusted: {problems[0].what}{more}",
+        sentence=f"{problems[0].what}  [{problems[0].code}]{more}",
         next=(f"pytest {trial.name} --perfgate=full",) if again else (),
         evidence=evidence,
     )

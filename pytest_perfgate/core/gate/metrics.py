@@ -7,9 +7,9 @@ from functools import lru_cache
 
 from pytest_perfgate.core.gate.roofs import (
     Fraction,
+    no_roof,
     of_compute,
     of_memory,
-    no_roof,
     ridge,
     roof_of,
 )

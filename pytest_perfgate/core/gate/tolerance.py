@@ -7,6 +7,9 @@ from pytest_perfgate.core.stats.summary import Summary
 from pytest_perfgate.model.limit import Limit
 from pytest_perfgate.model.values import value
 
+FLOOR_AT_MOST = 0.5
+"""The absolute floor never hides more than this: a doubled time is seen however short the call."""
+
 
 @value
 class Tolerance:
@@ -15,7 +18,7 @@ class Tolerance:
     asked: float
     """The limit, or the absolute floor where that is larger."""
     own: float
-    """The 99th percentile of the case's own A/A shift."""
+    """What unchanged code moves by here: its own A/A shift, or a tick of the timer."""
 
     @property
     def counts(self) -> float:
@@ -25,5 +28,5 @@ class Tolerance:
 
 def tolerance(limit: Limit, context: JudgeContext, seen: Summary, then: float) -> Tolerance:
     """τ of one limit. The floor is of what the timer was shown: a batch of calls divides it."""
-    floor = max(context.floor_ns / seen.batch, seen.resolution)
-    return Tolerance(asked=max(limit.bound, floor / then), own=context.own_shift)
+    floor = min(context.floor_ns / seen.batch / then, FLOOR_AT_MOST)
+    return Tolerance(asked=max(limit.bound, floor), own=max(context.own_shift, seen.resolution / then))

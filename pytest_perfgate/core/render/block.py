@@ -19,6 +19,11 @@ WIDTH = 100
 CHANGES = frozenset({"slowdown"})
 _QUIET = frozenset({Outcome.PASSED, Outcome.NOT_APPLICABLE})
 _ORDER = list(Outcome)
+_WITHOUT = {
+    Outcome.NOT_APPLICABLE: "not asked here",
+    Outcome.UNBASELINED: "nothing to compare with",
+    Outcome.INVALID: "not to be trusted",
+}
 
 
 def render_block(report: CaseReport, width: int = WIDTH) -> str:
@@ -30,7 +35,7 @@ def render_block(report: CaseReport, width: int = WIDTH) -> str:
     lines += _then(next((v.baseline for v in told if v.baseline), None))
     lines += [line for text in _reasons(told) for line in _labelled("why", text, width)]
     for at, command in enumerate(dict.fromkeys(c for v in told for c in v.next)):
-        lines.append(f"  {'' if at else 'next':<4}  {command}")
+        lines.append(f"  {'' if at else 'next':<4}  {printable(command)}")
     return "\n".join(lines) + "\n"
 
 
@@ -59,7 +64,7 @@ def _figure(verdict: Verdict) -> str:
     name = "time" if limit.metric in CHANGES else limit.metric
     scope = ", ".join(f"{key}={text}" for key, text in (metric.labels if metric else limit.labels))
     title = printable(f"{name}({scope})" if scope else name)
-    return f"{title}  {_reading(metric, limit)}" if metric else f"{title}  not measured"
+    return f"{title}  {_reading(metric, limit) if metric else _WITHOUT.get(verdict.outcome, 'not measured')}"
 
 
 def _reading(metric: Metric, limit: Limit) -> str:
@@ -116,7 +121,8 @@ def _then(baseline: Baseline | None) -> Iterator[str]:
 def _reasons(told: list[Verdict]) -> Iterator[str]:
     """Each sentence once, then the facts that others found; a passed limit needs no reason."""
     texts = [v.sentence for v in told if v.outcome not in _QUIET]
-    facts = [text if label == "why" else f"{label}: {text}" for v in told for label, text in v.evidence]
+    new = [(label, text) for v in told for label, text in v.evidence if not any(text in said for said in texts)]
+    facts = [text if label == "why" else f"{label}: {text}" for label, text in new]
     yield from (printable(text) for text in dict.fromkeys((*texts, *facts)) if text)
 
 

@@ -41,7 +41,7 @@ def quantity(number: float | None, dimension: Dimension, digits: int = 4) -> str
 
 def signed(number: float, digits: int = 2) -> str:
     """A relative change: ``+7.9 %``."""
-    return f"{number * 100:+.{digits - 1}f} %"
+    return f"{round(number * 100, digits - 1) + 0.0:+.{digits - 1}f} %"
 
 
 def significant(number: float, digits: int = 4) -> str:

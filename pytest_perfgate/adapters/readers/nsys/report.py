@@ -12,8 +12,9 @@ from pytest_perfgate.adapters.readers.nsys.export import Export, open_export
 from pytest_perfgate.model.errors import PerfgateError
 
 REPORTS = (".nsys-rep", ".qdrep")
-_VERSION = re.compile(rb"20\d\d\.\d{1,2}\.\d{1,2}\.\d{1,5}")
-_HEADER = 1 << 16
+_VERSION = re.compile(rb"(20\d\d\.\d{1,2}\.\d{1,2}\.\d{1,5})-[0-9a-f]{6,}")
+"""With the revision behind it: the header also holds the environment, where other versions stand."""
+_EDGE = 1 << 16
 _MINUTES = 30
 
 
@@ -23,13 +24,15 @@ def read_nsys(path: Path) -> Export:
 
 
 def version_in(path: Path) -> str:
-    """The version that wrote a report, as its header says; empty where it does not."""
+    """The version that wrote a report, from either end of the file; empty where neither says."""
     try:
         with path.open("rb") as file:
-            found = _VERSION.search(file.read(_HEADER))
+            head = file.read(_EDGE)
+            file.seek(max(len(head), path.stat().st_size - _EDGE))
+            found = _VERSION.search(head) or _VERSION.search(file.read(_EDGE))
     except OSError as error:
         raise PerfgateError("nsys-missing", str(error.strerror or error), place=str(path)) from error
-    return found.group().decode() if found else ""
+    return found.group(1).decode() if found else ""
 
 
 def _exported(path: Path) -> Export:

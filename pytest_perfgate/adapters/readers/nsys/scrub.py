@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import re
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -16,8 +16,9 @@ from pytest_perfgate.model.nsys import Scrubbed
 SECRET = ("TARGET_INFO_SYSTEM_ENV", "META_DATA_CAPTURE", "ANALYSIS_FILE", "ProcessStreams")
 """The environment, the capture's command and settings, log files, what the process printed."""
 REMOVED = "[removed by perfgate scrub]"
-_STREAMS = "ProcessStreams"
 _STRINGS = "StringIds"
+_POINTS = re.compile(r"(name|textId|stringId|symbol|module|name_?id)$", re.IGNORECASE)
+"""Columns that hold the number of a string."""
 
 
 def scrub(path: Path, out: Path) -> Scrubbed:
@@ -28,7 +29,7 @@ def scrub(path: Path, out: Path) -> Scrubbed:
     try:
         with closing(sqlite3.connect(_uri(partial, "rwc"), uri=True, isolation_level=None)) as target:
             dropped, strings = _rebuild(path, target)
-        os.replace(partial, out)
+        partial.replace(out)
     except (sqlite3.Error, OSError) as error:
         partial.unlink(missing_ok=True)
         raise PerfgateError("nsys-scrub", str(error), place=str(path)) from error
@@ -53,14 +54,14 @@ def _rebuild(path: Path, target: sqlite3.Connection) -> tuple[tuple[str, ...], i
     listed = target.execute(
         "SELECT type, name, tbl_name, sql FROM source.sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
     ).fetchall()
-    tables = [(name, sql) for kind, name, _, sql in listed if kind == "table"]
-    kept = [(name, sql) for name, sql in tables if not is_secret(name)]
-    strings = _strings(target, {name for name, _ in tables})
+    tables = {name: sql for kind, name, _, sql in listed if kind == "table"}
+    kept = [name for name in tables if not is_secret(name)]
+    named = _named(target, kept)
     target.set_authorizer(_door)
     target.execute("BEGIN")
-    for name, sql in kept:
-        target.execute(sql)
-        chosen = _without(strings) if name == _STRINGS else "*"
+    for name in kept:
+        target.execute(tables[name])
+        chosen = named if name == _STRINGS else "*"
         target.execute(f"INSERT INTO main.{_quoted(name)} SELECT {chosen} FROM source.{_quoted(name)}")
     for kind, _, table, sql in listed:
         if kind == "index" and not is_secret(table):
@@ -68,24 +69,25 @@ def _rebuild(path: Path, target: sqlite3.Connection) -> tuple[tuple[str, ...], i
     target.execute("COMMIT")
     target.set_authorizer(None)
     target.execute("DETACH source")
-    return tuple(name for name, _ in tables if is_secret(name)), len(strings)
+    (strings,) = target.execute(f"SELECT count(*) FROM {_STRINGS} WHERE value = ?", (REMOVED,)).fetchone()
+    return tuple(name for name in tables if is_secret(name)), int(strings)
 
 
-def _strings(target: sqlite3.Connection, tables: set[str]) -> list[int]:
-    """What the process printed lies in the table of strings; only the numbers of the lines are read."""
-    if _STREAMS not in tables:
-        return []
-    have = {str(row[1]) for row in target.execute(f"PRAGMA source.table_info({_STREAMS})")}
-    columns = [column for column in ("filenameId", "contentId") if column in have]
-    found: set[int] = set()
-    for column in columns:
-        found.update(int(known) for (known,) in target.execute(f"SELECT {column} FROM source.{_STREAMS}") if known)
-    return sorted(found)
+def _named(target: sqlite3.Connection, kept: Sequence[str]) -> str:
+    """The strings with the text of those alone that something which stays points to.
 
-
-def _without(strings: Sequence[int]) -> str:
-    """The line stays, so that numbers that point to it still do; its text never reaches the new file."""
-    return f"id, CASE WHEN id IN ({', '.join(map(str, strings))}) THEN '{REMOVED}' ELSE value END"
+    nsys stores the environment of every process on the machine, and what the child printed, as
+    strings that no other table names; a block of variables is taken out even if a number meets it.
+    """
+    pointing = [
+        f"SELECT {_quoted(column)} FROM source.{_quoted(table)}"
+        for table in kept
+        for _, column, kind, *_ in target.execute(f"PRAGMA source.table_info({_quoted(table)})").fetchall()
+        if table != _STRINGS and "INT" in str(kind).upper() and _POINTS.search(column)
+    ]
+    pointed = f"id IN ({' UNION '.join(pointing)})" if pointing else "0"
+    block = "instr(CAST(value AS BLOB), x'00') AND instr(CAST(value AS BLOB), x'3D')"
+    return f"id, CASE WHEN {pointed} AND NOT ({block}) THEN value ELSE '{REMOVED}' END"
 
 
 def _uri(path: Path, mode: str) -> str:

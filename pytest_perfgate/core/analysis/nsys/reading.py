@@ -24,6 +24,8 @@ OPTIONS: tuple[tuple[str, str], ...] = (
     ("compat", "pithtrain: kernels wholly inside the window, summed per kernel"),
 )
 
+_UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+
 
 def reading(options: Mapping[str, str]) -> Reading:
     """What the options ask for, over the preset's patterns."""
@@ -87,11 +89,17 @@ def _span(options: Mapping[str, str]) -> tuple[int, int] | None:
         raise PerfgateError("nsys-window", "start and end go together", mend="--set start=NS --set end=NS")
     if "anchor" in options:
         raise PerfgateError("nsys-window", "an anchor and a start are two windows", mend="drop one of them")
-    try:
-        start, end = int(options["start"]), int(options["end"])
-    except ValueError as error:
-        text = f"start={options['start']!r}, end={options['end']!r}"
-        raise PerfgateError("nsys-window", text, mend="whole nanoseconds of the export's own clock") from error
+    start, end = (_nanoseconds(name, options[name]) for name in ("start", "end"))
     if not 0 <= start < end:
         raise PerfgateError("nsys-window", f"{start}..{end} is no span", mend="0 <= start < end")
     return start, end
+
+
+def _nanoseconds(name: str, text: str) -> int:
+    """A point of the export's own clock; without a unit it is in nanoseconds."""
+    hit = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s)?\s*", text)
+    if hit is None:
+        mend = "nanoseconds of the export's own clock, or a number with ns, us, ms or s"
+        raise PerfgateError("nsys-window", f"{name}={text!r} is no time", mend=mend)
+    number, unit = hit.groups()
+    return int(number) if unit is None and number.isdigit() else round(float(number) * _UNITS[unit or "ns"])

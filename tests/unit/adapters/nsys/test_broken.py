@@ -6,13 +6,13 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from tests.nsys_file import ExportMaker, process, small_export
 
 from pytest_perfgate.adapters.readers.nsys.export import open_export
 from pytest_perfgate.adapters.readers.nsys.report import read_nsys, version_in
 from pytest_perfgate.app.inspections.nsys import Nsys
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
+from tests.nsys_file import ExportMaker, process, small_export
 
 
 def code_of(path: Path) -> str:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import sqlite3
 
 import pytest
-from tests.nsys_file import SECRET, small_export
 
 from pytest_perfgate.adapters.readers.nsys.report import read_nsys
 from pytest_perfgate.adapters.readers.nsys.scrub import REMOVED, is_secret, scrub
@@ -12,6 +11,7 @@ from pytest_perfgate.app.inspections.nsys import Nsys
 from pytest_perfgate.core.render.markdown import render_markdown
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
+from tests.nsys_file import SECRET, ExportMaker, small_export
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def test_the_planted_token_is_in_the_export_and_not_in_the_clean_copy(export, tm
     done = scrub(export, tmp_path / "clean.sqlite")
     assert SECRET.encode() not in (tmp_path / "clean.sqlite").read_bytes()
     assert set(done.tables) == {"TARGET_INFO_SYSTEM_ENV", "META_DATA_CAPTURE", "ANALYSIS_FILE", "ProcessStreams"}
-    assert done.strings == 2
+    assert done.strings == 3
     assert sorted(p.name for p in tmp_path.iterdir()) == ["clean.sqlite", "job.sqlite"]
 
 
@@ -80,11 +80,19 @@ def test_indexes_and_bytes_that_are_no_text_survive(tmp_path) -> None:
     with sqlite3.connect(path) as db:
         db.execute("CREATE INDEX by_name ON CUPTI_ACTIVITY_KIND_KERNEL(shortName)")
         db.execute("INSERT INTO StringIds VALUES (99, CAST(x'ff41' AS TEXT))")
+        db.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET shortName = 99 WHERE streamId = 7")
     scrub(path, tmp_path / "b.sqlite")
     clean = sqlite3.connect(tmp_path / "b.sqlite")
     assert clean.execute("SELECT hex(value) FROM StringIds WHERE id = 99").fetchone() == ("FF41",)
     assert clean.execute("SELECT count(*) FROM sqlite_master WHERE type = 'index'").fetchone() == (1,)
     assert clean.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_a_block_of_variables_goes_even_if_a_number_meets_it(tmp_path) -> None:
+    maker = ExportMaker(tmp_path / "a.sqlite")
+    maker.kernel(1, 0, 10, f"A=1\0B={SECRET}")
+    scrub(maker.done(), tmp_path / "b.sqlite")
+    assert SECRET.encode() not in (tmp_path / "b.sqlite").read_bytes()
 
 
 def test_a_file_that_is_no_export_is_refused_and_leaves_nothing(tmp_path) -> None:

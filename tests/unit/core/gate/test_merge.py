@@ -58,7 +58,9 @@ def test_no_layers_are_no_limits() -> None:
     assert merge_limits([], []) == ()
 
 
-@pytest.mark.parametrize("pattern", ["H200*", "h200", "NVIDIA*", "NVIDIA-H200-lock", "sm_90", "gpu", "nvidia h200", "*lock"])
+@pytest.mark.parametrize(
+    "pattern", ["H200*", "h200", "NVIDIA*", "NVIDIA-H200-lock", "sm_90", "gpu", "nvidia h200", "*lock"]
+)
 def test_a_device_answers_to_what_people_call_it(pattern: str) -> None:
     assert applies_on(limit("mfu >= 5%", on=(pattern,)), GPU)
     assert not applies_on(limit("mfu >= 5%", on=(pattern,)), HOST)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.artifacts.nsys_corpus import inspect, table
-from tests.nsys_file import ExportMaker, small_export
 
 from pytest_perfgate.adapters.readers.nsys.report import read_nsys
 from pytest_perfgate.app.inspections.nsys import Nsys
 from pytest_perfgate.model.errors import PerfgateError
+from tests.artifacts.nsys_corpus import inspect, table
+from tests.nsys_file import ExportMaker, small_export
 
 
 def test_a_file_per_rank_and_a_file_per_node_are_one_job(tmp_path) -> None:

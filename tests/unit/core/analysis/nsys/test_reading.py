@@ -35,7 +35,7 @@ def test_each_pattern_can_be_replaced() -> None:
         ({"purposes": "a2a"}, "nsys-option", "PATTERN=PURPOSE"),
         ({"start": "5"}, "nsys-window", "go together"),
         ({"start": "9", "end": "5"}, "nsys-window", "no span"),
-        ({"start": "a", "end": "5"}, "nsys-window", "whole nanoseconds"),
+        ({"start": "a", "end": "5"}, "nsys-window", "is no time"),
         ({"start": "1", "end": "5", "anchor": "x"}, "nsys-window", "two windows"),
     ],
 )
@@ -44,3 +44,7 @@ def test_what_does_not_read_says_what_would(options, code, said) -> None:
         reading(options)
     assert error.value.code.name == code
     assert said in error.value.text()
+
+
+def test_times_may_carry_units() -> None:
+    assert reading({"start": "1.5ms", "end": "60111541308000000001"}).span == (1_500_000, 60111541308000000001)

@@ -1,0 +1,148 @@
+"""Replays a recording as suites of 40 tests and prints every rule's errors: ``python ci/bench/verdicts/replay.py``.
+
+``--write docs/verdicts.md`` puts the table between the page's markers. Rates carry their n and the 95 %
+Clopper-Pearson bound. ``--try`` runs the designs that were tried beside the one that was kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parents[2])]
+import ours
+import peers
+from suites import CONDITIONS, TESTS, Library, suite
+
+from pytest_perfgate.core.stats.binomial import clopper_pearson, upper_bound
+
+SLOWED = 2
+"""Tests of a suite that really are slower, where power is measured."""
+SECONDS = 0.2 + 0.1
+"""Sampling and warm-up of one process and test in the recording."""
+Rule = Callable[[object], peers.Ruling]
+
+
+@dataclass
+class Tally:
+    """One rule under one condition."""
+
+    suites: int = 0
+    alarms: int = 0
+    alarmed_suites: int = 0
+    undecided: int = 0
+    unstable_suites: int = 0
+    processes: list[float] = field(default_factory=list)
+    seen: dict[int, int] = field(default_factory=dict)
+
+    def clean(self, ruling: peers.Ruling) -> None:
+        self.suites += 1
+        self.alarms += int(ruling.alarm.sum())
+        self.alarmed_suites += bool(ruling.alarm.any())
+        self.undecided += int(ruling.undecided.sum())
+        self.unstable_suites += bool(ruling.unstable.any())
+        self.processes.append(ruling.processes)
+
+    def slowed(self, percent: int, ruling: peers.Ruling) -> None:
+        self.seen[percent] = self.seen.get(percent, 0) + int(ruling.alarm[:SLOWED].sum())
+        self.processes.append(ruling.processes)
+
+    def row(self, rule: str, condition: str, powers: int) -> list[str]:
+        bound = upper_bound(self.alarmed_suites, self.suites)
+        tests = self.suites * TESTS
+        cells = [rule, condition, f"{rate(self.alarms, tests)} (≤ {upper_bound(self.alarms, tests):.2%})"]
+        cells += [f"{self.alarmed_suites}/{self.suites} (≤ {bound:.1%})"]
+        for percent in (3, 5, 10):
+            hits = self.seen.get(percent, 0)
+            low = clopper_pearson(hits, powers).low
+            cells.append(f"{hits / powers:.0%} (≥ {low:.0%})")
+        cells += [f"{self.undecided / tests:.1%}", f"{self.unstable_suites / self.suites:.0%}"]
+        return [*cells, f"{np.mean(self.processes):.2f}", f"{2 * SECONDS * np.mean(self.processes):.1f}"]
+
+
+HEADS = ("rule", "condition", "false alarms per test", "suites that alarm", "sees +3 %", "sees +5 %", "sees +10 %")
+HEADS += ("undecided", "suites with UNSTABLE", "processes a side", "seconds a verdict")
+
+
+def rate(hits: int, count: int) -> str:
+    return f"{hits / count:.2%}"
+
+
+def tallied(library: Library, rules: dict[str, Rule], count: int, seed: int) -> dict[tuple[str, str], Tally]:
+    """All rules on the same suites."""
+    tallies: dict[tuple[str, str], Tally] = {}
+    for condition in CONDITIONS:
+        dice = np.random.default_rng(seed)
+        for _ in range(count):
+            clean = suite(library, condition, 0, 0, dice)
+            slowed = {percent: suite(library, condition, percent, SLOWED, dice) for percent in (3, 5, 10)}
+            for name, rule in rules.items():
+                tally = tallies.setdefault((name, condition), Tally())
+                tally.clean(rule(clean))
+                for percent, one in slowed.items():
+                    tally.slowed(percent, rule(one))
+    return tallies
+
+
+def table(tallies: dict[tuple[str, str], Tally], count: int) -> str:
+    rows = [tally.row(rule, condition, count * SLOWED) for (rule, condition), tally in sorted_by_rule(tallies)]
+    lines = ["| " + " | ".join(cells) + " |" for cells in (HEADS, ["---"] * len(HEADS), *rows)]
+    return "\n".join(lines) + "\n"
+
+
+def sorted_by_rule(tallies: dict[tuple[str, str], Tally]) -> list[tuple[tuple[str, str], Tally]]:
+    order = list(dict.fromkeys(rule for rule, _ in tallies))
+    return sorted(tallies.items(), key=lambda item: order.index(item[0][0]))
+
+
+def rules(tried: bool) -> dict[str, Rule]:
+    known: dict[str, Rule] = {
+        "pytest-benchmark mean:5%": peers.benchmark_mean,
+        "pytest-benchmark min:5%": peers.benchmark_min,
+        "asv-like, factor 1.1": peers.asv,
+        "pooled Mann-Whitney p<.05": peers.pooled,
+        "Welch 90 % > 5 %, R=5": peers.welch,
+        "benchmatrix 1.2, 6 pairs": peers.benchmatrix,
+    }
+    variants = ours.TRIED if tried else (ours.FLAT, ours.KEPT)
+    return {} if tried else known | {v.name: v for v in variants}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--recordings", type=Path, default=HERE / "recordings")
+    parser.add_argument("--suites", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--try", dest="tried", action="store_true")
+    parser.add_argument("--write", type=Path)
+    chosen = parser.parse_args()
+    library = Library(chosen.recordings)
+    asked = {v.name: v for v in ours.TRIED} if chosen.tried else rules(tried=False)
+    text = table(tallied(library, asked, chosen.suites, chosen.seed), chosen.suites)
+    said = (
+        f"{chosen.suites} clean suites of {TESTS} a condition, block-resampled from {library.rounds} recorded rounds of "
+        f"{len(library.kernels)} kernels; power over {chosen.suites * SLOWED} slowed tests a cell; seed {chosen.seed}.\n"
+    )
+    print(said + "\n" + text)
+    if chosen.write:
+        written(chosen.write, "tried" if chosen.tried else "table", said + "\n" + text)
+
+
+def written(page: Path, mark: str, text: str) -> None:
+    """Put a table between its markers, and leave the rest of the page."""
+    old = page.read_text(encoding="utf-8")
+    head, begin, rest = old.partition(f"<!-- begin {mark} -->\n")
+    _, end, tail = rest.partition(f"<!-- end {mark} -->")
+    if not begin or not end:
+        raise SystemExit(f"{page} has no markers for the {mark}")
+    page.write_text(head + begin + text + end + tail, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,194 @@
+"""Nsight Systems around a child: the region alone is captured, and what is kept holds no environment."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from pytest_perfgate.adapters.profilers.profiler_api import switched
+from pytest_perfgate.model.device import Availability
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Artifact
+from pytest_perfgate.model.nsys import Scrub
+from pytest_perfgate.model.plan import Plan
+
+OLDEST = (2022, 2)
+"""Before it, --capture-range-end and node-level graph tracing are missing."""
+FLAGS = (
+    "--trace=cuda,nvtx",
+    "--cuda-graph-trace=node",
+    "--sample=none",
+    "--cpuctxsw=none",
+    "--force-overwrite=true",
+)
+RANGE = ("--capture-range=cudaProfilerApi", "--capture-range-end=stop")
+_VERSION = re.compile(r"(20\d\d)\.(\d+)(?:\.\d+)*")
+_IMPORTER = "QdstrmImporter"
+_TAIL_LINES = 20
+_REMOTE = frozenset({"ssh", "rsh"})
+
+
+class Nsys:
+    """One capture at a time; ``scrub`` is given, for what is kept must be clean."""
+
+    name = "nsys"
+
+    def __init__(
+        self, scrub: Scrub, launcher: Sequence[str] = (), timeout_s: float = 1800.0, *, ranged: bool = True
+    ) -> None:
+        self._scrub, self._launcher, self._timeout = scrub, tuple(launcher), timeout_s
+        self._range = RANGE if ranged else ()
+
+    def availability(self) -> Availability:
+        """Asks nsys for its version where it will run: behind the launcher."""
+        mend = "install Nsight Systems, or name the launcher in front of it: [tool.perfgate] launcher"
+        try:
+            done = _ran(behind(self._launcher, ["nsys", "--version"]), 60.0)
+        except PerfgateError as error:
+            return Availability(name=self.name, usable=False, why=error.what, mend=mend)
+        found = _VERSION.search(done)
+        if found is None:
+            return Availability(name=self.name, usable=False, why=f"nsys --version says {done.strip()!r}", mend=mend)
+        if (int(found.group(1)), int(found.group(2))) < OLDEST:
+            why = f"nsys {found.group()} is older than {OLDEST[0]}.{OLDEST[1]}"
+            return Availability(name=self.name, usable=False, why=why, mend=mend, version=found.group())
+        return Availability(name=self.name, usable=True, version=found.group())
+
+    def command(self, argv: Sequence[str], out: Path, plan: Plan) -> Sequence[str]:  # noqa: ARG002 - the port's
+        """The child behind nsys, and both behind the launcher."""
+        profile = ["nsys", "profile", *FLAGS, *self._range, f"--output={_stem(out)}", *argv]
+        return behind(self._launcher, profile)
+
+    @contextmanager
+    def region(self, out: Path) -> Iterator[None]:  # noqa: ARG002 - the port's
+        """Opens and closes the capture range from inside the child."""
+        with switched():
+            yield
+
+    def run(self, argv: Sequence[str], out: Path, plan: Plan) -> tuple[Artifact, ...]:
+        """Profile a command of its own and keep what it left."""
+        available = self.availability()
+        if not available.usable:
+            raise PerfgateError("nsys-tool", available.why, mend=available.mend)
+        out.mkdir(parents=True, exist_ok=True)
+        with _alone():
+            _ran(self.command(argv, out, plan), self._timeout)
+        return self.artifacts(out)
+
+    def artifacts(self, out: Path) -> tuple[Artifact, ...]:
+        """The clean export of each report; the report and the raw export hold the environment and go."""
+        for stream in sorted(out.glob("*.qdstrm")):
+            _import(stream, self._timeout)
+        reports = sorted(path for path in out.glob("*") if path.suffix in {".nsys-rep", ".qdrep"})
+        if not reports:
+            why = "the capture range never opened" if self._range else "nsys wrote nothing"
+            mend = "enter perfgate.region() in the test, with work on the GPU inside"
+            raise PerfgateError("nsys-child", f"no report in {out}: {why}", mend=mend)
+        return tuple(self._kept(report) for report in reports)
+
+    def _kept(self, report: Path) -> Artifact:
+        raw, clean = report.with_suffix(".raw.sqlite"), report.with_suffix(".sqlite")
+        export = ["nsys", "export", "--type=sqlite", "--force-overwrite=true", f"--output={raw}", str(report)]
+        try:
+            _ran(behind(self._launcher, export), self._timeout)
+            done = self._scrub(raw, clean)
+        finally:
+            raw.unlink(missing_ok=True)
+            report.unlink(missing_ok=True)
+        dropped = ", ".join(done.tables)
+        return Artifact(kind="nsys", path=str(clean), parameters=(("flags", " ".join(FLAGS)), ("dropped", dropped)))
+
+
+def behind(launcher: Sequence[str], argv: Sequence[str]) -> list[str]:
+    """A command behind its launcher; a remote shell reads one line, so its words are quoted for it."""
+    if not launcher:
+        return list(argv)
+    if Path(launcher[0]).name in _REMOTE:
+        return [*launcher, " ".join(shlex.quote(word) for word in argv)]
+    return [*launcher, *argv]
+
+
+def _stem(out: Path) -> Path:
+    return out.absolute() / "capture"
+
+
+def _ran(argv: Sequence[str], timeout_s: float) -> str:
+    """What a command printed; its tail is in the error when it fails, and its whole group ends with it."""
+    if shutil.which(argv[0]) is None:
+        raise PerfgateError("nsys-tool", f"{argv[0]} is not on the PATH")
+    with tempfile.TemporaryFile("w+", errors="replace") as output:
+        child = subprocess.Popen(
+            list(argv), stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True
+        )
+        try:
+            code = child.wait(timeout_s)
+        except BaseException as error:
+            _end(child)
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+            what = f"{shlex.join(argv[:4])} … took over {timeout_s:.0f} s"
+            raise PerfgateError("nsys-child", f"{what}{_tail(output.seek, output.read)}") from error
+        if code:
+            what = f"{shlex.join(argv[:4])} … ended with exit code {code}"
+            raise PerfgateError("nsys-child", f"{what}{_tail(output.seek, output.read)}")
+        output.seek(0)
+        return output.read()
+
+
+def _import(stream: Path, timeout_s: float) -> None:
+    """Some distributions keep the importer where nsys does not look; it is called by hand then."""
+    report = stream.with_suffix(".nsys-rep")
+    try:
+        if not report.exists():
+            _ran([str(_importer(stream)), "--input-file", str(stream), "--output-file", str(report)], timeout_s)
+    finally:
+        stream.unlink(missing_ok=True)
+
+
+def _importer(stream: Path) -> Path:
+    found = shutil.which(_IMPORTER)
+    beside = (Path(shutil.which("nsys") or "nsys").resolve().parent.parent, Path("/usr/lib/nsight-systems"))
+    places = [Path(found)] if found else [place for root in beside for place in root.glob(f"host-*/{_IMPORTER}")]
+    if not places:
+        what = f"nsys left {stream.name} and no {_IMPORTER} turns it into a report"
+        raise PerfgateError("nsys-child", what, mend="install the host part of Nsight Systems beside the target part")
+    return places[0]
+
+
+def _tail(seek: Callable[[int], int], read: Callable[[], str]) -> str:
+    seek(0)
+    lines = read().strip().splitlines()[-_TAIL_LINES:]
+    return "; it said:\n" + "\n".join(f"    {line}" for line in lines) if lines else " and said nothing"
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """The whole group: a profiler's child outlives the profiler otherwise."""
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, how)
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(5)
+            return
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """One profiler at a time on a machine: two would share one counter."""
+    import fcntl
+
+    path = Path(tempfile.gettempdir()) / f"perfgate-nsys-{os.getuid()}.lock"
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            what = "another capture of nsys runs on this machine"
+            raise PerfgateError("nsys-tool", what, why="two would disturb each other", mend="wait for it") from error
+        yield

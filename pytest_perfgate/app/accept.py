@@ -1,0 +1,93 @@
+"""Accept what a record measured: rewrite the lines that moved, with who, when and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from pytest_perfgate.core.gate.acceptance import Change, Decision, Signature, decide
+from pytest_perfgate.core.gate.nearest import proposal
+from pytest_perfgate.core.gate.selection import Selects, matching, named
+from pytest_perfgate.model.baseline import Baseline, Sitting
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.ports import BaselineStore
+from pytest_perfgate.model.values import value
+from pytest_perfgate.model.verdict import CaseReport, RunReport
+
+Sittings = Callable[[CaseReport], Sequence[Sitting]]
+_LAST = 20
+
+
+@value
+class Request:
+    """What was asked to be accepted."""
+
+    names: tuple[str, ...] = ()
+    expression: str = ""
+    new: bool = False
+    improved: bool = False
+    add: bool = False
+    signature: Signature = Signature()
+
+
+def selected(report: RunReport, request: Request) -> tuple[CaseReport, ...]:
+    """The cases of a record that a request means; one that means none is an error."""
+    cases = _selected(report.cases, named(request.names), request.names) if request.names else report.cases
+    for name in request.names:
+        _selected(cases, named([name]), [name])
+    if request.expression:
+        cases = _selected(cases, matching(request.expression), [request.expression])
+    return tuple(cases)
+
+
+def _selected(cases: Sequence[CaseReport], selects: Selects, asked: Sequence[str]) -> tuple[CaseReport, ...]:
+    found = tuple(case for case in cases if selects(case.key))
+    if not found:
+        mend = proposal(asked[0], [str(case.key) for case in cases], all_of="the record has")
+        raise PerfgateError("accept-selection", f"the record has no case '{asked[0]}'", mend=mend)
+    return found
+
+
+def decisions(report: RunReport, request: Request, store: BaselineStore, sittings: Sittings) -> tuple[Decision, ...]:
+    """What accepting would do to each selected case; nothing is written."""
+    lines = Lines(store)
+    found = tuple(
+        decide(case, lines.of(case), sittings(case), request.signature, add=request.add)
+        for case in selected(report, request)
+    )
+    if request.new or request.improved:
+        wanted = {Change.NEW: request.new, Change.FASTER: request.improved}
+        found = tuple(decision for decision in found if wanted.get(decision.change, False))
+    return found
+
+
+def check_decisions(found: Sequence[Decision], request: Request) -> None:
+    """Refuse the whole request where a part of it must not be written."""
+    slower = [str(d.report.key) for d in found if d.change is Change.SLOWER]
+    if slower and not request.signature.why:
+        what = f"{len(slower)} {'case is' if len(slower) == 1 else 'cases are'} slower: {', '.join(slower[:3])}"
+        raise PerfgateError("accept-reason", what)
+    untrusted = [d for d in found if d.change is Change.UNTRUSTED and request.names]
+    if untrusted:
+        raise PerfgateError("accept-untrusted", untrusted[0].why, place=str(untrusted[0].report.key))
+
+
+def accept(found: Sequence[Decision], store: BaselineStore) -> tuple[str, ...]:
+    """Write the lines of all decisions that write one; the paths of the files that changed."""
+    lines = [d.after for d in found if d.after is not None]
+    return tuple(str(path) for path in store.write(lines))
+
+
+class Lines:
+    """Lines of the work tree, each file read once."""
+
+    def __init__(self, store: BaselineStore) -> None:
+        self._store = store
+        self._read: dict[tuple[str, str], Mapping[str, Baseline]] = {}
+
+    def of(self, case: CaseReport) -> Baseline | None:
+        if case.measurement is None:
+            return None
+        at = (case.measurement.device.key, case.key.path)
+        if at not in self._read:
+            self._read[at] = self._store.read(*at)
+        return self._read[at].get(str(case.key))

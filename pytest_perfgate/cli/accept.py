@@ -1,0 +1,127 @@
+"""Accept measured times as the baseline, from the last record or the one that CI uploaded.
+
+  perfgate accept                              what is new or faster, and what is slower with a reason
+  perfgate accept 'test_gemm[4096]' --reason "exact rounding costs 8 %"
+  perfgate accept --from https://ci.example/artifacts/record.json --new
+
+A line is rewritten only where the time moved beyond its noise.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
+from pytest_perfgate.cli.looking import write, write_json
+from pytest_perfgate.cli.project import Project, add_root
+from pytest_perfgate.model.errors import PerfgateError
+
+
+def arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("names", nargs="*", metavar="NODEID", help="cases, tests, files or folders (default: all)")
+    parser.add_argument("-k", dest="expression", default="", metavar="EXPR", help="cases whose names match")
+    parser.add_argument("--reason", default="", metavar="TEXT", help="why; asked for wherever a time got slower")
+    parser.add_argument("--new", action="store_true", help="only cases without a baseline")
+    parser.add_argument("--improved", action="store_true", help="only cases that got faster")
+    parser.add_argument("--add", action="store_true", help="add this sitting to the accepted ones")
+    parser.add_argument("--expires", default="", metavar="DATE", help="accept until then, such as 2027-01-31")
+    parser.add_argument("--from", dest="source", default="", metavar="RECORD|URL", help="instead of the last record")
+    parser.add_argument("--dry-run", action="store_true", help="show what would be written")
+    parser.add_argument("--in-ci", action="store_true", help="write although CI is set")
+    add_root(parser)
+
+
+def run(options: Namespace) -> int:
+    from pytest_perfgate.app.accept import accept, check_decisions, decisions
+
+    project = Project(options)
+    check_place(options, project)
+    report = project.records.read(options.source)
+    request = request_of(options, project, report)
+    found = decisions(report, request, project.baselines, sittings_of(project))
+    check_decisions(found, request)
+    paths = () if options.dry_run else accept(found, project.baselines)
+    _show(found, paths, options, project)
+    return 0
+
+
+def check_place(options: Namespace, project: Project) -> None:
+    if project.ci and not options.in_ci and not options.dry_run:
+        raise PerfgateError("accept-ci", "CI is set")
+
+
+def request_of(options: Namespace, project: Project, report: Any) -> Any:
+    """The request with the signature of whoever runs the command."""
+    from pytest_perfgate.app.accept import Request
+
+    return Request(
+        names=tuple(options.names),
+        expression=options.expression,
+        new=options.new,
+        improved=options.improved,
+        add=options.add,
+        signature=signature_of(options, project, report),
+    )
+
+
+def signature_of(options: Namespace, project: Project, report: Any) -> Any:
+    """Who, when and which commit; a commit that is not what was measured is not named."""
+    import datetime as dt
+    import getpass
+
+    from pytest_perfgate.core.gate.acceptance import Signature
+
+    try:
+        who = project.repository.author() or getpass.getuser()
+    except (OSError, KeyError):
+        who = ""
+    return Signature(
+        who=who,
+        when=dt.datetime.now(dt.timezone.utc).date().isoformat(),
+        why=" ".join(options.reason.split()),
+        commit=measured_commit(options, project, report),
+        expires=_date(options.expires),
+    )
+
+
+def measured_commit(options: Namespace, project: Project, report: Any) -> str:
+    environment = report.environment
+    if environment.commit or options.source:
+        return "" if environment.dirty else str(environment.commit)
+    return "" if project.repository.dirty() else str(project.repository.head())
+
+
+def _date(text: str) -> str:
+    import datetime as dt
+
+    if not text:
+        return ""
+    try:
+        return dt.date.fromisoformat(text).isoformat()
+    except ValueError as fault:
+        raise PerfgateError("command-usage", f"--expires {text} is no date", mend="write 2027-01-31") from fault
+
+
+def sittings_of(project: Project) -> Any:
+    """The last sittings of a case in the history."""
+
+    def sittings(case: Any) -> Any:
+        return project.history.read(case.key, case.measurement.device.key, 20) if case.measurement else ()
+
+    return sittings
+
+
+def _show(found: Any, paths: Any, options: Namespace, project: Project) -> None:
+    from pathlib import Path
+
+    from pytest_perfgate.core.render.acceptance import acceptance_json, acceptance_lines
+
+    if options.json:
+        write_json({"decisions": acceptance_json(found), "files": [project.shown(Path(path)) for path in paths]})
+        return
+    write("\n".join(acceptance_lines(found, dry=options.dry_run)))
+    for path in paths:
+        write(f"wrote {project.shown(Path(path))}")
+    local = sorted({d.after.device for d in found if d.after and not project.baselines.committed(d.after.device)})
+    for device in local:
+        write(f"{device} is not in [tool.perfgate] devices: its baselines stay in this checkout, under .perfgate/")

@@ -1,0 +1,152 @@
+"""What accepting changes: which lines moved beyond their noise, and what the new line says."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from statistics import median, stdev
+
+from pytest_perfgate.model.baseline import Baseline, Sitting
+from pytest_perfgate.model.measurement import Measurement
+from pytest_perfgate.model.metric import Metric
+from pytest_perfgate.model.values import value
+from pytest_perfgate.model.verdict import CaseReport
+
+_BETWEEN = 2.0
+"""Standard deviations between sittings that are no movement."""
+_MEDIAN_TO_DEVIATION = 0.6745
+_ENOUGH = 4
+
+
+class Change(str, enum.Enum):
+    """What accepting a case does to its line."""
+
+    NEW = "new"
+    FASTER = "faster"
+    SLOWER = "slower"
+    OTHER = "measured differently"
+    SITTING = "one more sitting"
+    KEPT = "kept"
+    UNTRUSTED = "not to be trusted"
+    UNTIMED = "without a time"
+
+
+@value
+class Decision:
+    """One case of a record, and what accepting it would write."""
+
+    report: CaseReport
+    change: Change
+    before: Baseline | None = None
+    after: Baseline | None = None
+    why: str = ""
+
+    @property
+    def writes(self) -> bool:
+        return self.after is not None
+
+
+@value
+class Signature:
+    """Who accepts, when, from which commit, why and until when."""
+
+    who: str = ""
+    when: str = ""
+    why: str = ""
+    commit: str = ""
+    expires: str = ""
+
+
+def decide(
+    report: CaseReport, before: Baseline | None, sittings: Sequence[Sitting], signature: Signature, *, add: bool = False
+) -> Decision:
+    """What accepting this case comes to; nothing is written here."""
+    measurement = report.measurement
+    time = _time(measurement)
+    if measurement is None or time is None:
+        return Decision(report=report, change=Change.UNTIMED, before=before, why="nothing was timed")
+    problems = (*report.problems, *measurement.problems)
+    if problems or not 0 < time.value < math.inf:
+        why = problems[0].what if problems else f"a time of {time.value} ns is none"
+        return Decision(report=report, change=Change.UNTRUSTED, before=before, why=why)
+    change = _change(before, measurement, time)
+    if add and before is not None and change is not Change.OTHER:
+        return Decision(
+            report=report,
+            change=Change.SITTING,
+            before=before,
+            after=_added(before, time.value, measurement, signature),
+        )
+    if change is Change.KEPT:
+        return Decision(report=report, change=change, before=before, why="within its noise")
+    return Decision(report=report, change=change, before=before, after=_line(measurement, time, sittings, signature))
+
+
+def _time(measurement: Measurement | None) -> Metric | None:
+    found = measurement.metrics.find("time") if measurement else ()
+    return found[0] if found and not found[0].labels else None
+
+
+def _change(before: Baseline | None, measurement: Measurement, time: Metric) -> Change:
+    if before is None:
+        return Change.NEW
+    if before.identity is not None and before.identity.differences(measurement.identity):
+        return Change.OTHER
+    if abs(time.value / before.time - 1) <= noise(before, time):
+        return Change.KEPT
+    return Change.SLOWER if time.value > before.time else Change.FASTER
+
+
+def noise(before: Baseline, time: Metric) -> float:
+    """The relative difference that is no movement: of this sitting, and between sittings."""
+    within = (time.high - time.low) / (2 * time.value)
+    rounding = 1e-4
+    return max(math.hypot(within, _BETWEEN * before.scatter), rounding)
+
+
+def _line(measurement: Measurement, time: Metric, sittings: Sequence[Sitting], signature: Signature) -> Baseline:
+    scatter, count = scatter_of(sittings)
+    return Baseline(
+        key=measurement.key,
+        device=measurement.device.key,
+        time=time.value,
+        scatter=scatter,
+        sittings=max(1, count),
+        commit=signature.commit[:12],
+        who=signature.who,
+        when=signature.when,
+        why=signature.why,
+        expires=signature.expires,
+        identity=measurement.identity,
+    )
+
+
+def scatter_of(sittings: Sequence[Sitting]) -> tuple[float, int]:
+    """(relative scatter between sittings, how many); a step from one level to the next does not count."""
+    logs = [math.log(s.time) for s in sittings if 0 < s.time < math.inf]
+    if len(logs) < 2:
+        return 0.0, len(logs)
+    if len(logs) < _ENOUGH:
+        return stdev(logs), len(logs)
+    steps = [abs(b - a) for a, b in pairwise(logs)]
+    return median(steps) / (_MEDIAN_TO_DEVIATION * math.sqrt(2)), len(logs)
+
+
+def _added(before: Baseline, time: float, measurement: Measurement, signature: Signature) -> Baseline:
+    """The mean over one sitting more, with the scatter that it brings."""
+    n, step = before.sittings, math.log(time / before.time)
+    variance = ((n - 1) * before.scatter**2 + step**2 * n / (n + 1)) / n
+    return replace(
+        before,
+        time=before.time * math.exp(step / (n + 1)),
+        scatter=math.sqrt(variance),
+        sittings=n + 1,
+        when=signature.when or before.when,
+        who=signature.who or before.who,
+        why=signature.why or before.why,
+        expires=signature.expires or before.expires,
+        identity=before.identity or measurement.identity,
+    )

@@ -1,0 +1,120 @@
+"""Rounds of two arms in lock-step: who is suspected, how many rounds confirm it, who is convicted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from pytest_perfgate.core.gate.modes import split
+from pytest_perfgate.core.stats.hodges_lehmann import hodges_lehmann, shift_interval
+from pytest_perfgate.core.stats.holm import adjusted
+from pytest_perfgate.core.stats.interval import deviation
+from pytest_perfgate.core.stats.signed_rank import pairs_needed, signed_rank
+from pytest_perfgate.model.paired import Decision
+from pytest_perfgate.model.quantity import Interval
+from pytest_perfgate.model.values import value
+
+K = TypeVar("K")
+SURELY = 2.33 + 0.84
+"""A shift of so many standard errors passes the 99 % point with a power of 80 %."""
+
+
+@value
+class Design:
+    """How a comparison spends its rounds."""
+
+    screen: int = 5
+    """Rounds for every case: below five no interval could bound a slowdown at 95 %."""
+    confirm: int = 10
+    """Fresh rounds for suspects; those of the screening are not counted again."""
+    alpha: float = 0.01
+    """The chance that a clean suite convicts anything."""
+
+
+@value
+class Pairs:
+    """The rounds of one case: nanoseconds of a process on each side, in order."""
+
+    base: tuple[float, ...]
+    head: tuple[float, ...]
+    spread: float = 0.0
+    """The interquartile range within a process, as a fraction."""
+
+    @property
+    def differences(self) -> tuple[float, ...]:
+        """Logarithms of head over base."""
+        return tuple(math.log(h / b) for b, h in zip(self.base, self.head))
+
+
+@value
+class Finding:
+    """What the pairs of one case say."""
+
+    shift: float
+    """As a fraction."""
+    interval: Interval
+    p: float = 1.0
+    """One-sided, of "slower"; after Holm where a suite was asked."""
+    visible: float = 0.0
+    unstable: bool = False
+    decision: Decision = Decision.UNDECIDED
+
+
+def finding(pairs: Pairs, counts: float) -> Finding:
+    """Shift, exact interval, and whether the processes stand in groups."""
+    d = pairs.differences
+    interval = shift_interval(d)
+    shift = math.expm1(hodges_lehmann(d))
+    bounds = Interval(low=math.expm1(interval.low), high=math.expm1(interval.high), confidence=interval.confidence)
+    return Finding(
+        shift=shift,
+        interval=bounds,
+        p=signed_rank(d),
+        visible=max(counts, visible(d)),
+        unstable=unstable(pairs),
+        decision=Decision.NOT_SLOWER if bounds.high < counts else Decision.UNDECIDED,
+    )
+
+
+def visible(differences: Sequence[float]) -> float:
+    """The smallest slowdown that so many rounds of this scatter surely show."""
+    count = len(differences)
+    scatter = deviation(differences, math.fsum(differences) / count) if count else 0.0
+    return math.expm1(SURELY * scatter / math.sqrt(count)) if count > 1 else math.inf
+
+
+def unstable(pairs: Pairs) -> bool:
+    """Whether the processes of a side stand in two groups that both sides visit."""
+    sides = [[math.log(time) for time in side] for side in (pairs.base, pairs.head)]
+    edges = [split(side, math.log1p(pairs.spread)) for side in sides]
+    return any(edge is not None for edge in edges)
+
+
+def suspected(findings: Mapping[K, Finding], counts: Mapping[K, float]) -> tuple[K, ...]:
+    """Cases whose shift is beyond what counts: they go on to fresh rounds."""
+    return tuple(key for key, found in findings.items() if found.shift > counts[key])
+
+
+def confirming_rounds(suspects: int, design: Design) -> int:
+    """Fresh rounds: enough that the exact test could reject even the last of so many suspects."""
+    return max(design.confirm, pairs_needed(design.alpha / max(suspects, 1)))
+
+
+def convicted(fresh: Mapping[K, Pairs], counts: Mapping[K, float], design: Design) -> dict[K, Finding]:
+    """Suspects tried together: slower iff the exact test survives Holm and the shift counts."""
+    found = {key: finding(pairs, counts[key]) for key, pairs in fresh.items()}
+    levels = adjusted([f.p for f in found.values()])
+    return {key: _sentenced(f, level, counts[key], design) for (key, f), level in zip(found.items(), levels)}
+
+
+def _sentenced(found: Finding, level: float, counts: float, design: Design) -> Finding:
+    slower = level <= design.alpha and found.shift >= counts
+    return Finding(
+        shift=found.shift,
+        interval=found.interval,
+        p=level,
+        visible=found.visible,
+        unstable=found.unstable,
+        decision=Decision.SLOWER if slower else found.decision,
+    )

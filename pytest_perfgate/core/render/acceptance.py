@@ -1,0 +1,52 @@
+"""What accepting did, as lines and for programs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pytest_perfgate.core.gate.acceptance import Change, Decision
+from pytest_perfgate.core.render.block import printable
+from pytest_perfgate.core.render.quantity import quantity, signed
+from pytest_perfgate.model.quantity import Dimension
+
+_SAID = (Change.UNTRUSTED, Change.UNTIMED)
+
+
+def acceptance_lines(found: Sequence[Decision], *, dry: bool = False) -> Iterator[str]:
+    """One line for each case that changes or cannot; the rest is counted."""
+    for decision in found:
+        if decision.writes or decision.change in _SAID:
+            yield decision_line(decision)
+    written = sum(d.writes for d in found)
+    counts = Counter(d.change for d in found if not d.writes)
+    rest = ", ".join(f"{count} {change.value}" for change, count in counts.items())
+    verb = "would be accepted" if dry else "accepted"
+    yield f"{written} {verb}" + (f"; {rest}" if rest else "") if found else "nothing to accept"
+
+
+def decision_line(decision: Decision) -> str:
+    """The case, then and now."""
+    name = printable(str(decision.report.key))
+    if decision.after is None:
+        return f"{decision.change.value:<9}  {name}  {decision.why}"
+    now = quantity(decision.after.time, Dimension.TIME)
+    if decision.before is None:
+        return f"{decision.change.value:<9}  {name}  {now}"
+    then = quantity(decision.before.time, Dimension.TIME)
+    shift = signed(decision.after.time / decision.before.time - 1)
+    return f"{decision.change.value:<9}  {name}  {then} -> {now}  {shift}"
+
+
+def acceptance_json(found: Sequence[Decision]) -> list[dict[str, Any]]:
+    return [
+        {
+            "case": str(d.report.key),
+            "change": d.change.value,
+            "before_ns": d.before.time if d.before else None,
+            "after_ns": d.after.time if d.after else None,
+            "why": d.why,
+        }
+        for d in found
+    ]

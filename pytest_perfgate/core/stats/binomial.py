@@ -1,0 +1,54 @@
+"""Rates with bounds: the Clopper-Pearson interval, which holds at least as often as it says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from pytest_perfgate.model.quantity import Interval
+
+CONFIDENCE = 0.95
+
+
+def clopper_pearson(hits: int, count: int, confidence: float = CONFIDENCE) -> Interval:
+    """The exact two-sided interval of a rate, found where the binomial tails meet the level."""
+    if not 0 <= hits <= count or count < 1:
+        raise ValueError(f"{hits} hits of {count}")
+    tail = (1 - confidence) / 2
+    low = 0.0 if hits == 0 else _crossing(lambda rate: at_least(hits, count, rate) - tail)
+    high = 1.0 if hits == count else _crossing(lambda rate: tail - at_most(hits, count, rate))
+    return Interval(low=low, high=high, confidence=confidence)
+
+
+def upper_bound(hits: int, count: int, confidence: float = CONFIDENCE) -> float:
+    """The one-sided bound: the rate is below it with this confidence."""
+    if hits >= count:
+        return 1.0
+    return _crossing(lambda rate: 1 - confidence - at_most(hits, count, rate))
+
+
+def at_least(hits: int, count: int, rate: float) -> float:
+    """Probability of so many hits or more."""
+    return _mass(range(hits, count + 1), count, rate)
+
+
+def at_most(hits: int, count: int, rate: float) -> float:
+    """Probability of so many hits or fewer."""
+    return _mass(range(hits + 1), count, rate)
+
+
+def _mass(hits: range, count: int, rate: float) -> float:
+    if rate <= 0 or rate >= 1:
+        return float((0 if rate <= 0 else count) in hits)
+    up, down = math.log(rate), math.log1p(-rate)
+    whole = math.lgamma(count + 1)
+    terms = (whole - math.lgamma(k + 1) - math.lgamma(count - k + 1) + k * up + (count - k) * down for k in hits)
+    return min(1.0, math.fsum(math.exp(term) for term in terms))
+
+
+def _crossing(rising: Callable[[float], float]) -> float:
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if rising(middle) > 0 else (middle, high)
+    return (low + high) / 2

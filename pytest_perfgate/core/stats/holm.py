@@ -1,0 +1,26 @@
+"""Holm's step-down: asking many tests at once, and still alarming on so few clean suites."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def holm(levels: Sequence[float], alpha: float) -> tuple[bool, ...]:
+    """Which of the p values survive at a family-wise ``alpha``."""
+    order = sorted(range(len(levels)), key=levels.__getitem__)
+    rejected = [False] * len(levels)
+    for step, at in enumerate(order):
+        if levels[at] > alpha / (len(levels) - step):
+            break
+        rejected[at] = True
+    return tuple(rejected)
+
+
+def adjusted(levels: Sequence[float]) -> tuple[float, ...]:
+    """Each p as it counts after Holm: rejected at any family-wise level that is no smaller."""
+    order = sorted(range(len(levels)), key=levels.__getitem__)
+    counted, highest = [0.0] * len(levels), 0.0
+    for step, at in enumerate(order):
+        highest = max(highest, min(1.0, (len(levels) - step) * levels[at]))
+        counted[at] = highest
+    return tuple(counted)

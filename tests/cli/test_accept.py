@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pytest_perfgate.model.baseline import Sitting
+from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.model.problem import Problem
+from tests.cli.conftest import Place
+from tests.reports import baseline, case, run
+
+SLOWER = case("test_slow[1]", 1.2e6, 1e6, Outcome.REGRESSED)
+FASTER = case("test_fast", 0.8e6, 1e6, Outcome.IMPROVED)
+SAME = case("test_same", 1.001e6, 1e6)
+NEW = case("test_new", 5e5)
+
+
+@pytest.fixture
+def project(place: Place) -> Place:
+    place.baselines.write([baseline(test, 1e6) for test in ("test_slow[1]", "test_fast", "test_same")])
+    place.record(run(SLOWER, FASTER, SAME, NEW))
+    return place
+
+
+def test_a_regression_asks_for_a_reason_and_nothing_is_written(project: Place) -> None:
+    before = project.times()
+    done = project.perfgate("accept")
+    assert (done.code, done.out) == (2, "")
+    assert "test_slow[1]" in done.err
+    assert "accept-reason" in done.err
+    assert project.times() == before
+
+
+def test_with_a_reason_what_moved_is_written(project: Place) -> None:
+    done = project.perfgate("accept", "--reason", "exact rounding")
+    assert done.code == 0
+    assert project.times() == {"test_slow[1]": 1.2e6, "test_fast": 0.8e6, "test_same": 1e6, "test_new": 5e5}
+    lines = project.baselines.read_all("NVIDIA-H200")
+    assert lines["tests/test_k.py::test_slow[1]"].why == "exact rounding"
+    assert lines["tests/test_k.py::test_slow[1]"].commit == "c0ffee123456"
+    assert lines["tests/test_k.py::test_same"].why == "TMA loads", "within its noise: not rewritten"
+    assert "slower     tests/test_k.py::test_slow[1]  1 ms -> 1.2 ms  +20.0 %" in done.out
+    assert "3 accepted; 1 kept" in done.out
+    assert "wrote baselines/NVIDIA-H200/tests/test_k.py.yaml" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "written"),
+    [
+        (["--new"], {"test_new"}),
+        (["--improved"], {"test_fast"}),
+        (["--new", "--improved"], {"test_new", "test_fast"}),
+        (["-k", "fast or new"], {"test_fast", "test_new"}),
+        (["-k", "not slow"], {"test_fast", "test_new"}),
+        (["test_fast"], {"test_fast"}),
+        (["tests/test_k.py::test_new"], {"test_new"}),
+        (["tests", "--reason", "all"], {"test_slow[1]", "test_fast", "test_new"}),
+        (["test_slow", "--reason", "all parameters"], {"test_slow[1]"}),
+        (["--dry-run", "--reason", "look"], set()),
+    ],
+)
+def test_what_was_asked_for_and_no_more(project: Place, words: list[str], written: set[str]) -> None:
+    before = project.times()
+    assert project.perfgate("accept", *words).code == 0
+    after = project.times()
+    assert {test for test, time in after.items() if before.get(test) != time} == written
+
+
+@pytest.mark.parametrize("words", [["test_gone"], ["-k", "gone"], ["test_fast", "test_gone"]])
+def test_a_name_that_means_nothing(project: Place, words: list[str]) -> None:
+    done = project.perfgate("accept", *words)
+    assert done.code == 2
+    assert "accept-selection" in done.err
+
+
+@pytest.mark.parametrize("words", [["-k", "("], ["-k", "a and"], ["-k", "or"], ["-k", "a b"], ["--expires", "soon"]])
+def test_words_that_do_not_read(project: Place, words: list[str]) -> None:
+    assert project.perfgate("accept", *words).code == 2
+
+
+def test_ci_does_not_move_its_own_baseline(project: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
+    assert "accept-ci" in project.perfgate("accept", "--new").err
+    assert "test_new" not in project.times()
+    assert project.perfgate("accept", "--new", "--in-ci").code == 0
+    assert "test_new" in project.times()
+
+
+def test_from_another_record(project: Place) -> None:
+    path = project.record(run(case("test_ci", 7e5), started="2026-07-01"))
+    project.record(run(NEW, started="2026-07-02"))
+    assert project.perfgate("accept", "--from", path).code == 0
+    assert project.times()["test_ci"] == 7e5
+
+
+def test_a_sitting_is_added(project: Place) -> None:
+    assert project.perfgate("accept", "test_same", "--add").code == 0
+    line = project.baselines.read_all("NVIDIA-H200")["tests/test_k.py::test_same"]
+    assert line.sittings == 2
+    assert line.time == pytest.approx(1e6 * 1.001**0.5, rel=1e-4)
+    assert line.scatter == pytest.approx(0.001 / 2**0.5, rel=0.01)
+
+
+def test_scatter_comes_from_the_history(project: Place) -> None:
+    times = (5.0e5, 5.1e5, 5.0e5, 5.1e5, 5.0e5)
+    project.history.append([Sitting(key=NEW.key, device="NVIDIA-H200", time=t, when="2026-01-01") for t in times])
+    project.perfgate("accept", "--new")
+    line = project.baselines.read_all("NVIDIA-H200")["tests/test_k.py::test_new"]
+    assert line.sittings == 5
+    assert 0.005 < line.scatter < 0.05
+
+
+def test_what_is_not_to_be_trusted_is_not_accepted(place: Place) -> None:
+    bad = case("test_bad", 1e6, problems=(Problem(code="bad-timing", what="the clock moved"),))
+    nan = case("test_nan", float("nan"))
+    place.record(run(bad, nan, NEW))
+    done = place.perfgate("accept")
+    assert done.code == 0
+    assert "not to be trusted  tests/test_k.py::test_bad  the clock moved" in done.out
+    assert set(place.times()) == {"test_new"}
+    assert "accept-untrusted" in place.perfgate("accept", "test_bad").err
+
+
+def test_a_device_that_is_not_listed_stays_here(place: Place) -> None:
+    (place.root / "pyproject.toml").write_text("[tool.perfgate]\n")
+    place.record(run(NEW))
+    done = place.perfgate("accept")
+    assert "wrote .perfgate/baselines/NVIDIA-H200/tests/test_k.py.yaml" in done.out
+    assert "not in [tool.perfgate] devices" in done.out
+
+
+def test_a_program_reads_it_too(project: Place) -> None:
+    found = json.loads(project.perfgate("accept", "--reason", "x", "--json").out)
+    assert {d["change"] for d in found["decisions"]} == {"new", "slower", "faster", "kept"}
+    assert found["files"] == ["baselines/NVIDIA-H200/tests/test_k.py.yaml"]
+
+
+def test_without_a_record(place: Place) -> None:
+    done = place.perfgate("accept")
+    assert done.code == 12
+    assert "record-missing" in done.err
+
+
+def test_a_damaged_baseline_is_not_overwritten(project: Place) -> None:
+    path = project.baselines.path("NVIDIA-H200", "tests/test_k.py")
+    path.write_text(path.read_text() + "<<<<<<< HEAD\n")
+    before = path.read_bytes()
+    assert project.perfgate("accept", "--reason", "x").code == 11
+    assert path.read_bytes() == before

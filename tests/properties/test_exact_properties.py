@@ -1,0 +1,56 @@
+"""Laws that the exact tests keep for any numbers."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_perfgate.core.stats.binomial import clopper_pearson
+from pytest_perfgate.core.stats.hodges_lehmann import hodges_lehmann, shift_interval
+from pytest_perfgate.core.stats.holm import adjusted, holm
+from pytest_perfgate.core.stats.signed_rank import signed_rank, smallest_p
+
+shifts = st.lists(st.floats(-1, 1, allow_subnormal=False), min_size=1, max_size=14)
+levels = st.lists(st.floats(0, 1), max_size=8)
+
+
+@given(shifts)
+def test_swapping_now_and_then_inverts_the_shift(d: list[float]) -> None:
+    back = [-x for x in d]
+    assert hodges_lehmann(back) == pytest.approx(-hodges_lehmann(d))
+    assert shift_interval(back).low == pytest.approx(-shift_interval(d).high)
+
+
+@given(shifts, st.floats(0, 1))
+def test_slower_pairs_are_never_less_convincing(d: list[float], more: float) -> None:
+    untied = all(len({abs(round(x + by, 9)) for x in d} - {0.0}) == len(d) for by in (0, more))
+    assert not untied or signed_rank([x + more for x in d]) <= signed_rank(d) + 1e-12
+    assert hodges_lehmann([x + more for x in d]) == pytest.approx(hodges_lehmann(d) + more)
+
+
+@given(shifts)
+def test_the_interval_holds_the_shift_and_p_keeps_its_floor(d: list[float]) -> None:
+    interval, shift = shift_interval(d), hodges_lehmann(d)
+    assert interval.low - 1e-12 <= shift <= interval.high + 1e-12
+    assert smallest_p(len(d)) * (1 - 1e-12) <= signed_rank(d) <= 1
+
+
+@given(levels, st.floats(0.001, 0.2))
+def test_holm_rejects_no_more_than_each_test_and_no_less_than_bonferroni(p: list[float], alpha: float) -> None:
+    for level, rejected, counted in zip(p, holm(p, alpha), adjusted(p)):
+        assert not rejected or level <= alpha
+        assert rejected or level > alpha / len(p)
+        assert counted >= level
+        assert rejected == (counted <= alpha) or math.isclose(counted, alpha, rel_tol=1e-9)
+
+
+@given(st.integers(1, 400), st.data())
+def test_more_hits_move_the_bounds_up(count: int, data: st.DataObject) -> None:
+    hits = data.draw(st.integers(0, count - 1))
+    less, more = clopper_pearson(hits, count), clopper_pearson(hits + 1, count)
+    assert less.low <= hits / count <= less.high
+    assert less.low <= more.low
+    assert less.high <= more.high

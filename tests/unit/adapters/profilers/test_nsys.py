@@ -1,0 +1,192 @@
+"""The profiler against a scripted nsys, and against a real one where there is one."""
+
+from __future__ import annotations
+
+import ctypes.util
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.adapters.profilers.nsys import Nsys, behind
+from pytest_perfgate.adapters.readers.nsys.connection import connect
+from pytest_perfgate.adapters.readers.nsys.export import Export
+from pytest_perfgate.adapters.readers.nsys.report import read_nsys
+from pytest_perfgate.adapters.readers.nsys.scrub import scrub
+from pytest_perfgate.app.inspections.nsys import Nsys as Inspection
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import Plan
+from tests.nsys_file import SECRET, small_export
+
+FAKE = """#!/bin/sh
+# a stand-in for nsys: says its version, runs the child, leaves a report, exports what was made before
+case "$1" in
+--version) echo "NVIDIA Nsight Systems version {version}";;
+profile)
+  shift; out=
+  while :; do case "$1" in --output=*) out="${{1#--output=}}"; shift;; --*) echo "$1" >> {log}; shift;; *) break;; esac; done
+  "$@" || exit $?
+  {leave}
+  ;;
+export)
+  for a; do case "$a" in --output=*) cp {made} "${{a#--output=}}";; esac; done;;
+esac
+"""
+
+
+@pytest.fixture
+def fake(tmp_path, monkeypatch):
+    made = small_export(tmp_path / "made.sqlite", secrets=True)
+
+    def write(version: str = "2024.6.2.225-246235244400v0", leave: str = 'echo report > "$out.nsys-rep"') -> Path:
+        program = tmp_path / "bin" / "nsys"
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(FAKE.format(version=version, log=tmp_path / "flags", made=made, leave=leave))
+        program.chmod(0o755)
+        return program
+
+    write()
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return write
+
+
+def test_a_child_runs_under_the_flags_and_leaves_one_clean_export(fake, tmp_path) -> None:
+    artifacts = Nsys(scrub).run([sys.executable, "-c", "print('hello')"], tmp_path / "out", Plan())
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["capture.sqlite"]
+    flags = (tmp_path / "flags").read_text().split()
+    wanted = {
+        "--trace=cuda,nvtx",
+        "--cuda-graph-trace=node",
+        "--capture-range=cudaProfilerApi",
+        "--capture-range-end=stop",
+    }
+    assert wanted <= set(flags)
+    assert SECRET.encode() not in (tmp_path / "out" / "capture.sqlite").read_bytes()
+    assert Inspection(read_nsys).inspect([Path(artifacts[0].path)], {}).metrics.find("overlap")
+    assert "TARGET_INFO_SYSTEM_ENV" in dict(artifacts[0].parameters)["dropped"]
+
+
+def test_a_child_that_fails_shows_what_it_said(fake, tmp_path) -> None:
+    program = [sys.executable, "-c", "import sys; print('CUDA out of memory'); sys.exit(3)"]
+    with pytest.raises(PerfgateError, match="exit code 3") as error:
+        Nsys(scrub).run(program, tmp_path / "out", Plan())
+    assert "CUDA out of memory" in error.value.text()
+
+
+def test_a_child_that_hangs_is_ended_with_all_it_started(fake, tmp_path) -> None:
+    program = ["/bin/sh", "-c", f"echo $$ > {tmp_path}/pid; sleep 60"]
+    with pytest.raises(PerfgateError, match="took over"):
+        Nsys(scrub, timeout_s=0.5).run(program, tmp_path / "out", Plan())
+    pid = int((tmp_path / "pid").read_text())
+    assert ended(pid)
+
+
+def ended(pid: int) -> bool:
+    """Gone, or waiting to be, within a moment."""
+    for _ in range(1000):
+        state = Path(f"/proc/{pid}/stat")
+        if not state.exists() or state.read_text().rpartition(")")[2].split()[0] in "ZX":
+            return True
+        os.sched_yield()
+    return False
+
+
+def test_a_range_that_never_opened_is_said(fake, tmp_path) -> None:
+    fake(leave=":")
+    with pytest.raises(PerfgateError, match="the capture range never opened"):
+        Nsys(scrub).run(["true"], tmp_path / "out", Plan())
+
+
+@pytest.mark.parametrize(("version", "usable"), [("2021.5.1.118", False), ("2022.2.1.31", True), ("nonsense", False)])
+def test_versions_are_checked(fake, version, usable) -> None:
+    fake(version=version)
+    available = Nsys(scrub).availability()
+    assert available.usable is usable
+    assert usable or available.why
+
+
+def test_without_nsys_the_reason_is_said(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    available = Nsys(scrub).availability()
+    assert not available.usable
+    assert available.why == "nsys is not on the PATH"
+    with pytest.raises(PerfgateError) as error:
+        Nsys(scrub).run(["true"], tmp_path / "out", Plan())
+    assert error.value.code.name == "nsys-tool"
+
+
+def test_two_captures_at_once_are_refused(fake, tmp_path) -> None:
+    inner = (
+        "from pytest_perfgate.adapters.profilers.nsys import Nsys; from pytest_perfgate.model.plan import Plan\n"
+        "from pathlib import Path; import tempfile\n"
+        f"tempfile.tempdir = {str(tmp_path)!r}\n"
+        f"Nsys(None).run(['true'], Path({str(tmp_path / 'inner')!r}), Plan())"
+    )
+    with pytest.raises(PerfgateError, match="another capture of nsys runs"):
+        Nsys(scrub).run([sys.executable, "-c", inner], tmp_path / "out", Plan())
+
+
+def test_a_launcher_stands_before_nsys(fake, tmp_path) -> None:
+    command = Nsys(scrub, ("srun", "-N1")).command(["python", "-m", "pytest"], tmp_path, Plan())
+    assert list(command[:4]) == ["srun", "-N1", "nsys", "profile"]
+    assert list(command[-3:]) == ["python", "-m", "pytest"]
+
+
+def test_a_remote_shell_is_given_one_quoted_line() -> None:
+    launcher = ["ssh", "node1", "srun", "-N1"]
+    assert behind(launcher, ["nsys", "profile", "a b", "$HOME"]) == [*launcher, "nsys profile 'a b' '$HOME'"]
+    assert behind([], ["nsys"]) == ["nsys"]
+
+
+def test_a_capture_goes_through_a_remote_shell(fake, tmp_path) -> None:
+    ssh = tmp_path / "bin" / "ssh"
+    ssh.write_text('#!/bin/sh\nshift\nexec sh -c "$*"\n')
+    ssh.chmod(0o755)
+    program = [sys.executable, "-c", "print('a b $HOME')"]
+    (artifact,) = Nsys(scrub, ("ssh", "node1")).run(program, tmp_path / "out dir", Plan())
+    assert Path(artifact.path).parent == tmp_path / "out dir"
+
+
+PROGRAM = """
+import ctypes, sys
+lib = ctypes.CDLL(sys.argv[1])
+for step in range(5):
+    lib.nvtxRangePushA(b"ProfilerStep#%d" % step)
+    lib.nvtxRangePushA(b"layer0.stage2_f")
+    lib.nvtxRangePop()
+    lib.nvtxRangePop()
+"""
+
+
+def nvtx_library() -> str:
+    """The library that nvidia-nvtx-cu12 12.1 and the CUDA toolkits before 12.9 bring."""
+    places = [root / "nvidia/nvtx/lib" for root in map(Path, sys.path)]
+    found = next((str(path) for place in places for path in place.glob("libnvToolsExt.so*")), None)
+    return found or ctypes.util.find_library("nvToolsExt") or ""
+
+
+@pytest.mark.skipif(shutil.which("nsys") is None, reason="nsys is not on the PATH")
+def test_a_real_capture_of_ranges_goes_through_the_whole_path(tmp_path, monkeypatch) -> None:
+    library = nvtx_library()
+    if not library:
+        pytest.skip("no libnvToolsExt writes the ranges")
+    profiler = Nsys(scrub, ranged=False, timeout_s=120)
+    available = profiler.availability()
+    if not available.usable:
+        pytest.skip(available.why)
+    monkeypatch.setenv("PERFGATE_TEST_TOKEN", SECRET)
+    (artifact,) = profiler.run([sys.executable, "-c", PROGRAM, library], tmp_path / "out", Plan())
+    assert os.listdir(tmp_path / "out") == ["capture.sqlite"]
+    path = Path(artifact.path)
+    assert SECRET.encode() not in path.read_bytes()
+    assert "TARGET_INFO_SYSTEM_ENV" in dict(artifact.parameters)["dropped"]
+    ranges = Export(connect(path)).ranges()
+    texts = [ranges.texts[at] for at in ranges.text]
+    assert texts.count("layer0.stage2_f") == 5
+    assert "ProfilerStep#4" in texts
+    with pytest.raises(PerfgateError, match="no kernel table") as error:
+        Inspection(read_nsys).inspect([path], {})
+    assert error.value.code.name == "nsys-no-kernels"

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.adapters.stores import fetch
+from pytest_perfgate.adapters.stores.records import Records, render_record
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.limit import Outcome
+from tests.reports import case, run
+
+REPORT = run(
+    case("test_a", 1e6, 9e5, Outcome.REGRESSED),
+    case("test_b[x]", 2e6),
+    replace(case("test_c", 1.0), measurement=None),
+    complete=False,
+)
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Records:
+    return Records(tmp_path)
+
+
+def test_a_record_reads_as_it_was_written(records: Records) -> None:
+    path = records.write(REPORT)
+    assert records.last() == path
+    for source in ("", str(path)):
+        read = records.read(source)
+        assert read == REPORT
+    assert not read.complete
+
+
+def test_a_record_is_small(records: Records) -> None:
+    report = run(*(case(f"test_gemm[{n}]", 1e6 + n, 9e5, Outcome.REGRESSED) for n in range(200)))
+    assert records.write(report).stat().st_size / 200 < 2048
+
+
+def test_one_file_holds_all_where_it_travels(tmp_path: Path, records: Records) -> None:
+    path = tmp_path / "record.json"
+    path.write_bytes(render_record(REPORT))
+    assert records.read(str(path)) == REPORT
+
+
+def test_written_again_it_is_the_same_record(records: Records) -> None:
+    first = records.write(run(case("test_a", 1e6)))
+    assert records.write(REPORT) == first
+    assert records.read() == REPORT
+
+
+def test_without_a_run(records: Records) -> None:
+    with pytest.raises(PerfgateError, match="record-missing"):
+        records.read()
+    with pytest.raises(PerfgateError, match="record-missing"):
+        records.read("nowhere.json")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"perfgate": "1"}', '{"perfgate": 1}', '{"perfgate":1,"run":{"shared":5}}', "\xff"]
+)
+def test_what_is_no_record(records: Records, tmp_path: Path, text: str) -> None:
+    (tmp_path / "r.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(PerfgateError, match="record-unreadable"):
+        records.read(str(tmp_path / "r.json"))
+
+
+def test_a_later_version(records: Records, tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text('{"perfgate": 99}')
+    with pytest.raises(PerfgateError, match="record-version"):
+        records.read(str(tmp_path / "r.json"))
+
+
+def test_every_cut_is_an_error(records: Records, tmp_path: Path) -> None:
+    whole = render_record(REPORT).rstrip()
+    for cut in range(0, len(whole), 37):
+        (tmp_path / "r.json").write_bytes(whole[:cut])
+        with pytest.raises(PerfgateError, match="record-"):
+            records.read(str(tmp_path / "r.json"))
+
+
+@pytest.mark.parametrize("damage", [b"", b"perfgate samples 1\n", b"perfgate samples 1\nxx"])
+def test_damaged_samples(records: Records, damage: bytes) -> None:
+    records.write(REPORT).with_suffix(".samples").write_bytes(damage)
+    with pytest.raises(PerfgateError, match="record-unreadable"):
+        records.read()
+
+
+def test_missing_samples(records: Records) -> None:
+    records.write(REPORT).with_suffix(".samples").unlink()
+    with pytest.raises(PerfgateError, match="record-unreadable"):
+        records.read()
+
+
+def test_the_record_fits_the_published_schema() -> None:
+    from pytest_perfgate.adapters.stores.record_schema import record_schema
+
+    published = Path(__file__).parents[4] / "docs" / "record.schema.json"
+    assert json.loads(published.read_text()) == json.loads(json.dumps(record_schema())), (
+        "write it again: python ci/schema"
+    )
+
+
+class Server(BaseHTTPRequestHandler):
+    answers: list[tuple[int, bytes]] = []
+
+    def do_GET(self) -> None:
+        status, body = self.answers.pop(0) if self.answers else (404, b"")
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setattr(fetch.time, "sleep", lambda seconds: None)
+    Server.answers = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://user:secret@127.0.0.1:{server.server_port}/run/record.json?token=abc"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_record_is_fetched_though_the_server_was_busy(records: Records, address: str) -> None:
+    Server.answers = [(503, b""), (200, render_record(REPORT))]
+    assert records.read(address) == REPORT
+
+
+@pytest.mark.parametrize("status", [404, 403, 500])
+def test_a_record_that_cannot_be_fetched(records: Records, address: str, status: int) -> None:
+    Server.answers = [(status, b"")] * 5
+    with pytest.raises(PerfgateError, match="record-fetch") as caught:
+        records.read(address)
+    assert "secret" not in str(caught.value)
+    assert "token" not in str(caught.value)
+    assert len(Server.answers) == (2 if status == 500 else 4)

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_perfgate.core.gate.judge import JudgeContext, judge
+from pytest_perfgate.core.gate.policy import CI
+from pytest_perfgate.model.limit import Effect, Outcome
+from pytest_perfgate.model.metric import Absent, Metric, MetricSet, labels
+from pytest_perfgate.model.quantity import Dimension, Interval
+from pytest_perfgate.model.work import Work
+from tests.unit.core.gate.bench import GPU, HOST, KINDS, accepted, limit, measured
+
+CONTEXT = JudgeContext(kinds=KINDS, gates=40)
+SLOWDOWN = (limit("slowdown <= 3%"),)
+
+
+def verdict(time=1e6, limits=SLOWDOWN, baseline="accepted", context=CONTEXT, paired=None, **fields):
+    device = fields.get("device", HOST)
+    held = accepted(1e6, device=device) if baseline == "accepted" else baseline
+    (found,) = judge(measured(time, **fields), limits, baseline=held, context=context, paired=paired).verdicts
+    return found
+
+
+def outcome(*args, **fields) -> Outcome:
+    return verdict(*args, **fields).outcome
+
+
+# against a limit
+
+
+def of_value(value: float, low: float | None = None, high: float | None = None, name="overlap", **scope) -> MetricSet:
+    interval = Interval(low=low, high=high) if low is not None and high is not None else None
+    dimension = KINDS[name].dimension
+    return MetricSet(
+        metrics=(Metric(name=name, value=value, dimension=dimension, labels=labels(**scope), interval=interval),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "low", "high", "expected"),
+    [
+        ("overlap >= 80%", 0.81, 0.83, Outcome.PASSED),
+        ("overlap >= 80%", 0.80, 0.83, Outcome.PASSED),
+        ("overlap > 80%", 0.80, 0.83, Outcome.UNDECIDED),
+        ("overlap >= 80%", 0.79, 0.83, Outcome.UNDECIDED),
+        ("overlap >= 80%", 0.70, 0.79, Outcome.BROKEN),
+        ("overlap > 80%", 0.70, 0.80, Outcome.BROKEN),
+        ("overlap <= 80%", 0.81, 0.83, Outcome.BROKEN),
+        ("overlap <= 80%", 0.70, 0.80, Outcome.PASSED),
+        ("overlap < 80%", 0.70, 0.80, Outcome.UNDECIDED),
+        ("overlap < 80%", 0.70, 0.79, Outcome.PASSED),
+    ],
+)
+def test_the_interval_decides(text: str, low: float, high: float, expected: Outcome) -> None:
+    found = verdict(limits=[limit(text)], metrics=of_value((low + high) / 2, low, high), processes=())
+    assert found.outcome is expected
+    assert not found.next
+
+
+@pytest.mark.parametrize(("value", "expected"), [(4, Outcome.PASSED), (5, Outcome.BROKEN)])
+def test_a_count_is_exact(value: float, expected: Outcome) -> None:
+    metrics = of_value(value, name="count", opcode="HMMA")
+    assert outcome(limits=[limit("count(HMMA) == 4")], metrics=metrics, processes=()) is expected
+
+
+def test_every_part_that_a_scope_selects_must_hold() -> None:
+    parts = of_value(0.9, stage="stage1") | of_value(0.5, stage="stage2") | of_value(0.95, stage="stage3")
+    found = verdict(limits=[limit("overlap >= 80%")], metrics=parts, processes=())
+    assert found.outcome is Outcome.BROKEN
+    assert found.metric.labels == (("stage", "stage2"),)
+    assert outcome(limits=[limit("overlap(stage=stage[13]) >= 80%")], metrics=parts, processes=()) is Outcome.PASSED
+
+
+def test_a_scope_that_matches_nothing_fails_and_lists_what_there_is() -> None:
+    parts = of_value(0.9, stage="stage1") | of_value(0.5, stage="stage2")
+    found = verdict(limits=[limit("overlap(stage=stagee2) >= 80%")], metrics=parts, processes=())
+    assert (found.outcome, found.effect) == (Outcome.NOT_MEASURED, Effect.FAIL)
+    assert "(stage=stage2)" in found.sentence
+
+
+def test_a_metric_that_never_appeared() -> None:
+    found = verdict(limits=[limit("overlap >= 80%")])
+    assert (found.outcome, found.effect) == (Outcome.NOT_MEASURED, Effect.WARN)
+    assert found.sentence == "overlap: nothing here produces overlap"
+    assert found.next == ("capture it: it comes from capture='torch'",)
+    absent = MetricSet(absent=(Absent(name="overlap", why="no NCCL kernels", mend="run on two devices"),))
+    told = verdict(limits=[limit("overlap(stage=x) >= 80%")], metrics=absent)
+    assert (told.sentence, told.next) == ("overlap: no NCCL kernels", ("run on two devices",))
+    assert verdict(limits=[limit("mfu >= 5%")]).sentence == "mfu: no work= was given"
+    assert verdict(limits=[limit("mfu >= 5%")], context=replace(CONTEXT, policy=CI)).effect is Effect.FAIL
+
+
+def test_a_metric_of_another_dimension_is_not_compared() -> None:
+    metrics = MetricSet(metrics=(Metric(name="ncu", value=0.6, dimension=Dimension.FRACTION, labels=labels(name="x")),))
+    found = verdict(limits=[limit("ncu(x) >= 60")], metrics=metrics)
+    assert (found.outcome, found.effect) == (Outcome.INVALID, Effect.FAIL)
+    assert "is a fraction, its limit a plain" in found.sentence
+    assert outcome(limits=[limit("ncu(x) >= 60%")], metrics=metrics) is Outcome.PASSED
+
+
+def test_above_a_measured_ceiling_the_ceiling_is_doubted() -> None:
+    work = Work(flops=1.2e9, dtype="bf16")
+    found = verdict(limits=[limit("mfu >= 50%")], work=work)
+    assert (found.outcome, found.next) == (Outcome.UNDECIDED, ("perfgate ceilings",))
+    assert outcome(limits=[limit("mfu >= 50%")], work=replace(work, flops=1.04e9)) is Outcome.PASSED
+    gpu = Work(flops=760e9, dtype="bf16")
+    assert outcome(limits=[limit("mfu_ceiling >= 50%")], work=gpu, device=GPU) is Outcome.UNDECIDED
+    assert outcome(limits=[limit("mfu >= 50%")], work=gpu, device=GPU) is Outcome.PASSED
+
+
+def test_above_the_physical_peak_nothing_is_trusted() -> None:
+    impossible = Work(flops=801e9, dtype="bf16")
+    for text in ("mfu >= 50%", "slowdown <= 3%", "time <= 1s"):
+        found = verdict(limits=[limit(text)], work=impossible, device=GPU)
+        assert (found.outcome, found.effect) == (Outcome.INVALID, Effect.FAIL)
+        assert "100 % of the physical peak" in found.sentence
+        assert not found.next
+    bytes_ = Work(bytes=4.9e9, dtype="bf16")
+    assert outcome(limits=[limit("time <= 1s")], work=bytes_, device=GPU) is Outcome.INVALID
+    cached = Work(bytes=49e6)
+    assert outcome(1e3, limits=[limit("time <= 1s")], work=cached, device=GPU) is Outcome.PASSED
+
+
+def test_figures_of_captures_join_those_of_the_timer() -> None:
+    report = judge(
+        measured(1e6, metrics=of_value(0.9) | of_value(5.0, name="time")), SLOWDOWN, baseline=None, context=CONTEXT
+    )
+    assert report.measurement.metrics.find("overlap")
+    assert [m.value for m in report.measurement.metrics.find("time")] == [pytest.approx(1e6)]
+
+
+def test_an_artifact_s_own_slowdown_is_a_figure_like_any_other() -> None:
+    metrics = of_value(0.2, 0.19, 0.21, name="slowdown")
+    assert outcome(limits=SLOWDOWN, metrics=metrics, processes=()) is Outcome.BROKEN
+    scoped = of_value(0.2, 0.19, 0.21, name="slowdown", op="aten::mm")
+    assert outcome(limits=[limit("slowdown(op=aten*) <= 3%")], metrics=scoped) is Outcome.BROKEN

@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from pytest_perfgate.core.gate.judge import JudgeContext, judge, suspects
+from pytest_perfgate.core.gate.policy import CI
+from pytest_perfgate.model.limit import Effect, Outcome
+from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.plan import Mode
+from tests.unit.core.gate.bench import GPU, HOST, KEY, KINDS, accepted, limit, measured, samples
+
+CONTEXT = JudgeContext(kinds=KINDS, gates=40)
+SLOWDOWN = (limit("slowdown <= 3%"),)
+
+
+def verdict(time=1e6, limits=SLOWDOWN, baseline="accepted", context=CONTEXT, paired=None, **fields):
+    device = fields.get("device", HOST)
+    held = accepted(1e6, device=device) if baseline == "accepted" else baseline
+    (found,) = judge(measured(time, **fields), limits, baseline=held, context=context, paired=paired).verdicts
+    return found
+
+
+def outcome(*args, **fields) -> Outcome:
+    return verdict(*args, **fields).outcome
+
+
+# against the accepted time
+
+
+def test_the_same_time_passes_and_says_what_it_could_have_seen() -> None:
+    found = verdict(1e6)
+    assert (found.outcome, found.effect) == (Outcome.PASSED, Effect.PASS)
+    assert found.visible == pytest.approx(0.03)
+    assert found.baseline.commit == "a1b2c3d4e5"
+    assert found.interval == found.metric.interval
+
+
+def test_a_suspect_is_convicted_only_beyond_chance() -> None:
+    assert outcome(1.1e6) is Outcome.SUSPECT
+    assert outcome(1.75e6) is Outcome.SUSPECT
+    doubled = verdict(2e6)
+    assert (doubled.outcome, doubled.effect) == (Outcome.REGRESSED, Effect.FAIL)
+    assert "after one sitting chance explains up to +79.1 %" in doubled.sentence
+    assert doubled.next[1] == f"perfgate accept '{KEY}' --reason \"...\""
+
+
+def test_a_locked_gpu_convicts_what_a_cpu_cannot() -> None:
+    assert outcome(1.1e6, device=GPU, clocks="lock", baseline=accepted(1e6, device=GPU, clocks="lock")) is (
+        Outcome.REGRESSED
+    )
+    free = accepted(1e6, device=GPU, clocks="observe")
+    assert outcome(1.1e6, device=GPU, clocks="observe", baseline=free) is Outcome.SUSPECT
+
+
+def test_sittings_of_the_baseline_or_of_the_history_sharpen() -> None:
+    many = accepted(1e6, scatter=0.005, sittings=30)
+    assert outcome(1.2e6, baseline=many) is Outcome.REGRESSED
+    assert "after 30 sittings" in verdict(1.2e6, baseline=many).sentence
+    history = replace(CONTEXT, scatter=0.005, sittings=30)
+    assert outcome(1.2e6, context=history) is Outcome.REGRESSED
+    assert outcome(1.2e6, context=replace(history, sittings=1)) is Outcome.SUSPECT
+
+
+def test_a_noisy_doubling_is_still_missed_by_nobody() -> None:
+    assert outcome(2.2e6, shape=(0.95, 1.0, 1.05)) is Outcome.REGRESSED
+
+
+def test_a_point_beyond_chance_with_an_interval_down_to_nothing_is_suspect() -> None:
+    assert outcome(2.0e6, shape=(0.5, 1.0, 1.6)) is Outcome.SUSPECT
+
+
+def test_an_interval_across_the_limit_is_undecided_and_says_what_it_could_see() -> None:
+    found = verdict(1e6, shape=(0.97, 1.0, 1.03))
+    assert found.outcome is Outcome.UNDECIDED
+    assert found.visible == pytest.approx(math.expm1((6.9646 + 0.8416) * 0.03 / math.sqrt(3)), rel=1e-2)
+    assert f"the smallest slowdown it could have seen is +{found.visible * 100:.1f} %" in found.sentence
+    assert found.next == (f"pytest '{KEY}' --perfgate=full --perfgate-rounds=6",)
+
+
+def test_a_limit_finer_than_the_machine_is_undecided_and_says_so() -> None:
+    context = replace(CONTEXT, own_shift=0.08)
+    found = verdict(1.05e6, context=context)
+    assert found.outcome is Outcome.UNDECIDED
+    assert "unchanged code moves by +8.0 % here" in found.sentence
+    assert outcome(1.09e6, context=context) is Outcome.SUSPECT
+    assert outcome(1.0e6, context=context) is Outcome.PASSED
+
+
+def test_differences_below_the_floor_are_none() -> None:
+    assert outcome(11e3, baseline=accepted(10e3)) is Outcome.PASSED
+    assert outcome(12.5e3, baseline=accepted(10e3)) is Outcome.SUSPECT
+    assert outcome(11e3, baseline=accepted(10e3), context=replace(CONTEXT, floor_ns=0.0)) is Outcome.SUSPECT
+
+
+def test_a_batch_divides_the_floor_so_that_short_calls_are_seen() -> None:
+    short = tuple(samples(200.0, batch=1000) for _ in range(3))
+    assert outcome(baseline=accepted(100.0), processes=short) is Outcome.REGRESSED
+
+
+def test_the_floor_never_hides_a_doubled_time() -> None:
+    assert outcome(200.0, baseline=accepted(100.0)) is Outcome.REGRESSED
+    assert outcome(149.0, baseline=accepted(100.0)) is Outcome.PASSED
+
+
+def test_what_is_less_than_a_tick_of_the_timer_is_undecided() -> None:
+    coarse = tuple(samples(200.0, batch=1000, resolution=300e3) for _ in range(3))
+    assert outcome(baseline=accepted(100.0), processes=coarse) is Outcome.UNDECIDED
+
+
+def test_strict_and_closed_limits_differ_at_the_edge() -> None:
+    fields = {"processes": (samples(1.5e6, spread=0.0),), "baseline": accepted(1e6)}
+    assert outcome(limits=[limit("slowdown <= 50%")], **fields) is Outcome.PASSED
+    assert outcome(limits=[limit("slowdown < 50%")], **fields) is Outcome.UNDECIDED
+
+
+def test_faster_is_improved_and_ten_times_faster_asks_for_a_look() -> None:
+    found = verdict(0.9e6)
+    assert (found.outcome, found.effect, found.sentence) == (Outcome.IMPROVED, Effect.WARN, "faster than accepted")
+    assert outcome(0.98e6) is Outcome.PASSED
+    assert "is the work still done" in verdict(0.5e5).sentence
+    assert outcome(0.9e6, context=replace(CONTEXT, own_shift=0.2)) is Outcome.PASSED
+
+
+def test_a_demanded_improvement_is_held_like_any_limit() -> None:
+    demanded = [limit("slowdown <= -10%")]
+    assert outcome(0.8e6, limits=demanded) is Outcome.PASSED
+    assert outcome(1.0e6, limits=demanded) is Outcome.BROKEN
+    assert outcome(0.9e6, limits=demanded) is Outcome.UNDECIDED
+
+
+def test_quick_mode_suspects_and_names_what_decides() -> None:
+    found = verdict(2e6, context=replace(CONTEXT, mode=Mode.QUICK))
+    assert (found.outcome, found.effect) == (Outcome.SUSPECT, Effect.WARN)
+    assert found.next == (f"pytest '{KEY}' --perfgate=full",)
+
+
+def test_where_two_arms_will_decide_nothing_else_convicts() -> None:
+    found = verdict(2e6, context=replace(CONTEXT, paired_available=True))
+    assert found.outcome is Outcome.SUSPECT
+    assert "to be confirmed" in found.sentence
+    assert suspects([found]) == (found,)
+    assert suspects([verdict(1e6)]) == ()
+
+
+# no baseline to hold against
+
+
+def test_without_a_baseline() -> None:
+    local = verdict(baseline=None)
+    assert (local.outcome, local.effect) == (Outcome.UNBASELINED, Effect.WARN)
+    assert "kept under .perfgate/" in local.sentence
+    ci = verdict(baseline=None, context=replace(CONTEXT, policy=CI))
+    assert ci.effect is Effect.FAIL
+    assert ci.sentence == "there is no baseline for this device"
+    told = verdict(baseline=None, context=replace(CONTEXT, unbaselined="renamed from test_mm"))
+    assert told.sentence.startswith("renamed from test_mm")
+
+
+@pytest.mark.parametrize(
+    ("baseline", "said"),
+    [
+        (accepted(1e6, device=GPU), "the baseline is of NVIDIA-H200-lock, this is host-epyc-2"),
+        (accepted(0.0), "the accepted time reads 0.0 ns"),
+        (accepted(math.nan), "the accepted time reads nan ns"),
+        (accepted(math.inf), "the accepted time reads inf ns"),
+        (accepted(1e6, identity=Identity(device=HOST.key, cache="cold")), "cache was cold and is warm"),
+        (
+            accepted(1e6, identity=Identity(device=HOST.key, threads="8", clocks="lock")),
+            "clocks was lock and is off, threads was 8 and is empty",
+        ),
+        (accepted(1e6, expires="2026-01-01"), "the acceptance expired on 2026-01-01"),
+    ],
+)
+def test_a_baseline_that_cannot_be_compared(baseline, said: str) -> None:
+    context = replace(CONTEXT, today="2026-05-02")
+    found = verdict(2e6, baseline=baseline, context=context)
+    assert found.outcome is Outcome.UNBASELINED
+    assert said in found.sentence
+    assert "kept under" not in found.sentence
+    assert found.baseline is baseline
+
+
+def test_an_acceptance_holds_through_its_last_day_and_an_imported_one_without_identity() -> None:
+    context = replace(CONTEXT, today="2026-05-02")
+    assert outcome(baseline=accepted(1e6, expires="2026-05-02"), context=context) is Outcome.PASSED
+    assert outcome(baseline=accepted(1e6, expires="2026-05-01")) is Outcome.PASSED
+    assert outcome(baseline=accepted(1e6, identity=None)) is Outcome.PASSED
+
+
+# the change edits the line that judges it
+
+
+def edited(time: float, why: str):
+    return replace(CONTEXT, edited=accepted(time, why=why))
+
+
+def test_an_edit_with_a_reason_that_the_measurement_agrees_with_is_accepted() -> None:
+    found = verdict(2e6, context=edited(2e6, "exact softmax"))
+    assert (found.outcome, found.effect) == (Outcome.ACCEPTED, Effect.PASS)
+    assert '"exact softmax"' in found.sentence
+    assert outcome(1.1e6, context=replace(edited(1.1e6, "x"), mode=Mode.QUICK)) is Outcome.ACCEPTED
+
+
+def test_an_edit_without_a_reason_fails() -> None:
+    found = verdict(1.1e6, context=edited(1.1e6, "  "))
+    assert (found.outcome, found.effect) == (Outcome.REGRESSED, Effect.FAIL)
+    assert "without a reason" in found.sentence
+
+
+def test_an_edit_that_the_measurement_does_not_agree_with_changes_nothing() -> None:
+    assert outcome(2e6, context=edited(1.5e6, "x")) is Outcome.REGRESSED
+    assert outcome(1.2e6, context=edited(1.5e6, "x")) is Outcome.SUSPECT
+    assert outcome(1.2e6, context=edited(0.0, "x")) is Outcome.SUSPECT
+    assert outcome(1e6, context=edited(1.5e6, "x")) is Outcome.PASSED

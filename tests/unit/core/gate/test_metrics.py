@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from pytest_perfgate.core.gate.metrics import DERIVED, OF_WORK, metrics_of
+from pytest_perfgate.model.device import Device
+from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.work import Work
+from tests.unit.core.gate.bench import GPU, HOST, accepted, measured, samples
+
+WORK = Work(flops=1e9, bytes=1e8, dtype="bf16", items=1000, unit="tokens", working_set=2e8)
+
+
+def one(measurement, name: str, baseline=None, scope=()):
+    (found,) = metrics_of(measurement, baseline).find(name, scope)
+    return found
+
+
+def why(measurement, name: str) -> str:
+    found = metrics_of(measurement, None)
+    assert not found.find(name)
+    return found.missing(name).why
+
+
+def test_every_name_is_either_there_or_absent_with_a_reason() -> None:
+    for measurement in (
+        measured(1e6),
+        measured(1e6, work=WORK),
+        measured(1e6, work=Work()),
+        measured(1e6, processes=()),
+        measured(1e6, device=GPU, work=WORK),
+        measured(1e6, device=Device(key="k", name="n", kind="gpu"), work=WORK),
+    ):
+        for baseline in (None, accepted(1e6)):
+            found = metrics_of(measurement, baseline)
+            assert set(found.names()) | {a.name for a in found.absent} == DERIVED
+            assert not set(found.names()) & {a.name for a in found.absent}
+            assert all(a.why for a in found.absent)
+
+
+def test_absolute_figures() -> None:
+    gemm = measured(1e6, work=WORK)
+    assert one(gemm, "time").value == pytest.approx(1e6)
+    assert one(gemm, "tflops").value == pytest.approx(1e12)
+    assert one(gemm, "bandwidth").value == pytest.approx(1e11)
+    assert one(gemm, "throughput").value == pytest.approx(1e6)
+    assert one(gemm, "intensity").value == pytest.approx(10.0)
+    for name in ("tflops", "bandwidth", "throughput", "mfu_ceiling"):
+        metric = one(gemm, name)
+        time = one(gemm, "time")
+        assert metric.interval.high / metric.value == pytest.approx(time.value / time.interval.low)
+        assert metric.interval.low / metric.value == pytest.approx(time.value / time.interval.high)
+
+
+def test_overhead_is_subtracted_from_absolute_figures_alone() -> None:
+    slow = [samples(1000.0, batch=2, overhead=400.0)] * 3
+    gemm = measured(0, processes=tuple(slow), work=Work(flops=800.0, dtype="bf16"))
+    assert one(gemm, "time").value == pytest.approx(1000.0)
+    assert one(gemm, "tflops").value == pytest.approx(1e9)
+    assert one(gemm, "slowdown", accepted(1000.0)).value == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_call_shorter_than_its_overhead_has_no_absolute_figures() -> None:
+    empty = measured(0, processes=(samples(100.0, overhead=100.0),) * 3, work=WORK)
+    for name in OF_WORK:
+        assert "overhead" in why(empty, name)
+    assert one(empty, "time").value == pytest.approx(100.0)
+
+
+def test_three_denominators_on_a_gpu() -> None:
+    gemm = measured(1e6, device=GPU, work=Work(flops=350e9, bytes=1e8, dtype="bf16"))
+    assert one(gemm, "mfu").value == pytest.approx(350 / 800)
+    assert one(gemm, "mfu_datasheet").value == pytest.approx(350 / 989)
+    assert one(gemm, "mfu_ceiling").value == pytest.approx(350 / 700)
+    assert one(gemm, "sol").value == pytest.approx(350 / 800)
+    assert one(gemm, "sol").note == "compute roof; 3.5e+03 FLOP/B, ridge at 167"
+
+
+def test_sol_is_the_larger_fraction_and_names_its_roof() -> None:
+    copy = measured(1e6, device=GPU, work=Work(flops=80e9, bytes=2.4e9, dtype="bf16"))
+    assert one(copy, "sol").value == pytest.approx(0.5)
+    assert one(copy, "sol").note.startswith("memory roof")
+    assert one(copy, "sol", scope=(("roof", "memory"),)).value == pytest.approx(0.5)
+    assert one(copy, "sol", scope=(("roof", "compute"),)).value == pytest.approx(0.1)
+
+
+def test_on_a_host_mfu_is_the_ceiling_s_by_another_name_and_says_so() -> None:
+    gemm = measured(1e6, work=Work(flops=5e8, bytes=1e6, dtype="bf16"))
+    assert one(gemm, "mfu").value == one(gemm, "mfu_ceiling").value == pytest.approx(0.5)
+    assert "a host has no other roof" in one(gemm, "mfu").note
+    assert not one(gemm, "mfu_ceiling").note
+    assert "a host has no other roof" in one(gemm, "sol").note
+    assert why(gemm, "mfu_datasheet") == "no data sheet for AMD EPYC 7763"
+
+
+def test_what_fits_in_the_cache_has_no_memory_fraction() -> None:
+    small = Work(bytes=1e6)
+    assert why(measured(1e6, work=small), "sol") == (
+        "compute the work counts no operations; memory not applicable: fits in the cache"
+    )
+    assert "fits in the cache" in one(measured(1e6, work=Work(flops=1e8, bytes=1e6, dtype="bf16")), "sol").note
+    cold = measured(1e6, work=small, identity=Identity(device=HOST.key, cache="cold"))
+    assert one(cold, "sol").value == pytest.approx(0.01)
+    touched = measured(1e6, work=Work(bytes=1e6, working_set=1e9))
+    assert one(touched, "sol").value == pytest.approx(0.01)
+    at_the_edge = measured(1e6, work=Work(bytes=32e6))
+    assert "fits" in why(at_the_edge, "sol")
+
+
+def test_a_warm_cache_of_unknown_size_is_not_guessed() -> None:
+    from dataclasses import replace
+
+    unknown = replace(HOST, cache_bytes=None)
+    assert "warm cache of unknown size" in why(measured(1e6, device=unknown, work=Work(bytes=1e9)), "sol")
+    roof = replace(HOST.roofs[0], cache_bytes=1e6)
+    known = replace(unknown, roofs=(roof,))
+    assert one(measured(1e6, device=known, work=Work(bytes=1e7)), "sol").value == pytest.approx(0.1)
+
+
+def test_a_dtype_without_a_peak_names_those_that_have_one() -> None:
+    gemm = measured(1e6, work=Work(flops=1e9, dtype="fp8"))
+    assert why(gemm, "mfu") == "no this device's measured ceiling for fp8 (known: bf16)" or "fp8" in why(gemm, "mfu")
+    bare = measured(1e6, work=Work(flops=1e9))
+    assert "without dtype" in why(bare, "mfu")
+
+
+def test_missing_roofs_say_what_would_give_them() -> None:
+    bare = Device(key="k", name="Card", kind="gpu")
+    card = metrics_of(measured(1e6, device=bare, work=WORK), None)
+    assert card.missing("mfu").why == "the clock that ran is not known"
+    assert card.missing("mfu_ceiling").mend == "perfgate ceilings"
+    host = metrics_of(measured(1e6, device=Device(key="k", name="n", kind="host"), work=WORK), None)
+    assert host.missing("mfu").mend == "perfgate ceilings"
+
+
+def test_a_roof_without_bandwidth_has_no_memory_side() -> None:
+    from dataclasses import replace
+
+    flat = replace(HOST, roofs=(replace(HOST.roofs[0], bandwidth=None),))
+    found = metrics_of(measured(1e6, device=flat, work=WORK), None)
+    assert found.find("sol")[0].note.startswith("compute roof; of the measured ceiling")
+    assert "for memory" in found.find("sol")[0].note
+
+
+def test_no_work_is_said() -> None:
+    for name in OF_WORK:
+        assert why(measured(1e6), name) == "no work= was given"
+
+
+def test_slowdown_against_the_accepted_time() -> None:
+    slower = one(measured(1.1e6), "slowdown", accepted(1e6))
+    assert slower.value == pytest.approx(0.1)
+    assert slower.interval.low < 0.1 < slower.interval.high
+    assert why(measured(1e6), "slowdown") == "no baseline for this device"
+    assert metrics_of(measured(1e6), accepted(0.0)).missing("slowdown")
+
+
+def test_launch_gap_is_the_median_over_processes() -> None:
+    processes = tuple(samples(1e5, launch_gap=gap) for gap in (900.0, 1000.0, 1500.0))
+    gap = one(measured(0, processes=processes), "launch_gap")
+    assert (gap.value, gap.low, gap.high) == (1000.0, 900.0, 1500.0)
+    single = one(measured(0, processes=(samples(1e5, launch_gap=5.0),)), "launch_gap")
+    assert (single.value, single.interval) == (5.0, None)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
+def test_of_samples_that_mean_nothing_nothing_is_made(bad: float) -> None:
+    from dataclasses import replace
+
+    broken = replace(samples(1e5), durations=(1e5, bad, 1e5))
+    found = metrics_of(measured(0, processes=(broken,), work=WORK), accepted(1e5))
+    assert not found.metrics
+    assert found.missing("time").why == "the samples are not to be trusted"
+    assert metrics_of(measured(0, processes=()), None).missing("time").why == "nothing was timed"

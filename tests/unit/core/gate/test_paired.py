@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_perfgate.core.gate.judge import JudgeContext, judge
+from pytest_perfgate.core.gate.policy import CI, parse_policy
+from pytest_perfgate.model.limit import Effect, Outcome
+from pytest_perfgate.model.paired import Decision, Paired
+from pytest_perfgate.model.plan import Mode
+from pytest_perfgate.model.problem import Problem
+from pytest_perfgate.model.quantity import Interval
+from tests.unit.core.gate.bench import KINDS, accepted, limit, measured
+
+CONTEXT = JudgeContext(kinds=KINDS, paired_available=True)
+
+
+def paired(decision: Decision, shift: float, low: float, high: float, **fields) -> Paired:
+    return Paired(
+        **{
+            "decision": decision,
+            "differences": (shift,) * 10,
+            "shift": shift,
+            "interval": Interval(low=low, high=high),
+            "base": "a1b2c3d",
+            "visible": 0.02,
+        }
+        | fields
+    )
+
+
+def verdict(time: float, evidence: Paired | None, text: str = "slowdown <= 3%", context=CONTEXT, baseline="accepted"):
+    held = accepted(1e6) if baseline == "accepted" else baseline
+    report = judge(measured(time), [limit(text)], baseline=held, context=context, paired=evidence)
+    return report.verdicts[0]
+
+
+SLOWER = paired(Decision.SLOWER, 0.08, 0.07, 0.09)
+NOT_SLOWER = paired(Decision.NOT_SLOWER, 0.001, -0.01, 0.01, moved=(("driver", "570.1", "580.2"),))
+OPEN = paired(Decision.UNDECIDED, 0.04, -0.01, 0.09)
+
+
+def test_two_arms_convict_what_the_baseline_suspected() -> None:
+    found = verdict(1.1e6, SLOWER)
+    assert (found.outcome, found.effect) == (Outcome.REGRESSED, Effect.FAIL)
+    assert found.sentence == "slower than a1b2c3d beside it over 10 rounds: +8.0 %"
+
+
+def test_two_arms_that_agree_say_that_the_machine_moved() -> None:
+    found = verdict(1.1e6, NOT_SLOWER)
+    assert (found.outcome, found.effect) == (Outcome.MOVED, Effect.WARN)
+    assert found.sentence.endswith("what differs: driver 570.1 -> 580.2")
+    assert found.evidence == (("moved", "driver 570.1 -> 580.2"),)
+    nothing = verdict(1.1e6, replace(NOT_SLOWER, moved=()))
+    assert nothing.sentence.endswith("what differs: nothing that perfgate records")
+    fails = replace(CONTEXT, policy=parse_policy(["moved=fail"], ci=True))
+    assert verdict(1.1e6, NOT_SLOWER, context=fails).effect is Effect.FAIL
+
+
+def test_a_conviction_below_what_counts_is_none() -> None:
+    assert verdict(1.1e6, replace(SLOWER, shift=0.02)).outcome is Outcome.UNDECIDED
+    assert verdict(1.1e6, OPEN).outcome is Outcome.UNDECIDED
+
+
+def test_arms_are_asked_about_suspects_only() -> None:
+    assert verdict(1.0e6, SLOWER).outcome is Outcome.PASSED
+    assert verdict(1.1e6, SLOWER, context=replace(CONTEXT, mode=Mode.QUICK)).outcome is Outcome.REGRESSED
+
+
+def test_an_arm_that_loaded_the_other_s_files_is_no_verdict() -> None:
+    wrong = replace(SLOWER, problems=(Problem(code="arm-mixed", what="the base arm loaded the head's kernel.py"),))
+    found = verdict(1.1e6, wrong)
+    assert (found.outcome, found.effect) == (Outcome.INVALID, Effect.FAIL)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "expected"),
+    [
+        (SLOWER, Outcome.REGRESSED),
+        (replace(SLOWER, shift=0.02, interval=Interval(low=0.015, high=0.025)), Outcome.PASSED),
+        (NOT_SLOWER, Outcome.PASSED),
+        (OPEN, Outcome.UNDECIDED),
+        (paired(Decision.NOT_SLOWER, -0.2, -0.21, -0.19), Outcome.IMPROVED),
+        (paired(Decision.NOT_SLOWER, -0.02, -0.03, -0.01), Outcome.PASSED),
+    ],
+)
+def test_against_a_revision_no_baseline_is_asked(evidence: Paired, expected: Outcome) -> None:
+    by_name = replace(evidence, revision=True)
+    for baseline in (None, accepted(1e6), accepted(1e3)):
+        found = verdict(1e6, by_name, baseline=baseline, context=replace(CONTEXT, policy=CI))
+        assert found.outcome is expected
+        assert found.baseline is None
+        assert (found.rounds, found.visible) == (10, 0.02)
+        assert found.metric.value == evidence.shift
+
+
+def test_the_shift_against_a_revision_is_the_metric_that_is_reported() -> None:
+    report = judge(
+        measured(1e6), [limit("slowdown <= 3%")], baseline=None, context=CONTEXT, paired=replace(OPEN, revision=True)
+    )
+    (metric,) = report.measurement.metrics.find("slowdown")
+    assert (metric.value, metric.source) == (0.04, "paired, against a1b2c3d")
+    assert not report.measurement.metrics.missing("slowdown")
+    assert report.verdicts[0].next[0].endswith("--perfgate-against a1b2c3d --perfgate-rounds=20")

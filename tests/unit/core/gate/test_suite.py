@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from pytest_perfgate.core.gate.family import family_limits, family_of, geometric_mean
+from pytest_perfgate.core.gate.judge import JudgeContext, judge, not_measured
+from pytest_perfgate.core.gate.policy import CI, parse_policy
+from pytest_perfgate.core.gate.suite import Suite, judge_suite
+from pytest_perfgate.model.limit import Effect
+from pytest_perfgate.model.plan import Case, CaseKey, Mode, Plan
+from tests.unit.core.gate.bench import GPU, KINDS, accepted, limit, measured
+
+CONTEXT = JudgeContext(kinds=KINDS)
+FAMILY = "tests/b.py::test_mm"
+
+
+def key(param: str, family: str = FAMILY, name: str = "") -> CaseKey:
+    return CaseKey(nodeid=f"{family}[{param}]", name=name)
+
+
+def reports(times: dict[str, float], *texts: str, **fields):
+    limits = [limit(text) for text in texts or ("slowdown <= 300%",)]
+    return [
+        judge(measured(time, key=key(name), **fields), limits, baseline=accepted(1e6, key=key(name)), context=CONTEXT)
+        for name, time in times.items()
+    ]
+
+
+def notes(found, kind: str = "", **fields):
+    given = {"context": CONTEXT} | fields
+    return [note for note in judge_suite(found, Suite(**given)) if not kind or note.kind == kind]
+
+
+def mean_notes(times: dict[str, float], text: str = "geomean(slowdown) <= 1%", context=CONTEXT):
+    return notes(reports(times), families={FAMILY: [limit(text)]}, context=context)
+
+
+# what left the suite in silence
+
+
+COLLECTED = frozenset({f"{FAMILY}[1]", f"{FAMILY}[2]"})
+
+
+def test_a_test_that_is_gone_is_named() -> None:
+    gone = [accepted(1e6, key=key(n)) for n in ("1", "2", "3")]
+    (note,) = notes(reports({"1": 1e6, "2": 1e6}), collected=COLLECTED, baselines=gone)
+    assert (note.kind, note.effect, note.names) == ("dropped", Effect.WARN, (f"{FAMILY}[3]",))
+    assert "1 accepted case no longer collected" in note.text
+    assert "perfgate prune" in note.text
+    ci = replace(CONTEXT, policy=CI)
+    (note,) = notes(reports({"1": 1e6, "2": 1e6}), collected=COLLECTED, baselines=gone, context=ci)
+    assert note.effect is Effect.FAIL
+    ignored = replace(CONTEXT, policy=parse_policy(["unused=ignore"], ci=True))
+    (note,) = notes(reports({"1": 1e6, "2": 1e6}), collected=COLLECTED, baselines=gone, context=ignored)
+    assert note.effect is Effect.PASS
+
+
+def test_a_renamed_parameter_is_guessed() -> None:
+    held = [accepted(1e6, key=key("n1")), accepted(1e6, key=key("2"))]
+    (note,) = notes(reports({"1": 1e6, "2": 1e6}), collected=COLLECTED, baselines=held)
+    assert f"{FAMILY}[n1] (renamed to {FAMILY}[1]?)" in note.text
+
+
+def test_a_baseline_that_no_limit_asks_for_is_named() -> None:
+    held = [accepted(1e6, key=key("1")), accepted(1e6, key=key("2")), accepted(1e6, key=key("2", name="bwd"))]
+    found = [*reports({"1": 1e6}), *reports({"2": 1e6}, "time <= 1s")]
+    (note,) = notes(found, collected=COLLECTED, baselines=held)
+    assert (note.kind, note.names) == ("unused", (f"{FAMILY}[2]", f"{FAMILY}[2]#bwd"))
+    assert note.text.startswith("2 baselines")
+
+
+@pytest.mark.parametrize("fields", [{"filtered": True}, {"complete": False}])
+def test_a_filtered_or_interrupted_run_says_nothing_of_what_it_left_out(fields: dict) -> None:
+    gone = [accepted(1e6, key=key("3"))]
+    assert notes(reports({"1": 1e6}), collected=COLLECTED, baselines=gone, **fields) == []
+
+
+def test_all_there_is_nothing_to_say() -> None:
+    held = [accepted(1e6, key=key("1"))]
+    assert notes(reports({"1": 1e6}), collected=COLLECTED, baselines=held) == []
+
+
+# limits that hold nowhere, modes that convict nothing
+
+
+def test_a_limit_that_applies_nowhere_is_said() -> None:
+    hopper = limit("mfu >= 55%", on=("H200*",))
+    found = [judge(measured(1e6, key=key(n)), [hopper], baseline=None, context=CONTEXT) for n in "12"]
+    (note,) = notes(found)
+    assert (note.kind, note.effect, note.names) == ("nowhere", Effect.WARN, (f"{FAMILY}[1]", f"{FAMILY}[2]"))
+    assert note.text == "mfu >= 55% (on H200*) applied to no case of this run"
+    there = judge(measured(1e6, key=key("3"), device=GPU), [hopper], baseline=None, context=CONTEXT)
+    assert notes([*found, there]) == []
+
+
+def test_quick_mode_in_ci_is_said() -> None:
+    quick = replace(CONTEXT, policy=CI, mode=Mode.QUICK)
+    (note,) = notes([], context=quick)
+    assert (note.kind, note.effect) == ("quick", Effect.WARN)
+    assert notes([], context=replace(quick, policy=CONTEXT.policy)) == []
+
+
+# means over a family
+
+
+@pytest.mark.parametrize(
+    ("times", "outcome", "effect"),
+    [
+        ({"1": 1.05e6, "2": 0.96e6}, "passed", Effect.PASS),
+        ({"1": 1.05e6, "2": 1.03e6}, "suspect", Effect.WARN),
+        ({"1": 2.05e6, "2": 2.03e6}, "regressed", Effect.FAIL),
+        ({"1": 1.01e6, "2": 1.0102e6}, "undecided", Effect.WARN),
+    ],
+)
+def test_a_mean_is_judged_like_one_case(times: dict, outcome: str, effect: Effect) -> None:
+    (note,) = mean_notes(times)
+    assert (note.kind, note.effect) == ("geomean", effect)
+    assert note.text.startswith(f"{outcome}: {FAMILY}: geomean(slowdown) <= 1%: ")
+    assert "over 2 cases" in note.text
+
+
+def test_a_mean_of_times_is_held_against_its_number() -> None:
+    (note,) = mean_notes({"1": 1e6, "2": 4e6}, "geomean(time) <= 3ms")
+    assert note.text.startswith("passed")
+    assert "2 ms [" in note.text
+    (note,) = mean_notes({"1": 1e6, "2": 4e6}, "geomean(time) <= 1ms")
+    assert (note.effect, note.text.split(":")[0]) == (Effect.FAIL, "broken")
+
+
+def test_a_mean_over_what_was_not_measured_is_none() -> None:
+    found = [*reports({"1": 1e6}), not_measured(key("2"), [], "skipped", CONTEXT)]
+    (note,) = notes(found, families={FAMILY: [limit("geomean(slowdown) <= 1%")]})
+    assert (note.kind, note.effect) == ("unmeasured", Effect.WARN)
+    assert "slowdown of 1 of 2 cases was not measured" in note.text
+    (note,) = notes([], families={FAMILY: [limit("geomean(mfu) >= 1%")]}, context=replace(CONTEXT, policy=CI))
+    assert (note.effect, "no case was measured" in note.text) == (Effect.FAIL, True)
+
+
+def test_a_mean_may_be_meant_for_one_family_or_one_device() -> None:
+    one = limit("geomean(slowdown, family=test_other*) <= 1%")
+    assert notes(reports({"1": 1e6}), families={FAMILY: [one]}) == []
+    mine = limit("geomean(slowdown, family=test_mm) <= 1%")
+    assert len(notes(reports({"1": 1e6}), families={FAMILY: [mine]})) == 1
+    elsewhere = limit("geomean(slowdown) <= 1%", on=("H200*",))
+    assert notes(reports({"1": 1e6}), families={FAMILY: [elsewhere]}) == []
+
+
+def test_the_mean_of_ratios_and_its_interval() -> None:
+    metrics = [r.measurement.metrics.find("slowdown")[0] for r in reports({"1": 1.1e6, "2": 1e6 / 1.1})]
+    mean = geometric_mean(metrics, change=True)
+    assert mean.value == pytest.approx(0, abs=1e-9)
+    error = math.log1p(metrics[0].high) - math.log1p(metrics[0].value)
+    assert math.log1p(mean.high) == pytest.approx(error / math.sqrt(2), rel=1e-6)
+
+
+def test_families_are_collected_from_cases() -> None:
+    mean, other = limit("geomean(slowdown) <= 1%"), limit("slowdown <= 3%")
+    cases = [
+        Case(nodeid=f"{FAMILY}[1]", limits=(mean, other), plan=Plan()),
+        Case(nodeid=f"{FAMILY}[2]", limits=(mean,), plan=Plan(), family=FAMILY),
+        Case(nodeid="t.py::x", limits=(other,), plan=Plan()),
+    ]
+    assert family_limits(cases) == {FAMILY: (mean,)}
+    assert family_of(key("1")) == FAMILY
+    assert family_of(key("1", name="bwd")) == f"{FAMILY}#bwd"

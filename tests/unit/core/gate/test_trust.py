@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from pytest_perfgate.core.gate.judge import JudgeContext, judge, not_measured
+from pytest_perfgate.core.gate.policy import CI
+from pytest_perfgate.model.limit import Effect, Outcome
+from pytest_perfgate.model.plan import CaseKey, Mode
+from pytest_perfgate.model.problem import Problem
+from pytest_perfgate.model.samples import Discard
+from tests.unit.core.gate.bench import HOST, KEY, KINDS, accepted, limit, measured, samples
+
+CONTEXT = JudgeContext(kinds=KINDS, gates=40)
+SLOWDOWN = (limit("slowdown <= 3%"),)
+
+
+def verdict(time=1e6, limits=SLOWDOWN, baseline="accepted", context=CONTEXT, paired=None, **fields):
+    device = fields.get("device", HOST)
+    held = accepted(1e6, device=device) if baseline == "accepted" else baseline
+    (found,) = judge(measured(time, **fields), limits, baseline=held, context=context, paired=paired).verdicts
+    return found
+
+
+def outcome(*args, **fields) -> Outcome:
+    return verdict(*args, **fields).outcome
+
+
+# processes in groups
+
+
+def test_processes_in_groups_on_both_sides_are_unstable() -> None:
+    shape = (1.0, 1.001, 1.2, 1.201)
+    found = verdict(1e6, shape=shape, limits=[limit("time <= 1.1ms")])
+    assert (found.outcome, found.effect) == (Outcome.UNSTABLE, Effect.WARN)
+    assert outcome(1e6, shape=shape) is Outcome.UNSTABLE
+    assert outcome(1e6, shape=shape, limits=[limit("time <= 2ms")]) is Outcome.PASSED
+    assert outcome(1e6, shape=shape, limits=[limit("time <= 500us")]) is Outcome.BROKEN
+    assert outcome(3e6, shape=shape) is Outcome.REGRESSED
+
+
+def test_one_odd_process_is_no_group() -> None:
+    assert outcome(1e6, shape=(1.0, 1.001, 1.001, 1.2), limits=[limit("time <= 1.1ms")]) is Outcome.UNDECIDED
+
+
+# not to be trusted
+
+
+@pytest.mark.parametrize("bad", [0.0, -5.0, math.nan, math.inf, -math.inf])
+def test_timings_that_mean_nothing(bad: float) -> None:
+    broken = replace(samples(1e6), durations=(1e6, 1e6, bad, 1e6))
+    report = judge(
+        measured(0, processes=(samples(1e6), broken)),
+        [*SLOWDOWN, limit("time <= 1s")],
+        baseline=accepted(1e6),
+        context=CONTEXT,
+    )
+    for found in report.verdicts:
+        assert (found.outcome, found.effect) == (Outcome.INVALID, Effect.FAIL)
+        assert f"sample 3 of process 2 reads {bad} ns" in found.sentence
+    assert report.problems[0].code == "bad-timing"
+
+
+def test_all_samples_discarded_is_no_table_of_nan() -> None:
+    gone = replace(samples(1e6), durations=(), discarded=(Discard(reason="throttled", count=40),))
+    found = verdict(processes=(gone,))
+    assert found.outcome is Outcome.INVALID
+    assert "every sample of process 1 was discarded: 40 x throttled" in found.sentence
+    assert "process 1 is empty" in verdict(processes=(replace(gone, discarded=()),)).sentence
+
+
+def test_what_an_instrument_saw_makes_every_limit_invalid_once() -> None:
+    moved = Problem(code="clock-moved", what="the clock fell by 20 %", retry=False)
+    both = tuple(samples(1e6, problems=(moved,)) for _ in range(3))
+    other = Problem(code="foreign", what="process 77 used the device")
+    found = verdict(processes=both, problems=(other,))
+    assert found.sentence == "process 77 used the device  [foreign] (and 1 more)"
+    assert [text for _, text in found.evidence] == [f"{p.what}  [{p.code}]" for p in (other, moved)]
+    assert found.next == (f"pytest '{KEY}' --perfgate=full",)
+    assert verdict(processes=both).next == ()
+
+
+# which limits are meant
+
+
+def test_a_limit_of_other_devices_is_counted_as_not_applicable() -> None:
+    found = verdict(2e6, limits=[limit("slowdown <= 3%", on=("H200*",))])
+    assert (found.outcome, found.effect) == (Outcome.NOT_APPLICABLE, Effect.PASS)
+    assert found.sentence == "meant for H200*, this is AMD EPYC 7763"
+
+
+def test_a_replaced_limit_and_a_mean_over_a_family_are_not_this_case_s() -> None:
+    replaced = replace(limit("time <= 1ns"), except_on=("AMD*",))
+    report = judge(measured(1e6), [replaced, limit("geomean(slowdown) <= 1%")], baseline=None, context=CONTEXT)
+    assert report.verdicts == ()
+    assert report.effect is Effect.PASS
+
+
+def test_a_named_call_answers_to_its_own() -> None:
+    key = CaseKey(nodeid=KEY.nodeid, name="bwd")
+    limits = [limit("time <= 1ns"), limit("time(case=bwd) <= 1s")]
+    report = judge(measured(1e6, key=key), limits, baseline=None, context=CONTEXT)
+    assert [v.outcome for v in report.verdicts] == [Outcome.PASSED]
+
+
+def test_what_was_never_measured_says_why_for_each_limit() -> None:
+    report = not_measured(KEY, [*SLOWDOWN, limit("mfu >= 5%")], "the fixture was never called", CONTEXT)
+    assert [(v.outcome, v.sentence) for v in report.verdicts] == [
+        (Outcome.NOT_MEASURED, "the fixture was never called")
+    ] * 2
+    assert report.measurement is None
+    assert report.effect is Effect.WARN
+    off = not_measured(KEY, SLOWDOWN, "the gate is off", replace(CONTEXT, policy=CI, mode=Mode.OFF))
+    assert off.effect is Effect.FAIL
+    assert off.verdicts[0].next == (f"pytest '{KEY}' --perfgate=full",)

@@ -1,0 +1,117 @@
+"""Exact tests against scipy and ruptures as oracles."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pytest_perfgate.core.stats.binomial import clopper_pearson, upper_bound
+from pytest_perfgate.core.stats.change_points import change_points
+from pytest_perfgate.core.stats.hodges_lehmann import hodges_lehmann, shift_interval
+from pytest_perfgate.core.stats.holm import adjusted, holm
+from pytest_perfgate.core.stats.mann_whitney import mann_whitney
+from pytest_perfgate.core.stats.signed_rank import pairs_needed, signed_rank, smallest_p
+
+RANDOM = np.random.default_rng(3)
+
+
+@pytest.mark.parametrize("count", [1, 5, 10, 17, 40, 90])
+def test_signed_rank_is_the_oracles(count: int) -> None:
+    stats = pytest.importorskip("scipy.stats")
+    d = RANDOM.normal(0.2, 1, count)
+    assert signed_rank(d) == pytest.approx(stats.wilcoxon(d, alternative="greater", method="exact").pvalue, rel=1e-9)
+
+
+def test_signed_rank_with_ties_counts_every_sign() -> None:
+    d = [1.0, 1.0, -1.0, 2.0, 0.0, -0.5]
+    ranks = np.array([4.0, 4.0, 4.0, 6.0, 2.0])
+    signs = (np.arange(32)[:, None] >> np.arange(5)) & 1
+    assert signed_rank(d) == pytest.approx(np.mean(signs @ ranks >= 14))
+
+
+def test_signed_rank_far_beyond_the_table_is_its_limit() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    d = RANDOM.normal(0.05, 1, 400)
+    oracle = stats.wilcoxon(d, alternative="greater", method="approx", correction=True).pvalue
+    assert signed_rank(d) == pytest.approx(oracle, rel=1e-3)
+
+
+def test_pairs_that_show_nothing_convict_nobody() -> None:
+    assert signed_rank([0.0, 0.0, 0.0]) == 1.0
+    assert signed_rank([]) == 1.0
+    assert smallest_p(5) == 1 / 32
+    assert (pairs_needed(0.01), pairs_needed(1 / 32), pairs_needed(0.01 / 40)) == (7, 5, 12)
+
+
+def test_hodges_lehmann_and_its_interval_by_hand() -> None:
+    d = [1.0, 2.0, 4.0]
+    assert hodges_lehmann(d) == pytest.approx(np.median([1, 1.5, 2.5, 2, 3, 4]))
+    assert (shift_interval(d).low, shift_interval(d).high, shift_interval(d).confidence) == (1, 4, 0.75)
+    six = shift_interval([1.0, 2, 3, 4, 5, 6])
+    assert (six.low, six.high, six.confidence) == (1, 6, pytest.approx(1 - 2 / 64))
+
+
+def test_the_interval_of_the_shift_covers_what_it_says() -> None:
+    draws = RANDOM.standard_t(3, (600, 10))
+    found = [shift_interval(d) for d in draws]
+    assert np.mean([i.holds(0.0) for i in found]) >= found[0].confidence - 0.03
+
+
+def test_holm_by_hand() -> None:
+    assert holm([0.004, 0.03, 0.02, 0.2], 0.05) == (True, False, False, False)
+    assert holm([0.004, 0.012, 0.013, 0.2], 0.05) == (True, True, True, False)
+    assert adjusted([0.01, 0.02, 0.5]) == pytest.approx((0.03, 0.04, 0.5))
+    assert holm([], 0.01) == ()
+
+
+@pytest.mark.parametrize(("hits", "count"), [(0, 300), (3, 300), (1, 1), (150, 300), (12000, 12000), (17, 12000)])
+def test_clopper_pearson_is_the_oracles(hits: int, count: int) -> None:
+    stats = pytest.importorskip("scipy.stats")
+    oracle = stats.binomtest(hits, count).proportion_ci(0.95, method="exact")
+    ours = clopper_pearson(hits, count)
+    assert (ours.low, ours.high) == (pytest.approx(oracle.low, abs=1e-9), pytest.approx(oracle.high, abs=1e-9))
+
+
+def test_the_one_sided_bound_of_no_alarm_is_the_rule_of_three() -> None:
+    assert upper_bound(0, 300) == pytest.approx(1 - 0.05 ** (1 / 300))
+    assert upper_bound(4, 4) == 1.0
+
+
+@pytest.mark.parametrize("hits", [-1, 4])
+def test_a_rate_of_more_than_all_is_refused(hits: int) -> None:
+    with pytest.raises(ValueError, match="hits of 3"):
+        clopper_pearson(hits, 3)
+
+
+@pytest.mark.parametrize("size", [(4, 6), (10, 10), (20, 20), (60, 80)])
+def test_mann_whitney_is_the_oracles(size: tuple[int, int]) -> None:
+    stats = pytest.importorskip("scipy.stats")
+    a, b = RANDOM.normal(0.3, 1, size[0]), RANDOM.normal(0, 1, size[1])
+    method = "exact" if max(size) <= 20 else "asymptotic"
+    assert mann_whitney(a, b) == pytest.approx(stats.mannwhitneyu(a, b, alternative="greater", method=method).pvalue)
+    tied = mann_whitney([1, 2, 2, 3], [1, 1, 2, 5])
+    oracle = stats.mannwhitneyu([1, 2, 2, 3], [1, 1, 2, 5], alternative="greater", method="asymptotic").pvalue
+    assert tied == pytest.approx(oracle)
+    assert mann_whitney([1, 1], [1, 1]) == 1.0
+
+
+def test_change_points_are_where_they_were_planted_and_where_the_oracle_finds_them() -> None:
+    line = np.exp(
+        np.concatenate([RANDOM.normal(0, 0.01, 20), RANDOM.normal(0.1, 0.01, 15), RANDOM.normal(0.05, 0.01, 15)])
+    )
+    found = change_points(line.tolist(), seed=1)
+    assert [c.index for c in found] == [20, 35]
+    assert found[0].change == pytest.approx(0.105, abs=0.02)
+    ruptures = pytest.importorskip("ruptures")
+    oracle = ruptures.Dynp(model="l2", min_size=3, jump=1).fit(np.log(line)).predict(n_bkps=2)
+    assert oracle[:-1] == [20, 35]
+
+
+def test_a_line_without_change_has_rarely_a_change_point() -> None:
+    lines = [np.exp(np.random.default_rng(seed).normal(0, 0.02, 24)).tolist() for seed in range(40)]
+    assert sum(bool(change_points(line, seed=seed)) for seed, line in enumerate(lines)) <= 5
+
+
+@pytest.mark.parametrize("line", [[], [1.0], [1.0, 2.0, 3.0, 4.0, 5.0], [7.0] * 30])
+def test_short_and_constant_lines_have_none(line: list[float]) -> None:
+    assert change_points(line) == ()
