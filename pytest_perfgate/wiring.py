@@ -280,10 +280,3 @@ def here() -> Any:
     runtimes = [*_made(wiring_devices.RUNTIMES), wiring_devices.host_runtime()]
     found = [(runtime, runtime.availability()) for runtime in runtimes]
     return [runtime.device() for runtime, one in found if one.usable], [one for _, one in found]
-
-
-def configuration(root: Path) -> Config:
-    """The project's settings."""
-    from pytest_perfgate.adapters.stores.configuration import read_config
-
-    return read_config(root)
