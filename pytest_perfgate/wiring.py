@@ -277,6 +277,10 @@ def host_environment() -> Any:
 
 def here() -> Any:
     """The devices of this machine, and the libraries that can use them."""
-    runtimes = [*_made(wiring_devices.RUNTIMES), wiring_devices.host_runtime()]
-    found = [(runtime, runtime.availability()) for runtime in runtimes]
-    return [runtime.device() for runtime, one in found if one.usable], [one for _, one in found]
+    return wiring_devices.machine([*_made(wiring_devices.RUNTIMES), wiring_devices.host_runtime()])
+
+
+def ward(root: Path) -> Any:
+    """What the doctor looks at."""
+    hooks = own_host(root).hook
+    return wiring_devices.ward(instruments(hooks), _joined(hooks.pytest_perfgate_profilers()))

@@ -181,3 +181,59 @@ def keep_lock(card: Any, sm_hz: float | None) -> None:
     from pytest_perfgate.adapters.devices.clocks_nvml import lock_for_good
 
     lock_for_good(card, sm_hz)
+
+
+def machine(runtimes: Any) -> tuple[list[Device], list[Any]]:
+    """The devices that libraries see here, and which libraries work."""
+    found = [(runtime, runtime.availability()) for runtime in runtimes]
+    return [runtime.device() for runtime, one in found if one.usable], [one for _, one in found]
+
+
+def ward(instruments: Any, profilers: Any) -> Any:
+    """What the doctor looks at, from the instruments of the command line."""
+    from pytest_perfgate.adapters.devices.locks import read_locks
+    from pytest_perfgate.adapters.devices.permissions import probe_permissions, visible_devices
+    from pytest_perfgate.app.doctor import Ward
+
+    devices, libraries = machine(instruments.runtimes)
+    for runtime in instruments.runtimes:
+        if hasattr(runtime, "own_queue") and runtime.availability().usable:
+            runtime.own_queue()
+    return Ward(
+        devices=devices,
+        libraries=libraries,
+        runtimes=[runtime for runtime in instruments.runtimes if runtime.availability().usable],
+        timers=instruments.timers,
+        others=[
+            management().availability(),
+            *(profiler.availability() for profiler in profilers),
+            *probe_permissions(),
+        ],
+        locks=read_locks(),
+        visible=visible_devices(),
+        resolution=finest,
+    )
+
+
+def finest(runtime: Any) -> tuple[float, float] | None:
+    """Overhead and resolution: of an empty pair of events, or of the host's clock."""
+    import time
+
+    if runtime.device().kind == "host" and not hasattr(runtime, "wait"):
+        from pytest_perfgate.adapters.timers.host import probe_clock
+
+        resolution, overhead = probe_clock(time.perf_counter_ns)
+        return overhead, resolution
+    from pytest_perfgate.adapters.timers.pairs import empty_pair
+
+    empty = empty_pair(runtime)
+    return empty.overhead, empty.resolution
+
+
+def reference_call() -> Any:
+    """A fixed piece of work of the host."""
+    import numpy as np
+
+    a = np.random.default_rng(0).standard_normal((256, 256))
+    out = np.empty_like(a)
+    return lambda: np.matmul(a, a, out=out)

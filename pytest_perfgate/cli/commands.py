@@ -20,6 +20,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "machine": {
         "ceilings": "measure the highest rates that this machine reaches, and keep them",
         "clocks": "show, lock or reset the clocks of devices",
+        "doctor": "explain this machine in one screen: what works here, and why the rest does not",
         "devices": "data sheets of known devices, and the devices of this machine",
     },
 }

@@ -39,7 +39,10 @@ def device_key(device: Device) -> str:
     """Name, memory, and the power limit where it is not the card's own: ``NVIDIA-H200-140GiB``."""
     facts = dict(device.facts)
     limit, usual = facts.get("power limit", ""), facts.get("default power limit", "")
-    parts = [device.name, f"{device.memory_bytes / 2**30:.0f}GiB" if device.memory_bytes else ""]
+    parts = [
+        device.name,
+        f"{device.memory_bytes / 2**30:.0f}GiB" if device.memory_bytes and device.kind == "gpu" else "",
+    ]
     parts.append(limit.replace(" ", "") if limit != usual else "")
     return re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(part for part in parts if part)).strip("-.")
 

@@ -27,7 +27,10 @@ def report(name: str) -> Path:
 def test_occupancy_equals_what_the_report_says(name: str) -> None:
     for facts in read_ncu([report(name)]):
         held = diagnose(facts, facts.name, LIMITS[facts.arch]).occupancy
-        said = {n: facts.counters[f"launch__occupancy_limit_{n}"].value for n in ("registers", "shared_mem", "warps", "blocks")}
+        said = {
+            n: facts.counters[f"launch__occupancy_limit_{n}"].value
+            for n in ("registers", "shared_mem", "warps", "blocks")
+        }
         assert dict(held.limits) == {
             "registers": said["registers"], "shared memory": said["shared_mem"], "warps": said["warps"], "blocks": said["blocks"],
         }  # fmt: skip
@@ -82,7 +85,7 @@ def test_the_page_of_a_real_run_reads_with_its_separators() -> None:
     assert [n for _, n in held.limits] == [8, 16, 4, 16]
 
 
-LONG = '''==PROF== Connected to process 12
+LONG = """==PROF== Connected to process 12
 hello from the program
 ==PROF== Profiling "k" - 0: 0%....100% - 1 pass
 "ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"
@@ -92,12 +95,12 @@ hello from the program
 "0","1","p","h","k(float*)","1","7","(32, 8, 1)","(4, 5, 6)","0","9.0","Command line profiler metrics","sm__throughput.avg.pct_of_peak_sustained_elapsed","%","n/a"
 "1","1","p","h","k(float*)","1","7","(32, 8, 1)","(4, 5, 6)","0","9.0","Command line profiler metrics","gpu__time_duration.sum","us","nan"
 ==PROF== Disconnected from process 12
-'''
-WIDE = '''==PROF== Connected
+"""
+WIDE = """==PROF== Connected
 "ID","Kernel Name","Block Size","Grid Size","CC","gpu__time_duration.sum","launch__registers_per_thread","sm__warps_active.avg.pct_of_peak_sustained_active"
 "","","","","","usecond","register/thread","%"
 "0","k(float*)","(256, 1, 1)","(8, 1, 1)","8.6","12.5","40","33.3"
-'''
+"""
 
 
 def test_the_long_page_with_scaled_units_and_lines_around_it() -> None:
