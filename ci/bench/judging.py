@@ -17,20 +17,20 @@ from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.samples import Samples, Stop
 from pytest_perfgate.model.work import Work
 
-LIMITS = ("slowdown <= 3%", "mfu >= 40%")
+LIMITS = {"slowdown alone": ("slowdown <= 3%",), "slowdown and mfu, with work": ("slowdown <= 3%", "mfu >= 40%")}
 TARGET = 0.1
 """Seconds for 1,000 cases."""
 
 Bench = list[tuple[Measurement, Baseline]]
 
 
-def cases(count: int, samples: int, seed: int) -> Bench:
+def cases(count: int, samples: int, seed: int, *, worked: bool) -> Bench:
     """Measurements with baselines, some of them slower."""
     source = random.Random(seed)
     roof = Roof(basis=Basis.CEILING, compute=(("fp32", 1e11),), bandwidth=1e10)
     device = Device(key="host-bench", name="bench", kind="host", cache_bytes=1e6, roofs=(roof,))
     identity = Identity(device=device.key)
-    work = Work(flops=2e7, bytes=4e6, dtype="fp32")
+    work = Work(flops=2e7, bytes=4e6, dtype="fp32") if worked else None
     found: Bench = []
     for number in range(count):
         key = CaseKey(nodeid=f"tests/bench.py::test_kernel[{number}]")
@@ -48,10 +48,10 @@ def cases(count: int, samples: int, seed: int) -> Bench:
     return found
 
 
-def seconds(bench: Bench) -> float:
+def seconds(bench: Bench, texts: tuple[str, ...]) -> float:
     """User and system time of judging all of them once."""
     kinds = by_name()
-    limits = [parse_limit(text, kinds=kinds) for text in LIMITS]
+    limits = [parse_limit(text, kinds=kinds) for text in texts]
     context = JudgeContext(gates=len(bench))
     start = time.process_time()
     for measurement, baseline in bench:
@@ -75,14 +75,19 @@ def main() -> int:
     parser.add_argument("--samples", type=int, default=40)
     parser.add_argument("--repeats", type=int, default=5)
     asked = parser.parse_args()
-    bench = cases(asked.cases, asked.samples, seed=1)
-    took = [seconds(bench) for _ in range(asked.repeats)]
     target = TARGET * asked.cases / 1000
-    print(f"judging {asked.cases} cases of 3 x {asked.samples} samples, {len(LIMITS)} limits each")
-    print(f"  best {min(took):.4f} s, median {statistics.median(took):.4f} s, target {target:.3f} s")
-    print(f"  best over target: {min(took) / target:.2f}")
+    print(f"judging {asked.cases} cases of 3 x {asked.samples} samples, target {target:.3f} s")
+    worst = 0.0
+    for name, texts in LIMITS.items():
+        bench = cases(asked.cases, asked.samples, seed=1, worked=len(texts) > 1)
+        took = [seconds(bench, texts) for _ in range(asked.repeats)]
+        worst = max(worst, min(took))
+        print(
+            f"  {name}: best {min(took):.4f} s, median {statistics.median(took):.4f} s, "
+            f"{min(took) / target:.2f} x target"
+        )
     print(f"reading {asked.cases} limits: {parsing(asked.cases):.4f} s")
-    return int(min(took) > target)
+    return int(worst > target)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,10 @@ CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INTEGER NOT NULL, end INTEGER NOT 
   contextId INTEGER NOT NULL, streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER,
   demangledName INTEGER NOT NULL, shortName INTEGER NOT NULL, gridX INTEGER NOT NULL, gridY INTEGER NOT NULL,
   gridZ INTEGER NOT NULL, blockX INTEGER NOT NULL, blockY INTEGER NOT NULL, blockZ INTEGER NOT NULL,
-  staticSharedMemory INTEGER NOT NULL, dynamicSharedMemory INTEGER NOT NULL, registersPerThread INTEGER);
+  staticSharedMemory INTEGER NOT NULL, dynamicSharedMemory INTEGER NOT NULL, registersPerThread INTEGER,
+  mangledName INTEGER, launchType INTEGER, cacheConfig INTEGER, localMemoryPerThread INTEGER NOT NULL,
+  localMemoryTotal INTEGER NOT NULL, gridId INTEGER NOT NULL, sharedMemoryExecuted INTEGER, graphNodeId INTEGER,
+  sharedMemoryLimitConfig INTEGER, greenContextId INTEGER);
 CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME(start INTEGER NOT NULL, end INTEGER NOT NULL, eventClass INTEGER NOT NULL,
   globalTid INTEGER, correlationId INTEGER, nameId INTEGER NOT NULL, returnValue INTEGER NOT NULL,
   callchainId INTEGER);
@@ -39,7 +42,7 @@ def write_export(path: Path, kernels: int, ranks: int = 8) -> None:
     for rank in range(ranks):
         marks = ",".join("?" * 11)
         connection.executemany(f"INSERT INTO NVTX_EVENTS VALUES ({marks})", _ranges(rank, each // 2))
-        marks = ",".join("?" * 18)
+        marks = ",".join("?" * 28)
         connection.executemany(f"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({marks})", _kernels(rank, each))
         connection.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?,?,?,?,?,?,?,?)", _calls(rank, each))
     connection.commit()
@@ -67,15 +70,16 @@ def _ranges(rank: int, count: int) -> Iterator[tuple[object, ...]]:
 
 
 def _kernels(rank: int, count: int) -> Iterator[tuple[object, ...]]:
-    """Every tenth kernel communicates, on its own stream; three fifths of it are covered."""
+    """Every ninth kernel communicates, on its own stream, and runs on under the next two."""
     process, device = _process(rank), rank
     for number in range(count):
         start = 2000 * number + 300
-        talks = number % 10 == 0
+        talks = number % 9 == 0
         name, stream = (2 + number % 2, 20) if talks else (4 + number % 200, 7)
-        length = 1500 if talks else 1300
+        length = 5000 if talks else 1300
         yield (start, start + length, device, 1, stream, number, process, name, name,
-               64, 1, 1, 256, 1, 1, 0, 49152, 128)  # fmt: skip
+               64, 1, 1, 256, 1, 1, 0, 49152, 128, name,
+               1, 0, 0, 110_000_000, number, 102_400, None, 0, None)  # fmt: skip
 
 
 def _calls(rank: int, count: int) -> Iterator[tuple[object, ...]]:

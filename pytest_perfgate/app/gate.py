@@ -21,8 +21,6 @@ from pytest_perfgate.model.tools import GateTools
 from pytest_perfgate.model.verdict import CaseReport
 
 _LAST_SITTINGS = 20
-_QUIET = {"skipped", "xfailed", "failed"}
-"""The test says so itself, in its own phase: the gate adds no failure of its own."""
 
 
 class Court:
@@ -46,7 +44,7 @@ class Court:
         """The reports of one case, one for each of its calls; never none."""
         case = result.case
         if not result.captures:
-            return (self.unmeasured(case, CaseKey(nodeid=case.nodeid), _why(result), quiet=result.outcome in _QUIET),)
+            return (self.unmeasured(case, CaseKey(nodeid=case.nodeid), _why(result)),)
         found = tuple(self._judged(case, measurement) for measurement in measurements(result, self.tools))
         if not found:
             why = "the test never called perfgate(), and never entered a region"
@@ -54,12 +52,9 @@ class Court:
         lost = unmatched_cases(case.limits, [report.key for report in found])
         return (*found, *self._lost(case, lost))
 
-    def unmeasured(self, case: Case, key: CaseKey, why: str, *, quiet: bool = False) -> CaseReport:
+    def unmeasured(self, case: Case, key: CaseKey, why: str) -> CaseReport:
         """A case without a measurement, and why."""
-        report = not_measured(key, case.limits, why, self.context)
-        if not quiet:
-            return report
-        return replace(report, verdicts=tuple(replace(v, effect=Effect.PASS) for v in report.verdicts))
+        return not_measured(key, case.limits, why, self.context)
 
     def _lost(self, case: Case, lost: Sequence[Limit]) -> tuple[CaseReport, ...]:
         if not lost:
@@ -168,6 +163,13 @@ def _why(result: CaseResult) -> str:
     reason = "; ".join(result.trouble) or "its measurement never came"
     words = {"skipped": "skipped", "xfailed": "xfailed", "failed": "the test failed while it was measured"}
     return f"{words[result.outcome]}: {reason}" if result.outcome in words else reason
+
+
+def hushed(report: CaseReport) -> CaseReport:
+    """A case whose test was skipped, or failed by itself: the gate counts it and adds no failure of its own."""
+    if report.measurement is not None:
+        return report
+    return replace(report, verdicts=tuple(replace(v, effect=Effect.PASS) for v in report.verdicts))
 
 
 def off_reason(mode: Mode, pdb: bool) -> str:

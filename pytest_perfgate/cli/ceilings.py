@@ -8,11 +8,11 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 
-from pytest_perfgate import wiring_devices
 from pytest_perfgate.app.ceilings import measured_ceilings
 from pytest_perfgate.app.devices import ceilings_document
 from pytest_perfgate.cli.output import show
 from pytest_perfgate.cli.project import Project, add_root
+from pytest_perfgate.wiring import devices as wiring_devices
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from pytest_perfgate import wiring_devices
 from pytest_perfgate.app.clocks import clocks_document, reset, shown
 from pytest_perfgate.cli.output import show
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.wiring import devices as wiring_devices
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,17 +10,25 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "accept": {
         "accept": "accept measured times as the baseline",
+        "review": "walk through what moved, on a terminal, and accept or skip each",
+        "prune": "remove baselines whose tests are gone",
+        "import": "begin baselines from another tool's results",
+        "merge-driver": "merge baseline files for git, line by line",
     },
     "look": {
         "inspect": "say what is in a file",
+        "report": "the last run, or a record, as text, HTML or Markdown",
+        "history": "a case over time",
+        "devlog": "write the last run into a kernel's log",
     },
     "profile": {
+        "profile": "run one test under a profiler and keep what it says",
         "scrub": "take the environment out of an Nsight Systems export",
     },
     "machine": {
         "ceilings": "measure the highest rates that this machine reaches, and keep them",
         "clocks": "show, lock or reset the clocks of devices",
-        "doctor": "explain this machine in one screen: what works here, and why the rest does not",
+        "doctor": "what works here, what does not, and what mends it",
         "devices": "data sheets of known devices, and the devices of this machine",
     },
 }

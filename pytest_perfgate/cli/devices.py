@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import argparse
 
-from pytest_perfgate import wiring, wiring_devices
+from pytest_perfgate import wiring
 from pytest_perfgate.app.devices import catalogue_document, machine_document, sheet_document
 from pytest_perfgate.cli.output import show
 from pytest_perfgate.cli.project import Project, add_root
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.wiring import devices as wiring_devices
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

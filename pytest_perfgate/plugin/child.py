@@ -68,6 +68,7 @@ class ChildRole:
         self._raised: set[str] = set()
         """Phases of the test that raised: a strict xfail calls one failed that did not."""
         self._errors: list[str] = []
+        config.pluginmanager.register(StandIns(), "perfgate-stand-ins")
         for line in job.markers:
             config.addinivalue_line("markers", line)
         for name, text in job.options:
@@ -129,6 +130,26 @@ class ChildRole:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._reports.append(report)
+
+
+class StandIns:
+    """Fixtures of plugins that a child does not load, as they are without those plugins at work."""
+
+    @pytest.fixture(scope="session")
+    def worker_id(self) -> str:
+        return "master"
+
+    @pytest.fixture(scope="session")
+    def testrun_uid(self) -> str:
+        return "perfgate"
+
+    @pytest.fixture
+    def no_cover(self) -> None:
+        return None
+
+    @pytest.fixture
+    def cov(self) -> None:
+        return None
 
 
 def _outcome(reports: list[pytest.TestReport]) -> tuple[str, str]:

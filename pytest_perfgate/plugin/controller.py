@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from pytest_perfgate.plugin.ending import close_session, write_session
 from pytest_perfgate.plugin.fixture import Gate
-from pytest_perfgate.plugin.session import GateSession
+from pytest_perfgate.plugin.session import GateSession, readable
 from pytest_perfgate.plugin.settings import Settings
 from pytest_perfgate.plugin.summary import write_summary
 
@@ -28,11 +29,11 @@ class ControllerRole:
             self.session.prepare(gated)
 
     def after(self, session: pytest.Session) -> None:
-        self.session.close(complete=not session.shouldstop and not session.shouldfail)
+        close_session(self.session, complete=not session.shouldstop and not session.shouldfail)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
-        with self.session.readable():
+        with readable():
             result = yield
         self.session.judge(item)
         return result
@@ -43,7 +44,7 @@ class ControllerRole:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
-        self.session.write()
+        write_session(self.session)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         write_summary(terminalreporter, self.session)

@@ -58,4 +58,4 @@ class DistributedRole:
         for path in listed:
             session.cases.update((case.nodeid, case) for case in read_values(path, Case))
         session.measure()
-        write_values(folder / VERDICTS, session.all_reports())
+        write_values(folder / VERDICTS, [report for found in session.reports.values() for report in found])

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from pytest_perfgate.app.conclude import Ending
+from pytest_perfgate.app.conclude import Ending, keep, run_report, suite_notes
 from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.verdict import SuiteNote
+from pytest_perfgate.plugin.session import GateSession, usage_errors
 
-if TYPE_CHECKING:
-    from pytest_perfgate.plugin.session import GateSession
+
+def close_session(session: GateSession, *, complete: bool) -> None:
+    """After the last test: verdicts on the suite, as reports of their own."""
+    with usage_errors():
+        session.complete = complete
+        session.notes = suite_notes(session.court, session.cases, session.all_reports(), ending_of(session))
+    announce(session.settings.pytest, session.notes)
+
+
+def write_session(session: GateSession) -> None:
+    """The record, also of a run that was interrupted."""
+    if session.reports:
+        with usage_errors():
+            report = run_report(session.court, session.all_reports(), session.notes, ending_of(session))
+            session.written = keep(session.court, report)
 
 
 def ending_of(session: GateSession) -> Ending:

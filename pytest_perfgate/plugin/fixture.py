@@ -95,8 +95,12 @@ class Gate:
         """Join the identity: measurements with other notes are not compared (an autotuned tiling, say)."""
         self._bench.notes[key] = str(value)
 
-    def attach(self, name: str, path: str | Path) -> None:
-        """Keep a file beside this test's measurement."""
+    def attach(self, name: str, path: str | Path | Any) -> None:
+        """Keep a file beside this test's measurement, or a compiled kernel of Triton."""
+        if not isinstance(path, (str, Path)):
+            from pytest_perfgate.wiring.profiling import kept_kernel
+
+            path = kept_kernel(path, name) or str(path)
         if not Path(path).is_file():
             raise PerfgateError("call-wrong", f"attach({name!r}) found no file {path}")
         artifact = Artifact(kind="attachment", path=str(Path(path).resolve()), parameters=(("name", name),))

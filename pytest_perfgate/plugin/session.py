@@ -5,13 +5,12 @@ from __future__ import annotations
 import datetime as dt
 import time
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_perfgate.app.conclude import keep, run_report, suite_notes
-from pytest_perfgate.app.gate import Court, off_reason
+from pytest_perfgate.app.agree import agreed
+from pytest_perfgate.app.gate import Court, hushed, off_reason
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.model.children import CaseResult
@@ -23,6 +22,7 @@ from pytest_perfgate.model.verdict import CaseReport, SuiteNote
 from pytest_perfgate.plugin.benches import Bench, JudgedBench, MeasuringBench
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.measuring import measuring_tools
+from pytest_perfgate.plugin.profiled import off_bench
 from pytest_perfgate.plugin.properties import properties
 from pytest_perfgate.plugin.workers import SEEN
 from pytest_perfgate.wiring import gate_tools
@@ -66,7 +66,7 @@ class GateSession:
     def court(self) -> Court:
         if self._court is None:
             tools = gate_tools(self.settings.pytest.rootpath, self.settings.project, self.settings.kinds)
-            self._court = Court(tools, self._context())
+            self._court = Court(tools, context_of(self))
         return self._court
 
     def collect(self, items: Sequence[pytest.Item]) -> None:
@@ -114,7 +114,7 @@ class GateSession:
         if case is None:
             return
         bench = self._benches.get(item.nodeid)
-        with self.readable():
+        with readable():
             reports = self._verdicts(case, bench)
         self.reports[item.nodeid] = reports
         self.judged.add(item.nodeid)
@@ -132,14 +132,6 @@ class GateSession:
         """A verdict that another process reached."""
         self.reports[report.key.nodeid] = (*self.reports.get(report.key.nodeid, ()), report)
 
-    @contextmanager
-    def readable(self) -> Iterator[None]:
-        """Our own errors fail the test with their sentence, without the trace of our code."""
-        try:
-            yield
-        except PerfgateError as fault:
-            raise pytest.fail.Exception(fault.text(), pytrace=False) from None
-
     def known(self, key: CaseKey) -> MetricSet | None:
         """The metrics of a key that was measured before the tests."""
         found = (r for r in self.reports.get(key.nodeid, ()) if r.key == key and r.measurement is not None)
@@ -148,7 +140,7 @@ class GateSession:
 
     def _bench(self, case: Case) -> Bench:
         if self.mode is Mode.OFF:
-            return Bench(case)
+            return off_bench(case)
         if self._ahead or case.nodeid in self.judged:
             return JudgedBench(case, self.known)
         return MeasuringBench(case, measuring_tools(self.settings.pytest))
@@ -167,32 +159,8 @@ class GateSession:
             why = off_reason(self.settings.mode, self.settings.debugging)
             return tuple(self.court.unmeasured(case, key, why) for key in seen or [CaseKey(nodeid=case.nodeid)])
         stored = self.reports.get(case.nodeid)
-        return self.court.judge_result(CaseResult(case=case)) if stored is None else self._agreed(case, stored, seen)
-
-    def _agreed(self, case: Case, stored: Reports, seen: Sequence[CaseKey]) -> Reports:
-        """What was measured and what the judged run called must be the same calls."""
-        measured = {report.key for report in stored if report.measurement is not None}
-        strange = [key for key in seen if key not in measured]
-        if not measured:
-            return stored
-        kept = tuple(
-            report if report.key in seen or report.key not in measured else self._uncalled(case, report)
-            for report in stored
-        )
-        why = "called in the test, but not while it was measured: the call does not always happen"
-        return (*kept, *(self.court.unmeasured(case, key, why) for key in strange))
-
-    def _uncalled(self, case: Case, report: CaseReport) -> CaseReport:
-        why = "measured before the tests, but never called in the test itself: the call does not always happen"
-        return replace(self.court.unmeasured(case, report.key, why), measurement=report.measurement)
-
-    def _context(self) -> JudgeContext:
-        return JudgeContext(
-            policy=self.settings.policy,
-            mode=self.mode,
-            kinds=self.settings.kinds,
-            gates=max(1, len(self.cases)),
-            today=self.started.date().isoformat(),
+        return (
+            self.court.judge_result(CaseResult(case=case)) if stored is None else agreed(self.court, case, stored, seen)
         )
 
     def note(self, report: pytest.TestReport) -> None:
@@ -206,29 +174,13 @@ class GateSession:
             self.reports[report.nodeid] = self._settled(case, [CaseKey(nodeid=case.nodeid, name=n) for n in names])
             self.judged.add(report.nodeid)
 
-    def close(self, *, complete: bool) -> None:
-        """After the last test: verdicts on the suite, as reports of their own."""
-        from pytest_perfgate.plugin.ending import announce, ending_of
-
-        with usage_errors():
-            self.complete = complete
-            reports = self.all_reports()
-            self.notes = suite_notes(self.court, self.cases, reports, ending_of(self))
-            announce(self.settings.pytest, self.notes)
-
-    def write(self) -> None:
-        """The record, also of a run that was interrupted."""
-        from pytest_perfgate.plugin.ending import ending_of
-
-        if not self.reports:
-            return
-        with usage_errors():
-            report = run_report(self.court, self.all_reports(), self.notes, ending_of(self))
-            self.written = keep(self.court, report)
-
     def all_reports(self) -> list[CaseReport]:
         """Every report so far, in the order of collection."""
-        return [report for nodeid in self.cases for report in self.reports.get(nodeid, ())]
+        return [
+            report if nodeid in self.judged else hushed(report)
+            for nodeid in self.cases
+            for report in self.reports.get(nodeid, ())
+        ]
 
 
 @contextmanager
@@ -238,3 +190,23 @@ def usage_errors() -> Iterator[None]:
         yield
     except PerfgateError as fault:
         raise pytest.UsageError(fault.text()) from None
+
+
+@contextmanager
+def readable() -> Iterator[None]:
+    """Our own errors fail the test with their sentence, without the trace of our code."""
+    try:
+        yield
+    except PerfgateError as fault:
+        raise pytest.fail.Exception(fault.text(), pytrace=False) from None
+
+
+def context_of(session: GateSession) -> JudgeContext:
+    """What every judge of this session knows."""
+    return JudgeContext(
+        policy=session.settings.policy,
+        mode=session.mode,
+        kinds=session.settings.kinds,
+        gates=max(1, len(session.cases)),
+        today=session.started.date().isoformat(),
+    )

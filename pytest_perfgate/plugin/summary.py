@@ -6,29 +6,42 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.core.render.block import render_block
+from pytest_perfgate.core.render.text import table_lines
+from pytest_perfgate.model.document import Cell, Column, Table
 from pytest_perfgate.model.limit import Effect, Outcome
+from pytest_perfgate.model.quantity import Dimension
 from pytest_perfgate.plugin.ending import text_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pytest_perfgate.model.verdict import CaseReport
     from pytest_perfgate.plugin.session import GateSession
 
 _SHOWN = 20
+_KEPT = (Outcome.PASSED, Outcome.NOT_APPLICABLE, Outcome.ACCEPTED)
+_PLAIN = (Outcome.UNBASELINED, Outcome.IMPROVED)
+"""Outcomes of which the table says all that there is to say."""
 
 
 def write_summary(out: Any, session: GateSession) -> None:
-    """Counts by outcome, what only warns, notes on the suite, where the files lie, what to do next."""
+    """The table of verdicts, notes on the suite, where the files lie, what to do next."""
     reports = session.all_reports()
     if not reports:
         return
     out.section("perfgate", sep="=")
-    warned = [report for report in reports if report.effect is Effect.WARN]
-    for report in warned[:_SHOWN]:
+    told = reports if out.verbosity > 0 else [r for r in reports if r.worst not in _KEPT and r.verdicts]
+    if told:
+        for line in table_lines(verdict_table(told)):
+            out.write_line(line)
+    for report in [r for r in reports if r.effect is Effect.WARN and r.worst not in _PLAIN][:_SHOWN]:
         out.write_line(render_block(report).rstrip())
-    if len(warned) > _SHOWN:
-        out.write_line(f"... and {len(warned) - _SHOWN} more that warn: perfgate report")
+    fresh = sum(r.worst is Outcome.UNBASELINED and r.effect is Effect.WARN for r in reports)
+    if fresh and session.court.context.policy.records:
+        out.write_line(
+            f"{fresh} without a baseline: what was measured is kept under .perfgate/ as this machine's first"
+        )
     for note in session.notes:
         out.write_line(f"{note.effect.value}  {text_of(note)}")
     for line in hidden(session):
@@ -36,6 +49,42 @@ def write_summary(out: Any, session: GateSession) -> None:
     out.write_line(counted(session.mode.value, reports))
     for path in session.written:
         out.write_line(f"wrote {shown(path, session.settings.pytest.rootpath)}")
+    for command in next_commands(reports):
+        out.write_line(f"next  {command}")
+
+
+def verdict_table(reports: Sequence[CaseReport]) -> Table:
+    """One line a limit; a case without a limit has a line too."""
+    rows = [row for report in reports for row in verdict_rows(report)]
+    columns = (
+        Column(name="outcome"),
+        Column(name="test"),
+        Column(name="time", dimension=Dimension.TIME),
+        Column(name="limit"),
+        Column(name="smallest visible slowdown", dimension=Dimension.FRACTION, digits=2),
+    )
+    return Table(columns=columns, rows=tuple(rows), limit=_SHOWN)
+
+
+def verdict_rows(report: CaseReport) -> list[tuple[Cell, ...]]:
+    found = report.measurement.metrics.find("time") if report.measurement else ()
+    name, took = str(report.key), found[0].value if found else None
+    if not report.verdicts:
+        return [("no limit", name, took, "", None)]
+    return [(v.outcome.value, name, took, v.limit.text, v.visible) for v in report.verdicts]
+
+
+def next_commands(reports: Sequence[CaseReport]) -> list[str]:
+    """What helps with what was seen."""
+    worst = {report.worst for report in reports if report.verdicts}
+    commands = ["perfgate report"]
+    if Outcome.UNBASELINED in worst:
+        commands.append('perfgate accept --new --reason "..."')
+    if Outcome.IMPROVED in worst:
+        commands.append("perfgate accept --improved")
+    if Outcome.SUSPECT in worst:
+        commands.append("pytest --perfgate=full")
+    return commands if worst - set(_KEPT) else []
 
 
 def counted(mode: str, reports: list[CaseReport]) -> str:

@@ -56,8 +56,10 @@ class WorkerRole:
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
         if self._session is None:
             return (yield)
+        from pytest_perfgate.plugin.session import readable
+
         session = self._told()
-        with session.readable():
+        with readable():
             result = yield
         session.judge(item)
         return result

@@ -34,8 +34,8 @@ def test_an_unknown_device_is_an_error(capsys) -> None:
 
 
 def test_clocks_without_a_driver_say_so(capsys, monkeypatch) -> None:
-    from pytest_perfgate import wiring_devices
     from pytest_perfgate.adapters.bindings.nvml import Nvml
+    from pytest_perfgate.wiring import devices as wiring_devices
 
     def missing():
         raise OSError("no libnvidia-ml.so.1")

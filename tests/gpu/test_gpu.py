@@ -6,11 +6,11 @@ from statistics import median
 
 import pytest
 
-from pytest_perfgate import wiring_devices as wired
 from pytest_perfgate.adapters.devices.catalogue import lookup_spec
 from pytest_perfgate.adapters.runtimes.torch import TorchRuntime
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Plan
+from pytest_perfgate.wiring import devices as wired
 
 RUNTIME = TorchRuntime(lookup_spec)
 FOUND = RUNTIME.availability()

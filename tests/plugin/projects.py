@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
-import xml.etree.ElementTree as ElementTree
+import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,7 +53,9 @@ class Project:
         return [sys.executable, "-m", "pytest", *plugins, "--junitxml=junit.xml", *arguments]
 
     def run(self, *arguments: str, ci: bool = False, plugins: tuple[str, ...] = QUIET, **env: str) -> Run:
-        inherited = {k: v for k, v in os.environ.items() if k not in {"CI", "GITHUB_ACTIONS"} and not k.startswith("PYTEST_")}
+        inherited = {
+            k: v for k, v in os.environ.items() if k not in {"CI", "GITHUB_ACTIONS"} and not k.startswith("PYTEST_")
+        }
         junit = self.root / "junit.xml"
         junit.unlink(missing_ok=True)
         done = subprocess.run(
@@ -63,6 +65,7 @@ class Project:
             capture_output=True,
             text=True,
             timeout=120,
+            check=False,
         )
         tests, properties = parse_junit(junit)
         return Run(done.returncode, done.stdout + done.stderr, tests, properties)
@@ -73,7 +76,7 @@ def parse_junit(path: Path) -> tuple[dict[str, tuple[str, str]], dict[str, dict[
     properties: dict[str, dict[str, str]] = {}
     if not path.exists():
         return tests, properties
-    for case in ElementTree.parse(path).getroot().iter("testcase"):
+    for case in ET.parse(path).getroot().iter("testcase"):
         name = case.attrib["name"]
         marks = [child for child in case if child.tag in {"failure", "error", "skipped"}]
         tag = {"failure": "failed"}.get(marks[0].tag, marks[0].tag) if marks else "passed"

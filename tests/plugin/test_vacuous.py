@@ -95,7 +95,9 @@ def test_gate_off_in_ci_fails_and_locally_is_counted(project: Project) -> None:
 
 
 def test_quick_in_ci_says_that_it_convicts_nobody(project: Project) -> None:
-    project.write("test_q.py", "import pytest\n@pytest.mark.perfgate('time <= 1s')\ndef test_it(perfgate): perfgate(int)\n")
+    project.write(
+        "test_q.py", "import pytest\n@pytest.mark.perfgate('time <= 1s')\ndef test_it(perfgate): perfgate(int)\n"
+    )
     run = project.run("--perfgate=quick", ci=True)
     assert run.code == 0
     assert "quick mode in CI" in run.text

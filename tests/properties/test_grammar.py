@@ -23,7 +23,7 @@ def limits(draw: st.DrawFn) -> Limit:
     dimension = kind.dimension
     exact = dimension in {Dimension.COUNT, Dimension.BYTES, Dimension.PLAIN}
     operators = [op for op in Operator if exact or op is not Operator.EQUAL]
-    if kind.name in {"slowdown"}:
+    if kind.name == "slowdown":
         operators = [Operator.AT_MOST, Operator.LESS]
     bound = draw(st.floats(0, 1) if dimension is Dimension.FRACTION else NUMBERS)
     return Limit(

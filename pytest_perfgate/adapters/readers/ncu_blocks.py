@@ -26,7 +26,9 @@ def check_whole(data: bytes, place: str) -> None:
             header = data[at + 4 : at + 4 + size]
             at += 4 + size + dict(_fields(header)).get(_PAYLOAD, 0)
     except (struct.error, IndexError) as error:
-        raise PerfgateError("ncu-report", f"the report of {len(data):,} bytes ends inside a block", place=place) from error
+        raise PerfgateError(
+            "ncu-report", f"the report of {len(data):,} bytes ends inside a block", place=place
+        ) from error
     if at != len(data):
         raise PerfgateError(
             "ncu-report", f"the report is cut short: {len(data):,} bytes of {at:,} at the least", place=place

@@ -73,9 +73,7 @@ def _facts(
 ) -> KernelFacts:
     capability = (row.get("CC") or "").strip()
     arch = f"sm_{capability.replace('.', '')}" if re.fullmatch(r"\d+\.\d", capability) else ""
-    return kernel_facts(
-        row.get(_NAME) or "", counters, texts={"arch": arch}, place=place, findings=findings
-    )
+    return kernel_facts(row.get(_NAME) or "", counters, texts={"arch": arch}, place=place, findings=findings)
 
 
 def _counters(name: str | None, unit: str | None, cell: str | None) -> Iterator[tuple[str, Counter]]:

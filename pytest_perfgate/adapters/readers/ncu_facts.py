@@ -20,9 +20,7 @@ def kernel_facts(
 ) -> KernelFacts:
     """One launch as ncu saw it. A duration that is not a number is absent."""
     duration = _value(counters, "gpu__time_duration.sum")
-    major, minor = (
-        _value(counters, f"device__attribute_compute_capability_{part}") for part in ("major", "minor")
-    )
+    major, minor = (_value(counters, f"device__attribute_compute_capability_{part}") for part in ("major", "minor"))
     return KernelFacts(
         name=name,
         arch=texts.get("arch", "") or (f"sm_{int(major)}{int(minor or 0)}" if major else ""),

@@ -37,7 +37,7 @@ def _read(path: Path) -> Iterator[KernelFacts]:
 
 
 def _trace(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
-    """rocprofv3's kernel trace: times and shapes."""
+    """Of rocprofv3: the kernel trace: times and shapes."""
     for row in rows:
         block, grid = (_axes(row, stem) for stem in ("Workgroup_Size", "Grid_Size"))
         yield KernelFacts(
@@ -52,7 +52,7 @@ def _trace(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
 
 
 def _counters(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
-    """rocprofv3's counters: a line each, summed over what one dispatch repeats."""
+    """Of rocprofv3: the counters: a line each, summed over what one dispatch repeats."""
     dispatches: dict[str, list[Row]] = {}
     for row in rows:
         dispatches.setdefault(row["Dispatch_Id"], []).append(row)
@@ -77,7 +77,7 @@ def _counters(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
 
 
 def _results(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
-    """rocprof v1: a line a dispatch, counters in columns of their own."""
+    """The first rocprof: a line a dispatch, counters in columns of their own."""
     for row in rows:
         yield KernelFacts(
             name=row["KernelName"].removesuffix(".kd").removesuffix(" [clone .kd]"),
@@ -92,7 +92,7 @@ def _results(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
 
 
 def _compute(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
-    """rocprof-compute: a line a dispatch, its passes merged."""
+    """Of rocprof-compute: a line a dispatch, its passes merged."""
     for row in rows:
         size = int(_number(row.get("Workgroup_Size")) or 0)
         yield KernelFacts(
@@ -107,10 +107,52 @@ def _compute(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
         )
 
 
-_V1 = frozenset("""Index KernelName gpu-id queue-id queue-index pid tid grd wgr lds scr arch_vgpr accum_vgpr vgpr sgpr
-fbar wave_size sig obj DispatchNs BeginNs EndNs CompleteNs DurationNs""".split())
-_OMNIPERF = frozenset("""Dispatch_ID GPU_ID Grid_Size Workgroup_Size LDS_Per_Workgroup Scratch_Per_Workitem Arch_VGPR
-Accum_VGPR SGPR Wave_Size Kernel_Name Correlation_ID Start_Timestamp End_Timestamp""".split())
+_V1 = frozenset(
+    (
+        "Index",
+        "KernelName",
+        "gpu-id",
+        "queue-id",
+        "queue-index",
+        "pid",
+        "tid",
+        "grd",
+        "wgr",
+        "lds",
+        "scr",
+        "arch_vgpr",
+        "accum_vgpr",
+        "vgpr",
+        "sgpr",
+        "fbar",
+        "wave_size",
+        "sig",
+        "obj",
+        "DispatchNs",
+        "BeginNs",
+        "EndNs",
+        "CompleteNs",
+        "DurationNs",
+    )
+)
+_OMNIPERF = frozenset(
+    (
+        "Dispatch_ID",
+        "GPU_ID",
+        "Grid_Size",
+        "Workgroup_Size",
+        "LDS_Per_Workgroup",
+        "Scratch_Per_Workitem",
+        "Arch_VGPR",
+        "Accum_VGPR",
+        "SGPR",
+        "Wave_Size",
+        "Kernel_Name",
+        "Correlation_ID",
+        "Start_Timestamp",
+        "End_Timestamp",
+    )
+)
 _REPEATED = ("Wave_Size_", "Correlation_ID_", "XCC_Index")
 _FORMS: tuple[tuple[set[str], Callable[[Sequence[Row], Path], Iterator[KernelFacts]]], ...] = (
     ({"Kernel_Name", "Counter_Name", "Counter_Value", "Dispatch_Id"}, _counters),

@@ -17,6 +17,7 @@ _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([a-zµ%]+)
 _PLAIN = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+-]*\Z")
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
 _DIGITS = 5
+_COMMIT = 12
 FIELDS = ("time", "scatter", "sittings", "commit", "who", "when", "why", "expires", "identity")
 _IDENTITY = ("device", "clocks", "timer", "cache", "data", "threads", "affinity", "notes")
 Node = str | Mapping[str, Any] | list[Any]
@@ -30,7 +31,7 @@ def render_line(name: str, baseline: Baseline, extra: Mapping[str, Node] | None 
         parts.append(f"scatter: {_fixed(baseline.scatter * 100, 3)}%")
     if baseline.sittings != 1:
         parts.append(f"sittings: {baseline.sittings}")
-    parts += [f"commit: {_word(baseline.commit)}"] if baseline.commit else []
+    parts += [f"commit: {_word(baseline.commit[:_COMMIT])}"] if baseline.commit else []
     parts += [f"who: {_quoted(baseline.who)}"] if baseline.who else []
     parts += [f"when: {_word(baseline.when)}"] if baseline.when else []
     parts += [f"why: {_quoted(baseline.why)}"] if baseline.why else []

@@ -21,7 +21,8 @@ def record_schema() -> dict[str, Any]:
         "title": "The record of a run of pytest-perfgate",
         "description": (
             "Times are nanoseconds, fractions 0-1. A field that is missing has its default. "
-            '{"shared": N} stands for entry N of the list "shared"; {"float": "nan"} for what JSON cannot write. Samples are left out of "run": their counts '
+            '{"shared": N} stands for entry N of the list "shared"; {"float": "nan"} for what JSON cannot write. '
+            'Samples are left out of "run": their counts '
             "(durations, cycles, clocks of each process of each case) say how the doubles in the sample file are cut."
         ),
         "type": "object",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from pytest_perfgate.core.analysis.decisions import NO_ROW
 from pytest_perfgate.core.analysis.kernels.asked import asked_launches, asked_metrics
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, diagnose
+from pytest_perfgate.core.analysis.kernels.evidence import findings_of
 from pytest_perfgate.core.analysis.kernels.measured import metrics_of
 from pytest_perfgate.core.analysis.kernels.views import bottleneck_view, changes_view, code_overview, mix_view
 from pytest_perfgate.core.analysis.sass.facts import kernels, labels_of
@@ -66,7 +66,7 @@ class Cubin:
                 "bottleneck": lambda: bottleneck_view(found, title),
                 "mix": lambda: mix_view(found, title),
             },
-            findings=tuple(f for d in found for f in d.advice if f.trigger != NO_ROW),
+            findings=findings_of(found),
             window=_window(found),
         )
 

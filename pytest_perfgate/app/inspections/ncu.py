@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_perfgate.app.inspections.cubin import limits_by_arch
-from pytest_perfgate.core.analysis.decisions import NO_ROW
 from pytest_perfgate.core.analysis.kernels.annotation import annotation_view
 from pytest_perfgate.core.analysis.kernels.comparison import counters_compared, slowdowns
 from pytest_perfgate.core.analysis.kernels.contract import contract_document
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, diagnose
+from pytest_perfgate.core.analysis.kernels.evidence import findings_of
 from pytest_perfgate.core.analysis.kernels.measured import metrics_of
 from pytest_perfgate.core.analysis.kernels.rules import rules_view
 from pytest_perfgate.core.analysis.kernels.summary import analysis_report
@@ -61,7 +61,7 @@ class Ncu:
                 "contract": lambda: contract_document(found),
                 "annotation": lambda: annotation_view(found, title),
             },
-            findings=tuple(f for d in found for f in (*d.advice, *d.facts.findings) if f.trigger != NO_ROW),
+            findings=findings_of(found),
             window=f"{len(found)} launches under ncu: times are of the profiled, serialised kernel",
         )
 

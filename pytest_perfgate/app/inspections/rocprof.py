@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from pytest_perfgate.core.analysis.decisions import NO_ROW
 from pytest_perfgate.core.analysis.kernels.amd import amd_numbers
 from pytest_perfgate.core.analysis.kernels.comparison import counters_compared, slowdowns
 from pytest_perfgate.core.analysis.kernels.contract import contract_document
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, diagnose
+from pytest_perfgate.core.analysis.kernels.evidence import findings_of
 from pytest_perfgate.core.analysis.kernels.measured import metrics_of
 from pytest_perfgate.core.analysis.kernels.summary import analysis_report
 from pytest_perfgate.core.analysis.kernels.views import counter_overview
@@ -56,7 +56,7 @@ class Rocprof:
                 "report": lambda: analysis_report(found, title),
                 "contract": lambda: contract_document(found),
             },
-            findings=tuple(f for d in found for f in d.advice if f.trigger != NO_ROW),
+            findings=findings_of(found),
             window=f"{len(found)} dispatches under rocprof",
         )
 

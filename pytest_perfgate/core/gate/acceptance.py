@@ -10,6 +10,7 @@ from itertools import pairwise
 from statistics import median, stdev
 
 from pytest_perfgate.model.baseline import Baseline, Sitting
+from pytest_perfgate.model.limit import Outcome
 from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.values import value
@@ -19,6 +20,7 @@ _BETWEEN = 2.0
 """Standard deviations between sittings that are no movement."""
 _MEDIAN_TO_DEVIATION = 0.6745
 _ENOUGH = 4
+_MOVED = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.MOVED, Outcome.SUSPECT})
 
 
 class Change(str, enum.Enum):
@@ -72,7 +74,7 @@ def decide(
     if problems or not 0 < time.value < math.inf:
         why = problems[0].what if problems else f"a time of {time.value} ns is none"
         return Decision(report=report, change=Change.UNTRUSTED, before=before, why=why)
-    change = _change(before, measurement, time)
+    change = _change(report, before, measurement, time)
     if add and before is not None and change is not Change.OTHER:
         return Decision(
             report=report,
@@ -90,14 +92,19 @@ def _time(measurement: Measurement | None) -> Metric | None:
     return found[0] if found and not found[0].labels else None
 
 
-def _change(before: Baseline | None, measurement: Measurement, time: Metric) -> Change:
+def _change(report: CaseReport, before: Baseline | None, measurement: Measurement, time: Metric) -> Change:
     if before is None:
         return Change.NEW
     if before.identity is not None and before.identity.differences(measurement.identity):
         return Change.OTHER
-    if abs(time.value / before.time - 1) <= noise(before, time):
+    if abs(time.value / before.time - 1) <= noise(before, time) and not _judged_moved(report):
         return Change.KEPT
     return Change.SLOWER if time.value > before.time else Change.FASTER
+
+
+def _judged_moved(report: CaseReport) -> bool:
+    """Whether the gate itself said so, with more evidence than one interval."""
+    return any(v.outcome in _MOVED and v.limit.metric == "slowdown" for v in report.verdicts)
 
 
 def noise(before: Baseline, time: Metric) -> float:

@@ -46,7 +46,7 @@ def incomparable(trial: Trial) -> str:
 
 
 def _identities(baseline: Baseline, trial: Trial) -> str:
-    if baseline.identity is None:
+    if baseline.identity is None or baseline.identity == trial.measurement.identity:
         return ""
     apart = trial.measurement.identity.differences(baseline.identity)
     said = ", ".join(f"{name} was {then or 'empty'} and is {now or 'empty'}" for name, now, then in apart)

@@ -26,7 +26,7 @@ class JudgeContext:
 
     policy: Policy = LOCAL
     mode: Mode = Mode.FULL
-    kinds: Mapping[str, MetricKind] = field(default_factory=lambda: _BUILT_IN)
+    kinds: Mapping[str, MetricKind] = field(default_factory=lambda: _BUILT_IN, repr=False)
     gates: int = 1
     """How many slowdown gates the run has: the price of asking often."""
     scatter: float | None = None

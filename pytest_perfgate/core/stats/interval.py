@@ -10,6 +10,10 @@ from pytest_perfgate.core.stats.student import t_quantile
 from pytest_perfgate.model.quantity import Interval
 
 CONFIDENCE = 0.95
+NORMAL = 1.959963984540054
+"""The normal quantile that goes with it."""
+MANY = 1000
+"""Samples from which on the normal approximation is as good."""
 
 
 def median(ordered: Sequence[float]) -> float:
@@ -48,14 +52,10 @@ def median_rank(count: int) -> tuple[int, float]:
     The widest rank whose coverage is still 95 %; below six samples even all of them cover less, and the
     interval says so.
     """
-    total, below, rank = 2.0**count if count < 1000 else math.inf, 0.0, 0
-    if math.isinf(total):
-        rank = int((count - 1.959963984540054 * math.sqrt(count)) / 2)
-        return max(rank - 1, 0), CONFIDENCE
-    for rank in range(count // 2 + 1):
-        below += math.comb(count, rank) / total
-        if 2 * below > 1 - CONFIDENCE:
-            break
-    rank = max(rank - 1, 0)
-    missed = 2 * sum(math.comb(count, r) for r in range(rank + 1)) / total
-    return rank, max(0.0, 1 - missed)
+    if count >= MANY:
+        return int((count - NORMAL * math.sqrt(count)) / 2) - 1, CONFIDENCE
+    total, rank = 2.0**count, 0
+    below = 1 / total
+    while 2 * (following := below + math.comb(count, rank + 1) / total) <= 1 - CONFIDENCE:
+        below, rank = following, rank + 1
+    return rank, max(0.0, 1 - 2 * below)

@@ -75,4 +75,23 @@ CODES: tuple[Code, ...] = (
         title="A CSV of rocprof cannot be read",
         why="its columns are of no known version",
     ),
+    Code(
+        name="profile-mode",
+        family=Family.USAGE,
+        title="No profiler has this name",
+        why="a profile that was not taken says nothing",
+    ),
+    Code(
+        name="profile-tool",
+        family=Family.TOOL,
+        title="A profiler does not work on this machine",
+        why="a profile that was not taken says nothing",
+    ),
+    Code(
+        name="profile-child",
+        family=Family.CHILD,
+        title="The test failed under the profiler",
+        why="what the profiler saw is not what was asked about",
+        mend="run the test without a profiler first; the log is in the folder of the profile",
+    ),
 )

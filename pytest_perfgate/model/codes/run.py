@@ -6,6 +6,13 @@ from pytest_perfgate.model.codes.family import Code, Family
 
 CODES: tuple[Code, ...] = (
     Code(
+        name="rounds-differ",
+        family=Family.CHILD,
+        title="The rounds of one sitting did not measure the same thing",
+        why="their processes cannot be summed up into one figure",
+        mend="make the call, its notes and its threads the same in every process",
+    ),
+    Code(
         name="config-unreadable",
         family=Family.CONFIGURATION,
         title="The configuration file cannot be read",

@@ -90,6 +90,17 @@ CODES: tuple[Code, ...] = (
         mend="upgrade: pip install --upgrade pytest-perfgate",
     ),
     Code(
+        name="history-empty",
+        family=Family.USAGE,
+        title="The history has nothing of that name",
+    ),
+    Code(
+        name="review-terminal",
+        family=Family.USAGE,
+        title="Review needs a terminal",
+        mend="perfgate accept NODEID --reason TEXT",
+    ),
+    Code(
         name="accept-reason",
         family=Family.USAGE,
         title="A slower time is accepted without a reason",
@@ -128,6 +139,13 @@ CODES: tuple[Code, ...] = (
         family=Family.ARTIFACT,
         title="An artifact cannot be read",
         why="a check of what cannot be read would pass or fail for nothing",
+    ),
+    Code(
+        name="benchmark-dropped",
+        family=Family.ARTIFACT,
+        title="A benchmark of the earlier file is not in the later one",
+        why="a comparison of what is left would pass without it",
+        mend="run it again, or compare files of the same benchmarks",
     ),
     Code(
         name="command-usage",

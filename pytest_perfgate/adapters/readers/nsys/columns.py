@@ -53,7 +53,9 @@ def texts(connection: Connection, table: str, column: str, where: str) -> tuple[
     last = connection.rows(f"SELECT max(rowid) FROM {table}")[0][0] or 0
     for first in range(0, last + 1, CHUNK):
         words = _words(connection, table, column, f"rowid BETWEEN {first} AND {first + CHUNK - 1} AND ({where})")
-        parts.append(np.fromiter((seen.setdefault(word, len(seen)) for word in words), np.int64, len(words)))
+        for word in dict.fromkeys(words):
+            seen.setdefault(word, len(seen))
+        parts.append(np.fromiter(map(seen.__getitem__, words), np.int64, len(words)))
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64), list(seen)
 
 

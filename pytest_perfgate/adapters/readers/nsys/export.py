@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,8 @@ import numpy as np
 from pytest_perfgate.adapters.readers.nsys import tables
 from pytest_perfgate.adapters.readers.nsys.columns import PID, chunks, numbers, texts
 from pytest_perfgate.adapters.readers.nsys.connection import Connection, connect
-from pytest_perfgate.adapters.readers.nsys.totals import sums
+from pytest_perfgate.adapters.readers.nsys.facts import read_facts
+from pytest_perfgate.adapters.readers.nsys.totals import packed, sums
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.nsys import Activity, ApiTotal, Calls, ExportFacts, Extent, KernelTotal, Ranges, activity
 
@@ -55,42 +57,11 @@ class Export:
         self._db = connection
 
     def facts(self) -> ExportFacts:
-        meta = self._metadata
-        return ExportFacts(
-            path=str(self._db.path),
-            product=meta.get("EXPORT_PRODUCT_VERSION", ""),
-            schema=meta.get("EXPORT_SCHEMA_VERSION", ""),
-            gpus=self._gpus,
-            tables=self._filled,
-            foreign=self._db.foreign,
-            graphs=self._rows(tables.GRAPHS) if tables.GRAPHS in self._filled else 0,
-        )
-
-    def _rows(self, table: str) -> int:
-        return int(self._db.rows(f"SELECT count(*) FROM {table}")[0][0])
+        return replace(self._facts, foreign=self._db.foreign)
 
     @cached_property
-    def _filled(self) -> tuple[str, ...]:
-        listed = (tables.KERNELS, tables.RANGES, tables.RUNTIME, tables.COPIES, tables.MEMSETS, tables.GRAPHS)
-        return tuple(t for t in listed if self._db.has(t) and self._db.rows(f"SELECT 1 FROM {t} LIMIT 1"))
-
-    @cached_property
-    def _metadata(self) -> dict[str, str]:
-        wanted = "('EXPORT_PRODUCT_VERSION', 'EXPORT_SCHEMA_VERSION')"
-        for table in tables.METADATA:
-            if self._db.has(table):
-                rows = self._db.rows(f"SELECT name, value FROM {table} WHERE name IN {wanted}")
-                return {str(name): str(text) for name, text in rows}
-        return {}
-
-    @cached_property
-    def _gpus(self) -> tuple[tuple[int, str], ...]:
-        have = self._db.columns(tables.GPUS)
-        if "name" not in have or not have & {"cuDevice", "id"}:
-            return ()
-        device = "cuDevice" if "cuDevice" in have else "id"
-        rows = self._db.rows(f"SELECT {device}, name FROM {tables.GPUS} WHERE {device} IS NOT NULL ORDER BY 1")
-        return tuple((int(index), str(name)) for index, name in rows)
+    def _facts(self) -> ExportFacts:
+        return read_facts(self._db)
 
     def processes(self) -> tuple[tuple[int, int], ...]:
         pid, device = self._column(tables.KERNELS, "globalPid", PID), self._column(tables.KERNELS, "deviceId")
@@ -98,14 +69,17 @@ class Export:
         return tuple(sorted((int(p or 0), int(d or 0)) for p, d in rows))
 
     def extents(self) -> tuple[Extent, ...]:
-        pid, device = self._column(tables.KERNELS, "globalPid", PID), self._column(tables.KERNELS, "deviceId")
-        columns, held = [pid, device, "start"], "start >= 0"
-        firsts = sums(chunks(self._db, tables.KERNELS, columns, held))
-        lasts = sums(chunks(self._db, tables.KERNELS, [*columns[:2], "end"], held))
+        key, held = self._key("0"), "start >= 0"
+        firsts = sums(chunks(self._db, tables.KERNELS, [key, "start"], held))
+        lasts = sums(chunks(self._db, tables.KERNELS, [key, "end"], held))
         return tuple(
-            Extent(pid=key[0], device=key[1], first=row[2], last=lasts[key][3], kernels=row[0])
-            for key, row in sorted(firsts.items())
+            Extent(pid=who[0], device=who[1], first=row[2], last=lasts[who][3], kernels=row[0])
+            for who, row in sorted(firsts.items())
         )
+
+    def _key(self, name: str) -> str:
+        pid, device = (self._column(tables.KERNELS, column) for column in ("globalPid", "deviceId"))
+        return packed(pid, device, name)
 
     def ranges(self) -> Ranges:
         """All of them: the anchors, the labels and the launches' contexts lie anywhere."""
@@ -172,12 +146,8 @@ class Export:
         return found
 
     def kernel_totals(self, low: int, high: int) -> tuple[KernelTotal, ...]:
-        table = tables.KERNELS
-        pid, device = self._column(table, "globalPid", PID), self._column(table, "deviceId")
-        parts = chunks(
-            self._db, table, [pid, device, self._name, "end - start"], "start BETWEEN ? AND ?", (low, high - 1)
-        )
-        found = sums(parts)
+        columns = [self._key(self._name), "end - start"]
+        found = sums(chunks(self._db, tables.KERNELS, columns, "start BETWEEN ? AND ?", (low, high - 1)))
         names = self.names([key[2] for key in found])
         return tuple(
             KernelTotal(pid=key[0], device=key[1], name=names.get(key[2], f"kernel {key[2]}"), count=row[0],
@@ -192,8 +162,7 @@ class Export:
         """
         if not self._db.has(tables.RUNTIME):
             return ()
-        clipped = "min(end, ?) - max(start, ?)"
-        listed = [f"globalTid {PID}", "0", "nameId", clipped.replace("?", "{}").format(high, low)]
+        listed = [packed("globalTid", "0", "nameId"), f"min(end, {int(high)}) - max(start, {int(low)})"]
         found = sums(chunks(self._db, tables.RUNTIME, listed, _TOUCHES, (high, low)))
         names = self.names([key[2] for key in found])
         kept: dict[tuple[int, str], ApiTotal] = {}

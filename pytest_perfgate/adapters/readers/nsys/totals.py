@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,42 +12,44 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-Sums = dict[tuple[int, ...], tuple[int, int, int, int]]
-"""Key columns -> count, total, least, most."""
-_BITS = (32, 7, 24)
-"""Name, device and process fit one 63-bit key, from the right."""
+Key = tuple[int, int, int]
+"""Process, device, string."""
+Row = tuple[int, int, int, int]
+"""Count, total, least, most."""
+_NAME, _DEVICE = 32, 7
 
 
-def sums(parts: Iterable[list[Ints]]) -> Sums:
-    """Count, total, least and most of the last column by the columns before it."""
-    found: Sums = {}
-    for *keys, amount in parts:
+def packed(process: str, device: str, name: str) -> str:
+    """One 63-bit number for SQL to hand over where three columns would cost half as much again."""
+    low = f"ifnull({device}, 0) & 127) << {_NAME} | (ifnull({name}, 0) & 4294967295)"
+    return f"((ifnull({process}, 0) >> 24 & 16777215) << {_NAME + _DEVICE}) | (({low})"
+
+
+def sums(parts: Iterable[list[Ints]]) -> dict[Key, Row]:
+    """Count, total, least and most of the second column by the packed first."""
+    found: dict[int, Row] = {}
+    for keys, amount in parts:
         for key, row in _chunk(keys, amount):
             old = found.get(key)
             found[key] = row if old is None else _joined(old, row)
-    return found
+    return {_unpacked(key): row for key, row in found.items()}
 
 
-def _joined(a: tuple[int, int, int, int], b: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+def _joined(a: Row, b: Row) -> Row:
     return (a[0] + b[0], a[1] + b[1], min(a[2], b[2]), max(a[3], b[3]))
 
 
-def _chunk(keys: list[Ints], amount: Ints) -> Iterable[tuple[tuple[int, ...], tuple[int, int, int, int]]]:
-    packed = _packed(keys)
-    order = np.argsort(packed, kind="stable")
-    packed, amount = packed[order], amount[order]
-    first = np.flatnonzero(np.append(True, packed[1:] != packed[:-1]))
-    counts = np.diff(np.append(first, len(packed)))
-    columns = (counts, *(how.reduceat(amount, first) for how in (np.add, np.minimum, np.maximum)))
-    rows = zip(*(column.tolist() for column in columns))
-    named = zip(*(key[order][first].tolist() for key in keys))
-    return zip(named, rows)
+def _unpacked(key: int) -> Key:
+    return key >> _NAME + _DEVICE, key >> _NAME & 127, key & 0xFFFFFFFF
 
 
-def _packed(keys: list[Ints]) -> Ints:
-    packed = np.zeros(len(keys[0]), dtype=np.int64)
-    shift = 0
-    for key, bits in zip(reversed(keys), _BITS):
-        packed |= (key & ((1 << bits) - 1)) << shift
-        shift += bits
-    return packed
+def _chunk(keys: Ints, amount: Ints) -> Iterator[tuple[int, Row]]:
+    order = np.argsort(keys, kind="stable")
+    keys, amount = keys[order], amount[order]
+    first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+    columns = [np.diff(np.append(first, len(keys))), *(how.reduceat(amount, first) for how in _HOW)]
+    for key, count, total, least, most in zip(keys[first].tolist(), *(column.tolist() for column in columns)):
+        yield key, (count, total, least, most)
+
+
+_HOW = (np.add, np.minimum, np.maximum)

@@ -53,8 +53,10 @@ def _baseline(time: Timing) -> Iterator[str]:
     placed = time.placement
     yield f"Problem: {time.problem or 'not collected (a gated test says it with work=)'}"
     spent = quantity(time.time_ns, Dimension.TIME)
-    yield f"Kernel time: {spent} by {time.by}" if time.time_ns is not None else (
-        "Kernel time: not collected (perfgate profile NODEID --mode event)"
+    yield (
+        f"Kernel time: {spent} by {time.by}"
+        if time.time_ns is not None
+        else ("Kernel time: not collected (perfgate profile NODEID --mode event)")
     )
     rate = quantity(placed.flops_rate if placed else None, Dimension.FLOPS)
     moved = quantity(placed.bandwidth if placed else None, Dimension.BANDWIDTH)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_perfgate.core.analysis.classify import Bottleneck
+from pytest_perfgate.core.analysis.decisions import NO_ROW
 from pytest_perfgate.core.analysis.kernels.advice import gain_text
 from pytest_perfgate.core.analysis.kernels.comparison import moved_table, paired
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
@@ -61,9 +62,9 @@ def _configuration(diagnosis: Diagnosis) -> dict[str, str]:
 
 def said(diagnosis: Diagnosis) -> str:
     """``Memory-bound``; what is no bound keeps its own name."""
-    name = diagnosis.classification.bottleneck
+    name: Bottleneck = diagnosis.classification.bottleneck
     if name in (Bottleneck.INVALID, Bottleneck.BALANCED, Bottleneck.NOT_COLLECTED):
-        return name.value.capitalize()
+        return str(name.value).capitalize()
     return f"{name.value.capitalize()}-bound"
 
 
@@ -86,8 +87,8 @@ def _stage(diagnosis: Diagnosis) -> tuple[str, ...]:
 
 
 def _issue(diagnosis: Diagnosis) -> str:
-    top = top_opportunities(diagnosis)
-    return top[0].title if top else "none seen"
+    titles = (finding.title for finding in top_opportunities(diagnosis) if finding.trigger != NO_ROW)
+    return next(titles, "none seen")
 
 
 def top_opportunities(diagnosis: Diagnosis) -> tuple[Finding, ...]:

@@ -20,6 +20,9 @@ from pytest_perfgate.model.kernel import KernelFacts
 from pytest_perfgate.model.problem import Finding
 from pytest_perfgate.model.values import array_value
 
+_HEAVY = {"tensor cores": "HMMA", "FMA": "FFMA"}
+"""What a busy pipe says of the mix where there is no machine code."""
+
 
 @array_value
 class Diagnosis:
@@ -113,9 +116,7 @@ def _fit(facts: KernelFacts, sm: SmLimits | None) -> tuple[Occupancy | None, Cli
     )
 
 
-def _signals(
-    facts: KernelFacts, numbers: Mapping[str, float], held: Occupancy | None, sm: SmLimits | None
-) -> Signals:
+def _signals(facts: KernelFacts, numbers: Mapping[str, float], held: Occupancy | None, sm: SmLimits | None) -> Signals:
     """What counters say of both roofs; without the pipes, the multiprocessor's own figure stands in."""
     pipe = leading(facts.counters, PIPES)
     waits = stalls(facts.counters)
@@ -143,9 +144,11 @@ def _situation(
         known["warps"] = numbers["occupancy"] * held.warps / held.fraction
     elif held:
         known["warps"] = held.warps
-    inside = leading(facts.counters, INSIDE)
+    inside, pipe = leading(facts.counters, INSIDE), leading(facts.counters, PIPES)
     if inside:
         known["inside"] = inside[1]
+    if pipe and pipe[0] in _HEAVY:
+        known["mix"] = _HEAVY[pipe[0]]
     if step:
         known["cliff_distance"] = step.edge - step.shared
         known["cliff_moot"] = step.moot or "no"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
@@ -17,17 +18,33 @@ _DIMENSIONS = {kind.name: kind.dimension for kind in KINDS}
 def metrics_of(diagnoses: Sequence[Diagnosis], source: str) -> MetricSet:
     """Every metric of every kernel. Launches of one kernel carry their number, so that each must hold."""
     opcodes = sorted({name for d in diagnoses if d.whole for name in d.whole.counts})
-    found = [m for d in diagnoses for m in _kernel_metrics(d, _who(d, diagnoses), opcodes)]
-    absent = [a for d in diagnoses for a in _absent(d, _who(d, diagnoses), source)]
+    named = list(zip(diagnoses, _labels(diagnoses)))
+    found = [m for d, who in named for m in _kernel_metrics(d, who, opcodes)]
+    absent = [a for d, who in named for a in _absent(d, who, source)]
     return MetricSet(metrics=tuple(found), absent=tuple(absent))
 
 
-def _who(diagnosis: Diagnosis, among: Sequence[Diagnosis]) -> Labels:
-    said = {"kernel": diagnosis.name, "arch": diagnosis.facts.arch}
-    alike = [d for d in among if d.name == diagnosis.name and d.facts.arch == diagnosis.facts.arch]
-    if len(alike) > 1:
-        said["launch"] = str(alike.index(diagnosis))
-    return labels(**{name: text for name, text in said.items() if text})
+def _labels(diagnoses: Sequence[Diagnosis]) -> list[Labels]:
+    """Kernel, architecture and, as soon as one kernel was launched twice, the number of the launch for all.
+
+    A limit selects the metrics with the fewest labels, so all must carry the same ones or some would be left out.
+    """
+    seen: Counter[tuple[str, str]] = Counter()
+    numbered = []
+    for d in diagnoses:
+        key = (d.name, d.facts.arch)
+        numbered.append((d, seen[key]))
+        seen[key] += 1
+    repeated = max(seen.values(), default=0) > 1
+    arches = any(d.facts.arch for d in diagnoses)
+    return [
+        labels(
+            kernel=d.name,
+            **({"arch": d.facts.arch or "unknown"} if arches else {}),
+            **({"launch": number} if repeated else {}),
+        )
+        for d, number in numbered
+    ]
 
 
 def metric(name: str, number: float, who: Labels, note: str = "") -> Metric:

@@ -13,7 +13,9 @@ from pytest_perfgate.model.problem import Finding
 def rules_view(diagnoses: Sequence[Diagnosis], title: str) -> Document:
     """Every result with its estimated gain, the largest first."""
     sections = tuple(
-        Section(title=d.name, blocks=(Bullets(items=tuple(map(_said, sorted(d.facts.findings, key=_gain, reverse=True)))),))
+        Section(
+            title=d.name, blocks=(Bullets(items=tuple(map(_said, sorted(d.facts.findings, key=_gain, reverse=True)))),)
+        )
         for d in diagnoses
         if d.facts.findings
     )

@@ -108,10 +108,12 @@ def mix_section(diagnosis: Diagnosis) -> Iterator[Block]:
             for name in COUNTED
             if whole.counts.get(name)
         ),
-        note=f"{whole.instructions:,} instructions, {inner.instructions:,} in the main loop. {diagnosis.facts.code.compiler}"
-        if diagnosis.loop and diagnosis.facts.code
-        else f"{whole.instructions:,} instructions, no loop.",
+        note=f"{whole.instructions:,} instructions, {_looped(diagnosis)}. {code.compiler}".rstrip(),
     )  # fmt: skip
+
+
+def _looped(diagnosis: Diagnosis) -> str:
+    return f"{diagnosis.inner.instructions:,} in the main loop" if diagnosis.inner and diagnosis.loop else "no loop"
 
 
 def _stall(cycles: int | None) -> str:
@@ -153,4 +155,6 @@ def _next_drop(diagnosis: Diagnosis) -> str:
     if step is None or held is None:
         return ""
     alone = dict(held.limits)["shared memory"]
-    return f" (shared memory alone: {alone}, one less when a block takes over {quantity(step.next_edge, Dimension.BYTES)})"
+    return (
+        f" (shared memory alone: {alone}, one less when a block takes over {quantity(step.next_edge, Dimension.BYTES)})"
+    )

@@ -98,7 +98,12 @@ def mix_view(diagnoses: Sequence[Diagnosis], title: str) -> Document:
             if count
         )
         found = tuple(
-            (f"0x{16 * loop.first:04x}", f"0x{16 * loop.last:04x}", len(loop.rows), _kind(loop == d.loop, loop.innermost))
+            (
+                f"0x{16 * loop.first:04x}",
+                f"0x{16 * loop.last:04x}",
+                len(loop.rows),
+                _kind(loop == d.loop, loop.innermost),
+            )
             for loop in loops(d.facts.code)
         )
         table = Table(columns=(Column(name="opcode"), Column(name="kernel", dimension=_COUNT),
@@ -149,6 +154,10 @@ def _pair(old: Diagnosis, new: Diagnosis | None) -> Iterator[Block]:
     else:
         rows = tuple((c.what, c.before, c.after) for c in changes(old.facts, new.facts))
         yield Table(
-            columns=(Column(name="fact"), Column(name="before", dimension=_COUNT), Column(name="after", dimension=_COUNT)),
+            columns=(
+                Column(name="fact"),
+                Column(name="before", dimension=_COUNT),
+                Column(name="after", dimension=_COUNT),
+            ),
             rows=rows,
         )

@@ -22,13 +22,13 @@ def window_text(ranks: Sequence[RankResult]) -> str:
         return "no window"
     first = windows[0]
     if all(str(window) == str(first) for window in windows):
-        return f"window {first} ns ({quantity(first.length, _TIME)}): {first.how}"
+        return f"window {_one(first)}"
     low, high = min(w.start for w in windows), max(w.end for w in windows)
-    return f"windows of {len(windows)} ranks within {low}..{high} ns, rank {ranks[0].rank.name}: {_one(first)}"
+    return f"windows of {len(windows)} ranks within {low}..{high} ns, of rank {ranks[0].rank.name} {_one(first)}"
 
 
 def _one(window: Window) -> str:
-    return f"{window} ns ({quantity(window.length, _TIME)}), {window.how}"
+    return f"{window} ns ({quantity(window.length, _TIME)}; {window.how})"
 
 
 def sentences(job: Job) -> str:
@@ -84,5 +84,6 @@ def _used(job: Job) -> str:
     window = sum(result.time.window_ns for result in job.ranks) or 1
     idle = quantity(sum(result.time.idle_ns for result in job.ranks) / window, _PART)
     said = f"The devices were idle for {idle} of it"
-    parts = [f"{quantity(b.excess, _PART)} over {b.over}" for b in balances(job.ranks)]
+    found = balances(job.ranks)
+    parts = [f"{quantity(b.excess, _PART)} over {b.over}" for b in found if b.over != "rank" or len(found) == 1]
     return f"{said}, and the busiest part computed more than the mean by {', '.join(parts)}." if parts else f"{said}."

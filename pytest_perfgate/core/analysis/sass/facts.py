@@ -21,7 +21,9 @@ def kernels(disassembly: Disassembly) -> tuple[KernelFacts, ...]:
     """Every kernel of one file; device functions that are no kernel are left out."""
     resources = dict(parse_resources(disassembly.resources))
     try:
-        found = [f for part in (disassembly.listing, *disassembly.parts) for f in parse_listing(part, disassembly.words)]
+        found = [
+            f for part in (disassembly.listing, *disassembly.parts) for f in parse_listing(part, disassembly.words)
+        ]
     except (json.JSONDecodeError, KeyError, IndexError, TypeError, UnicodeDecodeError) as error:
         raise PerfgateError(
             "kernel-tool-failed", f"the disassembler's listing does not read: {error}", place=disassembly.source
@@ -61,13 +63,16 @@ def parse_resources(text: str) -> Iterator[tuple[str, Resources]]:
             name = heading["name"]
         elif name and "REG:" in line:
             said = {field: int(number) for field, number in _FIELD.findall(line)}
-            yield name, Resources(
-                registers=said["REG"],
-                shared=said.get("SHARED", 0),
-                stack=said.get("STACK", 0),
-                local=said.get("LOCAL", 0),
-                constant=said.get("CONSTANT", 0),
-                source="cuobjdump",
+            yield (
+                name,
+                Resources(
+                    registers=said["REG"],
+                    shared=said.get("SHARED", 0),
+                    stack=said.get("STACK", 0),
+                    local=said.get("LOCAL", 0),
+                    constant=said.get("CONSTANT", 0),
+                    source="cuobjdump",
+                ),
             )
             name = ""
 

@@ -124,7 +124,7 @@ def test_the_wide_page_with_its_line_of_units() -> None:
     assert told.occupancy.blocks == 6
 
 
-@pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"\xff\xfe\x00", LONG.split('"0"')[0].encode()])
+@pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"\xff\xfe\x00", LONG.partition('"0"')[0].encode()])
 def test_what_is_no_page_says_so(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.csv").write_bytes(content)
     with pytest.raises(PerfgateError) as caught:

@@ -27,7 +27,7 @@ EXTRA = (
     MetricKind(name="overlap", dimension=Dimension.FRACTION, better=Better.HIGHER, doc="", scopes=("stage", "rank"),
                source="capture='torch'"),
 )  # fmt: skip
-KINDS = {**{kind.name: kind for kind in EXTRA}, **by_name()}
+KINDS = {**by_name(), **{kind.name: kind for kind in EXTRA}}
 
 KEY = CaseKey(nodeid="tests/bench.py::test_gemm[4096-bf16]")
 CEILING = Roof(basis=Basis.CEILING, compute=(("bf16", 1e12),), bandwidth=1e11)

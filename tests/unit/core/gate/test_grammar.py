@@ -97,6 +97,7 @@ def test_aliases_read_as_the_metric_itself() -> None:
         ("mfu >= fast", "limit-number", "'fast' is not a number", "mfu >= 5%", "fast"),
         ("mfu >= nan", "limit-number", "'nan' is not a number", "write a number", "nan"),
         ("time <= 1e999us", "limit-number", "no number that a metric can reach", "", "1e999"),
+        ("time <= 5__0us", "limit-number", "no number that a metric can reach", "", "5__0"),
         ("time <= 1,000us", "limit-number", "comma", "1_000", ",000us"),
         ("time <= -5us", "limit-number", "never negative", "", "-5us"),
         ("intensity >= -5", "limit-number", "never negative", "", "-5"),

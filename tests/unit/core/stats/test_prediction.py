@@ -33,9 +33,11 @@ def test_more_gates_reach_further_and_more_sittings_less_far() -> None:
 
 def test_nonsense_counts_are_one() -> None:
     assert predict(0.04, sittings=0, gates=0) == predict(0.04)
+    assert (predict(0.04).gates, predict(0.04).sittings) == (1, 1)
 
 
 def test_classes_of_devices() -> None:
+    assert [p.value for p in Prior] == [0.005, 0.015, 0.04]
     assert prior("host", "lock") is Prior.CPU
     assert prior("gpu", "lock") is Prior.GPU_LOCKED
     assert prior("gpu", "observe") is Prior.GPU_FREE

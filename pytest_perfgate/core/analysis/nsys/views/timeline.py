@@ -19,7 +19,9 @@ def timeline_view(job: Job) -> Document:
     """Streams as lanes; of many ranks the first few."""
     shown = job.ranks[:_RANKS]
     left = len(job.ranks) - len(shown)
-    alt = f"timeline of {len(shown)} of {len(job.ranks)} ranks: {sentences(job)}"
+    alt = (
+        f"A lane per stream of {len(shown)} of {len(job.ranks)} ranks; what stands exposed is marked across all lanes."
+    )
     blocks: list[Block] = [Paragraph(text=sentences(job)), Picture(svg=timeline(shown), alt=alt)]
     if left:
         blocks.append(Paragraph(text=f"{left} more ranks are not drawn; the overlap view has all of them."))

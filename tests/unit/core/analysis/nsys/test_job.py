@@ -101,7 +101,7 @@ def test_a_process_without_the_anchor_is_left_out_and_named(tmp_path) -> None:
 def test_without_anchors_the_window_is_the_capture_and_says_so(tmp_path) -> None:
     maker = ExportMaker(tmp_path / "x.sqlite")
     maker.kernel(1, 40, 100, "gemm")
-    assert "40..100 ns (60 ns): the whole capture" in inspect(maker.done()).window
+    assert "40..100 ns (60 ns; the whole capture)" in inspect(maker.done()).window
 
 
 def test_the_launch_decides_the_stage_not_the_execution(tmp_path) -> None:

@@ -1,14 +1,15 @@
-"""The composition root: the one file that names adapters. Everything is imported on first use."""
+"""The composition root: the one place that names adapters. Everything is imported on first use."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_perfgate import wiring_devices
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.wiring import devices as wiring_devices
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.config import Config
@@ -20,7 +21,12 @@ Part = tuple[str, ...]
 """A factory as ``module:name`` below ``pytest_perfgate.``, then the parts that it is given."""
 
 _SCRUB = "adapters.readers.nsys.scrub:scrub"
-_PROFILERS: tuple[Part, ...] = (("adapters.profilers.nsys:Nsys", _SCRUB),)
+_PROFILERS: tuple[Part, ...] = (
+    ("adapters.profilers.nsys:Nsys", _SCRUB),
+    ("wiring.profiling:annotation",),
+    ("wiring.profiling:deep",),
+    ("adapters.profilers.cubin:CubinKeeper",),
+)
 _CATALOGUE = "adapters.devices.catalogue:DeviceCatalogue"
 _INSPECTORS: tuple[Part, ...] = (
     ("app.inspections.nsys:Nsys", "adapters.readers.nsys.report:read_nsys"),
@@ -33,6 +39,10 @@ _INSPECTORS: tuple[Part, ...] = (
     ("app.inspections.cubin:Cubin", "adapters.readers.cubin:read_cubins", _CATALOGUE),
     ("app.inspections.ncu:Ncu", "adapters.readers.ncu:read_ncu", _CATALOGUE),
     ("app.inspections.rocprof:Rocprof", "adapters.readers.rocprof:read_rocprof", _CATALOGUE),
+    ("app.inspections.benchmarks:nvbench", "adapters.readers.nvbench:read_nvbench"),
+    ("app.inspections.benchmarks:pytest_benchmark", "adapters.readers.pytest_benchmark:read_pytest_benchmark"),
+    ("app.inspections.benchmarks:google_benchmark", "adapters.readers.google_benchmark:read_google_benchmark"),
+    ("app.inspections.benchmarks:asv", "adapters.readers.asv:read_asv"),
 )
 _DELIVERIES: tuple[Part, ...] = ()
 """The built-ins; of several that recognise a thing the first wins."""
@@ -78,8 +88,8 @@ class CommandLineTools:
     def __init__(self, hooks: Any) -> None:
         from pytest_perfgate.core.metrics.registry import by_name
 
-        self.inspectors = tuple(_joined(hooks.pytest_perfgate_inspectors()))
-        self.kinds = by_name(_joined(hooks.pytest_perfgate_metrics()))
+        self.inspectors = tuple(joined(hooks.pytest_perfgate_inspectors()))
+        self.kinds = by_name(joined(hooks.pytest_perfgate_metrics()))
 
     @staticmethod
     def peek(path: Path) -> bytes:
@@ -154,17 +164,17 @@ def instruments(hooks: Any) -> Any:
     from pytest_perfgate.model.tools import Instruments
 
     return Instruments(
-        runtimes=(*_joined(hooks.pytest_perfgate_runtimes()), wiring_devices.host_runtime()),
-        timers=(*_joined(hooks.pytest_perfgate_timers()), wiring_devices.host_timer()),
+        runtimes=(*joined(hooks.pytest_perfgate_runtimes()), wiring_devices.host_runtime()),
+        timers=(*joined(hooks.pytest_perfgate_timers()), wiring_devices.host_timer()),
         threads=probe_threads,
         affinity=probe_affinity,
-        inspectors=tuple(_joined(hooks.pytest_perfgate_inspectors())),
+        inspectors=tuple(joined(hooks.pytest_perfgate_inspectors())),
         clocks=wiring_devices.clocks(),
         leases=wiring_devices.leases(),
     )
 
 
-def _joined(answers: Sequence[Sequence[Any]]) -> list[Any]:
+def joined(answers: Sequence[Sequence[Any]]) -> list[Any]:
     """What several plugins gave, in one list."""
     return [member for answer in answers for member in answer]
 
@@ -212,7 +222,7 @@ def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
         roofed=wiring_devices.roofed(baselines),
         baselines=baselines,
         committed=baselines.committed,
-        records=Records(root),
+        records=None if "PERFGATE_PROFILE" in os.environ else Records(root),  # a profiled run is no record
         history=SqliteHistory(Path(project.history) if project.history else root / ".perfgate" / "history.db"),
         repository=repository,
     )
@@ -275,6 +285,43 @@ def host_environment() -> Any:
     return probe_environment()
 
 
+def merge_baselines(base: Path, ours: Path, theirs: Path, shown: str) -> tuple[str, ...]:
+    """Three baseline files merged into ours; the cases in conflict."""
+    from pytest_perfgate.adapters.stores.baseline_merge import merge_files
+
+    return merge_files(base, ours, theirs, shown)
+
+
+def deliveries(root: Path) -> Sequence[Any]:
+    """Places a report can be taken to, by plugins and by us."""
+    return joined(own_host(root).hook.pytest_perfgate_deliveries())
+
+
+def read_benchmarks(path: Path) -> Any:
+    """Results of another benchmark tool, its file told by content."""
+    readers = {
+        "nvbench": "adapters.readers.nvbench:read_nvbench",
+        "pytest-benchmark": "adapters.readers.pytest_benchmark:read_pytest_benchmark",
+        "google-benchmark": "adapters.readers.google_benchmark:read_google_benchmark",
+        "asv": "adapters.readers.asv:read_asv",
+    }
+    head = CommandLineTools.peek(path)
+    kinds = [made(part) for part in _INSPECTORS if part[0].startswith("app.inspections.benchmarks:")]
+    found = next((kind for kind in kinds if kind.recognises(path, head)), None)
+    if found is None:
+        raise PerfgateError(
+            "artifact-unknown", "this is no benchmark's JSON", place=str(path), mend=f"kinds: {', '.join(readers)}"
+        )
+    return _found(readers[found.name])(path)
+
+
+def host_device_key() -> str:
+    """The key of this host as a device."""
+    from pytest_perfgate.adapters.devices.host import probe_host
+
+    return str(probe_host().key)
+
+
 def here() -> Any:
     """The devices of this machine, and the libraries that can use them."""
     return wiring_devices.machine([*_made(wiring_devices.RUNTIMES), wiring_devices.host_runtime()])
@@ -283,4 +330,4 @@ def here() -> Any:
 def ward(root: Path) -> Any:
     """What the doctor looks at."""
     hooks = own_host(root).hook
-    return wiring_devices.ward(instruments(hooks), _joined(hooks.pytest_perfgate_profilers()))
+    return wiring_devices.ward(instruments(hooks), joined(hooks.pytest_perfgate_profilers()))

@@ -20,7 +20,7 @@ RUNTIMES: tuple[tuple[str, ...], ...] = (
     ("adapters.runtimes.opencl:OpenClRuntime", _LOOKUP),
 )
 TIMERS: tuple[tuple[str, ...], ...] = tuple(
-    (f"wiring_devices:{name}_timer",) for name in ("auto", "events", "blocking", "graph", "cupti")
+    (f"wiring.devices:{name}_timer",) for name in ("auto", "events", "blocking", "graph", "cupti")
 )
 
 
@@ -193,7 +193,7 @@ def ward(instruments: Any, profilers: Any) -> Any:
     """What the doctor looks at, from the instruments of the command line."""
     from pytest_perfgate.adapters.devices.locks import read_locks
     from pytest_perfgate.adapters.devices.permissions import probe_permissions, visible_devices
-    from pytest_perfgate.app.doctor import Ward
+    from pytest_perfgate.app.diagnosis import Ward
 
     devices, libraries = machine(instruments.runtimes)
     for runtime in instruments.runtimes:

@@ -1,0 +1,98 @@
+"""How long machine code and reports take to read, and which part of it is ours.
+
+Prints ratios of one run: a megabyte of machine code with the disassembler's share beside ours, and forty reports.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue
+from pytest_perfgate.adapters.readers.cubin import read_cubins
+from pytest_perfgate.adapters.readers.ncu import read_ncu
+from pytest_perfgate.app.inspections.cubin import Cubin
+from pytest_perfgate.app.inspections.ncu import Ncu
+
+REPORTS = 40
+BEST_OF = 3
+SOURCE = """
+template <int P> __global__ void __launch_bounds__(256) k(const float* a, const float* b, float* c, int n) {
+    float s[P];
+    for (int i = 0; i < P; ++i) s[i] = a[i * n + threadIdx.x];
+#pragma unroll 1
+    for (int t = 0; t < n; ++t)
+#pragma unroll
+        for (int r = 0; r < 24; ++r) {
+            float x = b[t * 24 + r];
+#pragma unroll
+            for (int i = 0; i < P; ++i) s[i] = fmaf(s[i], x, s[(i * 7 + r) % P]);
+        }
+    for (int i = 0; i < P; ++i) c[i * n + threadIdx.x] = s[i];
+}
+"""
+
+
+def large_cubin(folder: Path) -> Path:
+    """About a megabyte of machine code in some forty kernels."""
+    made = folder / "large.cubin"
+    kernels = "".join(
+        f"template __global__ void k<{p}>(const float*, const float*, float*, int);\n" for p in range(32, 70)
+    )
+    (folder / "large.cu").write_text(SOURCE + kernels)
+    subprocess.run(["nvcc", "-cubin", "-arch=sm_90", "-o", made, folder / "large.cu"], check=True, capture_output=True)
+    return made
+
+
+def best(call: object) -> float:
+    times = []
+    for _ in range(BEST_OF):
+        begun = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - begun)
+    return min(times)
+
+
+def machine_code(folder: Path) -> None:
+    given = os.environ.get("PERFGATE_CUBIN")
+    path = Path(given) if given else large_cubin(folder)
+    size = path.stat().st_size / 1e6
+    seen = read_cubins([path])
+    reading = best(lambda: read_cubins([path]))
+    ours = best(lambda: Cubin(lambda paths: seen, DeviceCatalogue).inspect([path], {}))
+    whole = reading + ours
+    print(f"cubin of {size:.2f} MB on {os.cpu_count()} cores: {whole:.2f} s, {whole / size:.2f} s a megabyte")
+    print(f"  disassembler {reading:.2f} s ({reading / whole:.0%}), ours {ours:.2f} s ({ours / size:.2f} s a megabyte)")
+    print(
+        f"  target 1 s a megabyte: {'kept' if whole / size < 1 else 'MISSED'}; ours alone is {ours / whole:.0%} of it"
+    )
+
+
+def reports(folder: Path) -> None:
+    root = os.environ.get("PERFGATE_CORPUS")
+    if not root:
+        print("reports: PERFGATE_CORPUS is not set")
+        return
+    given = sorted(Path(root).glob("ncu/*.ncu-rep"))
+    copies = [Path(shutil.copy(given[n % len(given)], folder / f"{n}.ncu-rep")) for n in range(REPORTS)]
+    spent = best(lambda: Ncu(read_ncu, DeviceCatalogue).inspect(copies, {}).views["overview"]())
+    print(f"{REPORTS} reports of {sum(p.stat().st_size for p in copies) / 1e6:.1f} MB: {spent:.2f} s")
+    print(f"  target 3 s: {'kept' if spent < 3 else 'MISSED'}; {spent / 3:.0%} of it")
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as room:
+        reports(Path(room))
+        if os.environ.get("PERFGATE_CUBIN") or shutil.which("nvcc"):
+            machine_code(Path(room))
+        else:
+            print("cubin: nvcc is not on PATH, and PERFGATE_CUBIN names no file", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

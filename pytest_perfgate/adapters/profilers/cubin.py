@@ -1,0 +1,66 @@
+"""Machine code that a test hands over: kept beside its measurement, read without a GPU."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from pytest_perfgate.model.device import Availability
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Artifact
+from pytest_perfgate.model.plan import Plan
+
+SUFFIXES = (".cubin", ".fatbin", ".o", ".so")
+
+
+class CubinKeeper:
+    """Runs nothing by itself: the child writes what the test attaches."""
+
+    name = "cubin"
+
+    def availability(self) -> Availability:
+        return Availability(name=self.name, usable=True)
+
+    def command(self, argv: Sequence[str], out: Path, plan: Plan) -> list[str]:
+        del out, plan
+        return list(argv)
+
+    def region(self, out: Path) -> AbstractContextManager[None]:
+        del out
+        return nullcontext()
+
+    def artifacts(self, out: Path) -> tuple[Artifact, ...]:
+        found = sorted(path for path in out.rglob("*") if path.suffix in SUFFIXES)
+        if not found:
+            raise PerfgateError(
+                "kernel-none",
+                "the test handed over no machine code",
+                mend="perfgate.attach('kernel.cubin', path), or perfgate.attach('kernel', compiled) for Triton",
+                place=str(out),
+            )
+        return tuple(Artifact(kind="cubin", path=str(path)) for path in found)
+
+
+def is_compiled_kernel(thing: Any) -> bool:
+    """Whether it is a kernel as Triton's compiler returns it."""
+    held = getattr(thing, "asm", None)
+    return held is not None and "cubin" in held
+
+
+def write_compiled_kernel(thing: Any, folder: Path, name: str) -> Path:
+    """Triton's machine code as a cubin, with the launch that its metadata says beside it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{Path(name).name.removesuffix('.cubin') or 'kernel'}.cubin"
+    path.write_bytes(bytes(thing.asm["cubin"]))
+    metadata = thing.metadata
+    told = {
+        "name": str(getattr(metadata, "name", "")),
+        "num_warps": int(getattr(metadata, "num_warps", 0)),
+        "shared": int(getattr(metadata, "shared", 0)),
+    }
+    if told["num_warps"]:
+        path.with_suffix(".json").write_text(json.dumps(told), encoding="utf-8")
+    return path

@@ -1,0 +1,42 @@
+"""Where an export comes from and which of its tables have rows."""
+
+from __future__ import annotations
+
+from pytest_perfgate.adapters.readers.nsys import tables
+from pytest_perfgate.adapters.readers.nsys.connection import Connection
+from pytest_perfgate.model.nsys import ExportFacts
+
+_LISTED = (tables.KERNELS, tables.RANGES, tables.RUNTIME, tables.COPIES, tables.MEMSETS, tables.GRAPHS)
+
+
+def read_facts(db: Connection) -> ExportFacts:
+    """Versions, devices and filled tables; no table is counted that is not small."""
+    meta = _metadata(db)
+    filled = tuple(t for t in _LISTED if db.has(t) and db.rows(f"SELECT 1 FROM {t} LIMIT 1"))
+    graphs = db.rows(f"SELECT count(*) FROM {tables.GRAPHS}")[0][0] if tables.GRAPHS in filled else 0
+    return ExportFacts(
+        path=str(db.path),
+        product=meta.get("EXPORT_PRODUCT_VERSION", ""),
+        schema=meta.get("EXPORT_SCHEMA_VERSION", ""),
+        gpus=_gpus(db),
+        tables=filled,
+        graphs=int(graphs),
+    )
+
+
+def _metadata(db: Connection) -> dict[str, str]:
+    wanted = "('EXPORT_PRODUCT_VERSION', 'EXPORT_SCHEMA_VERSION')"
+    for table in tables.METADATA:
+        if db.has(table):
+            rows = db.rows(f"SELECT name, value FROM {table} WHERE name IN {wanted}")
+            return {str(name): str(text) for name, text in rows}
+    return {}
+
+
+def _gpus(db: Connection) -> tuple[tuple[int, str], ...]:
+    have = db.columns(tables.GPUS)
+    if "name" not in have or not have & {"cuDevice", "id"}:
+        return ()
+    device = "cuDevice" if "cuDevice" in have else "id"
+    rows = db.rows(f"SELECT {device}, name FROM {tables.GPUS} WHERE {device} IS NOT NULL ORDER BY 1")
+    return tuple((int(index), str(name)) for index, name in rows)

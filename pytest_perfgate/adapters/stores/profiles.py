@@ -1,0 +1,80 @@
+"""Where profiles lie: ``.perfgate/profiles/<mode>/<case>/<params>/<timestamp>/``."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+_UNSAFE = re.compile(r"[^\w.\-=+]+")
+_LONGEST = 80
+
+
+class ProfileFolders:
+    """Folders of profiles under a project's root."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def fresh(self, mode: str, nodeid: str) -> Path:
+        """An empty folder for one profile; two at once get two."""
+        case, _, params = nodeid.partition("[")
+        home = self._root / ".perfgate" / "profiles" / safe(mode) / safe(case) / (safe(params.rstrip("]")) or "none")
+        stamp = time.strftime("%Y%m%dT%H%M%S")
+        for number in range(1000):
+            folder = home / (f"{stamp}-{number}" if number else stamp)
+            try:
+                folder.mkdir(parents=True)
+            except FileExistsError:
+                continue
+            return folder
+        raise FileExistsError(home)
+
+    def earlier(self, folder: Path) -> Path | None:
+        """The profile of the same case before this one, where there is one."""
+        others = sorted(path for path in folder.parent.iterdir() if path.is_dir() and path.name < folder.name)
+        return others[-1] if others else None
+
+    def write_text(self, folder: Path, name: str, text: str) -> None:
+        """Whole or not at all."""
+        part = folder / f".{name}.part"
+        part.write_text(text, encoding="utf-8")
+        part.replace(folder / name)
+
+    def write_json(self, folder: Path, name: str, value: Any) -> None:
+        self.write_text(folder, name, json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
+
+
+def safe(text: str) -> str:
+    """A file name that says where it is from and cannot leave its folder."""
+    return _UNSAFE.sub("-", text.replace("..", "-")).strip("-.")[:_LONGEST]
+
+
+def run_logged(argv: Sequence[str], log: Path, *, extra: Mapping[str, str], cwd: Path, timeout_s: float) -> int:
+    """Run a command with its output in a file; its exit code, or 124 when it had to be ended."""
+    with log.open("wb") as output:
+        child = subprocess.Popen(
+            list(argv),
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            cwd=cwd,
+            env={**os.environ, **extra},
+            start_new_session=True,
+        )
+        try:
+            return child.wait(timeout_s)
+        except BaseException as error:
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+            if isinstance(error, subprocess.TimeoutExpired):
+                return 124
+            raise

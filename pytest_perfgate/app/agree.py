@@ -1,0 +1,26 @@
+"""What was measured before the tests, and what a test then called, must be the same calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pytest_perfgate.app.gate import Court
+from pytest_perfgate.model.plan import Case, CaseKey
+from pytest_perfgate.model.verdict import CaseReport
+
+_STRANGE = "called in the test, but not while it was measured: the call does not always happen"
+_UNCALLED = "measured before the tests, but never called in the test itself: the call does not always happen"
+
+
+def agreed(court: Court, case: Case, stored: tuple[CaseReport, ...], seen: Sequence[CaseKey]) -> tuple[CaseReport, ...]:
+    """The stored verdicts of calls that happened in both, and NOT MEASURED for each that did not."""
+    measured = {report.key for report in stored if report.measurement is not None}
+    if not measured:
+        return stored
+    kept = (r if r.key in seen or r.key not in measured else _uncalled(court, case, r) for r in stored)
+    return (*kept, *(court.unmeasured(case, key, _STRANGE) for key in seen if key not in measured))
+
+
+def _uncalled(court: Court, case: Case, report: CaseReport) -> CaseReport:
+    return replace(court.unmeasured(case, report.key, _UNCALLED), measurement=report.measurement)

@@ -1,0 +1,91 @@
+"""Results of other benchmark tools: shown, held against limits, compared case by case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pytest_perfgate.core.analysis.benchmarks import (
+    comparison_metrics,
+    comparison_table,
+    differing,
+    metrics_of,
+    result_table,
+)
+from pytest_perfgate.model.analysis import Analysis
+from pytest_perfgate.model.benchmark import BenchReader, BenchResult
+from pytest_perfgate.model.document import Document
+from pytest_perfgate.model.errors import PerfgateError
+
+
+class Benchmarks:
+    """One tool's files, by the keys that they begin with."""
+
+    views = ("results",)
+    options: tuple[tuple[str, str], ...] = ()
+
+    def __init__(self, name: str, signs: Sequence[Sequence[bytes]], read: BenchReader) -> None:
+        self.name, self._signs, self._read = name, signs, read
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        del path
+        text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+        return text.startswith(b"{") and any(all(sign in text for sign in signs) for signs in self._signs)
+
+    def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
+        del options
+        results, window = self._results(paths)
+        document = Document(title=f"{self.name}: {_names(paths)}", subtitle=window, blocks=(result_table(results),))
+        return Analysis(
+            kind=self.name,
+            subject=_names(paths),
+            metrics=metrics_of(results),
+            views={"results": lambda: document},
+            window=window,
+        )
+
+    def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
+        del options
+        (old, _), (new, window) = self._results(before), self._results(after)
+        table = comparison_table(old, new)
+        findings, problems = differing(old, new)
+        document = Document(title=f"{self.name}: {_names(before)} against {_names(after)}", blocks=(table,))
+        return Analysis(
+            kind=self.name,
+            subject=f"{_names(before)} against {_names(after)}",
+            metrics=comparison_metrics(old, new),
+            views={"results": lambda: document},
+            findings=findings,
+            problems=problems,
+            window=window,
+        )
+
+    def _results(self, paths: Sequence[Path]) -> tuple[tuple[BenchResult, ...], str]:
+        files = [self._read(path) for path in paths]
+        results = tuple(result for file in files for result in file.results)
+        if not results:
+            raise PerfgateError("artifact-unreadable", "it holds no benchmark", place=_names(paths))
+        said = sorted({" ".join(filter(None, (f.machine, f.commit[:7], f.when[:16]))) for f in files})
+        return results, "; ".join(filter(None, said))
+
+
+def _names(paths: Sequence[Path]) -> str:
+    return ", ".join(path.name for path in paths)
+
+
+def nvbench(read: BenchReader) -> Benchmarks:
+    return Benchmarks("nvbench", ((b'"nvbench"',), (b'"sm_version"', b'"devices"')), read)
+
+
+def pytest_benchmark(read: BenchReader) -> Benchmarks:
+    return Benchmarks(
+        "pytest-benchmark", ((b'"machine_info"', b'"commit_info"'), (b'"machine_info"', b'"python_')), read
+    )
+
+
+def google_benchmark(read: BenchReader) -> Benchmarks:
+    return Benchmarks("google-benchmark", ((b'"context"', b'"num_cpus"'), (b'"context"', b'"library_')), read)
+
+
+def asv(read: BenchReader) -> Benchmarks:
+    return Benchmarks("asv", ((b'"commit_hash"', b'"env_name"'), (b'"commit_hash"', b'"results"')), read)

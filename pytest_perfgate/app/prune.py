@@ -1,0 +1,48 @@
+"""Remove baselines that no test asks for any more; only a full run that passed can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.limit import Effect
+from pytest_perfgate.model.ports import BaselineStore
+from pytest_perfgate.model.verdict import RunReport
+
+
+def unused(report: RunReport, store: BaselineStore) -> tuple[Baseline, ...]:
+    """Lines of the devices of this run that none of its cases has."""
+    check_complete(report)
+    asked = {str(case.key) for case in report.cases}
+    tests = {case.key.nodeid for case in report.cases if case.measurement is None}
+    devices = sorted({case.measurement.device.key for case in report.cases if case.measurement})
+    return tuple(
+        line
+        for device in devices
+        for key, line in store.read_all(device).items()
+        if key not in asked and line.key.nodeid not in tests
+    )
+
+
+def check_complete(report: RunReport) -> None:
+    """Refuse a record that cannot tell what is gone."""
+    failing = [case for case in report.cases if case.effect is Effect.FAIL]
+    reasons = (
+        ("the last run was interrupted", not report.complete),
+        ("the last run left tests out", report.filtered),
+        (f"the last run was a {report.mode} run", report.mode != "full"),
+        ("the last run measured nothing", not any(case.measurement for case in report.cases)),
+        (f"{len(failing)} cases of the last run failed", bool(failing)),
+    )
+    for what, holds in reasons:
+        if holds:
+            raise PerfgateError("prune-incomplete", what)
+
+
+def prune(lines: Sequence[Baseline], store: BaselineStore) -> tuple[str, ...]:
+    """Remove these lines; the paths of the files that changed."""
+    changed: list[str] = []
+    for device in sorted({line.device for line in lines}):
+        changed += map(str, store.remove(device, [line.key for line in lines if line.device == device]))
+    return tuple(changed)

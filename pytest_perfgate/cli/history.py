@@ -1,0 +1,60 @@
+"""A case over time: its sittings, the commits they were measured at, what was accepted."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
+from pytest_perfgate.cli.looking import write_json
+from pytest_perfgate.cli.output import plain, show
+from pytest_perfgate.cli.project import Project, add_root
+from pytest_perfgate.model.errors import PerfgateError
+
+
+def arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "case", nargs="?", default="", metavar="CASE", help="a node id or part of one (default: list all)"
+    )
+    parser.add_argument("--device", default="", metavar="KEY", help="only this device")
+    parser.add_argument("--last", type=int, default=20, metavar="N", help="so many sittings (default 20)")
+    add_root(parser)
+
+
+def run(options: Namespace) -> int:
+    from pytest_perfgate.core.render.history import history_document
+
+    project = Project(options)
+    found = _selected(project.history.keys(options.device), options.case)
+    cases = [
+        (
+            key,
+            device,
+            project.history.read(key, device, options.last if options.case else 1),
+            _accepted(project, key, device),
+        )
+        for device, key in found
+    ]
+    if options.json:
+        write_json([{"case": str(k), "device": d, "sittings": plain(s), "accepted": plain(b)} for k, d, s, b in cases])
+    else:
+        show(history_document(cases, overview=not options.case), options)
+    return 0
+
+
+def _selected(keys: Any, name: str) -> list[Any]:
+    from pytest_perfgate.core.gate.nearest import proposal
+    from pytest_perfgate.core.gate.selection import named
+
+    if not keys:
+        mend = "full runs are remembered: pytest --perfgate=full"
+        raise PerfgateError("history-empty", "no sitting was ever recorded here", mend=mend)
+    exact = [(device, key) for device, key in keys if named([name])(key)] if name else list(keys)
+    found = exact or [(device, key) for device, key in keys if name.lower() in str(key).lower()]
+    if not found:
+        mend = proposal(name, [str(key) for _, key in keys], all_of="the history has")
+        raise PerfgateError("history-empty", f"the history has no case '{name}'", mend=mend)
+    return found
+
+
+def _accepted(project: Project, key: Any, device: str) -> Any:
+    return project.baselines.read(device, key.path).get(str(key))

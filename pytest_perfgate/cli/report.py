@@ -1,0 +1,68 @@
+"""Show the last run, or a record, as text, HTML or Markdown; or take it somewhere.
+
+perfgate report --html report.html
+perfgate report --to github              edits the one comment of this pull request in place
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
+from pytest_perfgate.cli.looking import write, write_json
+from pytest_perfgate.cli.output import plain, show, write_file
+from pytest_perfgate.cli.project import Project, add_root
+
+
+def arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("source", nargs="?", default="", metavar="RECORD|URL", help="instead of the last record")
+    parser.add_argument("--html", default="", metavar="FILE", help="write one self-contained HTML file")
+    parser.add_argument("--markdown", default="", metavar="FILE", help="write Markdown; - for standard output")
+    parser.add_argument(
+        "--to", default="", metavar="NAME[:TARGET]", help="deliver: github, gitlab, webhook:URL, a plugin's"
+    )
+    add_root(parser)
+
+
+def run(options: Namespace) -> int:
+    from pytest_perfgate.core.render.html import render_html
+    from pytest_perfgate.core.render.markdown import render_markdown
+    from pytest_perfgate.core.render.report import run_document
+
+    project = Project(options)
+    report = project.records.read(options.source)
+    document = run_document(report, history_of(project, report))
+    if options.html:
+        write_file(options.html, render_html(document))
+    if options.markdown == "-":
+        write(render_markdown(document))
+    elif options.markdown:
+        write_file(options.markdown, render_markdown(document))
+    if options.to:
+        write(_delivered(options.to, report, project))
+    if options.json:
+        write_json(plain(report))
+    elif not (options.html or options.markdown or options.to):
+        show(document, options)
+    return 0
+
+
+def history_of(project: Project, report: Any) -> dict[str, Any]:
+    """The sittings of every case that was measured."""
+    return {
+        str(case.key): project.history.read(case.key, case.measurement.device.key, 60)
+        for case in report.cases
+        if case.measurement
+    }
+
+
+def _delivered(text: str, report: Any, project: Project) -> str:
+    from pytest_perfgate import wiring
+    from pytest_perfgate.model.errors import PerfgateError
+
+    name, _, target = text.partition(":")
+    deliveries = {delivery.name: delivery for delivery in wiring.deliveries(project.root)}
+    if name not in deliveries:
+        mend = f"one of: {', '.join(deliveries)}"
+        raise PerfgateError("delivery-failed", f"nothing delivers to '{name}'", mend=mend)
+    return str(deliveries[name].deliver(report, target))

@@ -1,0 +1,95 @@
+"""Walk through what moved, one case after the other, and accept or skip each; nothing is written before the end."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pytest_perfgate.cli.accept import check_place, request_of, sittings_of
+from pytest_perfgate.cli.looking import write, write_json
+from pytest_perfgate.cli.project import Project, add_root
+from pytest_perfgate.model.errors import PerfgateError
+
+_KEYS = "a accept, s skip, q stop asking, ? this help"
+
+
+def arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("names", nargs="*", metavar="NODEID", help="only these cases")
+    parser.add_argument("-k", dest="expression", default="", metavar="EXPR", help="cases whose names match")
+    parser.add_argument("--from", dest="source", default="", metavar="RECORD|URL", help="instead of the last record")
+    add_root(parser)
+    parser.set_defaults(reason="", new=False, improved=False, add=False, expires="", dry_run=False, in_ci=False)
+
+
+def run(options: Namespace) -> int:
+    from pytest_perfgate.app.accept import accept, decisions
+
+    project = Project(options)
+    check_place(options, project)
+    report = project.records.read(options.source)
+    request = request_of(options, project, report)
+    found = [d for d in decisions(report, request, project.baselines, sittings_of(project)) if d.writes]
+    if options.json:
+        from pytest_perfgate.core.render.acceptance import acceptance_json
+
+        write_json({"decisions": acceptance_json(found)})
+        return 0
+    if not found:
+        write("nothing moved beyond its noise")
+        return 0
+    if not sys.stdin.isatty():
+        raise PerfgateError("review-terminal", "review asks questions, and nobody can answer here")
+    chosen = _walk(found)
+    paths = accept(chosen, project.baselines)
+    write(f"{len(chosen)} accepted, {len(found) - len(chosen)} skipped")
+    for path in paths:
+        write(f"wrote {project.shown(Path(path))}")
+    return 0
+
+
+def _walk(found: Sequence[Any]) -> list[Any]:
+    from pytest_perfgate.core.render.acceptance import decision_line
+    from pytest_perfgate.core.render.block import render_block
+
+    chosen: list[Any] = []
+    for number, decision in enumerate(found, 1):
+        write(f"\n[{number}/{len(found)}]  {decision_line(decision)}")
+        write(render_block(decision.report).rstrip("\n"))
+        answer = _answer()
+        if answer == "q":
+            break
+        if answer == "a":
+            chosen.append(_reasoned(decision))
+    return chosen
+
+
+def _answer() -> str:
+    while True:
+        answer = _asked("accept? [a/s/q/?] ").lower()[:1]
+        if answer in {"a", "s", "q"}:
+            return answer
+        write(_KEYS)
+
+
+def _reasoned(decision: Any) -> Any:
+    """The decision with a reason; a slower time has none without."""
+    from pytest_perfgate.core.gate.acceptance import Change
+
+    needed = decision.change is Change.SLOWER
+    while True:
+        reason = " ".join(_asked("reason: " if needed else "reason (may be empty): ").split())
+        if reason or not needed:
+            return replace(decision, after=replace(decision.after, why=reason))
+        write("a slower time needs a reason")
+
+
+def _asked(question: str) -> str:
+    """One answer; the end of input stops the walk."""
+    try:
+        return input(question)
+    except EOFError:
+        return "q"

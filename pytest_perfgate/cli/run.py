@@ -1,0 +1,71 @@
+"""Run pytest, and exit by what the gate found rather than by pytest's own codes.
+
+  perfgate run tests/bench -k gemm --perfgate-against origin/main
+
+Everything but --json and --root goes to pytest. Without --perfgate= it is a full run.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from argparse import REMAINDER, ArgumentParser, Namespace
+from typing import Any
+
+from pytest_perfgate.cli.looking import write_json
+from pytest_perfgate.cli.project import Project, add_root
+
+_INTERRUPTED, _TESTS_FAILED, _USAGE, _NOTHING = 130, 1, 2, 4
+_FROM_PYTEST = {0: 0, 1: _TESTS_FAILED, 2: _INTERRUPTED, 3: 14, 4: _USAGE, 5: _NOTHING}
+"""Where no record says more: 3 is pytest's internal error, 5 that nothing was collected."""
+
+
+def arguments(parser: ArgumentParser) -> None:
+    add_root(parser)
+    parser.add_argument("words", nargs=REMAINDER, metavar="PYTEST-ARGUMENT", help="what pytest is given")
+
+
+def run(options: Namespace) -> int:
+    project = Project(options)
+    words = options.words[1:] if options.words[:1] == ["--"] else options.words
+    asked = any(word.startswith("--perfgate=") or word == "--perfgate" for word in words)
+    began = time.time()
+    command = [sys.executable, "-m", "pytest", *([] if asked else ["--perfgate=full"]), *words]
+    status = _status(command, project)
+    report = _record(project, began)
+    code = _code(status, report)
+    if options.json:
+        from pytest_perfgate.cli.output import plain
+
+        write_json({"exit": code, "pytest": status, "record": plain(report) if report else None})
+    return code
+
+
+def _status(command: list[str], project: Project) -> int:
+    del project
+    try:
+        return subprocess.run(command, check=False).returncode
+    except KeyboardInterrupt:
+        return 2
+
+
+def _record(project: Project, began: float) -> Any:
+    """The record that this run left; one from before is not its own."""
+    from pytest_perfgate.model.errors import PerfgateError
+
+    try:
+        path = project.records.last()
+        return project.records.read(str(path)) if path.stat().st_mtime >= began - 1 else None
+    except (PerfgateError, OSError):
+        return None
+
+
+def _code(status: int, report: Any) -> int:
+    """The gate's own code; a test that failed for another reason fails the command too."""
+    from pytest_perfgate.core.gate.policy import exit_code
+
+    if report is None or status not in {0, 1}:
+        return _FROM_PYTEST.get(status, _TESTS_FAILED)
+    found = exit_code(report.cases, report.notes)
+    return found or _FROM_PYTEST[status]

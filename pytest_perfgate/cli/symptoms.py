@@ -1,0 +1,155 @@
+"""What the doctor asks: append (name, check) to ``CHECKS`` for a further part of the machine."""
+
+from __future__ import annotations
+
+import platform
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_perfgate.app.doctor import Check, Finding, Level
+
+if TYPE_CHECKING:
+    from pytest_perfgate.cli.project import Project
+
+_OLD = 3600.0
+MERGE_LINE = "baselines/**/*.yaml merge=perfgate"
+MERGE_DRIVER = "git config merge.perfgate.driver 'perfgate merge-driver %O %A %B %P'"
+
+
+def python(project: Project) -> Iterator[Finding]:
+    del project
+    said = f"{platform.python_implementation()} {platform.python_version()} in {sys.prefix}"
+    yield Finding(name="python", level=Level.GOOD, what=said)
+
+
+def plugin(project: Project) -> Iterator[Finding]:
+    """Whether pytest will load us, and whether anything keeps it from that."""
+    from importlib import metadata
+
+    del project
+    names = [e.value for e in metadata.entry_points(group="pytest11") if e.value.startswith("pytest_perfgate")]
+    what = (
+        f"pytest {metadata.version('pytest')} loads {', '.join(names)}" if names else "pytest does not load the plugin"
+    )
+    mend = "" if names else "pip install pytest-perfgate, or -p pytest_perfgate.plugin"
+    yield Finding(name="plugin", level=Level.GOOD if names else Level.BAD, what=what, mend=mend)
+
+
+def git(project: Project) -> Iterator[Finding]:
+    repository = project.repository
+    if not repository.present():
+        what = "no git repository here: nothing says what was accepted before a change"
+        yield Finding(name="git", level=Level.NOTE, what=what, mend="git init")
+        return
+    base = repository.merge_base()
+    judged = f"baselines of {base[:7]} judge" if base else "no merge base: the work tree's baselines judge"
+    yield Finding(
+        name="git", level=Level.GOOD, what=f"{repository.branch() or 'detached'} at {repository.head()[:7]}; {judged}"
+    )
+
+
+def settings(project: Project) -> Iterator[Finding]:
+    config = project.config
+    what = f"[tool.perfgate] of {config.source}" if config.source else "no [tool.perfgate]: defaults throughout"
+    yield Finding(name="settings", level=Level.GOOD, what=what)
+    if not config.devices:
+        yield Finding(
+            name="settings",
+            level=Level.NOTE,
+            what="no device is listed: every baseline stays in this checkout, under .perfgate/",
+            mend='[tool.perfgate] devices = ["NVIDIA-H200*"] commits those of the machines that count',
+        )
+
+
+def hooks(project: Project) -> Iterator[Finding]:
+    from pytest_perfgate import wiring
+    from pytest_perfgate.cli.invisible import invisible
+
+    tools = wiring.command_line_tools(project.root)
+    yield Finding(name="hooks", level=Level.GOOD, what=f"files read: {', '.join(i.name for i in tools.inspectors)}")
+    for path in invisible(project.root, project.config.plugins):
+        yield Finding(
+            name="hooks",
+            level=Level.NOTE,
+            what=f"{path.as_posix()} has hooks that the command line does not see",
+            mend='move them to a module and name it in [tool.perfgate] plugins = ["..."]',
+        )
+
+
+def baselines(project: Project) -> Iterator[Finding]:
+    devices = project.baselines.devices()
+    for device in devices:
+        lines = project.baselines.read_all(device)
+        kind = "committed" if project.baselines.committed(device) else "local"
+        yield Finding(name="baselines", level=Level.GOOD, what=f"{device}: {len(lines)} cases, {kind}")
+    if not devices:
+        yield Finding(
+            name="baselines", level=Level.NOTE, what="none yet", mend="pytest --perfgate=full, perfgate accept"
+        )
+
+
+def merging(project: Project) -> Iterator[Finding]:
+    """Whether parallel acceptance merges by itself."""
+    attributes = project.root / ".gitattributes"
+    if not (project.root / project.config.baselines).is_dir():
+        return
+    if attributes.is_file() and "merge=perfgate" in attributes.read_text(encoding="utf-8", errors="replace"):
+        yield Finding(name="merging", level=Level.GOOD, what="baselines merge by 'perfgate merge-driver'")
+    else:
+        mend = f"echo '{MERGE_LINE}' >> .gitattributes; {MERGE_DRIVER}"
+        yield Finding(name="merging", level=Level.NOTE, what="parallel acceptance may conflict", mend=mend)
+
+
+def record(project: Project) -> Iterator[Finding]:
+    from pytest_perfgate.core.render.report import summary_line
+
+    if not (project.root / ".perfgate" / "records" / "last").exists():
+        yield Finding(name="record", level=Level.NOTE, what="no run has left one", mend="pytest --perfgate=full")
+        return
+    report = project.records.read()
+    yield Finding(name="record", level=Level.GOOD, what=f"{report.started}, {report.mode}: {summary_line(report)}")
+
+
+def history(project: Project) -> Iterator[Finding]:
+    keys = project.history.keys()
+    yield Finding(name="history", level=Level.GOOD, what=f"{len(keys)} cases on {len({d for d, _ in keys})} devices")
+
+
+def leftovers(project: Project) -> Iterator[Finding]:
+    """What a crash may have left behind."""
+    roots = (project.root / ".perfgate", project.root / project.config.baselines)
+    found = [
+        p for root in roots if root.is_dir() for p in root.rglob(".*.new") if time.time() - p.stat().st_mtime > _OLD
+    ]
+    for path in found:
+        what = f"{_shown(path, project)} is half a file that a crash left"
+        yield Finding(name="leftovers", level=Level.NOTE, what=what, mend=f"rm {_shown(path, project)}")
+    ignored = project.root / ".gitignore"
+    if project.repository.present() and not (ignored.is_file() and ".perfgate" in ignored.read_text(errors="replace")):
+        yield Finding(
+            name="leftovers",
+            level=Level.NOTE,
+            what="git does not ignore .perfgate/",
+            mend="echo .perfgate/ >> .gitignore",
+        )
+
+
+def _shown(path: Path, project: Project) -> str:
+    return project.shown(path)
+
+
+CHECKS: list[tuple[str, Check]] = [
+    ("python", python),
+    ("plugin", plugin),
+    ("git", git),
+    ("settings", settings),
+    ("hooks", hooks),
+    ("baselines", baselines),
+    ("merging", merging),
+    ("record", record),
+    ("history", history),
+    ("leftovers", leftovers),
+]

@@ -1,0 +1,125 @@
+"""The entry of a kernel's log: what it achieves, against the entry before; what people wrote stays."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pytest_perfgate.core.render.block import printable
+from pytest_perfgate.core.render.quantity import ABSENT, quantity, signed
+from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.model.measurement import Measurement
+from pytest_perfgate.model.metric import Metric
+from pytest_perfgate.model.quantity import Better, Dimension
+from pytest_perfgate.model.values import value
+from pytest_perfgate.model.verdict import CaseReport
+
+ROWS: tuple[tuple[str, str, Dimension, Better], ...] = (
+    ("Duration", "time", Dimension.TIME, Better.LOWER),
+    ("Achieved TFLOPs/s", "tflops", Dimension.FLOPS, Better.HIGHER),
+    ("Achieved GB/s", "bandwidth", Dimension.BANDWIDTH, Better.HIGHER),
+    ("Occupancy", "occupancy", Dimension.FRACTION, Better.HIGHER),
+    ("TC Util", "tc_util", Dimension.FRACTION, Better.HIGHER),
+)
+_OWN = ("Issues", "Insights")
+"""Paragraphs that people write; an entry written again keeps them."""
+_EMPTY = "_none yet_"
+
+
+@value
+class Version:
+    """What an entry is about."""
+
+    name: str
+    """A tag, or a short commit."""
+    changed: str = ""
+    when: str = ""
+
+
+def render_entry(version: Version, cases: Sequence[CaseReport], kept: dict[str, str] | None = None) -> str:
+    """One entry: a heading, then each case with its table, its bottleneck, what people wrote."""
+    lines = [f"## {_one_line(version.name)}" + (f" ({version.when})" if version.when else ""), ""]
+    lines += [_one_line(version.changed), ""] if version.changed else []
+    for case in cases:
+        if case.measurement is not None:
+            lines += [*_case_lines(case, case.measurement), ""]
+    for name in _OWN:
+        lines += [f"**{name}**", "", (kept or {}).get(name) or _EMPTY, ""]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _case_lines(case: CaseReport, measurement: Measurement) -> list[str]:
+    locked = ", locked clocks" if measurement.identity.clocks == "lock" else ""
+    dtype = f", {measurement.work.dtype}" if measurement.work and measurement.work.dtype else ""
+    device = printable(measurement.device.name or measurement.device.key)
+    lines = [f"### {_one_line(str(case.key))}", "", f"**Performance** ({device}{locked}{dtype}):", ""]
+    lines += ["| Metric | Value | vs Previous |", "|---|---:|---:|"]
+    lines += [_row(row, measurement, case.baseline) for row in ROWS]
+    bottleneck = _bottleneck(measurement)
+    return [*lines, "", f"**Bottleneck**: {bottleneck}"]
+
+
+def _row(row: tuple[str, str, Dimension, Better], measurement: Measurement, before: Baseline | None) -> str:
+    title, name, dimension, better = row
+    found = next((m for m in measurement.metrics.find(name) if not m.labels), None)
+    shown = quantity(found.value, dimension) if found else ABSENT
+    return f"| {title} | {shown} | {_against(found, better, measurement, before)} |"
+
+
+def _against(found: Metric | None, better: Better, measurement: Measurement, before: Baseline | None) -> str:
+    """The baseline holds a time; rates of the same work follow from it, nothing else does."""
+    time = measurement.metrics.find("time")
+    if found is None or before is None or not time or found.dimension is Dimension.FRACTION:
+        return ""
+    now, then = time[0].value, before.time
+    return signed(now / then - 1 if better is Better.LOWER else then / now - 1)
+
+
+def _bottleneck(measurement: Measurement) -> str:
+    finding = next((f for f in measurement.findings if "bound" in f.title.lower()), None)
+    if finding:
+        return _one_line(f"{finding.title}. {finding.detail}".strip())
+    sol = next((m for m in measurement.metrics.find("sol") if not m.labels), None)
+    return f"{quantity(sol.value, Dimension.FRACTION, 3)} of SOL; {_one_line(sol.note)}" if sol else "not collected"
+
+
+def written(log: str, entry: str) -> str:
+    """The log with this entry: in the place of one with the same heading, otherwise at the end."""
+    heading = entry.partition("\n")[0]
+    span = _span(log, heading)
+    if span is None:
+        head = log.rstrip("\n") + "\n\n" if log.strip() else "# Development log\n\n"
+        return head + entry
+    start, end = span
+    tail = log[end:]
+    return log[:start] + entry + ("\n" + tail if tail else "")
+
+
+def kept_paragraphs(log: str, version: Version) -> dict[str, str]:
+    """What people wrote in the entry of this version."""
+    heading = render_entry(version, ()).partition("\n")[0]
+    span = _span(log, heading)
+    if span is None:
+        return {}
+    text = log[span[0] : span[1]]
+    found = {}
+    for name, end in zip(_OWN, ("**Insights**", "")):
+        _, sign, rest = text.partition(f"**{name}**")
+        body = (rest.partition(end)[0] if end else rest).strip()
+        if sign and body and body != _EMPTY:
+            found[name] = body
+    return found
+
+
+def _span(log: str, heading: str) -> tuple[int, int] | None:
+    """(start, end) of the entry with this heading; its date may differ."""
+    name = re.sub(r" \(\d{4}-\d{2}-\d{2}\)\Z", "", heading)
+    match = re.search(rf"^{re.escape(name)}(?: \(\d{{4}}-\d{{2}}-\d{{2}}\))?[ \t]*$", log, re.MULTILINE)
+    if not match:
+        return None
+    following = re.search(r"^## ", log[match.end() :], re.MULTILINE)
+    return match.start(), match.end() + following.start() if following else len(log)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(printable(text).split())

@@ -1,0 +1,70 @@
+"""Sittings over time as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pytest_perfgate.core.render.block import printable
+from pytest_perfgate.core.render.quantity import quantity, signed
+from pytest_perfgate.model.baseline import Baseline, Sitting
+from pytest_perfgate.model.document import Block, Column, Document, Paragraph, Section, Table
+from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.quantity import Dimension
+
+Told = tuple[CaseKey, str, Sequence[Sitting], "Baseline | None"]
+_BARS = "▁▂▃▄▅▆▇█"
+_TIME = Dimension.TIME
+
+
+def history_document(cases: Sequence[Told], *, overview: bool) -> Document:
+    """All cases with their last sitting, or each case with all of its own."""
+    blocks: tuple[Block, ...] = (_overview(cases),) if overview else tuple(_section(case) for case in cases)
+    return Document(title="History", blocks=blocks)
+
+
+def _overview(cases: Sequence[Told]) -> Table:
+    columns = (
+        Column(name="case"),
+        Column(name="device"),
+        Column(name="last", dimension=_TIME),
+        Column(name="accepted", dimension=_TIME),
+        Column(name="when"),
+    )
+    rows = tuple(
+        (printable(str(key)), device, s[-1].time if s else None, b.time if b else "none", s[-1].when[:16] if s else "")
+        for key, device, s, b in cases
+    )
+    return Table(columns=columns, rows=rows)
+
+
+def _section(case: Told) -> Section:
+    key, device, sittings, baseline = case
+    accepted = baseline.time if baseline else None
+    columns = (
+        Column(name="when"),
+        Column(name="commit"),
+        Column(name="time", dimension=_TIME),
+        Column(name="against accepted"),
+        Column(name="against the one before"),
+        Column(name="processes", dimension=Dimension.COUNT),
+    )
+    before: list[float | None] = [None, *(s.time for s in sittings)]
+    rows = tuple(
+        (s.when[:16], s.commit[:7], s.time, _change(s.time, accepted), _change(s.time, last), s.processes)
+        for s, last in zip(sittings, before)
+    )
+    line = f"{bars([s.time for s in sittings])}  accepted: {quantity(accepted, _TIME) if accepted else 'nothing'}"
+    table = Table(columns=columns, rows=rows)
+    return Section(title=f"{printable(str(key))} on {device}", blocks=(Paragraph(text=line), table))
+
+
+def _change(time: float, then: float | None) -> str:
+    return signed(time / then - 1) if then else ""
+
+
+def bars(times: Sequence[float]) -> str:
+    """A line of bars from the fastest to the slowest."""
+    low, high = min(times, default=0.0), max(times, default=0.0)
+    if high <= low:
+        return _BARS[3] * len(times)
+    return "".join(_BARS[round((t - low) / (high - low) * (len(_BARS) - 1))] for t in times)

@@ -1,0 +1,156 @@
+"""The report of a run: what failed first, then every case, what moved and why, the least it could have seen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from pytest_perfgate.core.render.block import printable, render_block, short_name
+from pytest_perfgate.core.render.pictures import distribution_picture, history_picture, roofline_picture
+from pytest_perfgate.core.render.quantity import quantity
+from pytest_perfgate.model.baseline import Sitting
+from pytest_perfgate.model.document import (
+    Block,
+    Bullets,
+    Cell,
+    Code,
+    Column,
+    Document,
+    Paragraph,
+    Picture,
+    Section,
+    Table,
+)
+from pytest_perfgate.model.limit import Effect, Outcome
+from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.model.verdict import CaseReport, RunReport, Verdict
+
+History = Mapping[str, Sequence[Sitting]]
+_QUIET = frozenset({Outcome.PASSED, Outcome.NOT_APPLICABLE})
+_ORDER = list(Outcome)
+_PICTURED = 40
+"""Cases with pictures; the table holds them all."""
+_COLUMNS = (
+    Column(name="outcome"),
+    Column(name="case"),
+    Column(name="limit"),
+    Column(name="value"),
+    Column(name="then", dimension=Dimension.TIME),
+    Column(name="now", dimension=Dimension.TIME),
+    Column(name="smallest visible slowdown", dimension=Dimension.FRACTION, digits=2),
+)
+
+
+def run_document(report: RunReport, history: History | None = None) -> Document:
+    """The whole run, the worst first; pictures where there is something to draw."""
+    cases = sorted(report.cases, key=lambda case: (-_ORDER.index(case.worst), str(case.key)))
+    told = [case for case in cases if case.worst not in _QUIET]
+    blocks: list[Block] = [Paragraph(text=summary_line(report))]
+    blocks += _accepted(cases) + _notes(report)
+    blocks += [Section(title="What needs a look", blocks=tuple(_block(case) for case in told))] if told else []
+    blocks.append(Section(title="Verdicts", blocks=(verdict_table(cases),)))
+    pictures = _pictures(told or cases, history or {})
+    blocks += [Section(title="Pictures", blocks=pictures)] if pictures else []
+    blocks.append(Section(title="Where and how", blocks=(_surroundings(report),)))
+    return Document(title="perfgate: " + headline(report), subtitle=_subtitle(report), blocks=tuple(blocks))
+
+
+def headline(report: RunReport) -> str:
+    """The run in a few words."""
+    failed = sum(case.effect is Effect.FAIL for case in report.cases) + _failed_notes(report)
+    return f"{failed} failed" if failed else "kept" if report.cases else "nothing measured"
+
+
+def _failed_notes(report: RunReport) -> int:
+    return sum(note.effect is Effect.FAIL for note in report.notes)
+
+
+def summary_line(report: RunReport) -> str:
+    """How many cases came to what, and whether that is all of them."""
+    counts = Counter(case.worst for case in report.cases)
+    said = ", ".join(f"{counts[outcome]} {outcome.value}" for outcome in reversed(_ORDER) if counts[outcome])
+    parts = [f"{len(report.cases)} cases: {said}" if said else "No case was measured"]
+    parts += [] if report.complete else ["the run was interrupted: this is what it had"]
+    parts += ["some tests were left out"] if report.filtered and report.mode != "check" else []
+    return "; ".join(parts) + "."
+
+
+def _subtitle(report: RunReport) -> str:
+    commit = report.environment.commit[:12] + (" with changes" if report.environment.dirty else "")
+    parts = [report.started, f"mode {report.mode}", commit, f"{report.seconds:.0f} s" if report.seconds else ""]
+    return " · ".join(filter(None, parts))
+
+
+def _accepted(cases: Iterable[CaseReport]) -> list[Block]:
+    """Slower times that this change accepts stand on top, whatever else is said."""
+    found = [v for case in cases for v in case.verdicts if v.outcome is Outcome.ACCEPTED]
+    items = tuple(f"{_reason(v)}" for v in found)
+    return [Section(title="Accepted by this change", blocks=(Bullets(items=items),))] if items else []
+
+
+def _reason(verdict: Verdict) -> str:
+    return printable(f"{verdict.limit.text}: {verdict.sentence}")
+
+
+def _notes(report: RunReport) -> list[Block]:
+    if not report.notes:
+        return []
+    items = tuple(
+        printable(
+            f"{note.effect.value.upper()}  {note.text}" + (f": {', '.join(note.names[:10])}" if note.names else "")
+        )
+        for note in report.notes
+    )
+    return [Section(title="The suite", blocks=(Bullets(items=items),))]
+
+
+def _block(case: CaseReport) -> Code:
+    return Code(text=render_block(case).rstrip("\n"))
+
+
+def verdict_table(cases: Iterable[CaseReport], *, limit: int = 0) -> Table:
+    """One row a limit."""
+    rows = tuple(_row(case, verdict) for case in cases for verdict in case.verdicts)
+    return Table(columns=_COLUMNS, rows=rows, limit=limit)
+
+
+def _row(case: CaseReport, verdict: Verdict) -> tuple[Cell, ...]:
+    found = case.measurement.metrics.find("time") if case.measurement else ()
+    baseline = verdict.baseline or case.baseline
+    return (
+        verdict.outcome.value.upper(),
+        printable(str(case.key)),
+        verdict.limit.text,
+        quantity(verdict.metric.value, verdict.metric.dimension) if verdict.metric else "not measured",
+        baseline.time if baseline else "none",
+        found[0].value if found else None,
+        verdict.visible,
+    )
+
+
+def _pictures(cases: Sequence[CaseReport], history: History) -> tuple[Block, ...]:
+    blocks: list[Block] = []
+    for case in cases[:_PICTURED]:
+        drawn: list[Picture | None] = [
+            distribution_picture(case),
+            history_picture(case, history.get(str(case.key), ())),
+        ]
+        found = tuple(picture for picture in drawn if picture)
+        if found:
+            blocks.append(Section(title=short_name(case.key), blocks=found))
+    roofline = roofline_picture(cases)
+    return (*([roofline] if roofline else []), *blocks)
+
+
+def _surroundings(report: RunReport) -> Table:
+    environment = report.environment
+    devices = {case.measurement.device.name or case.measurement.device.key for case in report.cases if case.measurement}
+    rows = [
+        ("devices", ", ".join(sorted(devices)) or "none"),
+        ("python", environment.python),
+        ("platform", environment.platform),
+        *((name, text) for name, text in (*environment.packages, *environment.facts)),
+    ]
+    return Table(
+        columns=(Column(name="what"), Column(name="value")), rows=tuple((n, printable(t)) for n, t in rows if t)
+    )

@@ -1,0 +1,100 @@
+"""Tables of the pages that are made from data: ``python -m tests.docs.tables`` writes them anew."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from pytest_perfgate.core.gate.policy import CHOICES, CI, LOCAL, RULES, effect
+from pytest_perfgate.core.gate.units import UNITLESS, UNITS
+from pytest_perfgate.core.metrics.registry import BUILT_IN
+from pytest_perfgate.model.limit import Effect
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+_TEST = {Effect.PASS: "passes", Effect.WARN: "warns", Effect.FAIL: "fails"}
+
+
+def table(heads: list[str], rows: list[list[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+
+
+def outcomes() -> str:
+    rows = [
+        [
+            rule.outcome.name.replace("_", " "),
+            rule.meaning,
+            _TEST[effect(rule.outcome, LOCAL)],
+            _TEST[effect(rule.outcome, CI)],
+            f"`{rule.key}`" if rule.key else "",
+            str(rule.exit) if rule.exit else "",
+        ]
+        for rule in RULES
+    ]
+    return table(["outcome", "rule", "test, locally", "test, in CI", "policy", "exit code where it fails"], rows)
+
+
+def policies() -> str:
+    rows = [
+        [
+            f"`{key}`",
+            ", ".join(f"`{c.value}`" for c in choices),
+            f"`{getattr(LOCAL, key).value}`",
+            f"`{getattr(CI, key).value}`",
+            ", ".join(r.outcome.name.replace("_", " ") for r in RULES if r.key == key) or "notes on the suite",
+        ]
+        for key, choices in CHOICES.items()
+    ]
+    return table(["key", "choices", "locally", "in CI", "decides about"], rows)
+
+
+def metrics() -> str:
+    rows = [
+        [
+            f"`{kind.name}`" + "".join(f", `{alias}`" for alias in kind.aliases),
+            kind.doc,
+            kind.dimension.value,
+            kind.better.value,
+            ", ".join(f"`{scope}`" + (" (bare)" if scope == kind.positional else "") for scope in kind.scopes),
+            kind.source,
+        ]
+        for kind in BUILT_IN
+    ]
+    return table(["metric", "what it is", "dimension", "better", "scopes beside `case`", "comes from"], rows)
+
+
+def units() -> str:
+    rows = [
+        [
+            dimension.value,
+            ", ".join(f"`{unit}`" for unit in found) or "none",
+            "yes" if dimension in UNITLESS else "below 1" if dimension.value == "fraction" else "only 0",
+        ]
+        for dimension, found in UNITS.items()
+    ]
+    return table(["dimension", "units", "a bare number"], rows)
+
+
+TABLES = {
+    "outcomes.md": {"outcomes": outcomes, "policies": policies},
+    "limits.md": {"metrics": metrics, "units": units},
+}
+
+
+def with_tables(page: str, text: str) -> str:
+    """The page with its tables as the data says."""
+    for name, rendered in TABLES[page].items():
+        pattern = rf"(<!-- table: {name} -->\n).*?(<!-- end -->)"
+        text, count = re.subn(pattern, lambda m, body=rendered(): f"{m[1]}{body}\n{m[2]}", text, flags=re.DOTALL)
+        assert count == 1, f"docs/{page} has no place for its table of {name}"
+    return text
+
+
+def main() -> None:
+    for page in TABLES:
+        path = DOCS / page
+        path.write_text(with_tables(page, path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

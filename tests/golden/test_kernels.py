@@ -1,0 +1,122 @@
+"""Reports of our own kernels as text. PERFGATE_GOLDEN=write rewrites the files; read the difference before you commit."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue
+from pytest_perfgate.adapters.readers.ncu_csv import parse_csv
+from pytest_perfgate.app.inspections.cubin import Cubin, limits_by_arch
+from pytest_perfgate.app.inspections.ncu import Ncu
+from pytest_perfgate.core.analysis.kernels.bottleneck import Timing, bottleneck_report
+from pytest_perfgate.core.analysis.kernels.contract import CONTRACT_SCHEMA, contract_data
+from pytest_perfgate.core.analysis.kernels.diagnosis import diagnose
+from pytest_perfgate.core.analysis.roofline import place, ridge
+from pytest_perfgate.core.render.html import render_html
+from pytest_perfgate.core.render.markdown import render_markdown
+from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.model.device import Basis, Roof
+from pytest_perfgate.model.kernel import Disassembly, KernelFacts, Launch
+from pytest_perfgate.model.work import Work
+from tests.kernels import disassembly, kernel
+
+HERE = Path(__file__).parent / "kernels"
+PAGE = Path(__file__).parents[1] / "artifacts" / "ncu_stages.csv"
+
+
+def held(name: str, text: str) -> None:
+    file = HERE / name
+    if os.environ.get("PERFGATE_GOLDEN") == "write":
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    assert text == file.read_text(encoding="utf-8")
+
+
+def committed(paths: Sequence[Path]) -> tuple[Disassembly, ...]:
+    return tuple(disassembly(path.name) for path in paths)
+
+
+def page(paths: Sequence[Path]) -> tuple[KernelFacts, ...]:
+    return tuple(facts for path in paths for facts in parse_csv(path.read_bytes(), path.name))
+
+
+CUBIN = Cubin(committed, DeviceCatalogue)
+NCU = Ncu(page, DeviceCatalogue)
+
+
+def test_the_bottleneck_report_of_a_measured_kernel() -> None:
+    """Machine code, a launch, a time and the test's own statement of work, all together."""
+    facts = replace(kernel("gemm_tiled", "sm_86"), launch=Launch(block=(256, 1, 1)), device="RTX 3070 Ti")
+    roof = Roof(basis=Basis.DATASHEET, compute=(("fp32", 21.7e12),), bandwidth=608e9)
+    n = 4096
+    placed = place(Work(flops=2.0 * n**3, bytes=3.0 * 4 * n * n, dtype="fp32"), 11.2e6, roof)
+    timing = Timing(
+        problem=f"GEMM, M=N=K={n}",
+        time_ns=11.2e6,
+        placement=placed,
+        ridge=ridge(roof, "fp32"),
+        dtype="fp32",
+        basis=roof.basis.value,
+    )
+    limits = limits_by_arch(DeviceCatalogue())["sm_86"]
+    from pytest_perfgate.core.analysis.classify import Signals
+
+    signals = Signals(compute=placed.compute, memory=placed.memory, intensity=placed.intensity, ridge=timing.ridge)
+    document = bottleneck_report(diagnose(facts, "gemm_tiled", limits, signals), timing)
+    held("bottleneck.md", render_markdown(document))
+    assert "Recommendations" in render_html([document])
+
+
+@pytest.mark.parametrize("name", ["spilling", "above_cliff", "attention_tile"])
+def test_the_bottleneck_report_of_a_cubin_alone(name: str) -> None:
+    told = CUBIN.inspect([Path(f"{name}.sm_86.cubin")], {})
+    held(f"bottleneck_{name}.md", render_markdown(told.views["bottleneck"]()))
+
+
+def test_the_overview_and_the_difference_of_builds() -> None:
+    told = CUBIN.inspect([Path(f"{n}.sm_90.cubin") for n in ("gemm_naive", "gemm_tiled", "copy")], {"threads": "256"})
+    held("overview.txt", render_text(told.views["overview"]()))
+    moved = CUBIN.compare([Path("attention_tile.sm_80.cubin")], [Path("attention_tile.sm_80.cubin")], {})
+    assert "the same machine code" in render_text(moved.views["changes"]())
+
+
+def test_the_contract_and_the_analysis_report_of_two_stages() -> None:
+    told = NCU.inspect([PAGE], {})
+    held("contract.md", render_markdown(told.views["contract"](), level=2))
+    held("analysis.md", render_markdown(told.views["report"](), level=2))
+    held("counters.txt", render_text(told.views["overview"]()))
+    moved = NCU.compare([PAGE], [PAGE], {})
+    assert [m.value for m in moved.metrics.find("slowdown")] == [0.0, 0.0]
+
+
+def test_the_contract_as_json_keeps_its_schema() -> None:
+    limits = limits_by_arch(DeviceCatalogue())
+    told = contract_data([diagnose(k, k.name, limits.get(k.arch)) for k in page([PAGE])], version="v3")
+    held("contract.json", json.dumps(told, indent=2) + "\n")
+    check(told, CONTRACT_SCHEMA)
+
+
+def check(value: object, schema: dict) -> None:
+    """As much of JSON Schema as ours uses."""
+    kinds = {"object": dict, "array": list, "string": str, "number": (int, float), "null": type(None)}
+    wanted = schema.get("type")
+    if wanted:
+        assert any(isinstance(value, kinds[k]) for k in ([wanted] if isinstance(wanted, str) else wanted)), (
+            value,
+            schema,
+        )
+    assert value == schema.get("const", value)
+    if isinstance(value, dict):
+        assert set(schema.get("required", ())) <= set(value)
+        for name, inner in schema.get("properties", {}).items():
+            check(value[name], inner)
+    if isinstance(value, list):
+        assert schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value))
+        for item in value:
+            check(item, schema.get("items", {}))

@@ -1,0 +1,136 @@
+"""Children that die, hang, babble, or inherit options that would start it all a second time."""
+
+from __future__ import annotations
+
+import json
+
+from tests.plugin.projects import Project
+
+TROUBLE = """
+    import os, pytest, signal, sys, time
+
+    def judged(request):
+        return getattr(request.config.option, "xmlpath", None)
+
+    @pytest.mark.perfgate("time <= 1s")
+    def test_before(perfgate):
+        perfgate(int)
+
+    @pytest.mark.perfgate("time <= 1s")
+    def test_dies(perfgate, request):
+        if not judged(request):
+            os.kill(os.getpid(), signal.SIGKILL)
+        perfgate(int)
+
+    @pytest.mark.perfgate("time <= 1s")
+    def test_exits(perfgate, request):
+        if not judged(request):
+            os._exit(7)
+        perfgate(int)
+
+    @pytest.mark.perfgate("time <= 1s")
+    def test_hangs(perfgate, request):
+        if not judged(request):
+            time.sleep(600)
+        perfgate(int)
+
+    @pytest.mark.perfgate("time <= 1s")
+    def test_babbles(perfgate, request):
+        if not judged(request):
+            os.write(1, b"\\x00{garbage]\\n" * 2000)
+        perfgate(int)
+
+    @pytest.mark.perfgate("time <= 1s")
+    def test_half_a_message(perfgate, request):
+        if not judged(request):
+            line = request.config.pluginmanager.get_plugin("perfgate-role")._parent._line
+            line._connection.sendall(b'{"kind": "Taken", "bo')
+            os._exit(0)
+        perfgate(int)
+
+    @pytest.mark.perfgate("time <= 1s")
+    def test_no_message(perfgate, request):
+        if not judged(request):
+            line = request.config.pluginmanager.get_plugin("perfgate-role")._parent._line
+            line._connection.sendall(b'hello?\\n')
+        perfgate(int)
+
+    @pytest.mark.perfgate("time <= 1s")
+    def test_fails_in_the_child(perfgate, request):
+        perfgate(int)
+        assert judged(request), "only here"
+
+    @pytest.mark.perfgate("time <= 1s")
+    def test_after(perfgate):
+        perfgate(int)
+"""
+LOST = {
+    "test_dies": "SIGKILL",
+    "test_exits": "exit code 7",
+    "test_hangs": "said nothing for 3 s",
+    "test_half_a_message": "ended with exit code 0",
+    "test_no_message": "which is no message",
+    "test_fails_in_the_child": "only here",
+}
+
+
+def test_trouble_costs_exactly_its_own_case(project: Project) -> None:
+    project.configure('timeout = "3 s"\nrounds = 1')
+    project.write("test_trouble.py", TROUBLE)
+    run = project.run(ci=True)
+    failed = {name for name, (outcome, _) in run.tests.items() if outcome == "failed"}
+    assert failed == set(LOST), run.text
+    assert {name: words for name, words in LOST.items() if words not in run.says(name)} == {}
+    assert all(run.outcome(name) == "passed" for name in ("test_before", "test_babbles", "test_after"))
+
+
+INHERITING = """
+        import os, pytest
+        def pytest_addoption(parser):
+            parser.addoption("--size", type=int, default=1)
+        def pytest_configure(config):
+            with open("sessions.txt", "a") as out:
+                worker = os.environ.get("PYTEST_XDIST_WORKER", "none")
+                numprocesses = config.getoption("numprocesses", "no xdist")
+                print(worker, numprocesses, getattr(config.option, "xmlpath", None), file=out)
+        @pytest.fixture
+        def size(request):
+            return request.config.getoption("size")
+    """
+AWKWARD = """
+        import pytest
+
+        @pytest.mark.mine
+        @pytest.mark.perfgate("time <= 1s")
+        @pytest.mark.parametrize("name", ["a b", "x[1]", "p/q", "naïve-µ", "semi;colon", "quote'"])
+        def test_it(perfgate, name, size):
+            assert size == 3
+            perfgate(len, name)
+
+        @pytest.mark.perfgate("time <= 1ns")
+        def test_bad(perfgate, worker_id):
+            perfgate(int)
+    """
+
+
+def test_inherited_options_start_nothing_a_second_time(project: Project) -> None:
+    """``-n 2`` and ``--junitxml`` in ``addopts`` and in the environment once overwrote the parent's file."""
+    project.configure(pytest_ini='addopts = "-n 2 --junitxml=inherited.xml --strict-markers"\nmarkers = ["mine: own"]')
+    project.write("conftest.py", INHERITING)
+    project.write("test_it.py", AWKWARD)
+    run = project.run("--size=3", ci=True, PYTEST_ADDOPTS="--junitxml=environment.xml")
+    lines = (project.root / "sessions.txt").read_text().splitlines()
+    children = [line for line in lines if "no xdist" in line]
+    assert len(children) == 2, lines
+    assert all(line == "none no xdist None" for line in children)
+    assert sorted(line.split()[0] for line in lines if line not in children) == ["gw0", "gw1", "none"]
+    assert not (project.root / "inherited.xml").exists()
+    outcomes = sorted(outcome for outcome, _ in run.tests.values())
+    assert outcomes == ["failed"] + ["passed"] * 6, run.text
+    assert "BROKEN" in run.says("test_bad")
+    assert float(run.properties["test_it[a b]"]["perfgate.time_ns"]) > 0
+    record = next((project.root / ".perfgate" / "records").glob("*.json"))
+    assert (
+        "test_it[naïve-µ]" in json.dumps(json.loads(record.read_text()), ensure_ascii=False)
+        or "\\xb5" in record.read_text()
+    )

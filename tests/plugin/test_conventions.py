@@ -1,0 +1,167 @@
+"""What users of pytest know keeps working: -x, --lf, -k, --reruns, --collect-only, --pdb, Ctrl-C, start-up."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.adapters.stores.records import Records
+from pytest_perfgate.model.verdict import RunReport
+from tests.plugin.projects import Project
+
+QUIET_BUT_CACHE = ("-p", "no:randomly", "-p", "no:benchmark", "-p", "no:hypothesispytest")
+TWO = """
+    import pytest
+
+    @pytest.mark.perfgate("time <= 1s")
+    def test_good(perfgate):
+        perfgate(int)
+
+    @pytest.mark.perfgate("time <= 1ns")
+    def test_bad(perfgate):
+        assert perfgate(sorted, [2, 1]).result == [1, 2]
+
+    @pytest.mark.perfgate("time <= 1s")
+    def test_later(perfgate):
+        perfgate(int)
+"""
+
+
+def last_record(root: Path) -> RunReport:
+    return Records(root).read()
+
+
+def test_selection_first_failure_and_last_failed(project: Project) -> None:
+    project.write("test_two.py", TWO)
+    first = project.run("-x", "--perfgate=full", plugins=QUIET_BUT_CACHE)
+    assert {n: o for n, (o, _) in first.tests.items()} == {"test_good": "passed", "test_bad": "failed"}
+    assert last_record(project.root).complete is False
+    again = project.run("--lf", "--perfgate=full", plugins=QUIET_BUT_CACHE)
+    assert set(again.tests) == {"test_bad"}
+    assert "perfgate: 1 case," in again.text
+    chosen = project.run("-k", "good", "--perfgate=full")
+    assert set(chosen.tests) == {"test_good"}
+    assert last_record(project.root).filtered is True
+
+
+def test_a_rerun_reads_the_same_verdict(project: Project) -> None:
+    project.write("test_two.py", TWO)
+    run = project.run("--reruns=2", "-k", "bad", "--perfgate=full")
+    assert run.outcome("test_bad") == "failed"
+    figures = {line.split("[")[0] for line in run.text.splitlines() if line.startswith("BROKEN")}
+    assert len(figures) == 1, run.text
+    assert run.text.count("round 1,") == 1
+    quick = project.run("--reruns=2", "-k", "bad")
+    assert len({line.split("[")[0] for line in quick.text.splitlines() if line.startswith("BROKEN")}) == 1
+
+
+def test_nothing_is_measured_where_nothing_runs(project: Project) -> None:
+    project.write("test_two.py", TWO)
+    listed = project.run("--collect-only", "-q", ci=True)
+    assert "perfgate:" not in listed.text
+    assert not (project.root / ".perfgate").exists()
+    traced = project.run("--pdb", "-k", "good", "--perfgate=full")
+    assert traced.outcome("test_good") == "passed"
+    assert "off: 1 not measured" in traced.text
+
+
+WRONG = """
+    import pytest
+
+    @pytest.mark.perfgate("tme <= 1s")
+    def test_misspelt(perfgate):
+        perfgate(int)
+
+    @pytest.mark.perfgate("time <= 1s", onn="H200")
+    def test_keyword(perfgate):
+        perfgate(int)
+
+    @pytest.mark.perfgate("time <= 1s")
+    def test_fine(perfgate):
+        perfgate(int)
+"""
+
+
+def test_a_wrong_marker_is_the_fault_of_its_test_alone(project: Project) -> None:
+    project.write("test_wrong.py", WRONG)
+    run = project.run()
+    assert [run.outcome(f"test_{name}") for name in ("misspelt", "keyword", "fine")] == ["error", "error", "passed"]
+    assert "nothing produces a metric 'tme'" in run.says("test_misspelt")
+    assert "on" in run.says("test_keyword")
+    assert "Traceback" not in run.text
+
+
+def test_a_wrong_setting_stops_the_run_with_its_place(project: Project) -> None:
+    project.write("test_two.py", TWO)
+    project.configure("roundz = 3\nrounds = 2")
+    run = project.run()
+    assert run.code == 4
+    assert "pyproject.toml: tool.perfgate" in run.text
+    assert "did you mean rounds" in run.text
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_interrupting_keeps_what_was_measured_and_leaves_no_child(project: Project) -> None:
+    project.configure("rounds = 1")
+    project.write(
+        "test_slow.py",
+        """
+        import os, pathlib, time, pytest
+
+        @pytest.mark.perfgate("time <= 1s")
+        def test_first(perfgate):
+            perfgate(int)
+
+        @pytest.mark.perfgate("time <= 1s")
+        def test_endless(perfgate):
+            pathlib.Path("child").write_text(str(os.getpid()))
+            time.sleep(600)
+    """,
+    )
+    command = project.command("--perfgate=full")
+    running = subprocess.Popen(command, cwd=project.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    child = project.root / "child"
+    deadline = time.monotonic() + 60
+    while not (child.exists() and child.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    text, _ = running.communicate(timeout=30)
+    assert running.returncode == 2, text
+    record = last_record(project.root)
+    assert record.complete is False
+    assert [case.key.nodeid for case in record.cases] == ["test_slow.py::test_first"]
+    assert record.cases[0].measurement is not None
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(child.read_text()), 0)
+
+
+def test_a_session_without_gated_tests_imports_nothing(project: Project) -> None:
+    project.write("test_plain.py", "def test_plain(): pass\n")
+    project.write(
+        "loaded.py",
+        """
+        import sys
+        HEAVY = {"numpy", "pandas", "yaml", "requests", "sqlite3", "msgspec"}
+        def pytest_unconfigure(config):
+            own = sorted(m for m in sys.modules if m.startswith("pytest_perfgate"))
+            print("HEAVY", sorted(HEAVY & set(sys.modules)), "OWN", own)
+    """,
+    )
+    run = project.run("-p", "loaded", "--collect-only", "-q")
+    own = ["pytest_perfgate", "pytest_perfgate.hookspecs", "pytest_perfgate.plugin", "pytest_perfgate.plugin.options"]
+    assert f"HEAVY [] OWN {own}" in run.text
+    assert "perfgate" not in run.text.partition("HEAVY")[0]
+
+
+def test_help_groups_the_options(project: Project) -> None:
+    command = [sys.executable, "-m", "pytest", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=project.root, check=True)
+    section = done.stdout.partition("performance gate:")[2].partition("\n\n")[0]
+    assert section.count("--perfgate") >= 13
+    assert "in CI full" in section

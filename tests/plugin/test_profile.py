@@ -1,0 +1,120 @@
+"""``perfgate profile`` from end to end, with a ncu that is a script and a torch that is a few lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.adapters.stores.profiles import ProfileFolders, safe
+from tests.corpus import corpus
+from tests.kernels import CUBINS
+
+NCU = """#!{python}
+import os, shutil, subprocess, sys
+words = sys.argv[1:]
+if words == ["--version"]:
+    print("Version 2025.3.1.0 (build 1)"); raise SystemExit
+at = words.index("--export")
+code = subprocess.call(words[at + 2:])
+if os.environ.get("FAKE_DENIED"):
+    print("==ERROR== ERR_NVGPUCTRPERM"); raise SystemExit(1)
+if code == 0:
+    shutil.copy(os.environ["FAKE_REPORT"], words[at + 1] + ".ncu-rep")
+raise SystemExit(code)
+"""
+TORCH = """
+import sys
+log = lambda word: open("calls.txt", "a").write(word + "\\n")
+class cuda:
+    is_available = staticmethod(lambda: True)
+    synchronize = staticmethod(lambda: log("synchronize"))
+    @staticmethod
+    def cudart():
+        return type("Rt", (), {"cudaProfilerStart": lambda self: log("start"), "cudaProfilerStop": lambda self: log("stop")})()
+"""
+TEST = """
+import torch
+def test_k(perfgate):
+    perfgate(lambda: torch.log("kernel"))
+    perfgate.attach("tiling/stage1.json", "tiling.json")
+"""
+
+
+LIGHT = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "pytest_perfgate.plugin"}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    bins = tmp_path / "bin"
+    bins.mkdir()
+    (bins / "ncu").write_text(NCU.format(python=sys.executable))
+    (bins / "ncu").chmod(0o755 | stat.S_IXUSR)
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / "torch.py").write_text(TORCH)
+    (root / "test_k.py").write_text(TEST)
+    (root / "tiling.json").write_text("{}")
+    monkeypatch.setenv("PATH", f"{bins}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.delenv("CI", raising=False)
+    return root
+
+
+def perfgate(root: Path, *words: str, **extra: str) -> subprocess.CompletedProcess[str]:
+    code = "import sys; from pytest_perfgate.cli import main; sys.exit(main())"
+    return subprocess.run(
+        [sys.executable, "-c", code, *words],
+        cwd=root,
+        env={**os.environ, **LIGHT, **extra},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_profile_leaves_a_folder_with_what_it_was_taken_with(project: Path) -> None:
+    pytest.importorskip("ncu_report", reason="ncu-report is not installed (extra: ncu)")
+    report = corpus("ncu/matmul_h100.ncu-rep")
+    done = perfgate(project, "profile", "test_k.py::test_k", FAKE_REPORT=str(report))
+    assert done.returncode == 0, done.stderr
+    assert "matmul_kernel" in done.stdout
+    (folder,) = (project / ".perfgate" / "profiles" / "annotation").glob("*/*/*")
+    calls = (project / "calls.txt").read_text().split()
+    assert calls == ["kernel", "synchronize", "start", "kernel", "synchronize", "stop"], (
+        "one unprofiled run comes first"
+    )
+    said = json.loads((folder / "params.json").read_text())
+    assert said["nodeid"] == "test_k.py::test_k"
+    assert said["clocks"] == "observe"
+    assert said["profiler"] == "2025.3.1"
+    assert (folder / "report.md").read_text().startswith("## Profile: matmul_kernel")
+    metrics = json.loads((folder / "metrics.json").read_text())
+    assert any(m["name"] == "dram" for m in metrics["metrics"])
+    assert (folder / "kernels.ncu-rep").stat().st_size == report.stat().st_size
+    assert (folder / "tiling" / "stage1.json").read_text() == "{}"
+    assert not (project / ".perfgate" / "records").exists(), "a profiled run is no record"
+
+
+def test_kernels_that_a_test_hands_over_need_no_gpu(project: Path) -> None:
+    from pytest_perfgate.adapters.readers.tools import find_tool
+
+    if find_tool("nvdisasm") is None or find_tool("cuobjdump") is None:
+        pytest.skip("nvdisasm and cuobjdump are not installed (extra: ncu)")
+    cubin = CUBINS / "above_cliff.sm_86.cubin"
+    (project / "test_k.py").write_text(f"def test_k(perfgate):\n    perfgate.attach('k.cubin', {str(cubin)!r})\n")
+    done = perfgate(project, "profile", "test_k.py::test_k", "--mode", "cubin")
+    assert done.returncode == 0, done.stderr
+    assert "Step back from the shared-memory cliff" in done.stdout
+
+
+def test_folders_stay_inside_and_two_at_once_get_two(tmp_path: Path) -> None:
+    folders = ProfileFolders(tmp_path)
+    first, second = (folders.fresh("ncu", "../../etc/x.py::t[../a/b-%s]") for _ in range(2))
+    assert first != second
+    assert all(tmp_path.resolve() in path.resolve().parents for path in (first, second))
+    assert safe("a/../b") == "a---b"

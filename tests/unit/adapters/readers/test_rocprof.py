@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue
+from pytest_perfgate.adapters.readers.rocprof import read_rocprof
+from pytest_perfgate.app.inspections.rocprof import Rocprof
+from pytest_perfgate.model.errors import PerfgateError
+from tests.corpus import corpus
+
+ROCPROF = Rocprof(read_rocprof, DeviceCatalogue)
+
+
+def test_a_copy_on_mi300x_moves_the_bytes_that_it_must() -> None:
+    """2^20 doubles read and written: 8 MiB each way, counted in requests of 32, 64 and 128 bytes."""
+    from pytest_perfgate.core.analysis.kernels.amd import memory_bytes
+
+    found = read_rocprof([corpus("rocprof/pmc_perf_mi300x.csv")])
+    assert [k.name for k in found] == ["vecCopy(double*, double*, double*, int, int)"] * 3
+    assert all(k.arch == "gfx942" for k in found)
+    assert memory_bytes(found[-1].counters) == pytest.approx(2 * 8 * 2**20, rel=0.01)
+    told = ROCPROF.inspect([corpus("rocprof/pmc_perf_mi300x.csv")], {})
+    dram = [m.value for m in told.metrics.find("dram")]
+    assert dram == pytest.approx([0.196, 0.233, 0.234], abs=0.002)
+    assert told.metrics.find("tc_util") == ()
+    assert told.metrics.find("l2_hit")[0].value == pytest.approx(0.335, abs=0.002)
+    assert told.metrics.find("rocprof", (("counter", "SQ_WAVES"),))[0].value == 16384
+
+
+def test_a_trace_lends_its_times_to_the_counters_of_its_dispatches() -> None:
+    both = read_rocprof([corpus("rocprof/kernel_trace.csv"), corpus("rocprof/counter_collection.csv")])
+    alone = read_rocprof([corpus("rocprof/counter_collection.csv")])
+    assert len(both) == len(alone) == 7
+    assert all(k.duration is None for k in alone)
+    assert all(k.duration and k.counters["SQ_WAVES"].value == 16384 for k in both)
+
+
+def test_the_first_generation_has_times_and_no_counters() -> None:
+    told = ROCPROF.inspect([corpus("rocprof/results.csv")], {})
+    assert len(told.metrics.find("duration")) == 56
+    assert told.metrics.find("dram") == ()
+
+
+TRACE = """"Kind","Dispatch_Id","Kernel_Name","Start_Timestamp","End_Timestamp","Workgroup_Size_X","Workgroup_Size_Y","Workgroup_Size_Z","Grid_Size_X","Grid_Size_Y","Grid_Size_Z"
+"KERNEL_DISPATCH",1,"k(int)",100,1100,64,2,1,1024,4,1
+"KERNEL_DISPATCH",2,"k(int)",nan,,64,1,1,1024,1,1
+"""
+
+
+def test_the_grid_of_amd_is_in_work_items_and_a_missing_stamp_is_no_time(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(TRACE)
+    first, second = read_rocprof([tmp_path / "t.csv"])
+    assert first.duration == 1000.0
+    assert first.launch.grid == (16, 2, 1)
+    assert second.duration is None
+
+
+@pytest.mark.parametrize("content", ["", "a,b\n1,2\n", '"Kernel_Name"\n"k"\n', "\x00\x01"])
+def test_what_is_none_of_them_says_so(tmp_path: Path, content: str) -> None:
+    (tmp_path / "x.csv").write_text(content)
+    with pytest.raises(PerfgateError, match="rocprof-csv"):
+        read_rocprof([tmp_path / "x.csv"])
+
+
+def test_files_are_told_apart_by_content(tmp_path: Path) -> None:
+    assert ROCPROF.recognises(tmp_path / "t.csv", TRACE.encode())
+    assert not ROCPROF.recognises(tmp_path / "t.csv", b'"ID","Process ID","Kernel Name"\n')
+    assert not ROCPROF.recognises(tmp_path / "t.txt", TRACE.encode())

@@ -1,0 +1,99 @@
+"""Static gates as limits see them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue
+from pytest_perfgate.app.inspections.cubin import Cubin
+from pytest_perfgate.core.gate.artifact import judge_artifact
+from pytest_perfgate.core.gate.grammar import parse_limit
+from pytest_perfgate.core.metrics.registry import by_name
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.kernel import Disassembly
+from tests.kernels import CUBINS, disassembly
+
+KINDS = by_name()
+
+
+def committed(paths: Sequence[Path]) -> tuple[Disassembly, ...]:
+    return tuple(disassembly(path.name) for path in paths)
+
+
+CUBIN = Cubin(committed, DeviceCatalogue)
+
+
+def outcome(files: str, limit: str) -> str:
+    told = CUBIN.inspect([Path(name) for name in files.split()], {"limits": limit})
+    found = {verdict.outcome.value for verdict in judge_artifact(told, (parse_limit(limit, kinds=KINDS),))}
+    return "broken" if "broken" in found else " and ".join(sorted(found))
+
+
+@pytest.mark.parametrize(
+    ("files", "limit", "said"),
+    [
+        ("gemm_tiled.sm_86.cubin", "spills == 0", "passed"),
+        ("spilling.sm_86.cubin", "spills == 0", "broken"),
+        ("gemm_tiled.sm_86.cubin spilling.sm_86.cubin", "spills == 0", "broken"),
+        ("gemm_tiled.sm_86.cubin spilling.sm_86.cubin", "spills(kernel=gemm_tiled) == 0", "passed"),
+        ("gemm_tiled.sm_86.cubin", "registers <= 128", "passed"),
+        ("gemm_tiled.sm_86.cubin", "registers <= 120", "broken"),
+        ("attention_tile.sm_90.cubin", "count(HMMA) >= 64", "passed"),
+        ("attention_tile.sm_90.cubin", "count(HGMMA) >= 1", "broken"),
+        ("copy.sm_90.cubin", "count(MMA) >= 1", "broken"),
+        ("attention_tile.sm_90.cubin", "count(HMMA, loop=main) >= 64", "passed"),
+        ("copy.sm_90.cubin", "wide_loads(kernel=copy_wide) >= 100%", "passed"),
+        ("copy.sm_90.cubin", "wide_loads >= 100%", "broken"),
+        ("gemm_naive.sm_80.cubin", "compute_load_ratio >= 5", "broken"),
+        ("above_cliff.sm_86.cubin", "cliff_distance >= 0 B", "broken"),
+        ("above_cliff.sm_90.cubin", "cliff_distance >= 0 B", "passed"),
+        ("above_cliff.sm_86.cubin", "occupancy_limit >= 10%", "broken"),
+        ("gemm_tiled.sm_90.cubin", "occupancy_limit(arch=sm_90, threads=256) >= 25%", "passed"),
+        ("gemm_tiled.sm_90.cubin", "occupancy_limit(arch=sm_90, threads=256) >= 26%", "broken"),
+        ("gemm_tiled.sm_90.cubin", "occupancy_limit(arch=sm_90, threads=256, smem=200KiB) >= 25%", "broken"),
+        ("gemm_tiled.sm_90.cubin", "occupancy_limit(arch=sm_75, threads=1024) >= 1%", "broken"),
+        ("gemm_tiled.sm_90.cubin", "occupancy_limit >= 1%", "not measured"),
+    ],
+)
+def test_limits_on_machine_code(files: str, limit: str, said: str) -> None:
+    assert outcome(files, limit) == said
+
+
+def test_code_compiled_for_the_asked_architecture_answers_alone() -> None:
+    limit = "occupancy_limit(arch=sm_90, threads=256) >= 25%"
+    told = CUBIN.inspect([Path("gemm_tiled.sm_80.cubin"), Path("gemm_tiled.sm_90.cubin")], {"limits": limit})
+    assert len(told.metrics.find("occupancy_limit", (("arch", "sm_90"), ("threads", "256")))) == 1
+    other = CUBIN.inspect([Path("gemm_tiled.sm_80.cubin")], {"limits": limit})
+    assert "as compiled for sm_80" in other.metrics.find("occupancy_limit")[0].note
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"threads": "many"}, "kernel-option"),
+        ({"threads": "-1"}, "kernel-option"),
+        ({"threads": "128", "arch": "sm_999"}, "kernel-arch"),
+        ({"limits": "occupancy_limit(arch=sm_1, threads=32) >= 1%"}, "kernel-arch"),
+        ({"kernel": "nowhere"}, "kernel-none"),
+    ],
+)
+def test_what_is_asked_wrongly_is_said(options: dict[str, str], code: str) -> None:
+    with pytest.raises(PerfgateError) as caught:
+        CUBIN.inspect([Path("copy.sm_90.cubin")], options)
+    assert caught.value.code.name == code
+
+
+def test_files_are_told_apart_by_content(tmp_path: Path) -> None:
+    real = CUBINS / "copy.sm_86.cubin"
+    assert CUBIN.recognises(tmp_path / "noname", real.read_bytes()[:64])
+    assert CUBIN.recognises(CUBINS, b"")
+    assert not CUBIN.recognises(tmp_path, b"")
+    assert not CUBIN.recognises(tmp_path / "x", Path("/bin/sh").read_bytes()[:64])
+
+
+def test_the_difference_of_two_builds() -> None:
+    told = CUBIN.compare([Path("attention_tile.sm_86.cubin")], [Path("attention_tile.sm_86.cubin")], {})
+    assert told.metrics.find("registers")[0].value == 130
