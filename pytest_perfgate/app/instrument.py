@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
+from pytest_perfgate.app.machine import keyed
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Identity
@@ -22,11 +23,11 @@ class _Named(Protocol):
 N = TypeVar("N", bound=_Named)
 
 
-def choose_runtime(plan: Plan, runtimes: Sequence[Runtime], modules: frozenset[str]) -> Runtime:
-    """The runtime that was asked for, else the first that the loaded modules speak for, else the host."""
+def choose_runtime(plan: Plan, runtimes: Sequence[Runtime], modules: frozenset[str], call: object = None) -> Runtime:
+    """The runtime that was asked for, else the first that modules and call speak for, else the host."""
     if plan.runtime != "auto":
         return _asked(plan.runtime, runtimes, "runtime")
-    usable = (r for r in runtimes if r.recognises(modules) and r.availability().usable)
+    usable = (r for r in runtimes if r.recognises(modules) and _touches(r, call) and r.availability().usable)
     return next(usable, runtimes[-1])
 
 
@@ -41,6 +42,12 @@ def choose_timer(plan: Plan, timers: Sequence[Timer], runtime: Runtime) -> Timer
         why = "; ".join(f"{t.name}: {t.availability(runtime).why}" for t in timers)
         raise PerfgateError("timer-unsuited", f"no timer works with {runtime.name}", why=why)
     return found
+
+
+def _touches(runtime: Runtime, call: object) -> bool:
+    """Whether a call has anything of the library within reach; a library that cannot tell is believed."""
+    asked = getattr(runtime, "touches", None)
+    return call is None or asked is None or bool(asked(call))
 
 
 def per_call(samples: Samples, calls: int) -> Samples:
@@ -60,9 +67,10 @@ def identity(
     instruments: Instruments, plan: Plan, runtime: Runtime, timer: str, notes: tuple[tuple[str, str], ...]
 ) -> Identity:
     """Everything that must agree before this measurement may be compared with another."""
-    host = runtime.device().kind == "host"
+    device = keyed(runtime.device(), plan)
+    host = device.kind == "host"
     return Identity(
-        device=runtime.device().key,
+        device=device.key,
         clocks="off" if host else plan.clocks.value,
         timer=timer,
         cache=plan.cache.value,

@@ -21,12 +21,15 @@ GROUPS: dict[str, dict[str, str]] = {
         "history": "a case over time",
         "devlog": "write the last run into a kernel's log",
     },
-    "machine": {
-        "calibrate": "the gate's error rates on this machine, with your tests",
-        "doctor": "what works here, what does not, and what mends it",
-    },
     "profile": {
         "profile": "run one test under a profiler and keep what it says",
         "scrub": "take the environment out of an Nsight Systems export",
+    },
+    "machine": {
+        "calibrate": "the gate's error rates on this machine, with your tests",
+        "ceilings": "measure the highest rates that this machine reaches, and keep them",
+        "clocks": "show, lock or reset the clocks of devices",
+        "doctor": "what works here, what does not, and what mends it",
+        "devices": "data sheets of known devices, and the devices of this machine",
     },
 }

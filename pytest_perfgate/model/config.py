@@ -57,6 +57,8 @@ class Config:
     anchor: str = ""
     communication: tuple[str, ...] = ()
     ranges_key: str = ""
+    device: tuple[tuple[str, object], ...] = ()
+    """(name, table) of the project's own data sheets."""
     source: str = ""
     """The file it was read from."""
 
@@ -113,6 +115,7 @@ KEYS: tuple[ConfigKey, ...] = (
     ConfigKey(name="anchor", kind="text", doc="revision whose baselines are the fixed anchor", default="none"),
     ConfigKey(name="communication", kind="texts", doc="patterns of the project's communication kernels"),
     ConfigKey(name="ranges_key", kind="text", doc="how profiler ranges are named", default="built in"),
+    ConfigKey(name="device", kind="tables", doc="data sheets of your own devices: `[tool.perfgate.device.NAME]`"),
 )
 
 TEST_KEYS: tuple[ConfigKey, ...] = (

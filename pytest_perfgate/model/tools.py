@@ -11,8 +11,10 @@ from pytest_perfgate.model.metric import MetricKind
 from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.ports import (
     BaselineStore,
+    Clocks,
     HistoryStore,
     Inspector,
+    Lease,
     Profiler,
     RecordStore,
     Repository,
@@ -35,6 +37,9 @@ class Instruments:
     affinity: Callable[[], str]
     inspectors: tuple[Inspector, ...] = ()
     profilers: tuple[Profiler, ...] = ()
+    clocks: Clocks | None = None
+    """What watches or locks the clocks of a device while it is measured."""
+    leases: Lease | None = None
 
 
 Convict = Callable[[Mapping[CaseKey, CaseReport], Mapping[str, Case]], Mapping[CaseKey, CaseReport]]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 from pytest_perfgate.app.instrument import choose_runtime, choose_timer, identity, per_call
+from pytest_perfgate.app.machine import keyed, lease_name, watched
 from pytest_perfgate.model.children import Capture
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.metric import MetricSet
@@ -31,28 +33,37 @@ class Measuring:
         self._instruments = instruments
         self.metrics = metrics
 
-    def stand(self, plan: Plan) -> Stand:
-        runtime = choose_runtime(plan, self._instruments.runtimes, frozenset(sys.modules))
+    def stand(self, plan: Plan, call: Any = None) -> Stand:
+        runtime = choose_runtime(plan, self._instruments.runtimes, frozenset(sys.modules), call)
         return Stand(runtime, choose_timer(plan, self._instruments.timers, runtime))
 
     def samples(self, asked: Asked, plan: Plan) -> Samples:
         """One process's samples of the call."""
-        stand = self.stand(plan)
+        call = asked.timed()
+        stand = self.stand(plan, call)
         setup = asked.prepare if asked.setup is not None else None
-        return per_call(stand.timer.measure(asked.timed(), plan, stand.runtime, setup), asked.calls)
+        return per_call(self._taken(stand, plan, call, setup), asked.calls)
+
+    def _taken(self, stand: Stand, plan: Plan, call: Any, setup: Any) -> Samples:
+        """Samples under a lease, with what the clocks did meanwhile."""
+        device, leases = stand.runtime.device(), self._instruments.leases
+        with leases.hold(lease_name(device)) if leases and device.kind == "gpu" else nullcontext():
+            return watched(
+                lambda: stand.timer.measure(call, plan, stand.runtime, setup), device, plan, self._instruments.clocks
+            )
 
     def capture(self, asked: Asked, plan: Plan) -> Capture:
         return self.packed(asked, plan, (self.samples(asked, plan),))
 
     def packed(self, asked: Asked, plan: Plan, samples: Iterable[Samples]) -> Capture:
         """Samples of a call with its identity."""
-        stand = self.stand(plan)
+        stand = self.stand(plan, asked.timed())
         taken = tuple(samples)
         timer = taken[-1].timer if taken else stand.timer.name
         return Capture(
             key=asked.key,
             samples=taken,
-            device=stand.runtime.device(),
+            device=keyed(stand.runtime.device(), plan, tuple(hz for one in taken for hz in one.clock_hz)),
             identity=identity(self._instruments, plan, stand.runtime, timer, ()),
             work=asked.work,
             limits=asked.limits,
@@ -64,7 +75,7 @@ class Measuring:
         return Capture(
             key=brought.key,
             samples=brought.samples(),
-            device=runtime.device(),
+            device=keyed(runtime.device(), plan),
             identity=identity(self._instruments, plan, runtime, brought.kind, ()),
             work=brought.work,
             limits=brought.limits,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.wiring import devices as wiring_devices
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.config import Config
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 Part = tuple[str, ...]
 """A factory as ``module:name`` below ``pytest_perfgate.``, then the parts that it is given."""
 
-_RUNTIMES: tuple[Part, ...] = ()
-_TIMERS: tuple[Part, ...] = ()
 _PROFILERS: tuple[Part, ...] = (
     ("wiring.profiling:timeline",),
     ("adapters.profilers.torch:Torch",),
@@ -62,10 +61,10 @@ class BuiltIns:
     """Our own instruments; they come in by the same hooks as anybody's."""
 
     def pytest_perfgate_runtimes(self) -> Sequence[Any]:
-        return _made(_RUNTIMES)
+        return _made(wiring_devices.RUNTIMES)
 
     def pytest_perfgate_timers(self) -> Sequence[Any]:
-        return _made(_TIMERS)
+        return _made(wiring_devices.TIMERS)
 
     def pytest_perfgate_profilers(self) -> Sequence[Any]:
         return _made(_PROFILERS)
@@ -178,31 +177,15 @@ def instruments(hooks: Any) -> Any:
     from pytest_perfgate.model.tools import Instruments
 
     return Instruments(
-        runtimes=(*joined(hooks.pytest_perfgate_runtimes()), made(_HOST_RUNTIME)),
-        timers=(*joined(hooks.pytest_perfgate_timers()), host_timer()),
+        runtimes=(*joined(hooks.pytest_perfgate_runtimes()), wiring_devices.host_runtime()),
+        timers=(*joined(hooks.pytest_perfgate_timers()), wiring_devices.host_timer()),
         threads=probe_threads,
         affinity=probe_affinity,
         inspectors=inspectors_of(hooks),
         profilers=tuple(joined(hooks.pytest_perfgate_profilers())),
+        clocks=wiring_devices.clocks(),
+        leases=wiring_devices.leases(),
     )
-
-
-_HOST_RUNTIME: Part = ("wiring:_host_runtime",)
-
-
-def _host_runtime() -> Any:
-    from pytest_perfgate.adapters.devices.host import probe_host
-    from pytest_perfgate.adapters.runtimes.host import HostRuntime
-
-    return HostRuntime(probe_host)
-
-
-def host_timer() -> Any:
-    """The host's timer with the rules of core."""
-    from pytest_perfgate.adapters.timers.host import HostTimer
-    from pytest_perfgate.core.stats.stopping import Stopping, WarmUp
-
-    return HostTimer(Stopping(), WarmUp())
 
 
 def joined(answers: Sequence[Sequence[Any]]) -> list[Any]:
@@ -250,7 +233,7 @@ def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
         kinds=kinds,
         nursery=LocalNursery(),
         environment=cache(partial(placed, probe_environment, repository)),
-        roofed=lambda device: device,
+        roofed=wiring_devices.roofed(baselines),
         baselines=baselines,
         committed=baselines.committed,
         records=None if "PERFGATE_PROFILE" in os.environ else Records(root),  # a profiled run is no record
@@ -271,3 +254,14 @@ def read_values(path: Path, kind: type[Any]) -> list[Any]:
     from pytest_perfgate.adapters.children.codec import decode_value
 
     return decode_value(path.read_bytes(), list[kind]) if path.is_file() else []  # type: ignore[valid-type]
+
+
+def here() -> Any:
+    """The devices of this machine, and the libraries that can use them."""
+    return wiring_devices.machine([*_made(wiring_devices.RUNTIMES), wiring_devices.host_runtime()])
+
+
+def ward(root: Path) -> Any:
+    """What the doctor looks at."""
+    hooks = own_host(root).hook
+    return wiring_devices.ward(instruments(hooks), joined(hooks.pytest_perfgate_profilers()))

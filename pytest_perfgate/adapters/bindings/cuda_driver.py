@@ -60,6 +60,10 @@ class CudaDriver:
             return f"not reset: {sentence(error)}"
         return "reset, limit 0"
 
+    def synchronize(self) -> None:
+        """Until every stream of the current context is done."""
+        self._call("cuCtxSynchronize")
+
     def _allocated(self) -> ctypes.c_uint32:
         host = ctypes.c_void_p(0)
         self._call("cuMemHostAlloc", ctypes.byref(host), ctypes.c_size_t(4), ctypes.c_uint(_PORTABLE_AND_MAPPED))

@@ -78,12 +78,22 @@ class CudaCoreRuntime:
             self._own.set_current()
         return self._own
 
+    def _made_current(self) -> CudaDriver:
+        """The driver, with this device's context current."""
+        self._own = self._own or self._device
+        return self._driver
+
+    def touches(self, call: Any) -> bool:
+        """A stream within reach of the call."""
+        return bool(touched(call, self._load().Stream))
+
     def adopt(self, call: Any) -> None:
         """Take the stream that a call touches."""
         streams = touched(call, self._load().Stream)
         self._stream = streams[0] if streams else self._device.default_stream
 
     def device(self, index: int = -1) -> Device:
+        """Its UUID names it to the management library."""
         seen = self._device if index < 0 else self._load().Device(index)
         limits = seen.properties
         return described(
@@ -93,7 +103,6 @@ class CudaCoreRuntime:
                 kind="gpu",
                 index=seen.device_id,
                 uuid=str(seen.uuid),
-                pci=seen.pci_bus_id,
                 arch=f"sm_{seen.arch}",
                 cache_bytes=float(limits.l2_cache_size) or None,
                 multiprocessors=int(limits.multiprocessor_count),
@@ -104,7 +113,7 @@ class CudaCoreRuntime:
 
     def synchronize(self) -> None:
         with answering(self.name, self._errors):
-            self._device.sync()
+            self._made_current().synchronize()
 
     def wait(self, event: CudaCoreEvent) -> None:
         with answering(self.name, self._errors):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from pytest_perfgate.adapters.bindings.border import faults, probe_availability, sentence
 from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
+from pytest_perfgate.adapters.bindings.touched import touched
 from pytest_perfgate.adapters.runtimes.gpu import Lookup, answering, cache_note, described, eviction_bytes, no_lookup
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
@@ -61,6 +63,11 @@ class CupyRuntime:
 
     def recognises(self, module_names: frozenset[str]) -> bool:
         return "cupy" in module_names and self.availability().usable
+
+    def touches(self, call: Any) -> bool:
+        """An array or CuPy itself within reach of the call."""
+        found = touched(call, (self._load().ndarray, ModuleType))
+        return any(not isinstance(thing, ModuleType) or thing.__name__.split(".")[0] == "cupy" for thing in found)
 
     def device(self, index: int = -1) -> Device:
         runtime = self._load().cuda.runtime

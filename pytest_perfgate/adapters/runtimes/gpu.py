@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from pytest_perfgate.adapters.bindings.border import faults, sentence
+from pytest_perfgate.adapters.bindings.nvml import Nvml
 from pytest_perfgate.model.device import Device, DeviceSpec
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -26,7 +29,36 @@ def described(device: Device, lookup: Lookup) -> Device:
     """The device with its data sheet; a last cache behind the L2 is known only from there."""
     spec = lookup(device.name)
     sizes = [size for size in (device.cache_bytes, spec.cache_bytes if spec else None) if size]
-    return replace(device, spec=spec, cache_bytes=max(sizes, default=None))
+    known = dict(device.facts)
+    facts = (*device.facts, *(fact for fact in managed(device.uuid, device.pci) if fact[0] not in known))
+    whole = replace(device, spec=spec, cache_bytes=max(sizes, default=None), facts=facts)
+    return replace(whole, key=device_key(whole))
+
+
+def device_key(device: Device) -> str:
+    """Name, memory, and the power limit where it is not the card's own: ``NVIDIA-H200-140GiB``."""
+    facts = dict(device.facts)
+    limit, usual = facts.get("power limit", ""), facts.get("default power limit", "")
+    parts = [
+        device.name,
+        f"{device.memory_bytes / 2**30:.0f}GiB" if device.memory_bytes and device.kind == "gpu" else "",
+    ]
+    parts.append(limit.replace(" ", "") if limit != usual else "")
+    return re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(part for part in parts if part)).strip("-.")
+
+
+@functools.cache
+def managed(uuid: str, pci: str) -> tuple[tuple[str, str], ...]:
+    """What NVIDIA's management library knows of the device; nothing where there is none."""
+    if not uuid and not pci:
+        return ()
+    nvml = Nvml()
+    if not nvml.availability().usable:
+        return ()
+    try:
+        return nvml.device(Device(key="", name="", kind="gpu", uuid=uuid, pci=pci)).facts()
+    except PerfgateError:
+        return ()
 
 
 def eviction_bytes(device: Device) -> int:

@@ -58,6 +58,10 @@ class OpenClRuntime:
     def recognises(self, module_names: frozenset[str]) -> bool:
         return "pyopencl" in module_names
 
+    def touches(self, call: Any) -> bool:
+        """A queue within reach of the call."""
+        return bool(touched(call, self._load().CommandQueue))
+
     def adopt(self, call: Any) -> None:
         """Take the queues that a call touches; one without timestamps is refused."""
         cl = self._load()
@@ -73,6 +77,13 @@ class OpenClRuntime:
         if self._queues and queues[0] != self._queues[0]:
             self._evictor = None
         self._queues = queues
+
+    def own_queue(self) -> None:
+        """A queue of our own on the first device: to look at the machine without a test."""
+        cl = self._load()
+        device = next(d for platform in cl.get_platforms() for d in platform.get_devices())
+        profiling = cl.command_queue_properties.PROFILING_ENABLE
+        self._queues = (cl.CommandQueue(cl.Context([device]), properties=profiling),)
 
     @property
     def _queue(self) -> Any:
@@ -118,7 +129,8 @@ class OpenClRuntime:
         return OpenClEvent(lambda: mark(queue))
 
     def capture(self, call: Call) -> Call:
-        raise PerfgateError("graph-unsupported", f"OpenCL has no graphs to capture {call!r} in")
+        del call
+        raise PerfgateError("graph-unsupported", "OpenCL has no graphs")
 
     def flush(self) -> None:
         cl = self._load()

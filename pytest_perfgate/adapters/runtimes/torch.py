@@ -5,14 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from pytest_perfgate.adapters.bindings.border import probe_availability, sentence
 from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
+from pytest_perfgate.adapters.bindings.touched import touched
 from pytest_perfgate.adapters.runtimes.gpu import Lookup, answering, cache_note, described, eviction_bytes, no_lookup
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.ports import Call
+
+_OWN = {"torch", "triton"}
 
 
 class TorchEvent:
@@ -66,6 +70,12 @@ class TorchRuntime:
         """Torch is loaded and has touched a GPU; torch on the CPU is the host's."""
         torch = sys.modules.get("torch")
         return "torch" in module_names and torch is not None and bool(torch.cuda.is_initialized())
+
+    def touches(self, call: Any) -> bool:
+        """A tensor, a module of layers, torch itself or Triton within reach of the call."""
+        torch = import_module("torch")
+        found = touched(call, (torch.Tensor, torch.nn.Module, ModuleType))
+        return any(not isinstance(thing, ModuleType) or thing.__name__.split(".")[0] in _OWN for thing in found)
 
     def device(self, index: int = -1) -> Device:
         at = self._cuda.current_device() if index < 0 else index

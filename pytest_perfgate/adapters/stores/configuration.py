@@ -142,6 +142,14 @@ def _tests(given: Any, place: str, key: ConfigKey) -> tuple[ConfigPattern, ...]:
     return tuple(patterns)
 
 
+def _tables(given: Any, place: str, key: ConfigKey) -> tuple[tuple[str, object], ...]:
+    """Tables by name; whoever needs them knows their keys."""
+    del key
+    if not isinstance(given, dict) or not all(isinstance(entry, dict) for entry in given.values()):
+        raise _wrong(place, "tables by name", given)
+    return tuple(given.items())
+
+
 _READERS: dict[str, Callable[[Any, str, ConfigKey], Any]] = {
     "text": _text,
     "texts": _texts,
@@ -151,4 +159,5 @@ _READERS: dict[str, Callable[[Any, str, ConfigKey], Any]] = {
     "choice": _choice,
     "policy": _policy,
     "tests": _tests,
+    "tables": _tables,
 }

@@ -8,7 +8,7 @@ from statistics import median
 from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_availability, queue_of
 from pytest_perfgate.adapters.timers.pairs import (
     TRIALS,
-    Pair,
+    Pairs,
     allocate,
     empty_pair,
     escaped,
@@ -63,7 +63,7 @@ class EventsTimer:
 class _Queue:
     """Chunks of samples, counting in how many the device waited for the host."""
 
-    def __init__(self, bench: Bench, pairs: list[Pair], calls: int) -> None:
+    def __init__(self, bench: Bench, pairs: Pairs, calls: int) -> None:
         self._bench, self._pairs, self._calls = bench, pairs, calls
         self._chunks = self._dry = 0
 

@@ -29,7 +29,7 @@ def test_closures_arguments_objects_and_globals_are_looked_at() -> None:
     def closed(again=fourth):
         return first, again
 
-    assert touched(lambda: closed(), Queue) == (first, fourth)
+    assert touched(closed, Queue) == (first, fourth)
     assert touched(functools.partial(print, {"q": [second]}), Queue) == (second,)
     assert touched(Holder().run, Queue) == (third,)
     assert touched(uses_global, Queue) == (GLOBAL,)

@@ -46,8 +46,8 @@ class Kernel:
         self.spin = cl.Kernel(self.program, "spin")
         self.spin.set_args(self.buffer, cl.cltypes.int(turns))
 
-    def __call__(self) -> None:
-        cl.enqueue_nd_range_kernel(self.queue, self.spin, (4096,), None)
+    def __call__(self, after=None):
+        return cl.enqueue_nd_range_kernel(self.queue, self.spin, (4096,), None, wait_for=after)
 
     def longer(self, times: float) -> Kernel:
         self.spin.set_args(self.buffer, cl.cltypes.int(self.turns * times))
@@ -70,7 +70,7 @@ def kernel(context, queue) -> Kernel:
 
 
 def test_a_kernel_is_timed_by_its_queue(kernel) -> None:
-    samples = EventsTimer(RULES).measure(lambda: kernel(), PLAN, OpenClRuntime())
+    samples = EventsTimer(RULES).measure(kernel, PLAN, OpenClRuntime())
     assert len(samples.durations) >= 20
     assert median(samples.durations) > 20 * samples.overhead
     assert samples.problems == ()
@@ -140,8 +140,7 @@ def test_work_in_another_queue_is_caught(context, queue, kernel) -> None:
     long = Kernel(context, other, 5_000)
 
     def call() -> None:
-        kernel()
-        long()
+        long(after=[kernel()])
         other.flush()
 
     samples = EventsTimer(RULES).measure(call, replace(PLAN, min_samples=1), OpenClRuntime())

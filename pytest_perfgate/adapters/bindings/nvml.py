@@ -1,0 +1,199 @@
+"""NVML: a device found by its PCI id or UUID, its clocks, its reasons, its processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from pytest_perfgate.adapters.bindings.border import BORDER, probe_availability
+from pytest_perfgate.model.device import Availability, Device
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.values import value
+
+MEGA = 1e6
+NOT_SUPPORTED, NO_PERMISSION, GPU_IS_LOST, FUNCTION_NOT_FOUND = 3, 4, 15, 13
+HARMLESS = 0x1 | 0x2 | 0x100
+"""Idle, a clock that somebody set, a clock for the display."""
+REASONS = {
+    0x4: "power cap",
+    0x8: "hardware slowdown",
+    0x10: "sync boost",
+    0x20: "software thermal slowdown",
+    0x40: "hardware thermal slowdown",
+    0x80: "power brake",
+    0x200: "board limit",
+    0x400: "reliability",
+}
+VIOLATIONS = {74: "power cap", 269: "software thermal slowdown", 270: "hardware thermal slowdown", 271: "power brake"}
+"""Fields that count, in nanoseconds, how long a reason has held a clock down."""
+TDP = 0xFFFFFF01
+"""Both ends of a locked range set to this ask for the base clock."""
+
+
+@value
+class ClockSample:
+    """One look at a device."""
+
+    sm_hz: float
+    memory_hz: float
+    reasons: int
+    temperature: float
+    watts: float | None = None
+
+
+class Nvml:
+    """The library, started once and asked by handle."""
+
+    def __init__(self, load: Callable[[], Any] = lambda: import_module("pynvml")) -> None:
+        self._load = load
+        self._module: Any = None
+
+    def availability(self) -> Availability:
+        mend = "pip install nvidia-ml-py, on a machine with NVIDIA's driver"
+        return probe_availability("nvml", self._version, also=self.errors, mend=mend)
+
+    def errors(self) -> tuple[type[Exception], ...]:
+        return (self._load().NVMLError,)
+
+    @property
+    def library(self) -> Any:
+        """The module after ``nvmlInit``."""
+        if self._module is None:
+            module = self._load()
+            module.nvmlInit()
+            self._module = module
+        return self._module
+
+    def _version(self) -> str:
+        return f"driver {_text(self.library.nvmlSystemGetDriverVersion())}"
+
+    def device(self, device: Device) -> NvmlDevice:
+        """The handle of a device, by UUID or PCI id: the orders of CUDA and NVML differ."""
+        nvml = self.library
+        uuids = [device.uuid, f"GPU-{device.uuid}"] if device.uuid else []
+        tries = [
+            *((nvml.nvmlDeviceGetHandleByUUID, uuid) for uuid in uuids),
+            *([(nvml.nvmlDeviceGetHandleByPciBusId, device.pci)] if device.pci else []),
+        ]
+        for find, name in tries:
+            try:
+                return NvmlDevice(nvml, find(name.encode() if isinstance(name, str) else name))
+            except nvml.NVMLError as error:  # noqa: PERF203 - three tries at most
+                if getattr(error, "value", 0) == GPU_IS_LOST:
+                    raise PerfgateError("device-lost", f"{device.name}: {error}") from error
+        raise PerfgateError("device-unmapped", f"NVML knows no device {device.uuid or device.pci or device.name}")
+
+    def every(self) -> tuple[NvmlDevice, ...]:
+        """All devices of the machine, visible to CUDA or not."""
+        nvml = self.library
+        return tuple(
+            NvmlDevice(nvml, nvml.nvmlDeviceGetHandleByIndex(index)) for index in range(nvml.nvmlDeviceGetCount())
+        )
+
+
+class NvmlDevice:
+    """One device, in the units of the inside."""
+
+    def __init__(self, library: Any, handle: Any) -> None:
+        self._nvml = library
+        self._handle = handle
+
+    def described(self) -> Device:
+        """As a device of the model, with the facts that only NVML knows."""
+        nvml, handle = self._nvml, self._handle
+        memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+        return Device(
+            key="",
+            name=_text(nvml.nvmlDeviceGetName(handle)),
+            kind="gpu",
+            index=int(nvml.nvmlDeviceGetIndex(handle)),
+            uuid=self.uuid(),
+            pci=_text(nvml.nvmlDeviceGetPciInfo(handle).busId),
+            memory_bytes=float(memory.total),
+            facts=self.facts(),
+        )
+
+    def uuid(self) -> str:
+        return _text(self._nvml.nvmlDeviceGetUUID(self._handle))
+
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """Driver, power limits, MIG: what can be had of them."""
+        nvml, handle = self._nvml, self._handle
+        asked: tuple[tuple[str, Callable[[], str]], ...] = (
+            ("driver", lambda: _text(nvml.nvmlSystemGetDriverVersion())),
+            ("power limit", lambda: f"{nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000:.0f} W"),
+            ("default power limit", lambda: f"{nvml.nvmlDeviceGetPowerManagementDefaultLimit(handle) / 1000:.0f} W"),
+            ("mig", lambda: "on" if nvml.nvmlDeviceGetMigMode(handle)[0] else "off"),
+        )
+        return tuple((name, text) for name, ask in asked if (text := self._tried(ask)))
+
+    def sample(self) -> ClockSample:
+        nvml, handle = self._nvml, self._handle
+        reasons = getattr(
+            nvml, "nvmlDeviceGetCurrentClocksEventReasons", nvml.nvmlDeviceGetCurrentClocksThrottleReasons
+        )
+        try:
+            return ClockSample(
+                sm_hz=nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM) * MEGA,
+                memory_hz=nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM) * MEGA,
+                reasons=int(reasons(handle)),
+                temperature=float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
+                watts=self._watts(),
+            )
+        except nvml.NVMLError as error:
+            raise PerfgateError("device-lost", f"NVML stopped answering: {error}") from error
+
+    def violations(self) -> dict[str, int]:
+        """Nanoseconds that each reason has held the clocks down since the driver started."""
+        try:
+            fields = self._nvml.nvmlDeviceGetFieldValues(self._handle, list(VIOLATIONS))
+        except self._nvml.NVMLError:
+            return {}
+        return {VIOLATIONS[f.fieldId]: int(f.value.ullVal) for f in fields if f.nvmlReturn == 0}
+
+    def slowdown_temperature(self) -> float | None:
+        nvml = self._nvml
+        kind = nvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN
+        found: float | None = self._tried(lambda: float(nvml.nvmlDeviceGetTemperatureThreshold(self._handle, kind)))
+        return found
+
+    def processes(self) -> tuple[int, ...]:
+        found = self._tried(lambda: self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle))
+        return tuple(int(process.pid) for process in found or ())
+
+    def lock(self, sm_hz: float | None, memory_hz: float | None = None) -> None:
+        """Lock the SM clock, at base where no frequency is given, and the memory clock where one is."""
+        megahertz = TDP if sm_hz is None else round(sm_hz / MEGA)
+        self._set(self._nvml.nvmlDeviceSetGpuLockedClocks, megahertz, megahertz)
+        if memory_hz is not None:
+            at = round(memory_hz / MEGA)
+            self._set(self._nvml.nvmlDeviceSetMemoryLockedClocks, at, at)
+
+    def unlock(self, *, memory: bool = False) -> None:
+        self._set(self._nvml.nvmlDeviceResetGpuLockedClocks)
+        if memory:
+            self._set(self._nvml.nvmlDeviceResetMemoryLockedClocks)
+
+    def _set(self, change: Callable[..., Any], *arguments: int) -> None:
+        try:
+            change(self._handle, *arguments)
+        except self._nvml.NVMLError as error:
+            status = getattr(error, "value", 0)
+            code = {NO_PERMISSION: "clocks-denied", GPU_IS_LOST: "device-lost"}.get(status, "clocks-unsupported")
+            raise PerfgateError(code, f"{change.__name__}: {error}") from error
+
+    def _watts(self) -> float | None:
+        found: float | None = self._tried(lambda: self._nvml.nvmlDeviceGetPowerUsage(self._handle) / 1000)
+        return found
+
+    def _tried(self, ask: Callable[[], Any]) -> Any:
+        """What some cards do not tell is left out."""
+        try:
+            return ask()
+        except (self._nvml.NVMLError, *BORDER, AttributeError):
+            return None
+
+
+def _text(given: bytes | str) -> str:
+    return given.decode() if isinstance(given, bytes) else str(given)

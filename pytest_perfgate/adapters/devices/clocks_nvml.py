@@ -1,0 +1,173 @@
+"""Clocks of NVIDIA's devices: locked, watched, or left alone."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from pytest_perfgate.adapters.bindings.nvml import Nvml, NvmlDevice
+from pytest_perfgate.adapters.bindings.processes import foreign
+from pytest_perfgate.adapters.devices.locks import read_lock, remove_lock, write_lock
+from pytest_perfgate.adapters.devices.restoring import Restoration
+from pytest_perfgate.adapters.devices.watching import DeviceWatch
+from pytest_perfgate.model.device import Availability, Device
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import ClockPolicy, Plan
+from pytest_perfgate.model.ports import ClockWatch
+from pytest_perfgate.model.problem import Problem
+
+ROOT_VARIABLE = "PERFGATE_ROOT_PID"
+"""The process that leads the run: its tree is not foreign."""
+CLOSE, FAR, PATIENCE_S = 10.0, 20.0, 180.0
+"""Degrees below the slowdown at which to wait and to go on, and how long at most."""
+
+
+class NvmlClocks:
+    """``lock`` owns the clocks for a while, ``observe`` never touches the card, ``off`` does nothing."""
+
+    name = "nvml"
+
+    def __init__(
+        self, nvml: Nvml | None = None, *, denied: str = "error", sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._nvml = nvml or Nvml()
+        self._denied = denied
+        self._sleep = sleep
+
+    def availability(self) -> Availability:
+        return self._nvml.availability()
+
+    @contextmanager
+    def hold(self, device: Device, plan: Plan) -> Iterator[ClockWatch]:
+        if plan.clocks is ClockPolicy.OFF:
+            yield Unwatched("clocks=off")
+            return
+        found = self.availability()
+        if not found.usable:
+            if plan.clocks is ClockPolicy.LOCK and self._denied == "error":
+                raise PerfgateError("clocks-unsupported", found.why, mend=found.mend)
+            yield Unwatched(found.why)
+            return
+        card = self._nvml.device(device)
+        cool = self._cooled(card)
+        locked, said = self._locked(card, device) if plan.clocks is ClockPolicy.LOCK else (None, "observed")
+        watch = DeviceWatch(card, locked_hz=locked.sm_hz if locked else None, strangers=strangers)
+        watch.note("clocks", said)
+        for problem in cool:
+            watch.add(problem)
+        try:
+            watch.begin()
+            try:
+                yield watch
+            finally:
+                watch.end()
+        finally:
+            if locked:
+                locked.restoration.run()
+
+    def _locked(self, card: NvmlDevice, device: Device) -> tuple[Held | None, str]:
+        """The lock, or how it was refused where the policy lets that pass."""
+        try:
+            return take_lock(card, lock_frequency(device)), "locked"
+        except PerfgateError as error:
+            if self._denied == "error" or error.code.name not in {"clocks-denied", "clocks-unsupported"}:
+                raise
+            return None, f"not locked, observed: {error.what}"
+
+    def _cooled(self, card: NvmlDevice) -> tuple[Problem, ...]:
+        """Wait while the device is within ten degrees of slowing down."""
+        limit = card.slowdown_temperature()
+        if limit is None or limit - card.sample().temperature >= CLOSE:
+            return ()
+        waited = 0.0
+        while waited < PATIENCE_S:
+            self._sleep(1.0)
+            waited += 1.0
+            if limit - card.sample().temperature >= FAR:
+                return ()
+        heat = f"{card.sample().temperature:.0f} of {limit:.0f} degrees C"
+        return (Problem(code="hot", what="the device did not cool down", evidence=(("temperature", heat),)),)
+
+
+class Held:
+    """A lock that this process owns."""
+
+    def __init__(self, sm_hz: float | None, restoration: Restoration) -> None:
+        self.sm_hz = sm_hz
+        self.restoration = restoration
+
+
+def take_lock(card: NvmlDevice, sm_hz: float | None) -> Held:
+    """Name the owner, lock, read back; whatever fails leaves the card as it was."""
+    uuid = card.uuid()
+    other = read_lock(uuid)
+    if other and other.by_hand:
+        return Held(other.sm_hz, Restoration(_nothing))
+    if other and not other.stale and not other.mine:
+        raise PerfgateError("clocks-held", f"process {other.pid} holds the clocks of {uuid}")
+    write_lock(uuid, sm_hz)
+    restoration = Restoration(lambda: put_back(card))
+    try:
+        card.lock(sm_hz)
+    except PerfgateError:
+        remove_lock(uuid)
+        raise
+    restoration.arm()
+    return Held(sm_hz if sm_hz is not None else card.sample().sm_hz, restoration)
+
+
+def _nothing() -> None:
+    """A lock that a person put on stays."""
+
+
+def lock_for_good(card: NvmlDevice, sm_hz: float | None) -> None:
+    """Lock until somebody resets: what a person asks for."""
+    uuid = card.uuid()
+    other = read_lock(uuid)
+    if other and not other.stale and not other.by_hand:
+        raise PerfgateError("clocks-held", f"process {other.pid} holds the clocks of {uuid}")
+    write_lock(uuid, sm_hz, by_hand=True)
+    try:
+        card.lock(sm_hz)
+    except PerfgateError:
+        remove_lock(uuid)
+        raise
+
+
+def put_back(card: NvmlDevice) -> None:
+    """Unlock and strike out the owner; a failure is said loudly and stays on file."""
+    uuid = card.uuid()
+    lock = read_lock(uuid)
+    try:
+        card.unlock(memory=bool(lock and lock.memory))
+    except PerfgateError as error:
+        raise PerfgateError("clocks-not-restored", f"{uuid}: {error.what}") from error
+    remove_lock(uuid)
+
+
+def lock_frequency(device: Device) -> float | None:
+    """What the catalogue says the card holds under any load; nothing asks for base."""
+    return device.spec.lock_hz if device.spec else None
+
+
+def strangers(pids: tuple[int, ...]) -> tuple[int, ...]:
+    """Processes that are not of this run."""
+    return foreign(pids, int(os.environ.get(ROOT_VARIABLE) or os.getpid()))
+
+
+class Unwatched:
+    """Nothing was seen, and that is on record."""
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    def problems(self) -> tuple[Problem, ...]:
+        return ()
+
+    def clock_hz(self) -> tuple[float, ...]:
+        return ()
+
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        return (("clocks", f"not observed: {self._why}"),)

@@ -1,0 +1,126 @@
+"""Leases: one measurement at a time on a device, across processes; children inherit by token."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import secrets
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from pytest_perfgate.adapters.bindings.processes import alive, started
+from pytest_perfgate.model.errors import PerfgateError
+
+VARIABLE = "PERFGATE_LEASES"
+"""``device=token`` pairs that a child inherits."""
+POLL_S = 0.1
+
+
+class DeviceLeases:
+    """A locked file a device: the kernel lets go of it when the owner dies, so that no lease is left behind."""
+
+    def __init__(
+        self, folder: Path | None = None, patience_s: float = 600.0, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._folder = folder or Path(
+            os.environ.get("PERFGATE_LOCKS") or Path(tempfile.gettempdir()) / "perfgate-locks"
+        )
+        self._patience = patience_s
+        self._sleep = sleep
+
+    @contextmanager
+    def hold(self, device: str) -> Iterator[str]:
+        """The token; a process that inherited one for this device has the lease already."""
+        inherited = self._inherited(device)
+        if inherited:
+            yield inherited
+            return
+        with self._locked(device) as file:
+            token = secrets.token_hex(8)
+            self._sign(file, device, token)
+            before = os.environ.get(VARIABLE, "")
+            os.environ[VARIABLE] = f"{before};{device}={token}" if before else f"{device}={token}"
+            try:
+                yield token
+            finally:
+                if before:
+                    os.environ[VARIABLE] = before
+                else:
+                    os.environ.pop(VARIABLE, None)
+                os.ftruncate(file, 0)
+
+    @contextmanager
+    def hold_all(self, devices: Sequence[str]) -> Iterator[tuple[str, ...]]:
+        """Several at once, always in one order: two runs that want the same ones cannot block each other."""
+        with ExitStack() as stack:
+            tokens = {device: stack.enter_context(self.hold(device)) for device in sorted(set(devices))}
+            yield tuple(tokens[device] for device in devices)
+
+    def owner(self, device: str) -> int | None:
+        """The process that measures there now."""
+        record = self._record(self._path(device))
+        pid = int(record.get("pid", 0))
+        return pid if pid and alive(pid) and started(pid) == record.get("started") else None
+
+    def _inherited(self, device: str) -> str:
+        """A token counts only while its lease is on file."""
+        pairs = dict(pair.partition("=")[::2] for pair in os.environ.get(VARIABLE, "").split(";") if pair)
+        token = pairs.get(device, "")
+        return token if token and self._record(self._path(device)).get("token") == token else ""
+
+    @contextmanager
+    def _locked(self, device: str) -> Iterator[int]:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(OSError):
+            self._folder.chmod(0o1777)
+        path = self._path(device)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            with contextlib.suppress(OSError):
+                os.fchmod(file, 0o666)
+            self._wait(file, device)
+            yield file
+        finally:
+            os.close(file)
+
+    def _wait(self, file: int, device: str) -> None:
+        waited = 0.0
+        while not _taken(file):
+            if waited >= self._patience:
+                who = self.owner(device)
+                what = f"process {who} measures on {device}" if who else f"{device} is taken"
+                raise PerfgateError("lease-held", f"{what}, waited {waited:.0f} s")
+            self._sleep(POLL_S)
+            waited += POLL_S
+
+    def _sign(self, file: int, device: str, token: str) -> None:
+        pid = os.getpid()
+        record = {"device": device, "pid": pid, "started": started(pid), "token": token}
+        os.ftruncate(file, 0)
+        os.pwrite(file, json.dumps(record).encode(), 0)
+
+    def _path(self, device: str) -> Path:
+        return self._folder / f"{re.sub(r'[^A-Za-z0-9.-]', '_', device)}.lease"
+
+    @staticmethod
+    def _record(path: Path) -> dict[str, str]:
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+
+def _taken(file: int) -> bool:
+    """Whether the lock is ours now."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

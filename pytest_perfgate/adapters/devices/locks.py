@@ -1,0 +1,102 @@
+"""Who locked a device's clocks: one small file a device, so that a lock left behind is found and named."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from pytest_perfgate.adapters.bindings.processes import alive, started
+from pytest_perfgate.model.values import value
+
+BY_HAND = 0
+"""The number of no process: a lock that a person put on."""
+
+
+@value
+class ClockLock:
+    """A lock that a process put on a device's clocks."""
+
+    device: str
+    pid: int
+    started: str
+    sm_hz: float | None
+    memory: bool = False
+    path: str = ""
+
+    @property
+    def by_hand(self) -> bool:
+        """A person locked them, for longer than one process."""
+        return self.pid == BY_HAND
+
+    @property
+    def stale(self) -> bool:
+        """Its process is gone and did not put the clocks back."""
+        return not self.by_hand and self._orphan
+
+    @property
+    def _orphan(self) -> bool:
+        return not alive(self.pid) or started(self.pid) != self.started
+
+    @property
+    def mine(self) -> bool:
+        return self.pid == os.getpid()
+
+
+def lock_folder() -> Path:
+    """One folder for all users of the machine: a card has one clock."""
+    return Path(os.environ.get("PERFGATE_LOCKS") or Path(tempfile.gettempdir()) / "perfgate-locks")
+
+
+def lock_path(device: str) -> Path:
+    return lock_folder() / f"{re.sub(r'[^A-Za-z0-9-]', '_', device)}.clocks.json"
+
+
+def read_lock(device: str) -> ClockLock | None:
+    """The lock on a device, whoever owns it."""
+    return _read(lock_path(device))
+
+
+def read_locks() -> tuple[ClockLock, ...]:
+    """Every lock on this machine."""
+    found = (_read(path) for path in sorted(lock_folder().glob("*.clocks.json")))
+    return tuple(lock for lock in found if lock)
+
+
+def write_lock(device: str, sm_hz: float | None, *, memory: bool = False, by_hand: bool = False) -> ClockLock:
+    """Written before the clocks are touched: a process killed in between leaves its name."""
+    folder = lock_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    with suppress(OSError):
+        folder.chmod(0o1777)
+    path, pid = lock_path(device), BY_HAND if by_hand else os.getpid()
+    record = {"device": device, "pid": pid, "started": started(pid), "sm_hz": sm_hz, "memory": memory}
+    draft = path.with_suffix(f".{os.getpid()}.draft")
+    draft.write_text(json.dumps(record), encoding="utf-8")
+    draft.replace(path)
+    return ClockLock(**record, path=str(path))  # type: ignore[arg-type]
+
+
+def remove_lock(device: str) -> None:
+    lock_path(device).unlink(missing_ok=True)
+
+
+def _read(path: Path) -> ClockLock | None:
+    """A file that does not read names nobody, and so a lock that nobody will lift."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        record = {}
+    return ClockLock(
+        device=str(record.get("device", path.name.partition(".")[0])),
+        pid=int(record.get("pid", -1)),
+        started=str(record.get("started", "?")),
+        sm_hz=record.get("sm_hz"),
+        memory=bool(record.get("memory", False)),
+        path=str(path),
+    )

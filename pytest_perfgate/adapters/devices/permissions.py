@@ -1,0 +1,72 @@
+"""What this machine permits and how it is set: each with the line that an administrator needs."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from pytest_perfgate.model.device import Availability
+
+_NVIDIA = Path("/proc/driver/nvidia/params")
+_PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
+_GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+_TURBO = Path("/sys/devices/system/cpu/intel_pstate/no_turbo")
+
+
+def probe_permissions() -> tuple[Availability, ...]:
+    """Counters of the GPU, counters of the processor, its governor, its turbo."""
+    return (_gpu_counters(), _processor_counters(), _governor(), _turbo())
+
+
+def visible_devices(environ: dict[str, str] | None = None) -> str:
+    """What restricts the devices that libraries see, in words."""
+    env = dict(os.environ) if environ is None else environ
+    names = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
+    said = [f"{name}={env[name]}" for name in names if name in env]
+    return ", ".join(said) or "nothing restricts them"
+
+
+def _gpu_counters() -> Availability:
+    text = _text(_NVIDIA)
+    if text is None:
+        return Availability(name="GPU counters", usable=False, why="NVIDIA's kernel module is not loaded")
+    closed = re.search(r"RmProfilingAdminOnly:\s*1", text) is not None and os.geteuid() != 0
+    line = "options nvidia NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d, then reload the driver"
+    return Availability(
+        name="GPU counters", usable=not closed, why="for administrators only" if closed else "", mend=line
+    )
+
+
+def _processor_counters() -> Availability:
+    text = _text(_PARANOID)
+    if text is None:
+        return Availability(name="processor counters", usable=False, why="this kernel has no perf events")
+    level = int(text)
+    usable = level <= 1 or os.geteuid() == 0
+    why = "" if usable else f"perf_event_paranoid is {level}"
+    return Availability(name="processor counters", usable=usable, why=why, mend="sysctl kernel.perf_event_paranoid=1")
+
+
+def _governor() -> Availability:
+    text = _text(_GOVERNOR)
+    if text is None:
+        why = "the kernel does not tell (a virtual machine, often)"
+        return Availability(name="governor 'performance'", usable=False, why=why)
+    mend = "cpupower frequency-set -g performance"
+    return Availability(name="governor 'performance'", usable=text == "performance", why=f"it is {text!r}", mend=mend)
+
+
+def _turbo() -> Availability:
+    text = _text(_TURBO)
+    if text is None:
+        return Availability(name="turbo off", usable=False, why="the kernel does not tell")
+    mend = "echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo"
+    return Availability(name="turbo off", usable=text == "1", why="it is on: the clock moves with heat", mend=mend)
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return None

@@ -1,0 +1,239 @@
+"""The second page of wiring: instruments of devices, their clocks, their roofs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.config import Config
+    from pytest_perfgate.model.device import Device
+
+DEVICE_NS = 0.5e9
+"""Device time that a measurement on a GPU takes at least."""
+
+_LOOKUP = "adapters.devices.catalogue:lookup_spec"
+RUNTIMES: tuple[tuple[str, ...], ...] = (
+    ("adapters.runtimes.torch:TorchRuntime", _LOOKUP),
+    ("adapters.runtimes.cupy:CupyRuntime", _LOOKUP),
+    ("adapters.runtimes.cuda_core:CudaCoreRuntime", _LOOKUP),
+    ("adapters.runtimes.opencl:OpenClRuntime", _LOOKUP),
+)
+TIMERS: tuple[tuple[str, ...], ...] = tuple(
+    (f"wiring.devices:{name}_timer",) for name in ("auto", "events", "blocking", "graph", "cupti")
+)
+
+
+def host_runtime() -> Any:
+    """The host as a runtime."""
+    from pytest_perfgate.adapters.devices.host import probe_host
+    from pytest_perfgate.adapters.runtimes.host import HostRuntime
+
+    return HostRuntime(probe_host)
+
+
+def host_timer() -> Any:
+    """The host's timer with the rules of core."""
+    from pytest_perfgate.adapters.timers.host import HostTimer
+    from pytest_perfgate.core.stats.stopping import Stopping, WarmUp
+
+    return HostTimer(Stopping(), WarmUp())
+
+
+def rules() -> Any:
+    """The rules of core, as a timer of a device is given them."""
+    from pytest_perfgate.adapters.timers.bench import Rules
+    from pytest_perfgate.core.stats.stopping import Stopping, WarmUp
+
+    return Rules(stop=Stopping(least_ns=DEVICE_NS), warm=WarmUp())
+
+
+def events_timer() -> Any:
+    """Events around each call."""
+    from pytest_perfgate.adapters.timers.events import EventsTimer
+
+    return EventsTimer(rules())
+
+
+def blocking_timer() -> Any:
+    """Events behind a held-back queue."""
+    from pytest_perfgate.adapters.timers.blocking import BlockingTimer
+
+    return BlockingTimer(rules())
+
+
+def graph_timer() -> Any:
+    """A graph of many calls."""
+    from pytest_perfgate.adapters.timers.graph import GraphTimer
+
+    return GraphTimer(rules())
+
+
+def cupti_timer() -> Any:
+    """Kernel records."""
+    from pytest_perfgate.adapters.bindings.cupti import CuptiRecorder
+    from pytest_perfgate.adapters.timers.cupti import CuptiTimer
+
+    return CuptiTimer(rules(), CuptiRecorder())
+
+
+def auto_timer() -> Any:
+    """The choice among those of devices; a host has its own timer."""
+    from pytest_perfgate.adapters.timers.auto import AutoTimer
+
+    return AutoTimer(rules(), [events_timer(), cupti_timer(), blocking_timer(), graph_timer()])
+
+
+def clocks() -> Any:
+    """What watches or locks a device's clocks."""
+    from pytest_perfgate.adapters.devices.clocks_nvml import NvmlClocks
+
+    return NvmlClocks()
+
+
+def leases() -> Any:
+    """One measurement at a time on a device."""
+    from pytest_perfgate.adapters.devices.leases import DeviceLeases
+
+    return DeviceLeases()
+
+
+def ceiling_store(baselines: Any) -> Any:
+    """Measured ceilings, in the folder of a device's baselines."""
+    from pytest_perfgate.adapters.stores.ceilings import CeilingStore
+
+    return CeilingStore(lambda device: baselines.path(device, "ceilings").parent)
+
+
+def roofed(baselines: Any) -> Callable[[Device], Device]:
+    """Adds the measured ceilings to a device."""
+    from functools import partial
+
+    from pytest_perfgate.app.machine import ceiled
+
+    return partial(ceiled, ceiling_store(baselines).read)
+
+
+def catalogue(project: Config) -> Any:
+    """Data sheets, those of the project in front."""
+    from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue, parse_own
+
+    return DeviceCatalogue(parse_own(dict(project.device), place=project.source or "pyproject.toml"))
+
+
+def ceiling_bench(runtime: str, clocks: str) -> Any:
+    """The device, the library, the timer and the loads that ceilings are measured with."""
+    from types import SimpleNamespace
+
+    from pytest_perfgate.app.machine import keyed
+    from pytest_perfgate.model.plan import ClockPolicy, Plan
+
+    if runtime == "host":
+        from pytest_perfgate.adapters.devices.loads_host import host_loads
+
+        host = host_runtime()
+        device = host.device()
+        return SimpleNamespace(device=device, runtime=host, timer=host_timer(), loads=host_loads(device))
+    from pytest_perfgate.adapters.devices.catalogue import lookup_spec
+    from pytest_perfgate.adapters.devices.loads_torch import torch_loads
+    from pytest_perfgate.adapters.runtimes.torch import TorchRuntime
+    from pytest_perfgate.model.errors import PerfgateError
+
+    torch = TorchRuntime(lookup_spec)
+    found = torch.availability()
+    if not found.usable:
+        raise PerfgateError("runtime-unavailable", f"torch: {found.why}", mend=found.mend)
+    device = keyed(torch.device(), Plan(clocks=ClockPolicy(clocks)))
+    return SimpleNamespace(device=device, runtime=torch, timer=events_timer(), loads=torch_loads(device))
+
+
+def sheet_lock(card: Any) -> float | None:
+    """The clock that the catalogue says a card holds under any load."""
+    from pytest_perfgate.adapters.devices.catalogue import lookup_spec
+
+    spec = lookup_spec(card.described().name)
+    return spec.lock_hz if spec else None
+
+
+def management() -> Any:
+    """The management library of NVIDIA's devices."""
+    from pytest_perfgate.adapters.bindings.nvml import Nvml
+
+    return Nvml()
+
+
+def clock_locks() -> Any:
+    """Locks on clocks that are on file, and what lifts one."""
+    from pytest_perfgate.adapters.devices import locks
+
+    return locks
+
+
+def lift(card: Any) -> None:
+    """Put a card's clocks back."""
+    from pytest_perfgate.adapters.devices.clocks_nvml import put_back
+
+    put_back(card)
+
+
+def keep_lock(card: Any, sm_hz: float | None) -> None:
+    """Lock a card's clocks beyond this process."""
+    from pytest_perfgate.adapters.devices.clocks_nvml import lock_for_good
+
+    lock_for_good(card, sm_hz)
+
+
+def machine(runtimes: Any) -> tuple[list[Device], list[Any]]:
+    """The devices that libraries see here, and which libraries work."""
+    found = [(runtime, runtime.availability()) for runtime in runtimes]
+    return [runtime.device() for runtime, one in found if one.usable], [one for _, one in found]
+
+
+def ward(instruments: Any, profilers: Any) -> Any:
+    """What the doctor looks at, from the instruments of the command line."""
+    from pytest_perfgate.adapters.devices.locks import read_locks
+    from pytest_perfgate.adapters.devices.permissions import probe_permissions, visible_devices
+    from pytest_perfgate.app.diagnosis import Ward
+
+    devices, libraries = machine(instruments.runtimes)
+    for runtime in instruments.runtimes:
+        if hasattr(runtime, "own_queue") and runtime.availability().usable:
+            runtime.own_queue()
+    return Ward(
+        devices=devices,
+        libraries=libraries,
+        runtimes=[runtime for runtime in instruments.runtimes if runtime.availability().usable],
+        timers=instruments.timers,
+        others=[
+            management().availability(),
+            *(profiler.availability() for profiler in profilers),
+            *probe_permissions(),
+        ],
+        locks=read_locks(),
+        visible=visible_devices(),
+        resolution=finest,
+    )
+
+
+def finest(runtime: Any) -> tuple[float, float] | None:
+    """Overhead and resolution: of an empty pair of events, or of the host's clock."""
+    import time
+
+    if runtime.device().kind == "host" and not hasattr(runtime, "wait"):
+        from pytest_perfgate.adapters.timers.host import probe_clock
+
+        resolution, overhead = probe_clock(time.perf_counter_ns)
+        return overhead, resolution
+    from pytest_perfgate.adapters.timers.pairs import empty_pair
+
+    empty = empty_pair(runtime)
+    return empty.overhead, empty.resolution
+
+
+def reference_call() -> Any:
+    """A fixed piece of work of the host."""
+    import numpy as np
+
+    a = np.random.default_rng(0).standard_normal((256, 256))
+    out = np.empty_like(a)
+    return lambda: np.matmul(a, a, out=out)

@@ -1,0 +1,240 @@
+"""What happens to clocks, each in a process of its own; run by test_clocks.py on drivers of our own making."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import time
+from dataclasses import replace
+
+from pytest_perfgate.adapters.bindings.nvml import Nvml
+from pytest_perfgate.adapters.devices.catalogue import lookup_spec
+from pytest_perfgate.adapters.devices.clocks_nvml import NvmlClocks
+from pytest_perfgate.adapters.devices.locks import read_lock, read_locks, write_lock
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import ClockPolicy, Plan
+
+LOCK, OBSERVE, OFF = (replace(Plan(), clocks=policy) for policy in ClockPolicy)
+
+
+def scenario(function):
+    function.__scenario__ = True
+    return function
+
+
+class Library:
+    """The exported integers of the made library."""
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "_library", ctypes.CDLL("libnvidia-ml.so.1"))
+
+    def __getattr__(self, name: str) -> int:
+        return ctypes.c_int.in_dll(self._library, f"fake_{name}").value
+
+    def __setattr__(self, name: str, number: int) -> None:
+        ctypes.c_int.in_dll(self._library, f"fake_{name}").value = number
+
+
+def card():
+    device = Nvml().every()[0].described()
+    return replace(device, spec=lookup_spec(device.name))
+
+
+def told(watch) -> dict:
+    return {
+        "codes": [problem.code for problem in watch.problems()],
+        "evidence": [list(map(list, problem.evidence)) for problem in watch.problems()],
+        "facts": dict(watch.facts()),
+        "clocks": sorted(set(watch.clock_hz())),
+    }
+
+
+def region(plan, clocks=None, during=lambda: None, least=4) -> dict:
+    library = Library()
+    with (clocks or NvmlClocks()).hold(card(), plan) as watch:
+        locked = library.locked
+        owner = read_lock(card().uuid)
+        during()
+        wanted = library.looks + least
+        while library.looks < wanted and not watch.problems():
+            time.sleep(0.01)
+    return {
+        **told(watch), "locked": locked, "after": library.locked, "sets": library.sets, "resets": library.resets,
+        "owner": owner.pid == os.getpid() if owner else None, "left": len(read_locks()),
+    }  # fmt: skip
+
+
+@scenario
+def lock_permitted() -> dict:
+    return region(LOCK)
+
+
+@scenario
+def lock_denied() -> dict:
+    Library().permission = 4
+    try:
+        region(LOCK)
+    except PerfgateError as error:
+        return {"code": error.code.name, "left": len(read_locks()), "text": str(error)}
+    return {}
+
+
+@scenario
+def lock_denied_then_observed() -> dict:
+    Library().permission = 4
+    return region(LOCK, NvmlClocks(denied="observe"))
+
+
+@scenario
+def lock_unsupported() -> dict:
+    Library().permission = 3
+    try:
+        region(LOCK)
+    except PerfgateError as error:
+        return {"code": error.code.name}
+    return {}
+
+
+@scenario
+def observed() -> dict:
+    return region(OBSERVE)
+
+
+@scenario
+def off() -> dict:
+    library = Library()
+    before = library.looks
+    with NvmlClocks().hold(card(), OFF) as watch:
+        pass
+    return {**told(watch), "looks": library.looks - before, "sets": library.sets}
+
+
+@scenario
+def throttled_half_way() -> dict:
+    library = Library()
+    library.throttle_after = library.looks + 3
+    return region(OBSERVE, least=8)
+
+
+@scenario
+def lock_lost() -> dict:
+    library = Library()
+    library.drop_lock_after = library.looks + 3
+    return region(LOCK, least=8)
+
+
+@scenario
+def device_lost() -> dict:
+    library = Library()
+    library.lost_after = library.looks + 3
+    return region(OBSERVE, least=8)
+
+
+@scenario
+def foreign_process() -> dict:
+    Library().pid = int(os.environ["STRANGER"])
+    return region(OBSERVE)
+
+
+@scenario
+def own_process() -> dict:
+    Library().pid = os.getpid()
+    return region(OBSERVE)
+
+
+@scenario
+def hot_then_cool() -> dict:
+    library = Library()
+    library.temperature, library.cooling = 85, 2
+    waits: list[float] = []
+    result = region(OBSERVE, NvmlClocks(sleep=waits.append))
+    return {**result, "waited": len(waits)}
+
+
+@scenario
+def hot_and_stays() -> dict:
+    Library().temperature = 85
+    return region(OBSERVE, NvmlClocks(sleep=lambda seconds: None))
+
+
+@scenario
+def reset_fails() -> dict:
+    Library().reset_status = 4
+    try:
+        region(LOCK)
+    except PerfgateError as error:
+        return {"code": error.code.name, "left": len(read_locks())}
+    return {}
+
+
+@scenario
+def the_test_raises() -> dict:
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    try:
+        region(LOCK, during=fail)
+    except ZeroDivisionError:
+        return {"after": Library().locked, "left": len(read_locks()), "resets": Library().resets}
+    return {}
+
+
+@scenario
+def terminated() -> dict:
+    return region(LOCK, during=lambda: os.kill(os.getpid(), signal.SIGTERM))
+
+
+@scenario
+def killed() -> dict:
+    return region(LOCK, during=lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+
+@scenario
+def stale_is_found() -> dict:
+    (lock,) = read_locks()
+    found = {"stale": lock.stale, "device": lock.device, "pid": lock.pid}
+    return {**found, **region(LOCK)}
+
+
+@scenario
+def held_by_another() -> dict:
+    lock = write_lock(card().uuid, 1.5e9, memory=False)
+    from pathlib import Path
+
+    from pytest_perfgate.adapters.bindings.processes import started
+
+    path = Path(lock.path)
+    path.write_text(path.read_text().replace(str(os.getpid()), str(os.getppid())).replace(
+        started(os.getpid()), started(os.getppid())))  # fmt: skip
+    try:
+        region(LOCK)
+    except PerfgateError as error:
+        return {"code": error.code.name, "sets": Library().sets, "left": len(read_locks())}
+    return {}
+
+
+@scenario
+def driver_missing() -> dict:
+    found = NvmlClocks().availability()
+    from pytest_perfgate.model.device import Device
+
+    device = Device(key="", name="NVIDIA H200", kind="gpu")
+    with NvmlClocks().hold(device, OBSERVE) as watch:
+        facts = dict(watch.facts())
+    try:
+        with NvmlClocks().hold(device, LOCK):
+            pass
+    except PerfgateError as error:
+        return {"usable": found.usable, "why": found.why, "facts": facts, "code": error.code.name}
+    return {}
+
+
+@scenario
+def unmapped() -> dict:
+    try:
+        with NvmlClocks().hold(replace(card(), uuid="GPU-other", pci=""), OBSERVE):
+            pass
+    except PerfgateError as error:
+        return {"code": error.code.name}
+    return {}

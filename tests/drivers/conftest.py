@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+LIBRARIES = {"nvml.c": "libnvidia-ml.so.1", "cuda.c": "libcuda.so.1"}
+
+
+@pytest.fixture(scope="session")
+def drivers(tmp_path_factory) -> Path:
+    """The driver libraries of our own making, built once."""
+    if shutil.which("gcc") is None:
+        pytest.skip("no gcc to build driver libraries with")
+    folder = tmp_path_factory.mktemp("drivers")
+    for source, library in LIBRARIES.items():
+        command = ["gcc", "-shared", "-fPIC", "-w", "-O1", "-o", folder / library, HERE / source, "-ldl"]
+        subprocess.run(list(map(str, command)), check=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def scenarios(drivers, tmp_path_factory):
+    """What every scenario of a module told, run once in processes of their own on the made drivers."""
+    known: dict[tuple[str, bool], dict] = {}
+
+    def told(module: str, name: str, *, missing: bool = False) -> dict:
+        if (module, missing) not in known:
+            known[module, missing] = run(module, missing)
+        answer = known[module, missing][name]
+        assert "traceback" not in answer, answer["traceback"]
+        return answer
+
+    def run(module: str, missing: bool) -> dict:
+        folder = tmp_path_factory.mktemp("scenarios")
+        env = {**os.environ, "LD_LIBRARY_PATH": str(folder if missing else drivers)}
+        env.pop("PERFGATE_ROOT_PID", None)
+        command = [sys.executable, str(HERE / "forked.py"), str(HERE / module), str(folder)]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
+        answers = [line for line in done.stdout.splitlines() if line.startswith("ANSWER ")]
+        assert answers, done.stderr
+        return json.loads(answers[0][7:])
+
+    return told

@@ -1,0 +1,136 @@
+"""cuda.core on a driver of our own making, each in a process of its own; run by test_cuda_core.py."""
+
+from __future__ import annotations
+
+import ctypes
+from statistics import median
+
+from pytest_perfgate.adapters.devices.catalogue import lookup_spec
+from pytest_perfgate.adapters.runtimes.cuda_core import CudaCoreRuntime
+from pytest_perfgate.adapters.timers.bench import Rules
+from pytest_perfgate.adapters.timers.blocking import BlockingTimer
+from pytest_perfgate.adapters.timers.events import EventsTimer
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import Plan
+from pytest_perfgate.model.samples import Stop
+
+LIBRARY = "libcuda.so.1"
+
+
+def scenario(function):
+    function.__scenario__ = True
+    return function
+
+
+def library():
+    found = ctypes.CDLL(LIBRARY)
+    found.fake_now.restype = ctypes.c_double
+    return found
+
+
+def rules() -> Rules:
+    return Rules(
+        stop=lambda durations, spent, plan: Stop.COUNT if len(durations) >= 20 else None,
+        warm=lambda medians, calls, spent, plan: calls >= 5,
+        clock=library().fake_now,
+    )
+
+
+def kernel(nanoseconds: float):
+    made = library()
+
+    def call() -> None:
+        made.fake_launch(ctypes.c_double(nanoseconds))
+
+    return call
+
+
+def words() -> list[str]:
+    return (ctypes.c_char * 65536).in_dll(library(), "fake_log").value.decode().split()
+
+
+def measured(nanoseconds: float) -> float:
+    samples = EventsTimer(rules()).measure(kernel(nanoseconds), Plan(), CudaCoreRuntime(lookup_spec))
+    assert not samples.problems, samples.problems
+    return median(samples.durations)
+
+
+@scenario
+def slowdown_and_none() -> dict:
+    first, again, slower = measured(100_000), measured(100_000), measured(103_000)
+    return {"first": first, "again": again, "slower": slower}
+
+
+@scenario
+def call_order() -> dict:
+    """Events are made before, records are tight around the launch, one synchronisation reads a chunk."""
+    measured(100_000)
+    return {"said": words()}
+
+
+@scenario
+def the_device() -> dict:
+    device = CudaCoreRuntime(lookup_spec).device()
+    return {
+        "name": device.name,
+        "arch": device.arch,
+        "sheet": device.spec.name if device.spec else "",
+        "uuid": device.uuid,
+    }
+
+
+@scenario
+def held_back() -> dict:
+    runtime = CudaCoreRuntime(lookup_spec)
+    runtime.adopt(kernel(1))
+    release = runtime.block()
+    before = library().fake_gate()
+    release()
+    samples = BlockingTimer(rules()).measure(kernel(100_000), Plan(), runtime)
+    return {"before": before, "after": library().fake_gate(), "said": words(), "median": median(samples.durations)}
+
+
+@scenario
+def no_wait_value() -> dict:
+    ctypes.c_int.in_dll(library(), "fake_no_wait_value").value = 1
+    found = BlockingTimer(rules()).availability(CudaCoreRuntime(lookup_spec))
+    return {"usable": found.usable, "why": found.why}
+
+
+@scenario
+def lost_while_measuring() -> dict:
+    calls = []
+    launch = kernel(100_000)
+
+    def call() -> None:
+        calls.append(1)
+        if len(calls) > 15:
+            ctypes.c_int.in_dll(library(), "fake_lost").value = 1
+        launch()
+
+    try:
+        EventsTimer(rules()).measure(call, Plan(), CudaCoreRuntime(lookup_spec))
+    except PerfgateError as error:
+        return {"code": error.code.name, "text": str(error)}
+    return {}
+
+
+@scenario
+def too_short() -> dict:
+    try:
+        EventsTimer(rules()).measure(kernel(2_000), Plan(), CudaCoreRuntime(lookup_spec))
+    except PerfgateError as error:
+        return {"code": error.code.name, "text": str(error)}
+    return {}
+
+
+@scenario
+def missing() -> dict:
+    found = CudaCoreRuntime(lookup_spec).availability()
+    return {"usable": found.usable, "why": found.why, "mend": found.mend}
+
+
+@scenario
+def present() -> dict:
+    found = CudaCoreRuntime(lookup_spec).availability()
+    return {"usable": found.usable, "why": found.why}

@@ -1,0 +1,82 @@
+/* A management library of our own making: one card, its state in exported integers. */
+#include <stdlib.h>
+#include <string.h>
+
+int fake_permission = 0;     /* status that setting clocks returns */
+int fake_throttle_after = -1; /* looks until the power cap holds the clocks down */
+int fake_drop_lock_after = -1; /* looks until the lock is lost */
+int fake_lost_after = -1;    /* looks until the card is off the bus */
+int fake_temperature = 50, fake_cooling = 0, fake_pid = 0, fake_reasons = 1;
+int fake_locked = 0, fake_sets = 0, fake_resets = 0, fake_looks = 0, fake_reset_status = 0;
+unsigned long long fake_violation = 0;
+
+#define UUID "GPU-11111111-2222-3333-4444-555555555555"
+#define BUS "00000000:1B:00.0"
+enum { OK = 0, INVALID = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, SMALL = 7, LOST = 15 };
+static int gone(void) { return fake_lost_after >= 0 && fake_looks > fake_lost_after; }
+
+int nvmlInitWithFlags(unsigned f) { return OK; }
+int nvmlInit_v2(void) { return OK; }
+int nvmlShutdown(void) { return OK; }
+const char *nvmlErrorString(int s) {
+    return s == 4 ? "Insufficient Permissions" : s == 3 ? "Not Supported" : s == 15 ? "GPU is lost" : "Failed";
+}
+int nvmlSystemGetDriverVersion(char *t, unsigned n) { strncpy(t, "999.1", n); return OK; }
+int nvmlDeviceGetCount_v2(unsigned *n) { *n = 1; return OK; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned i, void **h) { *h = (void *)1; return i ? INVALID : OK; }
+int nvmlDeviceGetHandleByUUID(const char *u, void **h) { *h = (void *)1; return strcmp(u, UUID) ? NOT_FOUND : OK; }
+int nvmlDeviceGetHandleByPciBusId_v2(const char *b, void **h) { *h = (void *)1; return strcmp(b, BUS) ? NOT_FOUND : OK; }
+int nvmlDeviceGetName(void *h, char *t, unsigned n) { strncpy(t, "NVIDIA H200", n); return OK; }
+int nvmlDeviceGetIndex(void *h, unsigned *i) { *i = 0; return OK; }
+int nvmlDeviceGetUUID(void *h, char *t, unsigned n) { strncpy(t, UUID, n); return OK; }
+struct pci { char legacy[16]; unsigned domain, bus, device, id, subsystem; char name[32]; };
+int nvmlDeviceGetPciInfo_v3(void *h, struct pci *p) { memset(p, 0, sizeof *p); strcpy(p->name, BUS); return OK; }
+int nvmlDeviceGetMemoryInfo(void *h, unsigned long long *m) { m[0] = 150754820096ull; m[1] = m[0]; m[2] = 0; return OK; }
+int nvmlDeviceGetEnforcedPowerLimit(void *h, unsigned *w) { *w = 700000; return OK; }
+int nvmlDeviceGetPowerManagementDefaultLimit(void *h, unsigned *w) { *w = 700000; return OK; }
+int nvmlDeviceGetPowerUsage(void *h, unsigned *w) { *w = 650000; return OK; }
+int nvmlDeviceGetMigMode(void *h, unsigned *now, unsigned *later) { return NOT_SUPPORTED; }
+
+int nvmlDeviceGetClockInfo(void *h, int kind, unsigned *mhz) {
+    if (kind == 1) fake_looks++;
+    if (gone()) return LOST;
+    int held = fake_locked && !(fake_drop_lock_after >= 0 && fake_looks > fake_drop_lock_after);
+    *mhz = kind == 2 ? 3201 : held ? fake_locked : 1980;
+    return OK;
+}
+int nvmlDeviceGetCurrentClocksEventReasons(void *h, unsigned long long *r) {
+    int down = fake_throttle_after >= 0 && fake_looks > fake_throttle_after;
+    if (down) fake_violation += 1000000000ull;
+    *r = fake_reasons | (down ? 4 : 0);
+    return OK;
+}
+int nvmlDeviceGetTemperature(void *h, int sensor, unsigned *t) { *t = fake_temperature; fake_temperature -= fake_cooling; return OK; }
+int nvmlDeviceGetTemperatureThreshold(void *h, int kind, unsigned *t) { *t = 90; return OK; }
+struct field { unsigned id, scope; long long stamp, latency; unsigned type, status; unsigned long long number; };
+int nvmlDeviceGetFieldValues(void *h, int n, struct field *f) {
+    for (int i = 0; i < n; i++) { f[i].status = OK; f[i].number = f[i].id == 74 ? fake_violation : 0; }
+    return OK;
+}
+struct process { unsigned pid; unsigned long long memory; unsigned gpu, compute; };
+int nvmlDeviceGetComputeRunningProcesses_v3(void *h, unsigned *n, struct process *p) {
+    if (!fake_pid) { *n = 0; return OK; }
+    if (!p || *n < 1) { *n = 1; return SMALL; }
+    memset(p, 0, sizeof *p);
+    p->pid = fake_pid;
+    *n = 1;
+    return OK;
+}
+int nvmlDeviceSetGpuLockedClocks(void *h, unsigned low, unsigned high) {
+    if (fake_permission) return fake_permission;
+    fake_sets++;
+    fake_locked = low == 0xffffff01u ? 1365 : (int)high;
+    return OK;
+}
+int nvmlDeviceResetGpuLockedClocks(void *h) {
+    if (fake_reset_status) return fake_reset_status;
+    fake_resets++;
+    fake_locked = 0;
+    return OK;
+}
+int nvmlDeviceSetMemoryLockedClocks(void *h, unsigned low, unsigned high) { return fake_permission; }
+int nvmlDeviceResetMemoryLockedClocks(void *h) { return fake_reset_status; }

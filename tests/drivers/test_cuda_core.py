@@ -1,0 +1,65 @@
+"""cuda.core itself on a driver of our own making: call order, error paths, and an exact truth about time."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+pytest.importorskip("cuda.core", reason="cuda-core is not installed", exc_type=ImportError)
+
+
+@pytest.fixture
+def cuda(scenarios):
+    return functools.partial(scenarios, "cuda_scenarios.py")
+
+
+def test_three_percent_are_caught_and_none_is_not(cuda) -> None:
+    told = cuda("slowdown_and_none")
+    assert told["again"] == told["first"]
+    assert told["slower"] - told["first"] == pytest.approx(3_000, rel=0.01)
+
+
+def test_records_are_tight_and_read_after_one_synchronisation(cuda) -> None:
+    said = " ".join(cuda("call_order")["said"])
+    assert "sync " + "record launch record " * 64 + "sync" in said
+    assert "create record" not in said.partition("record launch record " * 64)[2]
+
+
+def test_the_device_is_found_in_the_catalogue(cuda) -> None:
+    told = cuda("the_device")
+    assert told["name"] == "NVIDIA H200"
+    assert told["arch"] == "sm_90"
+    assert told["sheet"] == "H200 SXM"
+    assert told["uuid"]
+
+
+def test_a_queue_is_held_back_by_a_word_of_memory(cuda) -> None:
+    told = cuda("held_back")
+    assert (told["before"], told["after"]) == (0, 1)
+    said = told["said"]
+    assert said.count("hostalloc") == 1
+    first = said.index("waitvalue", said.index("waitvalue") + 1)
+    assert said[first : first + 4] == ["waitvalue", "record", "launch", "record"]
+    assert told["median"] == pytest.approx(104_500, rel=0.05)
+
+
+def test_a_device_without_memory_operations_says_so(cuda) -> None:
+    told = cuda("no_wait_value")
+    assert told["usable"] is False
+    assert "cuStreamWaitValue32_v2 returned 801" in told["why"]
+
+
+def test_a_lost_device_gives_no_number(cuda) -> None:
+    assert cuda("lost_while_measuring")["code"] == "device-lost"
+
+
+def test_too_short_a_kernel_gives_no_number(cuda) -> None:
+    assert cuda("too_short")["code"] == "timer-too-coarse"
+
+
+def test_a_missing_driver_is_a_reason(cuda) -> None:
+    told = cuda("missing", missing=True)
+    assert told["usable"] is False
+    assert "driver" in told["why"]
+    assert cuda("present")["usable"] is True

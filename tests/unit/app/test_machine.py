@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+
+from pytest_perfgate.app.machine import ceiled, keyed, watched
+from pytest_perfgate.model.ceilings import Ceilings
+from pytest_perfgate.model.device import Basis, Device, DeviceSpec, Peak
+from pytest_perfgate.model.plan import ClockPolicy, Plan
+from pytest_perfgate.model.problem import Problem
+from pytest_perfgate.model.samples import Samples, Stop
+
+SPEC = DeviceSpec(name="card", pattern="card", arch="sm_90", multiprocessors=10,
+                  peaks=(Peak(dtype="bf16", datasheet=1e15, per_clock_per_sm=100, implied_hz=1e9),))  # fmt: skip
+CARD = Device(key="card-80GiB", name="card", kind="gpu", spec=SPEC, multiprocessors=10)
+HOST = Device(key="host-x", name="x", kind="host")
+SAMPLES = Samples(durations=(1.0, 2.0), timer="events", stop=Stop.COUNT)
+
+
+class Clocks:
+    """Says of each region what it was told to."""
+
+    def __init__(self, *problems: tuple[Problem, ...]) -> None:
+        self.problems = iter(problems)
+        self.held = 0
+
+    @contextmanager
+    def hold(self, device, plan):
+        self.held += 1
+        yield Watch(next(self.problems))
+
+
+class Watch:
+    def __init__(self, problems) -> None:
+        self._problems = problems
+
+    def problems(self):
+        return self._problems
+
+    def clock_hz(self):
+        return (1.5e9,)
+
+    def facts(self):
+        return (("sm clock", "1500 MHz"),)
+
+
+THROTTLED = Problem(code="throttled", what="the device held its clocks down: power cap")
+LOST = Problem(code="device-lost", what="gone", retry=False)
+
+
+def test_the_key_tells_the_clock_policy_and_the_roof_the_clock() -> None:
+    device = keyed(CARD, replace(Plan(), clocks=ClockPolicy.LOCK), (1.5e9,))
+    assert device.key == "card-80GiB-lock"
+    assert device.roof(Basis.CLOCK).rate("bf16") == 10 * 100 * 1.5e9
+    assert keyed(HOST, Plan()) == HOST
+
+
+def test_measured_ceilings_join_the_roofs() -> None:
+    found = Ceilings(device="host-x", compute=(("fp32", 5e10),), bandwidth=4e9, when="2026-01-02")
+    assert ceiled(lambda key: found, HOST).roof(Basis.CEILING).rate("fp32") == 5e10
+    assert ceiled(lambda key: None, HOST) == HOST
+
+
+def test_clocks_go_on_record() -> None:
+    samples = watched(lambda: SAMPLES, CARD, Plan(), Clocks(()))
+    assert samples.clock_hz == (1.5e9,)
+    assert ("sm clock", "1500 MHz") in samples.notes
+    assert samples.problems == ()
+
+
+def test_a_throttled_measurement_is_taken_again_and_counted() -> None:
+    clocks = Clocks((THROTTLED,), ())
+    samples = watched(lambda: SAMPLES, CARD, Plan(), clocks)
+    assert samples.problems == ()
+    assert [(d.count, d.reason) for d in samples.discarded] == [(2, THROTTLED.what)]
+    assert clocks.held == 2
+
+
+def test_throttled_again_is_a_problem() -> None:
+    samples = watched(lambda: SAMPLES, CARD, Plan(), Clocks((THROTTLED,), (THROTTLED,)))
+    assert samples.problems == (THROTTLED,)
+
+
+def test_a_lost_device_is_not_tried_again() -> None:
+    clocks = Clocks((LOST,))
+    assert watched(lambda: SAMPLES, CARD, Plan(), clocks).problems == (LOST,)
+    assert clocks.held == 1
+
+
+def test_a_host_has_no_such_clocks() -> None:
+    assert watched(lambda: SAMPLES, HOST, Plan(), Clocks()) == SAMPLES
