@@ -9,11 +9,13 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from pytest_perfgate.core.analysis import ops as work
     from pytest_perfgate.model.errors import PerfgateError
+    from pytest_perfgate.wiring.stores import frame
 
-__all__ = ["PerfgateError", "__version__", "work"]
+__all__ = ["PerfgateError", "__version__", "frame", "work"]
 
 _HOMES = {
     "work": ("pytest_perfgate.core.analysis.ops", ""),
+    "frame": ("pytest_perfgate.wiring.stores", "frame"),
     "PerfgateError": ("pytest_perfgate.model.errors", "PerfgateError"),
 }
 

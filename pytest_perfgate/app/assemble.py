@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from pytest_perfgate.core.gate.metrics import metrics_of
 from pytest_perfgate.model.children import Capture, CaseResult
@@ -20,7 +21,18 @@ def measurements(result: CaseResult, tools: GateTools) -> tuple[Measurement, ...
         for capture in captures:
             by_key.setdefault(capture.key, []).append(capture)
     rounds = len(result.captures)
-    return tuple(_measurement(captures, rounds, tools) for captures in by_key.values())
+    made = (_measurement(captures, rounds, tools) for captures in by_key.values())
+    return tuple(_on(measurement, result.case.plan.device) for measurement in made)
+
+
+def _on(measurement: Measurement, asked: str) -> Measurement:
+    """Whether it ran on the device that ``--perfgate-device`` names, by index, name or key."""
+    device = measurement.device
+    if not asked or asked in {str(device.index), device.name, device.key}:
+        return measurement
+    what = f"asked for device {asked}, and it ran on {device.name} (index {device.index}, {device.key})"
+    other = Problem(code="device-other", what=what, retry=False)
+    return replace(measurement, problems=(*measurement.problems, other))
 
 
 def _measurement(captures: list[Capture], rounds: int, tools: GateTools) -> Measurement:
@@ -33,7 +45,8 @@ def _measurement(captures: list[Capture], rounds: int, tools: GateTools) -> Meas
         environment=tools.environment(),
         work=last.work,
         metrics=last.metrics,
-        problems=tuple(_problems(captures, rounds)),
+        findings=last.findings,
+        problems=(*_problems(captures, rounds), *last.problems),
         artifacts=tuple(artifact for capture in captures for artifact in capture.artifacts),
         limits=last.limits,
     )

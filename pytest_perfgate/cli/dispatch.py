@@ -68,7 +68,11 @@ def _parsed(name: str, module: Any, rest: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--json", action="store_true", help="print JSON for another program")
     module.arguments(parser)
-    return parser.parse_intermixed_args(rest)
+    if not getattr(module, "PASSES_ON", False):
+        return parser.parse_intermixed_args(rest)
+    options, words = parser.parse_known_args(rest)
+    options.words = words
+    return options
 
 
 def _said(error: PerfgateError, *, as_json: bool) -> int:

@@ -28,17 +28,17 @@ def arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace) -> int:
     import datetime as dt
 
-    from pytest_perfgate import wiring
     from pytest_perfgate.app.imports import imported
     from pytest_perfgate.cli.accept import check_place
+    from pytest_perfgate.wiring import stores
 
     project = Project(options)
     check_place(options, project)
-    device = options.device or wiring.host_device_key()
+    device = options.device or stores.host_device_key()
     who, when = project.repository.author(), dt.datetime.now(dt.timezone.utc).date().isoformat()
     said = []
     for path in named_files(options.files):
-        found = imported(wiring.read_benchmarks(path), device, project.baselines, who=who, when=when)
+        found = imported(stores.read_benchmarks(path), device, project.baselines, who=who, when=when)
         paths = () if options.dry_run else project.baselines.write(found.lines)
         said.append({
             "file": str(path), "device": device, "imported": [str(line.key) for line in found.lines],

@@ -22,7 +22,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    from pytest_perfgate.wiring import merge_baselines
+    from pytest_perfgate.wiring.stores import merge_baselines
 
     conflicts = merge_baselines(Path(options.base), Path(options.ours), Path(options.theirs), options.path)
     if options.json:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate import wiring
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.wiring import stores
 
 if TYPE_CHECKING:
     from pytest_perfgate.adapters.stores.baselines import Baselines
@@ -34,20 +35,20 @@ class Project:
 
     @cached_property
     def baselines(self) -> Baselines:
-        found: Baselines = wiring.baseline_store(self.root, self.config)
+        found: Baselines = stores.baseline_store(self.root, self.config)
         return found
 
     @cached_property
     def records(self) -> Any:
-        return wiring.record_store(self.root)
+        return stores.record_store(self.root)
 
     @cached_property
     def history(self) -> Any:
-        return wiring.history_store(self.root, self.config)
+        return stores.history_store(self.root, self.config)
 
     @cached_property
     def repository(self) -> Any:
-        return wiring.repository(self.root)
+        return stores.repository(self.root)
 
     @property
     def ci(self) -> bool:

@@ -57,11 +57,11 @@ def history_of(project: Project, report: Any) -> dict[str, Any]:
 
 
 def _delivered(text: str, report: Any, project: Project) -> str:
-    from pytest_perfgate import wiring
     from pytest_perfgate.model.errors import PerfgateError
+    from pytest_perfgate.wiring.deliveries import deliveries as known
 
     name, _, target = text.partition(":")
-    deliveries = {delivery.name: delivery for delivery in wiring.deliveries(project.root)}
+    deliveries = {delivery.name: delivery for delivery in known(project.root)}
     if name not in deliveries:
         mend = f"one of: {', '.join(deliveries)}"
         raise PerfgateError("delivery-failed", f"nothing delivers to '{name}'", mend=mend)

@@ -10,12 +10,14 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from argparse import REMAINDER, ArgumentParser, Namespace
+from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from pytest_perfgate.cli.looking import write_json
 from pytest_perfgate.cli.project import Project, add_root
 
+PASSES_ON = True
+"""Words that this command does not know are pytest's."""
 _INTERRUPTED, _TESTS_FAILED, _USAGE, _NOTHING = 130, 1, 2, 4
 _FROM_PYTEST = {0: 0, 1: _TESTS_FAILED, 2: _INTERRUPTED, 3: 14, 4: _USAGE, 5: _NOTHING}
 """Where no record says more: 3 is pytest's internal error, 5 that nothing was collected."""
@@ -23,7 +25,6 @@ _FROM_PYTEST = {0: 0, 1: _TESTS_FAILED, 2: _INTERRUPTED, 3: 14, 4: _USAGE, 5: _N
 
 def arguments(parser: ArgumentParser) -> None:
     add_root(parser)
-    parser.add_argument("words", nargs=REMAINDER, metavar="PYTEST-ARGUMENT", help="what pytest is given")
 
 
 def run(options: Namespace) -> int:

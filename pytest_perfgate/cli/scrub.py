@@ -22,7 +22,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from pytest_perfgate.wiring import scrubber
+    from pytest_perfgate.wiring.profiling import scrubber
 
     (path,) = looking.named_files([options.file])
     out = Path(options.output) if options.output else None

@@ -14,6 +14,7 @@ from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Artifact, Identity
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
+from pytest_perfgate.model.problem import Finding, Problem
 from pytest_perfgate.model.samples import Samples
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.work import Work
@@ -126,6 +127,9 @@ class Capture:
     limits: tuple[str, ...] = ()
     metrics: MetricSet = MetricSet()
     artifacts: tuple[Artifact, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    """What the analysis of an artifact saw."""
+    problems: tuple[Problem, ...] = ()
 
 
 @value

@@ -129,10 +129,11 @@ TEST_KEYS: tuple[ConfigKey, ...] = (
 )
 
 POLICIES: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    ("missing", ("fail", "warn", "record"), "no baseline, or not measured"),
-    ("unused", ("fail", "warn", "ignore"), "a baseline without a test"),
+    ("missing", ("fail", "warn", "record"), "no baseline for this device"),
+    ("unused", ("fail", "warn", "ignore"), "a baseline without a test, or a test that is gone"),
     ("improved", ("ignore", "warn", "fail"), "faster than the baseline"),
     ("undecided", ("warn", "fail"), "the interval spans the limit"),
     ("moved", ("warn", "fail"), "the machine moved, not the code"),
+    ("unmeasured", ("warn", "fail"), "collected, but never measured"),
 )
 """(key, values, meaning) of the policy."""

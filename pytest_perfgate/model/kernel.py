@@ -65,6 +65,8 @@ class KernelCode:
     predicates: tuple[str, ...]
     controls: tuple[int, ...] = ()
     """21 bits each; empty where the words were not at hand."""
+    words: bytes = b""
+    """The machine code itself, where it was at hand."""
     compiler: str = ""
     """The ptxas that wrote it, where the file says so: code differs between versions."""
     disassembler: str = ""

@@ -49,6 +49,8 @@ class Plan:
     spread: float = 0.005
     captures: tuple[str, ...] = ()
     devices: int = 1
+    device: str = ""
+    """Index or name of the device to measure on; empty means the first."""
     floor_ns: float = 2000.0
     """The smallest absolute difference that counts as slower."""
     anchor: str = ""

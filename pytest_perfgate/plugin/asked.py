@@ -11,7 +11,7 @@ from typing import Any
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.model.problem import Problem
+from pytest_perfgate.model.problem import Finding, Problem
 from pytest_perfgate.model.samples import Discard, Samples, Stop
 from pytest_perfgate.model.work import Work
 
@@ -62,6 +62,8 @@ class Brought:
     work: Work | None = None
     limits: tuple[str, ...] = ()
     metrics: MetricSet = field(default_factory=MetricSet)
+    findings: tuple[Finding, ...] = ()
+    problems: tuple[Problem, ...] = ()
 
     def samples(self) -> tuple[Samples, ...]:
         """One process's samples; none where nothing was timed. What is no number is counted, never averaged."""

@@ -167,4 +167,5 @@ def _outcome(reports: list[pytest.TestReport]) -> tuple[str, str]:
 def _last_line(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
     errors = [line[1:].strip() for line in lines if line.startswith("E ")]
-    return (errors or lines or ["no reason given"])[0 if errors else -1]
+    said = (errors or lines or ["no reason given"])[0 if errors else -1]
+    return said.removeprefix("pytest_perfgate.model.errors.PerfgateError: ")

@@ -109,7 +109,7 @@ def commanded(plan: Plan, options: Any) -> Plan:
         "capture": tuple(options.perfgate_capture),
     }
     plan = _with(plan, {name: value for name, value in given.items() if value}, "command line")
-    return replace(plan, against=options.perfgate_against or "")
+    return replace(plan, against=options.perfgate_against or "", device=options.perfgate_device or "")
 
 
 def _with(plan: Plan, given: Mapping[str, Any], place: str) -> Plan:
@@ -132,8 +132,13 @@ def _text(value: Any, place: str) -> str:
     return value
 
 
-def _names(value: Any, place: str) -> tuple[str, ...]:
-    return tuple(_text(name, place) for name in _texts(value))
+def _captures(value: Any, place: str) -> tuple[str, ...]:
+    """A test run takes none beside the timing: one that was asked for and not taken must not look taken."""
+    for name in _texts(value):
+        if _text(name, place) != "event":
+            what = f"a test run takes no capture {name!r} beside the timing"
+            raise PerfgateError("option-wrong", what, mend=f"perfgate profile NODEID --mode {name}", place=place)
+    return tuple(_texts(value))
 
 
 def _cache(value: Any, place: str) -> Cache:
@@ -161,7 +166,7 @@ _FIELDS: dict[str, tuple[str, Any]] = {
     "clocks": ("clocks", _clocks),
     "data": ("data", _text),
     "rounds": ("rounds", _count),
-    "capture": ("captures", _names),
+    "capture": ("captures", _captures),
     "budget": ("budget_ns", _nanoseconds),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from pytest_perfgate.app.conclude import Ending, keep, run_report, suite_notes
 from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.verdict import SuiteNote
+from pytest_perfgate.plugin.outputs import write_outputs
 from pytest_perfgate.plugin.session import GateSession, usage_errors
 
 
@@ -27,7 +29,16 @@ def write_session(session: GateSession) -> None:
     if session.reports:
         with usage_errors():
             report = run_report(session.court, session.all_reports(), session.notes, ending_of(session))
-            session.written = keep(session.court, report)
+            asked = write_outputs(session.settings.pytest, report)
+            session.written = (*keep(session.court, report), *asked)
+        ignored(session.settings.pytest.rootpath / ".perfgate")
+
+
+def ignored(folder: Path) -> None:
+    """What lies under ``.perfgate/`` belongs to this checkout alone: git need not be told by hand."""
+    note = folder / ".gitignore"
+    if folder.is_dir() and not note.exists():
+        note.write_text("# made by perfgate\n*\n", encoding="utf-8")
 
 
 def ending_of(session: GateSession) -> Ending:

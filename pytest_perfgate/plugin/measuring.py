@@ -79,6 +79,8 @@ class Measuring:
             work=brought.work,
             limits=brought.limits,
             metrics=brought.metrics,
+            findings=brought.findings,
+            problems=brought.problems,
         )
 
     def read(self, brought: Brought, source: str) -> None:
@@ -89,10 +91,17 @@ class Measuring:
 
 
 def measuring_tools(config: Any) -> Measuring:
-    """What measures in this pytest; our own instruments come in by the same hooks as anybody's."""
+    """What measures in this pytest."""
     from pytest_perfgate.app.assemble import metrics_of_capture
-    from pytest_perfgate.wiring import BuiltIns, instruments
+    from pytest_perfgate.wiring import instruments
+
+    built_ins(config)
+    return Measuring(instruments(config.hook), metrics_of_capture)
+
+
+def built_ins(config: Any) -> None:
+    """Our own instruments come in by the same hooks as anybody's."""
+    from pytest_perfgate.wiring import BuiltIns
 
     if not config.pluginmanager.has_plugin("perfgate-built-ins"):
         config.pluginmanager.register(BuiltIns(), "perfgate-built-ins")
-    return Measuring(instruments(config.hook), metrics_of_capture)

@@ -25,6 +25,7 @@ def read_artifact(brought: Brought, source: str, inspectors: Sequence[Inspector]
         raise PerfgateError("call-wrong", f"read() does not know what {paths[0]} is", mend=f"it knows: {known}")
     analysis = inspector.inspect(paths, {})
     brought.metrics = analysis.metrics
+    brought.findings, brought.problems = analysis.findings, analysis.problems
 
 
 def _head(path: Path) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,8 @@ class Settings:
     def project(self) -> Config:
         from pytest_perfgate.wiring import configuration
 
-        return configuration(self.pytest.rootpath)
+        found = configuration(self.pytest.rootpath)
+        return replace(found, history=self.options.perfgate_history or found.history)
 
     @cached_property
     def mode(self) -> Mode:

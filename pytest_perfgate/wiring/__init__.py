@@ -14,15 +14,13 @@ from pytest_perfgate.wiring import devices as wiring_devices
 if TYPE_CHECKING:
     from pytest_perfgate.model.config import Config
     from pytest_perfgate.model.document import Document
-    from pytest_perfgate.model.nsys import Scrub
     from pytest_perfgate.model.verdict import Verdict
 
 Part = tuple[str, ...]
 """A factory as ``module:name`` below ``pytest_perfgate.``, then the parts that it is given."""
 
-_SCRUB = "adapters.readers.nsys.scrub:scrub"
 _PROFILERS: tuple[Part, ...] = (
-    ("adapters.profilers.nsys:Nsys", _SCRUB),
+    ("wiring.profiling:timeline",),
     ("wiring.profiling:annotation",),
     ("wiring.profiling:deep",),
     ("adapters.profilers.cubin:CubinKeeper",),
@@ -39,12 +37,21 @@ _INSPECTORS: tuple[Part, ...] = (
     ("app.inspections.cubin:Cubin", "adapters.readers.cubin:read_cubins", _CATALOGUE),
     ("app.inspections.ncu:Ncu", "adapters.readers.ncu:read_ncu", _CATALOGUE),
     ("app.inspections.rocprof:Rocprof", "adapters.readers.rocprof:read_rocprof", _CATALOGUE),
+    ("app.inspections.records:Runs", "adapters.stores.records:read_record"),
     ("app.inspections.benchmarks:nvbench", "adapters.readers.nvbench:read_nvbench"),
     ("app.inspections.benchmarks:pytest_benchmark", "adapters.readers.pytest_benchmark:read_pytest_benchmark"),
     ("app.inspections.benchmarks:google_benchmark", "adapters.readers.google_benchmark:read_google_benchmark"),
     ("app.inspections.benchmarks:asv", "adapters.readers.asv:read_asv"),
 )
-_DELIVERIES: tuple[Part, ...] = ()
+_COMMENT = "core.render.comment:render_comment"
+_DELIVERIES: tuple[Part, ...] = (
+    ("adapters.delivery.comments:GithubComment", _COMMENT),
+    ("adapters.delivery.comments:GitlabComment", _COMMENT),
+    ("adapters.delivery.webhook:Webhook", _COMMENT),
+    ("wiring.deliveries:json_file",),
+    ("wiring.deliveries:html_file",),
+    ("wiring.deliveries:markdown_file",),
+)
 """The built-ins; of several that recognise a thing the first wins."""
 
 
@@ -131,12 +138,6 @@ def own_host(root: Path) -> Any:
     return host
 
 
-def scrubber() -> Scrub:
-    """What cleans an export of Nsight Systems."""
-    found: Scrub = _found(_SCRUB)
-    return found
-
-
 def write_pages(path: Path, documents: Sequence[Document]) -> None:
     """Documents as one HTML file."""
     from pytest_perfgate.core.render.html import render_html
@@ -213,6 +214,7 @@ def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
     from pytest_perfgate.app.place import placed
     from pytest_perfgate.model.tools import GateTools
 
+    wiring_devices.lead_run()
     repository = GitRepository(root)
     baselines = Baselines(root, project.devices, project.baselines, repository.show)
     return GateTools(
@@ -223,7 +225,7 @@ def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
         baselines=baselines,
         committed=baselines.committed,
         records=None if "PERFGATE_PROFILE" in os.environ else Records(root),  # a profiled run is no record
-        history=SqliteHistory(Path(project.history) if project.history else root / ".perfgate" / "history.db"),
+        history=SqliteHistory(root / (project.history or ".perfgate/history.db")),
         repository=repository,
     )
 
@@ -240,86 +242,6 @@ def read_values(path: Path, kind: type[Any]) -> list[Any]:
     from pytest_perfgate.adapters.children.codec import decode_value
 
     return decode_value(path.read_bytes(), list[kind]) if path.is_file() else []  # type: ignore[valid-type]
-
-
-def baseline_store(root: Path, project: Config, revisions: Any = None) -> Any:
-    """The project's baselines; those of devices that it does not list lie under ``.perfgate/``."""
-    from pytest_perfgate.adapters.stores.baselines import Baselines
-
-    shown = (revisions or repository(root)).show
-    return Baselines(root, devices=project.devices, folder=project.baselines, show=shown)
-
-
-def local_baselines(root: Path) -> Any:
-    """Baselines of this checkout alone, whatever the device."""
-    from pytest_perfgate.adapters.stores.baselines import Baselines
-
-    return Baselines(root)
-
-
-def record_store(root: Path) -> Any:
-    """The records of runs."""
-    from pytest_perfgate.adapters.stores.records import Records
-
-    return Records(root)
-
-
-def history_store(root: Path, project: Config) -> Any:
-    """Sittings over time."""
-    from pytest_perfgate.adapters.stores.history import SqliteHistory
-
-    return SqliteHistory(root / (project.history or ".perfgate/history.db"))
-
-
-def repository(root: Path) -> Any:
-    """What git says about the project."""
-    from pytest_perfgate.adapters.stores.repository import GitRepository
-
-    return GitRepository(root)
-
-
-def host_environment() -> Any:
-    """What is recorded about this machine beside a measurement."""
-    from pytest_perfgate.adapters.devices.process import probe_environment
-
-    return probe_environment()
-
-
-def merge_baselines(base: Path, ours: Path, theirs: Path, shown: str) -> tuple[str, ...]:
-    """Three baseline files merged into ours; the cases in conflict."""
-    from pytest_perfgate.adapters.stores.baseline_merge import merge_files
-
-    return merge_files(base, ours, theirs, shown)
-
-
-def deliveries(root: Path) -> Sequence[Any]:
-    """Places a report can be taken to, by plugins and by us."""
-    return joined(own_host(root).hook.pytest_perfgate_deliveries())
-
-
-def read_benchmarks(path: Path) -> Any:
-    """Results of another benchmark tool, its file told by content."""
-    readers = {
-        "nvbench": "adapters.readers.nvbench:read_nvbench",
-        "pytest-benchmark": "adapters.readers.pytest_benchmark:read_pytest_benchmark",
-        "google-benchmark": "adapters.readers.google_benchmark:read_google_benchmark",
-        "asv": "adapters.readers.asv:read_asv",
-    }
-    head = CommandLineTools.peek(path)
-    kinds = [made(part) for part in _INSPECTORS if part[0].startswith("app.inspections.benchmarks:")]
-    found = next((kind for kind in kinds if kind.recognises(path, head)), None)
-    if found is None:
-        raise PerfgateError(
-            "artifact-unknown", "this is no benchmark's JSON", place=str(path), mend=f"kinds: {', '.join(readers)}"
-        )
-    return _found(readers[found.name])(path)
-
-
-def host_device_key() -> str:
-    """The key of this host as a device."""
-    from pytest_perfgate.adapters.devices.host import probe_host
-
-    return str(probe_host().key)
 
 
 def here() -> Any:

@@ -3,9 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.wiring import CommandLineTools, configuration, interpreter, joined, own_host
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.nsys import Scrub
+
+
+def scrubber() -> Scrub:
+    """What cleans an export of Nsight Systems."""
+    from pytest_perfgate.adapters.readers.nsys.scrub import scrub
+
+    return scrub
+
+
+def timeline() -> Any:
+    """Nsight Systems behind the project's launcher; what it keeps is scrubbed."""
+    from pytest_perfgate.adapters.profilers.nsys import Nsys
+
+    project = configuration(Path.cwd())
+    return Nsys(scrubber(), project.launcher, project.timeout)
 
 
 def annotation() -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from tests.nsys_file import SECRET, ExportMaker, small_export
 
 

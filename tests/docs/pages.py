@@ -16,7 +16,7 @@ RUN = {"python", "console", "toml", "ini", "yaml", "diff", "cmake"}
 _FENCE = re.compile(
     r"^(?P<fence>`{3,})(?P<language>[\w-]*)[^\n]*\n(?P<text>.*?)^(?P=fence)\s*$", re.MULTILINE | re.DOTALL
 )
-_COMMENT = re.compile(r"<!--\s*(?P<key>file|append|not run):\s*(?P<value>.*?)\s*-->\s*\Z", re.DOTALL)
+_COMMENT = re.compile(r"<!--\s*(?P<key>file|append|not run):\s*(?P<value>(?:(?!-->).)*?)\s*-->\s*\Z", re.DOTALL)
 
 
 @dataclass(frozen=True)

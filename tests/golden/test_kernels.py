@@ -27,7 +27,8 @@ from pytest_perfgate.model.work import Work
 from tests.kernels import disassembly, kernel
 
 HERE = Path(__file__).parent / "kernels"
-PAGE = Path(__file__).parents[1] / "artifacts" / "ncu_stages.csv"
+ARTIFACTS = Path(__file__).parents[1] / "artifacts"
+PAGE = Path("ncu_stages.csv")
 
 
 def held(name: str, text: str) -> None:
@@ -43,7 +44,7 @@ def committed(paths: Sequence[Path]) -> tuple[Disassembly, ...]:
 
 
 def page(paths: Sequence[Path]) -> tuple[KernelFacts, ...]:
-    return tuple(facts for path in paths for facts in parse_csv(path.read_bytes(), path.name))
+    return tuple(facts for path in paths for facts in parse_csv((ARTIFACTS / path).read_bytes(), path.name))
 
 
 CUBIN = Cubin(committed, DeviceCatalogue)

@@ -109,7 +109,7 @@ AWKWARD = """
 
         @pytest.mark.perfgate("time <= 1ns")
         def test_bad(perfgate, worker_id):
-            perfgate(int)
+            perfgate(sorted, list(range(100_000)))
     """
 
 

@@ -120,12 +120,12 @@ SOMETIMES = """
     @pytest.mark.perfgate("time <= 1ns")
     @pytest.mark.xfail
     def test_excused(perfgate):
-        perfgate(int)
+        perfgate.record([5.0] * 30)
 
     @pytest.mark.perfgate("time <= 1ns")
     @pytest.mark.xfail(strict=True)
     def test_excused_strictly(perfgate):
-        perfgate(int)
+        perfgate.record([5.0] * 30)
 
     @pytest.mark.perfgate("time <= 1s")
     @pytest.mark.xfail(strict=True)
@@ -140,7 +140,7 @@ SOMETIMES = """
         @pytest.mark.perfgate("time <= 1s", "time(case=slow) <= 1ns")
         def test_two_calls(self, perfgate):
             perfgate(int, name="fast")
-            perfgate(sorted, list(range(1000)), name="slow")
+            perfgate(sorted, list(range(100_000)), name="slow")
 
     def test_same_name_twice(perfgate):
         perfgate(int)

@@ -16,8 +16,8 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.kernel import Disassembly, Launch
 
 SUFFIXES = (".cubin", ".fatbin", ".o", ".so")
-_PART = 1 << 18
-"""Bytes of code that are worth a process of their own."""
+_LARGE = 1 << 17
+"""Bytes of code from which the disassembler is shown a sample: it would take seconds."""
 _SECONDS = 120
 
 
@@ -59,33 +59,29 @@ def _disassembled(path: Path, name: str) -> Disassembly:
     cubin = parse_cubin(data, name)
     nvdisasm, cuobjdump = str(tool("nvdisasm")), str(tool("cuobjdump"))
     target = str(path.resolve())
-    commands = [[nvdisasm, "-json", *part, target] for part in _parts(cubin)]
-    with ThreadPoolExecutor(max_workers=len(commands)) as pool:
-        listings = list(pool.map(lambda command: _listing(command, name), commands))
+    listing = _sampled(cubin, data, name) if _large(cubin) else _listing([nvdisasm, "-json", target], name)
     resources = _run([cuobjdump, "--dump-resource-usage", target])
     return Disassembly(
         source=name,
         arch="",
-        listing=listings[0],
-        parts=tuple(listings[1:]),
+        listing=listing,
         words=cubin.words,
         resources=resources.stdout.decode("utf-8", "replace"),
         launches=_launches(path),
     )
 
 
-def _parts(cubin: CubinFile) -> list[list[str]]:
-    """Arguments that split a large cubin between processes: the disassembler uses one core."""
-    total = sum(map(len, cubin.words.values()))
-    shares = min(os.cpu_count() or 1, 1 + total // _PART, len(cubin.words))
-    if shares < 2 or set(cubin.symbols) != set(cubin.words):
-        return [[]]
-    bins: list[tuple[int, list[int]]] = [(0, []) for _ in range(shares)]
-    for name in sorted(cubin.words, key=lambda n: -len(cubin.words[n])):
-        size, members = min(bins, key=lambda b: b[0])
-        bins.remove((size, members))
-        bins.append((size + len(cubin.words[name]), [*members, cubin.symbols[name]]))
-    return [["-fun", ",".join(map(str, members))] for _, members in bins]
+def _large(cubin: CubinFile) -> bool:
+    return sum(map(len, cubin.words.values())) > _LARGE
+
+
+def _sampled(cubin: CubinFile, data: bytes, name: str) -> bytes:
+    """A large cubin by one instruction of each encoding."""
+    from pytest_perfgate.adapters.readers.sampled import sampled_listing
+
+    with tempfile.TemporaryDirectory(prefix="perfgate-sample-") as room:
+        nvdisasm = str(tool("nvdisasm"))
+        return sampled_listing(cubin, data, Path(room), lambda words: _listing([nvdisasm, *words], name))
 
 
 def _listing(command: Sequence[str], name: str) -> bytes:

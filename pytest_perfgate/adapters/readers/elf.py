@@ -49,6 +49,16 @@ def parse_cubin(data: bytes, place: str) -> CubinFile:
     return CubinFile(words=words, symbols=symbols)
 
 
+_NEW_LAYOUT = 8
+"""The ABI version from which the architecture has its own byte of the flags."""
+
+
+def architecture(data: bytes) -> int:
+    """90 for ``sm_90``."""
+    (flags,) = struct.unpack_from("<I", data, 48)
+    return int(flags >> 8 & 0xFF if data[8] >= _NEW_LAYOUT else flags & 0xFF)
+
+
 Section = tuple[int, ...]
 """name, type, flags, address, offset, size, link, info, align, entry size."""
 

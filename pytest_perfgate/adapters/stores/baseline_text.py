@@ -57,11 +57,11 @@ def parse_entries(text: str, *, place: str, device: str) -> dict[str, Entry]:
     for number, line in enumerate(lines, 1):
         if line.startswith(_MARKERS):
             raise PerfgateError("baseline-conflict", f"line {number} reads '{line[:40]}'", place=place)
-    entries = _own_entries(lines, place, device)
+    entries = own_entries(lines, place, device)
     return _yaml_entries(text, place, device) if entries is None else entries
 
 
-def _own_entries(lines: list[str], place: str, device: str) -> dict[str, Entry] | None:
+def own_entries(lines: list[str], place: str, device: str) -> dict[str, Entry] | None:
     """The cases of a file whose form is ours throughout; None where any line is not."""
     body = _body(lines)
     if body is None:

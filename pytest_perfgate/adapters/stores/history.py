@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from pytest_perfgate.adapters.stores.files import locked
 from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey, parse_case_key
@@ -77,6 +78,11 @@ class SqliteHistory:
             raise PerfgateError("history-version", what, place=str(self._path))
         if owner == _APPLICATION and version == SCHEMA:
             return
+        with locked(_home(self._path), self._path):  # going over to a write-ahead log does not wait its turn
+            self._create(database)
+
+    def _create(self, database: sqlite3.Connection) -> None:
+        owner = database.execute("pragma application_id").fetchone()[0]
         if database.execute("select count(*) from sqlite_master").fetchone()[0] and owner != _APPLICATION:
             raise PerfgateError("history-unreadable", "it holds somebody else's tables", place=str(self._path))
         database.execute("pragma journal_mode = wal")
@@ -86,6 +92,11 @@ class SqliteHistory:
         database.execute(f"pragma application_id = {_APPLICATION}")
         database.execute(f"pragma user_version = {SCHEMA}")
         database.commit()
+
+
+def _home(path: Path) -> Path:
+    """The folder whose ``.perfgate`` holds the lock."""
+    return path.parent.parent if path.parent.name == ".perfgate" else path.parent
 
 
 def _row(sitting: Sitting) -> tuple[object, ...]:

@@ -46,7 +46,7 @@ class Records:
         if re.match(r"https?://", source):
             return _read_url(source)
         path = Path(source) if source else self.last()
-        return _read_path(path)
+        return read_record(path)
 
     def last(self) -> Path:
         """The path of the last record."""
@@ -94,7 +94,8 @@ def parse_record(data: bytes, place: str) -> tuple[RunReport, dict[str, Any]]:
         raise PerfgateError("record-unreadable", f"it does not fit the schema: {fault}", place=place) from fault
 
 
-def _read_path(path: Path) -> RunReport:
+def read_record(path: Path) -> RunReport:
+    """The record in a file, with its samples."""
     try:
         data = path.read_bytes()
     except FileNotFoundError as fault:

@@ -6,6 +6,7 @@ import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import pairwise, repeat
 from statistics import median
 from typing import Protocol
@@ -22,6 +23,9 @@ _LEAST_SAMPLE_NS = 50_000
 _SLICE_NS = 2_000_000
 """Between two questions to the stopping rule."""
 _MOST_A_SLICE = 8
+_COOLS_NS = 1e9
+_STILL_WARM = 0.1
+"""The long warm-up raises the processor's clock; right after another measurement the call alone has to warm up."""
 
 
 class WarmUp(Protocol):
@@ -38,6 +42,7 @@ class HostTimer:
     def __init__(self, rule: StoppingRule, warm: WarmUp) -> None:
         self._rule, self._warm = rule, warm
         self._known: dict[Clock, tuple[float, float]] = {}
+        self._busy_until = -2 * _COOLS_NS
 
     def availability(self, runtime: Runtime) -> Availability:
         usable = runtime.name in {"host", "fake"}
@@ -61,6 +66,7 @@ class HostTimer:
             while stop is None:
                 take(_slice(durations, first[0], batch), durations)
                 stop = self._rule(durations, clock() - begun, plan)
+            self._busy_until = clock()
         return Samples(
             durations=tuple(durations),
             timer=self.name,
@@ -77,6 +83,8 @@ class HostTimer:
             return 0
         medians: list[float] = []
         begun, taken = clock(), 0
+        if begun - self._busy_until < _COOLS_NS:
+            plan = replace(plan, warmup_ns=plan.warmup_ns * _STILL_WARM)
         size = 1 if sample_ns > _SLICE_NS / 5 else 5
         while not self._warm(medians, taken, clock() - begun, plan):
             some: list[float] = []

@@ -23,7 +23,11 @@ from pytest_perfgate.model.kernel import KernelFacts
 from pytest_perfgate.model.metric import MetricSet
 
 Read = Callable[[Sequence[Path]], Sequence[KernelFacts]]
-_SNIFFED = 4096
+
+
+def _is_header(line: bytes) -> bool:
+    """The header of a page; rocprof writes its names with underscores."""
+    return line.lstrip(b'"').startswith(b"ID") and b"Kernel Name" in line
 
 
 class Ncu:
@@ -40,9 +44,8 @@ class Ncu:
     def recognises(self, path: Path, head: bytes) -> bool:
         if head.startswith(b"NVR\0"):
             return True
-        return path.suffix == ".csv" and any(
-            line.lstrip(b'"').startswith(b"ID") and b"Process ID" in line and b"Kernel Name" in line
-            for line in head[:_SNIFFED].splitlines()
+        return path.suffix in {".csv", ".txt", ".log"} and (
+            b"==PROF==" in head or any(map(_is_header, head.splitlines()))
         )
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:

@@ -61,6 +61,8 @@ class Signals:
     l2_hit: float | None = None
     stall: tuple[str, float] | None = None
     """The leading stall reason and its share."""
+    waves: float | None = None
+    """Waves of blocks a multiprocessor."""
     inside: tuple[str, float] | None = None
     """The busiest part of the memory inside the chip, and how near its peak it is."""
     intensity: float | None = None
@@ -260,6 +262,9 @@ def _cause(signals: Signals, at: Thresholds) -> str:
         return f"leading stall {signals.stall[0]} ({signals.stall[1] * 100:.0f} %)"
     if _inside(signals, at):
         return _inside(signals, at)
+    waves = _known(signals.waves)
+    if waves is not None and waves < 1:
+        return f"{waves:.2g} waves of blocks, too few for every multiprocessor"
     return "cause not collected"
 
 

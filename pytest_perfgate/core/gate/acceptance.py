@@ -6,8 +6,8 @@ import enum
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
-from statistics import median, stdev
+from itertools import takewhile
+from statistics import stdev
 
 from pytest_perfgate.model.baseline import Baseline, Sitting
 from pytest_perfgate.model.limit import Outcome
@@ -18,8 +18,8 @@ from pytest_perfgate.model.verdict import CaseReport
 
 _BETWEEN = 2.0
 """Standard deviations between sittings that are no movement."""
-_MEDIAN_TO_DEVIATION = 0.6745
-_ENOUGH = 4
+_LEVEL = 0.15
+"""Nearly four standard deviations between sittings on the noisiest kind of machine."""
 _MOVED = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.MOVED, Outcome.SUSPECT})
 
 
@@ -115,7 +115,7 @@ def noise(before: Baseline, time: Metric) -> float:
 
 
 def _line(measurement: Measurement, time: Metric, sittings: Sequence[Sitting], signature: Signature) -> Baseline:
-    scatter, count = scatter_of(sittings)
+    scatter, count = scatter_of(sittings, time.value)
     return Baseline(
         key=measurement.key,
         device=measurement.device.key,
@@ -131,15 +131,19 @@ def _line(measurement: Measurement, time: Metric, sittings: Sequence[Sitting], s
     )
 
 
-def scatter_of(sittings: Sequence[Sitting]) -> tuple[float, int]:
-    """(relative scatter between sittings, how many); a step from one level to the next does not count."""
-    logs = [math.log(s.time) for s in sittings if 0 < s.time < math.inf]
-    if len(logs) < 2:
-        return 0.0, len(logs)
-    if len(logs) < _ENOUGH:
-        return stdev(logs), len(logs)
-    steps = [abs(b - a) for a, b in pairwise(logs)]
-    return median(steps) / (_MEDIAN_TO_DEVIATION * math.sqrt(2)), len(logs)
+def scatter_of(sittings: Sequence[Sitting], time: float) -> tuple[float, int]:
+    """(relative scatter between sittings at the accepted level, how many); another level says nothing here."""
+    logs = [math.log(s.time / time) for s in _of_level(sittings, time)]
+    return (stdev(logs) if len(logs) > 1 else 0.0), len(logs)
+
+
+def _of_level(sittings: Sequence[Sitting], time: float) -> list[Sitting]:
+    """The newest sittings, back to the first that lies further off than any machine scatters."""
+    return list(takewhile(lambda s: _near(s.time, time), reversed(sittings)))
+
+
+def _near(measured: float, time: float) -> bool:
+    return 0 < measured < math.inf and abs(math.log(measured / time)) <= _LEVEL
 
 
 def _added(before: Baseline, time: float, measurement: Measurement, signature: Signature) -> Baseline:

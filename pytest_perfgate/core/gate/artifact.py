@@ -10,7 +10,7 @@ from pytest_perfgate.core.render.quantity import quantity
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect, Limit, Operator, Outcome
-from pytest_perfgate.model.metric import Labels, Metric, MetricSet
+from pytest_perfgate.model.metric import Labels, Metric, MetricSet, matches
 from pytest_perfgate.model.verdict import Verdict
 
 _KEEPS: dict[Operator, Callable[[float, float], bool]] = {
@@ -33,13 +33,31 @@ def _judged(analysis: Analysis, limit: Limit) -> list[Verdict]:
         return [_verdict(limit, Outcome.INVALID, problem.what, evidence=problem.evidence)]
     selected = analysis.metrics.find(limit.metric, limit.labels)
     if selected:
-        return [_held(limit, metric, analysis.window) for metric in selected]
+        return [_held(limit, metric, analysis.window) for metric in selected] + _beside(analysis, limit, selected)
     absent = analysis.metrics.missing(limit.metric, limit.labels)
     if absent is not None or limit.metric not in analysis.metrics.names():
         why = absent.why if absent else f"nothing in {analysis.kind} gives it"
         mend = (absent.mend,) if absent and absent.mend else ()
         return [_verdict(limit, Outcome.NOT_MEASURED, f"{limit.metric} was not collected: {why}", mend=mend)]
     raise _unmatched(limit, analysis.metrics)
+
+
+def _beside(analysis: Analysis, limit: Limit, selected: Sequence[Metric]) -> list[Verdict]:
+    """What the limit means as well and was not collected: a kernel among others that were measured."""
+    level = {name for name, _ in selected[0].labels}
+    return [
+        _verdict(
+            limit,
+            Outcome.NOT_MEASURED,
+            f"{limit.metric}{scope_text(absent.labels)} was not collected: {absent.why}",
+            mend=(absent.mend,) if absent.mend else (),
+        )
+        for absent in analysis.metrics.absent
+        if absent.name == limit.metric
+        and absent.labels
+        and {name for name, _ in absent.labels} == level
+        and matches(absent.labels, limit.labels)
+    ]
 
 
 def _held(limit: Limit, metric: Metric, window: str) -> Verdict:

@@ -9,6 +9,7 @@ from pytest_perfgate.core.gate.context import Trial
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.render.quantity import quantity, signed
 from pytest_perfgate.core.stats.prediction import Prediction, predict, prior
+from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.limit import Limit, Outcome
 from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.paired import Decision
@@ -52,7 +53,7 @@ def _edited(suspicion: Suspicion, trial: Trial) -> Ruling | None:
     edited, seen = trial.context.edited, trial.seen
     assert edited is not None
     assert seen is not None
-    if not edited.why.strip():
+    if not _reasoned(edited, trial.baseline):
         return _ruling(
             suspicion,
             Outcome.REGRESSED,
@@ -63,6 +64,12 @@ def _edited(suspicion: Suspicion, trial: Trial) -> Ruling | None:
         return None
     new = quantity(edited.time, Dimension.TIME)
     return _ruling(suspicion, Outcome.ACCEPTED, f'{SLOWER}; this change accepts {new}: "{edited.why}"', ())
+
+
+def _reasoned(edited: Baseline, before: Baseline | None) -> bool:
+    """A reason of its own: one that stands there from the acceptance before explains nothing new."""
+    stale = before is not None and (edited.why, edited.when, edited.commit) == (before.why, before.when, before.commit)
+    return bool(edited.why.strip()) and not stale
 
 
 def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:

@@ -12,11 +12,13 @@ from pytest_perfgate.model.limit import Limit, Outcome
 from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.problem import Severity
 from pytest_perfgate.model.quantity import Dimension
 from pytest_perfgate.model.verdict import CaseReport, Verdict
 
 WIDTH = 100
 CHANGES = frozenset({"slowdown"})
+_SEEN = 3
 _QUIET = frozenset({Outcome.PASSED, Outcome.NOT_APPLICABLE})
 _ORDER = list(Outcome)
 _WITHOUT = {
@@ -34,6 +36,8 @@ def render_block(report: CaseReport, width: int = WIDTH) -> str:
     lines += _now(report.measurement) if report.measurement else []
     lines += _then(next((v.baseline for v in told if v.baseline), None))
     lines += [line for text in _reasons(told) for line in _labelled("why", text, width)]
+    if report.measurement and not all(v.outcome in _QUIET for v in told):
+        lines += [line for text in seen(report.measurement) for line in _labelled("seen", text, width)]
     for at, command in enumerate(dict.fromkeys(c for v in told for c in v.next)):
         lines.append(f"  {'' if at else 'next':<4}  {printable(command)}")
     return "\n".join(lines) + "\n"
@@ -124,6 +128,14 @@ def _reasons(told: list[Verdict]) -> Iterator[str]:
     new = [(label, text) for v in told for label, text in v.evidence if not any(text in said for said in texts)]
     facts = [text if label == "why" else f"{label}: {text}" for label, text in new]
     yield from (printable(text) for text in dict.fromkeys((*texts, *facts)) if text)
+
+
+def seen(measurement: Measurement) -> Iterator[str]:
+    """What an analysis saw, three things at the most: a class with its evidence, advice with what triggered it."""
+    notable = [f for f in measurement.findings if f.severity is not Severity.INFO]
+    for finding in notable[:_SEEN]:
+        told = f"{finding.advice} ({finding.trigger})" if finding.advice else finding.detail
+        yield printable(f"{finding.title}: {told}")
 
 
 def _labelled(label: str, text: str, width: int) -> list[str]:

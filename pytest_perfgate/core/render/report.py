@@ -30,6 +30,7 @@ _QUIET = frozenset({Outcome.PASSED, Outcome.NOT_APPLICABLE})
 _ORDER = list(Outcome)
 _PICTURED = 40
 """Cases with pictures; the table holds them all."""
+_BLIND = 10.0
 _COLUMNS = (
     Column(name="outcome"),
     Column(name="case"),
@@ -58,7 +59,10 @@ def run_document(report: RunReport, history: History | None = None) -> Document:
 def headline(report: RunReport) -> str:
     """The run in a few words."""
     failed = sum(case.effect is Effect.FAIL for case in report.cases) + _failed_notes(report)
-    return f"{failed} failed" if failed else "kept" if report.cases else "nothing measured"
+    if failed or not report.cases:
+        return f"{failed} failed" if failed else "nothing measured"
+    doubtful = sum(case.effect is Effect.WARN for case in report.cases)
+    return f"nothing failed, {doubtful} to look at" if doubtful else "kept"
 
 
 def _failed_notes(report: RunReport) -> int:
@@ -121,10 +125,10 @@ def _row(case: CaseReport, verdict: Verdict) -> tuple[Cell, ...]:
         verdict.outcome.value.upper(),
         printable(str(case.key)),
         verdict.limit.text,
-        quantity(verdict.metric.value, verdict.metric.dimension) if verdict.metric else "not measured",
+        quantity(verdict.metric.value, verdict.metric.dimension) if verdict.metric else None,
         baseline.time if baseline else "none",
         found[0].value if found else None,
-        verdict.visible,
+        verdict.visible if verdict.visible is None or verdict.visible < _BLIND else "over 1,000 %",
     )
 
 

@@ -12,6 +12,8 @@ from pytest_perfgate.model.quantity import Interval
 CONFIDENCE = 0.95
 NORMAL = 1.959963984540054
 """The normal quantile that goes with it."""
+RANKED = 6
+"""Samples whose range covers their median at 95 %."""
 MANY = 1000
 """Samples from which on the normal approximation is as good."""
 
@@ -40,7 +42,12 @@ def deviation(numbers: Sequence[float], mean: float) -> float:
 
 
 def of_samples(ordered: Sequence[float]) -> Interval:
-    """The interval of a median by order statistics, of one process: exact, whatever the distribution."""
+    """The interval of a median by order statistics, of one process: exact, whatever the distribution.
+
+    Below six samples no rank covers 95 %, and Student's stands in; one alone says nothing of its error.
+    """
+    if 1 < len(ordered) < RANKED:
+        return of_processes(ordered, median(ordered))
     rank, confidence = median_rank(len(ordered))
     return Interval(low=ordered[rank], high=ordered[len(ordered) - 1 - rank], confidence=confidence)
 
@@ -49,8 +56,7 @@ def of_samples(ordered: Sequence[float]) -> Interval:
 def median_rank(count: int) -> tuple[int, float]:
     """How many samples to leave out on each side, and the confidence that is left.
 
-    The widest rank whose coverage is still 95 %; below six samples even all of them cover less, and the
-    interval says so.
+    The widest rank whose coverage is still 95 %; below six samples even all of them cover less.
     """
     if count >= MANY:
         return int((count - NORMAL * math.sqrt(count)) / 2) - 1, CONFIDENCE

@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from pytest_perfgate.core.stats.interval import deviation, median, of_processes, of_samples
 from pytest_perfgate.core.stats.student import t_quantile
 from pytest_perfgate.model.quantity import Interval
-from pytest_perfgate.model.samples import Samples
+from pytest_perfgate.model.samples import Samples, Stop
 from pytest_perfgate.model.values import value
 
 ALARM, POWER = 0.99, 0.84162
 """A slowdown is surely seen when it passes the 99 % point with a power of 80 %."""
+ALONE = 1.25
+"""How far a single sample is trusted: a quarter either way, so that it decides only what is plain."""
 
 
 @value
@@ -43,7 +45,7 @@ def summary(processes: Sequence[Samples]) -> Summary:
     ordered = [sorted(process.durations) for process in processes]
     medians = tuple(median(samples) for samples in ordered)
     time = median(sorted(medians))
-    interval = of_processes(medians, time) if len(medians) > 1 else of_samples(ordered[0])
+    interval = of_processes(medians, time) if len(medians) > 1 else _of_one(processes[0], ordered[0])
     logs = [math.log(m) for m in medians]
     scatter = deviation(logs, math.fsum(logs) / len(logs))
     resolution = max(process.resolution / process.batch for process in processes)
@@ -59,6 +61,13 @@ def summary(processes: Sequence[Samples]) -> Summary:
         resolution=resolution,
         visible=_visible(interval, scatter, len(medians)) + resolution / time,
     )
+
+
+def _of_one(process: Samples, ordered: Sequence[float]) -> Interval:
+    """The interval of one process; a call that was timed once may be off by anything, a figure from elsewhere stands."""
+    if len(ordered) > 1 or process.stop is Stop.RECORDED:
+        return of_samples(ordered)
+    return Interval(low=ordered[0] / ALONE, high=ordered[0] * ALONE, confidence=0.0)
 
 
 def _visible(interval: Interval, scatter: float, count: int) -> float:

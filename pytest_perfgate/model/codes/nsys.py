@@ -47,6 +47,13 @@ CODES: tuple[Code, ...] = (
         mend="capture with: nsys profile --cuda-graph-trace=node …",
     ),
     Code(
+        name="nsys-unlinked",
+        family=Family.ARTIFACT,
+        title="The launches of too many communication kernels were not recorded",
+        why="a stage is told by where a kernel was launched",
+        mend="capture the CUDA runtime too: nsys profile --trace=cuda,nvtx …",
+    ),
+    Code(
         name="nsys-anchor",
         family=Family.USAGE,
         title="No NVTX range matches the anchor",

@@ -60,6 +60,13 @@ CODES: tuple[Code, ...] = (
         title="A perfgate option has a value that it does not take",
     ),
     Code(
+        name="device-other",
+        family=Family.DEVICE,
+        title="A case ran on another device than --perfgate-device names",
+        why="its figures would be compared with those of the device that was asked for",
+        mend="name the device that the test uses, or make the test use the one that is named",
+    ),
+    Code(
         name="child-start",
         family=Family.CHILD,
         title="A measuring child could not be started",

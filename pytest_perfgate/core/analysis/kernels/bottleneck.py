@@ -56,7 +56,7 @@ def _baseline(time: Timing) -> Iterator[str]:
     yield (
         f"Kernel time: {spent} by {time.by}"
         if time.time_ns is not None
-        else ("Kernel time: not collected (perfgate profile NODEID --mode event)")
+        else ("Kernel time: not collected (a gated test times it)")
     )
     rate = quantity(placed.flops_rate if placed else None, Dimension.FLOPS)
     moved = quantity(placed.bandwidth if placed else None, Dimension.BANDWIDTH)

@@ -129,6 +129,7 @@ def _signals(facts: KernelFacts, numbers: Mapping[str, float], held: Occupancy |
         warps=active if active is not None else held.warps if held else None,
         l2_hit=numbers.get("l2_hit"),
         stall=max(waits.items(), key=lambda pair: pair[1]) if waits else None,
+        waves=numbers.get("waves"),
         inside=leading(facts.counters, INSIDE),
         problems=tuple(problem.what for problem in facts.problems),
     )

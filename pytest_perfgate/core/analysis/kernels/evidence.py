@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from pytest_perfgate.core.analysis.classify import Bottleneck
 from pytest_perfgate.core.analysis.decisions import NO_ROW
-from pytest_perfgate.core.analysis.kernels.contract import said
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
-from pytest_perfgate.model.problem import Finding, Severity
+from pytest_perfgate.model.problem import Finding
 
 
 def findings_of(diagnoses: Sequence[Diagnosis]) -> tuple[Finding, ...]:
@@ -21,10 +20,9 @@ def _of(diagnosis: Diagnosis) -> Iterator[Finding]:
     found = diagnosis.classification
     if found.bottleneck is not Bottleneck.NOT_COLLECTED:
         yield Finding(
-            title=f"{diagnosis.name}: {said(diagnosis)}",
+            title=diagnosis.name,
             detail=found.sentence,
             trigger=", ".join(found.evidence),
-            severity=Severity.INFO,
             scope=diagnosis.name,
         )
     yield from (finding for finding in diagnosis.advice if finding.trigger != NO_ROW)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, shared_of
 from pytest_perfgate.core.analysis.occupancy import ENOUGH_WARPS, Occupancy
 from pytest_perfgate.core.analysis.sass.control import usual_stall
-from pytest_perfgate.core.analysis.sass.mix import COUNTED, Mix
+from pytest_perfgate.core.analysis.sass.mix import COUNTED, LOCAL, Mix
 from pytest_perfgate.core.render.quantity import quantity
 from pytest_perfgate.model.device import SmLimits
 from pytest_perfgate.model.document import Block, Bullets, Column, Paragraph, Table
@@ -78,8 +78,13 @@ def ratio_section(diagnosis: Diagnosis) -> Iterator[Block]:
             f"Compute instructions {where}: {inner.computing:,} {inner.compute}".rstrip(),
             f"Global loads {where}: {widths}" + (f", {inner.bulk} bulk copies" if inner.bulk else ""),
             f"Ratio: {_ratio(inner)}",
+            *([f"Local memory {where}: {local} instructions"] if (local := _local(inner)) else []),
         )
     )
+
+
+def _local(inner: Mix) -> int:
+    return sum(inner.counts.get(name, 0) for name in LOCAL)
 
 
 def _ratio(inner: Mix) -> str:

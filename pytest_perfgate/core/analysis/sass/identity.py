@@ -8,9 +8,6 @@ from pytest_perfgate.model.kernel import KernelCode
 
 
 def identity(code: KernelCode) -> str:
-    """A hash of every instruction with its operands and scheduling; names and padding are no part of it."""
-    digest = hashlib.sha256()
-    bits = code.controls or (0,) * len(code)
-    for row in zip(code.predicates, code.opcodes, code.operands, bits):
-        digest.update(repr(row).encode())
-    return digest.hexdigest()[:16]
+    """A hash of the machine code without its padding; of the listing where the code itself was not at hand."""
+    told = code.words or repr((code.predicates, code.opcodes, code.operands)).encode()
+    return hashlib.sha256(told).hexdigest()[:16]

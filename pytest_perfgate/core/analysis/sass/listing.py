@@ -34,11 +34,13 @@ def _code(function: Mapping[str, Any], words: bytes, compiler: str, disassembler
     count = len(instructions) - _padding(instructions)
     kept = instructions[:count]
     start = int(function.get("start", 0))
+    here = words[start : start + count * INSTRUCTION]
     return KernelCode(
+        words=here if len(here) == count * INSTRUCTION else b"",
         opcodes=tuple(i["opcode"] for i in kept),
         operands=tuple(i.get("operands", "") for i in kept),
         predicates=tuple(i.get("predicate", "") for i in kept),
-        controls=parse_controls(words[start : start + count * INSTRUCTION], count),
+        controls=parse_controls(here, count),
         compiler=compiler,
         disassembler=disassembler,
     )

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import shutil
 import struct
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.readers import tools
+from pytest_perfgate.adapters.readers import cubin, tools
 from pytest_perfgate.adapters.readers.cubin import read_cubins
 from pytest_perfgate.adapters.readers.elf import is_cubin, parse_cubin
 from pytest_perfgate.core.analysis.sass.facts import kernels
+from pytest_perfgate.core.analysis.sass.identity import identity
+from pytest_perfgate.core.analysis.sass.loops import loops
+from pytest_perfgate.core.analysis.sass.mix import mix
 from pytest_perfgate.model.errors import PerfgateError
 from tests.kernels import CUBINS, disassembly
 
@@ -61,13 +63,13 @@ def test_a_stripped_cubin_still_has_its_code(tmp_path: Path) -> None:
 
 
 @needs_tools
-@pytest.mark.skipif(not shutil.which("nvcc"), reason="nvcc is not on PATH")
-def test_a_fatbin_and_an_object_file_give_the_kernels_inside(tmp_path: Path) -> None:
-    source = Path(__file__).parents[4] / "examples" / "kernels" / "copy.cu"
-    made = tmp_path / "copy.o"
-    subprocess.run(["nvcc", "-c", "-arch=sm_86", "-o", made, source], check=True, capture_output=True)
+def test_a_fatbin_gives_the_kernels_inside_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    shutil.copy(CUBINS / "copy.fatbin", tmp_path / "lib.o")
     found = [k for seen in read_cubins([tmp_path]) for k in kernels(seen)]
-    assert {(k.name, k.arch) for k in found} == {("copy_wide", "sm_86"), ("copy_narrow", "sm_86")}
+    assert {(k.name, k.arch) for k in found} == {
+        (n, a) for n in ("copy_wide", "copy_narrow") for a in ("sm_80", "sm_90")
+    }
+    assert [p.name for p in tmp_path.iterdir()] == ["lib.o"]
 
 
 def test_cut_short_at_any_byte_is_an_error_or_the_whole(tmp_path: Path) -> None:
@@ -107,3 +109,19 @@ def test_a_missing_tool_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None
         read_cubins([COPY])
     assert "[ncu]" in str(caught.value)
     assert caught.value.exit == 14
+
+
+@needs_tools
+@pytest.mark.parametrize("name", ["attention_tile.sm_100.cubin", "gemm_naive.sm_80.cubin"])
+def test_a_large_cubin_says_from_a_sample_what_the_whole_listing_says(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cubin, "_LARGE", 0)
+    (seen,) = read_cubins([CUBINS / name])
+    for here, there in zip(kernels(seen), kernels(disassembly(name)), strict=True):
+        assert (here.name, here.arch, len(here.code)) == (there.name, there.arch, len(there.code))
+        assert mix(here.code) == mix(there.code)
+        assert loops(here.code) == loops(there.code)
+        assert here.code.controls == there.code.controls
+        assert here.code.compiler == there.code.compiler
+        assert identity(here.code) == identity(there.code)

@@ -56,6 +56,7 @@ def outcome(files: str, limit: str) -> str:
         ("gemm_tiled.sm_90.cubin", "occupancy_limit(arch=sm_90, threads=256, smem=200KiB) >= 25%", "broken"),
         ("gemm_tiled.sm_90.cubin", "occupancy_limit(arch=sm_75, threads=1024) >= 1%", "broken"),
         ("gemm_tiled.sm_90.cubin", "occupancy_limit >= 1%", "not measured"),
+        ("above_cliff.sm_86.cubin spilling.sm_86.cubin", "occupancy_limit >= 1%", "not measured and passed"),
     ],
 )
 def test_limits_on_machine_code(files: str, limit: str, said: str) -> None:

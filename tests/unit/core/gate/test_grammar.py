@@ -89,6 +89,7 @@ def test_aliases_read_as_the_metric_itself() -> None:
         ("mfu", "limit-syntax", "ends before it compares", "METRIC", ""),
         ("mfu 55%", "limit-syntax", "operator is expected, not '55%'", "METRIC", "5"),
         ("mfu is 55%", "limit-syntax", "operator is expected, not 'is'", "METRIC", "i"),
+        ("mfu(case=a)  is 55%", "limit-syntax", "operator is expected, not 'is'", "METRIC", "i"),
         ("mfu = 55%", "limit-syntax", "'=' is no operator", "<= or >=", "="),
         ("mfu => 55%", "limit-syntax", "'=>' is no operator", ">=", "=>"),
         ("mfu =< 55%", "limit-syntax", "'=<' is no operator", "<=", "=<"),

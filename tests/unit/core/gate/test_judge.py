@@ -210,6 +210,13 @@ def test_an_edit_without_a_reason_fails() -> None:
     assert "without a reason" in found.sentence
 
 
+def test_a_reason_that_was_there_before_is_none() -> None:
+    stale = replace(CONTEXT, edited=accepted(1.1e6))
+    assert outcome(1.1e6, context=stale) is Outcome.REGRESSED
+    again = replace(CONTEXT, edited=accepted(1.1e6, when="2026-06-01"))
+    assert outcome(1.1e6, context=again) is Outcome.ACCEPTED
+
+
 def test_an_edit_that_the_measurement_does_not_agree_with_changes_nothing() -> None:
     assert outcome(2e6, context=edited(1.5e6, "x")) is Outcome.REGRESSED
     assert outcome(1.2e6, context=edited(1.5e6, "x")) is Outcome.SUSPECT

@@ -7,6 +7,7 @@ import pytest
 
 from pytest_perfgate.core.stats.interval import deviation, median, median_rank, of_processes, of_samples
 from pytest_perfgate.core.stats.summary import summary
+from pytest_perfgate.model.samples import Stop
 from tests.unit.core.gate.bench import samples
 
 
@@ -65,9 +66,19 @@ def test_the_interval_of_one_process_covers_as_promised() -> None:
     assert 0.94 < hits / 2000 < 0.99
 
 
-def test_few_samples_say_how_little_they_cover() -> None:
-    assert of_samples([1.0]).confidence == 0.0
-    assert of_samples([1.0, 2.0, 3.0]).confidence == pytest.approx(0.75)
+def test_a_few_samples_are_taken_like_a_few_processes() -> None:
+    few = [1.0, 2.0, 3.0]
+    assert of_samples(few) == of_processes(few, 2.0)
+    assert of_samples([1.0] * 6).confidence == pytest.approx(1 - 2 / 64)
+    assert of_samples([1.0, 1.1, 1.2, 1.3, 1.4, 9.0]).high == 9.0
+    assert of_samples([1.0, 1.1, 1.2, 1.3, 9.0]).low < 1.0
+
+
+def test_one_sample_decides_only_what_is_plain() -> None:
+    once = summary([samples(100.0, count=1)])
+    assert (once.interval.low, once.interval.high, once.interval.confidence) == (80.0, 125.0, 0.0)
+    elsewhere = summary([samples(100.0, count=1, stop=Stop.RECORDED)])
+    assert (elsewhere.interval.low, elsewhere.interval.high, elsewhere.interval.confidence) == (100.0, 100.0, 0.0)
 
 
 def test_a_sitting_is_the_median_of_its_processes() -> None:

@@ -1,0 +1,88 @@
+"""Writes docs/options.md from the option table and the configuration table; a test holds it true."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pytest_perfgate.model.config import KEYS, POLICIES, TEST_KEYS, ConfigKey
+from pytest_perfgate.plugin.collect import KEYWORDS
+from pytest_perfgate.plugin.options import OPTIONS
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "options.md"
+HEAD = """# Options and configuration
+
+Written by `ci/options_page.py` from the tables that the program itself reads. A value on the command line
+wins over the marker, the marker over `[tool.perfgate]`, and that over the default. "CI" means that the environment
+variable `CI` is set.
+
+## Options of pytest
+
+"""
+TESTS_HEAD = """
+### `[[tool.perfgate.tests]]`
+
+Settings for the tests whose node ids match a pattern (`*` and `?`; brackets stand for themselves). Of several
+entries that match, the later is closer.
+
+"""
+KINDS = {
+    "text": "text",
+    "texts": "text or list",
+    "words": "command line or list",
+    "count": "whole number",
+    "seconds": 'seconds or `"200 ms"`',
+    "choice": "",
+    "policy": "table",
+    "tests": "list of tables",
+}
+
+
+def table(heads: list[str], rows: list[list[str]]) -> str:
+    lines = [" | ".join(heads), " | ".join("---" for _ in heads), *(" | ".join(row) for row in rows)]
+    return "".join(f"| {line} |\n" for line in lines)
+
+
+def option_rows() -> list[list[str]]:
+    rows = []
+    for option in OPTIONS:
+        settings = option.settings
+        value = "\\|".join(settings["choices"]) if "choices" in settings else settings.get("metavar", "")
+        shown = f"`{option.name}" + (
+            f" [{value}]`" if settings.get("nargs") == "?" else f"={value}`".replace("\\|", "\\|")
+        )
+        rows.append([shown, option.doc, option.local, option.ci or option.local])
+    return rows
+
+
+def key_rows(keys: tuple[ConfigKey, ...]) -> list[list[str]]:
+    return [
+        [f"`{key.name}`", " or ".join(f"`{c}`" for c in key.choices) or KINDS[key.kind], key.doc, key.default or "none"]
+        for key in keys
+    ]
+
+
+def policy_rows() -> list[list[str]]:
+    return [[f"`{name}`", " or ".join(f"`{value}`" for value in values), doc] for name, values, doc in POLICIES]
+
+
+def render() -> str:
+    heads = ["key", "value", "meaning", "default"]
+    return (
+        HEAD
+        + table(["option", "meaning", "default", "in CI"], option_rows())
+        + "\n## Keywords of the marker\n\nPositional texts are limits; the keywords are "
+        + ", ".join(f"`{name}`" for name in KEYWORDS)
+        + ".\n\n## `[tool.perfgate]` in pyproject.toml\n\nA key that is not listed is an error.\n\n"
+        + table(heads, key_rows(KEYS))
+        + TESTS_HEAD
+        + table(heads[:3], [row[:3] for row in key_rows(TEST_KEYS)])
+        + "\n### `[tool.perfgate.policy]`\n\n"
+        + table(
+            ["key", "values", "asked when"], [[f"`{n}`", " or ".join(f"`{v}`" for v in vs), d] for n, vs, d in POLICIES]
+        )
+    )
+
+
+if __name__ == "__main__":
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(render(), encoding="utf-8")

@@ -1,0 +1,31 @@
+"""The files that options ask for: the record, one HTML page, Markdown; each written by its delivery."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.model.verdict import RunReport
+from pytest_perfgate.plugin.measuring import built_ins
+
+_FILES = ("json", "html", "markdown")
+
+
+def write_outputs(config: pytest.Config, report: RunReport) -> tuple[Path, ...]:
+    """Where they lie; paths are relative to where pytest was started."""
+    asked = {name: getattr(config.option, f"perfgate_{name}") for name in _FILES}
+    paths = {name: config.invocation_params.dir / path for name, path in asked.items() if path}
+    if paths:
+        built_ins(config)
+        known = {delivery.name: delivery for found in _deliveries(config) for delivery in found}
+        for name, path in paths.items():
+            known[name].deliver(report, str(path))
+    return tuple(paths.values())
+
+
+def _deliveries(config: pytest.Config) -> Iterable[Iterable[Any]]:
+    """Plugins' last, so that theirs win over ours of the same name."""
+    return reversed(config.hook.pytest_perfgate_deliveries())  # type: ignore[no-any-return]

@@ -1,0 +1,87 @@
+"""Stores of a project, and other tools' results, for the commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.wiring import _INSPECTORS, CommandLineTools, _found, made
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.config import Config
+
+
+def baseline_store(root: Path, project: Config, revisions: Any = None) -> Any:
+    """The project's baselines; those of devices that it does not list lie under ``.perfgate/``."""
+    from pytest_perfgate.adapters.stores.baselines import Baselines
+
+    shown = (revisions or repository(root)).show
+    return Baselines(root, devices=project.devices, folder=project.baselines, show=shown)
+
+
+def local_baselines(root: Path) -> Any:
+    """Baselines of this checkout alone, whatever the device."""
+    from pytest_perfgate.adapters.stores.baselines import Baselines
+
+    return Baselines(root)
+
+
+def record_store(root: Path) -> Any:
+    """The records of runs."""
+    from pytest_perfgate.adapters.stores.records import Records
+
+    return Records(root)
+
+
+def history_store(root: Path, project: Config) -> Any:
+    """Sittings over time."""
+    from pytest_perfgate.adapters.stores.history import SqliteHistory
+
+    return SqliteHistory(root / (project.history or ".perfgate/history.db"))
+
+
+def repository(root: Path) -> Any:
+    """What git says about the project."""
+    from pytest_perfgate.adapters.stores.repository import GitRepository
+
+    return GitRepository(root)
+
+
+def merge_baselines(base: Path, ours: Path, theirs: Path, shown: str) -> tuple[str, ...]:
+    """Three baseline files merged into ours; the cases in conflict."""
+    from pytest_perfgate.adapters.stores.baseline_merge import merge_files
+
+    return merge_files(base, ours, theirs, shown)
+
+
+def read_benchmarks(path: Path) -> Any:
+    """Results of another benchmark tool, its file told by content."""
+    readers = {
+        "nvbench": "adapters.readers.nvbench:read_nvbench",
+        "pytest-benchmark": "adapters.readers.pytest_benchmark:read_pytest_benchmark",
+        "google-benchmark": "adapters.readers.google_benchmark:read_google_benchmark",
+        "asv": "adapters.readers.asv:read_asv",
+    }
+    head = CommandLineTools.peek(path)
+    kinds = [made(part) for part in _INSPECTORS if part[0].startswith("app.inspections.benchmarks:")]
+    kind = next((kind for kind in kinds if kind.recognises(path, head)), None)
+    if kind is None:
+        raise PerfgateError(
+            "artifact-unknown", "this is no benchmark's JSON", place=str(path), mend=f"kinds: {', '.join(readers)}"
+        )
+    return _found(readers[kind.name])(path)
+
+
+def host_device_key() -> str:
+    """The key of this host as a device."""
+    from pytest_perfgate.adapters.devices.host import probe_host
+
+    return str(probe_host().key)
+
+
+def frame(source: Any = "") -> Any:
+    """A run as a pandas frame, one row a verdict: a report, the path or address of a record, or the last one here."""
+    from pytest_perfgate.adapters.formats import frames
+
+    return frames.frame(source, record_store(Path.cwd()).read)

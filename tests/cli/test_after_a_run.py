@@ -1,0 +1,151 @@
+"""report, history, devlog, prune, doctor: what reads the last record."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.model.baseline import Sitting
+from pytest_perfgate.model.limit import Effect, Outcome
+from pytest_perfgate.model.verdict import SuiteNote
+from tests.cli.conftest import Place
+from tests.reports import baseline, case, run
+
+SLOWER = case("test_<b>slow</b>[1]", 1.2e6, 1e6, Outcome.REGRESSED)
+SAME = case("test_same", 1.001e6, 1e6)
+
+
+@pytest.fixture
+def project(place: Place) -> Place:
+    note = SuiteNote(kind="dropped", effect=Effect.FAIL, text="1 test is gone", names=("t.py::test_old",))
+    place.record(run(SLOWER, SAME, notes=(note,)))
+    place.history.append([
+        Sitting(key=SAME.key, device="NVIDIA-H200", time=1e6 + n * 1e4, when=f"2026-05-0{n + 1}T10:00", commit="a1b2c3d") for n in range(5)
+    ])  # fmt: skip
+    return place
+
+
+def test_the_report_as_text(project: Place) -> None:
+    done = project.perfgate("report")
+    assert done.code == 0
+    assert "perfgate: 2 failed" in done.out
+    assert "2 cases: 1 regressed, 1 passed." in done.out
+    assert "FAIL  1 test is gone: t.py::test_old" in done.out
+    assert "why   shared memory 96 -> 114 KiB" in done.out
+
+
+def test_the_report_as_one_page(project: Place) -> None:
+    assert project.perfgate("report", "--html", "out/r.html", "--markdown", "out/r.md").code == 0
+    page = Path("out/r.html").read_text(encoding="utf-8")
+    assert "<b>slow</b>" not in page
+    assert "&lt;b&gt;slow&lt;/b&gt;" in page
+    assert "<script" not in page
+    assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert "History of test_same" not in page, "pictures are of what needs a look"
+    assert "Samples of test_&lt;b&gt;slow" in page
+    assert "| REGRESSED |" in Path("out/r.md").read_text(encoding="utf-8")
+
+
+def test_the_report_of_an_interrupted_run_says_so(place: Place) -> None:
+    place.record(run(SAME, complete=False))
+    assert "interrupted" in place.perfgate("report").out
+
+
+def test_the_report_for_a_program(project: Place) -> None:
+    assert len(json.loads(project.perfgate("report", "--json").out)["cases"]) == 2
+
+
+def test_history_of_all_and_of_one(project: Place) -> None:
+    assert "1.04 ms" in project.perfgate("history").out
+    done = project.perfgate("history", "same")
+    assert "▁▃▅▆█" in done.out
+    assert done.out.count("a1b2c3d") == 5
+    assert "+1.0 %" in done.out
+    assert len(json.loads(project.perfgate("history", "same", "--json").out)[0]["sittings"]) == 5
+
+
+@pytest.mark.parametrize(
+    "words", [["history", "gone"], ["report", "nowhere.json"], ["report", "--to", "moon"], ["devlog", "gone"]]
+)
+def test_what_is_not_there(project: Place, words: list[str]) -> None:
+    done = project.perfgate(*words)
+    assert done.code not in {0, 1}
+    assert "next" in done.err
+
+
+def test_history_of_nothing(place: Place) -> None:
+    assert "history-empty" in place.perfgate("history").err
+
+
+def test_the_devlog_keeps_what_people_wrote(project: Place) -> None:
+    words = ("devlog", "--file", "LOG.md", "--version", "v2", "--changed", "TMA loads")
+    assert project.perfgate(*words).code == 0
+    log = Path("LOG.md")
+    text = log.read_text(encoding="utf-8")
+    assert text.startswith("# Development log\n\n## v2 (2026-06-01)\n\nTMA loads\n")
+    assert "| Duration | 1.2 ms | +20.0 % |" in text
+    assert "| Occupancy | not collected |  |" in text
+    log.write_text(
+        text.replace("_none yet_", "odd sizes spill\n\n- n = 4097", 1) + "\n## v1\n\nold\n", encoding="utf-8"
+    )
+    assert project.perfgate(*words).code == 0
+    again = log.read_text(encoding="utf-8")
+    assert "**Issues**\n\nodd sizes spill\n\n- n = 4097\n" in again
+    assert again.count("## v2") == 1
+    assert again.endswith("\n## v1\n\nold\n")
+    assert project.perfgate(*words).code == 0
+    assert log.read_text(encoding="utf-8") == again
+
+
+def test_prune_removes_what_no_test_asks_for(place: Place) -> None:
+    place.baselines.write([baseline("test_same", 1e6), baseline("test_old", 1e6)])
+    place.record(run(SAME))
+    assert "unused  NVIDIA-H200  tests/test_k.py::test_old" in place.perfgate("prune", "--dry-run").out
+    assert set(place.times()) == {"test_same", "test_old"}
+    assert place.perfgate("prune").code == 0
+    assert set(place.times()) == {"test_same"}
+    assert "every baseline has its test" in place.perfgate("prune").out
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        run(SAME, complete=False),
+        run(SAME, filtered=True),
+        run(SAME, mode="quick"),
+        run(SAME, SLOWER),
+        run(replace(SAME, measurement=None)),
+        run(),
+    ],
+)
+def test_prune_asks_for_a_full_run_that_passed(place: Place, report: object) -> None:
+    place.baselines.write([baseline("test_old", 1e6)])
+    place.record(report)
+    done = place.perfgate("prune")
+    assert (done.code, "prune-incomplete" in done.err) == (2, True)
+    assert set(place.times()) == {"test_old"}
+
+
+def test_the_doctor_looks_at_everything(project: Place) -> None:
+    done = project.perfgate("doctor")
+    assert done.code == 0
+    assert "ok    python" in done.out
+    assert "no git repository here" in done.out
+    assert "2 cases: 1 regressed, 1 passed." in done.out
+
+
+def test_the_doctor_names_what_is_broken(project: Place) -> None:
+    project.baselines.write([baseline("test_same", 1e6)])
+    path = project.baselines.path("NVIDIA-H200", "tests/test_k.py")
+    path.write_text("broken: [", encoding="utf-8")
+    (project.root / ".perfgate" / "history.db").write_bytes(b"no database" * 100)
+    (project.root / "conftest.py").write_text("def pytest_perfgate_metrics():\n    return []\n")
+    done = project.perfgate("doctor")
+    assert done.code == 1
+    assert "[baseline-unreadable]" in done.out
+    assert "[history-unreadable]" in done.out
+    assert "conftest.py has hooks that the command line does not see" in done.out
+    assert {f["level"] for f in json.loads(project.perfgate("doctor", "--json").out)} == {"ok", "note", "bad"}

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Place
+from tests.reports import baseline
+
+
+def git(root: Path, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    identity = ["-c", "user.name=A", "-c", "user.email=a@b.invalid", "-c", "init.defaultBranch=main"]
+    return subprocess.run(["git", *identity, *words], cwd=root, check=check, capture_output=True, text=True)
+
+
+@pytest.fixture
+def project(place: Place) -> Place:
+    git(place.root, "init", "-q")
+    code = "import sys; from pytest_perfgate.cli import main; sys.exit(main(['merge-driver', *sys.argv[1:]]))"
+    git(place.root, "config", "merge.perfgate.driver", f"{sys.executable} -c {shlex.quote(code)} %O %A %B %P")
+    (place.root / ".gitattributes").write_text("baselines/**/*.yaml merge=perfgate\n")
+    place.baselines.write([baseline("test_a", 1e6), baseline("test_m", 1e6), baseline("test_z", 1e6)])
+    git(place.root, "add", ".")
+    git(place.root, "commit", "-qm", "one")
+    return place
+
+
+def branches(place: Place, theirs: list, ours: list) -> subprocess.CompletedProcess[str]:
+    git(place.root, "checkout", "-qb", "theirs")
+    place.baselines.write(theirs)
+    git(place.root, "commit", "-qam", "theirs")
+    git(place.root, "checkout", "-q", "main")
+    place.baselines.write(ours)
+    git(place.root, "commit", "-qam", "ours")
+    return git(place.root, "merge", "theirs", "-m", "both", check=False)
+
+
+def test_both_sides_accept_beside_each_other(project: Place) -> None:
+    done = branches(
+        project, [baseline("test_b", 2e6), baseline("test_m", 3e6)], [baseline("test_c", 4e6), baseline("test_a", 5e6)]
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert project.times() == {"test_a": 5e6, "test_b": 2e6, "test_c": 4e6, "test_m": 3e6, "test_z": 1e6}
+
+
+def test_the_same_case_twice_is_a_conflict_of_one_line(project: Place) -> None:
+    done = branches(project, [baseline("test_m", 2e6), baseline("test_b", 1e6)], [baseline("test_m", 3e6)])
+    assert done.returncode == 1
+    text = project.baselines.path("NVIDIA-H200", "tests/test_k.py").read_text()
+    assert text.count("<<<<<<<") == 1
+    assert text.count("'test_m'") == 2
+    assert text.count("'test_b'") == 1
+    assert "baseline-conflict" in project.perfgate("doctor").out
+
+
+def test_a_side_that_does_not_read_is_no_merge(place: Place) -> None:
+    place.baselines.write([baseline("test_a", 1e6)])
+    good = place.baselines.path("NVIDIA-H200", "tests/test_k.py")
+    bad = place.root / "bad"
+    bad.write_text("perfgate: 1\nbaselines:\n  'a': {time: 1us")
+    before = good.read_bytes()
+    assert place.perfgate("merge-driver", good, good, bad, "b.yaml").code == 11
+    assert good.read_bytes() == before

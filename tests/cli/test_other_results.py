@@ -1,0 +1,130 @@
+"""inspect, check, compare and import on records and on other tools' results."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Place
+from tests.reports import case, run
+
+BENCH = {
+    "machine_info": {"cpu": {"brand_raw": "A CPU"}}, "commit_info": {"id": "c0ffee1", "time": "2026-01-01"},
+    "benchmarks": [
+        {"fullname": "tests/test_k.py::test_a[1]", "stats": {"median": 1e-3, "mean": 1.1e-3, "stddev": 1e-5, "rounds": 30}},
+        {"fullname": "tests/test_k.py::test_b", "stats": {"median": float("nan"), "mean": None, "rounds": 0}},
+    ],
+}  # fmt: skip
+GOOGLE = {
+    "context": {"date": "2026-01-01", "num_cpus": 4, "library_build_type": "release"},
+    "benchmarks": [
+        {"name": "BM_x/8", "run_name": "BM_x/8", "run_type": "iteration", "real_time": 12.0, "time_unit": "us", "bytes_per_second": 2e9},
+        {"name": "BM_x/8", "run_name": "BM_x/8", "run_type": "iteration", "real_time": 14.0, "time_unit": "us"},
+        {"name": "BM_bad", "run_type": "iteration", "error_occurred": True, "error_message": "no device"},
+    ],
+}  # fmt: skip
+ASV = {
+    "commit_hash": "c0ffee1234", "env_name": "virtualenv-py3.11", "date": 1767225600000, "params": {"machine": "box"},
+    "result_columns": ["result", "params", "version"],
+    "results": {
+        "bench.Suite.time_add": [[1e-6, None], [["1", "2"], ["'f4'"]], "v"],
+        "bench.mem_list": [[1000], [], "v"], "bench.time_plain": [[2e-6], [], "v"],
+    },
+}  # fmt: skip
+
+
+@pytest.fixture
+def project(place: Place) -> Place:
+    for name, body in (("bench", BENCH), ("google", GOOGLE), ("asv", ASV)):
+        (place.root / f"{name}.json").write_text(json.dumps(body))
+    return place
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "times"),
+    [
+        ("bench", "pytest-benchmark", {"tests/test_k.py::test_a[1]": 1e6}),
+        ("google", "google-benchmark", {"BM_x/8": 13e3}),
+        ("asv", "asv", {"bench.Suite.time_add[1-'f4']": 1e3, "bench.time_plain": 2e3}),
+    ],
+)
+def test_each_is_told_by_its_content(project: Place, name: str, kind: str, times: dict[str, float]) -> None:
+    found = json.loads(project.perfgate("inspect", f"{name}.json", "--json").out)
+    assert found["kind"] == kind
+    assert {dict(m["labels"])["case"]: m["value"] for m in found["metrics"] if m["name"] == "time"} == pytest.approx(
+        times
+    )
+
+
+def test_they_are_held_against_limits(project: Place) -> None:
+    assert project.perfgate("check", "asv.json", "time <= 3us").code == 0
+    assert project.perfgate("check", "asv.json", "time(case=*plain) <= 1us").code == 1
+    assert project.perfgate("check", "asv.json", "bandwidth >= 1GB/s").code == 4
+
+
+def test_a_benchmark_that_is_gone_is_not_a_pass(project: Place) -> None:
+    body = json.loads(json.dumps(ASV))
+    del body["results"]["bench.time_plain"]
+    (project.root / "later.json").write_text(json.dumps(body))
+    assert project.perfgate("compare", "later.json", "asv.json", "slowdown <= 3%").code == 0
+    done = project.perfgate("compare", "asv.json", "later.json", "slowdown <= 3%")
+    assert (done.code, "1 benchmarks are gone: bench.time_plain" in done.out) == (4, True)
+
+
+def test_baselines_begin_with_them(project: Place) -> None:
+    done = project.perfgate("import", "bench.json", "google.json", "--device", "NVIDIA-H200")
+    assert done.code == 0, done.err
+    assert "bench.json: 1 imported, 0 kept, 1 without a time, for NVIDIA-H200" in done.out
+    assert project.times() == {"test_a[1]": 1e6, "BM_x/8": 13e3}
+    lines = project.baselines.read_all("NVIDIA-H200")
+    assert lines["tests/test_k.py::test_a[1]"].why == "imported from pytest-benchmark, median"
+    assert "0 imported, 1 kept" in project.perfgate("import", "bench.json", "--device", "NVIDIA-H200").out
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "[1]",
+        '{"benchmarks": [',
+        '{"context": 1, "num_cpus": 2}',
+        '{"machine_info": 1, "commit_info": 2, "benchmarks": [1]}',
+    ],
+)
+def test_what_is_none_of_them(project: Place, text: str) -> None:
+    (project.root / "bad.json").write_text(text)
+    for words in (("import", "bad.json", "--device", "d"), ("inspect", "bad.json")):
+        done = project.perfgate(*words)
+        assert done.code in {2, 13}, done
+        assert "bad.json" in done.err
+
+
+def test_records_are_files_too(place: Place) -> None:
+    old = place.record(run(case("test_a", 1e6), case("test_b", 1e6), started="2026-01-01"))
+    new = place.record(run(case("test_a", 1.2e6), case("test_b", 1e6), started="2026-01-02"))
+    assert "perfgate: kept" in place.perfgate("inspect", old).out
+    assert place.perfgate("check", old, "time <= 2ms", "mfu >= 60%").code == 0
+    assert place.perfgate("compare", old, new, "slowdown(case=*test_b) <= 3%").code == 0
+    done = place.perfgate("compare", old, new, "slowdown <= 3%")
+    assert done.code == 1
+    assert "test_a" in done.out
+    less = place.record(run(case("test_a", 1e6), started="2026-01-03"))
+    assert place.perfgate("compare", old, less, "slowdown <= 3%").code == 4
+
+
+CORPUS = os.environ.get("PERFGATE_CORPUS")
+
+
+@pytest.mark.skipif(not CORPUS, reason="PERFGATE_CORPUS names no corpus")
+def test_files_of_the_tools_themselves(place: Place) -> None:
+    corpus = Path(str(CORPUS))
+    both = [corpus / "nvbench" / name for name in ("ref.json", "cmp.json")]
+    assert place.perfgate("compare", *both, "slowdown <= 3%").code == 0
+    found = json.loads(place.perfgate("inspect", corpus / "nvbench" / "old_throughput.json", "--json").out)
+    assert {m["name"] for m in found["metrics"]} == {"time", "bandwidth", "throughput"}
+    for name in ("output.json", "several_units.json"):
+        assert place.perfgate("check", corpus / "pytest_benchmark" / name, "time <= 3s").code == 0

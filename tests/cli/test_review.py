@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.model.limit import Outcome
+from tests.cli.conftest import Place
+from tests.reports import baseline, case, run
+
+INTERRUPT = "interrupt"
+pty = pytest.importorskip("pty")
+
+
+@pytest.fixture
+def project(place: Place) -> Place:
+    place.baselines.write([baseline("test_slow", 1e6)])
+    place.record(run(case("test_new", 5e5), case("test_other", 5e5), case("test_slow", 1.2e6, 1e6, Outcome.REGRESSED)))
+    return place
+
+
+def walked(root: Path, answers: list[str]) -> str:
+    """What the terminal showed when these answers were typed, each after its question."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-c", "import sys; from pytest_perfgate.cli import main; sys.exit(main(['review']))"]
+    child = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=root)
+    os.close(theirs)
+    shown, began, waiting, interrupted = b"", time.monotonic(), list(answers), False
+    try:
+        while time.monotonic() - began < 30:
+            if not select.select([ours], [], [], 0.1)[0]:
+                if child.poll() is not None:
+                    break
+                if interrupted:
+                    child.send_signal(signal.SIGINT)  # one that comes just before a read is not seen by it
+                continue
+            try:
+                part = os.read(ours, 65536)
+            except OSError:
+                break
+            if not part:
+                break
+            shown += part
+            if waiting and shown.endswith((b"? ", b"reason: ", b"[a/s/q/?] ", b"(may be empty): ")):
+                answer = waiting.pop(0)
+                if answer == INTERRUPT:
+                    interrupted = True
+                else:
+                    os.write(ours, answer.encode())
+        child.wait(10)
+    finally:
+        child.kill()
+        child.wait()
+        os.close(ours)
+    return shown.decode()
+
+
+def test_each_is_asked_and_written_at_the_end(project: Place) -> None:
+    shown = walked(project.root, ["a\n", "\n", "what\n", "s\n", "a\n", "\n", "exact rounding\n"])
+    assert "[1/3]  new" in shown
+    assert "a slower time needs a reason" in shown
+    assert "2 accepted, 1 skipped" in shown
+    assert project.times() == {"test_new": 5e5, "test_slow": 1.2e6}
+    assert project.baselines.read_all("NVIDIA-H200")["tests/test_k.py::test_slow"].why == "exact rounding"
+
+
+def test_stopping_keeps_what_was_accepted(project: Place) -> None:
+    assert "1 accepted, 2 skipped" in walked(project.root, ["a\n", "first\n", "q\n"])
+    assert project.times() == {"test_new": 5e5, "test_slow": 1e6}
+
+
+def test_an_interrupt_writes_nothing(project: Place) -> None:
+    walked(project.root, ["a\n", "first\n", INTERRUPT])
+    assert project.times() == {"test_slow": 1e6}
+
+
+def test_without_a_terminal(project: Place) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; from pytest_perfgate.cli import main; sys.exit(main(['review']))"],
+        cwd=project.root, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+        env={k: v for k, v in os.environ.items() if k != "CI"},
+    )  # fmt: skip
+    assert (done.returncode, "review-terminal" in done.stderr) == (2, True)

@@ -1,0 +1,23 @@
+"""Pages that are made from tables agree with them."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.cli.commands import GROUPS
+from pytest_perfgate.core.render.errors import render_errors
+from pytest_perfgate.model.codes import CODES
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_page_of_errors_has_every_code() -> None:
+    assert (ROOT / "docs" / "errors.md").read_text(encoding="utf-8") == render_errors(CODES), "run: python ci/errors"
+
+
+@pytest.mark.parametrize("name", [name for commands in GROUPS.values() for name in commands])
+def test_every_command_of_the_overview_is_there(name: str) -> None:
+    assert importlib.util.find_spec(f"pytest_perfgate.cli.{name.replace('-', '_')}") is not None

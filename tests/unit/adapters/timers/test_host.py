@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import gc
+import math
+
+import pytest
+
+from pytest_perfgate.adapters.runtimes.fake import FakeRuntime
+from pytest_perfgate.adapters.timers.host import HostTimer, probe_clock
+from pytest_perfgate.core.stats.stopping import Stopping, WarmUp
+from pytest_perfgate.model.plan import Plan
+from pytest_perfgate.model.samples import Samples, Stop
+
+PLAN = Plan(warmup_ns=0, min_samples=20, budget_ns=1e9)
+
+
+def timed(runtime: FakeRuntime, plan: Plan = PLAN, setup: object = None) -> Samples:
+    timer = HostTimer(Stopping(), WarmUp())
+    return timer.measure(runtime.kernel, plan, runtime, setup)
+
+
+def test_a_long_call_is_a_sample_and_reads_the_truth() -> None:
+    samples = timed(FakeRuntime([3e6]))
+    assert set(samples.durations) == {3e6}
+    assert samples.batch == 1
+    assert samples.stop is Stop.PRECISE
+    assert len(samples.durations) >= 20
+
+
+def test_a_short_call_is_batched_and_its_mean_is_the_truth() -> None:
+    samples = timed(FakeRuntime([100.0]))
+    assert samples.batch * 100 >= 50_000
+    assert all(math.isclose(duration, 100.0) for duration in samples.durations)
+    assert samples.overhead < 1
+
+
+def test_a_setup_makes_every_call_a_sample_outside_of_its_time() -> None:
+    runtime = FakeRuntime([100.0])
+
+    def setup() -> None:
+        runtime.host_ns += 5000
+
+    samples = timed(runtime, setup=setup)
+    assert samples.batch == 1
+    assert set(samples.durations) == {100.0}
+
+
+def test_a_spent_budget_says_so() -> None:
+    script = [1e6, 3e6, 9e6, 2e6, 7e6, 5e6]
+    samples = timed(FakeRuntime(script), Plan(warmup_ns=0, budget_ns=40e6))
+    assert samples.stop is Stop.BUDGET
+
+
+def test_samples_stay_in_order_and_untrimmed() -> None:
+    script = [1e6 * (1 + n % 7) for n in range(400)]
+    samples = timed(FakeRuntime(script), Plan(warmup_ns=0, max_samples=50, budget_ns=1e12, spread=0.0))
+    first = script.index(samples.durations[0])
+    assert list(samples.durations[:40]) == [script[(first + n) % 400] for n in range(40)]
+
+
+def test_warming_up_is_discarded_and_counted() -> None:
+    samples = timed(FakeRuntime([50e6] * 3 + [10e6] * 400), Plan(warmup_ns=200e6))
+    assert samples.warmups >= 4
+    assert set(samples.durations) == {10e6}
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_the_collector_is_left_as_it_was(running: bool) -> None:
+    seen = []
+    runtime = FakeRuntime([1e6])
+
+    def call() -> None:
+        seen.append(gc.isenabled())
+        runtime.kernel()
+
+    before = gc.isenabled()
+    (gc.enable if running else gc.disable)()
+    try:
+        HostTimer(Stopping(), WarmUp()).measure(call, PLAN, runtime)
+        assert gc.isenabled() is running
+    finally:
+        (gc.enable if before else gc.disable)()
+    assert not any(seen)
+
+
+def test_the_clock_has_a_step_and_a_cost() -> None:
+    ticks = iter(range(0, 10**6, 40))
+    assert probe_clock(lambda: next(ticks)) == (40.0, 40.0)

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import pytest
+
+from pytest_perfgate.core.gate.acceptance import Change, Signature, decide, noise, scatter_of
+from pytest_perfgate.core.gate.selection import matching, named
+from pytest_perfgate.model.baseline import Sitting
+from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.plan import CaseKey
+from tests.reports import baseline, case
+
+KEY = CaseKey(nodeid="tests/a/test_k.py::test_gemm[4096-bf16]", name="bwd")
+
+
+def sittings(*times: float) -> list[Sitting]:
+    return [Sitting(key=KEY, device="d", time=t, when="") for t in times]
+
+
+@pytest.mark.parametrize(
+    ("times", "expected", "count"),
+    [
+        ((), 0.0, 0),
+        ((1e6,), 0.0, 1),
+        ((1e6, 1.02e6, 1e6), 0.0114, 3),
+        ((9e6, 9.1e6, 1e6, 1.02e6, 1e6), 0.0114, 3),
+        ((1e6, 1e6, 5e6), 0.0, 0),
+        ((float("nan"), 1e6, 0.0, 1e6, 1.0e6), 0.0, 2),
+    ],
+)
+def test_only_sittings_of_this_level_count(times: tuple[float, ...], expected: float, count: int) -> None:
+    scatter, n = scatter_of(sittings(*times), 1e6)
+    assert (scatter, n) == (pytest.approx(expected, abs=1e-4), count)
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "outcome", "change"),
+    [
+        (1e6, None, Outcome.UNBASELINED, Change.NEW),
+        (1e6, 1e6, Outcome.PASSED, Change.KEPT),
+        (1.004e6, 1e6, Outcome.PASSED, Change.KEPT),
+        (1.1e6, 1e6, Outcome.PASSED, Change.SLOWER),
+        (0.9e6, 1e6, Outcome.PASSED, Change.FASTER),
+        (1.004e6, 1e6, Outcome.REGRESSED, Change.SLOWER),
+    ],
+)
+def test_what_moved(now: float, then: float | None, outcome: Outcome, change: Change) -> None:
+    report = case("test_a", now, then, outcome)
+    found = decide(report, report.baseline, (), Signature())
+    assert found.change is change
+    assert found.writes == (change is not Change.KEPT)
+
+
+def test_scatter_between_sittings_is_no_movement() -> None:
+    report = case("test_a", 1.05e6, 1e6)
+    assert decide(report, baseline("test_a", 1e6, scatter=0.03), (), Signature()).change is Change.KEPT
+    assert noise(baseline("test_a", 1e6, scatter=0.03), report.measurement.metrics.metrics[0]) > 0.06
+
+
+def test_another_identity_is_another_measurement() -> None:
+    before = baseline("test_a", 1e6, identity=Identity(device="NVIDIA-H200", threads="9"))
+    assert decide(case("test_a", 1e6), before, (), Signature()).change is Change.OTHER
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tests/a/test_k.py::test_gemm[4096-bf16]#bwd",
+        "tests/a/test_k.py::test_gemm[4096-bf16]",
+        "tests/a/test_k.py::test_gemm",
+        "test_gemm[4096-bf16]#bwd",
+        "test_gemm[4096-bf16]",
+        "test_gemm",
+        "tests/a/test_k.py",
+        "tests/a",
+        "tests/",
+    ],
+)
+def test_names_of_a_case(name: str) -> None:
+    assert named([name])(KEY)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "gemm", "test_gem", "test_gemm[4096]", "test", "a/test_k.py", "tests/a/test_k.py::"]
+)
+def test_no_names_of_a_case(name: str) -> None:
+    assert not named([name])(KEY)
+
+
+@pytest.mark.parametrize(
+    ("expression", "selects"),
+    [("gemm", True), ("GEMM and bf16", True), ("gemm and not bf16", False), ("copy or (gemm and 4096)", True), ("not (copy or gemm)", False)],
+)  # fmt: skip
+def test_expressions(expression: str, selects: bool) -> None:
+    assert matching(expression)(KEY) is selects

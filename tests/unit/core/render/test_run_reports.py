@@ -1,0 +1,178 @@
+"""Reports, pictures, logs and comments of a run: pure text."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from pytest_perfgate.core.gate.acceptance import Signature, decide
+from pytest_perfgate.core.render.acceptance import acceptance_json, acceptance_lines
+from pytest_perfgate.core.render.comment import render_comment
+from pytest_perfgate.core.render.devlog import Version, kept_paragraphs, render_entry, written
+from pytest_perfgate.core.render.errors import render_errors
+from pytest_perfgate.core.render.history import bars, history_document
+from pytest_perfgate.core.render.html import render_html
+from pytest_perfgate.core.render.pictures import distribution_picture, history_picture, roofline_picture
+from pytest_perfgate.core.render.report import headline, run_document, summary_line
+from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.model.baseline import Sitting
+from pytest_perfgate.model.codes import CODES
+from pytest_perfgate.model.device import Basis, Roof
+from pytest_perfgate.model.document import Picture
+from pytest_perfgate.model.limit import Effect, Outcome
+from pytest_perfgate.model.metric import Metric, MetricSet
+from pytest_perfgate.model.problem import Finding
+from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.model.verdict import SuiteNote
+from tests.reports import DEVICE, baseline, case, run
+
+SLOW = case("test_<i>[1]", 1.2e6, 1e6, Outcome.REGRESSED)
+ROOFED = replace(DEVICE, roofs=(Roof(basis=Basis.CLOCK, compute=(("bf16", 1e15), ("fp32", 6e13)), bandwidth=4.8e12),))
+SITTINGS = [
+    Sitting(key=SLOW.key, device="d", time=1e6 + n * 1e4, when="2026-05-01", commit="c0ffee1") for n in range(9)
+]
+
+
+def drawn(picture: Picture | None) -> ET.Element:
+    assert picture is not None
+    return ET.fromstring(picture.svg)
+
+
+def numbers(svg: ET.Element) -> list[float]:
+    return [
+        float(v) for node in svg.iter() for name in ("x", "y", "cx", "cy", "width", "height") if (v := node.get(name))
+    ]
+
+
+def test_pictures_are_sound_svg() -> None:
+    for picture in (
+        distribution_picture(SLOW),
+        history_picture(SLOW, SITTINGS),
+        roofline_picture([case("test_a", 1e6, device=ROOFED)]),
+    ):
+        svg = drawn(picture)
+        assert all(math.isfinite(n) for n in numbers(svg))
+        assert "<i>" not in picture.svg
+
+
+@pytest.mark.parametrize("time", [float("nan"), math.inf])
+def test_samples_that_are_no_numbers_are_no_picture(time: float) -> None:
+    assert distribution_picture(case("test_a", time)) is None
+    assert roofline_picture([case("test_a", time, device=ROOFED)]) is None
+
+
+def test_nothing_is_drawn_of_nothing() -> None:
+    bare = replace(SLOW, measurement=None)
+    assert distribution_picture(bare) is None
+    assert history_picture(SLOW, SITTINGS[:2]) is None
+    assert roofline_picture([SLOW]) is None
+    assert roofline_picture([]) is None
+    assert drawn(distribution_picture(case("test_a", 5.0, spread=0.0))) is not None
+
+
+@pytest.mark.parametrize(
+    ("cases", "said"),
+    [
+        ((), "nothing measured"),
+        ((case("test_a", 1e6),), "kept"),
+        ((SLOW,), "1 failed"),
+        ((replace(SLOW, verdicts=(replace(SLOW.verdicts[0], effect=Effect.WARN),)),), "nothing failed, 1 to look at"),
+    ],
+)
+def test_the_headline(cases: tuple, said: str) -> None:
+    assert headline(run(*cases)) == said
+
+
+def test_the_summary_says_what_is_missing() -> None:
+    assert summary_line(run()) == "No case was measured."
+    assert summary_line(run(SLOW, complete=False, filtered=True)).endswith(
+        "this is what it had; some tests were left out."
+    )
+
+
+def test_what_was_accepted_stands_on_top() -> None:
+    accepted = replace(
+        SLOW, verdicts=(replace(SLOW.verdicts[0], outcome=Outcome.ACCEPTED, effect=Effect.PASS, visible=99.0),)
+    )
+    note = SuiteNote(kind="unused", effect=Effect.WARN, text="unused", names=("a", "b"))
+    text = render_text(run_document(run(accepted, notes=(note,)), {str(SLOW.key): SITTINGS}))
+    assert text.index("Accepted by this change") < text.index("The suite") < text.index("Verdicts")
+    assert "over 1,000 %" in text
+    assert "History of test_<i>[1]: 9 sittings" in text
+    assert "<i>" not in render_html(run_document(run(accepted)))
+
+
+def test_a_comment_with_many_failures_is_short() -> None:
+    report = run(
+        *(case(f"test_{n}", 1.2e6, 1e6, Outcome.REGRESSED) for n in range(30)),
+        notes=(SuiteNote(kind="x", effect=Effect.FAIL, text="gone"),),
+    )
+    text = render_comment(report)
+    assert "and 10 more" in text
+    assert "- **fail** gone" in text
+    assert text.count("```text") == 20
+
+
+def test_history_as_a_document() -> None:
+    told = [(SLOW.key, "d", SITTINGS, baseline("test_<i>[1]", 1e6)), (SLOW.key, "e", [], None)]
+    assert "1.08 ms" in render_text(history_document(told, overview=True))
+    text = render_text(history_document(told, overview=False))
+    assert "accepted: nothing" in text
+    assert "+8.0 %" in text
+    assert (bars([]), bars([1.0, 1.0]), bars([1.0, 2.0])) == ("", "▄▄", "▁█")
+
+
+def entry_of(*findings: Finding, sol: bool = False) -> str:
+    measured = SLOW.measurement
+    more = (
+        Metric(name="sol", value=0.66, dimension=Dimension.FRACTION, note="compute roof"),
+        Metric(name="tflops", value=1e14, dimension=Dimension.FLOPS),
+    )
+    metrics = MetricSet(metrics=measured.metrics.metrics + (more if sol else ()))
+    changed = replace(SLOW, measurement=replace(measured, findings=findings, metrics=metrics))
+    return render_entry(
+        Version(name="v2", when="2026-06-01", changed="a\nb"), [changed, replace(SLOW, measurement=None)]
+    )
+
+
+def test_an_entry_names_the_bottleneck() -> None:
+    assert "**Bottleneck**: memory-bound. DRAM 80 %" in entry_of(Finding(title="memory-bound", detail="DRAM 80 %"))
+    with_sol = entry_of(sol=True)
+    assert "**Bottleneck**: 66 % of SOL; compute roof" in with_sol
+    assert "| Achieved TFLOPs/s | 100 TFLOPS | -16.7 % |" in with_sol
+
+
+def test_an_entry_goes_where_it_belongs() -> None:
+    first = written("", entry_of())
+    assert written(first, entry_of()) == first
+    both = written(first, render_entry(Version(name="v3"), [SLOW]))
+    assert both.index("## v2") < both.index("## v3")
+    edited = both.replace("**Insights**\n\n_none yet_", "**Insights**\n\nTMA helps", 1)
+    kept = kept_paragraphs(edited, Version(name="v2", when="2027-01-01"))
+    assert kept == {"Insights": "TMA helps"}
+    again = written(edited, render_entry(Version(name="v2", when="2027-01-01"), [SLOW], kept))
+    assert again.count("TMA helps") == 1
+    assert again.count("## v2") == 1
+    assert kept_paragraphs("", Version(name="v2")) == {}
+
+
+def test_acceptance_in_words() -> None:
+    new, bad = case("test_new", 1e6), replace(SLOW, measurement=None)
+    found = [decide(c, c.baseline, (), Signature(why="x")) for c in (SLOW, new, bad)]
+    lines = list(acceptance_lines(found, dry=True))
+    assert lines == [
+        "slower     tests/test_k.py::test_<i>[1]  1 ms -> 1.2 ms  +20.0 %",
+        "new        tests/test_k.py::test_new  1 ms",
+        "without a time  tests/test_k.py::test_<i>[1]  nothing was timed",
+        "2 would be accepted; 1 without a time",
+    ]
+    assert [d["change"] for d in acceptance_json(found)] == ["slower", "new", "without a time"]
+    assert list(acceptance_lines([])) == ["nothing to accept"]
+
+
+def test_every_code_is_on_the_page() -> None:
+    page = render_errors(CODES)
+    assert all(f"\n### {name}\n" in page for name in CODES)
