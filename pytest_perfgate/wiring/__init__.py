@@ -227,6 +227,7 @@ def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
     from pytest_perfgate.app.place import placed
     from pytest_perfgate.model.tools import GateTools
 
+    wiring_devices.lead_run()
     repository = GitRepository(root)
     baselines = Baselines(root, project.devices, project.baselines, repository.show)
     return GateTools(

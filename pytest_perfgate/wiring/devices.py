@@ -91,6 +91,13 @@ def clocks() -> Any:
     return NvmlClocks()
 
 
+def lead_run() -> None:
+    """Names this process the head of the run: whatever it starts is not foreign to a measurement."""
+    import os
+
+    os.environ.setdefault("PERFGATE_ROOT_PID", str(os.getpid()))
+
+
 def leases() -> Any:
     """One measurement at a time on a device."""
     from pytest_perfgate.adapters.devices.leases import DeviceLeases
