@@ -168,4 +168,25 @@ CODES: tuple[Code, ...] = (
         title="A file of measured ceilings does not read",
         mend="run `perfgate ceilings` to measure again",
     ),
+    Code(
+        name="work-escaped",
+        family=Family.DEVICE,
+        title="Work of the call ran outside the events that time it",
+        why="what runs on another stream is not in the time",
+        mend="let the call wait for its own streams, or measure with timer=\"cupti\"",
+    ),
+    Code(
+        name="throttled",
+        family=Family.DEVICE,
+        title="The device was throttled while it was measured",
+        why="the time is that of a slower device",
+        mend="measure again when it is cool, or lock a clock that its power can hold",
+    ),
+    Code(
+        name="foreign-process",
+        family=Family.DEVICE,
+        title="Another process used the device while it was measured",
+        why="the time is that of a shared device",
+        mend="wait for it to end, or pick another device",
+    ),
 )
