@@ -10,7 +10,7 @@ from pytest_perfgate.core.gate.context import Trial
 from pytest_perfgate.core.gate.conviction import Suspicion, convict
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.tolerance import Tolerance, tolerance
-from pytest_perfgate.core.render.quantity import signed
+from pytest_perfgate.core.render.quantity import sight, signed
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.limit import Limit, Operator, Outcome
 from pytest_perfgate.model.metric import Metric
@@ -115,5 +115,5 @@ def _spanning(metric: Metric, trial: Trial, allowed: Tolerance, visible: float) 
 
 
 def _spread(ruling: Ruling, visible: float) -> Ruling:
-    seen = f"{ruling.sentence}; the smallest slowdown it could have seen is {signed(visible)}"
+    seen = f"{ruling.sentence}; the smallest slowdown it could have seen is {sight(visible)}"
     return replace(ruling, sentence=seen, visible=visible, against=True)

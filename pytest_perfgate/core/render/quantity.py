@@ -44,6 +44,11 @@ def signed(number: float, digits: int = 2) -> str:
     return f"{round(number * 100, digits - 1) + 0.0:+.{digits - 1}f} %"
 
 
+def sight(visible: float) -> str:
+    """The smallest slowdown that could have been seen; past ten times it only says that nothing could."""
+    return signed(visible) if visible < 10 else "over 1,000 %"
+
+
 def significant(number: float, digits: int = 4) -> str:
     """Fixed notation with so many significant digits, never an exponent."""
     if number == 0:

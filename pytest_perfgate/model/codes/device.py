@@ -173,7 +173,7 @@ CODES: tuple[Code, ...] = (
         family=Family.DEVICE,
         title="Work of the call ran outside the events that time it",
         why="what runs on another stream is not in the time",
-        mend="let the call wait for its own streams, or measure with timer=\"cupti\"",
+        mend='let the call wait for its own streams, or measure with timer="cupti"',
     ),
     Code(
         name="throttled",
@@ -188,5 +188,19 @@ CODES: tuple[Code, ...] = (
         title="Another process used the device while it was measured",
         why="the time is that of a shared device",
         mend="wait for it to end, or pick another device",
+    ),
+    Code(
+        name="clock-moved",
+        family=Family.DEVICE,
+        title="The clock changed while the device was measured",
+        why="samples of different clocks are samples of different devices",
+        mend="measure again, or use --perfgate-clocks=lock",
+    ),
+    Code(
+        name="hot",
+        family=Family.DEVICE,
+        title="The device stayed too hot to measure",
+        why="a device near its limit slows itself down",
+        mend="let it cool, or lock a lower clock",
     ),
 )
