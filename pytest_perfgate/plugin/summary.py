@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.core.render.block import render_block
+from pytest_perfgate.core.render.report import sighted
 from pytest_perfgate.core.render.text import table_lines
 from pytest_perfgate.model.document import Cell, Column, Table
 from pytest_perfgate.model.limit import Effect, Outcome
@@ -71,7 +72,7 @@ def verdict_rows(report: CaseReport) -> list[tuple[Cell, ...]]:
     name, took = str(report.key), found[0].value if found else None
     if not report.verdicts:
         return [("no limit", name, took, "", None)]
-    return [(v.outcome.value, name, took, v.limit.text, v.visible) for v in report.verdicts]
+    return [(v.outcome.value, name, took, v.limit.text, sighted(v)) for v in report.verdicts]
 
 
 def next_commands(reports: Sequence[CaseReport]) -> list[str]:

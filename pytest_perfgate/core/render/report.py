@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_perfgate.core.render.block import printable, render_block, short_name
 from pytest_perfgate.core.render.pictures import distribution_picture, history_picture, roofline_picture
-from pytest_perfgate.core.render.quantity import quantity
+from pytest_perfgate.core.render.quantity import quantity, sight
 from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.document import (
     Block,
@@ -128,8 +128,13 @@ def _row(case: CaseReport, verdict: Verdict) -> tuple[Cell, ...]:
         quantity(verdict.metric.value, verdict.metric.dimension) if verdict.metric else None,
         baseline.time if baseline else "none",
         found[0].value if found else None,
-        verdict.visible if verdict.visible is None or verdict.visible < _BLIND else "over 1,000 %",
+        sighted(verdict),
     )
+
+
+def sighted(verdict: Verdict) -> Cell:
+    """The smallest visible slowdown as a cell."""
+    return verdict.visible if verdict.visible is None or verdict.visible < _BLIND else sight(verdict.visible)
 
 
 def _pictures(cases: Sequence[CaseReport], history: History) -> tuple[Block, ...]:
