@@ -34,6 +34,7 @@ KINDS = {
     "choice": "",
     "policy": "table",
     "tests": "list of tables",
+    "tables": "tables by name",
 }
 
 

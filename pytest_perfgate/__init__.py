@@ -9,14 +9,17 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from pytest_perfgate.core.analysis import ops as work
     from pytest_perfgate.model.errors import PerfgateError
-    from pytest_perfgate.wiring.stores import frame
+    from pytest_perfgate.wiring.looking import compare, frame, frames, look
 
-__all__ = ["PerfgateError", "__version__", "frame", "work"]
+__all__ = ["PerfgateError", "__version__", "compare", "frame", "frames", "look", "work"]
 
 _HOMES = {
     "work": ("pytest_perfgate.core.analysis.ops", ""),
-    "frame": ("pytest_perfgate.wiring.stores", "frame"),
     "PerfgateError": ("pytest_perfgate.model.errors", "PerfgateError"),
+    "look": ("pytest_perfgate.wiring.looking", "look"),
+    "compare": ("pytest_perfgate.wiring.looking", "compare"),
+    "frame": ("pytest_perfgate.wiring.looking", "frame"),
+    "frames": ("pytest_perfgate.wiring.looking", "frames"),
 }
 
 

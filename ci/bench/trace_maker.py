@@ -30,14 +30,18 @@ BLOCK = """  {{
     "ph": "X", "cat": "cpu_op", "name": "{outer}", "pid": 4711, "tid": 4711,
     "ts": {t0:.3f}, "dur": 39.500,
     "args": {{
-      "External id": {i}, "Record function id": 0, "Concrete Inputs": ["", "", ""], "Input type": ["c10::BFloat16", "c10::BFloat16"], "Input Strides": [[1024, 1], [1, 1024]], "Input Dims": [[{m}, 1024], [1024, {n}]], "Ev Idx": {i}
+      "External id": {i}, "Record function id": 0, "Concrete Inputs": ["", "", ""],
+      "Input type": ["c10::BFloat16", "c10::BFloat16"], "Input Strides": [[1024, 1], [1, 1024]],
+      "Input Dims": [[{m}, 1024], [1024, {n}]], "Ev Idx": {i}
     }}
   }},
   {{
     "ph": "X", "cat": "cpu_op", "name": "{inner}", "pid": 4711, "tid": 4711,
     "ts": {t1:.3f}, "dur": 35.250,
     "args": {{
-      "External id": {j}, "Record function id": 0, "Concrete Inputs": ["", "", ""], "Input type": ["c10::BFloat16", "c10::BFloat16"], "Input Strides": [[1024, 1], [1, 1024]], "Input Dims": [[{m}, 1024], [1024, {n}]], "Ev Idx": {j}
+      "External id": {j}, "Record function id": 0, "Concrete Inputs": ["", "", ""],
+      "Input type": ["c10::BFloat16", "c10::BFloat16"], "Input Strides": [[1024, 1], [1, 1024]],
+      "Input Dims": [[{m}, 1024], [1024, {n}]], "Ev Idx": {j}
     }}
   }},
   {{
@@ -55,7 +59,9 @@ BLOCK = """  {{
     "ph": "X", "cat": "kernel", "name": "{kernel}", "pid": 0, "tid": {stream},
     "ts": {t3:.3f}, "dur": {dur:.3f},
     "args": {{
-      "External id": {j}, "queued": 0, "device": 0, "context": 1, "stream": {stream}, "correlation": {c}, "registers per thread": 168, "shared memory": 213248, "blocks per SM": 0.969697, "warps per SM": 11.636364, "grid": [128, 1, 1], "block": [384, 1, 1], "est. achieved occupancy %": 18
+      "External id": {j}, "queued": 0, "device": 0, "context": 1, "stream": {stream}, "correlation": {c},
+      "registers per thread": 168, "shared memory": 213248, "blocks per SM": 0.969697, "warps per SM": 11.636364,
+      "grid": [128, 1, 1], "block": [384, 1, 1], "est. achieved occupancy %": 18
     }}
   }},
   {{

@@ -14,8 +14,10 @@ from pytest_perfgate.core.gate.merge import merge_limits, unmatched_cases
 from pytest_perfgate.core.metrics.registry import by_name
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.children import CaseResult
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect, Limit, Outcome
 from pytest_perfgate.model.measurement import Measurement
+from pytest_perfgate.model.paired import Paired
 from pytest_perfgate.model.plan import Case, CaseKey, Mode
 from pytest_perfgate.model.tools import GateTools
 from pytest_perfgate.model.verdict import CaseReport
@@ -30,6 +32,8 @@ class Court:
         self.tools, self.context = tools, context
         self._read: dict[tuple[str, str, str], Mapping[str, Baseline]] = {}
         self._base: str | None = None
+        self.paired: Mapping[CaseKey, Paired] = {}
+        """What two arms came to, where the run compares with a revision."""
 
     def judge_all(self, results: Mapping[str, CaseResult]) -> dict[str, tuple[CaseReport, ...]]:
         """Every case screened; suspects are tried by the paired conviction where there is one."""
@@ -45,7 +49,7 @@ class Court:
         case = result.case
         if not result.captures:
             return (self.unmeasured(case, CaseKey(nodeid=case.nodeid), _why(result)),)
-        found = tuple(self._judged(case, measurement) for measurement in measurements(result, self.tools))
+        found = tuple(self.judged(case, measurement) for measurement in measurements(result, self.tools))
         if not found:
             why = "the test never called perfgate(), and never entered a region"
             return (self.unmeasured(case, CaseKey(nodeid=case.nodeid), why),)
@@ -63,7 +67,8 @@ class Court:
         why = f"no call of the test has the name that {names} speaks of"
         return (not_measured(CaseKey(nodeid=case.nodeid, name="(no such call)"), lost, why, self.context),)
 
-    def _judged(self, case: Case, measurement: Measurement) -> CaseReport:
+    def judged(self, case: Case, measurement: Measurement) -> CaseReport:
+        """One measurement under the case's limits."""
         if not measurement.processes and not measurement.metrics.metrics:
             why = "its region was never entered" if measurement.identity.timer == "region" else "nothing was recorded"
             return self.unmeasured(case, measurement.key, why)
@@ -78,7 +83,24 @@ class Court:
             unbaselined=self._unbaselined(measurement),
             paired_available=self.tools.convict is not None,
         )
-        return judge(measurement, self.limits(case, measurement), baseline=baseline, context=context)
+        paired = self.paired.get(measurement.key)
+        return judge(measurement, self.limits(case, measurement), baseline=baseline, context=context, paired=paired)
+
+    def with_arms(self, case: Case, report: CaseReport, paired: Paired | None) -> CaseReport:
+        """A suspect judged again, by what two arms measured beside each other."""
+        if paired is None or report.measurement is None:
+            return self.without_arms(case, report, None)
+        self.paired = {**self.paired, report.key: paired}
+        return self.judged(case, report.measurement)
+
+    def without_arms(self, case: Case, report: CaseReport, fault: PerfgateError | None) -> CaseReport:
+        """A suspect that no arm could be made for: the prediction interval decides, and why is said."""
+        if report.measurement is None:
+            return report
+        why = fault.what if fault is not None else "it did not run in both arms"
+        plain = Court(replace(self.tools, convict=None), self.context).judged(case, report.measurement)
+        said = (("no arms", why), *((("next", fault.mend),) if fault is not None and fault.mend else ()))
+        return replace(plain, verdicts=tuple(replace(v, evidence=(*v.evidence, *said)) for v in plain.verdicts))
 
     def limits(self, case: Case, measurement: Measurement) -> tuple[Limit, ...]:
         """The case's limits under those that the fixture's call brought."""

@@ -57,6 +57,7 @@ def per_call(samples: Samples, calls: int) -> Samples:
     return replace(
         samples,
         durations=tuple(duration / calls for duration in samples.durations),
+        cpu=tuple(busy / calls for busy in samples.cpu),
         overhead=samples.overhead / calls,
         batch=samples.batch * calls,
     )

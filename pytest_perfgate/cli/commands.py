@@ -26,6 +26,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "scrub": "take the environment out of an Nsight Systems export",
     },
     "machine": {
+        "calibrate": "the gate's error rates on this machine, with your tests",
         "ceilings": "measure the highest rates that this machine reaches, and keep them",
         "clocks": "show, lock or reset the clocks of devices",
         "doctor": "what works here, what does not, and what mends it",

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from pytest_perfgate.cli.looking import write_json
-from pytest_perfgate.cli.output import plain, show
+from pytest_perfgate.cli.output import plain, show, write_file
 from pytest_perfgate.cli.project import Project, add_root
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -16,6 +16,7 @@ def arguments(parser: ArgumentParser) -> None:
         "case", nargs="?", default="", metavar="CASE", help="a node id or part of one (default: list all)"
     )
     parser.add_argument("--device", default="", metavar="KEY", help="only this device")
+    parser.add_argument("--svg", default="", metavar="PATH", help="draw the case with its change points")
     parser.add_argument("--last", type=int, default=20, metavar="N", help="so many sittings (default 20)")
     add_root(parser)
 
@@ -34,11 +35,25 @@ def run(options: Namespace) -> int:
         )
         for device, key in found
     ]
+    if options.svg:
+        write_file(options.svg, _drawn(cases, options.case))
     if options.json:
         write_json([{"case": str(k), "device": d, "sittings": plain(s), "accepted": plain(b)} for k, d, s, b in cases])
     else:
         show(history_document(cases, overview=not options.case), options)
     return 0
+
+
+def _drawn(cases: Any, name: str) -> str:
+    """The one case that was named, as a picture."""
+    from pytest_perfgate.core.render.timeline import timeline
+    from pytest_perfgate.core.stats.change_points import change_points
+
+    if len(cases) != 1 or not name:
+        raise PerfgateError("command-usage", f"--svg draws one case, and {len(cases)} were found", mend="name one case")
+    key, _, sittings, baseline = cases[0]
+    changes = change_points([s.time for s in sittings])
+    return timeline(str(key), sittings, changes, baseline.time if baseline else None).svg
 
 
 def _selected(keys: Any, name: str) -> list[Any]:

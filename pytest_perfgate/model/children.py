@@ -51,6 +51,10 @@ class Job:
     """The capture to enter around regions, by name."""
     out: str = ""
     """Folder for what captures leave."""
+    cpus: tuple[int, ...] = ()
+    """Cores that the child keeps to once it has collected; none leaves it free."""
+    modules: tuple[str, ...] = ()
+    """Top-level names of the package under test: the child proves where it loaded them from."""
 
 
 @value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 
+from pytest_perfgate.model.children import Capture
 from pytest_perfgate.model.problem import Problem
 from pytest_perfgate.model.quantity import Interval
 from pytest_perfgate.model.values import value
@@ -41,7 +42,24 @@ class Paired:
     """(name, then, now) of the driver, the dependency, the machine: what else differs."""
     problems: tuple[Problem, ...] = ()
     """An arm that loaded the other's files, and the like: INVALID, never a verdict."""
+    unstable: bool = False
+    """Processes of a side stand in groups: where nothing is convicted, that is the verdict."""
 
     @property
     def rounds(self) -> int:
         return len(self.differences)
+
+
+@value
+class PairedRound:
+    """One case, once in two fresh processes that took turns."""
+
+    nodeid: str
+    phase: str
+    """``screen`` or ``confirm``: what convicts is never what raised the suspicion."""
+    number: int
+    base: tuple[Capture, ...] = ()
+    head: tuple[Capture, ...] = ()
+    trouble: str = ""
+    """Why a side has nothing to compare: it failed there, or the test is on the other side only."""
+    seconds: float = 0.0

@@ -55,6 +55,8 @@ class Plan:
     """The smallest absolute difference that counts as slower."""
     anchor: str = ""
     against: str = ""
+    witness: bool = False
+    """Whether the host's timer reads the thread's CPU time beside each sample."""
 
 
 @value

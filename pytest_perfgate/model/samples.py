@@ -48,5 +48,7 @@ class Samples:
     problems: tuple[Problem, ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
     """What the timer wants said: ``("timer", "events: kernel is 212 us")``."""
+    cpu: tuple[float, ...] = ()
+    """CPU nanoseconds per call of the calling thread, beside each sample; empty where nobody looked."""
     span: tuple[float, ...] = ()
     """First start to last end of a call's kernels, where the instrument sees both that and the busy time."""

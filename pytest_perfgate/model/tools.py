@@ -15,6 +15,7 @@ from pytest_perfgate.model.ports import (
     HistoryStore,
     Inspector,
     Lease,
+    Profiler,
     RecordStore,
     Repository,
     Runtime,
@@ -38,6 +39,7 @@ class Instruments:
     clocks: Clocks | None = None
     """What watches or locks the clocks of a device while it is measured."""
     leases: Lease | None = None
+    profilers: tuple[Profiler, ...] = ()
 
 
 Convict = Callable[[Mapping[CaseKey, CaseReport], Mapping[str, Case]], Mapping[CaseKey, CaseReport]]

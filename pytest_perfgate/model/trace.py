@@ -107,6 +107,10 @@ class Trace:
     """Events left out, by reason."""
     stamps: tuple[object, object] | None = None
     """Start and duration in the file's own microseconds, as floats: what compatibility needs."""
+    flows: frozenset[int] = frozenset()
+    """Correlations whose launch starts an arrow to the GPU."""
+    events: int = 0
+    """Every event of the file, of any kind."""
 
     def __len__(self) -> int:
         return len(self.start)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.measure import Crew, Rounds
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Mode
 from pytest_perfgate.plugin.invocation import child_job, child_spec
 from pytest_perfgate.plugin.progress import Progress
@@ -27,6 +28,9 @@ _START_S = 1.0
 
 def measure_ahead(session: GateSession) -> None:
     """Measure all cases in children, then judge them; what was measured stays when it is interrupted."""
+    if session.settings.options.perfgate_against:
+        measure_against(session)
+        return
     config, project = session.settings.pytest, session.settings.project
     costs = config.rootpath / ".perfgate" / "costs.json"
     cases = list(session.cases.values())
@@ -52,6 +56,21 @@ def measure_ahead(session: GateSession) -> None:
         progress.close()
         session.reports.update(session.court.judge_all(results))
     write_costs(costs, results)
+
+
+def measure_against(session: GateSession) -> None:
+    """Measure all cases in two arms, then judge by what they came to."""
+    from pytest_perfgate.plugin.arms import MERGE_BASE, Bailiff
+
+    asked = session.settings.options.perfgate_against
+    repository = session.court.tools.repository
+    found = repository.merge_base(session.settings.project.target) if repository is not None else ""
+    revision = asked if asked != MERGE_BASE else found
+    if not revision:
+        raise PerfgateError("arm-no-merge-base", "there is no merge base to compare with")
+    comparison, paired = Bailiff(session).against(revision, list(session.cases.values()))
+    session.court.paired = paired
+    session.reports.update(session.court.judge_all(comparison.results()))
 
 
 def cost_line(cases: Iterable[Case], known: Mapping[str, float]) -> str:

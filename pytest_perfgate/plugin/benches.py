@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 
 from pytest_perfgate.model.children import Capture
@@ -76,7 +76,34 @@ class MeasuringBench(Bench):
     def take(self, asked: Asked) -> View:
         self.seen.append(asked.key)
         self._taken[asked.key] = self._capture(asked)
-        return View(asked.key, asked.once(), metrics=self.metrics)
+        with self._profiled(asked.key):
+            result = asked.once()
+        self._taken[asked.key] = self._with_profile(self._taken[asked.key])
+        return View(asked.key, result, metrics=self.metrics)
+
+    @contextmanager
+    def around(self, brought: Brought) -> Iterator[None]:
+        with self._profiled(brought.key):
+            yield
+        if self._measuring.profilers(self.case.plan):
+            brought.metrics, left = self._measuring.profiled(self.case.plan, brought.key)
+            self.artifacts += [artifact for artifact in left if artifact not in self.artifacts]
+
+    def _profiled(self, key: CaseKey) -> AbstractContextManager[None]:
+        """The captures that were asked for, around one call or region; the region's time includes their cost."""
+        profilers = self._measuring.profilers(self.case.plan)
+        if not profilers:
+            return nullcontext()
+        from pytest_perfgate.plugin.captured import profiled
+
+        return profiled(key, profilers)
+
+    def _with_profile(self, capture: Capture) -> Capture:
+        if not self._measuring.profilers(self.case.plan):
+            return capture
+        metrics, left = self._measuring.profiled(self.case.plan, capture.key)
+        self.artifacts += left
+        return replace(capture, metrics=capture.metrics | metrics)
 
     def bring(self, brought: Brought) -> None:
         self.seen.append(brought.key)

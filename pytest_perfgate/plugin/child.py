@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ from pytest_perfgate.plugin.benches import MeasuringBench
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.measuring import Measuring, measuring_tools
 from pytest_perfgate.wiring import parent_channel
+from pytest_perfgate.wiring.arms import loaded_modules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,12 +101,14 @@ class ChildRole:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         found = tuple(item.nodeid for item in session.items)
         self._parent.send(Collected(found=found, errors=tuple(self._errors)))
+        if self._job.cpus:
+            os.sched_setaffinity(0, self._job.cpus)
         for at, item in enumerate(session.items):
             self._parent.send(Ready(nodeid=item.nodeid))
             if isinstance(self._parent.receive(), Go):
                 behind = session.items[at + 1] if at + 1 < len(session.items) else None
                 self._run(item, behind)
-        self._parent.send(Bye())
+        self._parent.send(Bye(modules=loaded_modules(self._job.modules)))
         return True
 
     def _run(self, item: pytest.Item, behind: pytest.Item | None) -> None:

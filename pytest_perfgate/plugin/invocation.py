@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
 
+from pytest_perfgate.model.arm import Arm
 from pytest_perfgate.model.children import ChildSpec, Job
 from pytest_perfgate.model.config import Config
 from pytest_perfgate.model.plan import Case
@@ -69,6 +71,31 @@ def arguments(config: pytest.Config, cases: Iterable[Case]) -> list[str]:
     for rule in config.option.pythonwarnings or ():
         told += ["-W", rule]
     return [*told, *(str(config.rootpath / name) for name in files)]
+
+
+def arm_arguments(config: pytest.Config, cases: Iterable[Case], arm: Arm) -> list[str]:
+    """The arguments of a child of an arm: the head's tests, and nothing of the head's package on the path."""
+    told = arguments(config, cases)
+    top, here = config.rootpath, Path(arm.cwd)
+    moved = [_moved(text, top, here) for text in told] if arm.mode == "worktree" else told
+    kept = [str(place) for place in config.getini("pythonpath") if not _holds(Path(place), arm.modules)]
+    if arm.mode != "worktree":
+        moved[2:2] = ["-o", f"pythonpath={shlex.join(kept)}"]
+    moved[2:2] = ["--import-mode=importlib"]
+    return [text for text in moved if not text.startswith("--import-mode=") or text.endswith("=importlib")]
+
+
+def _moved(text: str, top: Path, here: Path) -> str:
+    """An argument that names a place below the root, as it is in the arm's checkout."""
+    head, sign, tail = text.partition("=") if text.startswith("--rootdir=") else ("", "", text)
+    place = Path(tail)
+    inside = place.is_absolute() and place.is_relative_to(top)
+    return f"{head}{sign}{here / place.relative_to(top)}" if inside else text
+
+
+def _holds(place: Path, modules: Sequence[str]) -> bool:
+    """Whether a folder of ``pythonpath`` would put the head's package before the arm's."""
+    return any((place / name).is_dir() or (place / f"{name}.py").is_file() for name in modules)
 
 
 def environment(inherited: Iterable[tuple[str, str]]) -> dict[str, str]:

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 from pytest_perfgate.app.instrument import choose_runtime, choose_timer, identity, per_call
 from pytest_perfgate.app.machine import keyed, lease_name, watched
 from pytest_perfgate.model.children import Capture
+from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.metric import MetricSet
-from pytest_perfgate.model.plan import Plan
-from pytest_perfgate.model.ports import Runtime, Timer
+from pytest_perfgate.model.plan import CaseKey, Plan
+from pytest_perfgate.model.ports import Profiler, Runtime, Timer
 from pytest_perfgate.model.samples import Samples
 from pytest_perfgate.model.tools import Instruments
 from pytest_perfgate.plugin.asked import Asked, Brought
@@ -82,6 +83,18 @@ class Measuring:
             findings=brought.findings,
             problems=brought.problems,
         )
+
+    def profilers(self, plan: Plan) -> tuple[Profiler, ...]:
+        """The captures that this process can take itself."""
+        from pytest_perfgate.plugin.captured import profilers_of
+
+        return profilers_of(plan, self._instruments.profilers) if plan.captures else ()
+
+    def profiled(self, plan: Plan, key: CaseKey) -> tuple[MetricSet, tuple[Artifact, ...]]:
+        """What the captures of a measurement say."""
+        from pytest_perfgate.plugin.captured import taken
+
+        return taken(key, self.profilers(plan), self._instruments.inspectors)
 
     def read(self, brought: Brought, source: str) -> None:
         """Fill in what an artifact says."""

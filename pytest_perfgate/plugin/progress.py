@@ -29,6 +29,12 @@ class Progress:
         elif mark or self._counts[number] == 1:
             self._say(text)
 
+    def tell(self, text: str) -> None:
+        """A line of its own."""
+        if self._live:
+            self._out.rewrite("", erase=True)
+        self._say(f"perfgate: {text}")
+
     def close(self) -> None:
         if self._live:
             self._out.rewrite("", erase=True)

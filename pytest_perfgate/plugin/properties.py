@@ -7,6 +7,9 @@ from collections.abc import Iterable, Iterator
 from pytest_perfgate.model.quantity import Dimension
 from pytest_perfgate.model.verdict import CaseReport
 
+SEEN = "perfgate_seen"
+"""The attribute of a worker's report that names the calls its test made."""
+
 _UNITS = {
     Dimension.TIME: "_ns",
     Dimension.BYTES: "_bytes",

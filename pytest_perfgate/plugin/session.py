@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,11 +21,11 @@ from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import Case, CaseKey, Mode
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote
 from pytest_perfgate.plugin.benches import Bench, JudgedBench, MeasuringBench
+from pytest_perfgate.plugin.conviction import convictor
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.measuring import measuring_tools
 from pytest_perfgate.plugin.profiled import off_bench
-from pytest_perfgate.plugin.properties import properties
-from pytest_perfgate.plugin.workers import SEEN
+from pytest_perfgate.plugin.properties import SEEN, properties
 from pytest_perfgate.wiring import gate_tools
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class GateSession:
     def court(self) -> Court:
         if self._court is None:
             tools = gate_tools(self.settings.pytest.rootpath, self.settings.project, self.settings.kinds)
-            self._court = Court(tools, context_of(self))
+            self._court = Court(replace(tools, convict=convictor(self, tools)), context_of(self))
         return self._court
 
     def collect(self, items: Sequence[pytest.Item]) -> None:

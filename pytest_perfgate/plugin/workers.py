@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_perfgate.plugin import is_gated
+from pytest_perfgate.plugin.properties import SEEN
 from pytest_perfgate.plugin.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_perfgate.plugin.fixture import Gate
     from pytest_perfgate.plugin.session import GateSession
 
-SEEN = "perfgate_seen"
-"""The attribute of a worker's report that names the calls its test made."""
 CASES, VERDICTS = "cases-{}.json", "verdicts.json"
 
 

@@ -21,6 +21,7 @@ Part = tuple[str, ...]
 
 _PROFILERS: tuple[Part, ...] = (
     ("wiring.profiling:timeline",),
+    ("adapters.profilers.torch:Torch",),
     ("wiring.profiling:annotation",),
     ("wiring.profiling:deep",),
     ("adapters.profilers.cubin:CubinKeeper",),
@@ -33,6 +34,7 @@ _INSPECTORS: tuple[Part, ...] = (
         "adapters.readers.kineto:read_kineto",
         "adapters.readers.kineto:looks_like_kineto",
         _CATALOGUE,
+        "adapters.formats.replay:write_replay",
     ),
     ("app.inspections.cubin:Cubin", "adapters.readers.cubin:read_cubins", _CATALOGUE),
     ("app.inspections.ncu:Ncu", "adapters.readers.ncu:read_ncu", _CATALOGUE),
@@ -89,13 +91,23 @@ def _found(place: str) -> Any:
     return getattr(import_module(f"pytest_perfgate.{module}"), name)
 
 
+def inspectors_of(hooks: Any) -> tuple[Any, ...]:
+    """Every inspector, those that count work knowing the user's operators too."""
+    found = tuple(joined(hooks.pytest_perfgate_inspectors()))
+    models = {name: model for part in hooks.pytest_perfgate_operators() for name, model in part.items()}
+    for inspector in found:
+        if models and hasattr(inspector, "operators"):
+            inspector.operators = models
+    return found
+
+
 class CommandLineTools:
     """What commands that look into files need: the same plugins as in tests, hosted by ourselves."""
 
     def __init__(self, hooks: Any) -> None:
         from pytest_perfgate.core.metrics.registry import by_name
 
-        self.inspectors = tuple(joined(hooks.pytest_perfgate_inspectors()))
+        self.inspectors = inspectors_of(hooks)
         self.kinds = by_name(joined(hooks.pytest_perfgate_metrics()))
 
     @staticmethod
@@ -169,9 +181,10 @@ def instruments(hooks: Any) -> Any:
         timers=(*joined(hooks.pytest_perfgate_timers()), wiring_devices.host_timer()),
         threads=probe_threads,
         affinity=probe_affinity,
-        inspectors=tuple(joined(hooks.pytest_perfgate_inspectors())),
         clocks=wiring_devices.clocks(),
         leases=wiring_devices.leases(),
+        inspectors=inspectors_of(hooks),
+        profilers=tuple(joined(hooks.pytest_perfgate_profilers())),
     )
 
 

@@ -78,10 +78,3 @@ def host_device_key() -> str:
     from pytest_perfgate.adapters.devices.host import probe_host
 
     return str(probe_host().key)
-
-
-def frame(source: Any = "") -> Any:
-    """A run as a pandas frame, one row a verdict: a report, the path or address of a record, or the last one here."""
-    from pytest_perfgate.adapters.formats import frames
-
-    return frames.frame(source, record_store(Path.cwd()).read)

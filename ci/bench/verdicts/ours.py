@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from peers import Ruling
@@ -20,7 +20,7 @@ class Variant:
 
     name: str
     table: str = "median"
-    design: Design = Design()
+    design: Design = field(default_factory=Design)
     screens: bool = True
     """False: no screening, every test gets the confirming rounds at once, uncorrected."""
 
@@ -39,7 +39,8 @@ class Variant:
 
     def pairs(self, suite: Suite, at: np.ndarray, when: np.ndarray) -> dict[int, Pairs]:
         base, head = (suite.times(self.table, side, at, when) for side in (False, True))
-        spread = np.median(suite.times("iqr", False, at, when), axis=1)
+        iqr = "cpu iqr" if self.table.startswith("cpu") else "iqr"
+        spread = np.median(suite.times(iqr, False, at, when), axis=1)
         rows = zip(base.tolist(), head.tolist(), spread.tolist())
         return {key: Pairs(base=tuple(b), head=tuple(h), spread=s) for key, (b, h, s) in enumerate(rows)}
 
@@ -60,13 +61,16 @@ class Variant:
 
 FLAT = Variant("paired signed-rank, R=10", screens=False, design=Design(confirm=10))
 FIRST = Variant("perfgate: screen 5, confirm 10, medians")
-KEPT = FIRST
+KEPT = Variant("perfgate: screen 5, confirm 10, CPU time q10", "cpu q10")
+WALL = Variant("perfgate: screen 5, confirm 10, wall minimum", "min")
 TRIED = (
     FIRST,
     Variant("minimum", "min"),
     Variant("10 % quantile", "q10"),
     Variant("25 % quantile", "q25"),
-    Variant("median of batch minima", "batch minima"),
+    Variant("undisturbed samples, median", "undisturbed"),
     Variant("CPU time, median", "cpu"),
     Variant("CPU time, 25 % quantile", "cpu q25"),
+    Variant("CPU time, 10 % quantile", "cpu q10"),
+    Variant("CPU time, minimum", "cpu min"),
 )

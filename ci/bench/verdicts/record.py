@@ -1,7 +1,7 @@
 """Records real fresh processes in lock-step: ``python ci/bench/verdicts/record.py --minutes 15``.
 
-A round starts two processes with one hash seed, pinned to one core. For each kernel they alternate in batches of five 4 ms
-samples, ten times: the base arm in the middle, around it the other process with the same work, and with
+A round starts two processes with one hash seed, pinned to one core. For each kernel they alternate in batches of five
+4 ms samples, ten times: the base arm in the middle, around it the other process with the same work, and with
 3, 5 and 10 % more of it. Rounds of the two conditions (quiet, two bursty hogs) take turns, so that
 stopping early leaves as many of each; run again, it adds rounds to what is there.
 """
@@ -35,7 +35,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            preexec_fn=lambda: os.sched_setaffinity(0, {core}),
+            preexec_fn=lambda: os.sched_setaffinity(0, {core}),  # noqa: PLW1509 - no threads here
             env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": seed},
         )
 

@@ -1,70 +1,55 @@
-"""Tables for notebooks: a run, a record or a document as pandas frames."""
+"""Tables as pandas frames: the face for people and notebooks, never the engine."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Union
 
-from pytest_perfgate.model.document import Document, Table
-from pytest_perfgate.model.verdict import CaseReport, RunReport
+from pytest_perfgate.model.analysis import Analysis
+from pytest_perfgate.model.document import Block, Document, Section, Table
+from pytest_perfgate.model.metric import MetricSet
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
+def frame(source: Union[Analysis, Document, Table, MetricSet], view: str = "") -> Any:
+    """One table as a frame: of an analysis, the first of the named view, or its metrics where none is named.
+
+    Times are nanoseconds, fractions 0 to 1, as everywhere inside.
+    """
     import pandas as pd
 
-COLUMNS = (
-    "case", "test", "device", "limit", "outcome", "effect", "metric", "value", "low", "high", "time_ns", "accepted_ns",
-    "processes", "commit",
-)  # fmt: skip
+    if isinstance(source, Analysis) and not view:
+        source = source.metrics
+    if isinstance(source, MetricSet):
+        return pd.DataFrame([{"metric": m.name, "value": m.value, **dict(m.labels)} for m in source.metrics])
+    if isinstance(source, Table):
+        return _framed(source)
+    found = frames(source, view)
+    if not found:
+        raise ValueError("the document has no table")
+    return next(iter(found.values()))
 
 
-def frame(source: RunReport | Path | str, read: Callable[[str], RunReport]) -> pd.DataFrame:
-    """One row a verdict, numbers as they are inside: nanoseconds, fractions."""
-    import pandas as pd
-
-    report = source if isinstance(source, RunReport) else read(str(source))
-    rows = [row for case in report.cases for row in _rows(case, report.environment.commit)]
-    table: pd.DataFrame = pd.DataFrame(rows, columns=list(COLUMNS))
-    return table
-
-
-def _rows(case: CaseReport, commit: str) -> Iterator[dict[str, Any]]:
-    measurement = case.measurement
-    times = measurement.metrics.find("time") if measurement else ()
-    shared = {
-        "case": str(case.key),
-        "test": case.key.test,
-        "device": measurement.device.key if measurement else None,
-        "time_ns": times[0].value if times else None,
-        "accepted_ns": case.baseline.time if case.baseline else None,
-        "processes": len(measurement.processes) if measurement else 0,
-        "commit": commit,
-    }
-    for verdict in case.verdicts:
-        metric = verdict.metric
-        yield {
-            **shared,
-            "limit": verdict.limit.text,
-            "outcome": verdict.outcome.value,
-            "effect": verdict.effect.value,
-            "metric": metric.name if metric else None,
-            "value": metric.value if metric else None,
-            "low": metric.low if metric else None,
-            "high": metric.high if metric else None,
-        }
-
-
-def table_frame(table: Table) -> pd.DataFrame:
-    """Every row of a table, numbers as they are inside."""
-    import pandas as pd
-
-    made: pd.DataFrame = pd.DataFrame(list(table.rows), columns=[column.name for column in table.columns])
+def frames(source: Union[Analysis, Document], view: str = "") -> dict[str, Any]:
+    """Every table of a document, or of one view of an analysis, by its title."""
+    document = source.views[view or next(iter(source.views))]() if isinstance(source, Analysis) else source
+    made: dict[str, Any] = {}
+    for title, table in _tables(document.blocks, document.title):
+        name = title
+        while name in made:
+            name += "'"
+        made[name] = _framed(table)
     return made
 
 
-def document_frames(document: Document) -> dict[str, pd.DataFrame]:
-    """Every table at the top of a document by its title."""
-    tables = [block for block in document.blocks if isinstance(block, Table)]
-    return {table.title or str(number): table_frame(table) for number, table in enumerate(tables)}
+def _framed(table: Table) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame(list(table.rows), columns=[column.name for column in table.columns])
+
+
+def _tables(blocks: Sequence[Block], title: str) -> Iterator[tuple[str, Table]]:
+    for block in blocks:
+        if isinstance(block, Table):
+            yield block.title or title, block
+        elif isinstance(block, Section):
+            yield from _tables(block.blocks, block.title)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import pickle
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +13,9 @@ from typing import Any
 
 import msgspec
 
+from pytest_perfgate.adapters.readers import kineto_halves as halves
 from pytest_perfgate.adapters.readers import kineto_text as text
+from pytest_perfgate.adapters.readers.kineto_assembly import traces_of
 from pytest_perfgate.adapters.readers.kineto_columns import Columns
 from pytest_perfgate.adapters.readers.kineto_events import BARE, LIST, WHOLE, Document, Event, Header, loose_events
 from pytest_perfgate.model.errors import PerfgateError
@@ -23,15 +27,44 @@ _LONGEST_HEADER = 64 * 2**20
 
 def read_kineto(path: Path) -> tuple[Trace, ...]:
     """The traces in a file: one, or one a rank where a file holds several."""
-    columns = Columns(str(path))
-    header = Header()
+    start = halves.middle(path)
     with _without_collector():
-        for part in _parts(path):
-            if isinstance(part, Header):
-                header = _joined(header, part)
-            else:
-                columns.add(part)
-    return columns.traces(header)
+        columns, header = _read(path, 0, None) if start is None else _read_both(path, start)
+    return traces_of(columns, header)
+
+
+def write_half() -> None:
+    """The child's side: read from an offset, send columns and header, or the error."""
+    path, start = Path(sys.argv[1]), int(sys.argv[2])
+    with _without_collector():
+        try:
+            sent: object = _read(path, start, None)
+        except PerfgateError as error:
+            sent = (error.code.name, error.what, error.place)
+        pickle.dump(sent, sys.stdout.buffer, protocol=pickle.HIGHEST_PROTOCOL)
+
+
+def _read_both(path: Path, start: int) -> tuple[Columns, Header]:
+    """The first half here, the second in a child; a child that dies leaves all of it to this process."""
+    with halves.child(path, start) as running:
+        columns, header = _read(path, 0, start)
+        got = halves.received(running)
+    if got is None:
+        return _read(path, 0, None)
+    if len(got) != 2:
+        raise PerfgateError(got[0], got[1], place=got[2])
+    return halves.joined(columns, got[0]), _joined(header, got[1])
+
+
+def _read(path: Path, start: int, end: int | None) -> tuple[Columns, Header]:
+    """Columns and header of the events between two offsets of the file."""
+    columns, header = Columns(str(path)), Header()
+    for part in _parts(path, start, end):
+        if isinstance(part, Header):
+            header = _joined(header, part)
+        else:
+            columns.add(part)
+    return columns, header
 
 
 @contextmanager
@@ -63,15 +96,17 @@ def _joined(first: Header, second: Header) -> Header:
     return Header(**{name: getattr(first, name) or getattr(second, name) for name in names})
 
 
-def _parts(path: Path) -> Iterator[Header | list[Event]]:
+def _parts(path: Path, start: int = 0, end: int | None = None) -> Iterator[Header | list[Event]]:
     """The header and lists of events, in the order of the file."""
-    stream = text.blocks(path)
-    head, found = _opening(stream, path)
-    if found is None:
-        yield from _without_opening(head, path)
-        return
-    yield _decoded_header(head[: found.end()] + b"]}", 0, path)
-    rest, offset = head[found.end() :], found.end()
+    stream = text.blocks(path, start, end)
+    rest, offset = b"", start
+    if not start:
+        head, found = _opening(stream, path)
+        if found is None:
+            yield from _without_opening(head, path)
+            return
+        yield _decoded_header(head[: found.end()] + b"]}", 0, path)
+        rest, offset = head[found.end() :], found.end()
     for block in stream:
         rest += block
         cut = text.last_cut(rest)
@@ -81,7 +116,10 @@ def _parts(path: Path) -> Iterator[Header | list[Event]]:
         following = rest.index(b"{", cut + 1)
         offset += following
         rest = rest[following:]
-    yield from _ending(rest, offset, path)
+    if end is None:
+        yield from _ending(rest, offset, path)
+    elif rest.strip():
+        yield _decoded_list(b"[" + rest.rstrip().rstrip(b",") + b"]", offset - 1, path)
 
 
 def _opening(stream: Iterator[bytes], path: Path) -> tuple[bytes, re.Match[bytes] | None]:
@@ -162,7 +200,8 @@ def _malformed(broken: Exception, offset: int, path: Path) -> PerfgateError:
     """The error for JSON that does not parse, with its place in the unpacked file."""
     said = str(broken)
     found = _BYTE.search(said)
-    at = f" at byte {max(0, offset + int(found.group(1))):,} of the unpacked file" if found else ""
+    past = 1 if "trailing" in said else 0  # the decoder has read one byte of what it complains about
+    at = f" at byte {max(0, offset + int(found.group(1)) - past):,} of the unpacked file" if found else ""
     if "truncated" in said:
         return PerfgateError("trace-truncated", "the JSON ends in the middle of an event list", place=str(path))
     if "trailing" in said:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import compress
@@ -12,11 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pytest_perfgate.adapters.readers.kineto_events import NOTHING, Arguments, Event, Header
+from pytest_perfgate.adapters.readers.kineto_events import NOTHING, Arguments, Event
 from pytest_perfgate.adapters.readers.kineto_messages import message
-from pytest_perfgate.adapters.readers.kineto_rows import COLUMNS, Interned, table_of
-from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.trace import Category, Message, Queue, Thread, Trace
+from pytest_perfgate.adapters.readers.kineto_rows import Interned, table_of
+from pytest_perfgate.model.trace import Category, Message
 
 CATEGORIES = {
     "cpu_op": Category.OPERATOR,
@@ -39,8 +37,7 @@ CATEGORIES = {
     "Memset": Category.MEMSET,
 }
 _DEVICE_SIDE = (Category.KERNEL, Category.MEMCPY, Category.MEMSET, Category.GPU_ANNOTATION)
-_NAME, _PROCESS, _THREAD, _RANK_OF = map(attrgetter, ("name", "pid", "tid", "rank"))
-_RANK = re.compile(r"rank[-_]?(\d+)")
+_NAME, _PROCESS, _THREAD, _RANK_OF, _COLLECTIVE = map(attrgetter, ("name", "pid", "tid", "rank", "collective"))
 _NONE = Arguments()
 
 
@@ -57,6 +54,7 @@ class Columns:
         self.messages: dict[int, Message] = {}
         self.dropped: Counter[str] = Counter()
         self.chunks: list[dict[str, NDArray[Any]]] = []
+        self.flows: list[Any] = []
         self.rows = self.seen = 0
 
     def add(self, events: Sequence[Event]) -> None:
@@ -83,6 +81,9 @@ class Columns:
                     kept.append(event)
                     categories.append(category)
                     index.append(at)
+            elif event.ph == "s":
+                if event.cat == "ac2g":
+                    self.flows.append(event.id)
             elif event.ph == "M":
                 self._label(event)
         return kept, categories, index
@@ -101,8 +102,9 @@ class Columns:
         table["category"] = category
         table["index"] = np.array(index, np.int64)
         ranks = list(map(_RANK_OF, args))
-        table["rank"] = np.fromiter((r if isinstance(r, int) else -1 for r in ranks), np.int64, count)
-        table["place"] = self._places(kept, args, ranks, category)
+        table["rank"] = _ranks(ranks)
+        table["on_device"] = np.isin(category, _DEVICE_SIDE)
+        table["place"] = self._places(kept, args, ranks, table["on_device"])
         table["argument"] = np.full(count, -1, np.int32)
         described = np.flatnonzero((category == Category.OPERATOR) | (category == Category.ANNOTATION))
         arguments = self.arguments
@@ -111,15 +113,15 @@ class Columns:
             if arg.dims is not NOTHING or arg.concrete is not NOTHING:
                 key = (bytes(arg.dims), bytes(arg.types), bytes(arg.strides), bytes(arg.concrete))
                 table["argument"][row] = arguments[key]
-        for row, arg in enumerate(args, self.rows):
-            if arg.collective is not None:
-                self.messages[row] = message(arg)
+        told = list(map(_COLLECTIVE, args))
+        if told.count(None) < count:
+            rows = (row for row, name in enumerate(told) if name is not None)
+            self.messages.update((self.rows + row, message(args[row])) for row in rows)
         return table
 
     def _places(
-        self, kept: list[Event], args: list[Arguments], ranks: list[Any], category: NDArray[np.uint8]
+        self, kept: list[Event], args: list[Arguments], ranks: list[Any], on_device: NDArray[np.bool_]
     ) -> NDArray[np.int32]:
-        on_device = np.isin(category, _DEVICE_SIDE)
         keys = list(zip(map(_PROCESS, kept), map(_THREAD, kept), ranks))
         places = np.empty(len(kept), np.int32)
         host = ~on_device
@@ -132,92 +134,9 @@ class Columns:
             places[row] = self.queues[device, stream, rank]
         return places
 
-    def traces(self, header: Header) -> tuple[Trace, ...]:
-        """The traces: one, or one a rank."""
-        if not self.rows:
-            seen = f"{self.seen:,} events, none of them with a category and a duration" if self.seen else "no events"
-            raise PerfgateError("trace-empty", seen, place=self.path)
-        names = self.chunks[0].keys()
-        table = {name: np.concatenate([chunk.pop(name) for chunk in self.chunks]) for name in list(names)}
-        self._timed(table)
-        ranks = self._ranks(table)
-        if len(ranks) < 2:
-            return (self._trace(table, header, ranks[0] if ranks else self._rank(header)),)
-        return tuple(self._trace(table, header, rank, table["rank"] == rank) for rank in ranks)
 
-    def _timed(self, table: dict[str, NDArray[Any]]) -> None:
-        """Integer nanoseconds from floats of microseconds, relative to the earliest start."""
-        stamps, spans = table["ts"], table["dur"]
-        self.base = float(stamps.min())
-        start = np.rint((stamps - self.base) * 1e3).astype(np.int64)
-        broken = (spans < 0) | (spans > 1e12)
-        length = np.rint(np.where(broken, 0.0, spans) * 1e3).astype(np.int64)
-        table["start"], table["end"] = start, start + length
-        if broken.any():
-            self.dropped["durations clipped to the next start"] += int(broken.sum())
-            _clip(table, np.flatnonzero(broken))
-
-    def _ranks(self, table: dict[str, NDArray[Any]]) -> list[int]:
-        found = [int(rank) for rank in np.unique(table["rank"]) if rank >= 0]
-        if len(found) > 1:
-            left = table["rank"] < 0
-            self.dropped["without a rank in a file of several"] += int(left.sum())
-        return found
-
-    def _rank(self, header: Header) -> int | None:
-        given = header.distributed.get("rank") if isinstance(header.distributed, dict) else None
-        if isinstance(given, int):
-            return given
-        found = _RANK.search(self.path.rpartition("/")[2])
-        return int(found.group(1)) if found else None
-
-    def _trace(
-        self, table: dict[str, NDArray[Any]], header: Header, rank: int | None, mask: NDArray[np.bool_] | None = None
-    ) -> Trace:
-        rows = np.flatnonzero(mask) if mask is not None else None
-        taken = {name: table[name] if rows is None else table[name][rows] for name in COLUMNS}
-        place = {old: new for new, old in enumerate(rows.tolist())} if rows is not None else None
-        messages = self.messages if place is None else {place[r]: m for r, m in self.messages.items() if r in place}
-        world = header.distributed.get("world_size") if isinstance(header.distributed, dict) else None
-        devices = header.devices if isinstance(header.devices, list) else []
-        return Trace(
-            path=self.path,
-            **taken,
-            names=tuple(self.names),
-            threads=tuple(self._thread(*key) for key in self.threads),
-            queues=tuple(
-                Queue(device=d if isinstance(d, int) else -1, stream=s if s is not None else -1, rank=_rank_of(r))
-                for d, s, r in self.queues
-            ),
-            arguments=tuple(self.arguments),
-            messages=messages,
-            rank=rank,
-            world=world if isinstance(world, int) else None,
-            devices=tuple(str(d.get("name", "")) for d in devices if isinstance(d, dict)),
-            base_ns=round(self.base * 1e3) + (header.base if isinstance(header.base, int) else 0),
-            shapes=bool(self.arguments),
-            dropped=dict(self.dropped),
-            stamps=(table["ts"], table["dur"]) if rows is None else (table["ts"][rows], table["dur"][rows]),
-        )
-
-    def _thread(self, process: Any, thread: Any, rank: Any) -> Thread:
-        return Thread(
-            process=process,
-            thread=thread,
-            rank=_rank_of(rank),
-            process_name=self.labels.get(("process_name", process, None), ""),
-            process_label=self.labels.get(("process_labels", process, None), ""),
-            name=self.labels.get(("thread_name", process, thread), ""),
-        )
-
-
-def _rank_of(rank: Any) -> int | None:
-    return rank if isinstance(rank, int) else None
-
-
-def _clip(table: dict[str, NDArray[Any]], rows: NDArray[np.int64]) -> None:
-    """End broken events where the next one at their place starts."""
-    for row in rows.tolist():
-        same = table["start"][(table["place"] == table["place"][row]) & (table["category"] == table["category"][row])]
-        later = same[same > table["start"][row]]
-        table["end"][row] = later.min() if len(later) else table["start"][row]
+def _ranks(given: list[Any]) -> NDArray[np.int64]:
+    """Most files name no rank on their events: then there is nothing to look at one by one."""
+    if given.count(None) == len(given):
+        return np.full(len(given), -1, np.int64)
+    return np.array([rank if isinstance(rank, int) else -1 for rank in given], np.int64)

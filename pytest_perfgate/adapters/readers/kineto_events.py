@@ -45,6 +45,7 @@ class Event(msgspec.Struct, gc=False):
     tid: Number = 0
     ts: Union[float, None] = None
     dur: Union[float, None] = None
+    id: Any = None
     args: Union[Arguments, None] = None
 
 

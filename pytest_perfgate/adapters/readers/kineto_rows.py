@@ -43,9 +43,12 @@ def table_of(kept: Sequence[Event], args: Sequence[Arguments]) -> dict[str, NDAr
     table: dict[str, NDArray[Any]] = {
         name: np.fromiter(map(attrgetter(name), kept), np.float64, len(kept)) for name in ("ts", "dur")
     }
-    for name in ("correlation", "external", "sequence", "forward_thread"):
-        table[name] = whole(list(map(attrgetter(name), args)))
-    table["size"] = whole([_size(arg.size) if arg.size != -1 else -1 for arg in args])
+    for name in ("correlation", "external", "sequence", "forward_thread", "size"):
+        found = list(map(attrgetter(name), args))
+        if found.count(-1) == len(found):
+            table[name] = np.full(len(found), -1, np.int64)
+        else:
+            table[name] = whole(list(map(_size, found)) if name == "size" else found)
     return table
 
 

@@ -7,10 +7,11 @@ import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from pytest_perfgate.model.errors import PerfgateError
 
-CHUNK = 16 * 2**20
+CHUNK = 4 * 2**20
 CUTS = (b"},\n  {", b'}, {"ph"', b'},{"ph"', b'},\n{"ph"', b'},\n    {"ph"')
 """Between two events and never inside a legal string: a quote or line break there would be escaped."""
 OPENING = re.compile(rb'"traceEvents"\s*:\s*\[')
@@ -19,15 +20,20 @@ _CONTROL = re.compile(rb"[\x00-\x1f]")
 _NUMBERS = {b"NaN", b"Infinity", b"nan", b"inf", b"Inf"}
 
 
-def blocks(path: Path) -> Iterator[bytes]:
-    """The file's text in blocks, unpacked where it is gzip."""
+def blocks(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+    """The file's text in blocks, unpacked where it is gzip; offsets are for plain files."""
     try:
         with path.open("rb") as raw:
             packed = raw.read(2) == b"\x1f\x8b"
-            raw.seek(0)
-            yield from _unpacked(raw, path) if packed else iter(lambda: raw.read(CHUNK), b"")
+            raw.seek(start)
+            yield from _unpacked(raw, path) if packed and not start else _plain(raw, end)
     except OSError as broken:
         raise PerfgateError("trace-unreadable", str(broken.strerror or broken), place=str(path)) from broken
+
+
+def _plain(raw: BinaryIO, end: int | None) -> Iterator[bytes]:
+    while block := raw.read(CHUNK if end is None else max(0, min(CHUNK, end - raw.tell()))):
+        yield block
 
 
 def _unpacked(raw: object, path: Path) -> Iterator[bytes]:

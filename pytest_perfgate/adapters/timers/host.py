@@ -61,6 +61,9 @@ class HostTimer:
                 take = _batches(call, clock, batch)
             warmups = self._warmed(take, first[0] * batch, plan, clock)
             durations: list[float] = []
+            busy: list[float] = []
+            if plan.witness and setup is None and clock is time.perf_counter_ns:
+                take = _witnessed(call, batch, busy)
             stop = None
             begun = clock()
             while stop is None:
@@ -69,6 +72,7 @@ class HostTimer:
             self._busy_until = clock()
         return Samples(
             durations=tuple(durations),
+            cpu=tuple(busy),
             timer=self.name,
             stop=stop,
             batch=batch,
@@ -142,6 +146,21 @@ def _batches(call: Call, clock: Clock, batch: int) -> Take:
             for _ in turns:
                 call()
             append((clock() - begin) / batch)
+
+    return take
+
+
+def _witnessed(call: Call, batch: int, busy: list[float]) -> Take:
+    """Wall time, and beside it the CPU time that this thread was given."""
+
+    def take(count: int, into: list[float]) -> None:
+        for _ in repeat(None, count):
+            turns = repeat(None, batch)
+            given, begin = time.thread_time_ns(), time.perf_counter_ns()
+            for _ in turns:
+                call()
+            into.append((time.perf_counter_ns() - begin) / batch)
+            busy.append((time.thread_time_ns() - given) / batch)
 
     return take
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 from functools import cached_property
 
 from pytest_perfgate.app.inspections.kineto_options import Asked
+from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace import tables
+from pytest_perfgate.core.analysis.trace.advice import wants_replay
+from pytest_perfgate.core.analysis.trace.backward import passes, passes_table
 from pytest_perfgate.core.analysis.trace.collectives import collectives
+from pytest_perfgate.core.analysis.trace.compat.document import reference_document, reference_metrics
 from pytest_perfgate.core.analysis.trace.findings import findings
 from pytest_perfgate.core.analysis.trace.fusion import fusion_candidates, fusion_table
+from pytest_perfgate.core.analysis.trace.identity import selection_table
 from pytest_perfgate.core.analysis.trace.impact import impact, impact_table
 from pytest_perfgate.core.analysis.trace.kernels import KernelRow, kernels
 from pytest_perfgate.core.analysis.trace.metrics import (
@@ -22,14 +28,16 @@ from pytest_perfgate.core.analysis.trace.metrics import (
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow, operators
 from pytest_perfgate.core.analysis.trace.peaks import given_roof, sheet_roof
 from pytest_perfgate.core.analysis.trace.ranks import Meeting, meeting_document, meeting_metrics
+from pytest_perfgate.core.analysis.trace.replay import render_ir, replay_ir
 from pytest_perfgate.core.analysis.trace.report import findings_block, name_of, report_document, subtitle
 from pytest_perfgate.core.analysis.trace.stack import stack_document
-from pytest_perfgate.core.analysis.trace.survey import Survey, pooled, timelines, within
+from pytest_perfgate.core.analysis.trace.survey import Survey, pooled, through, timelines
 from pytest_perfgate.core.analysis.trace.timeline import Timeline
 from pytest_perfgate.core.analysis.trace.window import parse_window, steps
+from pytest_perfgate.core.analysis.trace.written import Material, standalone_fair, standalone_rough
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.device import Roof
-from pytest_perfgate.model.document import Block, Document, Paragraph, Section
+from pytest_perfgate.model.document import Block, Code, Document, Paragraph, Section
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.ports import Catalogue
@@ -48,7 +56,7 @@ class Seen:
     def windows(self) -> tuple[Survey, ...]:
         """The stretches asked for; the whole trace where none was."""
         found = parse_window(self.whole.trace, self.asked.window)
-        return tuple(within(self.whole, window) for window in found) or (self.whole,)
+        return tuple(through(self.whole, found)) or (self.whole,)
 
     @property
     def survey(self) -> Survey:
@@ -85,7 +93,7 @@ class Seen:
 
     def metrics(self, ranks: int) -> MetricSet:
         scopes = scopes_of(self.whole.trace.rank, ranks)
-        parts = [within(self.whole, step) for step in steps(self.whole.trace)] if not self.asked.window else []
+        parts = through(self.whole, steps(self.whole.trace)) if not self.asked.window else []
         inner = [part for part in self.windows if part.window] if len(self.windows) > 1 else parts
         return (
             timeline_metrics(self.survey, scopes)
@@ -106,12 +114,14 @@ def analysis_of(surveys: Sequence[Survey], asked: Asked, catalogue: Catalogue) -
     for one in seen:
         metrics |= one.metrics(len(seen))
     metrics |= meeting_metrics(meeting)
+    if asked.compat:
+        metrics = reference_metrics(surveys[0])
     subject = name_of(surveys[0]) if len(surveys) == 1 else f"{len(surveys)} ranks"
     return Analysis(
         kind="kineto",
         subject=subject,
         metrics=metrics,
-        views=_views(seen, meeting, subject),
+        views=_views(seen, meeting, subject, asked.compat),
         findings=tuple(f for one in seen for f in one.findings),
         problems=tuple(p for one in seen for p in _problems(one)),
         window=seen[0].survey.label,
@@ -126,7 +136,10 @@ def _problems(one: Seen) -> tuple[Problem, ...]:
     return (Problem(code="trace-coverage", what=what, evidence=(("trace", one.whole.trace.path),), retry=False),)
 
 
-def _views(seen: Sequence[Seen], meeting: Meeting, subject: str) -> dict[str, Callable[[], Document]]:
+def _views(seen: Sequence[Seen], meeting: Meeting, subject: str, compat: str) -> dict[str, Callable[[], Document]]:
+    if compat:
+        return {"tracelens": lambda: reference_document(seen[0].whole, subject)}
+
     def page(title: str, block: Callable[[Seen], Block]) -> Callable[[], Document]:
         return lambda: _page(title, seen, block)
 
@@ -142,8 +155,14 @@ def _views(seen: Sequence[Seen], meeting: Meeting, subject: str) -> dict[str, Ca
         "roofline": page("Roofline", lambda one: tables.roofline_table(one.rows, one.roof)),
         "impact": page("Impact", _impact_block),
         "fusion": page("Fusion candidates", lambda one: fusion_table(fusion_candidates(one.survey))),
+        "backward": page("Forward and backward", lambda one: passes_table(passes(one.survey))),
         "findings": page("Findings", lambda one: findings_block(one.findings)),
         "ranks": lambda: meeting_document(meeting, subject),
+        "tracelens": lambda: reference_document(seen[0].whole, subject),
+        "selection": page("Kernel selection", lambda one: selection_table(one.rows)),
+        "replay": lambda: _replay_page(seen[0], subject),
+        "fair": lambda: standalone_fair(_material(seen[0])),
+        "rough": lambda: standalone_rough(_material(seen[0])),
         "stack": lambda: stack_document(seen[0].survey, _operation(seen[0])),
     }
 
@@ -181,7 +200,7 @@ def _timeline_block(one: Seen) -> Block:
 
 
 def _steps_block(one: Seen) -> Block:
-    parts = one.windows if len(one.windows) > 1 else [within(one.whole, s) for s in steps(one.whole.trace)]
+    parts = one.windows if len(one.windows) > 1 else through(one.whole, steps(one.whole.trace))
     lines = [(part.label, line) for part in parts if (line := pooled(list(timelines(part).values()))) is not None]
     return tables.ranks_table(lines, "step") if lines else Paragraph(text="The trace marks no steps.")
 
@@ -194,6 +213,41 @@ def _impact_block(one: Seen) -> Block:
         why = "no roof is known: give device= or peak= and bandwidth=" if one.roof is None else "no model"
         return Paragraph(text=f"No gain can be estimated: {why}.")
     return impact_table(found)
+
+
+def replay_text(one: Seen) -> str:
+    """Operations worth a reproducer as JSON: the one that was named, else those large and slow enough."""
+    if one.asked.op:
+        chosen = [row for row in one.rows if fnmatchcase(row.name, one.asked.op) and row.call.recorded]
+    else:
+        chosen = [row for row in one.rows if wants_replay(row, _fraction(row, one.roof))]
+    if not chosen:
+        what = (
+            f"no recorded operation fits {one.asked.op!r}" if one.asked.op else "no operation is large and slow enough"
+        )
+        mend = "name one with --set op=NAME; shapes need record_shapes=True"
+        raise PerfgateError("trace-no-operation", what, place=one.whole.trace.path, mend=mend)
+    return render_ir(replay_ir(chosen, name_of(one.survey)))
+
+
+def _fraction(row: OperatorRow, roof: Roof | None) -> float | None:
+    return place(row.work, row.total / row.count, roof).fraction if row.work and roof else None
+
+
+def _replay_page(one: Seen, subject: str) -> Document:
+    note = Paragraph(text="Write it with its runner as a zip: --set replay=FILE.zip")
+    return Document(title=f"Replay of {subject}", blocks=(note, Code(text=replay_text(one), language="json")))
+
+
+def _material(one: Seen) -> Material:
+    return Material(
+        seen=one.survey,
+        line=one.line,
+        rows=one.rows,
+        kernels=one.kernels,
+        findings=one.findings,
+        roof=one.roof,
+    )
 
 
 def _operation(one: Seen) -> str:

@@ -12,7 +12,10 @@ from pytest_perfgate.model.work import Work
 
 OPTIONS = (
     ("window", "whole, steps, step=N, annotation=NAME or a range such as 2ms..5ms"),
+    ("step", "a profiler step: short for window=step=N"),
+    ("compat", "tracelens: the reference tool's tables and figures, its omissions included"),
     ("device", "the device's name in the catalogue, where the trace does not say it or says it wrong"),
+    ("reference", "the reference's device in the catalogue, when comparing"),
     ("peak", "peaks by dtype: bf16=708TFLOPS,fp32=163TFLOPS"),
     ("bandwidth", "memory bandwidth: 5.3TB/s"),
     ("rates", "datasheet or achievable: which column of the catalogue is the roof"),
@@ -20,6 +23,7 @@ OPTIONS = (
     ("micro", "the longest gap that counts as micro idle, in microseconds"),
     ("floor", "coverage under which limits are INVALID; 0.9"),
     ("top", "how many operators a report looks at; 6"),
+    ("replay", "write a replay package of the operation, or of those worth one, to this zip file"),
     ("op", "the operation that --view stack prints: a name, a pattern or an event number"),
 )
 
@@ -31,10 +35,13 @@ class Asked:
     settings: Settings
     window: str = ""
     device: str = ""
+    reference: str = ""
     peak: str = ""
     bandwidth: str = ""
     rates: str = "datasheet"
     op: str = ""
+    compat: str = ""
+    replay: str = ""
 
 
 def parse_options(options: Mapping[str, str], models: Mapping[str, Callable[..., Work]]) -> Asked:
@@ -58,8 +65,16 @@ def parse_options(options: Mapping[str, str], models: Mapping[str, Callable[...,
         top=round(_number(options, "top", 6)),
         models=models,
     )
-    named = {name: options[name] for name in ("window", "device", "peak", "bandwidth", "op") if name in options}
-    return Asked(settings=settings, rates=rates, **named)
+    named = {
+        name: options[name]
+        for name in ("window", "device", "reference", "peak", "bandwidth", "op", "replay")
+        if name in options
+    }
+    if options.get("compat", "tracelens") != "tracelens":
+        raise PerfgateError("trace-option", f"compat={options['compat']!r}", mend="tracelens")
+    if "step" in options:
+        named["window"] = f"step={options['step']}"
+    return Asked(settings=settings, rates=rates, compat=options.get("compat", ""), **named)
 
 
 def _number(options: Mapping[str, str], name: str, default: float) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 PATTERNS = (
     r"(?i:nccl|rccl|cross_device_reduce)",
-    r"(^|::)(deep_ep|dpsk::ep)::.*(dispatch|combine|notify)",
+    r"(^|::|\s)(deep_ep|dpsk::ep)::.*(dispatch|combine|notify)",
     r"(?i:\bnvshmem|(^|::)multimem|nvshmemi?_)",
 )
 """Case matters in the second: a bare ``dispatch`` would take CUB's ``DispatchReduceByKey``."""

@@ -34,6 +34,9 @@ def against_revision(limit: Limit, trial: Trial) -> Ruling:
     if metric.high < counts:
         faster = 1 / (1 + metric.high) - 1 > abs(counts)
         return _ruling(trial, Outcome.IMPROVED if faster else Outcome.PASSED, f"no slower in {said}", metric, ())
+    if paired.unstable:
+        said = f"processes stand in groups over {said}: the machine or the code is in two states"
+        return _ruling(trial, Outcome.UNSTABLE, said, metric, ())
     more = f"pytest {trial.name} --perfgate-against {paired.base} --perfgate-rounds={2 * max(paired.rounds, 5)}"
     return _ruling(trial, Outcome.UNDECIDED, f"the interval of {said} spans the limit", metric, (more,))
 

@@ -84,6 +84,9 @@ def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
         what = ", ".join(text for _, text in facts) or "nothing that perfgate records"
         sentence = f"{SLOWER}, but not {beside}; what differs: {what}"
         return _ruling(suspicion, Outcome.MOVED, sentence, (f"perfgate accept {trial.name}",), facts)
+    if paired.unstable:
+        said = f"{SLOWER}; processes stand in groups beside {paired.base or 'the base'}"
+        return _ruling(suspicion, Outcome.UNSTABLE, said, _act(trial), facts)
     return _ruling(suspicion, Outcome.UNDECIDED, f"{SLOWER}; undecided whether slower {beside}", _act(trial), facts)
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pytest_perfgate.core.gate.anchor import drift
 from pytest_perfgate.core.render.block import printable
 from pytest_perfgate.core.render.quantity import quantity, signed
+from pytest_perfgate.core.render.timeline import timeline, told
+from pytest_perfgate.core.stats.change_points import change_points
 from pytest_perfgate.model.baseline import Baseline, Sitting
 from pytest_perfgate.model.document import Block, Column, Document, Paragraph, Section, Table
 from pytest_perfgate.model.plan import CaseKey
@@ -14,6 +17,8 @@ from pytest_perfgate.model.quantity import Dimension
 Told = tuple[CaseKey, str, Sequence[Sitting], "Baseline | None"]
 _BARS = "▁▂▃▄▅▆▇█"
 _TIME = Dimension.TIME
+LIMIT = 0.05
+"""How far a case may drift from what was accepted, however small the steps."""
 
 
 def history_document(cases: Sequence[Told], *, overview: bool) -> Document:
@@ -55,7 +60,17 @@ def _section(case: Told) -> Section:
     )
     line = f"{bars([s.time for s in sittings])}  accepted: {quantity(accepted, _TIME) if accepted else 'nothing'}"
     table = Table(columns=columns, rows=rows)
-    return Section(title=f"{printable(str(key))} on {device}", blocks=(Paragraph(text=line), table))
+    changes = change_points([s.time for s in sittings]) if all(s.time > 0 for s in sittings) else ()
+    said = [line, told(sittings, changes), anchored(sittings, baseline)]
+    paragraphs = tuple(Paragraph(text=text) for text in said if text)
+    drawn = (timeline(printable(str(key)), sittings, changes, accepted),) if len(sittings) > 1 else ()
+    return Section(title=f"{printable(str(key))} on {device}", blocks=(*paragraphs, *drawn, table))
+
+
+def anchored(sittings: Sequence[Sitting], baseline: Baseline | None) -> str:
+    """How the line stands against the accepted time as its fixed anchor; empty while it holds."""
+    found = drift(sittings, baseline.time, LIMIT, since=baseline.commit) if baseline else None
+    return f"ANCHOR  {signed(found.change)}: {found.sentence}" if found and found.alarms else ""
 
 
 def _change(time: float, then: float | None) -> str:

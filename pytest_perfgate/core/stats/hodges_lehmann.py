@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
+from pytest_perfgate.core.stats.interval import median
 from pytest_perfgate.core.stats.signed_rank import walsh_rank
 from pytest_perfgate.model.quantity import Interval
 
@@ -14,14 +13,12 @@ CONFIDENCE = 0.95
 
 def hodges_lehmann(differences: Sequence[float]) -> float:
     """The shift of paired differences; robust against close to a third of them being wrong."""
-    return float(np.median(walsh_averages(differences)))
+    return median(walsh_averages(differences))
 
 
-def walsh_averages(differences: Sequence[float]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def walsh_averages(differences: Sequence[float]) -> list[float]:
     """The averages of all pairs of differences, each with itself too, sorted."""
-    d = np.asarray(differences, dtype=float)
-    first, second = np.triu_indices(len(d))
-    return np.sort((d[first] + d[second]) / 2)
+    return sorted((d + other) / 2 for at, d in enumerate(differences) for other in differences[at:])
 
 
 def shift_interval(differences: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
@@ -32,4 +29,4 @@ def shift_interval(differences: Sequence[float], confidence: float = CONFIDENCE)
     averages = walsh_averages(differences)
     left, covered = walsh_rank(len(differences), round(1 - confidence, 12))
     at = max(left - 1, 0)
-    return Interval(low=float(averages[at]), high=float(averages[len(averages) - 1 - at]), confidence=covered)
+    return Interval(low=averages[at], high=averages[len(averages) - 1 - at], confidence=covered)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -40,11 +41,8 @@ def pairs_needed(alpha: float) -> int:
 
 def doubled_ranks(differences: Sequence[float]) -> list[int]:
     """Twice the rank of each absolute difference; those that tie share their middle."""
-    sizes = np.abs(np.asarray(differences, dtype=float))
-    order = np.sort(sizes)
-    low = np.searchsorted(order, sizes, side="left")
-    high = np.searchsorted(order, sizes, side="right")
-    return [int(r) for r in low + high + 1]
+    order = sorted(abs(d) for d in differences)
+    return [bisect_left(order, abs(d)) + bisect_right(order, abs(d)) + 1 for d in differences]
 
 
 @lru_cache(maxsize=512)

@@ -73,6 +73,12 @@ CODES: tuple[Code, ...] = (
         mend="give each rank's file once",
     ),
     Code(
+        name="torch-tool",
+        family=Family.TOOL,
+        title="PyTorch's profiler cannot run here",
+        why="a capture that did not happen has nothing to judge",
+    ),
+    Code(
         name="trace-coverage",
         family=Family.ARTIFACT,
         title="Too little of the GPU time is linked to a launch",

@@ -2,6 +2,28 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.model.codes.family import Code
+from pytest_perfgate.model.codes.family import Code, Family
 
-CODES: tuple[Code, ...] = ()
+CODES: tuple[Code, ...] = (
+    Code(
+        name="arm-no-commit",
+        family=Family.REPOSITORY,
+        title="A baseline names no commit",
+        why="a suspect is convicted beside the commit that was accepted",
+        mend="accept it again inside the repository: perfgate accept NODEID --reason TEXT",
+    ),
+    Code(
+        name="arm-no-merge-base",
+        family=Family.REPOSITORY,
+        title="There is no merge base with a target branch",
+        why="--perfgate-against without a revision compares with it",
+        mend="name a revision: --perfgate-against main; or fetch the target branch",
+    ),
+    Code(
+        name="calibration-wrong",
+        family=Family.RECORD,
+        title="A calibration has too little to judge by, or could not measure",
+        why="rates of few rounds say nothing",
+        mend="perfgate calibrate --minutes 20",
+    ),
+)

@@ -8,6 +8,7 @@ from pytest_perfgate.core.analysis.trace.classes import WORDS, Kind
 from pytest_perfgate.core.analysis.trace.grouped import numbered, statistics
 from pytest_perfgate.core.analysis.trace.operators import OUTSIDE
 from pytest_perfgate.core.analysis.trace.survey import Survey
+from pytest_perfgate.model.trace import Queue
 from pytest_perfgate.model.values import value
 
 
@@ -37,14 +38,14 @@ def kernels(seen: Survey) -> tuple[KernelRow, ...]:
     trace = seen.trace
     leaf = seen.link.leaf
     launcher = np.where(leaf >= 0, trace.name[np.maximum(leaf, 0)], -1).astype(np.int64)
-    place = trace.place[seen.rows].astype(np.int64)
+    place = np.full(len(seen.rows), -1) if seen.on_host else trace.place[seen.rows].astype(np.int64)
     group, groups = numbered(trace.name[seen.rows].astype(np.int64), launcher, place)
     stats = statistics((seen.end - seen.start).astype(np.float64), group, groups)
     everything = float(stats.total.sum()) or 1.0
     rows = []
     for g in np.argsort(-stats.total, kind="stable").tolist():
         at = int(stats.first[g])
-        queue = trace.queues[int(place[at])]
+        queue = Queue(device=-1, stream="host") if seen.on_host else trace.queues[int(place[at])]
         rows.append(
             KernelRow(
                 name=trace.names[int(trace.name[seen.rows[at]])],

@@ -54,7 +54,7 @@ def timeline_metrics(seen: Survey, scopes: Sequence[Labels]) -> MetricSet:
     absent: list[Absent] = []
     whole = pooled(list(found.values()))
     for scope in scopes:
-        lines = [(_with(scope, gpu=device), line) for device, line in found.items()]
+        lines = [] if seen.on_host else [(_with(scope, gpu=device), line) for device, line in found.items()]
         for where, line in [(scope, whole), *lines] if whole else lines:
             made, missing = _line(line, where)
             metrics += made

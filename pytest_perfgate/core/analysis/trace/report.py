@@ -51,7 +51,8 @@ def subtitle(seen: Survey) -> str:
     parts = [f"window: {seen.label}"]
     parts += [f"rank {trace.rank}" + (f" of {trace.world}" if trace.world else "")] if trace.rank is not None else []
     parts += [min(trace.devices)] if trace.devices else []
-    parts.append(f"coverage {seen.coverage:.1%}" if seen.coverage is not None else "no GPU activity")
+    if not seen.on_host:
+        parts.append(f"coverage {seen.coverage:.1%}" if seen.coverage is not None else "no GPU activity")
     parts += ["no shapes recorded"] if not trace.shapes else []
     lost = seen.tree.dropped
     parts += [f"{lost:,} host events straddle and are not in the tree"] if lost else []

@@ -14,7 +14,7 @@ from pytest_perfgate.core.analysis.trace.linkage import Linkage, link
 from pytest_perfgate.core.analysis.trace.timeline import Timeline, timeline
 from pytest_perfgate.core.analysis.trace.tree import Tree, call_tree
 from pytest_perfgate.core.analysis.trace.window import Window
-from pytest_perfgate.model.trace import Trace
+from pytest_perfgate.model.trace import Category, Trace
 from pytest_perfgate.model.values import array_value, value
 from pytest_perfgate.model.work import Work
 
@@ -52,6 +52,8 @@ class Survey:
     """The operator row each GPU row is accounted to; -1 where none is known."""
     window: Window | None
     settings: Settings
+    on_host: bool = False
+    """The trace is of a program without a GPU: its innermost operators stand for kernels."""
 
     @property
     def rows(self) -> Ints:
@@ -70,7 +72,8 @@ class Survey:
 
     @property
     def label(self) -> str:
-        return self.window.label if self.window else "whole trace"
+        named = self.window.label if self.window else "whole trace"
+        return f"{named}, on the host: this program has no GPU" if self.on_host else named
 
     @property
     def coverage(self) -> float | None:
@@ -84,31 +87,50 @@ def survey(trace: Trace, settings: Settings, window: Window | None = None) -> Su
     """Look at a trace; with a window, at the GPU rows that touch it."""
     tree = call_tree(trace)
     rows = gpu_rows(trace)
-    links = link(trace, tree, rows)
+    host = not len(rows) and of_host_only(trace)
+    rows = innermost(trace, tree) if host else rows
+    links = Linkage(rows=rows, launch=rows, leaf=rows, coverage=1.0) if host else link(trace, tree, rows)
     devices = np.array([queue.device for queue in trace.queues] or [-1], np.int64)
     whole = Survey(
         trace=trace,
         tree=tree,
         link=links,
         kinds=kinds(trace, rows, settings.communication),
-        device=devices[trace.place[rows]] if len(rows) else np.zeros(0, np.int64),
+        device=devices[trace.place[rows]] if len(rows) and not host else np.full(len(rows), -1, np.int64),
         owner=_owners(trace, tree, links.leaf, settings),
         window=None,
         settings=settings,
+        on_host=host,
     )
     return within(whole, window) if window else whole
 
 
 def within(whole: Survey, window: Window) -> Survey:
     """The same survey seen through a window."""
+    return through(whole, [window])[0]
+
+
+def through(whole: Survey, windows: Sequence[Window]) -> list[Survey]:
+    """The same survey seen through each of several windows."""
     rows = whole.link.rows
-    low, high = window.pair
-    kept = (whole.trace.start[rows] < high) & (whole.trace.end[rows] > low)
+    starts, ends = whole.trace.start[rows], whole.trace.end[rows]
+    order = np.argsort(starts, kind="stable")
+    ranked, reach = starts[order], np.maximum.accumulate(ends[order])
+    parts = []
+    for window in windows:
+        low, high = window.pair
+        first, last = np.searchsorted(reach, low, side="right"), np.searchsorted(ranked, high, side="left")
+        near = order[first:last]
+        parts.append(_chosen(whole, window, np.sort(near[ends[near] > low])))
+    return parts
+
+
+def _chosen(whole: Survey, window: Window, kept: Ints) -> Survey:
     return Survey(
         trace=whole.trace,
         tree=whole.tree,
         link=Linkage(
-            rows=rows[kept],
+            rows=whole.link.rows[kept],
             launch=whole.link.launch[kept],
             leaf=whole.link.leaf[kept],
             coverage=whole.link.coverage,
@@ -118,6 +140,7 @@ def within(whole: Survey, window: Window) -> Survey:
         owner=whole.owner[kept],
         window=window,
         settings=whole.settings,
+        on_host=whole.on_host,
     )
 
 
@@ -129,6 +152,19 @@ def timelines(seen: Survey) -> dict[int, Timeline]:
         here = seen.device == device
         found[device] = timeline(seen.start[here], seen.end[here], seen.kinds[here], window, seen.settings.micro_ns)
     return found
+
+
+def of_host_only(trace: Trace) -> bool:
+    """No device is listed and nothing was launched: a program without a GPU, not a profile that missed one."""
+    return not trace.devices and not bool((trace.category == Category.RUNTIME).any())
+
+
+def innermost(trace: Trace, tree: Tree) -> Ints:
+    """Operators that call no other operator."""
+    rows = np.flatnonzero(trace.category == Category.OPERATOR)
+    above = tree.parent[rows]
+    callers = np.unique(tree.operator[above[above >= 0]])
+    return rows[~np.isin(rows, callers)]
 
 
 def _owners(trace: Trace, tree: Tree, leaf: Ints, settings: Settings) -> Ints:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.formats.frames import COLUMNS, document_frames, frame
+from pytest_perfgate.adapters.formats.frames import frames
+from pytest_perfgate.adapters.formats.run_frames import COLUMNS, run_frame
 from pytest_perfgate.adapters.stores.records import render_record
 from pytest_perfgate.core.render.report import run_document, verdict_table
 from pytest_perfgate.model.document import Document
@@ -27,10 +28,10 @@ def test_one_row_a_verdict(tmp_path: Path) -> None:
 
 
 def test_nothing_is_an_empty_table() -> None:
-    assert list(frame(run(), lambda _: run()).columns) == list(COLUMNS)
+    assert list(run_frame(run(), lambda _: run()).columns) == list(COLUMNS)
 
 
 def test_tables_of_a_document() -> None:
     document = Document(title="x", blocks=(verdict_table(REPORT.cases), *run_document(run()).blocks[:1]))
-    (table,) = document_frames(document).values()
+    (table,) = frames(document).values()
     assert len(table) == 2

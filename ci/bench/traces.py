@@ -1,0 +1,129 @@
+"""The default report of a generated trace beside json.load, in one run; sizes from 10 MB up for the cost per event.
+
+    python ci/bench/traces.py                        # 300 MB against json.load
+    python ci/bench/traces.py --sizes 10 30 100 300  # the cost per event
+    python ci/bench/traces.py --file T.json.gz --reference FOLDER   # beside the reference tool, from its checkout
+
+Each measurement is a fresh process. Wall time needs two idle cores to mean anything; processor time is printed too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from trace_maker import write_trace
+
+BYTES_AN_EVENT = 299.5
+OURS = """
+from pathlib import Path
+from pytest_perfgate import wiring
+from pytest_perfgate.core.render.text import render_text
+kineto = next(i for i in wiring.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
+analysis = kineto.inspect([Path(PATH)], {})
+text = render_text(analysis.views["report"]())
+assert "Where the time went" in text
+"""
+JSON = """
+import gzip, json
+opened = gzip.open(PATH) if PATH.endswith(".gz") else open(PATH, "rb")
+events = json.load(opened)["traceEvents"]
+"""
+REFERENCE = """
+import sys
+sys.path.insert(0, FOLDER)
+from TraceLens.TreePerf import TreePerfAnalyzer
+analyzer = TreePerfAnalyzer.from_file(PATH)
+launchers = analyzer.get_df_kernel_launchers(include_kernel_details=True)
+analyzer.get_df_gpu_timeline()
+analyzer.get_df_kernel_launchers_summary(launchers)
+analyzer.get_df_kernel_launchers_unique_args(launchers)
+"""
+WRAP = """
+import json, os, resource, time
+begun = time.perf_counter()
+exec(compile(CODE, "<measured>", "exec"), NAMES)
+own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+print("MEASURED" + json.dumps({
+    "wall": time.perf_counter() - begun,
+    "cpu": own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime,
+    "own": own.ru_utime + own.ru_stime,
+    "megabytes": (own.ru_maxrss + children.ru_maxrss) / 1e3,
+}))
+"""
+
+
+def measured(code: str, **names: str) -> dict[str, float]:
+    program = f"CODE = {code!r}\nNAMES = {names!r}\n{WRAP}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    return json.loads(done.stdout.rpartition("MEASURED")[2])
+
+
+def row(name: str, figures: dict[str, float]) -> None:
+    print(
+        f"{name:24} wall {figures['wall']:7.2f} s   longest process {figures['own']:6.2f} s   "
+        f"all processors {figures['cpu']:6.2f} s   peak {figures['megabytes']:6.0f} MB"
+    )
+
+
+def against_json(folder: Path, megabytes: int, repeats: int) -> None:
+    path = folder / "trace.json"
+    events = write_trace(path, int(megabytes * 1e6 / BYTES_AN_EVENT))
+    print(
+        f"{events:,} events, {path.stat().st_size / 1e6:.0f} MB, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+    )
+    ours = min((measured(OURS, PATH=str(path)) for _ in range(repeats)), key=lambda f: f["wall"])
+    theirs = min((measured(JSON, PATH=str(path)) for _ in range(repeats)), key=lambda f: f["wall"])
+    row("full default report", ours)
+    row("json.load alone", theirs)
+    wall, processor = theirs["wall"] / ours["wall"], theirs["own"] / ours["own"]
+    print(f"json.load alone / full report: {wall:.1f} x wall, {processor:.1f} x the longest process")
+
+
+def linear(folder: Path, sizes: list[int]) -> None:
+    print(f"{'MB':>6} {'events':>10} {'wall s':>8} {'cpu s':>8} {'us/event':>9} {'peak MB':>8}")
+    for megabytes in sizes:
+        path = folder / "trace.json"
+        events = write_trace(path, int(megabytes * 1e6 / BYTES_AN_EVENT))
+        found = measured(OURS, PATH=str(path))
+        print(
+            f"{path.stat().st_size / 1e6:6.0f} {events:10,} {found['wall']:8.2f} {found['cpu']:8.2f} "
+            f"{found['cpu'] / events * 1e6:9.2f} {found['megabytes']:8.0f}",
+            flush=True,
+        )
+
+
+def against_reference(path: str, folder: str) -> None:
+    ours, theirs = measured(OURS, PATH=path), measured(REFERENCE, PATH=path, FOLDER=folder)
+    row("full default report", ours)
+    row("reference tool", theirs)
+    print(f"reference / ours: {theirs['wall'] / ours['wall']:.1f} x wall")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--megabytes", type=int, default=300)
+    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--sizes", type=int, nargs="*")
+    parser.add_argument("--file", default="")
+    parser.add_argument("--reference", default="", help="a checkout of the reference tool")
+    asked = parser.parse_args()
+    if asked.reference:
+        against_reference(asked.file, asked.reference)
+        return
+    with tempfile.TemporaryDirectory() as name:
+        if asked.sizes:
+            linear(Path(name), asked.sizes)
+        else:
+            against_json(Path(name), asked.megabytes, asked.repeats)
+
+
+if __name__ == "__main__":
+    main()

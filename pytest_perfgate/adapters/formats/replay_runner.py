@@ -1,0 +1,185 @@
+"""Repeats recorded operations with PyTorch alone; stands by itself in a replay package."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+DTYPES = {
+    "fp64": "float64",
+    "fp32": "float32",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "fp8": "float8_e4m3fn",
+    "int64": "int64",
+    "int32": "int32",
+    "int16": "int16",
+    "int8": "int8",
+    "uint8": "uint8",
+    "bool": "bool",
+    "complex64": "complex64",
+    "complex128": "complex128",
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--operations", type=Path, default=Path(__file__).with_name("operations.json"))
+    parser.add_argument("--device", default="")
+    parser.add_argument("--repeat", type=int, default=10)
+    parser.add_argument("--json", action="store_true")
+    asked = parser.parse_args()
+    import torch
+
+    device = asked.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    form = json.loads(asked.operations.read_text(encoding="utf-8"))
+    results = [replay(operation, device, asked.repeat) for operation in form["operations"]]
+    print(json.dumps(results, indent=2) if asked.json else "\n".join(map(line, results)))
+
+
+def line(result: dict[str, Any]) -> str:
+    if "error" in result:
+        return f"{result['name']}: {result['error']}"
+    shapes = " ".join("x".join(map(str, t["shape"])) for t in result["inputs"])
+    return f"{result['ran_as']}  {shapes}  {result['median_us']:.1f} us on {result['device']}"
+
+
+def replay(operation: dict[str, Any], device: str, repeat: int) -> dict[str, Any]:
+    """Run one operation; what came in and out, and the median time."""
+    values = [made(given, device) for given in operation["inputs"]]
+    tensors = [described(value) for value in values if hasattr(value, "stride")]
+    found: dict[str, Any] = {"name": operation["name"], "device": device, "inputs": tensors}
+    try:
+        ran_as, call = bound(operation["name"], values, device)
+        outcome = call()
+        times = [timed(call, device) for _ in range(repeat)]
+    except (RuntimeError, NotImplementedError, TypeError, AttributeError, ValueError) as broken:
+        return {**found, "error": f"{type(broken).__name__}: {str(broken).splitlines()[0]}"}
+    outcomes = outcome if isinstance(outcome, (tuple, list)) else (outcome,)
+    outputs = [described(value) for value in outcomes if hasattr(value, "stride") and value.numel()]
+    return {**found, "ran_as": ran_as, "outputs": outputs, "median_us": sorted(times)[len(times) // 2] * 1e6}
+
+
+def made(given: dict[str, Any], device: str) -> Any:
+    """The argument: a tensor of the recorded layout, a scalar, or nothing."""
+    if given["kind"] == "tensor":
+        return tensor(given["shape"], given["strides"], given["dtype"], device)
+    if given["kind"] == "tensors":
+        return [tensor(shape, [], "fp32", device) for shape in given["shapes"]]
+    return given.get("value")
+
+
+def tensor(shape: list[int], strides: list[int], dtype: str, device: str) -> Any:
+    """Random contents in one storage, seen through the recorded strides, overlapping ones too."""
+    import torch
+
+    kind = getattr(torch, DTYPES[dtype])
+    strides = strides or contiguous(shape)
+    size = 1 + sum((n - 1) * s for n, s in zip(shape, strides)) if all(shape) else 0
+    if kind.is_floating_point or kind.is_complex:
+        wide = torch.randn(size, dtype=torch.float32 if kind.is_floating_point else kind, device=device)
+        flat = wide.to(kind)
+    else:
+        flat = torch.randint(0, 2, (size,), device=device).to(kind)
+    return flat.as_strided(shape, strides)
+
+
+def contiguous(shape: list[int]) -> list[int]:
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return strides[::-1]
+
+
+def bound(name: str, values: list[Any], device: str) -> tuple[str, Any]:
+    """The callable, and the name it runs under."""
+    import torch
+
+    substitute = SUBSTITUTES.get(name) if device == "cpu" else None
+    if substitute:
+        label, function = substitute
+        return label, lambda: function(torch, values)
+    space, _, operator = name.partition("::")
+    packet = getattr(getattr(torch.ops, space), operator)
+    for overload in packet.overloads():
+        candidate = getattr(packet, overload)
+        arguments = candidate._schema.arguments  # noqa: SLF001 - the only place the declaration is
+        if len(arguments) == len(values) and all(fits(a, v) for a, v in zip(arguments, values)):
+            positional = [v for a, v in zip(arguments, values) if not a.kwarg_only]
+            named = {a.name: v for a, v in zip(arguments, values) if a.kwarg_only}
+            return f"{name}.{overload}", partial(candidate, *positional, **named)
+    return name, lambda: packet(*values)
+
+
+def fits(argument: Any, value: Any) -> bool:
+    """Whether a value may stand for a declared argument."""
+    declared = str(argument.type)
+    if value is None:
+        return "Optional" in declared or "?" in declared
+    if hasattr(value, "stride"):
+        return "Tensor" in declared and "List" not in declared
+    if isinstance(value, list):
+        return "List" in declared
+    return "Tensor" not in declared and "List" not in declared
+
+
+def attention(torch: Any, values: list[Any], causal: int, transposed: bool) -> Any:
+    q, k, v = (x.transpose(1, 2) if transposed else x for x in values[:3])
+    is_causal = bool(values[causal]) if causal < len(values) else False
+    return torch.nn.functional.scaled_dot_product_attention(
+        q, k, v, is_causal=is_causal, enable_gqa=q.shape[1] != k.shape[1]
+    )
+
+
+SUBSTITUTES: dict[str, tuple[str, Any]] = {
+    "aten::_scaled_dot_product_flash_attention": (
+        "scaled_dot_product_attention",
+        lambda torch, values: attention(torch, values, 4, False),
+    ),
+    "aten::_scaled_dot_product_efficient_attention": (
+        "scaled_dot_product_attention",
+        lambda torch, values: attention(torch, values, 6, False),
+    ),
+    "aten::_flash_attention_forward": (
+        "scaled_dot_product_attention (sequence first)",
+        lambda torch, values: attention(torch, values, 8, True),
+    ),
+    "aten::cudnn_convolution": (
+        "aten::convolution",
+        lambda torch, v: torch.ops.aten.convolution(v[0], v[1], None, v[3], v[2], v[4], False, [0] * len(v[2]), v[5]),
+    ),
+    "aten::miopen_convolution": (
+        "aten::convolution",
+        lambda torch, v: torch.ops.aten.convolution(v[0], v[1], v[2], v[4], v[3], v[5], False, [0] * len(v[3]), v[6]),
+    ),
+}
+
+
+def described(value: Any) -> dict[str, Any]:
+    """Shape, dtype and strides of a tensor as they are."""
+    return {
+        "shape": list(value.shape),
+        "dtype": str(value.dtype).removeprefix("torch."),
+        "strides": list(value.stride()),
+    }
+
+
+def timed(call: Any, device: str) -> float:
+    import torch
+
+    if device != "cpu":
+        torch.cuda.synchronize()
+    start = time.perf_counter()
+    call()
+    if device != "cpu":
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""Columns into traces: times as integers, ranks apart, threads and queues by name."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pytest_perfgate.adapters.readers.kineto_columns import Columns
+from pytest_perfgate.adapters.readers.kineto_events import Header
+from pytest_perfgate.adapters.readers.kineto_rows import COLUMNS
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.trace import Queue, Thread, Trace
+
+_RANK = re.compile(r"rank[-_]?(\d+)")
+
+
+def traces_of(columns: Columns, header: Header) -> tuple[Trace, ...]:
+    """The traces: one, or one a rank."""
+    if not columns.rows:
+        seen = f"{columns.seen:,} events, none of them with a category and a duration" if columns.seen else "no events"
+        raise PerfgateError("trace-empty", seen, place=columns.path)
+    names = columns.chunks[0].keys()
+    table = {name: np.concatenate([chunk.pop(name) for chunk in columns.chunks]) for name in list(names)}
+    base = _timed(columns, table)
+    ranks = _ranks(columns, table)
+    if len(ranks) < 2:
+        return (_trace(columns, table, header, ranks[0] if ranks else _rank(columns, header), base),)
+    return tuple(_trace(columns, table, header, rank, base, table["rank"] == rank) for rank in ranks)
+
+
+def _timed(columns: Columns, table: dict[str, NDArray[Any]]) -> float:
+    """Integer nanoseconds from floats of microseconds, relative to the earliest start."""
+    stamps, spans = table["ts"], table["dur"]
+    base = float(stamps.min())
+    start = np.rint((stamps - base) * 1e3).astype(np.int64)
+    broken = (spans < 0) | (spans > 1e12)
+    length = np.rint(np.where(broken, 0.0, spans) * 1e3).astype(np.int64)
+    table["start"], table["end"] = start, start + length
+    if broken.any():
+        columns.dropped["durations clipped to the next start"] += int(broken.sum())
+        _clip(table, np.flatnonzero(broken))
+    return base
+
+
+def _ranks(columns: Columns, table: dict[str, NDArray[Any]]) -> list[int]:
+    found = [int(rank) for rank in np.unique(table["rank"]) if rank >= 0]
+    if len(found) > 1:
+        left = table["rank"] < 0
+        columns.dropped["without a rank in a file of several"] += int(left.sum())
+    return found
+
+
+def _rank(columns: Columns, header: Header) -> int | None:
+    given = header.distributed.get("rank") if isinstance(header.distributed, dict) else None
+    if isinstance(given, int):
+        return given
+    found = _RANK.search(columns.path.rpartition("/")[2])
+    return int(found.group(1)) if found else None
+
+
+def _trace(
+    columns: Columns,
+    table: dict[str, NDArray[Any]],
+    header: Header,
+    rank: int | None,
+    base: float,
+    mask: NDArray[np.bool_] | None = None,
+) -> Trace:
+    rows = np.flatnonzero(mask) if mask is not None else None
+    taken = {name: table[name] if rows is None else table[name][rows] for name in COLUMNS}
+    place = {old: new for new, old in enumerate(rows.tolist())} if rows is not None else None
+    messages = columns.messages if place is None else {place[r]: m for r, m in columns.messages.items() if r in place}
+    world = header.distributed.get("world_size") if isinstance(header.distributed, dict) else None
+    devices = header.devices if isinstance(header.devices, list) else []
+    return Trace(
+        path=columns.path,
+        **taken,
+        names=tuple(columns.names),
+        threads=tuple(_thread(columns, *key) for key in columns.threads),
+        queues=tuple(
+            Queue(device=d if isinstance(d, int) else -1, stream=s if s is not None else -1, rank=_rank_of(r))
+            for d, s, r in columns.queues
+        ),
+        arguments=tuple(columns.arguments),
+        messages=messages,
+        rank=rank,
+        world=world if isinstance(world, int) else None,
+        devices=tuple(str(d.get("name", "")) for d in devices if isinstance(d, dict)),
+        base_ns=round(base * 1e3) + (header.base if isinstance(header.base, int) else 0),
+        shapes=bool(columns.arguments),
+        dropped=dict(columns.dropped),
+        flows=frozenset(flow for flow in columns.flows if isinstance(flow, int)),
+        events=columns.seen,
+        stamps=(table["ts"], table["dur"]) if rows is None else (table["ts"][rows], table["dur"][rows]),
+    )
+
+
+def _thread(columns: Columns, process: Any, thread: Any, rank: Any) -> Thread:
+    return Thread(
+        process=process,
+        thread=thread,
+        rank=_rank_of(rank),
+        process_name=columns.labels.get(("process_name", process, None), ""),
+        process_label=columns.labels.get(("process_labels", process, None), ""),
+        name=columns.labels.get(("thread_name", process, thread), ""),
+    )
+
+
+def _rank_of(rank: Any) -> int | None:
+    return rank if isinstance(rank, int) else None
+
+
+def _clip(table: dict[str, NDArray[Any]], rows: NDArray[np.int64]) -> None:
+    """End broken events where the next one at their place starts."""
+    for row in rows.tolist():
+        same = table["start"][(table["place"] == table["place"][row]) & (table["category"] == table["category"][row])]
+        later = same[same > table["start"][row]]
+        table["end"][row] = later.min() if len(later) else table["start"][row]

@@ -1,0 +1,183 @@
+"""Two live processes of one round in lock-step: they meet in every call and take short turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from statistics import median
+
+from pytest_perfgate.model.children import (
+    Answer,
+    Bye,
+    Capture,
+    Child,
+    Collected,
+    Entered,
+    Finish,
+    Finished,
+    Go,
+    Job,
+    Measure,
+    Ready,
+    Skip,
+    Taken,
+)
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import CaseKey, Plan
+from pytest_perfgate.model.samples import Samples, Stop
+from pytest_perfgate.model.values import value
+
+BASE, HEAD = 0, 1
+
+
+@value
+class Beat:
+    """How the turns are cut: ten of 20 ms, each of samples of 4 ms."""
+
+    batches: int = 10
+    batch_ns: float = 20e6
+    sample_ns: float = 4e6
+    warmup_ns: float = 60e6
+
+
+@value
+class Met:
+    """One test that both sides went through."""
+
+    nodeid: str
+    finished: tuple[Finished, Finished]
+    captures: tuple[tuple[Capture, ...], tuple[Capture, ...]]
+    """With one process's samples a key, those of the turns."""
+
+
+class Duet:
+    """Leads a base and a head child through the same tests."""
+
+    def __init__(self, children: tuple[Child, Child], timeout_s: float, beat: Beat, *, head_first: bool) -> None:
+        self._children, self._timeout, self._beat = children, timeout_s, beat
+        self._order = (HEAD, BASE) if head_first else (BASE, HEAD)
+        self.standing = ""
+        """The test in which both stand: out of the round if one dies."""
+        self.found: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+        self.errors: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+        self.modules: tuple[tuple[tuple[str, str], ...], ...] = ((), ())
+
+    def play(self, jobs: tuple[Job, Job]) -> Iterator[Met]:
+        """Every test that both sides collected, in order."""
+        plans = {case.nodeid: case.plan for case in jobs[HEAD].cases}
+        for child, job in zip(self._children, jobs):
+            child.send(job)
+        self._meet()
+        shared = self.found[BASE] & self.found[HEAD]
+        while True:
+            base, head = (self._ready(side, shared) for side in (BASE, HEAD))
+            if not isinstance(base, Ready) or not isinstance(head, Ready):
+                self.modules = tuple(one.modules if isinstance(one, Bye) else () for one in (base, head))
+                return
+            self.standing = head.nodeid
+            yield self._test(self.standing, plans[self.standing])
+            self.standing = ""
+
+    def _meet(self) -> None:
+        collected = [self._next(side) for side in (BASE, HEAD)]
+        if not all(isinstance(one, Collected) for one in collected):
+            raise PerfgateError("child-garbled", "a child did not begin with what it collected")
+        base, head = (one for one in collected if isinstance(one, Collected))
+        self.found = (frozenset(base.found), frozenset(head.found))
+        self.errors = (base.errors, head.errors)
+
+    def _ready(self, side: int, shared: frozenset[str]) -> Answer:
+        """The next test that both have, or the end; others are skipped."""
+        while isinstance(answer := self._next(side), Ready) and answer.nodeid not in shared:
+            self._children[side].send(Skip())
+        return answer
+
+    def _test(self, nodeid: str, plan: Plan) -> Met:
+        for child in self._children:
+            child.send(Go())
+        taken: dict[CaseKey, tuple[Samples, Samples]] = {}
+        told = [self._next(side) for side in (BASE, HEAD)]
+        while any(isinstance(answer, Entered) for answer in told):
+            base, head = told
+            if isinstance(base, Entered) and isinstance(head, Entered) and base.key == head.key:
+                taken[head.key] = self._turns(plan)
+            for side in (BASE, HEAD):
+                if isinstance(told[side], Entered):
+                    self._children[side].send(Finish())
+                    told[side] = self._next(side)
+        ended = (self._finished(told[BASE], nodeid), self._finished(told[HEAD], nodeid))
+        return Met(
+            nodeid=nodeid,
+            finished=ended,
+            captures=(_with_turns(ended[BASE], taken, BASE), _with_turns(ended[HEAD], taken, HEAD)),
+        )
+
+    def _turns(self, plan: Plan) -> tuple[Samples, Samples]:
+        """Both warm up, then they alternate; each side's turns are joined."""
+        warm = [self._measured(side, _warming(plan, self._beat)) for side in self._order]
+        turn, count = _turn(plan, self._beat, warm[self._order.index(BASE)])
+        taken: tuple[list[Samples], list[Samples]] = ([], [])
+        for number in range(count):
+            order = self._order if number % 2 == 0 else self._order[::-1]
+            for side in order:
+                taken[side].append(self._measured(side, turn))
+        return joined(taken[BASE]), joined(taken[HEAD])
+
+    def _measured(self, side: int, plan: Plan) -> Samples:
+        self._children[side].send(Measure(plan=plan))
+        answer = self._next(side)
+        if not isinstance(answer, Taken):
+            raise PerfgateError("child-garbled", f"a child answered {type(answer).__name__} where samples were due")
+        return answer.samples
+
+    def _next(self, side: int) -> Answer:
+        return self._children[side].receive(self._timeout)
+
+    @staticmethod
+    def _finished(answer: Answer, nodeid: str) -> Finished:
+        if not isinstance(answer, Finished) or answer.nodeid != nodeid:
+            raise PerfgateError("child-garbled", f"a child answered {type(answer).__name__} at the end of {nodeid}")
+        return answer
+
+
+def _warming(plan: Plan, beat: Beat) -> Plan:
+    """One short turn after the warm-up, which tells how long a call takes."""
+    warmup = min(plan.warmup_ns, beat.warmup_ns)
+    return replace(plan, warmup_ns=warmup, budget_ns=2e6, min_samples=3, spread=1.0, calls=plan.calls or 1)
+
+
+def _turn(plan: Plan, beat: Beat, seen: Samples) -> tuple[Plan, int]:
+    """The plan of a turn and how many there are: both sides sample the same number of calls."""
+    calls, typical = plan.calls or 1, median(seen.durations) * seen.batch
+    budget = min(beat.batch_ns, plan.budget_ns / beat.batches)
+    if seen.timer == "host" and not plan.calls:
+        calls = max(1, round(min(beat.sample_ns, budget / 3) / max(typical, 1.0)))
+    longest = max(budget, typical)
+    count = max(3, min(beat.batches, int(max(plan.budget_ns, 3 * typical) / longest)))
+    endless = plan.max_samples
+    turn = replace(plan, warmup_ns=0, budget_ns=budget, calls=calls, min_samples=endless, spread=0.0, witness=True)
+    return turn, count
+
+
+def joined(turns: Sequence[Samples]) -> Samples:
+    """The turns of a process as one process's samples."""
+    last = turns[-1]
+    return replace(
+        last,
+        durations=tuple(duration for turn in turns for duration in turn.durations),
+        cpu=tuple(busy for turn in turns for busy in turn.cpu),
+        stop=Stop.COUNT,
+        warmups=sum(turn.warmups for turn in turns),
+        problems=tuple(dict.fromkeys(problem for turn in turns for problem in turn.problems)),
+    )
+
+
+def _with_turns(finished: Finished, taken: dict[CaseKey, tuple[Samples, Samples]], side: int) -> tuple[Capture, ...]:
+    """The captures of a test; calls that the two sides did not share are left out."""
+    kept = []
+    for capture in finished.captures:
+        if capture.key in taken:
+            kept.append(replace(capture, samples=(taken[capture.key][side],)))
+        elif capture.identity.timer in {"region", "record", "read"}:
+            kept.append(capture)
+    return tuple(kept)

@@ -1,0 +1,99 @@
+"""Two traces into one analysis: the first is the reference, the second the target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pytest_perfgate.app.inspections.kineto_analysis import Seen
+from pytest_perfgate.core.analysis.trace.comparison import (
+    comparison_document,
+    edit_table,
+    pair_table,
+    slowdown_metrics,
+    whole_slowdown,
+)
+from pytest_perfgate.core.analysis.trace.identity import selection_table
+from pytest_perfgate.core.analysis.trace.joined import Pair, Roofs, by_arguments, by_category, by_kernel, by_operator
+from pytest_perfgate.core.analysis.trace.report import name_of
+from pytest_perfgate.core.analysis.trace.treediff import edits, forest
+from pytest_perfgate.core.analysis.trace.written import comparative_fair, comparative_rough
+from pytest_perfgate.model.analysis import Analysis
+from pytest_perfgate.model.document import Document, Table
+from pytest_perfgate.model.problem import Finding, Severity
+
+
+def comparison_of(before: Seen, after: Seen) -> Analysis:
+    """What differs between two traces."""
+    roofs = Roofs(before=before.roof, after=after.roof)
+    ops = by_operator(before.rows, after.rows, roofs)
+    exact = by_arguments(before.rows, after.rows, roofs)
+    categories = by_category(before.rows, after.rows, roofs)
+    kernels = by_kernel(before.kernels, after.kernels)
+    lines = (before.line, after.line)
+    subject = f"{name_of(before.survey)} and {name_of(after.survey)}"
+    note = _framing(before, after)
+    top = before.asked.settings.top * 2
+
+    def page(title: str, table: Table) -> Document:
+        return Document(title=f"{title}: {subject}", subtitle=note, blocks=(table,))
+
+    def structure() -> Table:
+        return edit_table(edits(forest(before.survey), forest(after.survey)))
+
+    def overview() -> Document:
+        tables = (
+            ("Operators", pair_table(ops, "operator", top)),
+            ("Operators by arguments", pair_table(exact, "operator", top)),
+            ("Call trees", edit_table(edits(forest(before.survey), forest(after.survey)), top)),
+        )
+        return comparison_document(f"Comparison of {subject}", lines, tables, note)
+
+    return Analysis(
+        kind="kineto",
+        subject=subject,
+        metrics=(
+            whole_slowdown(*lines)
+            | slowdown_metrics("op", ops)
+            | slowdown_metrics("category", categories)
+            | slowdown_metrics("kernel", kernels)
+        ),
+        views={
+            "report": overview,
+            "ops": lambda: page("Operators", pair_table(ops, "operator")),
+            "arguments": lambda: page("Operators by arguments", pair_table(exact, "operator")),
+            "categories": lambda: page("Categories", pair_table(categories, "category")),
+            "kernels": lambda: page("Kernels", pair_table(kernels, "kernel")),
+            "tree": lambda: page("Call trees", structure()),
+            "selection": lambda: page("Kernel selection in the target", selection_table(after.rows)),
+            "fair": lambda: comparative_fair(subject, lines, exact, (before.roof, after.roof)),
+            "rough": lambda: comparative_rough(subject, lines, (ops, exact, kernels), note),
+        },
+        findings=_findings(exact),
+        window=after.survey.label,
+    )
+
+
+def _framing(before: Seen, after: Seen) -> str:
+    said = [f"reference {name_of(before.survey)}, target {name_of(after.survey)}"]
+    said += [f"windows: {before.survey.label} and {after.survey.label}"]
+    for side, seen in (("reference", before), ("target", after)):
+        said += [f"{side} roof: {seen.roof.note}"] if seen.roof else [f"{side} roof unknown: no expectation"]
+    return " · ".join(said)
+
+
+def _findings(pairs: Sequence[Pair]) -> tuple[Finding, ...]:
+    found = []
+    for pair in pairs:
+        if not pair.unexpected or pair.ratio is None or pair.expected is None:
+            continue
+        found.append(
+            Finding(
+                title=f"{pair.name} takes {pair.ratio:.2f} times the reference; hardware explains {pair.expected:.2f}",
+                detail=f"{pair.detail}; {pair.calls[1]:,} calls, {pair.bound}-bound.",
+                trigger=f"slowdown={pair.ratio - 1:.3f}",
+                advice="replay it on the target and look at which kernel is selected",
+                scope=pair.name,
+                severity=Severity.WARNING,
+            )
+        )
+    return tuple(found)

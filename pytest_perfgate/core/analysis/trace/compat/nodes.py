@@ -1,0 +1,131 @@
+"""The reference tool's view of a trace: float microseconds, linked kernels only, operators as a forest."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pytest_perfgate.core.analysis.operators.call import Call, parse_call
+from pytest_perfgate.core.analysis.trace.classes import Kind
+from pytest_perfgate.core.analysis.trace.survey import Survey
+from pytest_perfgate.model.trace import Category
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+Span = tuple[float, float]
+
+
+class Forest:
+    """Operators with the GPU rows below them, in the file's own floating-point microseconds."""
+
+    def __init__(self, seen: Survey) -> None:
+        trace = seen.trace
+        if trace.stamps is None:
+            raise ValueError("the trace was read without its own time stamps")
+        self.seen = seen
+        self.trace = trace
+        self.stamp, self.length = (np.asarray(column, np.float64) for column in trace.stamps)
+        parents, kept = _tree(seen, self.stamp, self.length)
+        arrows = np.isin(trace.correlation[seen.rows], list(trace.flows))
+        linked = np.isin(seen.link.launch, list(kept)) & arrows
+        self.gpu = seen.rows[linked]
+        self.kinds = dict(zip(self.gpu.tolist(), seen.kinds[linked].tolist()))
+        self.direct: dict[int, list[int]] = defaultdict(list)
+        self.below: dict[int, list[int]] = defaultdict(list)
+        self.launch = dict(zip(self.gpu.tolist(), seen.link.launch[linked].tolist()))
+        for row in self.gpu.tolist():
+            at = self.launch[row]
+            if trace.category[at] == Category.RUNTIME:
+                above = int(parents[at])
+                if above >= 0 and trace.category[above] == Category.OPERATOR:
+                    self.direct[above].append(row)
+            while at >= 0:
+                self.below[at].append(row)
+                at = int(parents[at])
+        self.parents = parents
+        self.children: dict[int, list[int]] = defaultdict(list)
+        for row in np.flatnonzero(trace.category == Category.OPERATOR).tolist():
+            if row in self.below:
+                self.children[int(parents[row])].append(row)
+
+    def name(self, row: int) -> str:
+        return self.trace.names[int(self.trace.name[row])]
+
+    def call(self, row: int) -> Call:
+        argument = int(self.trace.argument[row])
+        return (
+            parse_call(self.name(row), self.trace.arguments[argument]) if argument >= 0 else Call(name=self.name(row))
+        )
+
+    def busy(self, rows: Sequence[int]) -> float:
+        """The union of GPU rows, summed in floats."""
+        return measure(merged([(self.stamp[r], self.stamp[r] + self.length[r]) for r in rows]))
+
+    def is_communication(self, row: int) -> bool:
+        return bool(self.kinds[row] == Kind.COMMUNICATION)
+
+    def launchers(self) -> list[int]:
+        """Operators that launch something other than communication themselves, in the order of the file."""
+        rows = (row for row, below in self.direct.items() if any(not self.is_communication(r) for r in below))
+        return sorted(rows)
+
+    def thread(self, row: int) -> tuple[str, str, str]:
+        thread = self.trace.threads[int(self.trace.place[row])]
+        return thread.process_name, thread.process_label, thread.name
+
+
+def _tree(seen: Survey, stamp: Floats, length: Floats) -> tuple[Ints, set[int]]:
+    """Operators and runtime calls nested by float time, without annotations and frames; what straddles is dropped."""
+    trace = seen.trace
+    parent, kept = np.full(len(trace), -1, np.int64), set()
+    stacks: dict[int, list[tuple[float, int]]] = defaultdict(list)
+    host = np.flatnonzero((trace.category == Category.OPERATOR) | (trace.category == Category.RUNTIME))
+    for row in host[np.argsort(stamp[host], kind="stable")].tolist():
+        stack = stacks[int(trace.place[row])]
+        start, end = float(stamp[row]), float(stamp[row] + length[row])
+        while stack and start >= stack[-1][0]:
+            stack.pop()
+        if stack and end > stack[-1][0]:
+            continue
+        parent[row] = stack[-1][1] if stack else -1
+        kept.add(row)
+        stack.append((end, row))
+    return parent, kept
+
+
+def merged(spans: Sequence[Span]) -> list[Span]:
+    """Overlapping or touching spans joined."""
+    joined: list[Span] = []
+    for start, end in sorted(spans, key=lambda span: span[0]):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def measure(spans: Sequence[Span]) -> float:
+    return sum(end - start for start, end in spans)
+
+
+def minus(spans: Sequence[Span], cover: Sequence[Span]) -> list[Span]:
+    """What of disjoint spans a disjoint cover leaves bare."""
+    bare: list[Span] = []
+    for start, end in spans:
+        at = start
+        for low, high in cover:
+            if high <= at or low >= end:
+                continue
+            if low > at:
+                bare.append((at, low))
+            at = max(at, high)
+        if at < end:
+            bare.append((at, end))
+    return bare

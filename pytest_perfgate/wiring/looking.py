@@ -1,0 +1,54 @@
+"""The composition root of looking into files from Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Union
+
+from pytest_perfgate.app.inspect import choose, inspect
+from pytest_perfgate.model.analysis import Analysis
+from pytest_perfgate.model.verdict import RunReport
+from pytest_perfgate.wiring import command_line_tools
+
+Place = Union[str, Path]
+
+
+def look(*paths: Place, **options: Any) -> Analysis:
+    """Look into a file, or the several of one job; options are those of ``perfgate inspect --set``."""
+    tools = command_line_tools(Path.cwd())
+    return inspect([Path(path) for path in paths], _texts(options), inspectors=tools.inspectors, peek=tools.peek)
+
+
+def compare(before: Place, after: Place, **options: Any) -> Analysis:
+    """Compare two files of one kind; the first is the reference."""
+    tools = command_line_tools(Path.cwd())
+    paths, given = [Path(before), Path(after)], _texts(options)
+    inspector = choose(paths, given, inspectors=tools.inspectors, peek=tools.peek)
+    return inspector.compare(paths[:1], paths[1:], given)
+
+
+def frame(source: Any = "", view: str = "") -> Any:
+    """A table as a pandas frame.
+
+    Of an analysis, a document or a table: the first table of the named view, or its metrics.
+    Of a run, the path or address of a record, or nothing (the last run here): one row a verdict.
+    """
+    from pytest_perfgate.adapters.formats import frames as tables
+
+    if isinstance(source, (str, Path, RunReport)):
+        from pytest_perfgate.adapters.formats.run_frames import run_frame
+        from pytest_perfgate.wiring.stores import record_store
+
+        return run_frame(source, record_store(Path.cwd()).read)
+    return tables.frame(source, view)
+
+
+def frames(source: Any, view: str = "") -> dict[str, Any]:
+    """Every table of a document, or of one view of an analysis, by its title."""
+    from pytest_perfgate.adapters.formats import frames as tables
+
+    return tables.frames(source, view)
+
+
+def _texts(options: dict[str, Any]) -> dict[str, str]:
+    return {name: str(value) for name, value in options.items()}

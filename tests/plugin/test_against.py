@@ -1,0 +1,92 @@
+"""Two real arms: a slower head is convicted, a suspect of a stored baseline is tried beside its commit."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.plugin.projects import Project
+
+SLOW = pytest.mark.skipif(
+    not os.environ.get("PERFGATE_SLOW"), reason="thirty fresh processes: set PERFGATE_SLOW=1 to run it"
+)
+KERNEL = "def work(n):\n    total = 0\n    for i in range(n):\n        total += i * i\n    return total\n"
+SLOWER = KERNEL.replace("range(n)", "range(2 * n)")
+TESTS = """
+    import pytest
+    from kern import work
+
+    @pytest.mark.perfgate("slowdown <= 30%")
+    def test_work(perfgate):
+        perfgate(work, 300)
+
+    @pytest.mark.perfgate("slowdown <= 100%")
+    def test_other(perfgate):
+        perfgate(sorted, list(range(300)))
+"""
+
+
+def git(root: Path, *words: str) -> str:
+    return subprocess.run(["git", *words], cwd=root, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def repository(project: Project) -> Project:
+    project.configure(settings='arms = "worktree"\nbudget = "30 ms"', pytest_ini='pythonpath = ["."]')
+    project.write("kern.py", KERNEL)
+    project.write("tests/test_kern.py", TESTS)
+    project.write(".gitignore", ".perfgate/\n__pycache__/\njunit.xml\n")
+    git(project.root, "init", "-q", "-b", "main")
+    git(project.root, "config", "user.email", "a@example.com")
+    git(project.root, "config", "user.name", "a")
+    git(project.root, "add", "-A")
+    git(project.root, "commit", "-q", "-m", "one")
+    return project
+
+
+def digest(folder: Path) -> str:
+    found = hashlib.sha256()
+    for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix != ".pyc"):
+        found.update(f"{path}{path.stat().st_size}{path.stat().st_mtime_ns}".encode())
+    return found.hexdigest()
+
+
+@SLOW
+def test_a_slower_head_is_convicted_and_nothing_of_the_user_is_touched(repository: Project) -> None:
+    before = digest(Path(sys.prefix))
+    repository.write("kern.py", SLOWER)
+    run = repository.run("--perfgate-against", "HEAD", "tests")
+    assert run.code == 1, run.text
+    assert "1 of 2 suspected: 10 fresh rounds each" in run.text
+    assert "REGRESSED" in run.says("test_work")
+    assert "10 rounds beside" in run.says("test_work")
+    assert run.outcome("test_other") == "passed", run.text
+    assert git(repository.root, "status", "--porcelain") == "M kern.py"
+    assert git(repository.root, "worktree", "list").count("\n") <= 2
+    assert digest(Path(sys.prefix)) == before
+    assert not list((repository.root / ".perfgate" / "rounds").glob("*.bin"))
+
+
+@SLOW
+def test_a_suspect_is_tried_beside_the_commit_of_its_baseline(repository: Project) -> None:
+    """Accepted at a commit, then slower in the working copy: two arms convict, not the stored number."""
+    repository.run("--perfgate=full", "tests/test_kern.py::test_work")
+    repository.write("kern.py", SLOWER)
+    run = repository.run("--perfgate=full", "tests/test_kern.py::test_work")
+    assert run.code == 1, run.text
+    assert "1 suspected: measured beside" in run.text
+    assert "slower than" in run.says("test_work")
+    assert "over 10 rounds" in run.says("test_work")
+
+
+def test_an_unknown_revision_says_what_to_fetch(repository: Project) -> None:
+    run = repository.run("--perfgate-against", "nowhere", "tests")
+    assert run.code == 4, run.text
+    assert "nowhere" in run.text
+    assert "git fetch" in run.text
+    assert "Traceback" not in run.text

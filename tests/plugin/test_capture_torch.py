@@ -1,0 +1,36 @@
+"""``capture="torch"`` on a marker: the profile is taken where the test runs and its figures meet the limits."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="capturing needs torch")
+
+SUITE = """
+import pytest, torch
+
+@pytest.mark.perfgate("idle <= 100%", "op_count(op=aten::mm) == 2", capture="torch")
+def test_step(perfgate):
+    a = torch.randn(64, 64)
+    with perfgate.region():
+        a @ a
+        a @ a
+
+@pytest.mark.perfgate("op_count(op=aten::mm) == 3", capture="torch")
+def test_call(perfgate):
+    a = torch.randn(64, 64)
+    perfgate(lambda: a @ a)
+"""
+
+
+def test_a_capture_meets_its_limits_and_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(SUITE)
+    command = [sys.executable, "-m", "pytest", "-q", "--perfgate=quick", "-p", "no:randomly", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "1 failed, 1 passed" in done.stdout, done.stdout
+    assert "op_count(op=aten::mm)  1   limit == 3" in done.stdout
+    assert len(list((tmp_path / ".perfgate" / "profiles" / "torch").rglob("torch-0.json"))) == 2

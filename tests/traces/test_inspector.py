@@ -1,0 +1,137 @@
+"""The inspector as commands use it: every view of every kind of trace, metrics, options, errors."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+
+import pytest
+
+import pytest_perfgate
+from pytest_perfgate import wiring
+from pytest_perfgate.core.metrics.registry import by_name
+from pytest_perfgate.core.render.markdown import render_markdown
+from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.model.errors import PerfgateError
+
+from .generated import host, kernel, launch, written
+
+NEEDS_AN_OPERATION = {"stack", "replay"}
+
+
+@pytest.fixture(scope="module")
+def kineto():
+    return next(i for i in wiring.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
+
+
+@pytest.mark.parametrize(
+    "name", ["vit_h100", "nccl_a100_rank0of2", "gpu_only_mi210", "edge/cpu_only", "edge/large_integers"]
+)
+def test_every_view_renders(kineto, corpus, name):
+    analysis = kineto.inspect([corpus / "torch" / f"{name}.json.gz"], {})
+    for view in kineto.views:
+        if view in analysis.views:
+            with suppress(*([PerfgateError] if view in NEEDS_AN_OPERATION else [])):
+                document = analysis.views[view]()
+            assert document.title
+            assert "nan" not in render_text(document).lower().split()
+            assert render_markdown(document)
+
+
+def test_views_that_are_listed_are_there(kineto, corpus):
+    assert set(kineto.inspect([corpus / "torch" / "vit_h100.json.gz"], {}).views) == set(kineto.views) - {"tree"}
+
+
+def test_every_metric_is_of_a_known_kind_with_known_scopes(kineto, corpus):
+    known = by_name()
+    paths = sorted((corpus / "torch" / "dlrm_8ranks").glob("*.gz"))
+    for analysis in (kineto.inspect(paths, {}), kineto.inspect([corpus / "torch" / "vit_h100.json.gz"], {})):
+        for metric in analysis.metrics.metrics:
+            assert {name for name, _ in metric.labels} <= set(known[metric.name].scopes), metric
+            assert metric.dimension is known[metric.name].dimension
+            assert math.isfinite(metric.value)
+
+
+def test_the_straggler_is_a_metric(kineto, corpus):
+    analysis = kineto.inspect(sorted((corpus / "torch" / "dlrm_8ranks").glob("*.gz")), {})
+    (late,) = analysis.metrics.find("straggler")
+    assert late.value == 7
+    assert len(analysis.metrics.find("overlap")) == 8
+
+
+def test_two_files_of_one_rank_are_refused(kineto, corpus):
+    path = corpus / "torch" / "dlrm_8ranks" / "rank0.json.gz"
+    with pytest.raises(PerfgateError, match="rank 0 is claimed by"):
+        kineto.inspect([path, path], {})
+
+
+def test_coverage_under_the_floor_makes_limits_invalid(kineto, tmp_path):
+    events = [launch(0, 1), kernel("a", 5, 10, correlation=1), kernel("b", 20, 30, correlation=77)]
+    path = written(tmp_path / "t.json", events)
+    (problem,) = kineto.inspect([path], {}).problems
+    assert problem.code == "trace-coverage"
+    assert "25.0%" in problem.what
+    assert not kineto.inspect([path], {"floor": "0.2"}).problems
+
+
+def test_a_gpu_program_without_gpu_activity_has_absent_figures(kineto, tmp_path):
+    path = written(tmp_path / "t.json", [host("aten::mm", 0, 10), launch(2, 1)])
+    metrics = kineto.inspect([path], {}).metrics
+    assert not metrics.find("idle")
+    assert metrics.missing("idle").why == "the trace has no GPU activity"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"colour": "red"}, "unknown option 'colour'"),
+        ({"floor": "much"}, "is no number"),
+        ({"peak": "bf17=1TFLOPS"}, "unknown dtype"),
+        ({"peak": "bf16=fast"}, "is no rate"),
+        ({"window": "annotation=none"}, "no step or annotation fits"),
+        ({"window": "5us..2us"}, "ends before it starts"),
+        ({"device": "Abacus"}, "no device 'Abacus'"),
+        ({"communication": "("}, "is no pattern"),
+        ({"compat": "other"}, "compat='other'"),
+    ],
+)
+def test_options_that_do_not_read_are_refused(kineto, tmp_path, options, said):
+    path = written(tmp_path / "t.json", [launch(0, 1), kernel("a", 5, 10, correlation=1)])
+    with pytest.raises(PerfgateError) as error:
+        kineto.inspect([path], options).views["report"]()
+    assert said in error.value.text()
+
+
+def test_given_peaks_make_mfu_a_metric(kineto, corpus):
+    path = corpus / "torch" / "vit_h100.json.gz"
+    given = kineto.inspect([path], {"peak": "bf16=989.4TFLOPS", "bandwidth": "3.35TB/s"}).metrics
+    (mfu,) = given.find("mfu", (("op", "aten::addmm"),))
+    (sheet,) = kineto.inspect([path], {}).metrics.find("mfu_datasheet", (("op", "aten::addmm"),))
+    assert mfu.value == pytest.approx(sheet.value, rel=1e-3)
+    assert not kineto.inspect([path], {}).metrics.find("mfu")
+
+
+def test_two_devices_differ_as_their_hardware_or_are_called_unexpected(kineto, corpus):
+    pair = [corpus / "torch" / f"vit_{device}.json.gz" for device in ("h100", "mi300")]
+    analysis = kineto.compare(pair[:1], pair[1:], {})
+    (slower,) = analysis.metrics.find("slowdown", (("op", "aten::_flash_attention_forward"),))
+    assert slower.value == pytest.approx(2.05, abs=0.01)
+    assert "unexpected" in slower.note
+    assert analysis.metrics.missing("slowdown", (("op", "aten::cudnn_convolution"),)).why == "only in the reference"
+    for view in analysis.views.values():
+        assert render_text(view())
+
+
+def test_a_trace_does_not_differ_from_itself(kineto, corpus):
+    path = [corpus / "torch" / "bert_small_h100.json.gz"]
+    analysis = kineto.compare(path, path, {})
+    assert {m.value for m in analysis.metrics.metrics} == {0.0}
+    assert not analysis.findings
+
+
+def test_tables_are_frames_from_python(corpus, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    analysis = pytest_perfgate.look(corpus / "torch" / "vit_h100.json.gz", window="steps")
+    assert pytest_perfgate.frame(analysis, "ops")["calls"].sum() == 151
+    assert {"metric", "value", "op"} <= set(pytest_perfgate.frame(analysis).columns)
+    assert "Kernels" in pytest_perfgate.frames(analysis, "report")

@@ -1,0 +1,125 @@
+"""Children that follow a script: each call takes what its arm says it takes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pytest_perfgate.model.arm import Arm
+from pytest_perfgate.model.children import (
+    Bye,
+    Capture,
+    ChildSpec,
+    Collected,
+    Entered,
+    Finish,
+    Finished,
+    Go,
+    Job,
+    Measure,
+    Ready,
+    Skip,
+    Taken,
+)
+from pytest_perfgate.model.device import Device
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.plan import Case, CaseKey, Plan
+from pytest_perfgate.model.samples import Samples, Stop
+
+DEVICE = Device(key="host-x", name="x", kind="host")
+
+
+@dataclass
+class World:
+    """What the arms hold."""
+
+    time: Callable[[str, str, int], float]
+    """Nanoseconds of (arm, node id, round)."""
+    missing: dict[str, set[str]] = field(default_factory=dict)
+    dies: set[tuple[str, str]] = field(default_factory=set)
+    modules: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    turns: list[tuple[str, str]] = field(default_factory=list)
+    spawned: list[ChildSpec] = field(default_factory=list)
+
+    def spawn(self, spec: ChildSpec) -> ScriptedChild:
+        self.spawned.append(spec)
+        return ScriptedChild(spec, self)
+
+
+class ScriptedChild:
+    def __init__(self, spec: ChildSpec, world: World) -> None:
+        self.label, self._world = spec.label, world
+        self._round = int(dict(spec.env)["PYTHONHASHSEED"])
+        self._out: deque[object] = deque()
+        self._left: deque[str] = deque()
+        self._key: CaseKey | None = None
+        self._taken: list[Samples] = []
+        self.closed = False
+
+    def send(self, command: object) -> None:
+        if isinstance(command, Job):
+            found = [c.nodeid for c in command.cases if c.nodeid not in self._world.missing.get(self.label, set())]
+            self._left = deque(found)
+            self._out.append(Collected(found=tuple(found)))
+            self._next()
+        elif isinstance(command, Go):
+            self._key, self._taken = CaseKey(nodeid=self._left[0]), []
+            self._out.append(Entered(key=self._key))
+        elif isinstance(command, Skip):
+            self._left.popleft()
+            self._next()
+        elif isinstance(command, Measure):
+            self._measure(command.plan)
+        elif isinstance(command, Finish):
+            self._end()
+
+    def receive(self, timeout_s: float) -> object:
+        if self._key and (self.label, self._key.nodeid) in self._world.dies:
+            raise PerfgateError("child-crashed", f"{self.label} died of SIGSEGV")
+        return self._out.popleft()
+
+    def close(self) -> None:
+        self.closed = True
+
+    def tail(self) -> str:
+        return ""
+
+    def _measure(self, plan: Plan) -> None:
+        assert self._key is not None
+        self._world.turns.append((self.label, self._key.nodeid))
+        time = self._world.time(self.label, self._key.nodeid, self._round)
+        samples = Samples(durations=(time,) * 5, cpu=(time,) * 5, timer="host", stop=Stop.BUDGET, batch=plan.calls or 1)
+        self._taken.append(samples)
+        self._out.append(Taken(key=self._key, samples=samples))
+
+    def _end(self) -> None:
+        assert self._key is not None
+        capture = Capture(
+            key=self._key, samples=tuple(self._taken), device=DEVICE, identity=Identity(device="host-x", timer="host")
+        )
+        self._out.append(Finished(nodeid=self._left.popleft(), outcome="passed", captures=(capture,)))
+        self._key = None
+        self._next()
+
+    def _next(self) -> None:
+        self._out.append(
+            Ready(nodeid=self._left[0]) if self._left else Bye(modules=self._world.modules.get(self.label, ()))
+        )
+
+
+def arm(name: str) -> Arm:
+    return Arm(
+        name=name, revision=f"{name}-revision", tree=name, dirty=False, mode="overlay", python="python", launch=("python",),
+        environment=(), cwd=".", root=f"/{name}", modules=("kern",), digest=f"{name}-digest",
+    )  # fmt: skip
+
+
+def spec(of: Arm, cases: Sequence[Case], seed: int) -> ChildSpec:
+    return ChildSpec(argv=(), python=of.launch, cwd=Path(), env=(("PYTHONHASHSEED", str(seed)),), label=of.name)
+
+
+def cases(count: int) -> list[Case]:
+    return [Case(nodeid=f"t.py::test_{at}", limits=(), plan=Plan(), path="t.py") for at in range(count)]

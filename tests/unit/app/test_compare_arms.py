@@ -1,0 +1,120 @@
+"""Two scripted arms: who is suspected, convicted, left out; what is kept and taken up again."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_perfgate.app.compare_arms import Comparison, Stage, trial
+from pytest_perfgate.core.gate.rounds import Design
+from pytest_perfgate.model.children import Job
+from pytest_perfgate.model.paired import Decision, PairedRound
+from pytest_perfgate.model.plan import CaseKey
+from tests.unit.app.duets import World, arm, cases, spec
+
+PROOF = {"base": (("/base/kern.py", "1"),), "head": (("/head/kern.py", "2"),)}
+
+
+def staged(world: World, said: list[str], kept: list[int]) -> Stage:
+    return Stage(
+        nursery=world,
+        spec=spec,
+        job=Job(cases=()),
+        timeout_s=1,
+        say=said.append,
+        keep=lambda rounds: kept.append(len(rounds)),
+        clock=lambda: 0.0,
+    )
+
+
+def compared(world: World, count: int = 3, *, screened: bool = False):
+    said: list[str] = []
+    kept: list[int] = []
+    world.modules = world.modules or PROOF
+    comparison = Comparison((arm("base"), arm("head")), cases(count), staged(world, said, kept), Design())
+    found = trial(comparison, lambda key: 0.03, screened=screened, revision="main")
+    return comparison, {key.nodeid[-1]: paired for key, paired in found.items()}, said
+
+
+def slower(which: str, by: float):
+    def time(side: str, nodeid: str, number: int) -> float:
+        noise = 1 + 0.002 * ((number * 7 + len(side)) % 5)
+        return 1e6 * noise * (1 + by if side == "head" and nodeid.endswith(which) else 1)
+
+    return time
+
+
+def test_only_the_slower_test_is_suspected_and_convicted() -> None:
+    world = World(time=slower("1", 0.06))
+    _, found, said = compared(world)
+    assert [found[name].decision for name in "012"] == [Decision.NOT_SLOWER, Decision.SLOWER, Decision.NOT_SLOWER]
+    assert found["1"].shift == pytest.approx(0.06, abs=0.01)
+    assert (found["0"].rounds, found["1"].rounds) == (5, 10)
+    assert said == ["1 of 3 suspected: 10 fresh rounds each"]
+    assert len(world.spawned) == 2 * (5 + 10)
+
+
+def test_a_faster_head_is_no_suspect() -> None:
+    _, found, said = compared(World(time=slower("1", -0.2)))
+    assert found["1"].shift == pytest.approx(-0.2, abs=0.01)
+    assert not said
+
+
+def test_many_suspects_need_more_rounds_than_few() -> None:
+    _, found, said = compared(World(time=slower("", 0.06)), count=16)
+    assert said == ["16 of 16 suspected: 11 fresh rounds each"]
+    assert {paired.decision for paired in found.values()} == {Decision.SLOWER}
+
+
+def test_the_sides_take_turns_and_the_order_alternates() -> None:
+    world = World(time=slower("", 0.0))
+    compared(world, count=1)
+    turns = [side for side, _ in world.turns[:22]]
+    assert turns.count("base") == turns.count("head") == 11
+    assert all(sorted(turns[at : at + 2]) == ["base", "head"] for at in range(0, 22, 2))
+    first = {turns[at] for at in range(2, 22, 2)}
+    assert first == {"base", "head"}
+    assert {dict(one.env)["PYTHONHASHSEED"] for one in world.spawned[:2]} == {"1"}
+
+
+def test_a_test_on_one_side_only_is_listed_and_not_judged() -> None:
+    comparison, found, _ = compared(World(time=slower("", 0.0), missing={"base": {"t.py::test_2"}}))
+    assert set(found) == {"0", "1"}
+    lost = comparison.results()["t.py::test_2"]
+    assert lost.trouble == ("the base arm could not collect it: it is not there",)
+
+
+def test_a_test_that_kills_its_arm_is_out_and_the_rest_goes_on() -> None:
+    comparison, found, _ = compared(World(time=slower("", 0.0), dies={("head", "t.py::test_0")}))
+    assert set(found) == {"1", "2"}
+    assert found["1"].rounds == 5
+    assert "SIGSEGV" in comparison.results()["t.py::test_0"].trouble[0]
+
+
+def test_an_arm_that_loaded_the_others_files_is_a_problem_of_every_verdict() -> None:
+    world = World(time=slower("", 0.0), modules={"base": (("/head/kern.py", "2"),), "head": (("/head/kern.py", "2"),)})
+    _, found, _ = compared(world)
+    assert {problem.code for paired in found.values() for problem in paired.problems} == {"arm-foreign-module"}
+
+
+def test_finished_rounds_are_taken_up_again() -> None:
+    world = World(time=slower("1", 0.06), modules=PROOF)
+    first, found, _ = compared(world)
+    before = len(world.spawned)
+    again = Comparison((arm("base"), arm("head")), cases(3), staged(world, [], []), Design())
+    again.resume([one for one in first.rounds if (one.phase, one.number) != ("confirm", 9)])
+    repeated = trial(again, lambda key: 0.03, screened=False, revision="main")
+    assert len(world.spawned) == before + 2
+    assert repeated[CaseKey(nodeid="t.py::test_1")].differences == found["1"].differences
+
+
+def test_rounds_of_tests_that_are_gone_are_forgotten() -> None:
+    comparison = Comparison((arm("base"), arm("head")), cases(1), staged(World(time=slower("", 0)), [], []), Design())
+    comparison.resume([PairedRound(nodeid="t.py::gone", phase="screen", number=0)])
+    assert comparison.rounds == []
+
+
+def test_suspects_of_a_stored_baseline_go_straight_to_fresh_rounds() -> None:
+    world = World(time=slower("1", 0.06))
+    _, found, _ = compared(world, screened=True)
+    assert [found[name].decision for name in "01"] == [Decision.NOT_SLOWER, Decision.SLOWER]
+    assert len(world.spawned) == 2 * 10
