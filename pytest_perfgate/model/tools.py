@@ -36,10 +36,10 @@ class Instruments:
     threads: Callable[[], str]
     affinity: Callable[[], str]
     inspectors: tuple[Inspector, ...] = ()
+    profilers: tuple[Profiler, ...] = ()
     clocks: Clocks | None = None
     """What watches or locks the clocks of a device while it is measured."""
     leases: Lease | None = None
-    profilers: tuple[Profiler, ...] = ()
 
 
 Convict = Callable[[Mapping[CaseKey, CaseReport], Mapping[str, Case]], Mapping[CaseKey, CaseReport]]

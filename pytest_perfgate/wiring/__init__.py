@@ -181,10 +181,10 @@ def instruments(hooks: Any) -> Any:
         timers=(*joined(hooks.pytest_perfgate_timers()), wiring_devices.host_timer()),
         threads=probe_threads,
         affinity=probe_affinity,
-        clocks=wiring_devices.clocks(),
-        leases=wiring_devices.leases(),
         inspectors=inspectors_of(hooks),
         profilers=tuple(joined(hooks.pytest_perfgate_profilers())),
+        clocks=wiring_devices.clocks(),
+        leases=wiring_devices.leases(),
     )
 
 

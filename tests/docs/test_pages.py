@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.docs.pages import PAGES, RUN, Block, blocks, commands, unmet
 
 if sys.version_info >= (3, 11):

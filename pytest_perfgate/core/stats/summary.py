@@ -64,7 +64,7 @@ def summary(processes: Sequence[Samples]) -> Summary:
 
 
 def _of_one(process: Samples, ordered: Sequence[float]) -> Interval:
-    """The interval of one process; a call that was timed once may be off by anything, a figure from elsewhere stands."""
+    """The interval of one process; timed once it may be off by anything, a figure from elsewhere stands."""
     if len(ordered) > 1 or process.stop is Stop.RECORDED:
         return of_samples(ordered)
     return Interval(low=ordered[0] / ALONE, high=ordered[0] * ALONE, confidence=0.0)
