@@ -173,7 +173,7 @@ CODES: tuple[Code, ...] = (
         family=Family.DEVICE,
         title="Work of the call ran outside the events that time it",
         why="what runs on another stream is not in the time",
-        mend="let the call wait for its own streams, or measure with timer=\"cupti\"",
+        mend='let the call wait for its own streams, or measure with timer="cupti"',
     ),
     Code(
         name="throttled",
@@ -188,5 +188,19 @@ CODES: tuple[Code, ...] = (
         title="Another process used the device while it was measured",
         why="the time is that of a shared device",
         mend="wait for it to end, or pick another device",
+    ),
+    Code(
+        name="clock-moved",
+        family=Family.DEVICE,
+        title="A locked clock did not stay where it was locked",
+        why="the time is that of another clock",
+        mend="`perfgate clocks show` says who else touches it",
+    ),
+    Code(
+        name="hot",
+        family=Family.DEVICE,
+        title="The device stayed within ten degrees of slowing down",
+        why="a hot device throttles in the middle of a measurement",
+        mend="better cooling, or a lower clock",
     ),
 )
