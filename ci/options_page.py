@@ -34,7 +34,7 @@ KINDS = {
     "choice": "",
     "policy": "table",
     "tests": "list of tables",
-    "tables": "tables",
+    "tables": "tables by name",
 }
 
 

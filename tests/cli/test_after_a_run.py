@@ -130,7 +130,7 @@ def test_prune_asks_for_a_full_run_that_passed(place: Place, report: object) -> 
 
 
 def test_the_doctor_looks_at_everything(project: Place) -> None:
-    done = project.perfgate("doctor")
+    done = project.perfgate("doctor", "--seconds", "0")
     assert done.code == 0
     assert "ok    python" in done.out
     assert "no git repository here" in done.out
@@ -143,9 +143,9 @@ def test_the_doctor_names_what_is_broken(project: Place) -> None:
     path.write_text("broken: [", encoding="utf-8")
     (project.root / ".perfgate" / "history.db").write_bytes(b"no database" * 100)
     (project.root / "conftest.py").write_text("def pytest_perfgate_metrics():\n    return []\n")
-    done = project.perfgate("doctor")
+    done = project.perfgate("doctor", "--seconds", "0")
     assert done.code == 1
     assert "[baseline-unreadable]" in done.out
     assert "[history-unreadable]" in done.out
     assert "conftest.py has hooks that the command line does not see" in done.out
-    assert {f["level"] for f in json.loads(project.perfgate("doctor", "--json").out)} == {"ok", "note", "bad"}
+    assert {f["level"] for f in json.loads(project.perfgate("doctor", "--seconds", "0", "--json").out)["findings"]} == {"ok", "note", "bad"}

@@ -192,15 +192,15 @@ CODES: tuple[Code, ...] = (
     Code(
         name="clock-moved",
         family=Family.DEVICE,
-        title="The clock changed while the device was measured",
-        why="samples of different clocks are samples of different devices",
-        mend="measure again, or use --perfgate-clocks=lock",
+        title="A locked clock did not stay where it was locked",
+        why="the time is that of another clock",
+        mend="`perfgate clocks show` says who else touches it",
     ),
     Code(
         name="hot",
         family=Family.DEVICE,
-        title="The device stayed too hot to measure",
-        why="a device near its limit slows itself down",
-        mend="let it cool, or lock a lower clock",
+        title="The device stayed within ten degrees of slowing down",
+        why="a hot device throttles in the middle of a measurement",
+        mend="better cooling, or a lower clock",
     ),
 )
