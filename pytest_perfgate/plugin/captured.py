@@ -13,9 +13,8 @@ from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.metric import Absent, MetricSet
 from pytest_perfgate.model.plan import CaseKey, Plan
 from pytest_perfgate.model.ports import Inspector, Profiler
+from pytest_perfgate.model.profiling import IN_PROCESS
 
-IN_PROCESS = frozenset({"torch"})
-"""Captures that need no launcher around the process."""
 FOLDER = Path(".perfgate") / "profiles"
 _ODD = re.compile(r"[^\w.-]+")
 

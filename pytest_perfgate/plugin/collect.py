@@ -17,6 +17,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Limit
 from pytest_perfgate.model.metric import MetricKind
 from pytest_perfgate.model.plan import Cache, Case, ClockPolicy, Plan
+from pytest_perfgate.model.profiling import IN_PROCESS
 from pytest_perfgate.plugin.spans import seconds
 
 DEFAULT_LIMIT = "slowdown <= 3%"
@@ -133,9 +134,9 @@ def _text(value: Any, place: str) -> str:
 
 
 def _captures(value: Any, place: str) -> tuple[str, ...]:
-    """A test run takes none beside the timing: one that was asked for and not taken must not look taken."""
+    """A test run takes those that work in its process: one that was asked for and not taken must not look taken."""
     for name in _texts(value):
-        if _text(name, place) != "event":
+        if _text(name, place) != "event" and name not in IN_PROCESS:
             what = f"a test run takes no capture {name!r} beside the timing"
             raise PerfgateError("option-wrong", what, mend=f"perfgate profile NODEID --mode {name}", place=place)
     return tuple(_texts(value))

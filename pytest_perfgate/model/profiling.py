@@ -1,0 +1,6 @@
+"""Captures by name: which work inside the measuring process."""
+
+from __future__ import annotations
+
+IN_PROCESS = frozenset({"torch"})
+"""Captures that need no launcher around the process, and so can stand beside the timing of a test."""
