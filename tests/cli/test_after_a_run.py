@@ -148,4 +148,8 @@ def test_the_doctor_names_what_is_broken(project: Place) -> None:
     assert "[baseline-unreadable]" in done.out
     assert "[history-unreadable]" in done.out
     assert "conftest.py has hooks that the command line does not see" in done.out
-    assert {f["level"] for f in json.loads(project.perfgate("doctor", "--seconds", "0", "--json").out)["findings"]} == {"ok", "note", "bad"}
+    assert {f["level"] for f in json.loads(project.perfgate("doctor", "--seconds", "0", "--json").out)["findings"]} == {
+        "ok",
+        "note",
+        "bad",
+    }
