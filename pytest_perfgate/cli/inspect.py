@@ -6,6 +6,7 @@ Several files are the ranks or processes of one job. Nothing is judged here: see
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pytest_perfgate.app.inspect import inspect, view
@@ -13,6 +14,9 @@ from pytest_perfgate.cli import looking
 from pytest_perfgate.core.render.markdown import render_markdown
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.document import Document
+from pytest_perfgate.model.errors import PerfgateError
+
+Texts = Mapping[str, Callable[[], str]]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,6 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--html", metavar="FILE", help="write the views as one HTML page")
     parser.add_argument("--markdown", metavar="FILE", help="write the views as Markdown; - for standard output")
     parser.add_argument("--csv", metavar="FOLDER", help="write every table as CSV, all rows")
+    parser.add_argument("--code", metavar="FOLDER", help="write annotated source, machine code and PTX of a report")
     looking.add_options(parser)
 
 
@@ -33,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     names = list(analysis.views) if options.view == "all" else [options.view]
     documents = {name or next(iter(analysis.views)): view(analysis, name) for name in names}
-    written = _write_files(options, documents)
+    written = _write_files(options, documents, analysis.files)
     if options.json:
         looking.write_json(looking.analysis_json(analysis, documents))
     elif not written:
@@ -41,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _write_files(options: argparse.Namespace, documents: dict[str, Document]) -> bool:
+def _write_files(options: argparse.Namespace, documents: dict[str, Document], texts: Texts) -> bool:
     from pytest_perfgate.wiring import write_pages, write_tables
 
     if options.markdown == "-":
@@ -53,4 +58,18 @@ def _write_files(options: argparse.Namespace, documents: dict[str, Document]) ->
     if options.csv:
         for path in write_tables(Path(options.csv), documents):
             looking.write(str(path))
-    return bool(options.markdown or options.html or options.csv)
+    if options.code:
+        _write_texts(Path(options.code), texts)
+    return bool(options.markdown or options.html or options.csv or options.code)
+
+
+def _write_texts(folder: Path, texts: Texts) -> None:
+    """What belongs beside a report; a report that holds none says so."""
+    if not texts:
+        mend = "perfgate profile NODEID --mode ncu"
+        raise PerfgateError("view-unknown", "the file holds no code to write", mend=mend)
+    for name, build in texts.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(build(), encoding="utf-8")
+        looking.write(str(path))

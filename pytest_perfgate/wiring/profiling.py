@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,8 +69,9 @@ def profiler_region(name: str, out: Path) -> Any:
     return next(profiler for profiler in profilers if profiler.name == name).region(out)
 
 
-def kept_kernel(thing: Any, name: str) -> Path | None:
-    """A compiled kernel of Triton as a file; nothing where it is something else."""
-    from pytest_perfgate.adapters.profilers.cubin import is_compiled_kernel, write_compiled_kernel
+def handed_files(name: str, thing: Any, home: Path, nodeid: str) -> Iterator[tuple[str, Path]]:
+    """The files behind what a test attaches; what is no file yet is written into a folder of that test."""
+    from pytest_perfgate.adapters.stores.handed import handed_files as found
+    from pytest_perfgate.adapters.stores.profiles import safe
 
-    return write_compiled_kernel(thing, Path(".perfgate") / "kernels", name) if is_compiled_kernel(thing) else None
+    return found(name, thing, home / safe(nodeid))

@@ -44,9 +44,11 @@ class ProfileFolders:
 
     def write_text(self, folder: Path, name: str, text: str) -> None:
         """Whole or not at all."""
-        part = folder / f".{name}.part"
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f".{path.name}.part")
         part.write_text(text, encoding="utf-8")
-        part.replace(folder / name)
+        part.replace(path)
 
     def write_json(self, folder: Path, name: str, value: Any) -> None:
         self.write_text(folder, name, json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")

@@ -35,6 +35,8 @@ def _judged(analysis: Analysis, limit: Limit) -> list[Verdict]:
     if selected:
         return [_held(limit, metric, analysis.window) for metric in selected] + _beside(analysis, limit, selected)
     absent = analysis.metrics.missing(limit.metric, limit.labels)
+    if absent is None and limit.metric not in analysis.metrics.names():
+        absent = analysis.metrics.missing(limit.metric)
     if absent is not None or limit.metric not in analysis.metrics.names():
         why = absent.why if absent else f"nothing in {analysis.kind} gives it"
         mend = (absent.mend,) if absent and absent.mend else ()

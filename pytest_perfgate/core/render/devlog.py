@@ -36,13 +36,16 @@ class Version:
     when: str = ""
 
 
-def render_entry(version: Version, cases: Sequence[CaseReport], kept: dict[str, str] | None = None) -> str:
-    """One entry: a heading, then each case with its table, its bottleneck, what people wrote."""
+def render_entry(
+    version: Version, cases: Sequence[CaseReport], kept: dict[str, str] | None = None, kernels: str = ""
+) -> str:
+    """One entry: a heading, then each case with its table, its bottleneck, its kernels, what people wrote."""
     lines = [f"## {_one_line(version.name)}" + (f" ({version.when})" if version.when else ""), ""]
     lines += [_one_line(version.changed), ""] if version.changed else []
     for case in cases:
         if case.measurement is not None:
             lines += [*_case_lines(case, case.measurement), ""]
+    lines += [kernels.rstrip(), ""] if kernels else []
     for name in _OWN:
         lines += [f"**{name}**", "", (kept or {}).get(name) or _EMPTY, ""]
     return "\n".join(lines).rstrip("\n") + "\n"
@@ -52,7 +55,9 @@ def _case_lines(case: CaseReport, measurement: Measurement) -> list[str]:
     locked = ", locked clocks" if measurement.identity.clocks == "lock" else ""
     dtype = f", {measurement.work.dtype}" if measurement.work and measurement.work.dtype else ""
     device = printable(measurement.device.name or measurement.device.key)
-    lines = [f"### {_one_line(str(case.key))}", "", f"**Performance** ({device}{locked}{dtype}):", ""]
+    given = _one_line(case.key.nodeid.partition("[")[2].rstrip("]"))
+    shape = f", {given}" if given else ""
+    lines = [f"### {_one_line(str(case.key))}", "", f"**Performance** ({device}{locked}{dtype}{shape}):", ""]
     lines += ["| Metric | Value | vs Previous |", "|---|---:|---:|"]
     lines += [_row(row, measurement, case.baseline) for row in ROWS]
     bottleneck = _bottleneck(measurement)
@@ -61,9 +66,19 @@ def _case_lines(case: CaseReport, measurement: Measurement) -> list[str]:
 
 def _row(row: tuple[str, str, Dimension, Better], measurement: Measurement, before: Baseline | None) -> str:
     title, name, dimension, better = row
-    found = next((m for m in measurement.metrics.find(name) if not m.labels), None)
+    found = _of_longest(measurement, name)
     shown = quantity(found.value, dimension) if found else ABSENT
     return f"| {title} | {shown} | {_against(found, better, measurement, before)} |"
+
+
+def _of_longest(measurement: Measurement, name: str) -> Metric | None:
+    """The metric of the call, or of the kernel that takes longest; of several without times none speaks for all."""
+    found = measurement.metrics.find(name)
+    if len(found) < 2 or not found[0].labels:
+        return found[0] if found else None
+    times = {m.labels: m.value for m in measurement.metrics.find("duration")}
+    known = [m for m in found if m.labels in times]
+    return max(known, key=lambda m: times[m.labels], default=None)
 
 
 def _against(found: Metric | None, better: Better, measurement: Measurement, before: Baseline | None) -> str:
@@ -76,7 +91,8 @@ def _against(found: Metric | None, better: Better, measurement: Measurement, bef
 
 
 def _bottleneck(measurement: Measurement) -> str:
-    finding = next((f for f in measurement.findings if "bound" in f.title.lower()), None)
+    told = (f for f in measurement.findings if "bound" in f"{f.title} {f.detail.partition(':')[0]}".lower())
+    finding = next(told, None)
     if finding:
         return _one_line(f"{finding.title}. {finding.detail}".strip())
     sol = next((m for m in measurement.metrics.find("sol") if not m.labels), None)
