@@ -26,7 +26,7 @@ _PROFILERS: tuple[Part, ...] = (
     ("wiring.profiling:deep",),
     ("adapters.profilers.cubin:CubinKeeper",),
 )
-_CATALOGUE = "adapters.devices.catalogue:DeviceCatalogue"
+_CATALOGUE = "wiring.devices:project_catalogue"
 _INSPECTORS: tuple[Part, ...] = (
     ("app.inspections.nsys:Nsys", "adapters.readers.nsys.report:read_nsys"),
     (
@@ -35,6 +35,7 @@ _INSPECTORS: tuple[Part, ...] = (
         "adapters.readers.kineto:looks_like_kineto",
         _CATALOGUE,
         "adapters.formats.replay:write_replay",
+        "adapters.children.cluster:spread",
     ),
     ("app.inspections.cubin:Cubin", "adapters.readers.cubin:read_cubins", _CATALOGUE),
     ("app.inspections.ncu:Ncu", "adapters.readers.ncu:read_ncu", _CATALOGUE),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pytest_perfgate.app.inspections.kineto_analysis import Seen
+from pytest_perfgate.app.inspections.kineto_seen import Seen
 from pytest_perfgate.core.analysis.trace.comparison import (
     comparison_document,
     edit_table,
@@ -22,6 +22,10 @@ from pytest_perfgate.model.document import Document, Table
 from pytest_perfgate.model.problem import Finding, Severity
 
 
+REPORTS = {f"comparative_analysis_{kind}": kind for kind in ("rough", "fair")}
+TABLES = ("ops", "arguments", "categories", "kernels", "tree", "selection")
+
+
 def comparison_of(before: Seen, after: Seen) -> Analysis:
     """What differs between two traces."""
     roofs = Roofs(before=before.roof, after=after.roof)
@@ -32,19 +36,19 @@ def comparison_of(before: Seen, after: Seen) -> Analysis:
     lines = (before.line, after.line)
     subject = f"{name_of(before.survey)} and {name_of(after.survey)}"
     note = _framing(before, after)
-    top = before.asked.settings.top * 2
 
     def page(title: str, table: Table) -> Document:
         return Document(title=f"{title}: {subject}", subtitle=note, blocks=(table,))
 
-    def structure() -> Table:
-        return edit_table(edits(forest(before.survey), forest(after.survey)))
+    def structure(limit: int = 0) -> Table:
+        return edit_table(edits(forest(before.survey), forest(after.survey)), limit)
 
     def overview() -> Document:
+        top = before.asked.settings.top * 2
         tables = (
             ("Operators", pair_table(ops, "operator", top)),
             ("Operators by arguments", pair_table(exact, "operator", top)),
-            ("Call trees", edit_table(edits(forest(before.survey), forest(after.survey)), top)),
+            ("Call trees", structure(top)),
         )
         return comparison_document(f"Comparison of {subject}", lines, tables, note)
 
@@ -70,6 +74,8 @@ def comparison_of(before: Seen, after: Seen) -> Analysis:
         },
         findings=_findings(exact),
         window=after.survey.label,
+        reports=REPORTS,
+        tables=TABLES,
     )
 
 
