@@ -19,8 +19,8 @@ from pytest_perfgate.core.analysis.trace.treediff import edits, forest
 from pytest_perfgate.core.analysis.trace.written import comparative_fair, comparative_rough
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.document import Document, Table
+from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.problem import Finding, Severity
-
 
 REPORTS = {f"comparative_analysis_{kind}": kind for kind in ("rough", "fair")}
 TABLES = ("ops", "arguments", "categories", "kernels", "tree", "selection")
@@ -55,12 +55,7 @@ def comparison_of(before: Seen, after: Seen) -> Analysis:
     return Analysis(
         kind="kineto",
         subject=subject,
-        metrics=(
-            whole_slowdown(*lines)
-            | slowdown_metrics("op", ops)
-            | slowdown_metrics("category", categories)
-            | slowdown_metrics("kernel", kernels)
-        ),
+        metrics=whole_slowdown(*lines) | _slowdowns(op=ops, category=categories, kernel=kernels),
         views={
             "report": overview,
             "ops": lambda: page("Operators", pair_table(ops, "operator")),
@@ -77,6 +72,13 @@ def comparison_of(before: Seen, after: Seen) -> Analysis:
         reports=REPORTS,
         tables=TABLES,
     )
+
+
+def _slowdowns(**scopes: Sequence[Pair]) -> MetricSet:
+    found = MetricSet()
+    for scope, pairs in scopes.items():
+        found |= slowdown_metrics(scope, pairs)
+    return found
 
 
 def _framing(before: Seen, after: Seen) -> str:
