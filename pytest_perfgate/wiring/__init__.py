@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -22,13 +21,15 @@ Part = tuple[str, ...]
 _PROFILERS: tuple[Part, ...] = (
     ("wiring.profiling:timeline",),
     ("adapters.profilers.torch:Torch",),
+    ("wiring.profiling:kernel_records",),
+    ("adapters.profilers.event:EventTimes",),
     ("wiring.profiling:annotation",),
     ("wiring.profiling:deep",),
     ("adapters.profilers.cubin:CubinKeeper",),
 )
 _CATALOGUE = "wiring.devices:project_catalogue"
 _INSPECTORS: tuple[Part, ...] = (
-    ("app.inspections.nsys:Nsys", "adapters.readers.nsys.report:read_nsys"),
+    ("wiring.profiling:timeline_inspection",),
     (
         "app.inspections.kineto:Kineto",
         "adapters.readers.kineto:read_kineto",
@@ -201,11 +202,11 @@ def configuration(root: Path) -> Config:
     return read_config(root)
 
 
-def interpreter(*, here: bool) -> tuple[str, ...]:
+def interpreter(*, here: bool, prelude: str = "") -> tuple[str, ...]:
     """How a child of this interpreter is started."""
     from pytest_perfgate.adapters.children.spawn import interpreter as found
 
-    return found(here=here)
+    return found(here=here, prelude=prelude)
 
 
 def parent_channel(address: str) -> Any:
@@ -238,7 +239,7 @@ def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
         roofed=wiring_devices.roofed(baselines),
         baselines=baselines,
         committed=baselines.committed,
-        records=None if "PERFGATE_PROFILE" in os.environ else Records(root),  # a profiled run is no record
+        records=Records(root),
         history=SqliteHistory(root / (project.history or ".perfgate/history.db")),
         repository=repository,
     )
