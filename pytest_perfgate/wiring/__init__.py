@@ -176,6 +176,7 @@ def write_junit(path: Path, subject: str, verdicts: Sequence[Verdict]) -> None:
 def instruments(hooks: Any) -> Any:
     """What measures in this process: those of plugins and our own, the host last."""
     from pytest_perfgate.adapters.devices.process import probe_affinity, probe_threads
+    from pytest_perfgate.model.later import Later
     from pytest_perfgate.model.tools import Instruments
 
     return Instruments(
@@ -183,8 +184,8 @@ def instruments(hooks: Any) -> Any:
         timers=(*joined(hooks.pytest_perfgate_timers()), wiring_devices.host_timer()),
         threads=probe_threads,
         affinity=probe_affinity,
-        inspectors=inspectors_of(hooks),
-        profilers=tuple(joined(hooks.pytest_perfgate_profilers())),
+        inspectors=Later(lambda: inspectors_of(hooks)),  # readers of files are half of what a child would load
+        profilers=Later(lambda: joined(hooks.pytest_perfgate_profilers())),
         clocks=wiring_devices.clocks(),
         leases=wiring_devices.leases(),
     )
