@@ -13,10 +13,9 @@ from pytest_perfgate.app.inspect import inspect, view
 from pytest_perfgate.cli import looking
 from pytest_perfgate.core.render.markdown import render_markdown
 from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.document import Document
 from pytest_perfgate.model.errors import PerfgateError
-
-Texts = Mapping[str, Callable[[], str]]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +25,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--markdown", metavar="FILE", help="write the views as Markdown; - for standard output")
     parser.add_argument("--csv", metavar="FOLDER", help="write every table as CSV, all rows")
     parser.add_argument("--code", metavar="FOLDER", help="write annotated source, machine code and PTX of a report")
+    parser.add_argument("--xlsx", metavar="FILE", help="write every table into one workbook (needs openpyxl)")
+    parser.add_argument("--reports", metavar="FOLDER", help="write the reports of this kind of file and all its tables")
     looking.add_options(parser)
 
 
@@ -38,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     names = list(analysis.views) if options.view == "all" else [options.view]
     documents = {name or next(iter(analysis.views)): view(analysis, name) for name in names}
-    written = _write_files(options, documents, analysis.files)
+    written = _write_files(options, documents) | _write_more(options, documents, analysis)
     if options.json:
         looking.write_json(looking.analysis_json(analysis, documents))
     elif not written:
@@ -46,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _write_files(options: argparse.Namespace, documents: dict[str, Document], texts: Texts) -> bool:
+def _write_files(options: argparse.Namespace, documents: dict[str, Document]) -> bool:
     from pytest_perfgate.wiring import write_pages, write_tables
 
     if options.markdown == "-":
@@ -58,12 +59,22 @@ def _write_files(options: argparse.Namespace, documents: dict[str, Document], te
     if options.csv:
         for path in write_tables(Path(options.csv), documents):
             looking.write(str(path))
+    return bool(options.markdown or options.html or options.csv)
+
+
+def _write_more(options: argparse.Namespace, documents: dict[str, Document], analysis: Analysis) -> bool:
+    from pytest_perfgate.wiring.looking import write_reports, write_workbook
+
+    if options.xlsx:
+        looking.write(str(write_workbook(Path(options.xlsx), documents)))
+    if options.reports:
+        looking.write("\n".join(map(str, write_reports(Path(options.reports), analysis))))
     if options.code:
-        _write_texts(Path(options.code), texts)
-    return bool(options.markdown or options.html or options.csv or options.code)
+        _write_texts(Path(options.code), analysis.files)
+    return bool(options.xlsx or options.reports or options.code)
 
 
-def _write_texts(folder: Path, texts: Texts) -> None:
+def _write_texts(folder: Path, texts: Mapping[str, Callable[[], str]]) -> None:
     """What belongs beside a report; a report that holds none says so."""
     if not texts:
         mend = "perfgate profile NODEID --mode ncu"

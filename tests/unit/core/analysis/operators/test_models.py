@@ -211,7 +211,7 @@ def test_a_kernel_of_inductor_counts_what_it_fused() -> None:
         ("aten::native_layer_norm_backward", [X, X, "[5]", X, X, (5,), (5,), "[True]"], "mask was not recorded"),
         ("aten::convolution_backward", [X, X, X, "", "", "", "", "", "", "1", ""], "mask was not recorded"),
         ("aten::convolution", [IMAGE, KERNEL, NONE, *PADDED, "False", "[0, 0]", ""], "was not recorded"),
-        ("aten::_flash_attention_forward", [(32, 8, 32), KV, KV], "packed sequences"),
+        ("aten::_flash_attention_forward", [(32, 8, 32), KV, KV], "do not fit"),
         ("aten::scaled_dot_product_attention", [(2, 3, 16, 32), KV, KV], "cannot share"),
         ("triton_poi_fused_add_0", [NONE], "no arguments were traced"),
         ("mine::op", [(4,)], "no model"),
