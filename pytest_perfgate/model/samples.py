@@ -52,3 +52,5 @@ class Samples:
     """CPU nanoseconds per call of the calling thread, beside each sample; empty where nobody looked."""
     span: tuple[float, ...] = ()
     """First start to last end of a call's kernels, where the instrument sees both that and the busy time."""
+    turns: tuple[int, ...] = ()
+    """How many samples each turn gave, where two processes took turns."""
