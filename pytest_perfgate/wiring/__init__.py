@@ -27,7 +27,7 @@ _PROFILERS: tuple[Part, ...] = (
     ("wiring.profiling:deep",),
     ("adapters.profilers.cubin:CubinKeeper",),
 )
-_CATALOGUE = "adapters.devices.catalogue:DeviceCatalogue"
+_CATALOGUE = "wiring.devices:project_catalogue"
 _INSPECTORS: tuple[Part, ...] = (
     ("wiring.profiling:timeline_inspection",),
     (
@@ -36,6 +36,7 @@ _INSPECTORS: tuple[Part, ...] = (
         "adapters.readers.kineto:looks_like_kineto",
         _CATALOGUE,
         "adapters.formats.replay:write_replay",
+        "adapters.children.cluster:spread",
     ),
     ("app.inspections.cubin:Cubin", "adapters.readers.cubin:read_cubins", _CATALOGUE),
     ("app.inspections.ncu:Ncu", "adapters.readers.ncu:read_ncu", _CATALOGUE),
@@ -175,6 +176,7 @@ def write_junit(path: Path, subject: str, verdicts: Sequence[Verdict]) -> None:
 def instruments(hooks: Any) -> Any:
     """What measures in this process: those of plugins and our own, the host last."""
     from pytest_perfgate.adapters.devices.process import probe_affinity, probe_threads
+    from pytest_perfgate.model.later import Later
     from pytest_perfgate.model.tools import Instruments
 
     return Instruments(
@@ -182,8 +184,8 @@ def instruments(hooks: Any) -> Any:
         timers=(*joined(hooks.pytest_perfgate_timers()), wiring_devices.host_timer()),
         threads=probe_threads,
         affinity=probe_affinity,
-        inspectors=inspectors_of(hooks),
-        profilers=tuple(joined(hooks.pytest_perfgate_profilers())),
+        inspectors=Later(lambda: inspectors_of(hooks)),  # readers of files are half of what a child would load
+        profilers=Later(lambda: joined(hooks.pytest_perfgate_profilers())),
         clocks=wiring_devices.clocks(),
         leases=wiring_devices.leases(),
     )
