@@ -46,8 +46,8 @@ class Ward:
     """Profilers, clocks, permissions."""
     locks: Sequence[StaleLock]
     visible: str
-    resolution: Callable[[Runtime], tuple[float, float] | None]
-    """Overhead and resolution of the runtime's finest instrument."""
+    resolution: Callable[[Runtime, str], tuple[float | None, float | None]]
+    """Overhead and resolution of a timer with a library."""
 
 
 def diagnosis(ward: Ward, same: tuple[float, float] | None) -> Document:
@@ -67,11 +67,11 @@ def timers_table(ward: Ward) -> Table:
     """Each timer with each library that works here."""
     rows = []
     for runtime in ward.runtimes:
-        overhead, resolution = _finest(ward, runtime)
         for timer in ward.timers:
             found = timer.availability(runtime)
-            said = found.why or (found.version if timer.name == "auto" else "")
-            rows.append((runtime.name, timer.name, "yes" if found.usable else "no", overhead, resolution, said))
+            said = found.why or (f"chooses of {found.version}" if timer.name == "auto" else "")
+            figures = _figures(ward, runtime, timer.name) if found.usable else (None, None)
+            rows.append((runtime.name, timer.name, "yes" if found.usable else "no", *figures, said))
     columns = (
         Column(name="library"),
         Column(name="timer"),
@@ -94,9 +94,9 @@ def same_against_same(call: Call, runtime: Runtime, timer: Timer, seconds: float
     return middle, median(abs(shift - middle) for shift in shifts)
 
 
-def _finest(ward: Ward, runtime: Runtime) -> tuple[float | None, float | None]:
+def _figures(ward: Ward, runtime: Runtime, timer: str) -> tuple[float | None, float | None]:
     try:
-        return ward.resolution(runtime) or (None, None)
+        return ward.resolution(runtime, timer)
     except PerfgateError:
         return None, None
 
