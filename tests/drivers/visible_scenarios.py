@@ -60,7 +60,10 @@ def seen_through_two_libraries() -> dict:
         replace(plain, uuid=CARD.format(3)), replace(plain, uuid=CARD.format(3)[4:]),
         replace(plain, uuid="", pci="00000000:5B:00.0"), replace(plain, uuid=PART.format(1)),
     ]  # fmt: skip
-    return {"uuids": [nvml.device(device).uuid() for device in asked], "part": dict(nvml.every()[3].parts()[1].described().facts)}
+    return {
+        "uuids": [nvml.device(device).uuid() for device in asked],
+        "part": dict(nvml.every()[3].parts()[1].described().facts),
+    }
 
 
 @scenario
