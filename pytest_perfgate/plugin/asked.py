@@ -33,18 +33,18 @@ class Asked:
     def once(self) -> Any:
         """Call it once, setup first, and let ``check`` see what it returned."""
         result = self.called()
-        self.verify(result)
+        self.judge(result)
         return result
+
+    def judge(self, result: Any) -> None:
+        """Let ``check`` see what a call returned."""
+        if self.check is not None and self.check(result) is False:
+            raise PerfgateError("check-failed", "check= returned False for what the call returned", place=str(self.key))
 
     def called(self) -> Any:
         """Call it once, setup first."""
         self.prepare()
         return self.timed()()
-
-    def verify(self, result: Any) -> None:
-        """An error where ``check`` refuses a result."""
-        if self.check is not None and self.check(result) is False:
-            raise PerfgateError("check-failed", "check= returned False for what the call returned", place=str(self.key))
 
     def prepare(self) -> Any:
         """What runs before each timed call, outside of the time; what it made."""

@@ -12,6 +12,7 @@ from pytest_perfgate.app.honest import Scrutiny, Subject, scrutinised
 from pytest_perfgate.app.instrument import choose_runtime, choose_timer, identity, per_call
 from pytest_perfgate.app.machine import REFUSED, keyed, lease_name, settled, watched
 from pytest_perfgate.model.children import Capture
+from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import CaseKey, Plan
@@ -35,6 +36,14 @@ class Measuring:
         self._instruments = instruments
         self.metrics = metrics
         self._scrutinised: set[CaseKey] = set()
+
+    @property
+    def instruments(self) -> Instruments:
+        return self._instruments
+
+    def device(self, plan: Plan, call: Any = None) -> Device:
+        """The device that a call works on."""
+        return choose_runtime(plan, self._instruments.runtimes, frozenset(sys.modules), call).device()
 
     def stand(self, plan: Plan, call: Any = None) -> Stand:
         runtime = choose_runtime(plan, self._instruments.runtimes, frozenset(sys.modules), call)
@@ -67,7 +76,7 @@ class Measuring:
             return None
         self._scrutinised.add(asked.key)
         subject = Subject(
-            once=asked.called, last=lambda: call.last, check=asked.verify,
+            once=asked.called, last=lambda: call.last, check=asked.judge,
             reach=(asked.fn, asked.args), prepared=(asked.setup,), synchronize=runtime.synchronize,
         )  # fmt: skip
         return Scrutiny(subject, contents)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 DEVICE_NS = 0.5e9
 """Device time that a measurement on a GPU takes at least."""
 
-CATALOGUE = "adapters.devices.catalogue:DeviceCatalogue"
+CATALOGUE = "wiring.devices:project_catalogue"
 _LOOKUP = "adapters.devices.catalogue:lookup_spec"
 RUNTIMES: tuple[tuple[str, ...], ...] = (
     ("adapters.runtimes.torch:TorchRuntime", _LOOKUP),
@@ -168,6 +168,15 @@ def own_sheets(project: Config) -> dict[str, Any]:
 
     whole = cache(partial(catalogue, project))
     return {CATALOGUE: whole, _LOOKUP: lambda name: whole().lookup(name)}
+
+
+def project_catalogue() -> Any:
+    """The catalogue of the project that is worked in."""
+    from pathlib import Path
+
+    from pytest_perfgate.adapters.stores.configuration import read_config
+
+    return catalogue(read_config(Path.cwd()))
 
 
 def ceiling_bench(project: Config, runtime: str, clocks: str) -> Any:

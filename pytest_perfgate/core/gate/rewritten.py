@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
-Bytes = npt.NDArray[np.uint8]
+    Bytes = npt.NDArray[np.uint8]
 
 PATTERNS = (0xBE, 0x3F)
 """Bytes that make a plain number near one of every float format, negative and positive: poison that slows no kernel.
@@ -21,6 +23,8 @@ RARE = 1e-5
 
 def poison(size: int, turn: int) -> Bytes:
     """So many bytes of a pattern; turns alternate."""
+    import numpy as np
+
     return np.full(size, PATTERNS[turn % len(PATTERNS)], dtype=np.uint8)
 
 
@@ -31,6 +35,8 @@ def untouched(before: Bytes, after: Bytes, itemsize: int, turn: int) -> float:
     """
     if before.size != after.size or not after.size:
         return 0.0
+    import numpy as np
+
     pattern = PATTERNS[turn % len(PATTERNS)]
     was, now = ((data.reshape(-1, itemsize) == pattern).all(axis=1) for data in (before, after))
     share = float(np.mean(now & ~was))

@@ -28,9 +28,7 @@ def codes(fn, *args, setup=None, check=lambda result: True, calls=5) -> list[str
             call()
         return SAMPLES
 
-    subject = Subject(
-        once=asked.called, last=lambda: call.last, check=asked.verify, reach=(fn, args), prepared=(setup,)
-    )
+    subject = Subject(once=asked.called, last=lambda: call.last, check=asked.judge, reach=(fn, args), prepared=(setup,))
     return [problem.code for problem in scrutinised(take, Scrutiny(subject, ArrayContents())).problems]
 
 
@@ -126,7 +124,7 @@ def test_half_an_output_is_caught_and_the_share_is_said() -> None:
 
     asked = Asked(CaseKey(nodeid="t.py::t"), call, check=lambda c: np.allclose(c, a @ b))
     kept = asked.kept()
-    subject = Subject(once=asked.called, last=lambda: kept.last, check=asked.verify, reach=(call,))
+    subject = Subject(once=asked.called, last=lambda: kept.last, check=asked.judge, reach=(call,))
     scrutiny = Scrutiny(subject, ArrayContents())
     found = scrutinised(lambda: kept() is None or SAMPLES, scrutiny)
     assert found.problems[0].what == "a call left 50 % of the output float64[16, 16] unwritten"
