@@ -8,6 +8,7 @@ from statistics import fmean, stdev
 
 from pytest_perfgate.app.assemble import measurements
 from pytest_perfgate.core.gate.context import JudgeContext
+from pytest_perfgate.core.gate.facts import facts_of
 from pytest_perfgate.core.gate.grammar import parse_limit
 from pytest_perfgate.core.gate.judge import judge, not_measured
 from pytest_perfgate.core.gate.merge import merge_limits, unmatched_cases
@@ -169,6 +170,7 @@ def _kept(report: CaseReport, measurement: Measurement, when: str, commit: str) 
         why="first run on this machine",
         identity=measurement.identity,
         local=True,
+        facts=facts_of(measurement.device),
     )
 
 

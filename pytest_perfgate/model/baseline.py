@@ -29,6 +29,8 @@ class Baseline:
     """Kept under ``.perfgate/`` rather than committed."""
     place: str = ""
     """File and path inside it, for messages."""
+    facts: tuple[tuple[str, str], ...] = ()
+    """Versions of driver, toolkit, framework and assembler when it was accepted."""
 
 
 @value

@@ -37,8 +37,9 @@ class Samples:
     batch: int = 1
     """Calls behind each sample; a sample is their mean."""
     overhead: float = 0.0
-    """Nanoseconds an empty measurement takes; subtracted only for absolute figures."""
+    """Nanoseconds an empty measurement takes, whatever its batch; subtracted only for absolute figures."""
     resolution: float = 0.0
+    """Nanoseconds that a measurement can tell apart, whatever its batch."""
     warmups: int = 0
     launch_gap: float | None = None
     """Host-visible minus device-busy nanoseconds per call."""

@@ -21,7 +21,7 @@ from pytest_perfgate.model.profiling import CAPTURES
 from pytest_perfgate.plugin.spans import seconds
 
 DEFAULT_LIMIT = "slowdown <= 3%"
-KEYWORDS = ("on", "capture", "timer", "runtime", "cache", "clocks", "data", "rounds", "budget")
+KEYWORDS = ("on", "capture", "timer", "runtime", "cache", "clocks", "data", "rounds", "budget", "devices")
 
 
 class Collector:
@@ -141,7 +141,7 @@ def _with(plan: Plan, given: Mapping[str, Any], place: str) -> Plan:
 
 def _count(value: Any, place: str) -> int:
     if not isinstance(value, int) or value < 1:
-        raise PerfgateError("option-wrong", f"rounds are a whole number from 1, not {value!r}", place=place)
+        raise PerfgateError("option-wrong", f"rounds and devices are whole numbers from 1, not {value!r}", place=place)
     return value
 
 
@@ -180,6 +180,7 @@ _FIELDS: dict[str, tuple[str, Any]] = {
     "clocks": ("clocks", _clocks),
     "data": ("data", _text),
     "rounds": ("rounds", _count),
+    "devices": ("devices", _count),
     "capture": ("captures", _captures),
     "budget": ("budget_ns", _nanoseconds),
 }

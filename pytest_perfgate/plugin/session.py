@@ -26,6 +26,7 @@ from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.measuring import measuring_tools
 from pytest_perfgate.plugin.properties import SEEN, properties
 from pytest_perfgate.wiring import gate_tools
+from pytest_perfgate.wiring.devices import pick_device
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -81,6 +82,7 @@ class GateSession:
     def prepare(self, items: Sequence[pytest.Item]) -> None:
         """Measure before the first test, where the mode says so."""
         with usage_errors():
+            pick_device(self.settings.options)
             self.collect(items)
         if self.mode is Mode.FULL:
             self.measure()
@@ -209,4 +211,5 @@ def context_of(session: GateSession) -> JudgeContext:
         kinds=session.settings.kinds,
         gates=max(1, len(session.cases)),
         today=session.started.date().isoformat(),
+        facts=session.settings.project.facts or "shown",
     )

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pytest_perfgate.core.gate.against_limit import against_limit, undecided
 from pytest_perfgate.core.gate.context import Trial
 from pytest_perfgate.core.gate.conviction import Suspicion, convict
+from pytest_perfgate.core.gate.facts import facts_of, moves
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.tolerance import Tolerance, tolerance
 from pytest_perfgate.core.render.quantity import sight, signed
@@ -28,7 +29,16 @@ def against_baseline(limit: Limit, trial: Trial) -> Ruling:
         return against_limit(limit, trial)
     metric = next(m for m in trial.metrics.metrics if m.name == "slowdown" and not m.labels)
     allowed = tolerance(limit, trial.context, trial.seen, trial.baseline.time)
-    return _screened(limit, trial, metric, allowed)
+    ruling = _screened(limit, trial, metric, allowed)
+    return replace(ruling, evidence=(*ruling.evidence, *_moved(trial, trial.baseline)))
+
+
+def _moved(trial: Trial, baseline: Baseline) -> tuple[tuple[str, str], ...]:
+    """Versions that are others than when the time was accepted."""
+    if trial.context.facts == "off" or not baseline.facts:
+        return ()
+    found = moves(baseline.facts, facts_of(trial.measurement.device))
+    return tuple(("since accepted", f"{name} {then} -> {now}") for name, then, now in found)
 
 
 def incomparable(trial: Trial) -> str:
@@ -42,7 +52,16 @@ def incomparable(trial: Trial) -> str:
         return f"the baseline is of {baseline.device}, this is {trial.measurement.device.key}: not compared"
     if baseline.expires and context.today and baseline.expires < context.today:
         return f"the acceptance expired on {baseline.expires}"
-    return _identities(baseline, trial)
+    return _identities(baseline, trial) or _surroundings(baseline, trial)
+
+
+def _surroundings(baseline: Baseline, trial: Trial) -> str:
+    level = trial.context.facts
+    if level in {"off", "shown"} or not baseline.facts:
+        return ""
+    found = moves(baseline.facts, facts_of(trial.measurement.device), level)
+    said = ", ".join(f"{name} was {then} and is {now}" for name, then, now in found)
+    return f"measured with other versions, not compared: {said}" if said else ""
 
 
 def _identities(baseline: Baseline, trial: Trial) -> str:
