@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 
 from pytest_perfgate.core.gate.context import Trial
@@ -17,11 +18,11 @@ PLAY = 1.05
 """How far a figure may pass a measured ceiling before the ceiling is doubted."""
 
 _HOLDS: Mapping[Operator, Callable[[float, float], bool]] = {
-    Operator.AT_MOST: lambda number, bound: number <= bound,
-    Operator.LESS: lambda number, bound: number < bound,
-    Operator.AT_LEAST: lambda number, bound: number >= bound,
-    Operator.MORE: lambda number, bound: number > bound,
-    Operator.EQUAL: lambda number, bound: number == bound,
+    Operator.AT_MOST: operator.le,
+    Operator.LESS: operator.lt,
+    Operator.AT_LEAST: operator.ge,
+    Operator.MORE: operator.gt,
+    Operator.EQUAL: operator.eq,
 }
 _OF_CEILING = frozenset({"mfu_ceiling", "sol_ceiling"})
 _ALIASED = frozenset({"mfu", "sol"})
