@@ -46,6 +46,7 @@ KINDS = {
     "policy": "table",
     "tests": "list of tables",
     "tables": "tables by name",
+    "options": "texts by name",
 }
 
 

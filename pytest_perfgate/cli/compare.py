@@ -8,6 +8,7 @@ For jobs of several files: perfgate compare before0 before1 -- after0 after1
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from pytest_perfgate.app.check import compare, exit_of
 from pytest_perfgate.app.inspect import view
@@ -19,6 +20,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="+", metavar="FILE|LIMIT")
     parser.add_argument("--view", default="", help="one view of the comparison")
     verdicts.add_options(parser)
+    parser.add_argument("--reports", metavar="FOLDER", help="write the reports of this comparison and all its tables")
     looking.add_options(parser)
 
 
@@ -28,7 +30,11 @@ def run(options: argparse.Namespace) -> int:
     look = looking.judging_look(options)
     analysis, found = compare(looking.named_files(before), looking.named_files(after), limits, look)
     verdicts.write_files(options, analysis, found)
-    if not options.json and options.markdown != "-":
+    if options.reports:
+        from pytest_perfgate.wiring.looking import write_reports
+
+        looking.write("\n".join(map(str, write_reports(Path(options.reports), analysis))))
+    elif not options.json and options.markdown != "-":
         looking.write(render_text(view(analysis, options.view)))
     if found or options.json:
         verdicts.deliver(options, analysis, found)

@@ -20,11 +20,10 @@ from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.plan import Case, CaseKey, Mode
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote
-from pytest_perfgate.plugin.benches import Bench, JudgedBench, MeasuringBench
+from pytest_perfgate.plugin.benches import Bench, JudgedBench, MeasuringBench, QuickBench
 from pytest_perfgate.plugin.conviction import convictor
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.measuring import measuring_tools
-from pytest_perfgate.plugin.profiled import off_bench
 from pytest_perfgate.plugin.properties import SEEN, properties
 from pytest_perfgate.wiring import gate_tools
 
@@ -140,10 +139,10 @@ class GateSession:
 
     def _bench(self, case: Case) -> Bench:
         if self.mode is Mode.OFF:
-            return off_bench(case)
+            return Bench(case)
         if self._ahead or case.nodeid in self.judged:
             return JudgedBench(case, self.known)
-        return MeasuringBench(case, measuring_tools(self.settings.pytest))
+        return QuickBench(case, measuring_tools(self.settings.pytest))
 
     def _verdicts(self, case: Case, bench: Bench | None) -> Reports:
         """A rerun reads the verdict of the first run; only quick mode measures here."""

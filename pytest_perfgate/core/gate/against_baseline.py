@@ -30,7 +30,7 @@ def against_baseline(limit: Limit, trial: Trial) -> Ruling:
     if expired(trial.baseline, trial.context):
         visible = max(allowed.counts, trial.seen.visible)
         suspicion = Suspicion(limit=limit, metric=metric, counts=allowed.counts, visible=visible)
-        return renewed(suspicion, trial) or _unbaselined(trial, _run_out(trial.baseline))
+        return renewed(suspicion, trial) or _unbaselined(trial, _run_out(trial.baseline), ' --reason "..."')
     if limit.bound < 0:
         return against_limit(limit, trial)
     return _screened(limit, trial, metric, allowed)
@@ -61,13 +61,13 @@ def _identities(baseline: Baseline, trial: Trial) -> str:
     return f"measured differently, not compared: {said}" if said else ""
 
 
-def _unbaselined(trial: Trial, reason: str) -> Ruling:
+def _unbaselined(trial: Trial, reason: str, then: str = "") -> Ruling:
     local = trial.context.policy.records and trial.baseline is None
     kept = "; this measurement is kept under .perfgate/ as the local one" if local else ""
     return Ruling(
         outcome=Outcome.UNBASELINED,
         sentence=f"{reason}{kept}",
-        next=(f'perfgate accept {trial.name} --reason "..."' if trial.baseline else f"perfgate accept {trial.name}",),
+        next=(f"perfgate accept {trial.name}{then}",),
         against=trial.baseline is not None,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pytest_perfgate.core.gate.against_limit import holds
+from pytest_perfgate.core.gate.against_limit import beside, holds
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.nearest import proposal
 from pytest_perfgate.core.gate.policy import CI
@@ -14,7 +14,7 @@ from pytest_perfgate.core.render.quantity import quantity
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Limit, Outcome
-from pytest_perfgate.model.metric import Absent, Metric, MetricSet, matches
+from pytest_perfgate.model.metric import Absent, Metric, MetricSet
 from pytest_perfgate.model.policy import Policy
 from pytest_perfgate.model.verdict import Verdict
 
@@ -35,31 +35,22 @@ def _judged(analysis: Analysis, limit: Limit) -> list[Ruling]:
         return [Ruling(outcome=Outcome.INVALID, sentence=problem.what, evidence=problem.evidence)]
     selected = analysis.metrics.find(limit.metric, limit.labels)
     if selected:
-        return [_held(limit, metric, analysis.window) for metric in selected] + _beside(analysis, limit, selected)
+        lacking = beside(limit.metric, limit.labels, selected, analysis.metrics)
+        return [
+            *(_held(limit, metric, analysis.window) for metric in selected),
+            *(_lacking(f"{limit.metric}{render_scope(absent.labels)}", absent) for absent in lacking),
+        ]
     absent = analysis.metrics.missing(limit.metric, limit.labels)
     if absent is not None or limit.metric not in analysis.metrics.names():
-        gap = absent or Absent(name=limit.metric, why=f"nothing in {analysis.kind} gives it")
-        return [_not_collected(limit.metric, gap)]
+        return [_lacking(limit.metric, absent or Absent(name=limit.metric, why=f"nothing in {analysis.kind} gives it"))]
     raise _unmatched(limit, analysis.metrics)
 
 
-def _beside(analysis: Analysis, limit: Limit, selected: Sequence[Metric]) -> list[Ruling]:
-    """What the limit means as well and was not collected: a kernel among others that were measured."""
-    level = {name for name, _ in selected[0].labels}
-    return [
-        _not_collected(f"{limit.metric}{render_scope(absent.labels)}", absent)
-        for absent in analysis.metrics.absent
-        if absent.name == limit.metric
-        and absent.labels
-        and {name for name, _ in absent.labels} == level
-        and matches(absent.labels, limit.labels)
-    ]
-
-
-def _not_collected(name: str, absent: Absent) -> Ruling:
+def _lacking(name: str, absent: Absent) -> Ruling:
+    """What was not collected is NOT MEASURED; what there is no sense in asking for here is INVALID."""
     return Ruling(
-        outcome=Outcome.NOT_MEASURED,
-        sentence=f"{name} was not collected: {absent.why}",
+        outcome=Outcome.INVALID if absent.code else Outcome.NOT_MEASURED,
+        sentence=f"{name}: {absent.why}" if absent.code else f"{name} was not collected: {absent.why}",
         next=(absent.mend,) if absent.mend else (),
     )
 

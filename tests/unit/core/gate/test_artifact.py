@@ -94,3 +94,16 @@ def test_a_scope_that_has_to_be_quoted_is_shown_quoted() -> None:
     assert held.sentence == f'time(kernel="{kernel}") is 5 µs, limit <= 1 µs'
     assert (beside.outcome, beside.next) == (Outcome.NOT_MEASURED, ("launch it",))
     assert beside.sentence == "time(kernel=mul) was not collected: never launched"
+
+
+def test_what_there_is_no_sense_in_asking_for_is_invalid() -> None:
+    silent = Absent(
+        name="overlap", labels=labels(rank=1), why="no communication in the window", code="no-communication"
+    )
+    held = Metric(name="overlap", value=0.9, dimension=Dimension.FRACTION, labels=labels(rank=0))
+    found = Analysis(kind="nsys", subject="x", metrics=MetricSet(metrics=(held,), absent=(silent,)), views={})
+    every, one = (parse_limit(text, kinds=KINDS) for text in ("overlap(rank=*) >= 80%", "overlap(rank=1) >= 80%"))
+    assert [v.outcome for v in judge_artifact(found, [every])] == [Outcome.PASSED, Outcome.INVALID]
+    (alone,) = judge_artifact(found, [one])
+    assert alone.outcome is Outcome.INVALID
+    assert alone.sentence == "overlap: no communication in the window"
