@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -15,8 +15,9 @@ from pytest_perfgate.model.children import Capture
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.metric import MetricSet
-from pytest_perfgate.model.plan import CaseKey, Plan
-from pytest_perfgate.model.ports import Profiler, Runtime, Timer
+from pytest_perfgate.model.plan import Case, CaseKey, Plan
+from pytest_perfgate.model.ports import Inspector, Profiler, Runtime, Timer
+from pytest_perfgate.model.profiling import STATIC
 from pytest_perfgate.model.samples import Samples
 from pytest_perfgate.model.tools import Instruments
 from pytest_perfgate.plugin.asked import Asked, Brought
@@ -127,11 +128,25 @@ class Measuring:
 
         return taken(key, self.profilers(plan), self._instruments.inspectors)
 
-    def read(self, brought: Brought, source: str) -> None:
+    def read(self, brought: Brought, source: str, limits: Iterable[str] = ()) -> None:
         """Fill in what an artifact says."""
         from pytest_perfgate.plugin.reading import read_artifact
 
-        read_artifact(brought, source, self._instruments.inspectors)
+        read_artifact(brought, source, self._instruments.inspectors, limits)
+
+    def with_code(
+        self, case: Case, captures: tuple[Capture, ...], artifacts: Sequence[Artifact]
+    ) -> tuple[Capture, ...]:
+        """The captures with what the machine code says that the test handed over, where that was asked for."""
+        if STATIC not in case.plan.captures:
+            return captures
+        from pytest_perfgate.plugin.handed import with_code
+
+        return with_code(case, captures, artifacts, self)
+
+    def inspector(self, name: str) -> Inspector:
+        """The inspector of that name."""
+        return next(one for one in self._instruments.inspectors if one.name == name)
 
 
 def measuring_tools(config: Any) -> Measuring:
