@@ -35,6 +35,7 @@ KINDS = {
     "policy": "table",
     "tests": "list of tables",
     "tables": "tables by name",
+    "projects": "list of folders or tables",
 }
 
 

@@ -11,8 +11,9 @@ from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.grammar import parse_limit
 from pytest_perfgate.core.gate.judge import judge, not_measured
 from pytest_perfgate.core.gate.merge import merge_limits, unmatched_cases
+from pytest_perfgate.core.gate.surroundings import moved, surroundings
 from pytest_perfgate.core.metrics.registry import by_name
-from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.model.baseline import Baseline, Sitting
 from pytest_perfgate.model.children import CaseResult
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect, Limit, Outcome
@@ -90,7 +91,8 @@ class Court:
         """A suspect judged again, by what two arms measured beside each other."""
         if paired is None or report.measurement is None:
             return self.without_arms(case, report, None)
-        self.paired = {**self.paired, report.key: paired}
+        facts = moved(report.baseline, report.measurement, self._sittings(report.measurement))
+        self.paired = {**self.paired, report.key: replace(paired, moved=facts)}
         return self.judged(case, report.measurement)
 
     def without_arms(self, case: Case, report: CaseReport, fault: PerfgateError | None) -> CaseReport:
@@ -143,11 +145,12 @@ class Court:
 
     def _scatter(self, measurement: Measurement) -> tuple[float | None, int]:
         """Relative scatter between the sittings that the history knows."""
-        if self.tools.history is None:
-            return None, 0
-        lines = self.tools.history.read(measurement.key, measurement.device.key, _LAST_SITTINGS)
-        times = [sitting.time for sitting in lines if sitting.time > 0]
+        times = [sitting.time for sitting in self._sittings(measurement) if sitting.time > 0]
         return (stdev(times) / fmean(times), len(times)) if len(times) > 2 else (None, len(times))
+
+    def _sittings(self, measurement: Measurement) -> Sequence[Sitting]:
+        history = self.tools.history
+        return history.read(measurement.key, measurement.device.key, _LAST_SITTINGS) if history is not None else ()
 
 
 def new_baselines(
@@ -169,6 +172,7 @@ def _kept(report: CaseReport, measurement: Measurement, when: str, commit: str) 
         why="first run on this machine",
         identity=measurement.identity,
         local=True,
+        surroundings=surroundings(measurement),
     )
 
 

@@ -17,6 +17,7 @@ from pytest_perfgate.model.ports import Profiler, Runtime, Timer
 from pytest_perfgate.model.samples import Samples
 from pytest_perfgate.model.tools import Instruments
 from pytest_perfgate.plugin.asked import Asked, Brought
+from pytest_perfgate.plugin.slowing import asked_for, slowed
 
 
 class Stand(NamedTuple):
@@ -42,6 +43,9 @@ class Measuring:
         call = asked.timed()
         stand = self.stand(plan, call)
         setup = asked.prepare if asked.setup is not None else None
+        by = asked_for()
+        if by is not None and stand.timer.name == "host":
+            call = slowed(call, by)
         return per_call(self._taken(stand, plan, call, setup), asked.calls)
 
     def _taken(self, stand: Stand, plan: Plan, call: Any, setup: Any) -> Samples:
