@@ -36,6 +36,7 @@ KINDS = {
     "tests": "list of tables",
     "tables": "tables by name",
     "projects": "list of folders or tables",
+    "options": "texts by name",
 }
 
 

@@ -8,6 +8,7 @@ For jobs of several files: perfgate compare before0 before1 -- after0 after1
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from pytest_perfgate.app.check import compare, exit_of
 from pytest_perfgate.app.inspect import view
@@ -20,6 +21,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="+", metavar="FILE|LIMIT")
     parser.add_argument("--view", default="", help="one view of the comparison")
     parser.add_argument("--junit", metavar="FILE", help="write a JUnit file of the verdicts")
+    parser.add_argument("--reports", metavar="FOLDER", help="write the reports of this comparison and all its tables")
     looking.add_options(parser)
 
 
@@ -28,7 +30,11 @@ def run(options: argparse.Namespace) -> int:
     before, after = split_sides(words)
     look = looking.look(options)
     found, verdicts = compare(looking.named_files(before), looking.named_files(after), limits, look)
-    if not options.json:
+    if options.reports:
+        from pytest_perfgate.wiring.looking import write_reports
+
+        looking.write("\n".join(map(str, write_reports(Path(options.reports), found))))
+    elif not options.json:
         looking.write(render_text(view(found, options.view)))
     if verdicts or options.json:
         deliver(options, found, verdicts)

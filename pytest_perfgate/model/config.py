@@ -72,6 +72,8 @@ class Config:
     ranges_key: str = ""
     device: tuple[tuple[str, object], ...] = ()
     """(name, table) of the project's own data sheets."""
+    nsys: tuple[tuple[str, str], ...] = ()
+    """(option, text): how exports of Nsight Systems are read."""
     source: str = ""
     """The file it was read from."""
 
@@ -139,6 +141,9 @@ KEYS: tuple[ConfigKey, ...] = (
     ConfigKey(name="target", kind="text", doc="branch that changes are merged into", default="found"),
     ConfigKey(name="anchor", kind="text", doc="revision whose baselines are the fixed anchor", default="none"),
     ConfigKey(name="communication", kind="texts", doc="patterns of the project's communication kernels"),
+    ConfigKey(
+        name="nsys", kind="options", doc="how exports are read: `[tool.perfgate.nsys]` with preset, anchor, stage, ..."
+    ),
     ConfigKey(name="ranges_key", kind="text", doc="how profiler ranges are named", default="built in"),
     ConfigKey(name="device", kind="tables", doc="data sheets of your own devices: `[tool.perfgate.device.NAME]`"),
 )

@@ -20,10 +20,21 @@ _MARKER = (
 )
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     from pytest_perfgate.plugin.options import add_options
 
+    _load_as_installed(pluginmanager)
     add_options(parser)
+
+
+def _load_as_installed(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Asserts of a plugin's own modules are rewritten by pytest, and compiled anew by every process of a container.
+
+    There ``PYTHONDONTWRITEBYTECODE`` is usual. We have no such asserts: what the installer compiled is what we load.
+    """
+    marked = getattr(getattr(pluginmanager, "rewrite_hook", None), "_must_rewrite", None)
+    if isinstance(marked, set):
+        marked -= {"pytest_perfgate", "pytest_perfgate.plugin"}
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -40,6 +51,10 @@ def pytest_configure(config: pytest.Config) -> None:
         from pytest_perfgate.plugin.child import ChildRole
 
         config.pluginmanager.register(ChildRole(config, address), ROLE)
+    elif "PERFGATE_PROFILE" in os.environ:
+        from pytest_perfgate.plugin.profiled import ProfiledRole
+
+        config.pluginmanager.register(ProfiledRole(config, os.environ.pop("PERFGATE_PROFILE")), ROLE)
     elif hasattr(config, "workerinput"):
         from pytest_perfgate.plugin.workers import WorkerRole
 

@@ -12,6 +12,7 @@ from pytest_perfgate.app.measure import Crew, Rounds
 from pytest_perfgate.core.gate.budget import shrunk
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Mode
+from pytest_perfgate.plugin.captures import captured
 from pytest_perfgate.plugin.invocation import child_job, child_spec
 from pytest_perfgate.plugin.progress import Progress
 from pytest_perfgate.plugin.spans import span
@@ -55,7 +56,7 @@ def measure_ahead(session: Docket) -> None:
     rounds = Rounds(cases, crew)
     try:
         rounds.run()
-        results = rounds.results()
+        results = captured(session, rounds.results(), progress.tell)
     except BaseException:
         results = {nodeid: result for nodeid, result in rounds.results().items() if result.captures}
         raise
@@ -78,7 +79,8 @@ def measure_against(session: Docket) -> None:
         raise PerfgateError("arm-no-merge-base", "there is no merge base to compare with")
     comparison, paired = Bailiff(session).against(revision, list(session.cases.values()))
     session.court.paired = paired
-    session.reports.update(session.court.judge_all(comparison.results()))
+    results = captured(session, comparison.results(), lambda text: Progress(session.settings.pytest, text).close())
+    session.reports.update(session.court.judge_all(results))
 
 
 def cost_line(cases: Iterable[Case], known: Mapping[str, float], part: float = 1.0) -> str:

@@ -35,9 +35,13 @@ class Asked:
         if self.setup is not None:
             self.prepare()
         result = self.timed()()
+        self.judge(result)
+        return result
+
+    def judge(self, result: Any) -> None:
+        """Let ``check`` see what a call returned."""
         if self.check is not None and self.check(result) is False:
             raise PerfgateError("check-failed", "check= returned False for what the call returned", place=str(self.key))
-        return result
 
     def prepare(self) -> None:
         """What runs before each timed call, outside of the time."""

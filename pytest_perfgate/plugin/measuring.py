@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from pytest_perfgate.app.instrument import choose_runtime, choose_timer, identity, per_call
 from pytest_perfgate.app.machine import keyed, lease_name, watched
 from pytest_perfgate.model.children import Capture
+from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import CaseKey, Plan
@@ -33,6 +34,14 @@ class Measuring:
     def __init__(self, instruments: Instruments, metrics: Callable[[Capture], MetricSet]) -> None:
         self._instruments = instruments
         self.metrics = metrics
+
+    @property
+    def instruments(self) -> Instruments:
+        return self._instruments
+
+    def device(self, plan: Plan, call: Any = None) -> Device:
+        """The device that a call works on."""
+        return choose_runtime(plan, self._instruments.runtimes, frozenset(sys.modules), call).device()
 
     def stand(self, plan: Plan, call: Any = None) -> Stand:
         runtime = choose_runtime(plan, self._instruments.runtimes, frozenset(sys.modules), call)

@@ -16,13 +16,12 @@ from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import Case, CaseKey, Mode
 from pytest_perfgate.model.verdict import CaseReport
-from pytest_perfgate.plugin.benches import Bench, JudgedBench, MeasuringBench
+from pytest_perfgate.plugin.benches import Bench, JudgedBench, MeasuringBench, QuickBench
 from pytest_perfgate.plugin.complaints import readable, usage_errors
 from pytest_perfgate.plugin.conviction import convictor
 from pytest_perfgate.plugin.docket import Docket, Reports
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.measuring import measuring_tools
-from pytest_perfgate.plugin.profiled import off_bench
 from pytest_perfgate.plugin.properties import SEEN, properties
 
 if TYPE_CHECKING:
@@ -112,10 +111,10 @@ class GateSession(Docket):
 
     def _bench(self, case: Case) -> Bench:
         if self.mode is Mode.OFF:
-            return off_bench(case)
+            return Bench(case)
         if self._ahead or case.nodeid in self.judged:
             return JudgedBench(case, self.known)
-        return MeasuringBench(case, measuring_tools(self.settings.pytest))
+        return QuickBench(case, measuring_tools(self.settings.pytest))
 
     def _verdicts(self, case: Case, bench: Bench | None) -> Reports:
         """A rerun reads the verdict of the first run; only quick mode measures here."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -22,19 +21,22 @@ Part = tuple[str, ...]
 _PROFILERS: tuple[Part, ...] = (
     ("wiring.profiling:timeline",),
     ("adapters.profilers.torch:Torch",),
+    ("wiring.profiling:kernel_records",),
+    ("adapters.profilers.event:EventTimes",),
     ("wiring.profiling:annotation",),
     ("wiring.profiling:deep",),
     ("adapters.profilers.cubin:CubinKeeper",),
 )
-_CATALOGUE = "adapters.devices.catalogue:DeviceCatalogue"
+_CATALOGUE = "wiring.devices:project_catalogue"
 _INSPECTORS: tuple[Part, ...] = (
-    ("app.inspections.nsys:Nsys", "adapters.readers.nsys.report:read_nsys"),
+    ("wiring.profiling:timeline_inspection",),
     (
         "app.inspections.kineto:Kineto",
         "adapters.readers.kineto:read_kineto",
         "adapters.readers.kineto:looks_like_kineto",
         _CATALOGUE,
         "adapters.formats.replay:write_replay",
+        "adapters.children.cluster:spread",
     ),
     ("app.inspections.cubin:Cubin", "adapters.readers.cubin:read_cubins", _CATALOGUE),
     ("app.inspections.ncu:Ncu", "adapters.readers.ncu:read_ncu", _CATALOGUE),
@@ -174,6 +176,7 @@ def write_junit(path: Path, subject: str, verdicts: Sequence[Verdict]) -> None:
 def instruments(hooks: Any) -> Any:
     """What measures in this process: those of plugins and our own, the host last."""
     from pytest_perfgate.adapters.devices.process import probe_affinity, probe_threads
+    from pytest_perfgate.model.later import Later
     from pytest_perfgate.model.tools import Instruments
 
     return Instruments(
@@ -181,8 +184,8 @@ def instruments(hooks: Any) -> Any:
         timers=(*joined(hooks.pytest_perfgate_timers()), wiring_devices.host_timer()),
         threads=probe_threads,
         affinity=probe_affinity,
-        inspectors=inspectors_of(hooks),
-        profilers=tuple(joined(hooks.pytest_perfgate_profilers())),
+        inspectors=Later(lambda: inspectors_of(hooks)),  # readers of files are half of what a child would load
+        profilers=Later(lambda: joined(hooks.pytest_perfgate_profilers())),
         clocks=wiring_devices.clocks(),
         leases=wiring_devices.leases(),
     )
@@ -200,11 +203,11 @@ def configuration(root: Path) -> Config:
     return read_config(root)
 
 
-def interpreter(*, here: bool) -> tuple[str, ...]:
+def interpreter(*, here: bool, prelude: str = "") -> tuple[str, ...]:
     """How a child of this interpreter is started."""
     from pytest_perfgate.adapters.children.spawn import interpreter as found
 
-    return found(here=here)
+    return found(here=here, prelude=prelude)
 
 
 def parent_channel(address: str) -> Any:
@@ -237,7 +240,7 @@ def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
         roofed=wiring_devices.roofed(baselines),
         baselines=baselines,
         committed=baselines.committed,
-        records=None if "PERFGATE_PROFILE" in os.environ else Records(root),  # a profiled run is no record
+        records=Records(root),
         history=SqliteHistory(root / (project.history or ".perfgate/history.db")),
         repository=repository,
     )

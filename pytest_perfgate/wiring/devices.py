@@ -128,6 +128,15 @@ def catalogue(project: Config) -> Any:
     return DeviceCatalogue(parse_own(dict(project.device), place=project.source or "pyproject.toml"))
 
 
+def project_catalogue() -> Any:
+    """The catalogue of the project that is worked in."""
+    from pathlib import Path
+
+    from pytest_perfgate.adapters.stores.configuration import read_config
+
+    return catalogue(read_config(Path.cwd()))
+
+
 def ceiling_bench(runtime: str, clocks: str) -> Any:
     """The device, the library, the timer and the loads that ceilings are measured with."""
     from types import SimpleNamespace

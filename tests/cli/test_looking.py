@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_perfgate.cli import main
+
 PLUGIN = """
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.document import Column, Document, Table
@@ -61,26 +63,35 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def perfgate(project: Path):
+def command(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """``perfgate`` as a shell would run it, without starting a process for each word."""
+    monkeypatch.chdir(project)
+    monkeypatch.syspath_prepend(project)
+    monkeypatch.delitem(sys.modules, "toy_plugin", raising=False)
+
     def call(*words: str) -> subprocess.CompletedProcess[str]:
-        line = [sys.executable, "-c", "import sys; from pytest_perfgate.cli import main; sys.exit(main())", *words]
-        return subprocess.run(line, cwd=project, capture_output=True, text=True, check=False)
+        capsys.readouterr()
+        try:
+            code = main(list(words))
+        except SystemExit as left:
+            code = left.code
+        return subprocess.CompletedProcess(words, code, *capsys.readouterr())
 
     return call
 
 
-def test_inspect_shows_and_writes(perfgate, project: Path) -> None:
-    assert "1.5 µs" in perfgate("inspect", "a.toy").stdout
-    assert perfgate("inspect", "a.toy", "--view", "list").stdout.split() == ["table", "other"]
-    assert perfgate("inspect", "a.toy", "--html", "p.html", "--csv", "out").returncode == 0
+def test_inspect_shows_and_writes(command, project: Path) -> None:
+    assert "1.5 µs" in command("inspect", "a.toy").stdout
+    assert command("inspect", "a.toy", "--view", "list").stdout.split() == ["table", "other"]
+    assert command("inspect", "a.toy", "--html", "p.html", "--csv", "out").returncode == 0
     page = (project / "p.html").read_text()
     assert "A &lt;toy&gt;" in page
     assert "<script" not in page
     assert "http" not in page.replace('http-equiv="', "")
     assert (project / "out" / "table.csv").read_text() == "time\n1500.0\n"
-    said = json.loads(perfgate("inspect", "a.toy", "--json").stdout)
+    said = json.loads(command("inspect", "a.toy", "--json").stdout)
     assert said["metrics"][0]["value"] == 1500.0
-    assert "# A \\<toy\\>" in perfgate("inspect", "a.toy", "--markdown", "-").stdout.replace(
+    assert "# A \\<toy\\>" in command("inspect", "a.toy", "--markdown", "-").stdout.replace(
         "# A <toy>", "# A \\<toy\\>"
     )
 
@@ -93,22 +104,22 @@ def test_inspect_shows_and_writes(perfgate, project: Path) -> None:
         (["overlap >= 50%"], 4, "NOT MEASURED"),
     ],
 )
-def test_check_judges_by_exit_code(perfgate, project: Path, limits: list[str], code: int, word: str) -> None:
-    done = perfgate("check", "a.toy", *limits, "--junit", "j.xml")
+def test_check_judges_by_exit_code(command, project: Path, limits: list[str], code: int, word: str) -> None:
+    done = command("check", "a.toy", *limits, "--junit", "j.xml")
     assert (done.returncode, done.stdout.splitlines()[-2].startswith(word)) == (code, True), done
     assert ('failures="1"' in (project / "j.xml").read_text()) is (code == 1)
-    assert json.loads(perfgate("check", "a.toy", *limits, "--json").stdout)["verdicts"][0]["outcome"] == word.lower()
+    assert json.loads(command("check", "a.toy", *limits, "--json").stdout)["verdicts"][0]["outcome"] == word.lower()
 
 
-def test_several_files_are_one_job(perfgate) -> None:
-    done = perfgate("check", "a.toy", "b.toy", "time <= 2us")
+def test_several_files_are_one_job(command) -> None:
+    done = command("check", "a.toy", "b.toy", "time <= 2us")
     assert [line.split()[0] for line in done.stdout.splitlines() if "time(" in line] == ["PASSED", "BROKEN"]
 
 
-def test_compare_has_a_reference_and_optional_limits(perfgate) -> None:
-    assert "2.5 µs" in perfgate("compare", "a.toy", "b.toy").stdout
-    assert perfgate("compare", "a.toy", "b.toy", "time <= 1us").returncode == 1
-    assert perfgate("compare", "a.toy", "--", "b.toy", "time <= 9us").returncode == 0
+def test_compare_has_a_reference_and_optional_limits(command) -> None:
+    assert "2.5 µs" in command("compare", "a.toy", "b.toy").stdout
+    assert command("compare", "a.toy", "b.toy", "time <= 1us").returncode == 1
+    assert command("compare", "a.toy", "--", "b.toy", "time <= 9us").returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -127,20 +138,20 @@ def test_compare_has_a_reference_and_optional_limits(perfgate) -> None:
         (["inspcet", "a.toy"], 2, "did you mean 'perfgate inspect'?"),
     ],
 )
-def test_every_mistake_has_a_sentence(perfgate, words: list[str], code: int, said: str) -> None:
-    done = perfgate(*words)
+def test_every_mistake_has_a_sentence(command, words: list[str], code: int, said: str) -> None:
+    done = command(*words)
     assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
     assert said in done.stderr
 
 
-def test_errors_are_json_too(perfgate) -> None:
-    assert json.loads(perfgate("inspect", "gone", "--json").stdout)["error"]["code"] == "artifact-missing"
+def test_errors_are_json_too(command) -> None:
+    assert json.loads(command("inspect", "gone", "--json").stdout)["error"]["code"] == "artifact-missing"
 
 
-def test_help_and_version_are_there_and_light(perfgate) -> None:
-    assert "gate\n  " in perfgate("--help").stdout
-    assert perfgate("--version").stdout.startswith("perfgate ")
-    assert "Exit codes" in perfgate("check", "--help").stdout
+def test_help_and_version_are_there_and_light(command) -> None:
+    assert "gate\n  " in command("--help").stdout
+    assert command("--version").stdout.startswith("perfgate ")
+    assert "Exit codes" in command("check", "--help").stdout
     code = "import sys; from pytest_perfgate.cli import main; main(['--help']); print([m for m in ('numpy', 'pandas', 'yaml', 'requests', 'msgspec', 'pytest') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.endswith(
         "[]\n"

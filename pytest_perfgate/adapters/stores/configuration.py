@@ -165,6 +165,14 @@ def _tables(given: Any, place: str, key: ConfigKey) -> tuple[tuple[str, object],
     return tuple(given.items())
 
 
+def _options(given: Any, place: str, key: ConfigKey) -> tuple[tuple[str, str], ...]:
+    """Options of an inspector by name; the inspector knows which there are."""
+    del key
+    if not isinstance(given, dict) or not all(isinstance(text, str) for text in given.values()):
+        raise _wrong(place, "texts by name", given)
+    return tuple(given.items())
+
+
 _PROJECT_KEYS = (ConfigKey(name="path", kind="text", doc=""), ConfigKey(name="build", kind="text", doc=""))
 _READERS: dict[str, Callable[[Any, str, ConfigKey], Any]] = {
     "text": _text,
@@ -177,4 +185,5 @@ _READERS: dict[str, Callable[[Any, str, ConfigKey], Any]] = {
     "tests": _tests,
     "tables": _tables,
     "projects": _projects,
+    "options": _options,
 }

@@ -8,20 +8,22 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 _UNSAFE = re.compile(r"[^\w.\-=+]+")
 _LONGEST = 80
+_TAIL_BYTES, _TAIL_LINES = 8000, 20
+Pages = Callable[[Path, Mapping[str, Any]], None]
 
 
 class ProfileFolders:
     """Folders of profiles under a project's root."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, root: Path, pages: Pages | None = None) -> None:
+        self._root, self._pages = root, pages
 
     def fresh(self, mode: str, nodeid: str) -> Path:
         """An empty folder for one profile; two at once get two."""
@@ -51,13 +53,45 @@ class ProfileFolders:
     def write_json(self, folder: Path, name: str, value: Any) -> None:
         self.write_text(folder, name, json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
 
+    def read_json(self, folder: Path, name: str) -> dict[str, Any]:
+        """What a child left; empty where it left nothing, or died while it wrote."""
+        try:
+            held = json.loads((folder / name).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        (folder / name).unlink()
+        return held if isinstance(held, dict) else {}
+
+    def tail(self, folder: Path, name: str) -> str:
+        """The last lines of a log, indented."""
+        try:
+            with (folder / name).open("rb") as log:
+                log.seek(max(0, log.seek(0, os.SEEK_END) - _TAIL_BYTES))
+                lines = log.read().decode("utf-8", "replace").strip().splitlines()
+        except OSError:
+            return ""
+        return "\n".join(f"    {line}" for line in lines[-_TAIL_LINES:])
+
+    def write_pages(self, folder: Path, views: Mapping[str, Any]) -> None:
+        """Tables, pictures and pages of all views."""
+        if self._pages is not None:
+            self._pages(folder, views)
+
 
 def safe(text: str) -> str:
     """A file name that says where it is from and cannot leave its folder."""
     return _UNSAFE.sub("-", text.replace("..", "-")).strip("-.")[:_LONGEST]
 
 
-def run_logged(argv: Sequence[str], log: Path, *, extra: Mapping[str, str], cwd: Path, timeout_s: float) -> int:
+def run_logged(
+    argv: Sequence[str],
+    log: Path,
+    *,
+    extra: Mapping[str, str],
+    cwd: Path,
+    timeout_s: float,
+    env: Mapping[str, str] | None = None,
+) -> int:
     """Run a command with its output in a file; its exit code, or 124 when it had to be ended."""
     with log.open("wb") as output:
         child = subprocess.Popen(
@@ -66,7 +100,7 @@ def run_logged(argv: Sequence[str], log: Path, *, extra: Mapping[str, str], cwd:
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
             cwd=cwd,
-            env={**os.environ, **extra},
+            env={**(os.environ if env is None else env), **extra},
             start_new_session=True,
         )
         try:

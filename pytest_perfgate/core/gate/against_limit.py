@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from pytest_perfgate.core.gate.context import Trial
 from pytest_perfgate.core.gate.merge import without_case
@@ -11,7 +12,7 @@ from pytest_perfgate.core.gate.nearest import proposal
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.scope import render_scope
 from pytest_perfgate.model.limit import Limit, Operator, Outcome
-from pytest_perfgate.model.metric import Metric
+from pytest_perfgate.model.metric import Absent, Metric, MetricSet, matches
 
 PLAY = 1.05
 """How far a figure may pass a measured ceiling before the ceiling is doubted."""
@@ -33,11 +34,41 @@ def against_limit(limit: Limit, trial: Trial) -> Ruling:
     found = trial.metrics.find(limit.metric, without_case(limit))
     if not found:
         return _not_found(limit, trial)
-    return max((_one(limit, metric, trial) for metric in found), key=lambda ruling: _SEVERITY.index(ruling.outcome))
+    rulings = [_one(limit, metric, trial) for metric in found]
+    rulings += [_lacking(limit, absent) for absent in beside(limit, found, trial.metrics)]
+    return max(rulings, key=lambda ruling: _SEVERITY.index(ruling.outcome))
+
+
+def beside(limit: Limit, found: Sequence[Metric], metrics: MetricSet) -> tuple[Absent, ...]:
+    """What the limit means as well and is not there: the stage of a rank among ranks that have it."""
+    scope = without_case(limit)
+    level = {name for name, _ in found[0].labels}
+    return tuple(
+        absent
+        for absent in metrics.absent
+        if absent.name == limit.metric
+        and absent.labels
+        and {name for name, _ in absent.labels} == level
+        and matches(absent.labels, scope)
+    )
+
+
+def _lacking(limit: Limit, absent: Absent) -> Ruling:
+    """What was not collected, or is not to be trusted."""
+    coded = f"  [{absent.code}]" if absent.code else ""
+    return Ruling(
+        outcome=Outcome.INVALID if absent.code else Outcome.NOT_MEASURED,
+        sentence=f"{limit.metric}{render_scope(absent.labels)}: {absent.why}{coded}",
+        next=(absent.mend,) if absent.mend else (),
+    )
 
 
 def _not_found(limit: Limit, trial: Trial) -> Ruling:
-    missing = trial.metrics.missing(limit.metric, without_case(limit)) or trial.metrics.missing(limit.metric)
+    scope = without_case(limit)
+    meant = trial.metrics.missing(limit.metric, scope)
+    if meant is not None and scope:
+        return _lacking(limit, meant)
+    missing = meant or trial.metrics.missing(limit.metric)
     others = [m for m in trial.metrics.metrics if m.name == limit.metric]
     if others:
         held = sorted({render_scope(m.labels) for m in others if m.labels})
@@ -50,8 +81,8 @@ def _not_found(limit: Limit, trial: Trial) -> Ruling:
         )
     kind = trial.context.kinds.get(limit.metric)
     why = missing.why if missing else f"nothing here produces {limit.metric}"
-    if missing and missing.mend:
-        return Ruling(outcome=Outcome.NOT_MEASURED, sentence=f"{limit.metric}: {why}", next=(missing.mend,))
+    if missing and (missing.mend or missing.code):
+        return _lacking(limit, replace(missing, labels=()))
     source = f"capture it: it comes from {kind.source}" if kind and kind.source != "time" else ""
     return Ruling(
         outcome=Outcome.NOT_MEASURED,

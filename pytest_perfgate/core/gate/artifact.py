@@ -10,7 +10,7 @@ from pytest_perfgate.core.render.quantity import quantity
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect, Limit, Operator, Outcome
-from pytest_perfgate.model.metric import Labels, Metric, MetricSet, matches
+from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, matches
 from pytest_perfgate.model.verdict import Verdict
 
 _KEEPS: dict[Operator, Callable[[float, float], bool]] = {
@@ -36,9 +36,7 @@ def _judged(analysis: Analysis, limit: Limit) -> list[Verdict]:
         return [_held(limit, metric, analysis.window) for metric in selected] + _beside(analysis, limit, selected)
     absent = analysis.metrics.missing(limit.metric, limit.labels)
     if absent is not None or limit.metric not in analysis.metrics.names():
-        why = absent.why if absent else f"nothing in {analysis.kind} gives it"
-        mend = (absent.mend,) if absent and absent.mend else ()
-        return [_verdict(limit, Outcome.NOT_MEASURED, f"{limit.metric} was not collected: {why}", mend=mend)]
+        return [_lacking(limit, absent or Absent(name=limit.metric, why=f"nothing in {analysis.kind} gives it"))]
     raise _unmatched(limit, analysis.metrics)
 
 
@@ -46,18 +44,22 @@ def _beside(analysis: Analysis, limit: Limit, selected: Sequence[Metric]) -> lis
     """What the limit means as well and was not collected: a kernel among others that were measured."""
     level = {name for name, _ in selected[0].labels}
     return [
-        _verdict(
-            limit,
-            Outcome.NOT_MEASURED,
-            f"{limit.metric}{scope_text(absent.labels)} was not collected: {absent.why}",
-            mend=(absent.mend,) if absent.mend else (),
-        )
+        _lacking(limit, absent, scope_text(absent.labels))
         for absent in analysis.metrics.absent
         if absent.name == limit.metric
         and absent.labels
         and {name for name, _ in absent.labels} == level
         and matches(absent.labels, limit.labels)
     ]
+
+
+def _lacking(limit: Limit, absent: Absent, scope: str = "") -> Verdict:
+    """What was not collected is NOT MEASURED; what there is no sense in asking for here is INVALID."""
+    outcome = Outcome.INVALID if absent.code else Outcome.NOT_MEASURED
+    said = absent.why if absent.code else f"was not collected: {absent.why}"
+    colon = ":" if absent.code else ""
+    mend = (absent.mend,) if absent.mend else ()
+    return _verdict(limit, outcome, f"{limit.metric}{scope}{colon} {said}", mend=mend)
 
 
 def _held(limit: Limit, metric: Metric, window: str) -> Verdict:

@@ -66,3 +66,16 @@ def test_a_scope_that_matches_nothing_is_an_error(text: str, said: str) -> None:
         judged(text)
     assert said in str(caught.value)
     assert caught.value.code.name == "limit-scope"
+
+
+def test_what_there_is_no_sense_in_asking_for_is_invalid() -> None:
+    silent = Absent(
+        name="overlap", labels=labels(rank=1), why="no communication in the window", code="no-communication"
+    )
+    held = Metric(name="overlap", value=0.9, dimension=Dimension.FRACTION, labels=labels(rank=0))
+    found = Analysis(kind="nsys", subject="x", metrics=MetricSet(metrics=(held,), absent=(silent,)), views={})
+    every, one = (parse_limit(text, kinds=KINDS) for text in ("overlap(rank=*) >= 80%", "overlap(rank=1) >= 80%"))
+    assert [v.outcome for v in judge_artifact(found, [every])] == [Outcome.PASSED, Outcome.INVALID]
+    (alone,) = judge_artifact(found, [one])
+    assert alone.outcome is Outcome.INVALID
+    assert alone.sentence == "overlap: no communication in the window"

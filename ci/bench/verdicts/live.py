@@ -1,0 +1,146 @@
+"""Live suites of 40: ``pytest --perfgate-against`` on a project of its own, again and again, and what it said.
+
+    python ci/bench/verdicts/live.py --suites 20 --out live.json
+
+Base and head differ by a comment, so that nothing can tell that they do the same. Every suite is a run of the real
+command in a project of its own. After the clean ones, ``--slowed N`` suites in which four tests of 40 really do 5 %
+more work and four 10 %. Outcomes are appended as they come: interrupted, the next call goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parents[2]))
+
+from pytest_perfgate.adapters.stores.records import read_record  # noqa: E402
+from pytest_perfgate.core.stats.binomial import clopper_pearson, upper_bound  # noqa: E402
+
+TESTS = """
+import pytest
+from kern import UNITS, kernels, planted
+
+KERNELS = kernels()
+
+
+@pytest.mark.perfgate("slowdown <= 3%")
+@pytest.mark.parametrize("copy", range(4))
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernel(perfgate, name, copy):
+    perfgate(KERNELS[name], round(UNITS * planted(name, copy)))
+"""
+PLANTED = """
+
+def planted(name, copy):
+    order = ("arithmetic", "dictionary", "json", "matrix", "attributes", "sorting", "regex", "hashing")
+    return {factors}.get(order.index(name) // 4 if name in order and copy == 1 else None, 1.0)
+"""
+SETTINGS = """
+[tool.pytest.ini_options]
+pythonpath = ["."]
+[tool.perfgate]
+arms = "worktree"
+"""
+
+
+def git(root: Path, *words: str) -> None:
+    who = ["-c", "user.name=bench", "-c", "user.email=bench@example.invalid", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", *who, *words], cwd=root, check=True, capture_output=True)
+
+
+def project(root: Path, slowed: bool) -> None:
+    """The base is committed, the head lies in the working copy."""
+    kernels = (HERE / "kernels.py").read_text(encoding="utf-8")
+    (root / "tests").mkdir()
+    (root / "pyproject.toml").write_text(SETTINGS)
+    (root / ".gitignore").write_text(".perfgate/\n__pycache__/\n")
+    (root / "tests" / "test_kernels.py").write_text(TESTS)
+    (root / "kern.py").write_text(kernels + PLANTED.format(factors={}))
+    git(root, "init", "-q", "-b", "main")
+    git(root, "add", "-A")
+    git(root, "commit", "-q", "-m", "base")
+    factors = {0: 1.05, 1: 1.10} if slowed else {}
+    (root / "kern.py").write_text(kernels + PLANTED.format(factors=factors) + "\n# the head\n")
+
+
+def one_suite(slowed: bool) -> dict[str, Any]:
+    """What one run of the real command came to."""
+    folder = Path(tempfile.mkdtemp(prefix="live-suite-"))
+    try:
+        project(folder, slowed)
+        words = ["--perfgate-against", "HEAD", "--perfgate-json", "out.json", "-q", "-p", "no:cacheprovider", "tests"]
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "PERFGATE_")) and k != "CI"}
+        began, load = time.monotonic(), os.getloadavg()[0]
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *words], cwd=folder, env=kept, capture_output=True, text=True, check=False
+        )
+        if not (folder / "out.json").exists():
+            raise SystemExit(f"the suite left no record:\n{done.stdout}{done.stderr}")
+        cases = read_record(folder / "out.json").cases
+        told = {str(case.key): [verdict.outcome.value for verdict in case.verdicts] for case in cases}
+        return {"slowed": slowed, "seconds": time.monotonic() - began, "load": load, "outcomes": told}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def summary(suites: list[dict[str, Any]]) -> str:
+    """Rates with their n and bound."""
+    clean = [s for s in suites if not s["slowed"]]
+    lines = []
+    if clean:
+        alarmed = sum(any("regressed" in o for o in s["outcomes"].values()) for s in clean)
+        tests = sum(len(s["outcomes"]) for s in clean)
+        alarms = sum("regressed" in o for s in clean for o in s["outcomes"].values())
+        counts = Counter(o for s in clean for told in s["outcomes"].values() for o in told)
+        lines.append(
+            f"clean suites of {len(clean[0]['outcomes'])} that alarm: {alarmed}/{len(clean)} "
+            f"(≤ {upper_bound(alarmed, len(clean)):.1%}); tests: {alarms}/{tests} (≤ {upper_bound(alarms, tests):.2%})"
+        )
+        told = ", ".join(f"{name} {count}" for name, count in counts.most_common())
+        lines.append(f"outcomes of clean tests: {told}")
+    slowed = [s for s in suites if s["slowed"]]
+    for name, members in (
+        ("+5 %", ("arithmetic", "dictionary", "json", "matrix")),
+        ("+10 %", ("attributes", "sorting", "regex", "hashing")),
+    ):
+        met = [o for s in slowed for key, o in s["outcomes"].items() if any(f"[{m}-1]" in key for m in members)]
+        if met:
+            seen = sum("regressed" in o for o in met)
+            lines.append(f"{name} seen: {seen}/{len(met)} (≥ {clopper_pearson(seen, len(met)).low:.0%})")
+    seconds, loads = [s["seconds"] for s in suites], [s["load"] for s in suites]
+    lines.append(
+        f"seconds a suite: {min(seconds):.0f} to {max(seconds):.0f}; "
+        f"load before a suite: {min(loads):.1f} to {max(loads):.1f}"
+    )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--suites", type=int, default=20)
+    parser.add_argument("--slowed", type=int, default=0)
+    parser.add_argument("--out", type=Path, required=True)
+    chosen = parser.parse_args()
+    suites = [json.loads(line) for line in chosen.out.read_text().splitlines()] if chosen.out.exists() else []
+    for slowed, wanted in ((False, chosen.suites), (True, chosen.slowed)):
+        for _ in range(wanted - sum(s["slowed"] == slowed for s in suites)):
+            suites.append(one_suite(slowed))
+            with chosen.out.open("a") as file:
+                file.write(json.dumps(suites[-1]) + "\n")
+            print(f"suite {len(suites)}: {suites[-1]['seconds']:.0f} s", file=sys.stderr)
+    print(summary(suites))
+
+
+if __name__ == "__main__":
+    main()
