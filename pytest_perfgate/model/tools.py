@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from pytest_perfgate.model.children import Nursery
 from pytest_perfgate.model.device import Device
@@ -12,6 +12,7 @@ from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.ports import (
     BaselineStore,
     Clocks,
+    Contents,
     HistoryStore,
     Inspector,
     Lease,
@@ -35,11 +36,13 @@ class Instruments:
     """In the order of preference."""
     threads: Callable[[], str]
     affinity: Callable[[], str]
-    inspectors: tuple[Inspector, ...] = ()
-    profilers: tuple[Profiler, ...] = ()
+    inspectors: Sequence[Inspector] = ()
+    profilers: Sequence[Profiler] = ()
     clocks: Clocks | None = None
     """What watches or locks the clocks of a device while it is measured."""
     leases: Lease | None = None
+    contents: Contents | None = None
+    """What reads and overwrites arrays, where a call's output is checked."""
 
 
 Convict = Callable[[Mapping[CaseKey, CaseReport], Mapping[str, Case]], Mapping[CaseKey, CaseReport]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import replace
 from functools import cached_property
@@ -41,6 +42,14 @@ class Settings:
         asked = self.options.perfgate_mode or self.project.mode or ("full" if self.ci else "quick")
         return Mode.FULL if self.options.perfgate_against and asked != "off" else Mode(asked)
 
+    @cached_property
+    def budget_s(self) -> float:
+        """Seconds that the whole run may take to measure; endless where nobody said."""
+        from pytest_perfgate.plugin.spans import seconds
+
+        given = self.options.perfgate_budget
+        return seconds(given, "--perfgate-budget") if given else math.inf
+
     @property
     def debugging(self) -> bool:
         """``--pdb`` and ``--trace``: somebody sits in the test."""
@@ -64,4 +73,8 @@ class Settings:
     def collector(self) -> Collector:
         from pytest_perfgate.plugin.collect import Collector
 
-        return Collector(self.project, self.options, self.kinds)
+        return Collector(self.project, self.options, self.kinds, self._captures)
+
+    def _captures(self) -> list[str]:
+        """Names of the profilers that plugins bring."""
+        return [one.name for answer in self.pytest.hook.pytest_perfgate_profilers() for one in answer]

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_perfgate.cli import main
+
 PLUGIN = """
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.document import Column, Document, Table
@@ -61,10 +63,19 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def command(project: Path):
+def command(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """``perfgate`` as a shell would run it, without starting a process for each word."""
+    monkeypatch.chdir(project)
+    monkeypatch.syspath_prepend(project)
+    monkeypatch.delitem(sys.modules, "toy_plugin", raising=False)
+
     def call(*words: str) -> subprocess.CompletedProcess[str]:
-        line = [sys.executable, "-c", "import sys; from pytest_perfgate.cli import main; sys.exit(main())", *words]
-        return subprocess.run(line, cwd=project, capture_output=True, text=True, check=False)
+        capsys.readouterr()
+        try:
+            code = main(list(words))
+        except SystemExit as left:
+            code = left.code
+        return subprocess.CompletedProcess(words, code, *capsys.readouterr())
 
     return call
 

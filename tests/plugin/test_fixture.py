@@ -8,8 +8,16 @@ from pytest_perfgate.adapters.stores.records import Records
 from tests.plugin.projects import Project
 
 ASKED = """
-    import pytest
+    import pytest, sys
     from pathlib import Path
+
+    @pytest.mark.perfgate("time <= 1s")
+    def test_little_is_loaded(perfgate, request):
+        perfgate(int)
+        where_it_is_measured = getattr(request.config.option, "xmlpath", None) is None
+        assert not (where_it_is_measured and {"numpy", "pandas", "sqlite3", "yaml"} & set(sys.modules))
+        loader = sys.modules["pytest_perfgate.plugin.fixture"].__loader__
+        assert type(loader).__name__ == "SourceFileLoader", "compiled by the installer, not by each process"
 
     @pytest.mark.perfgate("time <= 1s")
     def test_result_and_time(perfgate):
@@ -82,6 +90,7 @@ ASKED = """
         perfgate(3)
 """
 EXPECTED = {
+    "test_little_is_loaded": ("passed", ""),
     "test_result_and_time": ("passed", ""),
     "test_setup_feeds_the_call": ("passed", ""),
     "test_check_refuses": ("failed", "check= returned False"),

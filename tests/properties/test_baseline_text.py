@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_perfgate.adapters.stores import baseline_text
@@ -37,7 +37,6 @@ def baselines(draw: st.DrawFn) -> Baseline:
 
 
 @given(st.dictionaries(names, baselines(), min_size=1, max_size=5))
-@settings(max_examples=150, deadline=None)
 def test_what_is_written_is_what_is_read_by_both_ways(put: dict[str, Baseline]) -> None:
     text = edited("", put, place="f", device="d")
     quick = parse_entries(text, place="f", device="d")
@@ -53,7 +52,6 @@ def test_what_is_written_is_what_is_read_by_both_ways(put: dict[str, Baseline]) 
 
 
 @given(st.text(alphabet="ab: {}'\"\n#,-&*!|>1us", max_size=60))
-@settings(max_examples=300, deadline=None)
 def test_the_quick_way_never_disagrees(body: str) -> None:
     text = f"perfgate: 1\nbaselines:\n  'a': {{time: 1us}}\n{body}\n  'z': {{time: 2us}}\n"
     quick = baseline_text.own_entries(text.split("\n"), "f", "d") if _fine(text) else None

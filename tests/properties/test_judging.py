@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pytest_perfgate.core.gate.judge import JudgeContext, judge
@@ -126,7 +126,6 @@ LAYERS = st.lists(LIMITS, max_size=4)
 
 
 @given(LAYERS, LAYERS, LAYERS)
-@settings(max_examples=200)
 def test_merging_is_associative(a, b, c) -> None:
     whole = merge_limits(a, b, c)
     assert merge_limits(merge_limits(a, b), c) == whole

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_perfgate.core.analysis.nsys.context import innermost, launches
@@ -16,7 +16,6 @@ SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 25)), max_size=14)
 
 
 @given(SPANS, st.lists(st.integers(-5, 95), max_size=30))
-@settings(max_examples=200, deadline=None)
 def test_the_last_started_range_that_holds_the_point(spans, points) -> None:
     start = np.array([s for s, _ in spans], dtype=np.int64)
     end = np.array([s + n for s, n in spans], dtype=np.int64)
@@ -30,7 +29,6 @@ def test_the_last_started_range_that_holds_the_point(spans, points) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=20),
        st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9), st.integers(0, 50)), max_size=20))  # fmt: skip
-@settings(max_examples=100, deadline=None)
 def test_kernels_meet_the_first_call_of_their_process_and_correlation(kernels, calls) -> None:
     zero = np.zeros(len(kernels), dtype=np.int64)
     pid, correlation = (np.array([k[i] for k in kernels], dtype=np.int64) for i in (0, 1))
@@ -64,7 +62,6 @@ KERNELS = st.lists(
 
 
 @given(KERNELS)
-@settings(max_examples=200, deadline=None)
 def test_overlap_rows_against_points(kernels) -> None:
     computing = {p for s, n, _, talks, _ in kernels if not talks for p in range(s, s + n)}
     busy = {stream for _, _, stream, talks, _ in kernels if not talks}
@@ -81,7 +78,6 @@ def test_overlap_rows_against_points(kernels) -> None:
 
 
 @given(KERNELS)
-@settings(max_examples=100, deadline=None)
 def test_the_parts_of_a_window_sum_to_it(kernels) -> None:
     row = times(lane(kernels))
     assert row.computation_ns + row.exposed_comm_ns + row.exposed_copies_ns + row.idle_ns == row.window_ns

@@ -13,6 +13,7 @@ import time
 from typing import IO, Any
 
 from pytest_perfgate.adapters.children.channel import VARIABLE, Line
+from pytest_perfgate.adapters.children.strays import PARENT
 from pytest_perfgate.model.children import Answer, ChildSpec, Command, Hello
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -32,7 +33,7 @@ class LocalNursery:
             process = subprocess.Popen(
                 _command(spec),
                 cwd=spec.cwd,
-                env={**dict(spec.env), VARIABLE: f"{listener.getsockname()[1]}:{token}"},
+                env={**dict(spec.env), VARIABLE: f"{listener.getsockname()[1]}:{token}", PARENT: str(os.getpid())},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -175,8 +176,8 @@ def _indented(text: str) -> str:
     return "\n".join("    " + line for line in text.splitlines()[-12:])
 
 
-def interpreter(*, here: bool) -> tuple[str, ...]:
+def interpreter(*, here: bool, prelude: str = "") -> tuple[str, ...]:
     """This interpreter with its flags, running pytest; ``here`` puts the working directory on the path."""
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined] # noqa: SLF001 - what multiprocessing uses
     drop = "" if here else "'' in sys.path and sys.path.remove(''); "
-    return (sys.executable, *flags, "-c", f"import sys; {drop}import pytest; sys.exit(pytest.console_main())")
+    return (sys.executable, *flags, "-c", f"import sys; {prelude}{drop}import pytest; sys.exit(pytest.console_main())")
