@@ -128,7 +128,10 @@ def test_what_differs_between_two_traces_has_a_word(kineto, tmp_path):
     assert "only in the reference" in render_text(found.views["ops"]())
     for kind in ("fair", "rough", "tree", "selection"):
         assert render_text(found.views[kind]())
-    assert "Priority 1" in render_text(found.views["fair"]())
+    fair = render_text(found.views["fair"]())
+    assert "Priority 1: aten::" in fair
+    assert "Action: fusion or algorithm: torch.compile" in fair
+    assert "Action: kernel only: replay it" in fair
 
 
 def test_the_reference_s_sheets_of_the_zoo(tmp_path, kineto):
