@@ -75,11 +75,15 @@ class Watch:
 
         plan = replace(self._planned(plan), timer="events")
         self.entered += 1
+        device = self._measuring.device(plan, asked.timed())
+        if device.kind != "gpu":
+            what = f"this mode needs a GPU: {device.name or device.key} has no events of its own"
+            raise PerfgateError("profile-tool", what, mend="run it on a machine with a GPU, or --mode torch")
         capture = self._measuring.capture(asked, plan)
         self._note(capture.device, plan, asked.work)
         escaped = [p for samples in capture.samples for p in samples.problems if p.code == ESCAPED]
         if escaped:
-            what = f"event refuses: {escaped[0].what}"
+            what = f"refused: {escaped[0].what}"
             raise PerfgateError("profile-tool", what, mend="--mode nsys, torch or cupti see every stream")
         write_times(self.folder, capture)
 
