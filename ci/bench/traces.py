@@ -2,7 +2,9 @@
 
     python ci/bench/traces.py                        # 300 MB against json.load
     python ci/bench/traces.py --sizes 10 30 100 300  # the cost per event
+    python ci/bench/traces.py --sizes 10 30 100 300 1000 --plot docs/figures/trace-cost.svg
     python ci/bench/traces.py --file T.json.gz --reference FOLDER   # beside the reference tool, from its checkout
+    python ci/bench/traces.py --megabytes 30 --reference FOLDER     # the same on a generated trace
 
 Each measurement is a fresh process. Wall time needs two idle cores to mean anything; processor time is printed too.
 """
@@ -17,6 +19,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from cost_plot import write_plot
 from trace_maker import write_trace
 
 BYTES_AN_EVENT = 299.5
@@ -87,7 +90,8 @@ def against_json(folder: Path, megabytes: int, repeats: int) -> None:
     print(f"json.load alone / full report: {wall:.1f} x wall, {processor:.1f} x the longest process")
 
 
-def linear(folder: Path, sizes: list[int]) -> None:
+def linear(folder: Path, sizes: list[int], plot: str) -> None:
+    seconds, memory, load = [], [], os.getloadavg()[0]
     print(f"{'MB':>6} {'events':>10} {'wall s':>8} {'cpu s':>8} {'us/event':>9} {'peak MB':>8}")
     for megabytes in sizes:
         path = folder / "trace.json"
@@ -98,6 +102,12 @@ def linear(folder: Path, sizes: list[int]) -> None:
             f"{found['cpu'] / events * 1e6:9.2f} {found['megabytes']:8.0f}",
             flush=True,
         )
+        real = path.stat().st_size / 1e6
+        seconds.append((real, found["cpu"]))
+        memory.append((real, found["megabytes"]))
+    if plot:
+        subtitle = f"{os.cpu_count()} cores, load {load:.1f} at the start; dashed: linear through the largest"
+        write_plot(Path(plot), seconds, memory, subtitle)
 
 
 def against_reference(path: str, folder: str) -> None:
@@ -112,15 +122,20 @@ def main() -> None:
     parser.add_argument("--megabytes", type=int, default=300)
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--sizes", type=int, nargs="*")
-    parser.add_argument("--file", default="")
+    parser.add_argument("--plot", default="", help="with --sizes: write the cost against the size as SVG")
+    parser.add_argument("--file", default="", help="with --reference: the trace that both read")
     parser.add_argument("--reference", default="", help="a checkout of the reference tool")
     asked = parser.parse_args()
     if asked.reference:
-        against_reference(asked.file, asked.reference)
+        with tempfile.TemporaryDirectory() as name:
+            path = asked.file or str(Path(name) / "trace.json")
+            if not asked.file:
+                write_trace(Path(path), int(asked.megabytes * 1e6 / BYTES_AN_EVENT))
+            against_reference(path, asked.reference)
         return
     with tempfile.TemporaryDirectory() as name:
         if asked.sizes:
-            linear(Path(name), asked.sizes)
+            linear(Path(name), asked.sizes, asked.plot)
         else:
             against_json(Path(name), asked.megabytes, asked.repeats)
 

@@ -12,6 +12,7 @@ from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.problem import Problem
 from pytest_perfgate.model.tools import GateTools
+from pytest_perfgate.model.verdict import CaseReport, RunReport
 
 
 def measurements(result: CaseResult, tools: GateTools) -> tuple[Measurement, ...]:
@@ -26,9 +27,10 @@ def measurements(result: CaseResult, tools: GateTools) -> tuple[Measurement, ...
 
 
 def _on(measurement: Measurement, asked: str) -> Measurement:
-    """Whether it ran on the device that ``--perfgate-device`` names, by index, name or key."""
+    """Whether it ran on the device that ``--perfgate-device`` names, by index, name, key or UUID."""
     device = measurement.device
-    if not asked or asked in {str(device.index), device.name, device.key}:
+    plain = asked.removeprefix("GPU-")
+    if not asked or asked in {str(device.index), device.name, device.key} or plain == device.uuid.removeprefix("GPU-"):
         return measurement
     what = f"asked for device {asked}, and it ran on {device.name} (index {device.index}, {device.key})"
     other = Problem(code="device-other", what=what, retry=False)
@@ -74,3 +76,17 @@ def metrics_of_capture(capture: Capture) -> MetricSet:
         work=capture.work,
     )
     return metrics_of(alone, None) | capture.metrics
+
+
+def record_of(capture: Capture) -> RunReport:
+    """One call alone, as a record: its samples and what they come to, without a verdict."""
+    alone = Measurement(
+        key=capture.key,
+        processes=capture.samples,
+        device=capture.device,
+        identity=capture.identity,
+        work=capture.work,
+        metrics=metrics_of_capture(capture),
+    )
+    case = CaseReport(key=capture.key, verdicts=(), measurement=alone)
+    return RunReport(cases=(case,), environment=alone.environment, mode="profile", started="")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pytest_perfgate.app.duet import BASE, HEAD, Beat, Duet, Met
+from pytest_perfgate.core.gate.cycles import paired_clocks
 from pytest_perfgate.core.gate.proof import foreign_modules
 from pytest_perfgate.core.gate.rounds import Design, Pairs, confirming_rounds, convicted, finding, suspected
 from pytest_perfgate.core.gate.witness import pair_of
@@ -208,6 +209,7 @@ def trial(
         found |= convicted(fresh, {key: counts(key) for key in fresh}, design)
         pairs |= fresh
     problems = tuple(comparison.problems.values())
+    met = {**comparison.captures(SCREEN), **comparison.captures(CONFIRM)}
     return {
         key: Paired(
             decision=one.decision,
@@ -221,6 +223,7 @@ def trial(
             visible=one.visible,
             problems=problems,
             unstable=one.unstable,
+            clocks_hz=paired_clocks(met.get(key, ())),
         )
         for key, one in found.items()
     }

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_perfgate.app.gate import Court, new_baselines
+from pytest_perfgate.core.gate.cycles import clock_of
 from pytest_perfgate.core.gate.family import family_limits
 from pytest_perfgate.core.gate.suite import Suite, judge_suite
-from pytest_perfgate.model.baseline import Baseline, Sitting
+from pytest_perfgate.model.baseline import Baseline, Sitting, commit_name
 from pytest_perfgate.model.plan import Case, Mode
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport, RunReport, SuiteNote
@@ -71,7 +72,7 @@ def keep(court: Court, report: RunReport) -> tuple[Path, ...]:
     tools, written = court.tools, []
     if tools.records is not None:
         written.append(tools.records.write(report))
-    commit = report.environment.commit
+    commit = commit_name(report.environment.commit, dirty=report.environment.dirty)
     fresh = new_baselines(report.cases, tools.committed, report.started[:10], commit)
     if fresh and tools.baselines is not None and court.context.policy.records:
         written += tools.baselines.write(fresh)
@@ -92,4 +93,5 @@ def _sittings(report: RunReport, commit: str) -> Iterable[Sitting]:
                 when=report.started,
                 commit=commit,
                 processes=len(measurement.processes),
+                clock_hz=clock_of(measurement.processes),
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import field
 
 from pytest_perfgate.model.document import Document
 from pytest_perfgate.model.metric import MetricSet
@@ -24,3 +25,9 @@ class Analysis:
     """Whatever makes every limit on it INVALID: coverage under the floor, for one."""
     window: str = ""
     """Where the figures are from; always printed beside them."""
+    files: Mapping[str, Callable[[], str]] = field(default_factory=dict)
+    """Texts that belong beside the artifact, by relative path: annotated source, machine code. Built when asked for."""
+    reports: Mapping[str, str] = field(default_factory=dict)
+    """Written reports: the name of the file, without its ending, and the view that it holds."""
+    tables: tuple[str, ...] = ()
+    """Views whose tables are worth exporting; all of them where none is named."""

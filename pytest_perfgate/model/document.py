@@ -46,6 +46,14 @@ class Bullets:
 
 
 @value
+class Link:
+    """A way to the section of this anchor, with the words that stand for it."""
+
+    text: str
+    anchor: str
+
+
+@value
 class Code:
     text: str
     language: str = ""
@@ -62,11 +70,11 @@ class Picture:
 @value
 class Section:
     title: str
-    blocks: tuple[Union[Paragraph, Bullets, Code, Picture, Table, Section], ...]
+    blocks: tuple[Union[Paragraph, Bullets, Link, Code, Picture, Table, Section], ...]
     anchor: str = ""
 
 
-Block = Union[Paragraph, Bullets, Code, Picture, Table, Section]
+Block = Union[Paragraph, Bullets, Link, Code, Picture, Table, Section]
 
 
 @value

@@ -28,3 +28,12 @@ class PerfgateError(Exception):
         lines += [f"  why   {self.why}"] if self.why else []
         lines += [f"  next  {self.mend}"] if self.mend else []
         return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Crosses the border of a process as what it was made of."""
+        return restored, (self.code.name, self.what, self.why, self.mend, self.place)
+
+
+def restored(code: str, what: str, why: str, mend: str, place: str) -> PerfgateError:
+    """The same error in another process."""
+    return PerfgateError(code, what, why=why, mend=mend, place=place)

@@ -61,6 +61,8 @@ class Absent:
     labels: Labels = ()
     why: str = "not collected"
     mend: str = ""
+    code: str = ""
+    """The problem for which it is not to be trusted: a limit on it is INVALID, not merely NOT MEASURED."""
 
 
 @value

@@ -151,8 +151,8 @@ class NsysExport(Protocol):
     def kernel_totals(self, low: int, high: int) -> tuple[KernelTotal, ...]:
         """Totals of kernels that start in the span."""
 
-    def api_totals(self, low: int, high: int) -> tuple[ApiTotal, ...]:
-        """Host time per call, clipped to the span."""
+    def api_totals(self, low: int, high: int, like: str = "") -> tuple[ApiTotal, ...]:
+        """Host time per call, clipped to the span; only of calls with this word in their name, where one is given."""
 
 
 class NsysReader(Protocol):

@@ -45,6 +45,9 @@ class Paired:
     unstable: bool = False
     """Processes of a side stand in groups: where nothing is convicted, that is the verdict."""
 
+    clocks_hz: tuple[float, float] | None = None
+    """The clocks that base and head ran at, where both are known."""
+
     @property
     def rounds(self) -> int:
         return len(self.differences)

@@ -52,6 +52,10 @@ def pytest_configure(config: pytest.Config) -> None:
         from pytest_perfgate.plugin.child import ChildRole
 
         config.pluginmanager.register(ChildRole(config, address), _ROLE)
+    elif "PERFGATE_PROFILE" in os.environ:
+        from pytest_perfgate.plugin.profiled import ProfiledRole
+
+        config.pluginmanager.register(ProfiledRole(config, os.environ.pop("PERFGATE_PROFILE")), _ROLE)
     elif hasattr(config, "workerinput"):
         from pytest_perfgate.plugin.workers import WorkerRole
 

@@ -6,14 +6,17 @@ import json
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from pytest_perfgate.app.lanes import run_spread
 from pytest_perfgate.app.measure import Crew, Rounds
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Mode
+from pytest_perfgate.plugin.captures import captured
 from pytest_perfgate.plugin.invocation import child_job, child_spec
 from pytest_perfgate.plugin.progress import Progress
 from pytest_perfgate.plugin.spans import span
+from pytest_perfgate.wiring.devices import fleet, pick_device
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -33,7 +36,7 @@ def measure_ahead(session: GateSession) -> None:
         return
     config, project = session.settings.pytest, session.settings.project
     costs = config.rootpath / ".perfgate" / "costs.json"
-    cases = list(session.cases.values())
+    cases = on_device(session.settings.options, list(session.cases.values()))
     if session.mode is Mode.QUICK:
         cases = [replace(case, plan=replace(case.plan, rounds=1)) for case in cases]
     progress = Progress(config, cost_line(cases, read_costs(costs)))
@@ -47,8 +50,8 @@ def measure_ahead(session: GateSession) -> None:
     )
     rounds = Rounds(cases, crew)
     try:
-        rounds.run()
-        results = rounds.results()
+        run_spread(rounds, cases, fleet())
+        results = captured(session, rounds.results(), progress.tell)
     except BaseException:
         results = {nodeid: result for nodeid, result in rounds.results().items() if result.captures}
         raise
@@ -56,6 +59,13 @@ def measure_ahead(session: GateSession) -> None:
         progress.close()
         session.reports.update(session.court.judge_all(results))
     write_costs(costs, results)
+
+
+def on_device(options: Any, cases: list[Case]) -> list[Case]:
+    """The cases on the device that was asked for, which children will see alone."""
+    pick_device(options)
+    asked = options.perfgate_device or ""
+    return [replace(case, plan=replace(case.plan, device=asked)) for case in cases] if asked else cases
 
 
 def measure_against(session: GateSession) -> None:
@@ -70,7 +80,8 @@ def measure_against(session: GateSession) -> None:
         raise PerfgateError("arm-no-merge-base", "there is no merge base to compare with")
     comparison, paired = Bailiff(session).against(revision, list(session.cases.values()))
     session.court.paired = paired
-    session.reports.update(session.court.judge_all(comparison.results()))
+    results = captured(session, comparison.results(), lambda text: Progress(session.settings.pytest, text).close())
+    session.reports.update(session.court.judge_all(results))
 
 
 def cost_line(cases: Iterable[Case], known: Mapping[str, float]) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 
 from pytest_perfgate.model.children import Capture
-from pytest_perfgate.model.measurement import Artifact
+from pytest_perfgate.model.measurement import Artifact, Measurement
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import Case, CaseKey
+from pytest_perfgate.model.ports import Profiler
+from pytest_perfgate.model.samples import Samples
 from pytest_perfgate.plugin.asked import Asked, Brought
 from pytest_perfgate.plugin.measuring import Measuring
 from pytest_perfgate.plugin.view import View
@@ -48,22 +50,31 @@ class Bench:
         del key
         return None
 
+    def samples(self, key: CaseKey) -> tuple[Samples, ...]:
+        del key
+        return ()
+
 
 class JudgedBench(Bench):
     """``full``: measured before the tests; each call runs once and is shown what was measured."""
 
     measures = True
 
-    def __init__(self, case: Case, known: Callable[[CaseKey], MetricSet | None]) -> None:
+    def __init__(self, case: Case, known: Callable[[CaseKey], Measurement | None]) -> None:
         super().__init__(case)
         self._known = known
 
     def metrics(self, key: CaseKey) -> MetricSet | None:
-        return self._known(key)
+        found = self._known(key)
+        return found.metrics if found is not None else MetricSet()
+
+    def samples(self, key: CaseKey) -> tuple[Samples, ...]:
+        found = self._known(key)
+        return found.processes if found is not None else ()
 
 
 class MeasuringBench(Bench):
-    """``quick``: measured where the test stands."""
+    """Measured where the test stands; captures of a child are taken by its parent, in a run of their own."""
 
     measures = True
 
@@ -76,51 +87,36 @@ class MeasuringBench(Bench):
     def take(self, asked: Asked) -> View:
         self.seen.append(asked.key)
         self._taken[asked.key] = self._capture(asked)
-        with self._profiled(asked.key):
-            result = asked.once()
-        self._taken[asked.key] = self._with_profile(self._taken[asked.key])
-        return View(asked.key, result, metrics=self.metrics)
+        return View(asked.key, self._shown(asked), metrics=self.metrics)
 
-    @contextmanager
-    def around(self, brought: Brought) -> Iterator[None]:
-        with self._profiled(brought.key):
-            yield
-        if self._measuring.profilers(self.case.plan):
-            brought.metrics, left = self._measuring.profiled(self.case.plan, brought.key)
-            self.artifacts += [artifact for artifact in left if artifact not in self.artifacts]
-
-    def _profiled(self, key: CaseKey) -> AbstractContextManager[None]:
-        """The captures that were asked for, around one call or region; the region's time includes their cost."""
-        profilers = self._measuring.profilers(self.case.plan)
-        if not profilers:
-            return nullcontext()
-        from pytest_perfgate.plugin.captured import profiled
-
-        return profiled(key, profilers)
-
-    def _with_profile(self, capture: Capture) -> Capture:
-        if not self._measuring.profilers(self.case.plan):
-            return capture
-        metrics, left = self._measuring.profiled(self.case.plan, capture.key)
-        self.artifacts += left
-        return replace(capture, metrics=capture.metrics | metrics)
+    def _shown(self, asked: Asked) -> object:
+        """The call once more, for what it returns."""
+        return asked.once()
 
     def bring(self, brought: Brought) -> None:
         self.seen.append(brought.key)
         self._brought.append(brought)
 
     def read(self, brought: Brought, source: str) -> None:
-        self._measuring.read(brought, source)
+        self._measuring.read(brought, source, [limit.text for limit in self.case.limits])
         self.bring(brought)
 
     def metrics(self, key: CaseKey) -> MetricSet | None:
-        found = next((capture for capture in self.captures() if capture.key == key), None)
+        found = self._found(key)
         return self._measuring.metrics(found) if found else None
+
+    def samples(self, key: CaseKey) -> tuple[Samples, ...]:
+        found = self._found(key)
+        return found.samples if found else ()
+
+    def _found(self, key: CaseKey) -> Capture | None:
+        return next((capture for capture in self.captures() if capture.key == key), None)
 
     def captures(self) -> tuple[Capture, ...]:
         """All that this process knows, with the notes as they are now."""
         brought = tuple(self._measuring.brought(self.case.plan, one) for one in self._brought)
-        return tuple(self._noted(capture) for capture in (*self._taken.values(), *brought))
+        found = self._measuring.with_code(self.case, (*self._taken.values(), *brought), self.artifacts)
+        return tuple(self._noted(capture) for capture in found)
 
     def _capture(self, asked: Asked) -> Capture:
         return self._measuring.capture(asked, self.case.plan)
@@ -128,3 +124,56 @@ class MeasuringBench(Bench):
     def _noted(self, capture: Capture) -> Capture:
         identity = replace(capture.identity, notes=tuple(sorted(self.notes.items())))
         return replace(capture, identity=identity, artifacts=tuple(self.artifacts))
+
+
+class QuickBench(MeasuringBench):
+    """``quick``: the captures that work in this process are taken here, after a call was timed."""
+
+    def _shown(self, asked: Asked) -> object:
+        if not self._profilers():
+            return asked.once()
+        asked.prepare()
+        with self._profiled(asked.key):
+            result = asked.timed()()
+        asked.judge(result)
+        self._taken[asked.key] = self._with_profile(self._taken[asked.key])
+        return result
+
+    @contextmanager
+    def around(self, brought: Brought) -> Iterator[None]:
+        """A region runs once, under the profiler: it has no time of its own then."""
+        if not self._profilers():
+            yield
+            return
+        from pytest_perfgate.plugin.captured import untimed
+
+        with self._profiled(brought.key):
+            yield
+        found, left = self._measuring.profiled(self.case.plan, brought.key)
+        brought.metrics, brought.durations = found | untimed(self.case), []
+        self.artifacts += [artifact for artifact in left if artifact not in self.artifacts]
+
+    def captures(self) -> tuple[Capture, ...]:
+        found = super().captures()
+        if not self.case.plan.captures:
+            return found
+        from pytest_perfgate.plugin.captured import untaken
+
+        absent, lost = untaken(self.case)
+        return tuple(
+            replace(capture, metrics=capture.metrics | absent, findings=(*capture.findings, *lost)) for capture in found
+        )
+
+    def _profilers(self) -> tuple[Profiler, ...]:
+        return self._measuring.profilers(self.case.plan)
+
+    def _profiled(self, key: CaseKey) -> AbstractContextManager[None]:
+        """The captures that were asked for, around one call or region."""
+        from pytest_perfgate.plugin.captured import profiled
+
+        return profiled(key, self._profilers())
+
+    def _with_profile(self, capture: Capture) -> Capture:
+        metrics, left = self._measuring.profiled(self.case.plan, capture.key)
+        self.artifacts += left
+        return replace(capture, metrics=capture.metrics | metrics)

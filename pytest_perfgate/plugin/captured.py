@@ -8,12 +8,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from pytest_perfgate.app.captures import LOST, lacking, lost, trusted
 from pytest_perfgate.model.analysis import Analysis
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
-from pytest_perfgate.model.metric import Absent, MetricSet
-from pytest_perfgate.model.plan import CaseKey, Plan
+from pytest_perfgate.model.metric import MetricSet
+from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.ports import Inspector, Profiler
-from pytest_perfgate.model.profiling import IN_PROCESS
+from pytest_perfgate.model.problem import Finding
+from pytest_perfgate.model.profiling import IN_PROCESS, external
 
 FOLDER = Path(".perfgate") / "profiles"
 _ODD = re.compile(r"[^\w.-]+")
@@ -52,17 +55,29 @@ def taken(
     return metrics, artifacts
 
 
-def trusted(analysis: Analysis) -> MetricSet:
-    """The metrics of an analysis; with a problem, the reason why none of them counts."""
-    if not analysis.problems:
-        return analysis.metrics
-    why = "; ".join(problem.what for problem in analysis.problems)
-    absent = tuple(Absent(name=m.name, labels=m.labels, why=why) for m in analysis.metrics.metrics)
-    return MetricSet(absent=(*absent, *analysis.metrics.absent))
+def untaken(case: Case) -> tuple[MetricSet, tuple[Finding, ...]]:
+    """In quick mode: what only a run of its own captures, and how to have it."""
+    modes = [name for name in external(case.plan.captures) if name not in IN_PROCESS]
+    if not modes:
+        return MetricSet(), ()
+    quoted = "'" + case.nodeid.replace("'", "'\"'\"'") + "'"
+    why = "it needs a run of its own, and --perfgate=quick has none"
+    commands = " or ".join(f"perfgate profile {quoted} --mode {mode}" for mode in modes)
+    mend = f"pytest {quoted} --perfgate=full, or {commands}"
+    found = tuple(lost(mode, why, mend) for mode in modes)
+    return lacking(case, f"capture {' and '.join(modes)} {LOST}: {why}", mend), found
+
+
+def untimed(case: Case) -> MetricSet:
+    """In quick mode a region under a profiler has no time of its own."""
+    why = "the region ran under a profiler, which costs time"
+    return lacking(case, why, "--perfgate=full times it first and captures it after")
 
 
 def _inspected(path: Path, inspectors: Sequence[Inspector]) -> Analysis:
     with path.open("rb") as file:
         head = file.read(4096)
-    inspector = next(one for one in inspectors if one.recognises(path, head))
+    inspector = next((one for one in inspectors if one.recognises(path, head)), None)
+    if inspector is None:
+        raise PerfgateError("artifact-unknown", "a capture left a file that nothing here reads", place=str(path))
     return inspector.inspect([path], {})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -12,23 +12,32 @@ import pytest
 from pytest_perfgate.core.gate.grammar import parse_limit
 from pytest_perfgate.core.gate.merge import merge_limits
 from pytest_perfgate.core.gate.nearest import proposal
+from pytest_perfgate.core.metrics.kernel import CODE_NAMES
 from pytest_perfgate.model.config import Config, ConfigPattern
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Limit
 from pytest_perfgate.model.metric import MetricKind
 from pytest_perfgate.model.plan import Cache, Case, ClockPolicy, Plan
-from pytest_perfgate.model.profiling import IN_PROCESS
+from pytest_perfgate.model.profiling import CAPTURES, STATIC
 from pytest_perfgate.plugin.spans import seconds
 
 DEFAULT_LIMIT = "slowdown <= 3%"
-KEYWORDS = ("on", "capture", "timer", "runtime", "cache", "clocks", "data", "rounds", "budget")
+KEYWORDS = ("on", "capture", "timer", "runtime", "cache", "clocks", "data", "rounds", "budget", "devices")
 
 
 class Collector:
     """Makes cases under one configuration."""
 
-    def __init__(self, config: Config, options: Any, kinds: Mapping[str, MetricKind]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        options: Any,
+        kinds: Mapping[str, MetricKind],
+        brought: Callable[[], Iterable[str]] = tuple,
+    ) -> None:
         self._config, self._options, self._kinds = config, options, kinds
+        self._brought = brought
+        """Names of the captures that plugins bring; asked only for a name that is none of ours."""
         self._plan = planned(config, options)
         self._base = self._limits(config.limits, "configuration", f"{config.source}: tool.perfgate.limits")
         self._commanded = self._limits(options.perfgate_limit, "command line", "--perfgate-limit")
@@ -49,16 +58,27 @@ class Collector:
             plan = _patterned(plan, pattern)
         for marker in markers:
             plan = self._marked(plan, marker.kwargs, place)
+        limits = merge_limits(limits, self._commanded)
         return Case(
             nodeid=item.nodeid,
-            limits=merge_limits(limits, self._commanded),
-            plan=commanded(plan, self._options),
+            limits=limits,
+            plan=_once(self._captured(commanded(plan, self._options), place), limits),
             path=item.nodeid.partition("::")[0],
             marked=bool(markers),
             params=_params(item),
             location=place,
             family=getattr(item, "originalname", "") and item.nodeid.partition("[")[0],
         )
+
+    def _captured(self, plan: Plan, place: str) -> Plan:
+        """A capture that nothing takes must not look taken."""
+        strange = [name for name in plan.captures if name not in CAPTURES]
+        known = (*CAPTURES, *self._brought()) if strange else CAPTURES
+        for name in strange:
+            if name not in known:
+                mend = proposal(name, known, all_of="the captures")
+                raise PerfgateError("marker-wrong", f"there is no capture {name!r}", mend=mend, place=place)
+        return plan
 
     def limits(self, texts: Iterable[str], place: str) -> tuple[Limit, ...]:
         """Limits that a call of the fixture brought."""
@@ -76,6 +96,11 @@ class Collector:
                 mend = proposal(name, KEYWORDS, all_of="the keywords")
                 raise PerfgateError("marker-wrong", f"the marker has no argument {name!r}", mend=mend, place=place)
         return _with(plan, {name: value for name, value in given.items() if name != "on"}, place)
+
+
+def _once(plan: Plan, limits: Iterable[Limit]) -> Plan:
+    """Machine code is the same in every process: where nothing else is judged, one reads it."""
+    return replace(plan, rounds=1) if STATIC in plan.captures and {m.metric for m in limits} <= CODE_NAMES else plan
 
 
 def planned(config: Config, options: Any) -> Plan:
@@ -123,7 +148,7 @@ def _with(plan: Plan, given: Mapping[str, Any], place: str) -> Plan:
 
 def _count(value: Any, place: str) -> int:
     if not isinstance(value, int) or value < 1:
-        raise PerfgateError("option-wrong", f"rounds are a whole number from 1, not {value!r}", place=place)
+        raise PerfgateError("option-wrong", f"rounds and devices are whole numbers from 1, not {value!r}", place=place)
     return value
 
 
@@ -134,12 +159,7 @@ def _text(value: Any, place: str) -> str:
 
 
 def _captures(value: Any, place: str) -> tuple[str, ...]:
-    """A test run takes those that work in its process: one that was asked for and not taken must not look taken."""
-    for name in _texts(value):
-        if _text(name, place) != "event" and name not in IN_PROCESS:
-            what = f"a test run takes no capture {name!r} beside the timing"
-            raise PerfgateError("option-wrong", what, mend=f"perfgate profile NODEID --mode {name}", place=place)
-    return tuple(_texts(value))
+    return tuple(_text(name, place) for name in _texts(value))
 
 
 def _cache(value: Any, place: str) -> Cache:
@@ -167,6 +187,7 @@ _FIELDS: dict[str, tuple[str, Any]] = {
     "clocks": ("clocks", _clocks),
     "data": ("data", _text),
     "rounds": ("rounds", _count),
+    "devices": ("devices", _count),
     "capture": ("captures", _captures),
     "budget": ("budget_ns", _nanoseconds),
 }

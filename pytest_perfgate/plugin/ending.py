@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pytest_perfgate.app.captures import capture_notes
 from pytest_perfgate.app.conclude import Ending, keep, run_report, suite_notes
 from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.verdict import SuiteNote
@@ -20,7 +21,9 @@ def close_session(session: GateSession, *, complete: bool) -> None:
     """After the last test: verdicts on the suite, as reports of their own."""
     with usage_errors():
         session.complete = complete
-        session.notes = suite_notes(session.court, session.cases, session.all_reports(), ending_of(session))
+        reports = session.all_reports()
+        session.notes = suite_notes(session.court, session.cases, reports, ending_of(session))
+        session.notes += capture_notes(reports, session.court.context.policy)
     announce(session.settings.pytest, session.notes)
 
 

@@ -1,42 +1,71 @@
-"""The fixture inside a child that a profiler watches: one call before the region, one inside it."""
+"""A pytest that a profiler watches: the test runs once to compile and tune, once watched; nothing is judged."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import pytest
+from _pytest.runner import runtestprotocol
+
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.plan import Case
+from pytest_perfgate.model.profiling import TIMED, TOLD, Assignment, parse_assignment
 from pytest_perfgate.plugin.asked import Asked, Brought
 from pytest_perfgate.plugin.benches import Bench
+from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.view import View
+from pytest_perfgate.plugin.watch import Watch
 
-VARIABLE = "PERFGATE_PROFILE"
+if TYPE_CHECKING:
+    from pytest_perfgate.plugin.measuring import Measuring
+
 Region = Callable[[], AbstractContextManager[None]]
 
 
 class ProfiledBench(Bench):
-    """The first call compiles and tunes, unprofiled; the second is the one that counts."""
+    """Every call runs once, the one that counts under the instrument."""
 
-    def __init__(self, case: Case, region: Region, folder: Path) -> None:
+    def __init__(self, case: Case, region: Region, watch: Watch) -> None:
         super().__init__(case)
-        self._region = region
-        self.artifacts: list[Artifact] = KeptFiles(folder)
+        self._region, self._watch = region, watch
+        self.artifacts: list[Artifact] = KeptFiles(watch.folder)
 
     def take(self, asked: Asked) -> View:
         self.seen.append(asked.key)
-        asked.once()
-        with self._region():
+        if not self._watch.wants(asked.key):
             result = asked.once()
+        else:
+            result = self._timed(asked) if self._watch.mode == TIMED else self._inside(asked)
         return View(asked.key, result, metrics=self.metrics)
+
+    def _inside(self, asked: Asked) -> Any:
+        """What ``setup`` does, and what ``check`` does, stays outside."""
+        asked.prepare()
+        with self._watch.over(asked.timed(), self.case.plan, asked.work), self._region():
+            result = asked.timed()()
+        asked.judge(result)
+        return result
+
+    def _timed(self, asked: Asked) -> Any:
+        self._watch.times(asked, self.case.plan)
+        return asked.once()
 
     @contextmanager
     def around(self, brought: Brought) -> Iterator[None]:
-        del brought
-        with self._region():
+        if not self._watch.wants(brought.key):
+            yield
+            return
+        if self._watch.mode == TIMED:
+            what = "a region runs once, and events time a call that can be repeated"
+            raise PerfgateError("profile-tool", what, mend="perfgate(fn), or --mode torch, cupti or nsys")
+        with self._watch.over(None, self.case.plan, brought.work), self._region():
             yield
 
 
@@ -61,12 +90,97 @@ class KeptFiles(list[Artifact]):
             shutil.copyfile(beside, target.with_suffix(".json"))
 
 
-def off_bench(case: Case) -> Bench:
-    """Nothing is measured: each call runs once, or under the profiler that started this process."""
-    mode, _, folder = os.environ.get(VARIABLE, "").partition(":")
-    if not folder:
-        return Bench(case)
-    from pytest_perfgate.wiring.profiling import profiler_region
+class ProfiledRole:
+    """Hooks of a child under a profiler."""
 
-    out = Path(folder)
-    return ProfiledBench(case, lambda: profiler_region(mode, out), out)
+    def __init__(self, config: pytest.Config, text: str) -> None:
+        self._config = config
+        self._assigned = parse_assignment(text)
+        self._benches: list[Bench] = []
+        self._outcome, self._said = "passed", ""
+        self._error: tuple[str, str, str] = ("", "", "")
+        self._watch: Watch | None = None
+        self._warm = False
+        """While the test compiles and tunes: nothing is watched, and what it raises counts for nothing."""
+        _quieten(config, self._assigned)
+
+    def before(self, session: pytest.Session, gated: list[pytest.Item]) -> None:
+        """Nothing is measured ahead."""
+
+    def after(self, session: pytest.Session) -> None:
+        """Told at the end of the session, whatever happened."""
+
+    def gate(self, item: pytest.Item) -> Gate:
+        from pytest_perfgate.plugin.measuring import measuring_tools
+        from pytest_perfgate.plugin.settings import Settings
+        from pytest_perfgate.wiring.profiling import profiler_region
+
+        case = Settings(self._config).collector.case(item)
+        assigned, hooks = self._assigned, self._config.hook
+        measuring: Measuring = measuring_tools(self._config)
+        watch = self._watch = Watch(assigned, measuring, case.params, awake=not self._warm)
+        bench = ProfiledBench(case, lambda: profiler_region(assigned.mode, watch.folder, hooks), watch)
+        self._benches[:] = [bench]
+        return Gate(case, bench)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> None:
+        """One run without the instrument comes first: compilers and tuners would be all that it sees."""
+        self._warm = True
+        runtestprotocol(item, log=False, nextitem=Sibling(item))  # type: ignore[arg-type]
+        self._warm, self._error = False, ("", "", "")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> None:
+        """Our own errors reach the parent as what they are."""
+        raised = call.excinfo.value if call.excinfo is not None else None
+        if isinstance(raised, PerfgateError):
+            self._error = (raised.code.name, raised.what, raised.mend)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._outcome, self._said = "failed", (report.longreprtext.strip().splitlines() or [""])[-1]
+        elif report.skipped and self._outcome == "passed":
+            self._outcome = "skipped"
+            self._said = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        facts = self._watch.facts() if self._watch is not None else {}
+        notes = {name: text for bench in self._benches for name, text in bench.notes.items()}
+        told = {
+            "outcome": self._outcome,
+            "text": self._said,
+            "error": list(self._error),
+            "entered": self._watch.entered if self._watch is not None else 0,
+            "seen": [key.name for bench in self._benches for key in bench.seen],
+            "facts": list({**facts, "notes": notes}.items()),
+        }
+        path = Path(self._assigned.out) / TOLD
+        path.write_text(json.dumps(told, default=str), encoding="utf-8")
+
+
+class Sibling:
+    """Stands for the next test: the fixtures of the module stay, those of the test itself go."""
+
+    def __init__(self, item: pytest.Item) -> None:
+        self._item = item
+
+    def listchain(self) -> list[Any]:
+        return self._item.listchain()[:-1]
+
+
+def _quieten(config: pytest.Config, assigned: Assignment) -> None:
+    """Nothing that selects, spreads or reports runs a second time in here."""
+    for name, calm in (("dist", "no"), ("numprocesses", None), ("tx", []), ("xmlpath", None), ("reruns", 0)):
+        if hasattr(config.option, name):
+            setattr(config.option, name, calm)
+    for line in assigned.markers:
+        config.addinivalue_line("markers", line)
+    for name, text in assigned.options:
+        setattr(config.option, name, json.loads(text))
+    if assigned.bare:
+        from pytest_perfgate.plugin.child import StandIns
+
+        config.pluginmanager.register(StandIns(), "perfgate-stand-ins")
+    os.environ.pop("PERFGATE_CHANNEL", None)

@@ -17,16 +17,16 @@ from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.model.children import CaseResult
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect
-from pytest_perfgate.model.metric import MetricSet
+from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.plan import Case, CaseKey, Mode
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote
-from pytest_perfgate.plugin.benches import Bench, JudgedBench, MeasuringBench
+from pytest_perfgate.plugin.benches import Bench, JudgedBench, MeasuringBench, QuickBench
 from pytest_perfgate.plugin.conviction import convictor
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.measuring import measuring_tools
-from pytest_perfgate.plugin.profiled import off_bench
 from pytest_perfgate.plugin.properties import SEEN, properties
 from pytest_perfgate.wiring import gate_tools
+from pytest_perfgate.wiring.devices import pick_device
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -82,6 +82,7 @@ class GateSession:
     def prepare(self, items: Sequence[pytest.Item]) -> None:
         """Measure before the first test, where the mode says so."""
         with usage_errors():
+            pick_device(self.settings.options)
             self.collect(items)
         if self.mode is Mode.FULL:
             self.measure()
@@ -133,18 +134,17 @@ class GateSession:
         """A verdict that another process reached."""
         self.reports[report.key.nodeid] = (*self.reports.get(report.key.nodeid, ()), report)
 
-    def known(self, key: CaseKey) -> MetricSet | None:
-        """The metrics of a key that was measured before the tests."""
-        found = (r for r in self.reports.get(key.nodeid, ()) if r.key == key and r.measurement is not None)
-        report = next(found, None)
-        return report.measurement.metrics if report is not None and report.measurement is not None else MetricSet()
+    def known(self, key: CaseKey) -> Measurement | None:
+        """What was measured of a key before the tests."""
+        found = (r.measurement for r in self.reports.get(key.nodeid, ()) if r.key == key)
+        return next((measurement for measurement in found if measurement is not None), None)
 
     def _bench(self, case: Case) -> Bench:
         if self.mode is Mode.OFF:
-            return off_bench(case)
+            return Bench(case)
         if self._ahead or case.nodeid in self.judged:
             return JudgedBench(case, self.known)
-        return MeasuringBench(case, measuring_tools(self.settings.pytest))
+        return QuickBench(case, measuring_tools(self.settings.pytest))
 
     def _verdicts(self, case: Case, bench: Bench | None) -> Reports:
         """A rerun reads the verdict of the first run; only quick mode measures here."""
@@ -210,4 +210,5 @@ def context_of(session: GateSession) -> JudgeContext:
         kinds=session.settings.kinds,
         gates=max(1, len(session.cases)),
         today=session.started.date().isoformat(),
+        facts=session.settings.project.facts or "shown",
     )

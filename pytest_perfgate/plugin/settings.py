@@ -64,4 +64,8 @@ class Settings:
     def collector(self) -> Collector:
         from pytest_perfgate.plugin.collect import Collector
 
-        return Collector(self.project, self.options, self.kinds)
+        return Collector(self.project, self.options, self.kinds, self._captures)
+
+    def _captures(self) -> list[str]:
+        """Names of the profilers that plugins bring."""
+        return [one.name for answer in self.pytest.hook.pytest_perfgate_profilers() for one in answer]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Union
 
 from pytest_perfgate.app.inspect import choose, inspect
 from pytest_perfgate.model.analysis import Analysis
+from pytest_perfgate.model.document import Document
 from pytest_perfgate.model.verdict import RunReport
 from pytest_perfgate.wiring import command_line_tools
 
@@ -48,6 +50,25 @@ def frames(source: Any, view: str = "") -> dict[str, Any]:
     from pytest_perfgate.adapters.formats import frames as tables
 
     return tables.frames(source, view)
+
+
+def write_reports(folder: Path, analysis: Analysis) -> tuple[Path, ...]:
+    """The reports of an analysis as files, with its tables; one without reports of its own has its first view."""
+    from pytest_perfgate.adapters.formats import reports
+    from pytest_perfgate.core.render.html import render_html
+    from pytest_perfgate.core.render.markdown import render_markdown
+
+    names = analysis.reports or {"report": next(iter(analysis.views))}
+    pages = {stem: analysis.views[view]() for stem, view in names.items()}
+    tables = {view: analysis.views[view]() for view in analysis.tables} or dict(pages)
+    return reports.write_reports(folder, pages, tables, {"md": render_markdown, "html": render_html})
+
+
+def write_workbook(path: Path, documents: Mapping[str, Document]) -> Path:
+    """Tables of documents as one workbook."""
+    from pytest_perfgate.adapters.formats import workbook
+
+    return workbook.write_workbook(path, documents)
 
 
 def _texts(options: dict[str, Any]) -> dict[str, str]:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_perfgate.wiring import CommandLineTools, configuration, interpreter, joined, own_host
+from pytest_perfgate.model.profiling import IN_PROCESS, STATIC, TIMED, VARIABLE
+from pytest_perfgate.wiring import CommandLineTools, configuration, joined, own_host
 
 if TYPE_CHECKING:
+    from pytest_perfgate.model.children import Capture
+    from pytest_perfgate.model.document import Document
     from pytest_perfgate.model.nsys import Scrub
+    from pytest_perfgate.model.profiling import Assignment
+
+    Command = Callable[[str, Assignment], Sequence[str]]
+    Environ = Mapping[str, str]
 
 
 def scrubber() -> Scrub:
@@ -26,6 +34,16 @@ def timeline() -> Any:
     return Nsys(scrubber(), project.launcher, project.timeout)
 
 
+def timeline_inspection() -> Any:
+    """Reads exports as the project's own patterns say."""
+    from pytest_perfgate.adapters.readers.nsys.report import read_nsys
+    from pytest_perfgate.app.inspections.nsys import Nsys
+
+    project = configuration(Path.cwd())
+    known = "|".join(f"(?:{pattern})" for pattern in project.communication)
+    return Nsys(read_nsys, {**({"communication": known} if known else {}), **dict(project.nsys)})
+
+
 def annotation() -> Any:
     """What classifies a kernel."""
     return _ncu("annotation")
@@ -36,6 +54,14 @@ def deep() -> Any:
     return _ncu("ncu")
 
 
+def kernel_records() -> Any:
+    """Kernel records of CUPTI, in process."""
+    from pytest_perfgate.adapters.bindings.cupti import CuptiRecorder
+    from pytest_perfgate.adapters.profilers.cupti import Cupti
+
+    return Cupti(CuptiRecorder())
+
+
 def _ncu(name: str) -> Any:
     from pytest_perfgate.adapters.profilers.ncu import Ncu
     from pytest_perfgate.adapters.profilers.profiler_api import switched
@@ -43,33 +69,87 @@ def _ncu(name: str) -> Any:
     return Ncu(switched, configuration(Path.cwd()).launcher, name=name)
 
 
-def profile_tools(root: Path) -> Any:
-    """What profiling asks of the world."""
-    from pytest_perfgate.adapters.stores.profiles import ProfileFolders, run_logged
-    from pytest_perfgate.app.inspect import inspect
-    from pytest_perfgate.app.profile import ProfileTools
+def profile_tools(root: Path, hooks: Any = None, command: Command | None = None, env: Environ | None = None) -> Any:
+    """What profiling asks of the world; a pytest brings its own plugins, command line and environment."""
+    from functools import partial
 
-    hooks = own_host(root).hook
-    tools = CommandLineTools(hooks)
+    from pytest_perfgate.adapters.stores.profiles import ProfileFolders, run_logged
+    from pytest_perfgate.app.profile import ProfileTools
+    from pytest_perfgate.wiring.devices import leases
+
+    found = hooks if hooks is not None else own_host(root).hook
+    tools = CommandLineTools(found)
+    held, project, folders = leases(), configuration(root), ProfileFolders(root, write_views)
     return ProfileTools(
-        profilers=tuple(joined(hooks.pytest_perfgate_profilers())),
-        folders=ProfileFolders(root),
-        execute=run_logged,
-        inspect=lambda paths: inspect(paths, {}, inspectors=tools.inspectors, peek=tools.peek),
-        interpreter=interpreter(here=True),
+        profilers=tuple(joined(found.pytest_perfgate_profilers())),
+        folders=folders,
+        execute=partial(run_logged, env=env),
+        inspect=lambda paths: _inspected(paths, tools, folders.statement(paths[0]) if paths else {}),
+        command=partial(_launched, project.launcher, command or partial(_command, root)),
         root=root,
-        timeout_s=configuration(root).timeout,
+        timeout_s=project.timeout,
+        alone=partial(held.hold, "profiler"),
     )
 
 
-def profiler_region(name: str, out: Path) -> Any:
+def _inspected(paths: Sequence[Path], tools: CommandLineTools, stated: Mapping[str, str]) -> Any:
+    """What a profile left, read with all that is known beside it and that the inspector asks for."""
+    from pytest_perfgate.app.inspect import choose
+
+    inspector = choose(paths, {}, inspectors=tools.inspectors, peek=tools.peek)
+    asked = {name for name, _ in inspector.options}
+    return inspector.inspect(paths, {name: text for name, text in stated.items() if name in asked})
+
+
+def _launched(launcher: Sequence[str], command: Command, nodeid: str, assigned: Assignment) -> Sequence[str]:
+    """Instruments that stand before the child have the launcher before them; the others are inside it."""
+    from pytest_perfgate.adapters.profilers.nsys import behind
+
+    inside = assigned.mode in {*IN_PROCESS, TIMED, STATIC}
+    return behind(launcher if inside else (), command(nodeid, assigned))
+
+
+def prelude(assigned: Assignment, folder: Path) -> str:
+    """The assignment and the folder in the child's own words: no launcher has to carry an environment."""
+    told = f"import os; os.chdir({str(folder)!r}); os.environ[{VARIABLE!r}] = {assigned.text()!r}; "
+    return f"{told}os.environ.pop('PYTEST_ADDOPTS', None); "
+
+
+def _command(root: Path, nodeid: str, assigned: Assignment) -> list[str]:
+    """A pytest of the command line: the project's own settings, one test."""
+    from pytest_perfgate.wiring import interpreter
+
+    start = interpreter(here=True, prelude=prelude(assigned, root))
+    return [*start, nodeid, "-q", "--no-header", "-p", "no:cacheprovider"]
+
+
+def write_views(folder: Path, views: Mapping[str, Document]) -> None:
+    """Tables as CSV and pictures as SVG, and all of it as one page."""
+    from pytest_perfgate.adapters.formats.drawings import write_drawings
+    from pytest_perfgate.wiring import write_pages, write_tables
+
+    write_tables(folder / "tables", views)
+    write_drawings(folder, views)
+    write_pages(folder / "report.html", list(views.values()))
+
+
+def profiler_region(name: str, out: Path, hooks: Any) -> Any:
     """Entered in a profiled child around the call that counts."""
-    profilers = joined(own_host(Path.cwd()).hook.pytest_perfgate_profilers())
-    return next(profiler for profiler in profilers if profiler.name == name).region(out)
+    return next(one for one in joined(hooks.pytest_perfgate_profilers()) if one.name == name).region(out)
 
 
-def kept_kernel(thing: Any, name: str) -> Path | None:
-    """A compiled kernel of Triton as a file; nothing where it is something else."""
-    from pytest_perfgate.adapters.profilers.cubin import is_compiled_kernel, write_compiled_kernel
+def write_times(folder: Path, capture: Capture) -> None:
+    """A call timed by events, as a record that any reader of records understands."""
+    from pytest_perfgate.adapters.profilers.event import TIMES
+    from pytest_perfgate.adapters.stores.records import render_record
+    from pytest_perfgate.app.assemble import record_of
 
-    return write_compiled_kernel(thing, Path(".perfgate") / "kernels", name) if is_compiled_kernel(thing) else None
+    (folder / TIMES).write_bytes(render_record(record_of(capture)))
+
+
+def handed_files(name: str, thing: Any, home: Path, nodeid: str) -> Iterator[tuple[str, Path]]:
+    """The files behind what a test attaches; what is no file yet is written into a folder of that test."""
+    from pytest_perfgate.adapters.stores.handed import handed_files as found
+    from pytest_perfgate.adapters.stores.profiles import safe
+
+    return found(name, thing, home / safe(nodeid))

@@ -23,12 +23,33 @@ def test_inspect_check_and_compare(place) -> None:
     assert "from 2 µs in 1 kernel to 4 µs in 1 kernel" in " ".join(compared.out.split())
 
 
-@pytest.mark.parametrize("arguments", [(), ("--json", "--view", "all"), ("--markdown", "-", "--view", "all")])
-def test_no_output_has_the_secret(place, arguments) -> None:
+FORMS = [(), ("--json",), ("--markdown", "-"), ("--html", "page.html"), ("--csv", "tables")]
+
+
+GATES = [("check", "a.sqlite", "idle <= 99%"), ("compare", "a.sqlite", "b.sqlite", "slowdown <= 900%")]
+
+
+@pytest.mark.parametrize("command", GATES, ids=["check", "compare"])
+def test_no_output_of_a_gate_has_the_secret(place, command) -> None:
     small_export(place.root / "a.sqlite", secrets=True)
-    done = place.perfgate("inspect", "a.sqlite", *arguments)
-    assert done.code == 0
-    assert SECRET not in done.out + done.err
+    small_export(place.root / "b.sqlite", secrets=True)
+    for form in ((), ("--json",), ("--junit", "out.xml")):
+        done = place.perfgate(*command, *form)
+        assert done.code == 0, done.err
+        assert SECRET not in done.out + done.err
+    assert SECRET.encode() not in (place.root / "out.xml").read_bytes()
+
+
+@pytest.mark.parametrize("view", ["all", "overlap", "setup", "window", "streams", "balance", "summary", "timeline"])
+def test_no_view_has_the_secret(place, view) -> None:
+    small_export(place.root / "a.sqlite", secrets=True)
+    for form in FORMS:
+        done = place.perfgate("inspect", "a.sqlite", "--view", view, *form)
+        assert done.code == 0, done.err
+        assert SECRET not in done.out + done.err
+    written = [path for path in place.root.rglob("*") if path.suffix in {".html", ".csv"}]
+    assert written
+    assert not [path for path in written if SECRET.encode() in path.read_bytes()]
 
 
 def test_files_that_are_written_have_no_secret_and_the_picture(place) -> None:
@@ -71,6 +92,7 @@ def test_no_communication_does_not_pass(place) -> None:
     maker.done()
     done = place.perfgate("check", "a.sqlite", "overlap >= 80%")
     assert done.code == 4
+    assert "INVALID" in done.out
     assert "no communication in the window" in done.out
 
 
@@ -83,3 +105,44 @@ def test_errors_have_no_trace_and_their_own_exit(place) -> None:
     small_export(place.root / "a.sqlite")
     assert place.perfgate("inspect", "a.sqlite", "--anchor", "nothing like it").code == 2
     assert place.perfgate("inspect", "a.sqlite", "--set", "purpose=x").code == 2
+
+
+def test_a_stage_that_is_silent_on_a_rank_is_said_and_never_passes(place) -> None:
+    maker = ExportMaker(place.root / "a.sqlite")
+    for rank, pid in enumerate((10, 11)):
+        maker.range(pid, 0, 90_000, f"rank={rank}")
+        maker.range(pid, 10, 20_000, "forward chunk 0 backward chunk 0")
+        maker.range(pid, 100, 200, "layer0.stage2_f")
+        maker.kernel(pid, 1_000, 5_000, "gemm", launched=110, device=rank)
+    maker.kernel(10, 1_000, 5_000, "ncclDevKernel_SendRecv", stream=20, launched=120)
+    maker.done()
+    shown = place.perfgate("inspect", "a.sqlite")
+    assert "stage2_f communicates on rank 0 and only computes on rank 1" in " ".join(shown.out.split())
+    done = place.perfgate("check", "a.sqlite", "overlap(stage=stage2, rank=*) >= 80%")
+    assert done.code == 4
+    assert "INVALID" in done.out
+    assert "stage2_f of rank 1 has no communication" in done.out
+
+
+def test_a_project_has_patterns_of_its_own(place) -> None:
+    maker = ExportMaker(place.root / "a.sqlite")
+    maker.range(10, 0, 90_000, "worker 3")
+    maker.range(10, 10, 20_000, "my step 0")
+    maker.range(10, 100, 200, "part_a")
+    maker.kernel(10, 1_000, 5_000, "gemm", launched=110)
+    maker.kernel(10, 1_000, 5_000, "our_all_gather_v2", stream=20, launched=120)
+    maker.done()
+    (place.root / "pyproject.toml").write_text("""
+[tool.perfgate]
+communication = ["our_all"]
+[tool.perfgate.nsys]
+anchor = "my step%"
+stage = "part_[ab]"
+label = 'worker (\\d+)'
+""")
+    done = place.perfgate("check", "a.sqlite", "overlap(stage=part_a, rank=3) >= 99%")
+    assert done.code == 0, done.out + done.err
+    assert "10..20000" in done.out
+    assert place.perfgate("inspect", "a.sqlite", "--start", "0", "--end", "9us").code == 0, "another window"
+    (place.root / "pyproject.toml").write_text("[tool.perfgate.nsys]\nstages = 'x'\n")
+    assert place.perfgate("inspect", "a.sqlite").code == 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_perfgate.core.analysis import intervals
@@ -57,6 +57,7 @@ def test_the_parts_of_a_timeline_sum_to_its_total(spans, data):
     assert line.overlap is None or 0 <= line.overlap <= 1
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # the first float drawn reads the constants of all modules
 @given(st.lists(st.tuples(st.integers(0, 3), st.floats(0, 1e9)), min_size=4, max_size=40))
 def test_statistics_of_groups_are_numpy_s(rows):
     rows += [(g, 1.0) for g in range(4)]

@@ -7,7 +7,8 @@ import csv
 import pytest
 
 from pytest_perfgate.core.analysis.trace.collectives import collectives, word
-from pytest_perfgate.core.analysis.trace.ranks import Meeting, alone, meeting_metrics, straggler, waits
+from pytest_perfgate.core.analysis.trace.rank_tables import alone
+from pytest_perfgate.core.analysis.trace.ranks import Meeting, meeting_metrics, straggler, waits
 from pytest_perfgate.core.analysis.trace.survey import timelines
 
 
@@ -60,8 +61,10 @@ def test_a_collective_has_size_and_bandwidths(ranks):
 
 def test_one_rank_alone_says_what_it_cannot_know(ranks):
     meeting = Meeting(parts=collectives(ranks[0], 0), present=frozenset({0}))
-    assert not meeting_metrics(meeting).metrics
-    assert "cannot be known from one rank" in alone(meeting)
+    found = meeting_metrics(meeting)
+    assert found.names() == ("comm_bytes",)
+    assert found.missing("bus_bandwidth").mend == "give the traces of all ranks"
+    assert "Only one rank's trace is here" in alone(meeting)
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,39 @@ def test_products_and_attention_repeat_shapes_dtypes_and_strides(look, tmp_path)
     assert attention["ran_as"].startswith("scaled_dot_product_attention")
 
 
+def test_lists_and_packed_sequences_repeat():
+    pytest.importorskip("torch", reason="replaying needs torch")
+    from pytest_perfgate.adapters.formats.replay_runner import replay
+    from pytest_perfgate.core.analysis.operators.call import Call
+    from pytest_perfgate.core.analysis.trace.replay import inputs
+
+    foreach = Call(
+        name="aten::_foreach_add_",
+        dims=(((8, 4), (3,)), ((8, 4), (3,)), ()),
+        types=("TensorList", "TensorList", "Scalar"),
+        strides=(((1, 8), (1,)), ((4, 1), (1,)), ()),
+        concrete=("", "", "-0.5"),
+        kernel="multi_tensor_apply_kernel<TensorListMetadata<2>, BinaryOpListAlphaFunctor<double, 2, 2, 0> >",
+    )
+    done = replay({"name": foreach.name, "inputs": inputs(foreach)}, "cpu", 1)
+    assert [(t["dtype"], t["strides"]) for t in done["inputs"][:2]] == [("float64", [1, 8]), ("float64", [1])]
+    assert "error" not in done, done
+    heads, ends = ((10, 4, 8), "float"), ((4,), "int")
+    given = [heads, heads, heads, ends, ends]
+    packed = Call(
+        name="aten::_flash_attention_forward",
+        dims=(*(shape for shape, _ in given), (), (), (), ()),
+        types=(*(kind for _, kind in given), "Scalar", "Scalar", "Scalar", "Scalar"),
+        strides=((32, 8, 1),) * 3,
+        concrete=("",) * 5 + ("4", "4", "0.", "True"),
+    )
+    made = inputs(packed)
+    assert made[3]["values"] == [0, 3, 6, 10]
+    done = replay({"name": packed.name, "inputs": made}, "cpu", 1)
+    assert "error" not in done, done
+    assert done["outputs"][0]["shape"] == [10, 4, 8]
+
+
 def test_a_package_is_the_same_every_time(tmp_path):
     one, two = (write_replay(tmp_path / name, "{}\n") for name in ("a.zip", "b.zip"))
     assert one.read_bytes() == two.read_bytes()

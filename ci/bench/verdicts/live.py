@@ -103,23 +103,25 @@ def summary(suites: list[dict[str, Any]]) -> str:
         tests = sum(len(s["outcomes"]) for s in clean)
         alarms = sum("regressed" in o for s in clean for o in s["outcomes"].values())
         counts = Counter(o for s in clean for told in s["outcomes"].values() for o in told)
-        lines += [
+        lines.append(
             f"clean suites of {len(clean[0]['outcomes'])} that alarm: {alarmed}/{len(clean)} "
-            f"(≤ {upper_bound(alarmed, len(clean)):.1%}); tests: {alarms}/{tests} (≤ {upper_bound(alarms, tests):.2%})",
-            "outcomes of clean tests: " + ", ".join(f"{name} {count}" for name, count in counts.most_common()),
-        ]
+            f"(≤ {upper_bound(alarmed, len(clean)):.1%}); tests: {alarms}/{tests} (≤ {upper_bound(alarms, tests):.2%})"
+        )
+        told = ", ".join(f"{name} {count}" for name, count in counts.most_common())
+        lines.append(f"outcomes of clean tests: {told}")
     slowed = [s for s in suites if s["slowed"]]
     for name, members in (
         ("+5 %", ("arithmetic", "dictionary", "json", "matrix")),
         ("+10 %", ("attributes", "sorting", "regex", "hashing")),
     ):
-        told = [o for s in slowed for key, o in s["outcomes"].items() if any(f"[{m}-1]" in key for m in members)]
-        if told:
-            seen = sum("regressed" in o for o in told)
-            lines.append(f"{name} seen: {seen}/{len(told)} (≥ {clopper_pearson(seen, len(told)).low:.0%})")
+        met = [o for s in slowed for key, o in s["outcomes"].items() if any(f"[{m}-1]" in key for m in members)]
+        if met:
+            seen = sum("regressed" in o for o in met)
+            lines.append(f"{name} seen: {seen}/{len(met)} (≥ {clopper_pearson(seen, len(met)).low:.0%})")
     seconds, loads = [s["seconds"] for s in suites], [s["load"] for s in suites]
     lines.append(
-        f"seconds a suite: {min(seconds):.0f} to {max(seconds):.0f}; load before a suite: {min(loads):.1f} to {max(loads):.1f}"
+        f"seconds a suite: {min(seconds):.0f} to {max(seconds):.0f}; "
+        f"load before a suite: {min(loads):.1f} to {max(loads):.1f}"
     )
     return "\n".join(lines)
 

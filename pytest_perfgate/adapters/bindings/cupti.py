@@ -15,6 +15,7 @@ from pytest_perfgate.model.values import value
 
 _KINDS = ("CONCURRENT_KERNEL", "MEMCPY", "MEMSET", "EXTERNAL_CORRELATION", "RUNTIME", "DRIVER")
 _WORK = ("CONCURRENT_KERNEL", "KERNEL", "MEMCPY", "MEMSET")
+_NOUNS = {"MEMCPY": "copy", "MEMSET": "set"}
 TOO_SMALL = 64
 """Bytes: no record fits, so that every one is dropped."""
 
@@ -29,6 +30,10 @@ class KernelRecord:
     device: int
     call: int | None
     """The external id that was pushed when it was launched; none for work outside of a call."""
+    name: str = ""
+    """A kernel's; copies and sets have none."""
+    kind: str = "kernel"
+    """kernel, copy or set."""
 
 
 class CuptiRecorder:
@@ -38,7 +43,7 @@ class CuptiRecorder:
         self._load = load
         self._cupti: Any = None
         self._size = 0
-        self._work: list[tuple[int, int, int, int, int]] = []
+        self._work: list[tuple[int, int, int, int, int, str, str]] = []
         self._calls: dict[int, int] = {}
 
     def availability(self) -> Availability:
@@ -88,8 +93,10 @@ class CuptiRecorder:
         work, calls = self._work, self._calls
         self._work, self._calls = [], {}
         return [
-            KernelRecord(start=start, end=end, stream=stream, device=device, call=calls.get(correlation))
-            for start, end, stream, device, correlation in work
+            KernelRecord(
+                start=start, end=end, stream=stream, device=device, call=calls.get(correlation), name=name, kind=kind
+            )
+            for start, end, stream, device, correlation, name, kind in work
         ]
 
     def dropped(self) -> int:
@@ -115,11 +122,12 @@ class CuptiRecorder:
 
     def _completed(self, activities: list[Any]) -> None:
         kinds = self._cupti.ActivityKind
-        work = {getattr(kinds, name) for name in _WORK if hasattr(kinds, name)}
+        work = {getattr(kinds, name): _NOUNS.get(name, "kernel") for name in _WORK if hasattr(kinds, name)}
         for activity in activities:
             if activity.kind in work:
-                self._work.append(
-                    (activity.start, activity.end, activity.stream_id, activity.device_id, activity.correlation_id)
-                )
+                noun = work[activity.kind]
+                name = str(getattr(activity, "name", "") or "") if noun == "kernel" else ""
+                where = (activity.stream_id, activity.device_id, activity.correlation_id)
+                self._work.append((activity.start, activity.end, *where, name, noun))
             elif activity.kind == kinds.EXTERNAL_CORRELATION:
                 self._calls[activity.correlation_id] = activity.external_id

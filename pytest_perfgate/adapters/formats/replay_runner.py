@@ -44,14 +44,15 @@ def main() -> None:
 def line(result: dict[str, Any]) -> str:
     if "error" in result:
         return f"{result['name']}: {result['error']}"
-    shapes = " ".join("x".join(map(str, t["shape"])) for t in result["inputs"])
+    shapes = " ".join("x".join(map(str, t["shape"])) or "scalar" for t in result["inputs"])
     return f"{result['ran_as']}  {shapes}  {result['median_us']:.1f} us on {result['device']}"
 
 
 def replay(operation: dict[str, Any], device: str, repeat: int) -> dict[str, Any]:
     """Run one operation; what came in and out, and the median time."""
     values = [made(given, device) for given in operation["inputs"]]
-    tensors = [described(value) for value in values if hasattr(value, "stride")]
+    every = [part for value in values for part in (value if isinstance(value, list) else [value])]
+    tensors = [described(value) for value in every if hasattr(value, "stride")]
     found: dict[str, Any] = {"name": operation["name"], "device": device, "inputs": tensors}
     try:
         ran_as, call = bound(operation["name"], values, device)
@@ -66,10 +67,16 @@ def replay(operation: dict[str, Any], device: str, repeat: int) -> dict[str, Any
 
 def made(given: dict[str, Any], device: str) -> Any:
     """The argument: a tensor of the recorded layout, a scalar, or nothing."""
+    if "values" in given:
+        import torch
+
+        return torch.tensor(given["values"], dtype=getattr(torch, DTYPES[given["dtype"]]), device=device)
     if given["kind"] == "tensor":
         return tensor(given["shape"], given["strides"], given["dtype"], device)
     if given["kind"] == "tensors":
-        return [tensor(shape, [], "fp32", device) for shape in given["shapes"]]
+        strides = given.get("strides") or [[]] * len(given["shapes"])
+        dtype = given["dtype"] or "fp32"
+        return [tensor(shape, steps, dtype, device) for shape, steps in zip(given["shapes"], strides)]
     return given.get("value")
 
 
@@ -136,6 +143,18 @@ def attention(torch: Any, values: list[Any], causal: int, transposed: bool) -> A
     )
 
 
+def sequences_first(torch: Any, values: list[Any]) -> Any:
+    """One attention over all, or over each of the packed sequences."""
+    if values[0].dim() == 4:
+        return attention(torch, values, 8, True)
+    ends, key_ends = (values[at].tolist() for at in (3, 4))
+    parts = []
+    for first, last, key, key_last in zip(ends, ends[1:], key_ends, key_ends[1:]):
+        cut = [values[0][None, first:last], values[1][None, key:key_last], values[2][None, key:key_last]]
+        parts.append(attention(torch, [*cut, *values[3:]], 8, True)[0].transpose(0, 1))
+    return torch.cat(parts)
+
+
 SUBSTITUTES: dict[str, tuple[str, Any]] = {
     "aten::_scaled_dot_product_flash_attention": (
         "scaled_dot_product_attention",
@@ -147,7 +166,7 @@ SUBSTITUTES: dict[str, tuple[str, Any]] = {
     ),
     "aten::_flash_attention_forward": (
         "scaled_dot_product_attention (sequence first)",
-        lambda torch, values: attention(torch, values, 8, True),
+        sequences_first,
     ),
     "aten::cudnn_convolution": (
         "aten::convolution",

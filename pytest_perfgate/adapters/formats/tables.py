@@ -15,7 +15,7 @@ def write_tables(folder: Path, documents: Mapping[str, Document]) -> tuple[Path,
     folder.mkdir(parents=True, exist_ok=True)
     written: dict[Path, None] = {}
     for view, document in documents.items():
-        for table in _tables(document.blocks):
+        for table in tables_of(document.blocks):
             title = re.sub(r"[^\w.-]+", "_", table.title).strip("_").lower()
             stem = f"{view}_{title}".rstrip("_")
             path = folder / f"{stem}.csv"
@@ -27,12 +27,13 @@ def write_tables(folder: Path, documents: Mapping[str, Document]) -> tuple[Path,
     return tuple(written)
 
 
-def _tables(blocks: Sequence[Block]) -> Iterator[Table]:
+def tables_of(blocks: Sequence[Block]) -> Iterator[Table]:
+    """Every table of a document, sections included."""
     for block in blocks:
         if isinstance(block, Table):
             yield block
         elif isinstance(block, Section):
-            yield from _tables(block.blocks)
+            yield from tables_of(block.blocks)
 
 
 def _write(path: Path, table: Table) -> None:

@@ -73,16 +73,6 @@ class Nsys:
         with switched():
             yield
 
-    def run(self, argv: Sequence[str], out: Path, plan: Plan) -> tuple[Artifact, ...]:
-        """Profile a command of its own and keep what it left."""
-        available = self.availability()
-        if not available.usable:
-            raise PerfgateError("nsys-tool", available.why, mend=available.mend)
-        out.mkdir(parents=True, exist_ok=True)
-        with _alone():
-            _ran(self.command(argv, out, plan), self._timeout)
-        return self.artifacts(out)
-
     def artifacts(self, out: Path) -> tuple[Artifact, ...]:
         """The clean export of each report; the report and the raw export hold the environment and go."""
         for stream in sorted(out.glob("*.qdstrm")):
@@ -177,18 +167,3 @@ def _end(child: subprocess.Popen[bytes]) -> None:
         with suppress(subprocess.TimeoutExpired):
             child.wait(5)
             return
-
-
-@contextmanager
-def _alone() -> Iterator[None]:
-    """One profiler at a time on a machine: two would share one counter."""
-    import fcntl
-
-    path = Path(tempfile.gettempdir()) / f"perfgate-nsys-{os.getuid()}.lock"
-    with path.open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            what = "another capture of nsys runs on this machine"
-            raise PerfgateError("nsys-tool", what, why="two would disturb each other", mend="wait for it") from error
-        yield

@@ -11,6 +11,8 @@ from pytest_perfgate.model.errors import PerfgateError
 
 Switch = Callable[[], object]
 _RUNTIMES = ("libcudart.so", "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0")
+_NO_DEVICE = frozenset({35, 100})
+"""What the runtime answers where the driver is too old or absent, and where there is no device."""
 _DRIVERS = ("libcuda.so.1", "libcuda.so")
 
 
@@ -27,6 +29,11 @@ def switched() -> Iterator[None]:
         stop()
 
 
+def settle() -> None:
+    """Wait until the device is idle."""
+    _switches()[2]()
+
+
 def _switches() -> tuple[Switch, Switch, Switch]:
     """From the library that the program has loaded, else from the runtime or the driver itself."""
     torch = sys.modules.get("torch")
@@ -35,13 +42,22 @@ def _switches() -> tuple[Switch, Switch, Switch]:
         return cudart.cudaProfilerStart, cudart.cudaProfilerStop, torch.cuda.synchronize
     runtime = _library(_RUNTIMES)
     if runtime is not None:
+        if runtime.cudaDeviceSynchronize() in _NO_DEVICE:
+            raise _no_device("the CUDA runtime finds no device or no driver here")
         return runtime.cudaProfilerStart, runtime.cudaProfilerStop, runtime.cudaDeviceSynchronize
     driver = _library(_DRIVERS)
     if driver is not None:
         return driver.cuProfilerStart, driver.cuProfilerStop, driver.cuCtxSynchronize
-    what = "neither torch with CUDA, nor libcudart, nor libcuda can be loaded"
-    why = "nsys waits for cudaProfilerStart, so nothing would be captured"
-    raise PerfgateError("nsys-tool", what, why=why, mend="run on a machine with a driver, or capture='torch'")
+    raise _no_device("neither torch with CUDA, nor libcudart, nor libcuda can be loaded here")
+
+
+def _no_device(why: str) -> PerfgateError:
+    return PerfgateError(
+        "profile-tool",
+        f"this mode needs a GPU: {why}",
+        why="the profiler waits for cudaProfilerStart, so nothing would be captured",
+        mend="run on a machine with a GPU, or profile the host: --mode torch",
+    )
 
 
 def _library(names: Sequence[str]) -> ctypes.CDLL | None:

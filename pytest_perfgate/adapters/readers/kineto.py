@@ -28,9 +28,9 @@ _LONGEST_HEADER = 64 * 2**20
 def read_kineto(path: Path) -> tuple[Trace, ...]:
     """The traces in a file: one, or one a rank where a file holds several."""
     start = halves.middle(path)
-    with _without_collector():
+    with _without_collector(), _within_limits(path):
         columns, header = _read(path, 0, None) if start is None else _read_both(path, start)
-    return traces_of(columns, header)
+        return traces_of(columns, header)
 
 
 def write_half() -> None:
@@ -38,9 +38,10 @@ def write_half() -> None:
     path, start = Path(sys.argv[1]), int(sys.argv[2])
     with _without_collector():
         try:
-            sent: object = _read(path, start, None)
+            with _within_limits(path):
+                sent: object = _read(path, start, None)
         except PerfgateError as error:
-            sent = (error.code.name, error.what, error.place)
+            sent = error
         pickle.dump(sent, sys.stdout.buffer, protocol=pickle.HIGHEST_PROTOCOL)
 
 
@@ -51,8 +52,8 @@ def _read_both(path: Path, start: int) -> tuple[Columns, Header]:
         got = halves.received(running)
     if got is None:
         return _read(path, 0, None)
-    if len(got) != 2:
-        raise PerfgateError(got[0], got[1], place=got[2])
+    if isinstance(got, PerfgateError):
+        raise got
     return halves.joined(columns, got[0]), _joined(header, got[1])
 
 
@@ -65,6 +66,21 @@ def _read(path: Path, start: int, end: int | None) -> tuple[Columns, Header]:
         else:
             columns.add(part)
     return columns, header
+
+
+@contextmanager
+def _within_limits(path: Path) -> Iterator[None]:
+    """Depth and memory have ends; running into one is an answer about the file."""
+    try:
+        yield
+    except RecursionError as deep:
+        what = "lists or objects are nested deeper than any event of a trace"
+        raise PerfgateError("trace-malformed", what, place=str(path)) from deep
+    except MemoryError as full:
+        size = path.stat().st_size / 1e6
+        raise PerfgateError(
+            "trace-memory", f"the memory is full; the file has {size:,.0f} MB", place=str(path)
+        ) from full
 
 
 @contextmanager
@@ -86,6 +102,7 @@ def looks_like_kineto(path: Path, head: bytes) -> bool:
             head = next(text.blocks(path), b"")[: 2**20]
         except PerfgateError:
             return ".json" in path.name
+    head = text.readable(head)
     start = head.lstrip()[:1]
     known = (b'"traceEvents"', b'"deviceProperties"', b'"ph"', b'"schemaVersion"')
     return start in {b"{", b"["} and any(mark in head for mark in known)
@@ -162,7 +179,7 @@ def _mended_document(whole: bytes, offset: int, path: Path, first: Exception) ->
         loose = _loose(clean, offset, path)
     except msgspec.DecodeError:
         raise _malformed(first, offset, path) from first
-    events, _ = loose_events(loose.get("traceEvents"))
+    events = loose_events(loose.get("traceEvents"))
     names = {field.name: loose.get(field.encode_name) for field in msgspec.structs.fields(Header)}
     return Document(events=events, **names)
 
@@ -175,7 +192,7 @@ def _decoded_list(chunk: bytes, offset: int, path: Path) -> list[Event]:
         try:
             return LIST.decode(clean)
         except msgspec.ValidationError:
-            return loose_events(_loose(clean, offset, path))[0]
+            return loose_events(_loose(clean, offset, path))
         except msgspec.DecodeError:
             raise _malformed(first, offset, path) from first
 

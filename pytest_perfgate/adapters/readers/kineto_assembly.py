@@ -14,6 +14,8 @@ from pytest_perfgate.adapters.readers.kineto_rows import COLUMNS
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.trace import Queue, Thread, Trace
 
+_LONGEST = 9e15
+"""Microseconds whose nanoseconds fit 64 bits: 285 years."""
 _RANK = re.compile(r"rank[-_]?(\d+)")
 
 
@@ -35,6 +37,9 @@ def _timed(columns: Columns, table: dict[str, NDArray[Any]]) -> float:
     """Integer nanoseconds from floats of microseconds, relative to the earliest start."""
     stamps, spans = table["ts"], table["dur"]
     base = float(stamps.min())
+    if not np.isfinite(base) or not float(stamps.max()) - base < _LONGEST:
+        what = "time stamps lie further apart than any clock can tell"
+        raise PerfgateError("trace-malformed", what, place=columns.path)
     start = np.rint((stamps - base) * 1e3).astype(np.int64)
     broken = (spans < 0) | (spans > 1e12)
     length = np.rint(np.where(broken, 0.0, spans) * 1e3).astype(np.int64)

@@ -69,14 +69,13 @@ WHOLE = msgspec.json.Decoder(Document)
 BARE = msgspec.json.Decoder(Header)
 
 
-def loose_events(found: object) -> tuple[list[Event], int]:
-    """Events of untyped JSON, coerced one by one, and how many could not be."""
-    events, failed = [], 0
-    for raw in found if isinstance(found, list) else []:
-        event = _coerced(raw)
-        events += [event] if event else []
-        failed += event is None
-    return events, failed
+UNREADABLE = Event(ph="X", cat="that is no event")
+"""Stands for what is none, so that it is counted among what was left out."""
+
+
+def loose_events(found: object) -> list[Event]:
+    """Events of untyped JSON, coerced one by one."""
+    return [_coerced(raw) or UNREADABLE for raw in found] if isinstance(found, list) else []
 
 
 def _coerced(raw: Any) -> Event | None:

@@ -14,6 +14,8 @@ from pytest_perfgate.model.errors import PerfgateError
 CHUNK = 4 * 2**20
 CUTS = (b"},\n  {", b'}, {"ph"', b'},{"ph"', b'},\n{"ph"', b'},\n    {"ph"')
 """Between two events and never inside a legal string: a quote or line break there would be escaped."""
+MARK = b"\xef\xbb\xbf"
+_WIDE = {b"\xff\xfe", b"\xfe\xff"}
 OPENING = re.compile(rb'"traceEvents"\s*:\s*\[')
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity|nan|inf|Inf)\b', re.DOTALL)
 _CONTROL = re.compile(rb"[\x00-\x1f]")
@@ -26,9 +28,20 @@ def blocks(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes
         with path.open("rb") as raw:
             packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(start)
-            yield from _unpacked(raw, path) if packed and not start else _plain(raw, end)
+            read = _unpacked(raw, path) if packed and not start else _plain(raw, end)
+            yield from read if start else _unmarked(read, path)
     except OSError as broken:
         raise PerfgateError("trace-unreadable", str(broken.strerror or broken), place=str(path)) from broken
+
+
+def _unmarked(read: Iterator[bytes], path: Path) -> Iterator[bytes]:
+    """The blocks without the byte-order mark that some editors put in front."""
+    first = next(read, b"")
+    if first[:2] in _WIDE:
+        what = "the file is UTF-16 text, and a trace is UTF-8"
+        raise PerfgateError("trace-malformed", what, mend="save it as UTF-8", place=str(path))
+    yield first.removeprefix(MARK)
+    yield from read
 
 
 def _plain(raw: BinaryIO, end: int | None) -> Iterator[bytes]:
@@ -51,6 +64,13 @@ def _unpacked(raw: object, path: Path) -> Iterator[bytes]:
         raise PerfgateError(
             "trace-unreadable", f"the gzip stream is damaged after {done:,} unpacked bytes: {broken}", place=str(path)
         ) from broken
+
+
+def readable(head: bytes) -> bytes:
+    """The first bytes of a text as UTF-8 without a mark, UTF-16 included, to tell what it is about."""
+    if head[:2] in _WIDE:
+        return head.decode("utf-16", errors="ignore").encode()
+    return head.removeprefix(MARK)
 
 
 def last_cut(text: bytes) -> int:

@@ -150,6 +150,14 @@ def _tables(given: Any, place: str, key: ConfigKey) -> tuple[tuple[str, object],
     return tuple(given.items())
 
 
+def _options(given: Any, place: str, key: ConfigKey) -> tuple[tuple[str, str], ...]:
+    """Options of an inspector by name; the inspector knows which there are."""
+    del key
+    if not isinstance(given, dict) or not all(isinstance(text, str) for text in given.values()):
+        raise _wrong(place, "texts by name", given)
+    return tuple(given.items())
+
+
 _READERS: dict[str, Callable[[Any, str, ConfigKey], Any]] = {
     "text": _text,
     "texts": _texts,
@@ -160,4 +168,5 @@ _READERS: dict[str, Callable[[Any, str, ConfigKey], Any]] = {
     "policy": _policy,
     "tests": _tests,
     "tables": _tables,
+    "options": _options,
 }

@@ -8,20 +8,24 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 _UNSAFE = re.compile(r"[^\w.\-=+]+")
 _LONGEST = 80
+_TAIL_BYTES, _TAIL_LINES = 8000, 20
+_PARAMETERS, _READ = "params.json", "metrics.json"
+"""Written before anything is read, and after it was."""
+Pages = Callable[[Path, Mapping[str, Any]], None]
 
 
 class ProfileFolders:
     """Folders of profiles under a project's root."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, root: Path, pages: Pages | None = None) -> None:
+        self._root, self._pages = root, pages
 
     def fresh(self, mode: str, nodeid: str) -> Path:
         """An empty folder for one profile; two at once get two."""
@@ -42,14 +46,58 @@ class ProfileFolders:
         others = sorted(path for path in folder.parent.iterdir() if path.is_dir() and path.name < folder.name)
         return others[-1] if others else None
 
+    def statement(self, artifact: Path) -> dict[str, str]:
+        """What is known beside an artifact, as options of an inspector: the work of the call, the profile before."""
+        folder = next((home for home in artifact.parents if (home / _PARAMETERS).is_file()), None)
+        if folder is None:
+            return {}
+        held = json.loads((folder / _PARAMETERS).read_text(encoding="utf-8"))
+        before = self.earlier(folder)
+        baseline = before / artifact.relative_to(folder) if before and (before / _READ).is_file() else None
+        given = {"problem": held.get("parameters"), **(held.get("work") or {})}
+        if baseline is not None and baseline.is_file():
+            given["baseline"] = baseline
+        return {name: _named(text) for name, text in given.items() if text}
+
     def write_text(self, folder: Path, name: str, text: str) -> None:
         """Whole or not at all."""
-        part = folder / f".{name}.part"
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f".{path.name}.part")
         part.write_text(text, encoding="utf-8")
-        part.replace(folder / name)
+        part.replace(path)
 
     def write_json(self, folder: Path, name: str, value: Any) -> None:
         self.write_text(folder, name, json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
+
+    def read_json(self, folder: Path, name: str) -> dict[str, Any]:
+        """What a child left; empty where it left nothing, or died while it wrote."""
+        try:
+            held = json.loads((folder / name).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        (folder / name).unlink()
+        return held if isinstance(held, dict) else {}
+
+    def tail(self, folder: Path, name: str) -> str:
+        """The last lines of a log, indented."""
+        try:
+            with (folder / name).open("rb") as log:
+                log.seek(max(0, log.seek(0, os.SEEK_END) - _TAIL_BYTES))
+                lines = log.read().decode("utf-8", "replace").strip().splitlines()
+        except OSError:
+            return ""
+        return "\n".join(f"    {line}" for line in lines[-_TAIL_LINES:])
+
+    def write_pages(self, folder: Path, views: Mapping[str, Any]) -> None:
+        """Tables, pictures and pages of all views."""
+        if self._pages is not None:
+            self._pages(folder, views)
+
+
+def _named(given: Any) -> str:
+    """Parameters by name in one line; anything else as its text."""
+    return ", ".join(f"{name}={text}" for name, text in given.items()) if isinstance(given, dict) else str(given)
 
 
 def safe(text: str) -> str:
@@ -57,7 +105,15 @@ def safe(text: str) -> str:
     return _UNSAFE.sub("-", text.replace("..", "-")).strip("-.")[:_LONGEST]
 
 
-def run_logged(argv: Sequence[str], log: Path, *, extra: Mapping[str, str], cwd: Path, timeout_s: float) -> int:
+def run_logged(
+    argv: Sequence[str],
+    log: Path,
+    *,
+    extra: Mapping[str, str],
+    cwd: Path,
+    timeout_s: float,
+    env: Mapping[str, str] | None = None,
+) -> int:
     """Run a command with its output in a file; its exit code, or 124 when it had to be ended."""
     with log.open("wb") as output:
         child = subprocess.Popen(
@@ -66,7 +122,7 @@ def run_logged(argv: Sequence[str], log: Path, *, extra: Mapping[str, str], cwd:
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
             cwd=cwd,
-            env={**os.environ, **extra},
+            env={**(os.environ if env is None else env), **extra},
             start_new_session=True,
         )
         try:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from pytest_perfgate.app.inspections.kineto_analysis import Seen, analysis_of, replay_text
+from pytest_perfgate.app.inspections.kineto_analysis import analysis_of, job_analysis, replay_text
 from pytest_perfgate.app.inspections.kineto_comparison import comparison_of
+from pytest_perfgate.app.inspections.kineto_job import Lens, Spread, job_of
 from pytest_perfgate.app.inspections.kineto_options import OPTIONS, parse_options
+from pytest_perfgate.app.inspections.kineto_seen import Seen
+from pytest_perfgate.core.analysis.trace.scoped import MOST
 from pytest_perfgate.core.analysis.trace.survey import survey
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.errors import PerfgateError
@@ -50,12 +54,18 @@ class Kineto:
     options = OPTIONS
 
     def __init__(
-        self, read: Read, recognise: Recognise, catalogue: Callable[[], Catalogue], replay: WriteReplay
+        self,
+        read: Read,
+        recognise: Recognise,
+        catalogue: Callable[[], Catalogue],
+        replay: WriteReplay,
+        spread: Callable[[str], Spread],
     ) -> None:
         self._read = read
         self._recognise = recognise
         self._catalogue = catalogue
         self._replay = replay
+        self._spread = spread
         self.operators: Mapping[str, Callable[..., Work]] = {}
         """Work of the user's operators, filled from ``pytest_perfgate_operators``."""
 
@@ -63,35 +73,39 @@ class Kineto:
         return self._recognise(path, head)
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
-        traces = self.traces(paths)
+        try:
+            return self._inspected(paths, options)
+        except MemoryError as full:
+            raise PerfgateError("trace-memory", "the memory is full", place=str(paths[0])) from full
+
+    def _inspected(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         asked = parse_options(options, self.operators)
-        surveys = [survey(trace, asked.settings) for trace in traces]
-        made = analysis_of(surveys, asked, self._catalogue())
+        lens = Lens(read=self._read, catalogue=self._catalogue(), asked=asked, most=MOST // max(len(paths), 1))
+        if len(paths) == 1:
+            traces = self._read(paths[0])
+            if len(traces) == 1:
+                return self._alone(lens.seen(traces[0]))
+            job = job_of(lens.figures(trace, at) for at, trace in enumerate(traces))
+        else:
+            spread = self._spread(asked.workers)
+            job = job_of(one for part in spread(lens.ranks_of, tuple(enumerate(paths))) for one in part)
         if asked.replay:
-            self._replay(Path(asked.replay), replay_text(Seen(surveys[0], asked, self._catalogue())))
-        return made
+            self._replay(Path(asked.replay), replay_text(next(lens.again(job))))
+        return job_analysis(job, partial(lens.again, job), bool(asked.compat))
+
+    def _alone(self, seen: Seen) -> Analysis:
+        if seen.asked.replay:
+            self._replay(Path(seen.asked.replay), replay_text(seen))
+        return analysis_of(seen)
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         asked = parse_options(options, self.operators)
         sides = []
         for side, paths, device in (("reference", before, asked.reference), ("target", after, "")):
-            traces = self.traces(paths)
+            traces = [trace for path in paths for trace in self._read(path)]
             if len(traces) != 1:
                 what = f"the {side} has {len(traces)} ranks"
                 raise PerfgateError("trace-ranks", what, mend="compare one rank with one rank")
             one = replace(asked, device=device) if device else asked
             sides.append(Seen(survey(traces[0], asked.settings), one, self._catalogue()))
         return comparison_of(*sides)
-
-    def traces(self, paths: Sequence[Path]) -> tuple[Trace, ...]:
-        """Every trace in these files, in the order of ranks."""
-        found = [trace for path in paths for trace in self._read(path)]
-        owner: dict[int, str] = {}
-        for trace in found:
-            if trace.rank is None or len(found) == 1:
-                continue
-            if trace.rank in owner:
-                both = f"{owner[trace.rank]} and {trace.path}"
-                raise PerfgateError("trace-ranks", f"rank {trace.rank} is claimed by {both}")
-            owner[trace.rank] = trace.path
-        return tuple(sorted(found, key=lambda t: (t.rank is None, t.rank or 0)))

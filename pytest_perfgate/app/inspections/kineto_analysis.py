@@ -2,150 +2,115 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
-from functools import cached_property
+from typing import Any
 
-from pytest_perfgate.app.inspections.kineto_options import Asked
+from pytest_perfgate.app.inspections.kineto_seen import Seen
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace import tables
 from pytest_perfgate.core.analysis.trace.advice import wants_replay
 from pytest_perfgate.core.analysis.trace.backward import passes, passes_table
 from pytest_perfgate.core.analysis.trace.collectives import collectives
 from pytest_perfgate.core.analysis.trace.compat.document import reference_document, reference_metrics
-from pytest_perfgate.core.analysis.trace.findings import findings
 from pytest_perfgate.core.analysis.trace.fusion import fusion_candidates, fusion_table
 from pytest_perfgate.core.analysis.trace.identity import selection_table
 from pytest_perfgate.core.analysis.trace.impact import impact, impact_table
-from pytest_perfgate.core.analysis.trace.kernels import KernelRow, kernels
-from pytest_perfgate.core.analysis.trace.metrics import (
-    kernel_metrics,
-    operator_metrics,
-    scopes_of,
-    step_metrics,
-    timeline_metrics,
-)
-from pytest_perfgate.core.analysis.trace.operators import OperatorRow, operators
-from pytest_perfgate.core.analysis.trace.peaks import given_roof, sheet_roof
-from pytest_perfgate.core.analysis.trace.ranks import Meeting, meeting_document, meeting_metrics
+from pytest_perfgate.core.analysis.trace.job import Job
+from pytest_perfgate.core.analysis.trace.operators import OperatorRow
+from pytest_perfgate.core.analysis.trace.rank_tables import meeting_document
+from pytest_perfgate.core.analysis.trace.ranks import Meeting, meeting_metrics
 from pytest_perfgate.core.analysis.trace.replay import render_ir, replay_ir
 from pytest_perfgate.core.analysis.trace.report import findings_block, name_of, report_document, subtitle
 from pytest_perfgate.core.analysis.trace.stack import stack_document
-from pytest_perfgate.core.analysis.trace.survey import Survey, pooled, through, timelines
-from pytest_perfgate.core.analysis.trace.timeline import Timeline
-from pytest_perfgate.core.analysis.trace.window import parse_window, steps
+from pytest_perfgate.core.analysis.trace.survey import pooled, through, timelines
+from pytest_perfgate.core.analysis.trace.unseen import unobservable
+from pytest_perfgate.core.analysis.trace.window import steps
 from pytest_perfgate.core.analysis.trace.written import Material, standalone_fair, standalone_rough
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.device import Roof
 from pytest_perfgate.model.document import Block, Code, Document, Paragraph, Section
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import MetricSet
-from pytest_perfgate.model.ports import Catalogue
-from pytest_perfgate.model.problem import Finding, Problem
+
+TABLES = (
+    "timeline",
+    "steps",
+    "categories",
+    "ops",
+    "arguments",
+    "kernels",
+    "roofline",
+    "impact",
+    "fusion",
+    "backward",
+    "selection",
+    "ranks",
+)
+"""Views that are tables."""
 
 
-class Seen:
-    """One trace in its window with what is worked out of it once."""
-
-    def __init__(self, survey: Survey, asked: Asked, catalogue: Catalogue) -> None:
-        self.whole = survey
-        self.asked = asked
-        self._catalogue = catalogue
-
-    @cached_property
-    def windows(self) -> tuple[Survey, ...]:
-        """The stretches asked for; the whole trace where none was."""
-        found = parse_window(self.whole.trace, self.asked.window)
-        return tuple(through(self.whole, found)) or (self.whole,)
-
-    @property
-    def survey(self) -> Survey:
-        return self.windows[0] if len(self.windows) == 1 else self.whole
-
-    @cached_property
-    def rows(self) -> tuple[OperatorRow, ...]:
-        return operators(self.survey)
-
-    @cached_property
-    def kernels(self) -> tuple[KernelRow, ...]:
-        return kernels(self.survey)
-
-    @cached_property
-    def line(self) -> Timeline | None:
-        return pooled(list(timelines(self.survey).values()))
-
-    @cached_property
-    def roof(self) -> Roof | None:
-        """Peaks as given, else the catalogue's for the named device, else for what the trace says it ran on."""
-        given = given_roof(self.asked.peak, self.asked.bandwidth)
-        if given is not None:
-            return given
-        devices = set(self.survey.trace.devices)
-        name = self.asked.device or (devices.pop() if len(devices) == 1 else "")
-        spec = self._catalogue.lookup(name) if name else None
-        if spec is None and self.asked.device:
-            raise PerfgateError("trace-option", f"no device {self.asked.device!r} in the catalogue")
-        return sheet_roof(spec, self.asked.rates) if spec else None
-
-    @cached_property
-    def findings(self) -> tuple[Finding, ...]:
-        return findings(self.survey, self.line, self.rows, self.kernels, self.roof)
-
-    def metrics(self, ranks: int) -> MetricSet:
-        scopes = scopes_of(self.whole.trace.rank, ranks)
-        parts = through(self.whole, steps(self.whole.trace)) if not self.asked.window else []
-        inner = [part for part in self.windows if part.window] if len(self.windows) > 1 else parts
-        return (
-            timeline_metrics(self.survey, scopes)
-            | operator_metrics(self.rows, self.roof, scopes)
-            | kernel_metrics(self.kernels, self.survey, scopes)
-            | step_metrics(inner, scopes)
-        )
-
-
-def analysis_of(surveys: Sequence[Survey], asked: Asked, catalogue: Catalogue) -> Analysis:
-    """One analysis of one or several ranks."""
-    seen = [Seen(survey, asked, catalogue) for survey in surveys]
-    meeting = Meeting()
-    for number, one in enumerate(seen):
-        rank = one.whole.trace.rank if one.whole.trace.rank is not None else number
-        meeting |= Meeting(parts=collectives(one.survey, rank), present=frozenset({rank}))
-    metrics = MetricSet()
-    for one in seen:
-        metrics |= one.metrics(len(seen))
-    metrics |= meeting_metrics(meeting)
-    if asked.compat:
-        metrics = reference_metrics(surveys[0])
-    subject = name_of(surveys[0]) if len(surveys) == 1 else f"{len(surveys)} ranks"
+def analysis_of(seen: Seen) -> Analysis:
+    """The analysis of one trace."""
+    rank = seen.whole.trace.rank or 0
+    meeting = Meeting(parts=collectives(seen.survey, rank), present=frozenset({rank}))
+    subject, compat = name_of(seen.survey), bool(seen.asked.compat)
+    views = _pages(subject, lambda: iter((seen,)), compat)
+    own = {"report": lambda: _report(seen), "ranks": lambda: meeting_document(meeting, subject)}
+    whole = seen.metrics() | meeting_metrics(meeting) | unobservable()
     return Analysis(
         kind="kineto",
         subject=subject,
-        metrics=metrics,
-        views=_views(seen, meeting, subject, asked.compat),
-        findings=tuple(f for one in seen for f in one.findings),
-        problems=tuple(p for one in seen for p in _problems(one)),
-        window=seen[0].survey.label,
+        metrics=reference_metrics(seen.whole) if compat else whole,
+        views=views if compat else {**views, **own},
+        findings=seen.findings,
+        problems=seen.problems,
+        window=seen.survey.label,
+        **_exports(compat),
     )
 
 
-def _problems(one: Seen) -> tuple[Problem, ...]:
-    coverage, floor = one.survey.coverage, one.asked.settings.floor
-    if coverage is None or coverage >= floor:
-        return ()
-    what = f"only {coverage:.1%} of the GPU time is linked to a launch; the floor is {floor:.0%}"
-    return (Problem(code="trace-coverage", what=what, evidence=(("trace", one.whole.trace.path),), retry=False),)
+def job_analysis(job: Job, again: Callable[[], Iterator[Seen]], compat: bool) -> Analysis:
+    """The analysis of several ranks; ``again`` looks at their traces once more, one at a time."""
+    meeting, subject = job.meeting, f"{len(job.ranks)} ranks"
+    views = _pages(subject, again, compat)
+    own = {"report": lambda: _overview(job, subject), "ranks": lambda: meeting_document(meeting, subject)}
+    whole = job.metrics | meeting_metrics(meeting) | unobservable()
+    return Analysis(
+        kind="kineto",
+        subject=subject,
+        metrics=reference_metrics(next(again()).whole) if compat else whole,
+        views=views if compat else {**views, **own},
+        findings=tuple(finding for one in job.ranks for finding in one.findings),
+        problems=tuple(problem for one in job.ranks for problem in one.problems),
+        window=job.ranks[0].window,
+        **_exports(compat),
+    )
 
 
-def _views(seen: Sequence[Seen], meeting: Meeting, subject: str, compat: str) -> dict[str, Callable[[], Document]]:
+def _exports(compat: bool) -> dict[str, Any]:
+    """What is written as reports and tables."""
     if compat:
-        return {"tracelens": lambda: reference_document(seen[0].whole, subject)}
+        return {"tables": ("tracelens",)}
+    return {"reports": {f"standalone_analysis_{kind}": kind for kind in ("rough", "fair")}, "tables": TABLES}
+
+
+def _pages(subject: str, again: Callable[[], Iterator[Seen]], compat: bool) -> dict[str, Callable[[], Document]]:
+    """Views by name; the report and the ranks are put in by whoever knows them."""
+
+    def first() -> Seen:
+        return next(again())
+
+    def reference() -> Document:
+        return reference_document(first().whole, subject)
+
+    if compat:
+        return {"tracelens": reference}
 
     def page(title: str, block: Callable[[Seen], Block]) -> Callable[[], Document]:
-        return lambda: _page(title, seen, block)
+        return lambda: _page(title, again, block)
 
-    several = len(seen) > 1
     return {
-        "report": lambda: _overview(seen, meeting, subject) if several else _report(seen[0]),
+        "report": reference,
         "timeline": page("Timeline", _timeline_block),
         "steps": page("Steps", _steps_block),
         "categories": page("Categories", lambda one: tables.category_table(one.rows)),
@@ -157,37 +122,43 @@ def _views(seen: Sequence[Seen], meeting: Meeting, subject: str, compat: str) ->
         "fusion": page("Fusion candidates", lambda one: fusion_table(fusion_candidates(one.survey))),
         "backward": page("Forward and backward", lambda one: passes_table(passes(one.survey))),
         "findings": page("Findings", lambda one: findings_block(one.findings)),
-        "ranks": lambda: meeting_document(meeting, subject),
-        "tracelens": lambda: reference_document(seen[0].whole, subject),
+        "ranks": reference,
+        "tracelens": reference,
         "selection": page("Kernel selection", lambda one: selection_table(one.rows)),
-        "replay": lambda: _replay_page(seen[0], subject),
-        "fair": lambda: standalone_fair(_material(seen[0])),
-        "rough": lambda: standalone_rough(_material(seen[0])),
-        "stack": lambda: stack_document(seen[0].survey, _operation(seen[0])),
+        "replay": lambda: _replay_page(first(), subject),
+        "fair": lambda: standalone_fair(_material(first())),
+        "rough": lambda: standalone_rough(_material(first())),
+        "stack": lambda: _stack(first()),
     }
 
 
-def _page(title: str, seen: Sequence[Seen], block: Callable[[Seen], Block]) -> Document:
-    if len(seen) == 1:
-        one = seen[0]
-        return Document(title=f"{title} of {name_of(one.survey)}", subtitle=subtitle(one.survey), blocks=(block(one),))
-    sections = tuple(
-        Section(title=f"{name_of(one.survey)}", blocks=(Paragraph(text=subtitle(one.survey)), block(one)))
-        for one in seen
-    )
-    return Document(title=f"{title} of {len(seen)} ranks", blocks=sections)
+def _page(title: str, again: Callable[[], Iterator[Seen]], block: Callable[[Seen], Block]) -> Document:
+    made = [(name_of(one.survey), subtitle(one.survey), block(one)) for one in again()]
+    if len(made) == 1:
+        name, note, only = made[0]
+        return Document(title=f"{title} of {name}", subtitle=note, blocks=(only,))
+    sections = tuple(Section(title=name, blocks=(Paragraph(text=note), each)) for name, note, each in made)
+    return Document(title=f"{title} of {len(made)} ranks", blocks=sections)
 
 
 def _report(one: Seen) -> Document:
     return report_document(one.survey, one.rows, one.kernels, one.findings, one.roof)
 
 
-def _overview(seen: Sequence[Seen], meeting: Meeting, subject: str) -> Document:
-    lines = [(str(one.whole.trace.rank), line) for one in seen if (line := one.line) is not None]
-    ranks = meeting_document(meeting, subject)
-    first = Section(title="Ranks", blocks=(tables.ranks_table(lines),))
+def _overview(job: Job, subject: str) -> Document:
+    lines = [
+        (str(one.rank) if len(one.lines) == 1 else f"{one.rank}, device {device}", line)
+        for one in job.ranks
+        for device, line in one.lines
+    ]
+    silent = [str(one.rank) for one in job.ranks if not one.lines]
+    first: list[Block] = [tables.ranks_table(lines)]
+    first += [Paragraph(text=f"Without GPU activity: rank {', '.join(silent)}.")] if silent else []
+    ranks = meeting_document(job.meeting, subject)
     return Document(
-        title=f"Traces of {subject}", subtitle=f"window: {seen[0].survey.label}", blocks=(first, *ranks.blocks)
+        title=f"Traces of {subject}",
+        subtitle=f"window: {job.ranks[0].window}",
+        blocks=(Section(title="Ranks", blocks=tuple(first)), *ranks.blocks),
     )
 
 
@@ -195,14 +166,20 @@ def _timeline_block(one: Seen) -> Block:
     lines = timelines(one.survey)
     if not lines:
         return Paragraph(text="The trace has no GPU activity.")
-    parts = tuple(tables.timeline_table(line, f"Device {d}" if len(lines) > 1 else "") for d, line in lines.items())
+    host, several = one.survey.on_host, len(lines) > 1
+    parts = tuple(
+        tables.timeline_table(line, f"Device {device}" if several else "", on_host=host)
+        for device, line in lines.items()
+    )
     return parts[0] if len(parts) == 1 else Section(title="Devices", blocks=parts)
 
 
 def _steps_block(one: Seen) -> Block:
     parts = one.windows if len(one.windows) > 1 else through(one.whole, steps(one.whole.trace))
     lines = [(part.label, line) for part in parts if (line := pooled(list(timelines(part).values()))) is not None]
-    return tables.ranks_table(lines, "step") if lines else Paragraph(text="The trace marks no steps.")
+    if not lines:
+        return Paragraph(text="The trace marks no steps.")
+    return tables.ranks_table(lines, "step", on_host=one.survey.on_host)
 
 
 def _impact_block(one: Seen) -> Block:
@@ -250,10 +227,10 @@ def _material(one: Seen) -> Material:
     )
 
 
-def _operation(one: Seen) -> str:
+def _stack(one: Seen) -> Document:
     if one.asked.op:
-        return one.asked.op
+        return stack_document(one.survey, one.asked.op)
     named = [row for row in one.rows if row.example >= 0]
     if not named:
         raise PerfgateError("trace-no-operation", "no operator reached the GPU; name one with --set op=NAME")
-    return str(named[0].example)
+    return stack_document(one.survey, str(named[0].example))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pytest_perfgate.app.inspections.kineto_analysis import Seen
+from pytest_perfgate.app.inspections.kineto_seen import Seen
 from pytest_perfgate.core.analysis.trace.comparison import (
     comparison_document,
     edit_table,
@@ -19,7 +19,11 @@ from pytest_perfgate.core.analysis.trace.treediff import edits, forest
 from pytest_perfgate.core.analysis.trace.written import comparative_fair, comparative_rough
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.document import Document, Table
+from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.problem import Finding, Severity
+
+REPORTS = {f"comparative_analysis_{kind}": kind for kind in ("rough", "fair")}
+TABLES = ("ops", "arguments", "categories", "kernels", "tree", "selection")
 
 
 def comparison_of(before: Seen, after: Seen) -> Analysis:
@@ -32,31 +36,26 @@ def comparison_of(before: Seen, after: Seen) -> Analysis:
     lines = (before.line, after.line)
     subject = f"{name_of(before.survey)} and {name_of(after.survey)}"
     note = _framing(before, after)
-    top = before.asked.settings.top * 2
 
     def page(title: str, table: Table) -> Document:
         return Document(title=f"{title}: {subject}", subtitle=note, blocks=(table,))
 
-    def structure() -> Table:
-        return edit_table(edits(forest(before.survey), forest(after.survey)))
+    def structure(limit: int = 0) -> Table:
+        return edit_table(edits(forest(before.survey), forest(after.survey)), limit)
 
     def overview() -> Document:
+        top = before.asked.settings.top * 2
         tables = (
             ("Operators", pair_table(ops, "operator", top)),
             ("Operators by arguments", pair_table(exact, "operator", top)),
-            ("Call trees", edit_table(edits(forest(before.survey), forest(after.survey)), top)),
+            ("Call trees", structure(top)),
         )
         return comparison_document(f"Comparison of {subject}", lines, tables, note)
 
     return Analysis(
         kind="kineto",
         subject=subject,
-        metrics=(
-            whole_slowdown(*lines)
-            | slowdown_metrics("op", ops)
-            | slowdown_metrics("category", categories)
-            | slowdown_metrics("kernel", kernels)
-        ),
+        metrics=whole_slowdown(*lines) | _slowdowns(op=ops, category=categories, kernel=kernels),
         views={
             "report": overview,
             "ops": lambda: page("Operators", pair_table(ops, "operator")),
@@ -70,7 +69,16 @@ def comparison_of(before: Seen, after: Seen) -> Analysis:
         },
         findings=_findings(exact),
         window=after.survey.label,
+        reports=REPORTS,
+        tables=TABLES,
     )
+
+
+def _slowdowns(**scopes: Sequence[Pair]) -> MetricSet:
+    found = MetricSet()
+    for scope, pairs in scopes.items():
+        found |= slowdown_metrics(scope, pairs)
+    return found
 
 
 def _framing(before: Seen, after: Seen) -> str:

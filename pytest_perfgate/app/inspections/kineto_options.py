@@ -24,6 +24,7 @@ OPTIONS = (
     ("floor", "coverage under which limits are INVALID; 0.9"),
     ("top", "how many operators a report looks at; 6"),
     ("replay", "write a replay package of the operation, or of those worth one, to this zip file"),
+    ("workers", "look at many files on a Dask cluster: tcp://HOST:PORT of its scheduler, or local"),
     ("op", "the operation that --view stack prints: a name, a pattern or an event number"),
 )
 
@@ -42,6 +43,7 @@ class Asked:
     op: str = ""
     compat: str = ""
     replay: str = ""
+    workers: str = ""
 
 
 def parse_options(options: Mapping[str, str], models: Mapping[str, Callable[..., Work]]) -> Asked:
@@ -67,7 +69,7 @@ def parse_options(options: Mapping[str, str], models: Mapping[str, Callable[...,
     )
     named = {
         name: options[name]
-        for name in ("window", "device", "reference", "peak", "bandwidth", "op", "replay")
+        for name in ("window", "device", "reference", "peak", "bandwidth", "op", "replay", "workers")
         if name in options
     }
     if options.get("compat", "tracelens") != "tracelens":

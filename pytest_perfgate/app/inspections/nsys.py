@@ -11,7 +11,7 @@ from pytest_perfgate.core.analysis.nsys import job as jobs
 from pytest_perfgate.core.analysis.nsys.compare import comparison, comparison_metrics
 from pytest_perfgate.core.analysis.nsys.findings import findings, problems
 from pytest_perfgate.core.analysis.nsys.lanes import Recorded, lanes
-from pytest_perfgate.core.analysis.nsys.metrics import metrics
+from pytest_perfgate.core.analysis.nsys.metrics import LAUNCH, metrics
 from pytest_perfgate.core.analysis.nsys.prose import window_text
 from pytest_perfgate.core.analysis.nsys.reading import OPTIONS, reading
 from pytest_perfgate.core.analysis.nsys.setup import check_distinct, order, ranks
@@ -22,7 +22,7 @@ from pytest_perfgate.core.analysis.nsys.window import windows
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.document import Document
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.nsys import ExportFacts, NsysExport, NsysReader
+from pytest_perfgate.model.nsys import ApiTotal, ExportFacts, NsysExport, NsysReader
 from pytest_perfgate.model.nsys_job import Job, Rank, RankResult, Reading, Window
 
 MAGICS = (b"SQLite format 3\0", b"NVIDIA Tegra Profiler Report")
@@ -36,14 +36,20 @@ class Nsys:
     views = ("overlap", "setup", "window", "streams", "balance", "summary", "timeline")
     options = OPTIONS
 
-    def __init__(self, read: NsysReader) -> None:
-        self._read = read
+    def __init__(self, read: NsysReader, project: Mapping[str, str] | None = None) -> None:
+        self._read, self._project = read, dict(project or {})
+
+    def _asked(self, options: Mapping[str, str]) -> Reading:
+        """The project's own patterns under what is asked now; another window takes the place of its anchor."""
+        window = {"anchor", "start", "end"}
+        far = {name: text for name, text in self._project.items() if name not in window or not window & set(options)}
+        return reading({**far, **options})
 
     def recognises(self, path: Path, head: bytes) -> bool:
         return head.startswith(MAGICS) or path.suffix in REPORTS
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
-        job, exports = self._job(paths, reading(options))
+        job, exports = self._job(paths, self._asked(options))
         return Analysis(
             kind=self.name,
             subject=", ".join(path.name for path in paths),
@@ -64,7 +70,7 @@ class Nsys:
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         """The same options, and so the same window rule, on both sides."""
-        asked = reading(options)
+        asked = self._asked(options)
         (old, _), (new, _) = self._job(before, asked), self._job(after, asked)
         found = comparison(old, new)
         return Analysis(
@@ -109,7 +115,7 @@ def _analysed(export: NsysExport, asked: Reading, file: int, first: int) -> tupl
         ranges=ranges,
         names=export.names(np.unique(kernels.name).tolist()),
     )
-    api = export.api_totals(low, high)
+    api = export.api_totals(low, high, LAUNCH)
     left = [
         f"{_who(rank, export.facts())} has no range that matches the anchor" for rank in found if rank not in chosen
     ]
@@ -125,11 +131,24 @@ def _who(rank: Rank, facts: ExportFacts) -> str:
 
 
 def _summary(job: Job, exports: Sequence[NsysExport]) -> Document:
-    """Totals of the whole capture are aggregated only when somebody looks at them."""
+    """Totals of the whole capture, and every call of the host, are added up only when somebody looks at them."""
     ranked = {(r.rank.file, r.rank.pid, r.rank.device): r.rank.name for r in job.ranks}
     totals = [
         (ranked.get((file, total.pid, total.device), "-"), total)
         for file, export in enumerate(exports)
         for total in export.kernel_totals(0, 1 << 62)
     ]
-    return summary.summary(job, totals)
+    return summary.summary(
+        job, totals, [call for file, export in enumerate(exports) for call in _calls(job, file, export)]
+    )
+
+
+def _calls(job: Job, file: int, export: NsysExport) -> list[tuple[str, ApiTotal]]:
+    """(rank, call) of one file's processes inside its windows."""
+    mine = {r.rank: r.lane.window for r in job.ranks if r.rank.file == file}
+    if not mine:
+        return []
+    names: dict[int, str] = {}
+    for rank in mine:
+        names[rank.pid] = f"{names[rank.pid]}, {rank.name}" if rank.pid in names else rank.name
+    return [(names[row.pid], row) for row in export.api_totals(*_hull(mine)) if row.pid in names]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from pytest_perfgate.core.gate.context import Trial
 from pytest_perfgate.core.gate.merge import without_case
@@ -11,17 +13,17 @@ from pytest_perfgate.core.gate.nearest import proposal
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.scope import render_scope
 from pytest_perfgate.model.limit import Limit, Operator, Outcome
-from pytest_perfgate.model.metric import Metric
+from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, matches
 
 PLAY = 1.05
 """How far a figure may pass a measured ceiling before the ceiling is doubted."""
 
 _HOLDS: Mapping[Operator, Callable[[float, float], bool]] = {
-    Operator.AT_MOST: lambda number, bound: number <= bound,
-    Operator.LESS: lambda number, bound: number < bound,
-    Operator.AT_LEAST: lambda number, bound: number >= bound,
-    Operator.MORE: lambda number, bound: number > bound,
-    Operator.EQUAL: lambda number, bound: number == bound,
+    Operator.AT_MOST: operator.le,
+    Operator.LESS: operator.lt,
+    Operator.AT_LEAST: operator.ge,
+    Operator.MORE: operator.gt,
+    Operator.EQUAL: operator.eq,
 }
 _OF_CEILING = frozenset({"mfu_ceiling", "sol_ceiling"})
 _ALIASED = frozenset({"mfu", "sol"})
@@ -33,11 +35,40 @@ def against_limit(limit: Limit, trial: Trial) -> Ruling:
     found = trial.metrics.find(limit.metric, without_case(limit))
     if not found:
         return _not_found(limit, trial)
-    return max((_one(limit, metric, trial) for metric in found), key=lambda ruling: _SEVERITY.index(ruling.outcome))
+    rulings = [_one(limit, metric, trial) for metric in found]
+    rulings += [_lacking(limit, gap) for gap in beside(limit.metric, without_case(limit), found, trial.metrics)]
+    return max(rulings, key=lambda ruling: _SEVERITY.index(ruling.outcome))
+
+
+def beside(name: str, scope: Labels, found: Sequence[Metric], metrics: MetricSet) -> tuple[Absent, ...]:
+    """What a limit means as well and is not there: the stage of a rank among ranks that have it."""
+    level = {name for name, _ in found[0].labels}
+    return tuple(
+        absent
+        for absent in metrics.absent
+        if absent.name == name
+        and absent.labels
+        and {label for label, _ in absent.labels} == level
+        and matches(absent.labels, scope)
+    )
+
+
+def _lacking(limit: Limit, absent: Absent) -> Ruling:
+    """What was not collected, or is not to be trusted."""
+    coded = f"  [{absent.code}]" if absent.code else ""
+    return Ruling(
+        outcome=Outcome.INVALID if absent.code else Outcome.NOT_MEASURED,
+        sentence=f"{limit.metric}{render_scope(absent.labels)}: {absent.why}{coded}",
+        next=(absent.mend,) if absent.mend else (),
+    )
 
 
 def _not_found(limit: Limit, trial: Trial) -> Ruling:
-    missing = trial.metrics.missing(limit.metric, without_case(limit)) or trial.metrics.missing(limit.metric)
+    scope = without_case(limit)
+    meant = trial.metrics.missing(limit.metric, scope)
+    if meant is not None and scope:
+        return _lacking(limit, meant)
+    missing = meant or trial.metrics.missing(limit.metric)
     others = [m for m in trial.metrics.metrics if m.name == limit.metric]
     if others:
         held = sorted({render_scope(m.labels) for m in others if m.labels})
@@ -50,8 +81,8 @@ def _not_found(limit: Limit, trial: Trial) -> Ruling:
         )
     kind = trial.context.kinds.get(limit.metric)
     why = missing.why if missing else f"nothing here produces {limit.metric}"
-    if missing and missing.mend:
-        return Ruling(outcome=Outcome.NOT_MEASURED, sentence=f"{limit.metric}: {why}", next=(missing.mend,))
+    if missing and (missing.mend or missing.code):
+        return _lacking(limit, replace(missing, labels=()))
     source = f"capture it: it comes from {kind.source}" if kind and kind.source != "time" else ""
     return Ruling(
         outcome=Outcome.NOT_MEASURED,

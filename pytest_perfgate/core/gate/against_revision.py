@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pytest_perfgate.core.gate.context import Trial
+from pytest_perfgate.core.gate.conviction import Suspicion
+from pytest_perfgate.core.gate.cycles import clock_event
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.tolerance import tolerance
 from pytest_perfgate.model.limit import Limit, Outcome
@@ -30,7 +32,10 @@ def against_revision(limit: Limit, trial: Trial) -> Ruling:
     counts = tolerance(limit, trial.context, seen, seen.time / (1 + paired.shift)).counts if seen else limit.bound
     said = f"{paired.rounds} rounds beside {paired.base}"
     if paired.decision is Decision.SLOWER and paired.shift >= counts:
-        return _ruling(trial, Outcome.REGRESSED, f"slower in {said}", metric, (f"perfgate profile {trial.name}",))
+        suspicion = Suspicion(limit=limit, metric=metric, counts=counts, visible=paired.visible or counts)
+        profile = (f"perfgate profile {trial.name}",)
+        slower = _ruling(trial, Outcome.REGRESSED, f"slower in {said}", metric, profile)
+        return clock_event(suspicion, trial) or slower
     if metric.high < counts:
         faster = 1 / (1 + metric.high) - 1 > abs(counts)
         return _ruling(trial, Outcome.IMPROVED if faster else Outcome.PASSED, f"no slower in {said}", metric, ())

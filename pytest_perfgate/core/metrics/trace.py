@@ -41,6 +41,7 @@ KINDS: tuple[MetricKind, ...] = (
     _kind(
         "comm_skew", _TIME, _LOW, "spread of the durations of a collective over its ranks, the largest", "collective"
     ),
+    _kind("start_skew", _TIME, _LOW, "latest minus earliest start of a collective, the largest", "collective"),
     _kind("comm_bytes", Dimension.BYTES, _EITHER, "bytes of a collective's messages", "collective"),
     _kind("alg_bandwidth", Dimension.BANDWIDTH, _HIGH, "message size over latency of a collective", "collective"),
     _kind("bus_bandwidth", Dimension.BANDWIDTH, _HIGH, "algorithm bandwidth times what the bus carries", "collective"),

@@ -13,6 +13,7 @@ from pytest_perfgate.model.document import (
     Bullets,
     Code,
     Document,
+    Link,
     Paragraph,
     Picture,
     Section,
@@ -70,6 +71,8 @@ def _block(block: Block, level: int) -> Iterator[str]:
         yield f"<{tag}>{''.join(f'<li>{escape(item)}</li>' for item in block.items)}</{tag}>"
     elif isinstance(block, Code):
         yield f"<pre><code>{escape(block.text)}</code></pre>"
+    elif isinstance(block, Link):
+        yield f'<p><a href="#{escape(block.anchor, quote=True)}">{escape(block.text)}</a></p>'
     elif isinstance(block, Picture):
         yield f"<figure>{block.svg}<figcaption>{escape(block.alt)}</figcaption></figure>"
     elif isinstance(block, Table):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from pytest_perfgate.core.render.cells import heading, is_number, left_out, shown_rows
@@ -10,11 +11,14 @@ from pytest_perfgate.model.document import (
     Bullets,
     Code,
     Document,
+    Link,
     Paragraph,
     Picture,
     Section,
     Table,
 )
+
+_MARKUP = re.compile(r"<(?=[A-Za-z/!?])|(?<=\S)\*|\*(?=\S)")
 
 
 def render_markdown(document: Document, level: int = 1) -> str:
@@ -28,12 +32,14 @@ def render_markdown(document: Document, level: int = 1) -> str:
 
 def _block(block: Block, level: int) -> Iterator[str]:
     if isinstance(block, Paragraph):
-        yield block.text
+        yield harmless(block.text)
     elif isinstance(block, Bullets):
-        yield from (f"{f'{n}.' if block.ordered else '-'} {item}" for n, item in enumerate(block.items, 1))
+        yield from (f"{f'{n}.' if block.ordered else '-'} {harmless(item)}" for n, item in enumerate(block.items, 1))
     elif isinstance(block, Code):
         fence = "`" * max(3, _longest_run(block.text) + 1)
         yield from (f"{fence}{block.language}", block.text.rstrip("\n"), fence)
+    elif isinstance(block, Link):
+        yield f"[{block.text}](#{block.anchor})"
     elif isinstance(block, Picture):
         yield f"*{block.alt}*"
     elif isinstance(block, Table):
@@ -43,6 +49,8 @@ def _block(block: Block, level: int) -> Iterator[str]:
 
 
 def _section(section: Section, level: int) -> Iterator[str]:
+    if section.anchor:
+        yield from (f'<a id="{section.anchor}"></a>', "")
     yield f"{'#' * min(level, 6)} {section.title}"
     for block in section.blocks:
         yield ""
@@ -59,6 +67,11 @@ def _table(table: Table) -> Iterator[str]:
     for line in (left_out(table), table.note):
         if line:
             yield from ("", line)
+
+
+def harmless(text: str) -> str:
+    """Prose whose template arguments and pointers are not taken for tags and emphasis."""
+    return _MARKUP.sub(lambda found: f"\\{found.group()}", text)
 
 
 def escape(text: str) -> str:

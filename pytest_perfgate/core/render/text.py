@@ -12,6 +12,7 @@ from pytest_perfgate.model.document import (
     Bullets,
     Code,
     Document,
+    Link,
     Paragraph,
     Picture,
     Section,
@@ -42,6 +43,8 @@ def _block(block: Block, width: int, depth: int) -> Iterator[str]:
         yield from _bullets(block, width)
     elif isinstance(block, Code):
         yield from ("    " + line for line in block.text.splitlines())
+    elif isinstance(block, Link):
+        yield block.text
     elif isinstance(block, Picture):
         yield f"[{block.alt}]"
     elif isinstance(block, Table):

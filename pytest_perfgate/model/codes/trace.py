@@ -48,6 +48,13 @@ CODES: tuple[Code, ...] = (
         mend="profile at least one step; with a schedule, let an active step finish",
     ),
     Code(
+        name="trace-memory",
+        family=Family.ARTIFACT,
+        title="A trace does not fit this machine's memory",
+        why="a trace takes about two thirds of its unpacked size while it is read",
+        mend="profile fewer steps, raise the limit of the process, or look at it on a larger machine",
+    ),
+    Code(
         name="trace-window",
         family=Family.ARTIFACT,
         title="A window matches nothing in the trace",
@@ -71,6 +78,27 @@ CODES: tuple[Code, ...] = (
         title="Several files claim one rank",
         why="adding them up would count the rank twice",
         mend="give each rank's file once",
+    ),
+    Code(
+        name="cluster-tool",
+        family=Family.TOOL,
+        title="The cluster that traces were to be looked at on is not there",
+        why="looking at thousands of files here instead could take hours and the machine's memory",
+        mend="start a scheduler and workers with this package on them, or leave workers= away",
+    ),
+    Code(
+        name="workbook-tool",
+        family=Family.TOOL,
+        title="A workbook needs openpyxl",
+        why="nothing else here writes .xlsx files",
+        mend="pip install openpyxl, or take the same tables as CSV: --csv FOLDER",
+    ),
+    Code(
+        name="workbook-rows",
+        family=Family.USAGE,
+        title="A table has more rows than a sheet of a workbook holds",
+        why="a workbook with fewer rows would look complete",
+        mend="take it as CSV: --csv FOLDER",
     ),
     Code(
         name="torch-tool",

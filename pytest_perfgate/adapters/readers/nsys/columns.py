@@ -5,8 +5,9 @@ Of 2 M rows by 7 columns this takes 2.2 s where ``fetchmany`` takes 4.1 s and ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,14 +27,31 @@ PID = "/ 16777216 % 16777216"
 def chunks(
     connection: Connection, table: str, columns: Sequence[str], where: str = "1", args: Sequence[object] = ()
 ) -> Iterator[list[Ints]]:
-    """Integer columns of the rows that hold, some thousands at a time; NULL reads as -1."""
+    """Integer columns of the rows that hold, some thousands at a time; NULL reads as -1.
+
+    While one chunk is parsed the engine, which lets go of the interpreter, already joins the next.
+    """
     last = connection.rows(f"SELECT max(rowid) FROM {table}")[0][0] or 0
     listed = ", ".join(f"group_concat(ifnull(CAST({column} AS INTEGER), -1))" for column in columns)
     sql = f"SELECT {listed} FROM {table} WHERE rowid BETWEEN ? AND ? AND ({where})"
-    for first in range(0, last + 1, CHUNK):
-        (row,) = connection.rows(sql, (first, first + CHUNK - 1, *args))
+    for row in _ahead(lambda first: connection.rows(sql, (first, first + CHUNK - 1, *args))[0], last):
         if row[0] is not None:
             yield [np.fromstring(text, dtype=np.int64, sep=",") for text in row]
+
+
+def _ahead(read: Callable[[int], Sequence[str | None]], last: int) -> Iterator[Sequence[Any]]:
+    """Each chunk's row, the next one read meanwhile; a table of one chunk needs no thread."""
+    firsts = range(0, last + 1, CHUNK)
+    if len(firsts) < 2:
+        yield from map(read, firsts)
+        return
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(read, firsts[0])
+        for first in firsts[1:]:
+            row = coming.result()
+            coming = reader.submit(read, first)
+            yield row
+        yield coming.result()
 
 
 def numbers(

@@ -24,7 +24,8 @@ class Connection:
         self.path = path
         self.foreign = 0
         with self._mapped():
-            self._inner = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1", uri=True)
+            where = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
+            self._inner = sqlite3.connect(where, uri=True, check_same_thread=False)  # one thread at a time uses it
             self._inner.text_factory = self._text
             self._inner.set_authorizer(tables.allow)
             self._tables = {str(name).lower(): str(name) for (name,) in self._listed()}

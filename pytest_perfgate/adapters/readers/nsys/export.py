@@ -155,7 +155,7 @@ class Export:
             for key, row in found.items()
         )  # fmt: skip
 
-    def api_totals(self, low: int, high: int) -> tuple[ApiTotal, ...]:
+    def api_totals(self, low: int, high: int, like: str = "") -> tuple[ApiTotal, ...]:
         """Names carry the version of their interface; it is dropped.
 
         Older exports record a call twice, as ``cudaMalloc`` around ``cudaMalloc_v3020``: the outer counts.
@@ -163,7 +163,8 @@ class Export:
         if not self._db.has(tables.RUNTIME):
             return ()
         listed = [packed("globalTid", "0", "nameId"), f"min(end, {int(high)}) - max(start, {int(low)})"]
-        found = sums(chunks(self._db, tables.RUNTIME, listed, _TOUCHES, (high, low)))
+        held = f"{_TOUCHES} AND nameId IN ({self._called(like)})" if like else _TOUCHES
+        found = sums(chunks(self._db, tables.RUNTIME, listed, held, (high, low)))
         names = self.names([key[2] for key in found])
         kept: dict[tuple[int, str], ApiTotal] = {}
         for key, row in found.items():
@@ -171,3 +172,8 @@ class Export:
             total = ApiTotal(pid=key[0], name=name, count=row[0], total_ns=row[1])
             kept[key[0], name] = max(total, kept.get((key[0], name), total), key=lambda one: one.total_ns)
         return tuple(kept.values())
+
+    def _called(self, like: str) -> str:
+        """The numbers of the names that hold a word."""
+        rows = self._db.rows(f"SELECT id FROM {tables.STRINGS} WHERE value LIKE ?", (f"%{like}%",))
+        return ", ".join(str(int(known)) for (known,) in rows) or "-1"

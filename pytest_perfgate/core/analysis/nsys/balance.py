@@ -24,12 +24,23 @@ class Balance:
         return max(amounts) / mean - 1 if mean else float("nan")
 
 
-def balances(ranks: Sequence[RankResult]) -> tuple[Balance, ...]:
-    """One per dimension that has two coordinates or more, and one over all ranks."""
-    axes = sorted({axis for result in ranks for axis, _, size in result.rank.mesh if size > 1})
-    found = [_over(axis, [(dict_of(result).get(axis), result) for result in ranks]) for axis in axes]
-    everyone: list[tuple[str | None, RankResult]] = [(result.rank.name, result) for result in ranks]
+def balances(ranks: Sequence[RankResult], stage: str = "") -> tuple[Balance, ...]:
+    """One per dimension that has two coordinates or more, and one over all ranks; of one stage where it is named."""
+    amounts = [(result, amount) for result in ranks if (amount := _computed(result, stage)) is not None]
+    axes = sorted({axis for result, _ in amounts for axis, _, size in result.rank.mesh if size > 1})
+    found = [_over(axis, [(dict_of(result).get(axis), amount) for result, amount in amounts]) for axis in axes]
+    everyone: list[tuple[str | None, int]] = [(result.rank.name, amount) for result, amount in amounts]
     return tuple(balance for balance in (*found, _over("rank", everyone)) if len(balance.parts) > 1)
+
+
+def stages(ranks: Sequence[RankResult]) -> tuple[str, ...]:
+    """Every stage that computes anywhere."""
+    return tuple(sorted({stage for result in ranks for stage, _ in result.compute}))
+
+
+def _computed(result: RankResult, stage: str) -> int | None:
+    """Compute of a rank, or of one stage on it; a rank that has not the stage takes no part."""
+    return dict(result.compute).get(stage) if stage else result.time.computation_ns
 
 
 def dict_of(result: RankResult) -> dict[str, str]:
@@ -37,10 +48,10 @@ def dict_of(result: RankResult) -> dict[str, str]:
     return {axis: str(at) for axis, at, _ in result.rank.mesh}
 
 
-def _over(axis: str, members: Sequence[tuple[str | None, RankResult]]) -> Balance:
+def _over(axis: str, members: Sequence[tuple[str | None, int]]) -> Balance:
     parts: dict[str, list[int]] = {}
-    for coordinate, result in members:
+    for coordinate, amount in members:
         if coordinate is not None:
-            parts.setdefault(coordinate, []).append(result.time.computation_ns)
+            parts.setdefault(coordinate, []).append(amount)
     listed = ((name, sum(amounts) / len(amounts), len(amounts)) for name, amounts in parts.items())
     return Balance(over=axis, parts=tuple(sorted(listed, key=lambda part: (len(part[0]), part[0]))))

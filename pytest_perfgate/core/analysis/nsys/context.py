@@ -33,15 +33,17 @@ def innermost(start: Ints, end: Ints, points: Ints) -> Ints:
 
 
 def _ends_later(ends: Ints) -> Ints:
-    """For each interval in order of start, the nearest earlier one that ends later, or -1."""
-    found = np.full(len(ends), -1, dtype=np.int64)
-    open_: list[tuple[int, int]] = []
-    for index, end in enumerate(ends.tolist()):
-        while open_ and open_[-1][0] <= end:
-            open_.pop()
-        if open_:
-            found[index] = open_[-1][1]
-        open_.append((end, index))
+    """For each interval in order of start, the nearest earlier one that ends later, or -1.
+
+    All look one back at once; whoever finds one that ended takes over where that one has got to, since
+    nothing between those two ends later. The way doubles with every round.
+    """
+    found = np.arange(-1, len(ends) - 1, dtype=np.int64)
+    pending = np.flatnonzero(found >= 0)
+    while len(pending):
+        pending = pending[ends[found[pending]] <= ends[pending]]
+        found[pending] = found[found[pending]]
+        pending = pending[found[pending] >= 0]
     return found
 
 

@@ -35,20 +35,25 @@ def _unlinked(job: Job) -> Iterator[Problem]:
 
 
 def findings(job: Job) -> tuple[Finding, ...]:
-    """Notes, streams that disagree, the worst (rank, stage), time that the window cut."""
+    """Doubts first, then the worst (rank, stage)."""
+    top = worst(job.ranks)
+    if top is None:
+        return doubts(job)
+    result, row = top
+    exposed = quantity(row.exposed_ns, Dimension.TIME)
+    scope = f"rank {result.rank.name}, {row.stage}"
+    title = f"most exposed communication: {scope}, {exposed} of {quantity(row.total_ns, Dimension.TIME)}"
+    return (*doubts(job), Finding(title=title, trigger=f"exposed_comm={row.exposed_ns} ns", scope=scope))
+
+
+def doubts(job: Job) -> tuple[Finding, ...]:
+    """What was left out, streams that disagree, stages that are silent on some ranks."""
     found = [Finding(title=note, severity=Severity.WARNING) for note in job.notes]
     foreign = (facts.path for facts in job.files if facts.foreign)
     found += [Finding(title=f"{path}: text that is not UTF-8 is shown with � in its place") for path in foreign]
     for result in job.ranks:
         found += _mixed(result)
-    top = worst(job.ranks)
-    if top is not None:
-        result, row = top
-        exposed = quantity(row.exposed_ns, Dimension.TIME)
-        scope = f"rank {result.rank.name}, {row.stage}"
-        title = f"most exposed communication: {scope}, {exposed} of {quantity(row.total_ns, Dimension.TIME)}"
-        found.append(Finding(title=title, trigger=f"exposed_comm={row.exposed_ns} ns", scope=scope))
-    return tuple(found)
+    return (*found, *_silent(job))
 
 
 def _mixed(result: RankResult) -> Iterator[Finding]:
@@ -59,6 +64,24 @@ def _mixed(result: RankResult) -> Iterator[Finding]:
                 detail=row.detail,
                 trigger=f"purpose={MIXED}",
             )
+
+
+def _silent(job: Job) -> Iterator[Finding]:
+    """A stage that talks on some ranks and only computes on others."""
+    talking: dict[str, list[str]] = {}
+    computing: dict[str, list[str]] = {}
+    for result in job.ranks:
+        for row in result.overlaps:
+            if not row.outside:
+                talking.setdefault(row.stage, []).append(result.rank.name)
+        for stage, _ in result.compute:
+            computing.setdefault(stage, []).append(result.rank.name)
+    for stage, there in sorted(talking.items()):
+        silent = [name for name in computing.get(stage, ()) if name not in there]
+        if silent:
+            title = f"{stage} communicates on rank {', '.join(there)} and only computes on rank {', '.join(silent)}"
+            detail = "limits on it are INVALID there"
+            yield Finding(title=title, detail=detail, severity=Severity.WARNING, scope=stage)
 
 
 def worst(ranks: Sequence[RankResult]) -> tuple[RankResult, OverlapRow] | None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import isfinite
 
 import numpy as np
 
-from pytest_perfgate.core.analysis.nsys.balance import balances
+from pytest_perfgate.core.analysis.nsys.balance import balances, stages
 from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, labels
 from pytest_perfgate.model.nsys_job import Job, OverlapRow, RankResult
 from pytest_perfgate.model.quantity import Dimension
 
 _TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
+LAUNCH = "launch"
+"""What the names of calls that launch something have in common."""
+SILENT = "no-communication"
 _ASKED = ("overlap", "overlap_sum", "overlap_min", "overlap_max", "exposed_comm", "exposed_sum")
 
 
@@ -27,11 +31,17 @@ def metrics(job: Job) -> MetricSet:
         if result.whole is not None:
             found += _overlap(result.whole, labels(rank=result.rank.name), original=job.reading.original)
         absent += _missing(result)
-    found += [
-        Metric(name="balance", value=balance.excess, dimension=_PART, labels=labels(over=balance.over), source="nsys")
-        for balance in balances(job.ranks)
-    ]
+    found += _balances(job)
     return MetricSet(metrics=tuple(found), absent=tuple(absent))
+
+
+def _balances(job: Job) -> Iterator[Metric]:
+    """Of all compute, and of each stage that several parts have."""
+    for stage in ("", *stages(job.ranks)):
+        for balance in balances(job.ranks, stage):
+            where = labels(over=balance.over, **({"stage": stage} if stage else {}))
+            if isfinite(balance.excess):
+                yield Metric(name="balance", value=balance.excess, dimension=_PART, labels=where, source="nsys")
 
 
 def scope(result: RankResult, row: OverlapRow) -> Labels:
@@ -88,7 +98,7 @@ def _rank(result: RankResult) -> Iterator[Metric]:
 
 def is_launch(api: str) -> bool:
     """Whether a call of the runtime launches something."""
-    return "launch" in api.lower()
+    return LAUNCH in api.lower()
 
 
 def _kernels(result: RankResult) -> Iterator[Metric]:
@@ -111,7 +121,7 @@ def _missing(result: RankResult) -> Iterator[Absent]:
     for name in _ASKED:
         if result.whole is None:
             why = f"rank {result.rank.name} has no communication in the window {window}"
-            yield Absent(name=name, labels=labels(rank=result.rank.name), why=why)
+            yield Absent(name=name, labels=labels(rank=result.rank.name), why=why, code=SILENT)
         for stage in sorted(silent):
             why = f"{stage} of rank {result.rank.name} has no communication in the window {window}"
-            yield Absent(name=name, labels=labels(rank=result.rank.name, stage=stage), why=why)
+            yield Absent(name=name, labels=labels(rank=result.rank.name, stage=stage), why=why, code=SILENT)

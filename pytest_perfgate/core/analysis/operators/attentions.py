@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from pytest_perfgate.core.analysis.operators import packed
 from pytest_perfgate.core.analysis.operators.call import Call
 from pytest_perfgate.core.analysis.ops import Work, attention, attention_backward
 
@@ -28,26 +31,6 @@ def composite(call: Call) -> Work:
     return attention(*shape, dtype=call.dtype(0), **options)  # type: ignore[arg-type]
 
 
-def flash_leaf(call: Call) -> Work:
-    """Sequence before heads; lengths of packed sequences are not in a trace, so those say nothing here."""
-    q, k, v = call.shape(0), call.shape(1), call.shape(2)
-    if len(q) != 4:
-        raise ValueError("packed sequences: their lengths are not recorded")
-    batch, queries, heads, dim = q
-    return attention(
-        batch,
-        heads,
-        queries,
-        dim,
-        dtype=call.dtype(0),
-        keys=k[1],
-        kv_heads=k[2],
-        value_dim=v[3],
-        causal=call.flag(8),
-        bottom_right=True,
-    )
-
-
 def flash_function(call: Call) -> Work:
     q, k, v = call.shape(0), call.shape(1), call.shape(2)
     batch, queries, heads, dim = q
@@ -56,14 +39,21 @@ def flash_function(call: Call) -> Work:
     return attention(batch, heads, queries, dim, dtype=call.dtype(0), **options)  # type: ignore[arg-type]
 
 
-def flash_backward(call: Call) -> Work:
-    shape, options = heads_first(call, at=1, causal=11)
-    return attention_backward(*shape, dtype=call.dtype(1), **options)  # type: ignore[arg-type]
+def flash_function_backward(call: Call) -> Work:
+    """Gradient, Q, K, V, output, statistics, the three results, dropout, scale, causal."""
+    (batch, queries, heads, dim), k, v = call.shape(1), call.shape(2), call.shape(3)
+    options = {"keys": k[1], "kv_heads": k[2], "value_dim": v[3], "causal": call.flag(11), "bottom_right": True}
+    return attention_backward(batch, heads, queries, dim, dtype=call.dtype(1), **options)  # type: ignore[arg-type]
 
 
-def efficient_backward(call: Call) -> Work:
-    shape, options = heads_first(call, at=1, causal=11)
-    return attention_backward(*shape, dtype=call.dtype(1), **options)  # type: ignore[arg-type]
+def gradient(causal: int) -> Callable[[Call], Work]:
+    """The model of a backward operator that keeps its causal flag there."""
+
+    def counted(call: Call) -> Work:
+        shape, options = heads_first(call, at=1, causal=causal)
+        return attention_backward(*shape, dtype=call.dtype(1), **options)  # type: ignore[arg-type]
+
+    return counted
 
 
 FORWARD = {
@@ -72,11 +62,13 @@ FORWARD = {
     "aten::_scaled_dot_product_efficient_attention": efficient,
     "aten::_scaled_dot_product_cudnn_attention": efficient,
     "aten::scaled_dot_product_attention": composite,
-    "aten::_flash_attention_forward": flash_leaf,
     "FlashAttnFunc": flash_function,
     "flash_attn::_flash_attn_forward": flash_function,
+    **dict.fromkeys(packed.FORWARD, packed.forward),
 }
+_CAUSAL_AT = {"flash_attention": 11, "flash_attention_for_cpu": 7, "efficient_attention": 11, "cudnn_attention": 14}
 BACKWARD = {
-    "aten::_scaled_dot_product_flash_attention_backward": flash_backward,
-    "aten::_scaled_dot_product_efficient_attention_backward": efficient_backward,
+    **{f"aten::_scaled_dot_product_{name}_backward": gradient(at) for name, at in _CAUSAL_AT.items()},
+    "flash_attn::_flash_attn_backward": flash_function_backward,
+    **dict.fromkeys(packed.BACKWARD, packed.backward),
 }

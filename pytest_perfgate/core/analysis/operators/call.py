@@ -23,6 +23,8 @@ class Call:
     types: tuple[str, ...] = ()
     strides: tuple[Any, ...] = ()
     concrete: tuple[Any, ...] = ()
+    kernel: str = ""
+    """The name of its longest kernel, which says what a list of tensors does not: the element type."""
 
     @property
     def recorded(self) -> bool:
@@ -79,15 +81,22 @@ class Call:
 def parse_call(name: str, arguments: Sequence[bytes]) -> Call:
     """The call whose recorded JSON this is; what does not parse was not recorded."""
     dims, types, strides, concrete = (_parsed(text) for text in arguments)
-    return Call(name=name, dims=dims, types=types, strides=strides, concrete=concrete)
+    shaped = tuple(sizes if isinstance(sizes, tuple) else () for sizes in dims)
+    return Call(
+        name=name,
+        dims=shaped + ((),) * (len(types) - len(shaped)),
+        types=tuple(map(str, types)),
+        strides=tuple(steps if isinstance(steps, tuple) else () for steps in strides),
+        concrete=concrete,
+    )
 
 
 def _parsed(text: bytes) -> tuple[Any, ...]:
     try:
         found = json.loads(text) if text else []
-    except ValueError:
+        return _frozen(found) if isinstance(found, list) else ()
+    except (ValueError, RecursionError):
         return ()
-    return _frozen(found) if isinstance(found, list) else ()
 
 
 def _frozen(found: list[Any]) -> tuple[Any, ...]:

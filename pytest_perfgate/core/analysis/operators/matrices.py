@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from pytest_perfgate.core.analysis.operators.call import Call
-from pytest_perfgate.core.analysis.ops import Work, bmm, gemm, grouped_gemm, mixed_gemm
+from pytest_perfgate.core.analysis.ops import Work, bmm, fused_moe, gemm, grouped_gemm, mixed_gemm
 
 
 def mm(call: Call) -> Work:
@@ -61,6 +62,15 @@ def grouped(call: Call) -> Work:
     return grouped_gemm(rows, n, k, groups, dtype=call.dtype(0))
 
 
+def experts(call: Call) -> Work:
+    """Tokens, both weights of every expert, the weights of the experts that each token goes to."""
+    (tokens, model), (count, first, _), top = call.shape(0), call.shape(1), call.shape(3)[1]
+    inner = call.shape(2)[2]
+    work = fused_moe(tokens, (model, inner), count, dtype=call.dtype(1), top=top, gated=first == 2 * inner)
+    return replace(work, note="routing taken as uniform")
+
+
+EXPERTS = dict.fromkeys(("vllm::inplace_fused_experts", "vllm::outplace_fused_experts"), experts)
 MODELS = {
     "aten::mm": mm,
     "aten::addmm": addmm,

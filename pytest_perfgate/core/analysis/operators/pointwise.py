@@ -70,9 +70,11 @@ def loss(call: Call) -> Work:
     return cross_entropy(rows, vocabulary, dtype=call.dtype(0))
 
 
-def concatenated(call: Call) -> Work:
-    """A list of tensors carries no element type, so its bytes are unknown."""
-    raise ValueError(f"{call.name} records no element type of its list of tensors")
+def rotated(call: Call) -> Work:
+    """Positions, then the queries and keys that are turned in place."""
+    both = [at for at in (1, 2) if call.tensor(at)]
+    count = sum(prod(call.shape(at)) for at in both)
+    return streamed(3 * count, 2 * sum(call.size(at) for at in both), call.dtype(1), "rope")
 
 
 def _broadcast(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
@@ -103,3 +105,4 @@ SOFTMAX = {
 }
 GATHERS = {"aten::embedding": gathered, "aten::index_select": gathered}
 LOSSES = {"aten::cross_entropy_loss": loss}
+ROTATIONS = dict.fromkeys(("_C::rotary_embedding", "vllm::rotary_embedding"), rotated)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pytest_perfgate.core.analysis.operators import attentions, convolutions, fused, matrices, norms, pointwise
+from pytest_perfgate.core.analysis.operators import attentions, convolutions, fused, lists, matrices, norms, pointwise
 from pytest_perfgate.core.analysis.operators.call import Call
 from pytest_perfgate.model.work import Work
 
@@ -24,16 +24,24 @@ _FAMILIES: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("softmax", pointwise.SOFTMAX),
     ("gather", pointwise.GATHERS),
     ("loss", pointwise.LOSSES),
+    ("rope", pointwise.ROTATIONS),
+    ("MoE", matrices.EXPERTS),
+    ("concatenation", lists.JOINED),
 )
 MODELS: Mapping[str, Model] = {name: model for _, family in _FAMILIES for name, model in family.items()}
 CATEGORIES: Mapping[str, str] = {name: category for category, family in _FAMILIES for name in family}
+_MESSAGES = ("c10d::", "nccl:", "record_param_comms", "_c10d_functional::")
 
 
 def model_of(name: str, extra: Mapping[str, Callable[..., Work]] | None = None) -> Model | None:
     """The model of an operator; a user's own comes first."""
     if extra and name in extra:
         return extra[name]
-    return MODELS.get(name) or (fused.triton if fused.NAME.match(name) else None)
+    if name in MODELS:
+        return MODELS[name]
+    if fused.NAME.match(name):
+        return fused.triton
+    return lists.each if lists.known(name) else None
 
 
 def category_of(name: str, kernel: str = "") -> str:
@@ -58,10 +66,16 @@ def work_of(call: Call, extra: Mapping[str, Callable[..., Work]] | None = None) 
     """The work of a recorded call, or ``None`` and the reason; never zero for want of a model."""
     model = model_of(call.name, extra)
     if model is None:
-        return None, "no model for this operator"
+        return None, _unmodelled(call.name)
     if not call.recorded and not (extra and call.name in extra):
         return None, "the trace has no shapes: profile with record_shapes=True"
     try:
         return model(call), ""
     except (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError) as odd:
         return None, f"arguments do not fit the model: {odd}"
+
+
+def _unmodelled(name: str) -> str:
+    if name.startswith(_MESSAGES):
+        return "it sends messages and computes nothing: --view ranks has its bytes and bandwidth"
+    return "no model for this operator"

@@ -29,6 +29,7 @@ from pytest_perfgate.core.analysis.ops.normalization import (
     norm_backward,
     rms_norm,
 )
+from pytest_perfgate.core.analysis.ops.packed import packed_attention
 from pytest_perfgate.model.work import Work
 
 __all__ = [
@@ -59,6 +60,7 @@ __all__ = [
     "mixed_gemm",
     "norm",
     "norm_backward",
+    "packed_attention",
     "reduction",
     "rms_norm",
     "rope",

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Sequence
 
 from pytest_perfgate.core.analysis.roofline import band
 from pytest_perfgate.core.analysis.trace.identity import library, tile
 from pytest_perfgate.core.analysis.trace.impact import Impact
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow
-from pytest_perfgate.model.document import Block, Bullets, Paragraph, Section
+from pytest_perfgate.model.document import Block, Bullets, Link, Paragraph, Section
 from pytest_perfgate.model.problem import Finding
 from pytest_perfgate.model.values import value
 
+_ODD = re.compile(r"[^a-z0-9]+")
 REPLAY_SHARE, REPLAY_FRACTION = 0.10, 0.30
 _FUSION = {
     "SDPA_fwd": "use the fused attention of the newest framework, or a shape its kernels prefer",
@@ -46,8 +49,11 @@ def recommendations(impacts: Sequence[Impact], found: Sequence[Finding]) -> tupl
         for f in found
         if f.trigger.startswith(("idle=", "exposed_"))
     ]
-    ranked = sorted((i for i in impacts if i.gains), key=lambda i: -i.gains[-1][2])
-    return (*first, *(_operator(impact) for impact in ranked))
+    groups: dict[str, list[Impact]] = defaultdict(list)
+    for one in impacts:
+        groups[one.row.name] += [one] if one.gains else []
+    ranked = sorted(filter(None, groups.values()), key=lambda group: -sum(i.gains[-1][2] for i in group))
+    return (*first, *map(_operator, ranked))
 
 
 def wants_replay(row: OperatorRow, fraction: float | None) -> bool:
@@ -55,22 +61,33 @@ def wants_replay(row: OperatorRow, fraction: float | None) -> bool:
     return row.work is not None and row.share > REPLAY_SHARE and fraction is not None and fraction < REPLAY_FRACTION
 
 
-def _operator(impact: Impact) -> Recommendation:
-    row = impact.row
-    low, high = impact.gains[0], impact.gains[-1]
+def _operator(group: Sequence[Impact]) -> Recommendation:
+    """One operator with all its argument sets that are worth a look."""
+    row = max(group, key=lambda i: i.row.total).row
+    calls, share = sum(i.row.count for i in group), sum(i.row.share for i in group)
+    least, most = min(i.fraction for i in group), max(i.fraction for i in group)
+    reached = f"{least:.0%}" if f"{least:.0%}" == f"{most:.0%}" else f"{least:.0%} to {most:.0%}"
     kernel = ", ".join(part for part in (library(row.kernel), tile(row.kernel)) if part) or "kernel of unknown library"
     path_b = f"kernel only: {kernel} runs it; look at its selection and tile"
-    path_b += "; replay artifact recommended for the kernel's owners" if wants_replay(row, impact.fraction) else ""
+    wanted = any(wants_replay(i.row, i.fraction) for i in group)
+    path_b += "; replay artifact recommended for the kernel's owners" if wanted else ""
+    low, high = sum(i.gains[0][2] for i in group), sum(i.gains[-1][2] for i in group)
     span = (
-        f"{low[2]:.1%}" if low == high else f"{low[2]:.1%} ({low[0]:.0%} of the roof) to {high[2]:.1%} ({high[0]:.0%})"
+        f"{low:.1%}" if low == high else f"{low:.1%} (the next step of 20, 50, 80 % of the roof) to {high:.1%} (80 %)"
     )
+    sets = f", {len(group)} argument sets" if len(group) > 1 else ""
     return Recommendation(
-        title=f"{row.name} at {impact.fraction:.0%} of its roof",
-        issue=f"{row.share:.0%} of operator time in {row.count:,} calls, {band(impact.fraction)}.",
+        title=f"{row.name} at {reached} of its roof",
+        issue=f"{share:.0%} of operator time in {calls:,} call{'s' if calls > 1 else ''}{sets}: {band(least)}.",
         action=(f"fusion or algorithm: {_FUSION.get(row.category, 'fuse it with its neighbours')}", path_b),
         impact=f"end to end at most {span}",
-        anchor=row.name.replace("::", "-"),
+        anchor=anchor_of(row.name),
     )
+
+
+def anchor_of(name: str) -> str:
+    """What an operator's section is linked by."""
+    return _ODD.sub("-", name.lower()).strip("-")
 
 
 def recommendation_blocks(found: Sequence[Recommendation]) -> tuple[Block, ...]:
@@ -86,9 +103,9 @@ def recommendation_blocks(found: Sequence[Recommendation]) -> tuple[Block, ...]:
                         f"Issue: {one.issue}",
                         *(f"Action: {action}" for action in one.action),
                         f"Impact: {one.impact}",
-                        *((f"Details: section {one.anchor}",) if one.anchor else ()),
                     )
                 ),
+                *((Link(text=f"Details: {one.anchor}", anchor=one.anchor),) if one.anchor else ()),
             ),
         )
         for number, one in enumerate(found, 1)

@@ -35,13 +35,17 @@ def gpu_rows(trace: Trace) -> NDArray[np.int64]:
     return np.flatnonzero((trace.category >= Category.KERNEL) & (trace.category <= Category.MEMSET))
 
 
-def kinds(trace: Trace, rows: NDArray[np.int64], extra: Sequence[str] = ()) -> NDArray[np.uint8]:
-    """The class of each of these GPU rows; ``extra`` patterns find more communication."""
+def kinds(
+    trace: Trace, rows: NDArray[np.int64], extra: Sequence[str] = (), sent: NDArray[np.bool_] | None = None
+) -> NDArray[np.uint8]:
+    """The class of each of these GPU rows; ``extra`` patterns and ``sent``, one a row, find more communication."""
     by_name = np.zeros(len(trace.names), np.uint8)
     pattern = communication(extra)
     for name in np.unique(trace.name[rows]).tolist():
         by_name[name] = _kind(trace.names[name], pattern)
     found: NDArray[np.uint8] = by_name[trace.name[rows]]
+    if sent is not None:
+        found[sent & (found == Kind.COMPUTE)] = Kind.COMMUNICATION
     category = trace.category[rows]
     found[category == Category.MEMCPY] = Kind.MEMCPY
     found[category == Category.MEMSET] = Kind.MEMSET

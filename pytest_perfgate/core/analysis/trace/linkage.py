@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
+_RECORDERS = {"record_param_comms"}
+
+
 @array_value
 class Linkage:
     """For each GPU row of a trace, in the order of ``rows``; -1 where unknown."""
@@ -49,6 +52,15 @@ def link(trace: Trace, tree: Tree, rows: Ints) -> Linkage:
         leaf=leaf,
         coverage=float(spent[launch >= 0].sum() / total) if total else None,
     )
+
+
+def sent(trace: Trace, found: Linkage) -> NDArray[np.bool_]:
+    """GPU rows that carry a recorded collective, or were launched where the framework records one."""
+    marked = np.zeros(len(trace), np.bool_)
+    marked[list(trace.messages)] = True
+    recorder = np.array([name in _RECORDERS for name in trace.names] or [False])
+    under: NDArray[np.bool_] = recorder[trace.name[np.maximum(found.leaf, 0)]] & (found.leaf >= 0)
+    return marked[found.rows] | under
 
 
 def _by_external(trace: Trace, rows: Ints) -> Ints:

@@ -10,6 +10,7 @@ import numpy as np
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace.kernels import KernelRow
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow, recompute_share
+from pytest_perfgate.core.analysis.trace.peaks import GIVEN
 from pytest_perfgate.core.analysis.trace.survey import Survey, pooled, timelines
 from pytest_perfgate.core.analysis.trace.timeline import Timeline
 from pytest_perfgate.model.device import Roof
@@ -20,6 +21,7 @@ from pytest_perfgate.model.trace import Category
 _TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
 SHORT_NS = 10_000
 NO_GPU = "the trace has no GPU activity"
+NO_STACKS = "the trace has no Python stacks: profile with with_stack=True"
 NO_COMMUNICATION = "no communication in this window"
 _TIMES = (
     ("computation_time", "computation"),
@@ -35,26 +37,38 @@ _TIMES = (
     ("idle_macro", "idle_macro"),
     ("total_time", "total"),
 )
+_ON_HOST = ("computation_time", "busy_time", "idle_time", "idle_micro", "idle_macro", "total_time")
+"""What a program without a GPU has as well, its innermost operators standing for kernels."""
+HOST_ONLY = "this program has no GPU: its operators run on the host"
 _SHARES = (("computation", "computation"), ("communication", "communication"), ("busy", "busy"), ("idle", "idle"))
 
 
-def scopes_of(rank: int | None, ranks: int) -> tuple[Labels, ...]:
-    """Labels under which figures of one rank stand: bare too while it is the only one."""
-    named = (labels(rank=rank),) if rank is not None else ()
-    return ((), *named) if ranks < 2 else named
+_EACH = ("overlap_sum", "overlap_min", "overlap_max", "exposed_sum")
+_NAMES = ("overlap", *_EACH, "exposed_share", *dict(_TIMES), *dict(_SHARES), "coverage")
+_KERNELS = ("kernel_time", "kernel_count", "short_kernels")
+
+
+def scopes_of(rank: int | None) -> tuple[Labels, ...]:
+    """Labels under which figures of a single trace stand: none, and its rank."""
+    return ((), labels(rank=rank)) if rank is not None else ((),)
 
 
 def timeline_metrics(seen: Survey, scopes: Sequence[Labels]) -> MetricSet:
     """Breakdown per device; a single device's figures stand for the trace too."""
     found = timelines(seen)
     if not found:
-        names = ("overlap", "exposed_share", *dict(_TIMES), *dict(_SHARES), "coverage")
+        names = (*_NAMES, *_KERNELS)
         return MetricSet(absent=tuple(Absent(name=name, labels=s, why=NO_GPU) for name in names for s in scopes))
     metrics: list[Metric] = []
     absent: list[Absent] = []
     whole = pooled(list(found.values()))
     for scope in scopes:
-        lines = [] if seen.on_host else [(_with(scope, gpu=device), line) for device, line in found.items()]
+        if seen.on_host and whole:
+            made, missing = _host_line(whole, scope)
+            metrics += made
+            absent += missing
+            continue
+        lines = [(_with(scope, gpu=device), line) for device, line in found.items()]
         for where, line in [(scope, whole), *lines] if whole else lines:
             made, missing = _line(line, where)
             metrics += made
@@ -68,9 +82,27 @@ def _line(line: Timeline, where: Labels) -> tuple[list[Metric], list[Absent]]:
     made = [_metric(name, getattr(line, field), _TIME, where) for name, field in _TIMES]
     made += [_metric(name, line.share(getattr(line, field)), _PART, where) for name, field in _SHARES]
     made.append(_metric("exposed_share", line.share(line.exposed_comm), _PART, where))
-    if line.overlap is None:
-        return made, [Absent(name="overlap", labels=where, why=NO_COMMUNICATION)]
-    return [*made, _metric("overlap", line.overlap, _PART, where)], []
+    missing = []
+    for name, dimension, figure in (
+        ("overlap", _PART, line.overlap),
+        ("overlap_sum", _PART, line.overlap_sum),
+        ("overlap_min", _PART, line.least_covered),
+        ("overlap_max", _PART, line.most_covered),
+        ("exposed_sum", _TIME, line.exposed_sum if line.comm_sum else None),
+    ):
+        if figure is None:
+            missing.append(Absent(name=name, labels=where, why=NO_COMMUNICATION))
+        else:
+            made.append(_metric(name, figure, dimension, where))
+    return made, missing
+
+
+def _host_line(line: Timeline, where: Labels) -> tuple[list[Metric], list[Absent]]:
+    """The figures that need no device, and the others as absent rather than zero."""
+    made = [m for m in _line(line, where)[0] if m.name in (*_ON_HOST, "computation", "busy", "idle")]
+    kept = {metric.name for metric in made}
+    missing = [name for name in (*_NAMES, *_KERNELS) if name not in kept]
+    return made, [Absent(name=name, labels=where, why=HOST_ONLY) for name in missing]
 
 
 def step_metrics(parts: Sequence[Survey], scopes: Sequence[Labels]) -> MetricSet:
@@ -90,57 +122,80 @@ def step_metrics(parts: Sequence[Survey], scopes: Sequence[Labels]) -> MetricSet
 
 
 def operator_metrics(rows: Sequence[OperatorRow], roof: Roof | None, scopes: Sequence[Labels]) -> MetricSet:
-    """Time, count, rates and fractions by operator and by category."""
-    metrics = [m for scope in scopes for m in _operators(rows, roof, scope)]
-    if roof is None and rows:
+    """Time, count, rates and fractions by operator and by category; what has no model as absent, with the reason."""
+    if not rows:
+        return MetricSet()
+    found = MetricSet()
+    for scope in scopes:
+        found |= _operators(rows, roof, scope)
+    if roof is None:
         why, mend = "no peaks are known for this trace's device", "give --set device=NAME or --set peak=bf16=989TFLOPS"
-        names = ("mfu", "mfu_datasheet", "sol", "sol_datasheet")
-        return MetricSet(metrics=tuple(metrics), absent=tuple(Absent(name=n, why=why, mend=mend) for n in names))
-    why = "the clock that ran is not in a trace"
-    mend = "limit mfu_datasheet or sol_datasheet, or give the peaks with --set peak=bf16=989TFLOPS"
-    absent = tuple(Absent(name=name, why=why, mend=mend) for name in ("mfu", "sol")) if rows else ()
-    return MetricSet(metrics=tuple(metrics), absent=absent)
+        names: tuple[str, ...] = ("mfu", "mfu_datasheet", "sol", "sol_datasheet")
+    else:
+        why, names = "the clock that ran is not in a trace", ("mfu", "sol")
+        mend = "limit mfu_datasheet or sol_datasheet, or give the peaks with --set peak=bf16=989TFLOPS"
+    return found | MetricSet(absent=tuple(Absent(name=name, why=why, mend=mend) for name in names))
 
 
-def _operators(rows: Sequence[OperatorRow], roof: Roof | None, scope: Labels) -> Iterator[Metric]:
+def _operators(rows: Sequence[OperatorRow], roof: Roof | None, scope: Labels) -> MetricSet:
     by_name, by_category = defaultdict(list), defaultdict(list)
     for row in rows:
         by_name[row.name].append(row)
         by_category[row.category].append(row)
     everything = sum(row.total for row in rows) or 1.0
+    made: list[Metric] = []
+    missing: list[Absent] = []
     for key, table in (("op", by_name), ("category", by_category)):
         for name, group in table.items():
             where = _with(scope, **{key: name})
             spent = sum(row.total for row in group)
-            yield _metric("op_time", spent, _TIME, where)
-            yield _metric("op_count", sum(row.count for row in group), _COUNT, where)
-            yield _metric("op_share", spent / everything, _PART, where)
-            yield from _rates(group, roof, where)
+            made.append(_metric("op_time", spent, _TIME, where))
+            made.append(_metric("op_count", sum(row.count for row in group), _COUNT, where))
+            made.append(_metric("op_share", spent / everything, _PART, where))
+            rates = list(_rates(group, roof, where))
+            made += rates
+            missing += _unrated(group, {rate.name for rate in rates}, where)
     modelled = [row for row in rows if row.work is not None]
-    yield _metric("modelled", sum(row.total for row in modelled) / everything, _PART, scope)
-    yield from _rates(rows, roof, scope)
+    made.append(_metric("modelled", sum(row.total for row in modelled) / everything, _PART, scope))
+    return MetricSet(metrics=(*made, *_rates(rows, roof, scope)), absent=tuple(missing))
+
+
+def _unrated(group: Sequence[OperatorRow], have: set[str], where: Labels) -> Iterator[Absent]:
+    """Rates that an operator does not have, with the reason."""
+    why = next((row.why or (row.work.note if row.work else "") for row in group), "") or "its work is not known"
+    for name in ("tflops", "bandwidth", "intensity"):
+        if name not in have:
+            yield Absent(name=name, labels=where, why=why)
 
 
 def _rates(group: Sequence[OperatorRow], roof: Roof | None, where: Labels) -> Iterator[Metric]:
-    """Rates of the modelled calls over the time of those calls only."""
+    """Rates of the calls whose work is known, over the time of those calls only."""
     known = [row for row in group if row.work is not None and row.total > 0]
-    spent = sum(row.total for row in known)
-    if not spent:
-        return
-    flops = sum((row.work.flops or 0.0) * row.count for row in known if row.work)
-    moved = sum((row.work.bytes or 0.0) * row.count for row in known if row.work)
-    yield _metric("tflops", flops / spent * 1e9, Dimension.FLOPS, where)
-    yield _metric("bandwidth", moved / spent * 1e9, Dimension.BANDWIDTH, where)
+    bounds = "; ".join(dict.fromkeys(row.work.note for row in known if row.work and "lower bound" in row.work.note))
+    counted, flops, spent = _summed(known, "flops")
+    if spent:
+        yield _metric("tflops", flops / spent * 1e9, Dimension.FLOPS, where, bounds)
+    _, moved, spent = _summed(known, "bytes")
+    if spent:
+        yield _metric("bandwidth", moved / spent * 1e9, Dimension.BANDWIDTH, where)
+    counted, moved, _ = _summed(counted, "bytes")
     if moved:
-        yield _metric("intensity", flops / moved, Dimension.INTENSITY, where)
+        yield _metric("intensity", _summed(counted, "flops")[1] / moved, Dimension.INTENSITY, where, bounds)
     if roof is None:
         return
-    given = roof.note == "peaks as given"
+    given = roof.note == GIVEN
     for name, fraction in (("mfu", _weighted(known, roof, "compute")), ("sol", _weighted(known, roof, "fraction"))):
         if fraction is not None:
-            yield _metric(f"{name}_datasheet", fraction, _PART, where, roof.note)
+            note = "; ".join(filter(None, (roof.note, bounds)))
+            yield _metric(f"{name}_datasheet", fraction, _PART, where, note)
             if given:
-                yield _metric(name, fraction, _PART, where, roof.note)
+                yield _metric(name, fraction, _PART, where, note)
+
+
+def _summed(rows: Sequence[OperatorRow], part: str) -> tuple[list[OperatorRow], float, float]:
+    """The rows whose work says it, that work of all calls together, and their time."""
+    known = [row for row in rows if getattr(row.work, part) is not None]
+    return known, sum(getattr(row.work, part) * row.count for row in known), sum(row.total for row in known)
 
 
 def _weighted(rows: Sequence[OperatorRow], roof: Roof, part: str) -> float | None:
@@ -168,15 +223,18 @@ def kernel_metrics(rows: Sequence[KernelRow], seen: Survey, scopes: Sequence[Lab
     recomputed = recompute_share(seen)
     metrics: list[Metric] = []
     for scope in scopes:
+        if recomputed is not None:
+            metrics.append(_metric("recompute", recomputed, _PART, scope))
+        if seen.on_host:
+            continue
         metrics += [_metric("kernel_time", t, _TIME, _with(scope, kernel=name)) for name, t in spent.items()]
         metrics += [_metric("kernel_count", n, _COUNT, _with(scope, kernel=name)) for name, n in count.items()]
         if len(lengths):
             metrics.append(_metric("kernel_time", float(lengths.sum()), _TIME, scope))
             metrics.append(_metric("kernel_count", len(lengths), _COUNT, scope))
             metrics.append(_metric("short_kernels", float(np.mean(lengths < SHORT_NS)), _PART, scope))
-        if recomputed is not None:
-            metrics.append(_metric("recompute", recomputed, _PART, scope))
-    return MetricSet(metrics=tuple(metrics))
+    absent = () if recomputed is not None else tuple(Absent(name="recompute", labels=s, why=NO_STACKS) for s in scopes)
+    return MetricSet(metrics=tuple(metrics), absent=absent)
 
 
 def _with(scope: Labels, **more: object) -> Labels:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
+_LINK = re.compile(r"^Memcpy (HtoD|DtoH|HtoH|PtoP)|CopyHostToDevice|CopyDeviceToHost")
 OUTSIDE = "(launched outside any operator)"
 
 
@@ -69,9 +72,9 @@ def operators(seen: Survey, by_leaf: bool = False) -> tuple[OperatorRow, ...]:
     everything = float(stats.total.sum()) or 1.0
     for g in np.argsort(-stats.total, kind="stable").tolist():
         example = int(instances[stats.first[g]])
-        call = _call(seen, example)
         kernel = trace.names[longest[g]]
-        work, why = work_of(call, seen.settings.models) if example >= 0 else (None, "no operator launched it")
+        call = replace(_call(seen, example), kernel=kernel)
+        work, why = _work(seen, call) if example >= 0 else (None, "no operator launched it")
         rows.append(
             OperatorRow(
                 name=call.name,
@@ -93,6 +96,13 @@ def operators(seen: Survey, by_leaf: bool = False) -> tuple[OperatorRow, ...]:
             )
         )
     return tuple(rows)
+
+
+def _work(seen: Survey, call: Call) -> tuple[Work | None, str]:
+    """The work of a call; a copy over the host's link is held against no roof of the device."""
+    if _LINK.search(call.kernel):
+        return None, "it copies between host and device: the link's peak is not in a trace"
+    return work_of(call, seen.settings.models)
 
 
 def recompute_share(seen: Survey) -> float | None:

@@ -9,6 +9,8 @@ from pytest_perfgate.model.device import Basis, DeviceSpec, Roof
 from pytest_perfgate.model.errors import PerfgateError
 
 _RATE = re.compile(r"^([0-9.]+(?:e[+-]?\d+)?)\s*([TGPM]?)(?:FLOPS|FLOP/s|B/s|OPS)?(?:/s)?$", re.IGNORECASE)
+GIVEN = "peaks as given"
+"""The note of a roof that the user gave."""
 _SCALE = {"": 1.0, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 
 
@@ -27,7 +29,7 @@ def given_roof(peak: str = "", bandwidth: str = "") -> Roof | None:
         basis=Basis.DATASHEET,
         compute=tuple(compute),
         bandwidth=parse_rate(bandwidth) if bandwidth else None,
-        note="peaks as given",
+        note=GIVEN,
     )
 
 

@@ -6,13 +6,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_perfgate.core.analysis.ops.collective import bus_factor
+from pytest_perfgate.core.analysis.trace.arrivals import one_clock, start_skew
 from pytest_perfgate.core.analysis.trace.collectives import Collective
-from pytest_perfgate.model.document import Column, Document, Paragraph, Section, Table
-from pytest_perfgate.model.metric import Labels, Metric, MetricSet, labels
+from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, labels
 from pytest_perfgate.model.quantity import Dimension
 from pytest_perfgate.model.values import value
 
 _TIME, _COUNT = Dimension.TIME, Dimension.COUNT
+APART = "The clocks of the ranks do not agree, so their starts cannot be compared"
+UNSIZED = "the trace does not record the sizes of these messages"
+_SIZED = ("comm_bytes", "alg_bandwidth", "bus_bandwidth")
+_TOGETHER = ("comm_wait", "straggler", "comm_latency", "comm_skew", "start_skew", "alg_bandwidth", "bus_bandwidth")
 
 
 @value
@@ -79,100 +83,80 @@ def straggler(instances: Sequence[Instance]) -> int | None:
 
 
 def meeting_metrics(meeting: Meeting) -> MetricSet:
-    """Latency, waits, skew and bandwidths."""
-    shared, metrics = meeting.shared, []
-    for rank, waited in sorted(waits(shared).items()):
-        metrics.append(_metric("comm_wait", waited, _TIME, labels(rank=rank)))
-    late = straggler(shared)
-    if late is not None:
-        metrics.append(_metric("straggler", late, _COUNT, ()))
-    for kind, group in _by_kind(shared).items():
-        where = labels(collective=kind)
-        latency = sum(i.latency for i in group)
-        metrics.append(_metric("comm_latency", latency, _TIME, where))
-        metrics.append(_metric("comm_skew", max(i.skew for i in group), _TIME, where))
-        sized = [i for i in group if i.size]
-        moved, spent = sum(i.size or 0 for i in sized), sum(i.latency for i in sized)
-        if moved and spent:
-            members = max((p.ranks or len(i.parts)) for i in sized for p in i.parts)
-            rate = moved / spent * 1e9
-            metrics.append(_metric("comm_bytes", moved, Dimension.BYTES, where))
-            metrics.append(_metric("alg_bandwidth", rate, Dimension.BANDWIDTH, where))
-            metrics.append(
-                _metric("bus_bandwidth", rate * bus_factor(_operation(group), members), Dimension.BANDWIDTH, where)
-            )
-    return MetricSet(metrics=tuple(metrics))
-
-
-def meeting_document(meeting: Meeting, subject: str) -> Document:
-    """What ranks say together, or what one rank alone cannot say."""
+    """Latency, waits, skews and bandwidths; with the reason where ranks or sizes are missing."""
     shared = meeting.shared
     if not shared:
-        return Document(
-            title=f"Ranks of {subject}",
-            blocks=(Paragraph(text=alone(meeting)),),
-        )
-    late, total = straggler(shared), waits(shared)
-    rows = tuple((str(rank), waited, "straggler" if rank == late else "") for rank, waited in sorted(total.items()))
-    waiting = Table(
-        columns=(Column(name="rank"), Column(name="waits for others", dimension=_TIME), Column(name="")),
-        rows=rows,
-        note="A rank's wait is its durations beyond the shortest over all ranks; clocks need not agree. "
-        "Whoever waits least arrives last.",
+        return _alone_metrics(meeting)
+    metrics, late, agreed = [], straggler(shared), one_clock(shared)
+    for rank, waited in sorted(waits(shared).items()):
+        metrics.append(_metric("comm_wait", waited, _TIME, labels(rank=rank)))
+    metrics += [_metric("straggler", late, _COUNT, ())] if late is not None else []
+    absent = [] if late is not None else [Absent(name="straggler", why="the ranks do not differ")]
+    absent += [] if agreed else [Absent(name="start_skew", why=APART)]
+    for kind, group in by_kind(shared).items():
+        where, sums = labels(collective=kind), sums_of(group)
+        metrics.append(_metric("comm_latency", sums.latency, _TIME, where))
+        metrics.append(_metric("comm_skew", max(i.skew for i in group), _TIME, where))
+        metrics += [_metric("start_skew", max(map(start_skew, group)), _TIME, where)] if agreed else []
+        if sums.rate is None:
+            absent += [Absent(name=name, labels=where, why=UNSIZED) for name in _SIZED]
+            continue
+        metrics.append(_metric("comm_bytes", sums.moved, Dimension.BYTES, where))
+        metrics.append(_metric("alg_bandwidth", sums.rate, Dimension.BANDWIDTH, where))
+        metrics.append(_metric("bus_bandwidth", sums.rate * sums.factor, Dimension.BANDWIDTH, where))
+    return MetricSet(metrics=tuple(metrics), absent=tuple(absent))
+
+
+def _alone_metrics(meeting: Meeting) -> MetricSet:
+    """One rank knows which collectives there were and how large; nothing of waiting or of links."""
+    why = "one rank's trace cannot tell waiting from transfer" if meeting.parts else "no collective in this window"
+    mend = "give the traces of all ranks" if meeting.parts else ""
+    made = [
+        _metric("comm_bytes", moved, Dimension.BYTES, labels(collective=kind))
+        for kind, _, _, moved in lone_rows(meeting)
+        if moved
+    ]
+    names = (*_TOGETHER, *(() if made else ("comm_bytes",)))
+    return MetricSet(metrics=tuple(made), absent=tuple(Absent(name=name, why=why, mend=mend) for name in names))
+
+
+def lone_rows(meeting: Meeting) -> list[tuple[str, int, int, float]]:
+    """Kind, number, time and bytes of the collectives of one rank, the longest first."""
+    found: dict[str, list[Collective]] = defaultdict(list)
+    for part in meeting.parts:
+        found[part.kind].append(part)
+    rows = [(k, len(g), sum(p.length for p in g), float(sum(p.size or 0 for p in g))) for k, g in found.items()]
+    return sorted(rows, key=lambda row: -row[2])
+
+
+@value
+class Sums:
+    """All instances of one kind together."""
+
+    latency: int
+    moved: float
+    rate: float | None
+    """Bytes a second of the instances whose size is known."""
+    factor: float
+    members: int
+
+
+def sums_of(group: Sequence[Instance]) -> Sums:
+    """What the instances of one kind come to."""
+    sized = [i for i in group if i.size]
+    moved, spent = sum(i.size or 0 for i in sized), sum(i.latency for i in sized)
+    members = max((p.ranks or len(i.parts)) for i in group for p in i.parts)
+    return Sums(
+        latency=sum(i.latency for i in group),
+        moved=moved,
+        rate=moved / spent * 1e9 if moved and spent else None,
+        factor=bus_factor(_operation(group), members),
+        members=members,
     )
-    unmatched = len(meeting.instances) - len(shared)
-    blocks = [Section(title="Waits", blocks=(waiting,)), Section(title="Collectives", blocks=(_kinds(shared),))]
-    if unmatched:
-        said = f"{unmatched:,} collectives were recorded by one rank only; they tell nothing about waiting."
-        blocks.append(Section(title="Unmatched", blocks=(Paragraph(text=said),)))
-    return Document(title=f"Ranks of {subject}", blocks=tuple(blocks))
 
 
-def alone(meeting: Meeting) -> str:
-    """What cannot be known from one rank."""
-    seen = len(meeting.parts)
-    return (
-        f"Only one rank's trace is here ({seen:,} collectives). Their duration is transfer and waiting together: "
-        "which of the two, which rank is late, and the bandwidth of the links cannot be known from one rank. "
-        "Give the traces of all ranks."
-    )
-
-
-def _kinds(shared: Sequence[Instance]) -> Table:
-    rows = []
-    for kind, group in sorted(_by_kind(shared).items(), key=lambda item: -sum(i.latency for i in item[1])):
-        sized = [i for i in group if i.size]
-        moved, spent = sum(i.size or 0 for i in sized), sum(i.latency for i in sized)
-        members = max((p.ranks or len(i.parts)) for i in group for p in i.parts)
-        rate = moved / spent * 1e9 if moved and spent else None
-        rows.append(
-            (
-                kind,
-                len(group),
-                members,
-                sum(i.latency for i in group),
-                max(i.skew for i in group),
-                moved or None,
-                rate,
-                rate * bus_factor(_operation(group), members) if rate else None,
-            )
-        )
-    return Table(
-        columns=(
-            Column(name="collective"),
-            Column(name="instances", dimension=_COUNT),
-            Column(name="ranks", dimension=_COUNT),
-            Column(name="latency", dimension=_TIME),
-            Column(name="largest skew", dimension=_TIME),
-            Column(name="bytes", dimension=Dimension.BYTES),
-            Column(name="algorithm", dimension=Dimension.BANDWIDTH),
-            Column(name="bus", dimension=Dimension.BANDWIDTH),
-        ),
-        rows=tuple(rows),
-    )
-
-
-def _by_kind(shared: Sequence[Instance]) -> Mapping[str, list[Instance]]:
+def by_kind(shared: Sequence[Instance]) -> Mapping[str, list[Instance]]:
+    """Instances of each kind."""
     found: dict[str, list[Instance]] = defaultdict(list)
     for instance in shared:
         found[instance.kind].append(instance)

@@ -8,10 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from pytest_perfgate.core.analysis.operators.call import Call
+from pytest_perfgate.core.analysis.operators.lists import element_types
+from pytest_perfgate.core.analysis.operators.packed import packed_ends
 from pytest_perfgate.core.analysis.ops.dtypes import known_dtype
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow
 
 SCHEMA = 1
+_AS_WIDE = {"1 bytes": "uint8", "2 bytes": "bf16", "4 bytes": "fp32", "8 bytes": "int64", "16 bytes": "complex128"}
 _INTEGER = re.compile(r"^-?\d+$")
 _FLOAT = re.compile(r"^-?(?:\d+\.\d*|\.\d+|\d+)(?:e[+-]?\d+)?$|^-?(?:inf|nan)$")
 _LIST = re.compile(r"^\[[^\[\]]*\]$")
@@ -40,8 +43,11 @@ def _operation(row: OperatorRow) -> dict[str, Any]:
 
 
 def inputs(call: Call) -> list[dict[str, Any]]:
-    """Arguments by position, each with its kind."""
-    return [_input(call, at) for at in range(len(call.types))]
+    """Arguments by position, each with its kind; contents only where an operator cannot run on random ones."""
+    made = [_input(call, at) for at in range(len(call.types))]
+    for at, values in packed_ends(call).items():
+        made[at]["values"] = list(values)
+    return made
 
 
 def _input(call: Call, at: int) -> dict[str, Any]:
@@ -55,10 +61,22 @@ def _input(call: Call, at: int) -> dict[str, Any]:
             "strides": list(strides),
         }
     if call.type(at) == "TensorList":
-        shapes = [list(shape) for shape in call.dims[at]] if at < len(call.dims) else []
-        return {"kind": "tensors", "dtype": None, "shapes": shapes}
+        return _list(call, at)
     found = parse_scalar(call.text(at))
     return {"kind": "none"} if found is None else {"kind": "scalar", "value": found}
+
+
+def _list(call: Call, at: int) -> dict[str, Any]:
+    """A list of tensors; its element type is the kernel's, or one as wide where only the width is known."""
+    sorts = element_types(call.kernel)
+    before = sum(call.type(earlier) == "TensorList" for earlier in range(at))
+    sort = sorts[min(before, len(sorts) - 1)] if sorts else ""
+    return {
+        "kind": "tensors",
+        "dtype": _AS_WIDE.get(sort) or known_dtype(sort),
+        "shapes": [list(shape) for shape in call.dims[at]],
+        "strides": [list(steps) for steps in call.strides[at]] if at < len(call.strides) else [],
+    }
 
 
 def parse_scalar(text: str) -> Any:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pytest_perfgate.core.analysis.trace.kernels import KernelRow
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow
 from pytest_perfgate.core.analysis.trace.survey import Survey, timelines
-from pytest_perfgate.core.analysis.trace.tables import kernel_table, operator_table, roofline_table, timeline_table
+from pytest_perfgate.core.analysis.trace.tables import (
+    brief,
+    kernel_table,
+    of_host,
+    operator_table,
+    roofline_table,
+    timeline_table,
+)
+from pytest_perfgate.core.analysis.trace.unseen import UNSEEN
 from pytest_perfgate.model.device import Roof
 from pytest_perfgate.model.document import Block, Bullets, Document, Paragraph, Section
 from pytest_perfgate.model.problem import Finding
-
-UNSEEN = (
-    ("bank conflicts, coalescing, cache hits, stall reasons", "ncu, or rocprof on AMD"),
-    ("occupancy and registers", "ncu, or the cubin: perfgate inspect KERNEL.cubin"),
-    ("why the host was late", "a profile with stacks, or the trace in Perfetto"),
-)
-"""What a trace cannot tell, and what can."""
 
 
 def report_document(
@@ -34,15 +35,28 @@ def report_document(
         blocks.append(Paragraph(text="The trace has no GPU activity: nothing here speaks of kernels or overlap."))
     for device, line in lines.items():
         title = f"Device {device}" if len(lines) > 1 else "Where the time went"
-        blocks.append(Section(title=title, blocks=(timeline_table(line),)))
+        blocks.append(Section(title=title, blocks=(timeline_table(line, on_host=seen.on_host),)))
     if rows:
-        top = seen.settings.top
-        blocks.append(Section(title="Operators", blocks=(operator_table(rows, limit=2 * top),)))
-        blocks.append(Section(title="Roofline", blocks=(roofline_table(rows, roof, limit=2 * top),)))
-        blocks.append(Section(title="Kernels", blocks=(kernel_table(kernels, limit=2 * top),)))
+        blocks += _tables(seen, rows, kernels, roof)
     blocks.append(Section(title="Findings", blocks=(findings_block(found),)))
     blocks.append(Section(title="Not observable in a trace", blocks=(unseen_block(),)))
     return Document(title=f"Trace {name_of(seen)}", subtitle=subtitle(seen), blocks=tuple(blocks))
+
+
+def _tables(
+    seen: Survey, rows: Sequence[OperatorRow], kernels: Sequence[KernelRow], roof: Roof | None
+) -> Iterator[Section]:
+    """What took the time; without a GPU there are no kernels."""
+    top = 2 * seen.settings.top
+    for title, table, left_out in (
+        ("Operators", operator_table(rows, limit=top), ("running",)),
+        ("Roofline", roofline_table(rows, roof, limit=top), ("work", "bytes")),
+        ("Kernels", kernel_table(kernels, limit=top), ("stream", "median", "deviation", "min", "max")),
+    ):
+        if not seen.on_host:
+            yield Section(title=title, blocks=(brief(table, *left_out),))
+        elif title != "Kernels":
+            yield Section(title=title, blocks=(of_host(brief(table, *left_out)),))
 
 
 def subtitle(seen: Survey) -> str:

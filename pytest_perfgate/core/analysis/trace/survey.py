@@ -10,7 +10,7 @@ import numpy as np
 
 from pytest_perfgate.core.analysis.operators.table import model_of
 from pytest_perfgate.core.analysis.trace.classes import gpu_rows, kinds
-from pytest_perfgate.core.analysis.trace.linkage import Linkage, link
+from pytest_perfgate.core.analysis.trace.linkage import Linkage, link, sent
 from pytest_perfgate.core.analysis.trace.timeline import Timeline, timeline
 from pytest_perfgate.core.analysis.trace.tree import Tree, call_tree
 from pytest_perfgate.core.analysis.trace.window import Window
@@ -77,7 +77,9 @@ class Survey:
 
     @property
     def coverage(self) -> float | None:
-        """GPU time in the window that is linked to a launch, over all of it."""
+        """GPU time in the window that is linked to a launch, over all of it; a program without a GPU has none."""
+        if self.on_host:
+            return None
         spent = self.end - self.start
         total = int(spent.sum())
         return float(spent[self.link.launch >= 0].sum() / total) if total else None
@@ -89,13 +91,13 @@ def survey(trace: Trace, settings: Settings, window: Window | None = None) -> Su
     rows = gpu_rows(trace)
     host = not len(rows) and of_host_only(trace)
     rows = innermost(trace, tree) if host else rows
-    links = Linkage(rows=rows, launch=rows, leaf=rows, coverage=1.0) if host else link(trace, tree, rows)
+    links = Linkage(rows=rows, launch=rows, leaf=rows, coverage=0.0) if host else link(trace, tree, rows)
     devices = np.array([queue.device for queue in trace.queues] or [-1], np.int64)
     whole = Survey(
         trace=trace,
         tree=tree,
         link=links,
-        kinds=kinds(trace, rows, settings.communication),
+        kinds=kinds(trace, rows, settings.communication, sent(trace, links)),
         device=devices[trace.place[rows]] if len(rows) and not host else np.full(len(rows), -1, np.int64),
         owner=_owners(trace, tree, links.leaf, settings),
         window=None,
@@ -121,11 +123,12 @@ def through(whole: Survey, windows: Sequence[Window]) -> list[Survey]:
         low, high = window.pair
         first, last = np.searchsorted(reach, low, side="right"), np.searchsorted(ranked, high, side="left")
         near = order[first:last]
-        parts.append(_chosen(whole, window, np.sort(near[ends[near] > low])))
+        parts.append(narrowed(whole, np.sort(near[ends[near] > low]), window))
     return parts
 
 
-def _chosen(whole: Survey, window: Window, kept: Ints) -> Survey:
+def narrowed(whole: Survey, kept: Ints, window: Window | None = None) -> Survey:
+    """The same survey with some of its GPU rows, in a window of its own or the same one."""
     return Survey(
         trace=whole.trace,
         tree=whole.tree,
@@ -138,7 +141,7 @@ def _chosen(whole: Survey, window: Window, kept: Ints) -> Survey:
         kinds=whole.kinds[kept],
         device=whole.device[kept],
         owner=whole.owner[kept],
-        window=window,
+        window=window or whole.window,
         settings=whole.settings,
         on_host=whole.on_host,
     )

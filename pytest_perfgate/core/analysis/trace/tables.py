@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace.kernels import KernelRow
@@ -16,23 +17,38 @@ from pytest_perfgate.model.quantity import Dimension
 _TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
 
 
-def timeline_table(line: Timeline, title: str = "") -> Table:
-    """Where the time went; the first six parts sum to the total."""
-    parts = (
-        ("computation", line.computation),
-        ("exposed communication", line.exposed_comm),
-        ("exposed copies", line.exposed_memcpy),
-        ("exposed memory sets", line.exposed_memset),
+def timeline_table(line: Timeline, title: str = "", *, on_host: bool = False) -> Table:
+    """Where the time went; the parts above the total sum to it."""
+    idle = (
         ("idle, in gaps up to the threshold", line.idle_micro),
         ("idle, in longer gaps", line.idle_macro),
         ("total", line.total),
-        ("all communication", line.communication),
-        ("all copies", line.memcpy),
     )
-    rows = tuple((name, part, line.share(part)) for name, part in parts)
-    note = f"Communication hidden by compute: {line.overlap:.1%}." if line.overlap is not None else ""
+    if on_host:
+        parts: tuple[tuple[str, int], ...] = (("innermost operators run", line.computation), *idle)
+        note = "No GPU: copies, communication and overlap are not observable here."
+    else:
+        parts = (
+            ("computation", line.computation),
+            ("exposed communication", line.exposed_comm),
+            ("exposed copies", line.exposed_memcpy),
+            ("exposed memory sets", line.exposed_memset),
+            *idle,
+            ("all communication", line.communication),
+            ("all copies", line.memcpy),
+        )
+        hidden = f"Communication hidden by compute: {line.overlap:.1%}." if line.overlap is not None else ""
+        note = hidden or "No communication, so no overlap."
     columns = (Column(name="part"), Column(name="time", dimension=_TIME), Column(name="of the window", dimension=_PART))
-    return Table(columns=columns, rows=rows, title=title, note=note or "No communication, so no overlap.")
+    rows = tuple((name, part, line.share(part)) for name, part in parts)
+    return Table(columns=columns, rows=rows, title=title, note=note)
+
+
+def of_host(table: Table) -> Table:
+    """The same table with its times called what they are where a program has no GPU."""
+    columns = tuple(replace(c, name=c.name.replace("GPU time", "host time")) for c in table.columns)
+    note = table.note.replace("the device is unknown; give device= or", "a trace does not say the host's peaks; give")
+    return replace(table, columns=columns, note=note)
 
 
 def category_table(rows: Sequence[OperatorRow]) -> Table:
@@ -147,6 +163,13 @@ def kernel_table(rows: Sequence[KernelRow], limit: int = 0) -> Table:
     )
 
 
+def brief(table: Table, *names: str) -> Table:
+    """The same table without these columns, for a page that is read at a glance."""
+    kept = [at for at, column in enumerate(table.columns) if column.name not in names]
+    rows = tuple(tuple(row[at] for at in kept) for row in table.rows)
+    return replace(table, columns=tuple(table.columns[at] for at in kept), rows=rows)
+
+
 def roofline_table(rows: Sequence[OperatorRow], roof: Roof | None, limit: int = 0) -> Table:
     """What each operator computed and moved, and how near that is to the roof."""
     table: list[tuple[Cell, ...]] = []
@@ -157,7 +180,8 @@ def roofline_table(rows: Sequence[OperatorRow], roof: Roof | None, limit: int = 
             continue
         at = place(row.work, row.total / row.count, roof or Roof(basis=Basis.DATASHEET))
         rates = (at.flops_rate, at.bandwidth, at.fraction)
-        table.append((*head, row.work.flops, row.work.bytes, row.work.intensity, *rates, at.bound or row.work.note))
+        said = "; ".join(filter(None, (at.bound, row.work.note)))
+        table.append((*head, row.work.flops, row.work.bytes, row.work.intensity, *rates, said))
     return Table(
         columns=(
             Column(name="operator"),
@@ -179,8 +203,24 @@ def roofline_table(rows: Sequence[OperatorRow], roof: Roof | None, limit: int = 
 
 
 def shapes(row: OperatorRow) -> str:
-    """The shapes of the tensors of a call."""
-    return " ".join("×".join(map(str, row.call.dims[at])) or "scalar" for at in row.call.tensors())
+    """The shapes of the tensors of a call; a list of tensors in brackets, its first ones where it is long."""
+    call = row.call
+    said = [
+        _shape(call.dims[at]) if call.tensor(at) else _listed_shapes(call.dims[at])
+        for at in range(min(len(call.types), len(call.dims)))
+        if call.tensor(at) or (call.type(at) == "TensorList" and call.dims[at])
+    ]
+    return " ".join(said)
+
+
+def _shape(sizes: Sequence[object]) -> str:
+    return "×".join(map(str, sizes)) or "scalar"
+
+
+def _listed_shapes(found: Sequence[object], most: int = 3) -> str:
+    said = [_shape(sizes) for sizes in found[:most] if isinstance(sizes, tuple)]
+    more = [f"and {len(found) - most} more"] if len(found) > most else []
+    return f"[{', '.join((*said, *more))}]"
 
 
 def listed(found: object) -> str:
@@ -194,7 +234,7 @@ def _number(number: float) -> float | None:
     return number if number == number else None  # noqa: PLR0124 - NaN is not collected
 
 
-def ranks_table(lines: Sequence[tuple[str, Timeline]], of: str = "rank") -> Table:
+def ranks_table(lines: Sequence[tuple[str, Timeline]], of: str = "rank", *, on_host: bool = False) -> Table:
     """One line a rank or step."""
     return Table(
         columns=(
@@ -211,11 +251,11 @@ def ranks_table(lines: Sequence[tuple[str, Timeline]], of: str = "rank") -> Tabl
                 name,
                 line.total,
                 line.share(line.computation),
-                line.share(line.exposed_comm),
-                line.share(line.exposed_memcpy),
+                None if on_host else line.share(line.exposed_comm),
+                None if on_host else line.share(line.exposed_memcpy),
                 line.share(line.idle),
                 line.overlap,
-                line.communication,
+                None if on_host else line.communication,
             )
             for name, line in lines
         ),

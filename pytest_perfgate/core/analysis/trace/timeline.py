@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,6 +38,12 @@ class Timeline:
     idle_macro: int
     gaps: int
     rows: int
+    exposed_sum: int = 0
+    """Communication that no compute covers, summed kernel by kernel."""
+    comm_sum: int = 0
+    least_covered: float | None = None
+    """The smallest part of a communication kernel that compute covers."""
+    most_covered: float | None = None
 
     @property
     def busy(self) -> int:
@@ -47,6 +53,11 @@ class Timeline:
     def overlap(self) -> float | None:
         """The share of communication that compute hides; ``None`` where there is none."""
         return 1 - self.exposed_comm / self.communication if self.communication else None
+
+    @property
+    def overlap_sum(self) -> float | None:
+        """The same, each communication kernel for itself."""
+        return 1 - self.exposed_sum / self.comm_sum if self.comm_sum else None
 
     def share(self, part: int) -> float:
         return part / self.total if self.total else 0.0
@@ -84,7 +95,21 @@ def timeline(
         idle_macro=int(pauses[~short].sum()),
         gaps=len(pauses),
         rows=int(np.count_nonzero(ends > starts)),
+        **_each(starts[kinds == Kind.COMMUNICATION], ends[kinds == Kind.COMMUNICATION], part[Kind.COMPUTE]),
     )
+
+
+def _each(starts: Ints, ends: Ints, cover: Spans) -> dict[str, Any]:
+    """How much of each communication kernel compute covers."""
+    lengths = ends - starts
+    hidden, real = intervals.covered_by(starts, ends, cover), lengths > 0
+    parts = hidden[real] / lengths[real]
+    return {
+        "exposed_sum": int((lengths - hidden).sum()),
+        "comm_sum": int(lengths.sum()),
+        "least_covered": float(parts.min()) if len(parts) else None,
+        "most_covered": float(parts.max()) if len(parts) else None,
+    }
 
 
 def _pauses(every: Spans, low: int, high: int) -> Ints:

@@ -6,7 +6,12 @@ from collections.abc import Sequence
 
 from pytest_perfgate.core.analysis.roofline import band, place
 from pytest_perfgate.core.analysis.trace import tables
-from pytest_perfgate.core.analysis.trace.advice import recommendation_blocks, recommendations, wants_replay
+from pytest_perfgate.core.analysis.trace.advice import (
+    anchor_of,
+    recommendation_blocks,
+    recommendations,
+    wants_replay,
+)
 from pytest_perfgate.core.analysis.trace.comparison import pair_table, timeline_pair_table
 from pytest_perfgate.core.analysis.trace.identity import selection_table
 from pytest_perfgate.core.analysis.trace.impact import impact, impact_table
@@ -14,8 +19,10 @@ from pytest_perfgate.core.analysis.trace.joined import Pair
 from pytest_perfgate.core.analysis.trace.kernels import KernelRow
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow
 from pytest_perfgate.core.analysis.trace.report import findings_block, name_of, subtitle, unseen_block
+from pytest_perfgate.core.analysis.trace.stack import stack_document
 from pytest_perfgate.core.analysis.trace.survey import Survey
 from pytest_perfgate.core.analysis.trace.timeline import Timeline
+from pytest_perfgate.core.render.quantity import quantity
 from pytest_perfgate.model.device import Roof
 from pytest_perfgate.model.document import Block, Bullets, Column, Document, Paragraph, Section, Table
 from pytest_perfgate.model.problem import Finding
@@ -39,7 +46,15 @@ class Material:
 
     @property
     def top(self) -> tuple[OperatorRow, ...]:
-        return self.rows[: self.seen.settings.top]
+        """The argument sets that took longest, until so many operators are among them."""
+        names: dict[str, None] = {}
+        found = []
+        for row in self.rows[: 4 * self.seen.settings.top]:
+            names.setdefault(row.name)
+            if len(names) > self.seen.settings.top:
+                break
+            found.append(row)
+        return tuple(found)
 
 
 def standalone_fair(given: Material) -> Document:
@@ -47,8 +62,9 @@ def standalone_fair(given: Material) -> Document:
     total = given.line.total if given.line else 0
     impacts = [made for row in given.top if (made := impact(row, given.roof, total)) is not None]
     advised = recommendations(impacts, given.findings)
-    detail: list[Block] = [Section(title="findings", blocks=(findings_block(given.findings),))]
-    detail += [_operator_section(row, given.roof) for row in given.top]
+    detail: list[Block] = [Section(title="Findings", blocks=(findings_block(given.findings),), anchor="findings")]
+    names = dict.fromkeys(row.name for row in given.top)
+    detail += [_operator_section([row for row in given.top if row.name == name], given.roof) for name in names]
     replays = [i.row.name for i in impacts if wants_replay(i.row, i.fraction)]
     appendix: list[Block] = [
         Paragraph(text=f"Hardware reference: {_roof_text(given.roof)}"),
@@ -82,13 +98,18 @@ def standalone_rough(given: Material) -> Document:
         note="A model is one function: pytest_perfgate_operators.",
     )
     blocks: list[Block] = [Section(title="Findings", blocks=(findings_block(given.findings),))]
-    blocks += [Section(title="Timeline", blocks=(tables.timeline_table(given.line),))] if given.line else []
+    blocks += (
+        [Section(title="Timeline", blocks=(tables.timeline_table(given.line, on_host=given.seen.on_host),))]
+        if given.line
+        else []
+    )
     blocks += [
         Section(title="Categories", blocks=(tables.category_table(given.rows),)),
         Section(title="Operators by arguments", blocks=(tables.argument_table(given.rows),)),
         Section(title="Roofline", blocks=(tables.roofline_table(given.rows, given.roof),)),
         Section(title="Kernels", blocks=(tables.kernel_table(given.kernels),)),
         Section(title="Kernel selection", blocks=(selection_table(given.rows),)),
+        *_trees(given),
         Section(title="Gaps", blocks=(gaps, Paragraph(text=_dropped(given.seen)))),
         Section(title="Questions", blocks=(Bullets(items=_questions(given)),)),
         Section(title="Not observable in a trace", blocks=(unseen_block(),)),
@@ -96,6 +117,14 @@ def standalone_rough(given: Material) -> Document:
     return Document(
         title=f"{name_of(given.seen)}: standalone analysis (rough)", subtitle=subtitle(given.seen), blocks=tuple(blocks)
     )
+
+
+def _trees(given: Material, most: int = 3) -> list[Section]:
+    """Who called the operators that took longest, and what one call of each launched."""
+    found = dict.fromkeys(row.name for row in given.top if row.example >= 0)
+    rows = [next(row for row in given.top if row.name == name and row.example >= 0) for name in list(found)[:most]]
+    parts = [Section(title=row.name, blocks=stack_document(given.seen, str(row.example)).blocks) for row in rows]
+    return [Section(title="Tree analysis", blocks=tuple(parts))] if parts else []
 
 
 def comparative_fair(subject: str, lines: Lines, pairs: Sequence[Pair], roofs: Roofs) -> Document:
@@ -148,17 +177,19 @@ def comparative_rough(
 
 
 def _summary(given: Material) -> tuple[Block, ...]:
-    line = given.line
+    line, coverage = given.line, given.seen.coverage
     cells: list[tuple[str, str]] = []
     if line is not None:
+        cells.append(("window", quantity(line.total, Dimension.TIME)))
+    if line is not None and given.seen.on_host:
+        cells.append(("innermost operators run", f"{line.share(line.computation):.1%}"))
+    elif line is not None:
         cells += [
-            ("window", f"{line.total / 1e6:.3f} ms"),
             ("GPU utilisation", f"{line.share(line.busy):.1%}"),
             ("computation", f"{line.share(line.computation):.1%}"),
             ("exposed communication", f"{line.share(line.exposed_comm):.1%}"),
             ("overlap", f"{line.overlap:.1%}" if line.overlap is not None else "no communication"),
         ]
-    coverage = given.seen.coverage
     cells.append(("coverage", f"{coverage:.1%}" if coverage is not None else "no GPU activity"))
     metrics = Table(columns=(Column(name="metric"), Column(name="value")), rows=tuple(cells))
     ranked = Table(
@@ -168,19 +199,32 @@ def _summary(given: Material) -> tuple[Block, ...]:
             Column(name="time", dimension=Dimension.TIME),
             Column(name="of compute", dimension=Dimension.FRACTION),
         ),
-        rows=tuple((str(n), row.name, row.total, row.share) for n, row in enumerate(given.top, 1)),
+        rows=tuple((str(n), *row) for n, row in enumerate(_ranked(given), 1)),
         title="Top bottlenecks",
     )
     return (metrics, ranked)
 
 
-def _operator_section(row: OperatorRow, roof: Roof | None) -> Section:
-    at = place(row.work, row.total / row.count, roof) if row.work and roof else None
-    reached = f" {at.fraction:.0%} of its roof ({band(at.fraction)})." if at and at.fraction is not None else ""
-    why = f" No work model: {row.why}." if row.work is None else ""
-    text = f"{tables.shapes(row)}; longest kernel {row.kernel}.{reached}{why}"
-    table = tables.roofline_table((row,), roof)
-    return Section(title=row.name.replace("::", "-"), blocks=(Paragraph(text=text), table))
+def _ranked(given: Material) -> list[tuple[str, float, float]]:
+    """The operators that took longest: name, time, share."""
+    spent: dict[str, tuple[float, float]] = {}
+    for row in given.rows:
+        total, share = spent.get(row.name, (0.0, 0.0))
+        spent[row.name] = (total + row.total, share + row.share)
+    longest = sorted(spent.items(), key=lambda item: -item[1][0])
+    return [(name, total, share) for name, (total, share) in longest[: given.seen.settings.top]]
+
+
+def _operator_section(rows: Sequence[OperatorRow], roof: Roof | None) -> Section:
+    """One operator with those of its argument sets that are on top."""
+    said = []
+    for row in rows:
+        at = place(row.work, row.total / row.count, roof) if row.work and roof else None
+        reached = f", {at.fraction:.0%} of its roof ({band(at.fraction)})" if at and at.fraction is not None else ""
+        why = f"; no work model: {row.why}" if row.work is None else ""
+        said.append(f"{tables.shapes(row) or 'no shapes'}: longest kernel {row.kernel}{reached}{why}")
+    blocks = (Bullets(items=tuple(said)), tables.roofline_table(rows, roof))
+    return Section(title=rows[0].name, blocks=blocks, anchor=anchor_of(rows[0].name))
 
 
 def _saved(pair: Pair) -> str:

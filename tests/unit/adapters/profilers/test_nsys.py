@@ -15,37 +15,21 @@ from pytest_perfgate.adapters.readers.nsys.connection import connect
 from pytest_perfgate.adapters.readers.nsys.export import Export
 from pytest_perfgate.adapters.readers.nsys.report import read_nsys
 from pytest_perfgate.adapters.readers.nsys.scrub import scrub
+from pytest_perfgate.adapters.stores.profiles import ProfileFolders, run_logged
 from pytest_perfgate.app.inspections.nsys import Nsys as Inspection
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.plan import Plan
+from tests.fake_nsys import REPORT, VERSION, write_fake
 from tests.nsys_file import SECRET, small_export
-
-FAKE = """#!/bin/sh
-# a stand-in for nsys: says its version, runs the child, leaves a report, exports what was made before
-case "$1" in
---version) echo "NVIDIA Nsight Systems version {version}";;
-profile)
-  shift; out=
-  while :; do case "$1" in --output=*) out="${{1#--output=}}"; shift;; --*) echo "$1" >> {log}; shift;; *) break;; esac; done
-  "$@" || exit $?
-  {leave}
-  ;;
-export)
-  for a; do case "$a" in --output=*) cp {made} "${{a#--output=}}";; esac; done;;
-esac
-"""
 
 
 @pytest.fixture
 def fake(tmp_path, monkeypatch):
     made = small_export(tmp_path / "made.sqlite", secrets=True)
 
-    def write(version: str = "2024.6.2.225-246235244400v0", leave: str = 'echo report > "$out.nsys-rep"') -> Path:
-        program = tmp_path / "bin" / "nsys"
-        program.parent.mkdir(exist_ok=True)
-        program.write_text(FAKE.format(version=version, log=tmp_path / "flags", made=made, leave=leave))
-        program.chmod(0o755)
-        return program
+    def write(version: str = VERSION, leave: str = REPORT) -> Path:
+        return write_fake(tmp_path / "bin", made, tmp_path / "flags", version, leave)
 
     write()
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
@@ -53,8 +37,18 @@ def fake(tmp_path, monkeypatch):
     return write
 
 
+def take(profiler: Nsys, program: list[str], out: Path, timeout_s: float = 60.0) -> tuple[Artifact, ...]:
+    """What a profile does with it: run the child with its output in a file, then ask for what was left."""
+    out.mkdir(parents=True, exist_ok=True)
+    command = profiler.command(program, out, Plan())
+    code = run_logged(command, out.parent / "log", extra={}, cwd=out.parent, timeout_s=timeout_s)
+    if code:
+        raise AssertionError(code)
+    return profiler.artifacts(out)
+
+
 def test_a_child_runs_under_the_flags_and_leaves_one_clean_export(fake, tmp_path) -> None:
-    artifacts = Nsys(scrub).run([sys.executable, "-c", "print('hello')"], tmp_path / "out", Plan())
+    artifacts = take(Nsys(scrub), [sys.executable, "-c", "print('hello')"], tmp_path / "out")
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["capture.sqlite"]
     flags = (tmp_path / "flags").read_text().split()
     wanted = {
@@ -71,15 +65,15 @@ def test_a_child_runs_under_the_flags_and_leaves_one_clean_export(fake, tmp_path
 
 def test_a_child_that_fails_shows_what_it_said(fake, tmp_path) -> None:
     program = [sys.executable, "-c", "import sys; print('CUDA out of memory'); sys.exit(3)"]
-    with pytest.raises(PerfgateError, match="exit code 3") as error:
-        Nsys(scrub).run(program, tmp_path / "out", Plan())
-    assert "CUDA out of memory" in error.value.text()
+    with pytest.raises(AssertionError, match="3"):
+        take(Nsys(scrub), program, tmp_path / "out")
+    assert "CUDA out of memory" in ProfileFolders(tmp_path).tail(tmp_path, "log")
 
 
 def test_a_child_that_hangs_is_ended_with_all_it_started(fake, tmp_path) -> None:
     program = ["/bin/sh", "-c", f"echo $$ > {tmp_path}/pid; sleep 60"]
-    with pytest.raises(PerfgateError, match="took over"):
-        Nsys(scrub, timeout_s=0.5).run(program, tmp_path / "out", Plan())
+    with pytest.raises(AssertionError, match="124"):
+        take(Nsys(scrub), program, tmp_path / "out", 0.5)
     pid = int((tmp_path / "pid").read_text())
     assert ended(pid)
 
@@ -97,7 +91,7 @@ def ended(pid: int) -> bool:
 def test_a_range_that_never_opened_is_said(fake, tmp_path) -> None:
     fake(leave=":")
     with pytest.raises(PerfgateError, match="the capture range never opened"):
-        Nsys(scrub).run(["true"], tmp_path / "out", Plan())
+        take(Nsys(scrub), ["true"], tmp_path / "out")
 
 
 @pytest.mark.parametrize(("version", "usable"), [("2021.5.1.118", False), ("2022.2.1.31", True), ("nonsense", False)])
@@ -113,20 +107,6 @@ def test_without_nsys_the_reason_is_said(tmp_path, monkeypatch) -> None:
     available = Nsys(scrub).availability()
     assert not available.usable
     assert available.why == "nsys is not on the PATH"
-    with pytest.raises(PerfgateError) as error:
-        Nsys(scrub).run(["true"], tmp_path / "out", Plan())
-    assert error.value.code.name == "nsys-tool"
-
-
-def test_two_captures_at_once_are_refused(fake, tmp_path) -> None:
-    inner = (
-        "from pytest_perfgate.adapters.profilers.nsys import Nsys; from pytest_perfgate.model.plan import Plan\n"
-        "from pathlib import Path; import tempfile\n"
-        f"tempfile.tempdir = {str(tmp_path)!r}\n"
-        f"Nsys(None).run(['true'], Path({str(tmp_path / 'inner')!r}), Plan())"
-    )
-    with pytest.raises(PerfgateError, match="another capture of nsys runs"):
-        Nsys(scrub).run([sys.executable, "-c", inner], tmp_path / "out", Plan())
 
 
 def test_a_launcher_stands_before_nsys(fake, tmp_path) -> None:
@@ -146,7 +126,7 @@ def test_a_capture_goes_through_a_remote_shell(fake, tmp_path) -> None:
     ssh.write_text('#!/bin/sh\nshift\nexec sh -c "$*"\n')
     ssh.chmod(0o755)
     program = [sys.executable, "-c", "print('a b $HOME')"]
-    (artifact,) = Nsys(scrub, ("ssh", "node1")).run(program, tmp_path / "out dir", Plan())
+    (artifact,) = take(Nsys(scrub, ("ssh", "node1")), program, tmp_path / "out dir")
     assert Path(artifact.path).parent == tmp_path / "out dir"
 
 
@@ -178,7 +158,7 @@ def test_a_real_capture_of_ranges_goes_through_the_whole_path(tmp_path, monkeypa
     if not available.usable:
         pytest.skip(available.why)
     monkeypatch.setenv("PERFGATE_TEST_TOKEN", SECRET)
-    (artifact,) = profiler.run([sys.executable, "-c", PROGRAM, library], tmp_path / "out", Plan())
+    (artifact,) = take(profiler, [sys.executable, "-c", PROGRAM, library], tmp_path / "out")
     assert os.listdir(tmp_path / "out") == ["capture.sqlite"]
     path = Path(artifact.path)
     assert SECRET.encode() not in path.read_bytes()

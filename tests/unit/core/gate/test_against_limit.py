@@ -136,3 +136,17 @@ def test_an_artifact_s_own_slowdown_is_a_figure_like_any_other() -> None:
     assert outcome(limits=SLOWDOWN, metrics=metrics, processes=()) is Outcome.BROKEN
     scoped = of_value(0.2, 0.19, 0.21, name="slowdown", op="aten::mm")
     assert outcome(limits=[limit("slowdown(op=aten*) <= 3%")], metrics=scoped) is Outcome.BROKEN
+
+
+def test_a_rank_without_the_stage_that_others_have_does_not_pass_with_them() -> None:
+    silent = Absent(name="overlap", labels=labels(rank=1), why="no communication", code="no-communication")
+    found = of_value(0.9, rank=0)
+    text = limit("overlap(rank=*) >= 80%")
+    told = verdict(limits=[text], metrics=replace(found, absent=(silent,)), processes=())
+    assert told.outcome is Outcome.INVALID
+    assert told.sentence == "overlap(rank=1): no communication  [no-communication]"
+    uncollected = replace(silent, code="")
+    assert outcome(limits=[text], metrics=replace(found, absent=(uncollected,)), processes=()) is Outcome.NOT_MEASURED
+    assert outcome(
+        limits=[limit("overlap(rank=0) >= 80%")], metrics=replace(found, absent=(silent,)), processes=()
+    ) is (Outcome.PASSED)

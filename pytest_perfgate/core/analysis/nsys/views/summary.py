@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from pytest_perfgate.core.analysis.communication import communication
+from pytest_perfgate.core.analysis.nsys.metrics import is_launch
 from pytest_perfgate.core.analysis.nsys.prose import window_text
 from pytest_perfgate.core.analysis.nsys.views import columns as c
 from pytest_perfgate.core.analysis.nsys.views.notes import notes
@@ -14,10 +15,12 @@ from pytest_perfgate.model.nsys import ApiTotal, KernelTotal
 from pytest_perfgate.model.nsys_job import Job
 
 
-def summary(job: Job, totals: Iterable[tuple[str, KernelTotal]], *, shown: int = 20) -> Document:
-    """Kernels of the whole capture, and the window's devices and host."""
+def summary(
+    job: Job, totals: Iterable[tuple[str, KernelTotal]], calls: Iterable[tuple[str, ApiTotal]], *, shown: int = 20
+) -> Document:
+    """Kernels of the whole capture, and the window's devices and host; (rank, total) pairs in."""
     kernels = kernel_table(totals, communication(job.reading.preset.communication), shown)
-    blocks = (kernels, *window_tables(job, shown), *notes(job))
+    blocks = (kernels, *window_tables(job, calls, shown), *notes(job))
     return Document(title="Summary", subtitle=window_text(job.ranks), blocks=blocks)
 
 
@@ -35,7 +38,7 @@ def kernel_table(totals: Iterable[tuple[str, KernelTotal]], talks: re.Pattern[st
     return Table(title="Kernels of the whole capture", columns=columns, rows=tuple(rows), limit=shown)
 
 
-def window_tables(job: Job, shown: int) -> tuple[Table, ...]:
+def window_tables(job: Job, calls: Iterable[tuple[str, ApiTotal]], shown: int) -> tuple[Table, ...]:
     """Each device's use of its window, and the host's calls in it."""
     uses = Table(
         title="Device in the window: parts that sum to it",
@@ -50,15 +53,15 @@ def window_tables(job: Job, shown: int) -> tuple[Table, ...]:
         ),
         note="launch_share: time the host spends launching, over the window, summed over threads",
     )  # fmt: skip
-    calls = sorted(((r.rank.name, row) for r in job.ranks for row in r.api), key=lambda pair: -pair[1].total_ns)
+    listed = sorted(calls, key=lambda pair: -pair[1].total_ns)
     host = Table(
         title="Host calls in the window",
         columns=(c.text("rank"), c.text("call"), c.count("count"), c.ns("total_ns")),
-        rows=tuple((rank, row.name, row.count, row.total_ns) for rank, row in calls),
+        rows=tuple((rank, row.name, row.count, row.total_ns) for rank, row in listed),
         limit=shown,
     )
-    return (uses, host) if calls else (uses,)
+    return (uses, host) if listed else (uses,)
 
 
 def _launching(api: Iterable[ApiTotal]) -> int:
-    return sum(row.total_ns for row in api if "launch" in row.name.lower())
+    return sum(row.total_ns for row in api if is_launch(row.name))

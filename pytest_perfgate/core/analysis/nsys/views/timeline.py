@@ -9,7 +9,7 @@ from pytest_perfgate.core.analysis.nsys.prose import sentences
 from pytest_perfgate.core.analysis.nsys.timeline import timeline
 from pytest_perfgate.core.analysis.nsys.views import columns as c
 from pytest_perfgate.model.document import Block, Cell, Document, Paragraph, Picture, Table
-from pytest_perfgate.model.nsys_job import Job, RankResult
+from pytest_perfgate.model.nsys_job import Job, Lane, RankResult
 
 _RANKS = 8
 _SPANS = 10
@@ -43,6 +43,14 @@ def _spans(result: RankResult) -> list[tuple[str, int, int, int, str, str]]:
         low, high = int(start[at]), int(end[at])
         runs = np.flatnonzero(lane.talks & (lane.kernels.start < high) & (lane.kernels.end > low))
         first = int(runs[np.argmin(lane.kernels.start[runs])])
-        stage = lane.stages[lane.stage[first]] if lane.stage[first] >= 0 else "-"
-        found.append((result.rank.name, low, high, high - low, stage, lane.names[lane.kernels.name[first]]))
+        found.append(
+            (result.rank.name, low, high, high - low, _stage(lane, first), lane.names[lane.kernels.name[first]])
+        )
     return found
+
+
+def _stage(lane: Lane, at: int) -> str:
+    """A kernel's stage, or in brackets what it is for outside of any."""
+    if lane.stage[at] >= 0:
+        return lane.stages[int(lane.stage[at])]
+    return f"({lane.purposes[int(lane.purpose[at])]})" if lane.purpose[at] >= 0 else "-"

@@ -155,6 +155,19 @@ def test_balance_over_the_pipeline(tmp_path) -> None:
     assert found == {"pp": pytest.approx(0.2), "dp": pytest.approx(0.04), "rank": pytest.approx(0.28)}
 
 
+def test_balance_of_a_stage_is_of_the_ranks_that_have_it(tmp_path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    for rank, length in enumerate((100, 300)):
+        maker.range(rank + 1, 0, 1000, f"rank={rank}; pp={rank}/2")
+        maker.range(rank + 1, 10, 20, "layer0.stage1_f")
+        maker.kernel(rank + 1, 100, 100 + length, "gemm", device=rank, launched=15)
+        maker.kernel(rank + 1, 500, 700, "gemm", device=rank, launched=30)
+    metrics = inspect(maker.done()).metrics
+    assert [m.value for m in metrics.find("balance", (("over", "pp"),))] == [pytest.approx(0.25)]
+    scope = (("over", "pp"), ("stage", "stage1"))
+    assert [m.value for m in metrics.find("balance", scope)] == [pytest.approx(0.5)]
+
+
 def test_copies_fill_idle_time_and_the_rest_is_idle(tmp_path) -> None:
     maker = ExportMaker(tmp_path / "x.sqlite")
     maker.kernel(1, 0, 50, "gemm", launched=0)

@@ -1,0 +1,95 @@
+"""Kernel records in process, without a framework or a tool: one trace for each time the region is entered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from pytest_perfgate.adapters.profilers.profiler_api import settle
+from pytest_perfgate.model.device import Availability
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Artifact
+from pytest_perfgate.model.plan import Plan
+
+_STEM = "cupti-"
+_BUFFER = 8 << 20
+_CATEGORIES = {"kernel": "kernel", "copy": "gpu_memcpy", "set": "gpu_memset"}
+
+
+class Recorder(Protocol):
+    """The part of the CUPTI binding that is needed."""
+
+    def availability(self) -> Availability: ...
+
+    def opened(self, size: int) -> AbstractContextManager[Any]: ...
+
+    def drain(self) -> Iterable[Any]: ...
+
+    def dropped(self) -> int: ...
+
+
+class Cupti:
+    """Overlap, idle time and kernels of whatever launches on CUDA."""
+
+    name = "cupti"
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def availability(self) -> Availability:
+        return self._recorder.availability()
+
+    def command(self, argv: Sequence[str], out: Path, plan: Plan) -> Sequence[str]:  # noqa: ARG002 - the port's
+        return argv
+
+    @contextmanager
+    def region(self, out: Path) -> Iterator[None]:
+        """Everything that was launched inside has finished before the records are read."""
+        available = self.availability()
+        if not available.usable:
+            raise PerfgateError("profile-tool", f"cupti needs a GPU: {available.why}", mend=available.mend)
+        settle()
+        with self._recorder.opened(_BUFFER):
+            yield
+            settle()
+            records, lost = list(self._recorder.drain()), self._recorder.dropped()
+        if lost:
+            raise PerfgateError("cupti-dropped", f"{lost:,} records of the region were lost")
+        if not records:
+            raise PerfgateError("profile-child", "the region launched nothing that CUPTI saw", place=str(out))
+        out.mkdir(parents=True, exist_ok=True)
+        self._next(out).write_text(render_trace(records), encoding="utf-8")
+
+    def artifacts(self, out: Path) -> tuple[Artifact, ...]:
+        return tuple(Artifact(kind="kineto", path=str(path)) for path in self._written(out))
+
+    def _next(self, out: Path) -> Path:
+        return out / f"{_STEM}{len(self._written(out))}.json"
+
+    @staticmethod
+    def _written(out: Path) -> list[Path]:
+        """In the order in which the region was entered."""
+        found = out.glob(f"{_STEM}*.json") if out.is_dir() else ()
+        return sorted(found, key=lambda path: int(path.stem.removeprefix(_STEM)))
+
+
+def render_trace(records: Sequence[Any]) -> str:
+    """The records as the events of a trace: microseconds from the first of them."""
+    first = min(record.start for record in records)
+    events = [
+        {
+            "ph": "X",
+            "cat": _CATEGORIES.get(record.kind, "kernel"),
+            "name": record.name or record.kind,
+            "pid": record.device,
+            "tid": record.stream,
+            "ts": (record.start - first) / 1e3,
+            "dur": (record.end - record.start) / 1e3,
+            "args": {"device": record.device, "stream": record.stream, "correlation": number},
+        }
+        for number, record in enumerate(records, 1)
+    ]
+    return json.dumps({"schemaVersion": 1, "baseTimeNanoseconds": first, "traceEvents": events})

@@ -1,0 +1,113 @@
+"""One trace in its window with what is worked out of it once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from pytest_perfgate.app.inspections.kineto_options import Asked
+from pytest_perfgate.core.analysis.trace.collectives import collectives
+from pytest_perfgate.core.analysis.trace.findings import findings
+from pytest_perfgate.core.analysis.trace.job import RankFigures
+from pytest_perfgate.core.analysis.trace.kernels import KernelRow, kernels
+from pytest_perfgate.core.analysis.trace.metrics import (
+    kernel_metrics,
+    operator_metrics,
+    scopes_of,
+    step_metrics,
+    timeline_metrics,
+)
+from pytest_perfgate.core.analysis.trace.operators import OperatorRow, operators
+from pytest_perfgate.core.analysis.trace.peaks import given_roof, sheet_roof
+from pytest_perfgate.core.analysis.trace.scoped import MOST, scoped_metrics
+from pytest_perfgate.core.analysis.trace.survey import Survey, pooled, through, timelines
+from pytest_perfgate.core.analysis.trace.timeline import Timeline
+from pytest_perfgate.core.analysis.trace.window import parse_window, steps
+from pytest_perfgate.model.device import Roof
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.metric import Labels, MetricSet, labels
+from pytest_perfgate.model.ports import Catalogue
+from pytest_perfgate.model.problem import Finding, Problem
+
+
+class Seen:
+    """A survey, and lazily its tables, its roof, its findings, its figures."""
+
+    def __init__(self, survey: Survey, asked: Asked, catalogue: Catalogue) -> None:
+        self.whole = survey
+        self.asked = asked
+        self._catalogue = catalogue
+
+    @cached_property
+    def windows(self) -> tuple[Survey, ...]:
+        """The stretches asked for; the whole trace where none was."""
+        found = parse_window(self.whole.trace, self.asked.window)
+        return tuple(through(self.whole, found)) or (self.whole,)
+
+    @property
+    def survey(self) -> Survey:
+        return self.windows[0] if len(self.windows) == 1 else self.whole
+
+    @cached_property
+    def rows(self) -> tuple[OperatorRow, ...]:
+        return operators(self.survey)
+
+    @cached_property
+    def kernels(self) -> tuple[KernelRow, ...]:
+        return kernels(self.survey)
+
+    @cached_property
+    def line(self) -> Timeline | None:
+        return pooled(list(timelines(self.survey).values()))
+
+    @cached_property
+    def roof(self) -> Roof | None:
+        """Peaks as given, else the catalogue's for the named device, else for what the trace says it ran on."""
+        given = given_roof(self.asked.peak, self.asked.bandwidth)
+        if given is not None:
+            return given
+        devices = set(self.survey.trace.devices)
+        name = self.asked.device or (devices.pop() if len(devices) == 1 else "")
+        spec = self._catalogue.lookup(name) if name else None
+        if spec is None and self.asked.device:
+            raise PerfgateError("trace-option", f"no device {self.asked.device!r} in the catalogue")
+        return sheet_roof(spec, self.asked.rates) if spec else None
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        return findings(self.survey, self.line, self.rows, self.kernels, self.roof)
+
+    def metrics(self, scopes: Sequence[Labels] = (), most: int = MOST) -> MetricSet:
+        """Its figures under these scopes: bare, and under its rank where that is known, unless they say otherwise."""
+        scopes = scopes or scopes_of(self.whole.trace.rank)
+        parts = through(self.whole, steps(self.whole.trace)) if not self.asked.window else []
+        inner = [part for part in self.windows if part.window] if len(self.windows) > 1 else parts
+        return (
+            timeline_metrics(self.survey, scopes)
+            | operator_metrics(self.rows, self.roof, scopes)
+            | kernel_metrics(self.kernels, self.survey, scopes)
+            | step_metrics(inner, scopes)
+            | scoped_metrics(self.survey, inner, scopes, most)
+        )
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Why no limit on this trace may be kept or broken."""
+        coverage, floor = self.survey.coverage, self.asked.settings.floor
+        if coverage is None or coverage >= floor:
+            return ()
+        what = f"only {coverage:.1%} of the GPU time is linked to a launch; the floor is {floor:.0%}"
+        return (Problem(code="trace-coverage", what=what, evidence=(("trace", self.whole.trace.path),), retry=False),)
+
+    def figures(self, rank: int, most: int = MOST) -> RankFigures:
+        """What is kept of it as one of several ranks."""
+        return RankFigures(
+            rank=rank,
+            path=self.whole.trace.path,
+            window=self.survey.label,
+            metrics=self.metrics((labels(rank=rank),), most),
+            lines=tuple(timelines(self.survey).items()),
+            collectives=collectives(self.survey, rank),
+            findings=self.findings,
+            problems=self.problems,
+        )

@@ -1,0 +1,71 @@
+"""Every view of an nsys export as people see it: text, Markdown, and the picture of the window."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.adapters.readers.nsys.report import read_nsys
+from pytest_perfgate.app.inspections.nsys import Nsys
+from pytest_perfgate.core.render.html import render_html
+from pytest_perfgate.core.render.markdown import render_markdown
+from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.model.analysis import Analysis
+from tests.nsys_file import ExportMaker
+
+GOLDEN = Path(__file__).with_name("nsys")
+
+
+def pipeline(path: Path) -> Path:
+    """Two ranks of a pipeline: one hides most of its communication, one waits for a hop and has a barrier."""
+    maker = ExportMaker(path)
+    for rank, pid in enumerate((100, 101)):
+        late = 40_000 * rank
+        maker.range(pid, 0, 2_000_000, f"rank={rank}; pp={rank}/2 dp=0/1 cp=0/1 ep=0/1; mbs=1 seq=2048")
+        maker.range(pid, 1_000, 500_000, "forward chunk 3 backward chunk 2")
+        maker.range(pid, 2_000, 9_000, "layer00.stage2_f")
+        maker.range(pid, 9_000, 20_000, "layer00.stage3_f")
+        maker.range(pid, 20_000, 30_000, "pipeline send/recv")
+        maker.kernel(pid, 10_000, 200_000, "gemm_bf16", launched=1_500, device=rank)
+        maker.kernel(pid, 20_000, 120_000, "ncclDevKernel_SendRecv", stream=20, launched=3_000, device=rank)
+        maker.kernel(pid, 205_000, 330_000 - late, "flash_attention", launched=10_000, device=rank)
+        maker.kernel(pid, 150_000, 240_000 + late, "ncclDevKernel_AllToAll", stream=20, launched=4_000, device=rank)
+        maker.kernel(pid, 300_000, 420_000, "ncclDevKernel_SendRecv", stream=24, launched=21_000, device=rank)
+    maker.kernel(101, 430_000, 470_000, "ncclDevKernel_AllReduce", stream=7, launched=22_000, device=1)
+    maker.kernel(101, 480_000, 520_000, "gemm_bf16", launched=23_000, device=1)
+    maker.copy(100, 440_000, 455_000)
+    return maker.done()
+
+
+@pytest.fixture(scope="module")
+def analysis(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
+    folder = tmp_path_factory.mktemp("golden")
+    pipeline(folder / "step.sqlite")
+    here = Path.cwd()
+    os.chdir(folder)
+    try:
+        return Nsys(read_nsys).inspect([Path("step.sqlite")], {})
+    finally:
+        os.chdir(here)
+
+
+def held(name: str, text: str) -> None:
+    """``PERFGATE_GOLDEN=write`` writes what a person has looked at."""
+    path = GOLDEN / name
+    if os.environ.get("PERFGATE_GOLDEN") == "write":
+        GOLDEN.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("view", Nsys.views)
+def test_views(analysis: Analysis, view: str) -> None:
+    document = analysis.views[view]()
+    held(f"{view}.txt", render_text(document))
+    held(f"{view}.md", render_markdown(document))
+
+
+def test_the_picture_of_the_window(analysis: Analysis) -> None:
+    held("timeline.html", render_html(analysis.views["timeline"]()))

@@ -1,0 +1,102 @@
+"""What stands around a profiled call: whom it wants, what it notes, and event mode."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from pytest_perfgate import wiring
+from pytest_perfgate.adapters.profilers.event import EventTimes
+from pytest_perfgate.model.children import Capture
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.plan import CaseKey, Plan
+from pytest_perfgate.model.problem import Problem
+from pytest_perfgate.model.profiling import Assignment, external, parse_assignment
+from pytest_perfgate.model.work import Work
+from pytest_perfgate.plugin.asked import Asked
+from pytest_perfgate.plugin.watch import Watch
+from tests.unit.core.gate.bench import GPU, KEY, samples
+
+
+class Clocks:
+    """Locks nothing and says what it would have seen."""
+
+    @contextmanager
+    def hold(self, device, plan):
+        self.asked = plan.clocks.value
+        yield SimpleNamespace(
+            clock_hz=lambda: (1.5e9,),
+            problems=lambda: (Problem(code="throttled", what="it was throttled"),),
+            facts=lambda: (("power", "300 W"),),
+        )
+
+
+class Measuring:
+    def __init__(self, problems=()) -> None:
+        self.instruments = SimpleNamespace(leases=None, clocks=Clocks())
+        self.problems = problems
+
+    def device(self, plan, call=None):
+        return GPU
+
+    def capture(self, asked, plan):
+        assert plan.timer == "events"
+        identity = Identity(device=GPU.key, timer="events")
+        taken = samples(1e6, timer="events", problems=self.problems)
+        return Capture(key=asked.key, samples=(taken,), device=GPU, identity=identity, work=asked.work)
+
+
+def watch(out: Path, measuring: Measuring, **fields) -> Watch:
+    return Watch(Assignment(mode="event", out=str(out), **fields), measuring, (("n", "4"),))
+
+
+def test_device_clocks_and_parameters_are_noted(tmp_path: Path) -> None:
+    measuring = Measuring()
+    seen = watch(tmp_path, measuring, clocks="lock")
+    with seen.over(None, Plan(), Work(flops=1.0, dtype="bf16")):
+        pass
+    facts = seen.facts()
+    assert seen.entered == 1
+    assert measuring.instruments.clocks.asked == "lock"
+    assert facts["parameters"] == {"n": "4"}
+    assert facts["device"]["name"] == "NVIDIA H200"
+    assert facts["dtype"] == "bf16"
+    assert facts["clocks"] == "lock"
+    assert facts["clocks_seen"] == {"hz": [1.5e9], "problems": ["it was throttled"], "power": "300 W"}
+
+
+def test_the_named_call_alone_is_wanted(tmp_path: Path) -> None:
+    named = watch(tmp_path, Measuring(), call="bwd")
+    assert named.wants(CaseKey(nodeid="t", name="bwd"))
+    assert not named.wants(CaseKey(nodeid="t"))
+    assert watch(tmp_path, Measuring()).wants(CaseKey(nodeid="t", name="any"))
+    asleep = Watch(Assignment(mode="nsys", out=str(tmp_path)), Measuring(), (), awake=False)
+    assert not asleep.wants(CaseKey(nodeid="t"))
+
+
+def test_event_mode_leaves_a_record_with_the_time(tmp_path: Path) -> None:
+    watch(tmp_path, Measuring()).times(Asked(KEY, int), Plan())
+    (artifact,) = EventTimes().artifacts(tmp_path)
+    path = Path(artifact.path)
+    inspectors = wiring.BuiltIns().pytest_perfgate_inspectors()
+    inspector = next(one for one in inspectors if one.recognises(path, path.read_bytes()[:4096]))
+    (time,) = inspector.inspect([path], {}).metrics.find("time")
+    assert time.value == pytest.approx(1e6)
+
+
+def test_event_mode_refuses_what_it_cannot_see(tmp_path: Path) -> None:
+    escaped = Problem(code="work-escaped", what="work ran on another stream, out of sight")
+    with pytest.raises(PerfgateError, match="event refuses: work ran on another stream"):
+        watch(tmp_path, Measuring((escaped,))).times(Asked(KEY, int), Plan())
+    with pytest.raises(PerfgateError, match="no call was timed"):
+        EventTimes().artifacts(tmp_path)
+
+
+def test_an_assignment_travels_as_a_text() -> None:
+    given = Assignment(mode="nsys", out="/a b", call="x", options=(("size", "[1, 2]"),), markers=("slow: 'x'",))
+    assert parse_assignment(given.text()) == given
+    assert external(("event", "torch", "cubin", "nsys", "torch")) == ("torch", "nsys")

@@ -1,0 +1,182 @@
+"""Ranks of a job: joined in any order, on any number of processes, without keeping their traces."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from functools import reduce
+from operator import or_
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_perfgate import wiring
+from pytest_perfgate.adapters.children import cluster
+from pytest_perfgate.core.analysis.trace.collectives import Collective
+from pytest_perfgate.core.analysis.trace.job import Job, RankFigures
+from pytest_perfgate.core.analysis.trace.ranks import meeting_metrics
+from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.metric import Metric, MetricSet, labels
+from pytest_perfgate.model.quantity import Dimension
+
+from .generated import document, kernel, launch, written
+from .test_limits import job
+
+SPANS = st.tuples(st.integers(0, 500), st.integers(1, 500), st.none() | st.integers(1, 9999))
+
+
+def rank_of(number, spans):
+    parts = tuple(
+        Collective(kind="AllReduce" if n % 2 else "Broadcast", group="g", ordinal=n // 2, rank=number, start=start, length=length, size=size)
+        for n, (start, length, size) in enumerate(spans)
+    )  # fmt: skip
+    metric = Metric(name="idle", value=number, dimension=Dimension.FRACTION, labels=labels(rank=number))
+    return RankFigures(
+        rank=number,
+        path=f"rank{number}",
+        window="whole",
+        metrics=MetricSet(metrics=(metric,)),
+        lines=(),
+        collectives=parts,
+    )
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(SPANS, max_size=5), min_size=1, max_size=6), st.data())
+def test_joining_is_associative_and_knows_no_order(ranks, data):
+    parts = [Job(ranks=(rank_of(n, spans),)) for n, spans in enumerate(ranks)]
+    whole = reduce(or_, parts)
+    shuffled = data.draw(st.permutations(parts))
+    cut = data.draw(st.integers(0, len(parts)))
+    again = reduce(or_, shuffled[:cut], Job()) | reduce(or_, shuffled[cut:], Job())
+    assert again == whole
+    assert meeting_metrics(again.meeting) == meeting_metrics(whole.meeting)
+    assert [m.value for m in whole.metrics.find("idle")] == list(range(len(parts)))
+
+
+def test_a_rank_is_joined_once():
+    with pytest.raises(PerfgateError, match="rank 3 is claimed by rank3 and rank3"):
+        Job(ranks=(rank_of(3, []),)) | Job(ranks=(rank_of(3, []),))
+
+
+@pytest.fixture(scope="module")
+def kineto():
+    return next(i for i in wiring.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
+
+
+def test_ranks_in_one_file_or_several_say_the_same(kineto, tmp_path):
+    import json
+
+    paths = job(tmp_path, ranks=3)
+    events = []
+    for number, path in enumerate(paths):
+        for event in json.loads(path.read_text())["traceEvents"]:
+            args = {**event["args"], "rank": number}
+            events.append({**event, "args": args, "pid": f"{number}-{event['pid']}"})
+    fused = tmp_path / "fused.json"
+    fused.write_text(json.dumps(document(events)))
+    one, several = kineto.inspect([fused], {}), kineto.inspect(paths, {})
+    for name in ("overlap", "comm_wait", "straggler", "comm_latency", "op_time"):
+        assert one.metrics.find(name) == several.metrics.find(name), name
+    for view in ("report", "ops", "steps", "ranks"):
+        assert render_text(several.views[view]())
+    assert len(several.metrics.find("overlap")) == 3
+
+
+def test_the_order_in_which_files_come_back_does_not_matter(kineto, tmp_path, monkeypatch):
+    paths = job(tmp_path, ranks=3)
+    monkeypatch.setattr(kineto, "_spread", lambda _: lambda look, files: [look(file) for file in reversed(files)])
+    backwards = kineto.inspect(paths, {"workers": "elsewhere"})
+    monkeypatch.undo()
+    assert backwards.metrics == kineto.inspect(paths, {}).metrics
+
+
+def test_what_travels_to_another_process_survives_it(kineto, tmp_path, monkeypatch):
+    paths = job(tmp_path, ranks=2)
+
+    def far(_):
+        return lambda look, files: [pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(look))(f))) for f in files]
+
+    monkeypatch.setattr(kineto, "_spread", far)
+    away = kineto.inspect(paths, {}).metrics
+    monkeypatch.undo()
+    assert away == kineto.inspect(paths, {}).metrics
+
+
+def test_an_error_crosses_processes_whole():
+    error = PerfgateError("trace-empty", "no events", place="a.json", mend="profile more")
+    assert pickle.loads(pickle.dumps(error)).text() == error.text()
+
+
+def test_files_that_name_no_rank_are_numbered(kineto, tmp_path):
+    events = [launch(0, 1), kernel("a", 5, 10, correlation=1)]
+    paths = [written(tmp_path / f"{name}.json", events) for name in "ab"]
+    assert len(kineto.inspect(paths, {}).metrics.find("idle")) == 2
+
+
+def test_without_a_cluster_files_are_looked_at_here():
+    assert list(cluster.spread("")(str, [1, 2])) == ["1", "2"]
+
+
+def test_a_cluster_needs_its_package(monkeypatch):
+    monkeypatch.setattr(cluster, "find_spec", lambda _: None)
+    with pytest.raises(PerfgateError, match="needs Dask's distributed"):
+        cluster.spread("local")
+
+
+def test_files_are_sent_to_the_scheduler_that_was_named(monkeypatch):
+    asked = []
+
+    class Client:
+        def __init__(self, *address, **options):
+            asked.append((address, options))
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            return None
+
+        def map(self, function, items, *, pure):
+            assert pure is False
+            return [SimpleNamespace(result=lambda item=item: function(item)) for item in items]
+
+    fake = SimpleNamespace(Client=Client, as_completed=reversed)
+    monkeypatch.setitem(sys.modules, "distributed", fake)
+    monkeypatch.setattr(cluster, "find_spec", lambda _: object())
+    assert list(cluster.spread("tcp://head:8786")(str, [1, 2])) == ["2", "1"]
+    assert list(cluster.spread("local")(str, [])) == []
+    assert asked == [(("tcp://head:8786",), {"timeout": 10}), ((), {"processes": True, "threads_per_worker": 1})]
+
+
+def test_an_error_of_a_worker_comes_back_as_itself(monkeypatch):
+    def broken(_):
+        raise PerfgateError("trace-empty", "no events")
+
+    class Client:
+        __init__ = __enter__ = __exit__ = lambda *_, **__: None
+
+        def map(self, function, items, *, pure):
+            return [SimpleNamespace(result=lambda item=item: function(item)) for item in items if not pure]
+
+    client = Client()
+    monkeypatch.setattr(Client, "__enter__", lambda _: client)
+    fake = SimpleNamespace(Client=lambda *_, **__: client, as_completed=iter)
+    monkeypatch.setitem(sys.modules, "distributed", fake)
+    monkeypatch.setattr(cluster, "find_spec", lambda _: object())
+    assert cluster.attempted(broken, 1).what == "no events"
+    with pytest.raises(PerfgateError, match="no events"):
+        list(cluster.spread("tcp://head:8786")(broken, [1]))
+
+
+def test_a_scheduler_that_does_not_answer_is_an_error(monkeypatch):
+    def refuse(*_, **__):
+        raise OSError("timed out")
+
+    monkeypatch.setitem(sys.modules, "distributed", SimpleNamespace(Client=refuse, as_completed=None))
+    monkeypatch.setattr(cluster, "find_spec", lambda _: object())
+    with pytest.raises(PerfgateError, match="no scheduler answers at tcp://head:8786"):
+        list(cluster.spread("tcp://head:8786")(str, [1]))

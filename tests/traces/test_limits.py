@@ -1,0 +1,177 @@
+"""Every kind of figure of a trace: some analysis has it, with scopes that a limit can name, or says why not."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_perfgate import wiring
+from pytest_perfgate.core.gate.artifact import judge_artifact
+from pytest_perfgate.core.gate.grammar import parse_limit
+from pytest_perfgate.core.metrics import kernel as counters
+from pytest_perfgate.core.metrics import overlap, trace
+from pytest_perfgate.core.metrics.registry import by_name
+from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.model.quantity import Dimension
+
+from .generated import host, kernel, launch, written
+
+KINDS = by_name()
+FAMILY = [kind.name for kind in (*overlap.KINDS, *trace.KINDS)]
+RATES = ["tflops", "bandwidth", "intensity", "mfu", "mfu_datasheet", "sol", "sol_datasheet"]
+UNITS = {
+    Dimension.TIME: "1ns",
+    Dimension.FRACTION: "0%",
+    Dimension.COUNT: "0",
+    Dimension.BYTES: "0B",
+    Dimension.FLOPS: "0TFLOPS",
+    Dimension.BANDWIDTH: "0GB/s",
+    Dimension.INTENSITY: "0",
+}
+PEAKS = {"peak": "fp32=10TFLOPS", "bandwidth": "1TB/s"}
+
+
+@pytest.fixture(scope="module")
+def kineto():
+    return next(i for i in wiring.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
+
+
+def shaped(*shapes):
+    strides = [[shape[-1], 1] for shape in shapes]
+    return {
+        "Input Dims": list(shapes),
+        "Input type": ["float"] * len(shapes),
+        "Input Strides": strides,
+        "Concrete Inputs": [""] * len(shapes),
+    }
+
+
+def step_events(number, at, late=0):
+    """One step of 100 µs: a product, a recomputed one, a copy, a fill, and an all-reduce that half overlaps."""
+    c = 10 * number
+    message = {
+        "Collective name": "allreduce",
+        "Process Group Name": "0",
+        "Group size": 2,
+        "In msg nelems": 1000,
+        "Out msg nelems": 1000,
+        "dtype": "Float",
+    }
+    return [
+        host(f"ProfilerStep#{number}", at, 100, cat="user_annotation"),
+        host("aten::mm", at + 1, 9, **shaped([64, 64], [64, 64])),
+        launch(at + 2, c + 1),
+        kernel("sgemm", at + 10, 20, correlation=c + 1),
+        host("<checkpoint>: recompute_fn", at + 12, 10, cat="python_function"),
+        host("aten::mm", at + 13, 5, **shaped([64, 64], [64, 64])),
+        launch(at + 14, c + 2),
+        kernel("sgemm", at + 30, 5, correlation=c + 2),
+        host("record_param_comms", at + 23, 4, **message),
+        launch(at + 24, c + 3),
+        kernel("ncclDevKernel_AllReduce_Sum", at + 32 + late, 18 - late, correlation=c + 3, stream=9, **message),
+        launch(at + 28, c + 4),
+        kernel("Memcpy HtoD", at + 60, 4, correlation=c + 4, cat="gpu_memcpy", bytes=4096),
+        launch(at + 30, c + 5),
+        kernel("Memset", at + 70, 4, correlation=c + 5, cat="gpu_memset"),
+        host("mine::own", at + 32, 3),
+        launch(at + 33, c + 6),
+        kernel("odd", at + 80, 10, correlation=c + 6),
+    ]
+
+
+def job(folder, ranks=2):
+    paths = []
+    for rank in range(ranks):
+        events = [event for n in (1, 2) for event in step_events(n, 200 * n, late=3 * rank)]
+        info = {"rank": rank, "world_size": ranks, "backend": "nccl"}
+        paths.append(written(folder / f"rank{rank}.json", events, distributedInfo=info))
+    return paths
+
+
+@pytest.fixture(scope="module")
+def analyses(kineto, tmp_path_factory):
+    paths = job(tmp_path_factory.mktemp("job"))
+    return kineto.inspect(paths[:1], PEAKS), kineto.inspect(paths, PEAKS)
+
+
+@pytest.mark.parametrize("name", [*FAMILY, *RATES])
+def test_every_kind_is_produced_and_a_limit_can_name_each_of_its_scopes(analyses, name):
+    found = [(one, metric) for one in analyses for metric in one.metrics.metrics if metric.name == name]
+    assert found, f"no analysis of a trace gives {name}"
+    scopes = {}
+    for one, metric in found:
+        assert {label for label, _ in metric.labels} <= set(KINDS[name].scopes), metric
+        scopes.setdefault(tuple(label for label, _ in metric.labels), (one, metric))
+    for one, metric in scopes.values():
+        scope = ", ".join(f"{label}={text}" for label, text in metric.labels)
+        text = f"{name}({scope}) >= {UNITS[metric.dimension]}" if scope else f"{name} >= {UNITS[metric.dimension]}"
+        verdicts = judge_artifact(one, [parse_limit(text, kinds=KINDS)])
+        measured = [verdict for verdict in verdicts if verdict.outcome is not Outcome.NOT_MEASURED]
+        assert any(verdict.metric == metric for verdict in measured), (text, verdicts)
+
+
+def test_steps_have_operators_and_kernels(analyses):
+    one = analyses[0].metrics
+    (spent,) = one.find("op_time", (("op", "aten::mm"), ("step", "2")))
+    assert spent.value == 25_000
+    (whole,) = one.find("op_time", (("op", "aten::mm"),))
+    assert whole.value == 50_000
+    (count,) = one.find("kernel_count", (("kernel", "sgemm"), ("step", "1")))
+    assert count.value == 2
+    (every,) = one.find("kernel_time", (("step", "1"),))
+    assert every.value == 53_000
+
+
+def test_two_devices_of_one_trace_have_operators_of_their_own(kineto, tmp_path):
+    events = [host("aten::mm", 0, 9), launch(1, 1), launch(2, 2)]
+    events += [kernel("a", 10, 5, correlation=1), kernel("b", 10, 7, correlation=2, device=1)]
+    metrics = kineto.inspect([written(tmp_path / "t.json", events)], {}).metrics
+    (second,) = metrics.find("op_time", (("gpu", "1"), ("op", "aten::mm")))
+    assert second.value == 7_000
+
+
+@pytest.mark.parametrize("kind", [kind.name for kind in counters.KINDS if kind.source != "rocprof"])
+def test_what_no_trace_can_tell_names_the_tool_that_can(analyses, kind):
+    missing = analyses[0].metrics.missing(kind)
+    assert missing.why == "not observable in a trace"
+    assert "ncu" in missing.mend or "cubin" in missing.mend
+
+
+def test_an_operator_without_a_model_has_absent_rates(analyses):
+    verdict, *_ = judge_artifact(analyses[0], [parse_limit("tflops(op=mine::own) >= 1TFLOPS", kinds=KINDS)])
+    assert verdict.outcome is Outcome.NOT_MEASURED
+    assert "no model for this operator" in verdict.sentence
+
+
+def test_a_program_without_a_gpu_has_no_zeros_of_devices(kineto, tmp_path):
+    events = [host("aten::mm", 0, 10, **shaped([8, 8], [8, 8])), host("aten::add", 20, 5)]
+    metrics = kineto.inspect([written(tmp_path / "t.json", events)], {}).metrics
+    assert metrics.find("total_time")[0].value == 25_000
+    assert metrics.find("op_time", (("op", "aten::mm"),))[0].value == 10_000
+    for name in ("overlap", "communication_time", "exposed_memcpy", "memset_time", "kernel_time", "coverage"):
+        assert not metrics.find(name), name
+        assert metrics.missing(name).why == "this program has no GPU: its operators run on the host"
+
+
+def test_communication_is_told_by_what_the_framework_recorded(kineto, tmp_path):
+    """A kernel whose name says nothing, launched where a collective was recorded."""
+    events = [
+        host("record_param_comms", 0, 9),
+        launch(1, 1),
+        kernel("my_custom_reduce", 10, 20, correlation=1),
+        launch(12, 2),
+        kernel("DeviceReduceByKeyDispatch", 40, 5, correlation=2),
+    ]
+    metrics = kineto.inspect([written(tmp_path / "t.json", events)], {}).metrics
+    assert metrics.find("communication_time")[0].value == 20_000
+
+
+def test_starts_are_compared_where_clocks_agree(analyses, kineto, tmp_path):
+    together = analyses[1].metrics
+    assert together.find("start_skew", (("collective", "AllReduce"),))[0].value == 3_000
+    assert together.find("straggler")[0].value == 1
+    first, second = job(tmp_path)
+    second.write_text(second.read_text().replace('"schemaVersion": 1', '"baseTimeNanoseconds": 5000000000'))
+    apart = kineto.inspect([first, second], {}).metrics
+    assert not apart.find("start_skew")
+    assert "clocks of the ranks do not agree" in apart.missing("start_skew").why
+    assert apart.find("straggler")[0].value == 1

@@ -1,0 +1,124 @@
+"""Files that no profiler writes and people have all the same: marks, other encodings, depth bombs, full memory."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pytest_perfgate import wiring
+from pytest_perfgate.adapters.readers import kineto as reader
+from pytest_perfgate.adapters.readers.kineto import looks_like_kineto, read_kineto
+from pytest_perfgate.core.analysis.operators.call import parse_call
+from pytest_perfgate.core.analysis.operators.table import work_of
+from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.model.errors import PerfgateError
+
+from .generated import document, host, kernel, launch, written
+
+EVENTS = [host("aten::mm", 0, 10), launch(2, 1), kernel("gemm", 5, 20, correlation=1)]
+TEXT = json.dumps(document(EVENTS))
+
+
+@pytest.fixture(scope="module")
+def kineto():
+    return next(i for i in wiring.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
+
+
+def outcome(kineto, path):
+    try:
+        return "a report" if render_text(kineto.inspect([path], {}).views["report"]()) else "nothing"
+    except PerfgateError as error:
+        return error.code.name
+
+
+def refused(path, code):
+    with pytest.raises(PerfgateError) as error:
+        read_kineto(path)
+    assert error.value.code.name == code
+    return error.value.text()
+
+
+def test_a_byte_order_mark_is_no_part_of_a_trace(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text(TEXT, encoding="utf-8-sig")
+    assert looks_like_kineto(path, path.read_bytes())
+    assert len(read_kineto(path)[0]) == 3
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_is_recognised_and_refused(tmp_path, encoding):
+    path = tmp_path / "t.json"
+    path.write_bytes(f"\ufeff{TEXT}".encode(encoding))
+    assert looks_like_kineto(path, path.read_bytes()[:4096])
+    assert "save it as UTF-8" in refused(path, "trace-malformed")
+
+
+@pytest.mark.parametrize("where", ["args", "Input Dims", "name", "around"])
+def test_a_depth_bomb_is_refused_or_skipped(tmp_path, kineto, where):
+    deep = "[" * 200_000 + "]" * 200_000
+    event = json.dumps(EVENTS[0])
+    bombs = {
+        "args": event.replace('"args": {', f'"args": {{"x": {deep}, '),
+        "Input Dims": event.replace('"args": {', f'"args": {{"Input Dims": {deep}, "Input type": ["float"], '),
+        "name": event.replace('"aten::mm"', deep),
+        "around": deep,
+    }
+    path = tmp_path / "t.json"
+    path.write_text('{"traceEvents": [' + ", ".join([bombs[where], *map(json.dumps, EVENTS[1:])]) + "]}")
+    assert outcome(kineto, path) in {"trace-malformed", "a report"}
+
+
+def test_what_is_no_event_is_counted(tmp_path):
+    (trace,) = read_kineto(written(tmp_path / "t.json", [*EVENTS, 7, None, "text", {"ph": []}]))
+    assert len(trace) == 3
+    assert trace.dropped["category that is no event"] == 4
+    assert trace.events == 7
+
+
+def test_times_that_no_clock_can_tell_are_refused(tmp_path):
+    path = written(tmp_path / "t.json", [*EVENTS, kernel("late", 1e17, 1)])
+    assert "further apart than any clock" in refused(path, "trace-malformed")
+
+
+def test_full_memory_is_an_error_with_the_size(tmp_path, kineto, monkeypatch):
+    def full(*_):
+        raise MemoryError
+
+    path = written(tmp_path / "t.json", EVENTS)
+    with monkeypatch.context() as patched:
+        patched.setattr(reader, "traces_of", full)
+        assert "the memory is full; the file has 0 MB" in refused(path, "trace-memory")
+    monkeypatch.setattr("pytest_perfgate.app.inspections.kineto_job.survey", full)
+    with pytest.raises(PerfgateError, match="the memory is full"):
+        kineto.inspect([path], {})
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (b"[5, {}]", b'["float", "float"]', b"[7]", b"[]"),
+        (b"[]", b'["float", "float"]', b"[]", b"[]"),
+        (b'[["a", "b"], [2, 2]]', b'["float", "float"]', b"", b"null"),
+        (b"[[2, 2], [2, 2]]", b"[1, null]", b"[]", b"[3]"),
+        (b"[[-1, 2], [2, 1e400]]", b'["float", "float"]', b"[]", b"[]"),
+        (b"[" * 5000 + b"]" * 5000, b'["float"]', b"[]", b"[]"),
+    ],
+)
+@pytest.mark.parametrize("name", ["aten::mm", "aten::add", "aten::cat", "aten::_foreach_add_", "aten::sum"])
+def test_arguments_of_any_form_have_work_or_a_reason(name, arguments):
+    call = parse_call(name, arguments)
+    work, why = work_of(call)
+    assert (work is None) == bool(why)
+    assert len(call.dims) >= len(call.types)
+
+
+def test_a_trace_with_odd_arguments_has_every_view(tmp_path, kineto):
+    odd = {"Input Dims": [5, ["a"], {}], "Input type": ["float", 3, None], "Input Strides": 7, "Concrete Inputs": {}}
+    events = [host("aten::mm", 0, 10, **odd), launch(2, 1), kernel("gemm", 5, 20, correlation=1)]
+    analysis = kineto.inspect([written(tmp_path / "t.json", events)], {})
+    for name, view in analysis.views.items():
+        if name != "replay":
+            assert render_text(view()), name
+    both = [tmp_path / "t.json"]
+    assert render_text(kineto.compare(both, both, {}).views["report"]())
