@@ -7,14 +7,14 @@ from dataclasses import replace
 from statistics import fmean, stdev
 
 from pytest_perfgate.app.assemble import measurements
+from pytest_perfgate.core.gate.clocks import accepted_clock
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.conviction import uncommitted
-from pytest_perfgate.core.gate.cycles import accepted_clock
-from pytest_perfgate.core.gate.facts import facts_of
 from pytest_perfgate.core.gate.grammar import parse_limit
 from pytest_perfgate.core.gate.judge import judge, not_measured
 from pytest_perfgate.core.gate.lost import lost_limits
 from pytest_perfgate.core.gate.merge import for_code, merge_limits
+from pytest_perfgate.core.gate.surroundings import moved, surroundings
 from pytest_perfgate.core.metrics.registry import by_name
 from pytest_perfgate.model.baseline import Baseline, Sitting
 from pytest_perfgate.model.children import CaseResult
@@ -96,7 +96,8 @@ class Court:
         """A suspect judged again, by what two arms measured beside each other."""
         if paired is None or report.measurement is None:
             return self.without_arms(case, report, None)
-        self.paired = {**self.paired, report.key: paired}
+        facts = moved(report.baseline, report.measurement, self._past(report.measurement))
+        self.paired = {**self.paired, report.key: replace(paired, moved=facts)}
         return self.judged(case, report.measurement)
 
     def without_arms(self, case: Case, report: CaseReport, fault: PerfgateError | None) -> CaseReport:
@@ -183,7 +184,7 @@ def _kept(report: CaseReport, measurement: Measurement, when: str, commit: str) 
         why="first run on this machine",
         identity=measurement.identity,
         local=True,
-        facts=facts_of(measurement.device),
+        surroundings=surroundings(measurement),
     )
 
 

@@ -130,7 +130,6 @@ def commanded(plan: Plan, options: Any) -> Plan:
     """The command line has the last word."""
     given = {
         "clocks": options.perfgate_clocks,
-        "budget": options.perfgate_budget,
         "rounds": options.perfgate_rounds,
         "capture": tuple(options.perfgate_capture),
     }

@@ -21,6 +21,7 @@ from pytest_perfgate.model.profiling import STATIC
 from pytest_perfgate.model.samples import Samples
 from pytest_perfgate.model.tools import Instruments
 from pytest_perfgate.plugin.asked import Asked, Brought
+from pytest_perfgate.plugin.slowing import asked_for, slowed
 
 
 class Stand(NamedTuple):
@@ -56,6 +57,9 @@ class Measuring:
         stand = self.stand(plan, call)
         setup = asked.prepare if asked.setup is not None else None
         scrutiny = self._scrutiny(asked, call, stand.runtime)
+        by = asked_for()
+        if by is not None and stand.timer.name == "host":
+            call = slowed(call, by)
 
         def take() -> Samples:
             return scrutinised(lambda: stand.timer.measure(call, plan, stand.runtime, setup), scrutiny)

@@ -9,7 +9,7 @@ from pytest_perfgate.core.gate.against_limit import against_limit, undecided
 from pytest_perfgate.core.gate.context import Trial
 from pytest_perfgate.core.gate.conviction import Suspicion, convict, expired, renewed
 from pytest_perfgate.core.gate.cycles import clock_event
-from pytest_perfgate.core.gate.facts import facts_of, moves
+from pytest_perfgate.core.gate.facts import accepted_facts, facts_of, moves
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.tolerance import Tolerance, tolerance
 from pytest_perfgate.core.render.quantity import sight, signed
@@ -40,9 +40,9 @@ def against_baseline(limit: Limit, trial: Trial) -> Ruling:
 
 def _moved(trial: Trial, baseline: Baseline) -> tuple[tuple[str, str], ...]:
     """Versions that are others than when the time was accepted."""
-    if trial.context.facts == "off" or not baseline.facts:
+    if trial.context.facts == "off":
         return ()
-    found = moves(baseline.facts, facts_of(trial.measurement.device))
+    found = moves(accepted_facts(baseline), facts_of(trial.measurement.device))
     return tuple(("since accepted", f"{name} {then} -> {now}") for name, then, now in found)
 
 
@@ -60,9 +60,9 @@ def incomparable(trial: Trial) -> str:
 
 def _surroundings(baseline: Baseline, trial: Trial) -> str:
     level = trial.context.facts
-    if level in {"off", "shown"} or not baseline.facts:
+    if level in {"off", "shown"}:
         return ""
-    found = moves(baseline.facts, facts_of(trial.measurement.device), level)
+    found = moves(accepted_facts(baseline), facts_of(trial.measurement.device), level)
     said = ", ".join(f"{name} was {then} and is {now}" for name, then, now in found)
     return f"measured with other versions, not compared: {said}" if said else ""
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.cycles import accepted_clock, clock_of, paired_clocks
+from pytest_perfgate.core.gate.clocks import accepted_clock, clock_of, paired_clocks
 from pytest_perfgate.core.gate.judge import JudgeContext, judge
 from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.children import Capture
