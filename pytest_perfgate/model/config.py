@@ -20,6 +20,15 @@ class ConfigPattern:
 
 
 @value
+class ConfigProject:
+    """One package of the repository that an arm builds."""
+
+    path: str
+    build: str = ""
+    """Its own command; the project's ``build``, else pip."""
+
+
+@value
 class Config:
     """The project's settings; a default stands wherever the file is silent."""
 
@@ -52,6 +61,10 @@ class Config:
     editable: tuple[str, ...] = ()
     arms: str = ""
     build: str = ""
+    projects: tuple[ConfigProject, ...] = ()
+    """Packages that an arm builds, where they are not the repository's one."""
+    test_paths: tuple[str, ...] = ()
+    """What a worktree arm takes from the working copy beside the test files and their conftests."""
     conviction: str = ""
     target: str = ""
     anchor: str = ""
@@ -115,6 +128,18 @@ KEYS: tuple[ConfigKey, ...] = (
         name="arms", kind="choice", doc="how arms are separated", default="package", choices=("package", "worktree")
     ),
     ConfigKey(name="build", kind="text", doc="command that builds an arm", default="pip"),
+    ConfigKey(
+        name="projects",
+        kind="projects",
+        doc="folders of the packages that an arm builds; a table `{path = ..., build = ...}` has its own command",
+        default="the repository",
+    ),
+    ConfigKey(
+        name="test_paths",
+        kind="texts",
+        doc='files and folders that `arms = "worktree"` takes from the working copy beside the tests',
+        default="the tests and their conftests",
+    ),
     ConfigKey(
         name="conviction",
         kind="choice",

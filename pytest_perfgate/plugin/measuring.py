@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -16,11 +16,13 @@ from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.metric import MetricSet
-from pytest_perfgate.model.plan import CaseKey, Plan
-from pytest_perfgate.model.ports import Profiler, Runtime, Timer
+from pytest_perfgate.model.plan import Case, CaseKey, Plan
+from pytest_perfgate.model.ports import Inspector, Profiler, Runtime, Timer
+from pytest_perfgate.model.profiling import STATIC
 from pytest_perfgate.model.samples import Samples
 from pytest_perfgate.model.tools import Instruments
 from pytest_perfgate.plugin.asked import Asked, Brought
+from pytest_perfgate.plugin.slowing import asked_for, slowed
 
 
 class Stand(NamedTuple):
@@ -58,6 +60,9 @@ class Measuring:
         stand = self.stand(plan, call)
         setup = asked.prepare if asked.setup is not None else None
         scrutiny = self._scrutiny(asked, call, stand.runtime)
+        by = asked_for()
+        if by is not None and stand.timer.name == "host":
+            call = slowed(call, by)
 
         def take() -> Samples:
             return scrutinised(lambda: stand.timer.measure(call, plan, stand.runtime, setup), scrutiny)
@@ -130,11 +135,25 @@ class Measuring:
 
         return taken(key, self.profilers(plan), self._instruments.inspectors)
 
-    def read(self, brought: Brought, source: str) -> None:
+    def read(self, brought: Brought, source: str, limits: Iterable[str] = ()) -> None:
         """Fill in what an artifact says."""
         from pytest_perfgate.plugin.reading import read_artifact
 
-        read_artifact(brought, source, self._instruments.inspectors)
+        read_artifact(brought, source, self._instruments.inspectors, limits)
+
+    def with_code(
+        self, case: Case, captures: tuple[Capture, ...], artifacts: Sequence[Artifact]
+    ) -> tuple[Capture, ...]:
+        """The captures with what the machine code says that the test handed over, where that was asked for."""
+        if STATIC not in case.plan.captures:
+            return captures
+        from pytest_perfgate.plugin.handed import with_code
+
+        return with_code(case, captures, artifacts, self)
+
+    def inspector(self, name: str) -> Inspector:
+        """The inspector of that name."""
+        return next(one for one in self._instruments.inspectors if one.name == name)
 
 
 def insist_on_devices(wanted: int) -> None:

@@ -51,9 +51,9 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "--perfgate-budget",
-        "sampling time of a case in one process, such as 500ms",
+        "what measuring may take in the whole run, such as 10min: spent where it decides most",
         {"metavar": "TIME"},
-        "1 s",
+        "no end",
     ),
     Option(
         "--perfgate-rounds",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_perfgate.model.verdict import CaseReport
-    from pytest_perfgate.plugin.session import GateSession
+    from pytest_perfgate.plugin.docket import Docket
 
 _SHOWN = 20
 _KEPT = (Outcome.PASSED, Outcome.NOT_APPLICABLE, Outcome.ACCEPTED)
@@ -27,7 +27,7 @@ _PLAIN = (Outcome.UNBASELINED, Outcome.IMPROVED)
 """Outcomes of which the table says all that there is to say."""
 
 
-def write_summary(out: Any, session: GateSession) -> None:
+def write_summary(out: Any, session: Docket) -> None:
     """The table of verdicts, notes on the suite, where the files lie, what to do next."""
     reports = session.all_reports()
     if not reports:
@@ -105,7 +105,7 @@ def refused(reports: Sequence[CaseReport]) -> list[str]:
     return [f"clocks observed, not locked: {text}" for text in said]
 
 
-def hidden(session: GateSession) -> list[str]:
+def hidden(session: Docket) -> list[str]:
     """Failing verdicts that an ``xfail`` keeps from failing the run: never in silence."""
     return [f"xfail hides  {name}" for name in session.excused]
 

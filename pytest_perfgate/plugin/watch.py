@@ -22,6 +22,18 @@ if TYPE_CHECKING:
 ESCAPED = "work-escaped"
 
 
+def stated(work: Work) -> Iterator[tuple[str, str]]:
+    """The work of the call, each amount with its unit: as an inspector of kernels takes it."""
+    if work.flops:
+        yield "flops", f"{work.flops:.17g}FLOP"
+    if work.bytes:
+        yield "bytes", f"{work.bytes:.17g}B"
+    if work.items:
+        yield "items", f"{work.items:.17g} {work.unit}"
+    if work.dtype:
+        yield "dtype", work.dtype
+
+
 class Watch:
     """One profiled process."""
 
@@ -83,3 +95,5 @@ class Watch:
         self._facts["device"] = {"name": device.name, "key": device.key, "kind": device.kind, "index": device.index}
         if work is not None and work.dtype:
             self._facts["dtype"] = work.dtype
+        if work is not None:
+            self._facts["work"] = dict(stated(work))

@@ -261,8 +261,9 @@ def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
 def write_values(path: Path, values: Sequence[Any]) -> None:
     """Values of the model for another process of this run."""
     from pytest_perfgate.adapters.children.codec import encode_value
+    from pytest_perfgate.adapters.stores.files import write_atomically
 
-    path.write_bytes(encode_value(list(values)))
+    write_atomically(path, encode_value(list(values)))
 
 
 def read_values(path: Path, kind: type[Any]) -> list[Any]:

@@ -45,6 +45,8 @@ class JudgeContext:
     """ISO date, against which an acceptance expires."""
     facts: str = "shown"
     """How closely the versions around a device must agree with the baseline's: a level of ``core.gate.facts``."""
+    then_hz: float | None = None
+    """The clock of the sittings that were accepted, where the history knows it."""
     unbaselined: str = ""
     """Why there is no baseline, where the caller knows more than that."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.device import Device
 
 KEPT = ("driver", "toolkit", "framework", "ptxas")
@@ -21,6 +22,13 @@ def facts_of(device: Device) -> tuple[Fact, ...]:
     """The versions that a baseline keeps."""
     known = dict(device.facts)
     return tuple((name, known[name]) for name in KEPT if known.get(name))
+
+
+def accepted_facts(baseline: Baseline) -> tuple[Fact, ...]:
+    """Those around the accepted sitting; none where the line kept no environment."""
+    known = dict(baseline.surroundings.facts) if baseline.surroundings else {}
+    found = ((name, known.get(f"device {name}") or known.get(name, "")) for name in KEPT)
+    return tuple((name, text) for name, text in found if text)
 
 
 def moves(then: Iterable[Fact], now: Iterable[Fact], level: str = "exact") -> tuple[Move, ...]:

@@ -13,6 +13,7 @@ from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.model.config import KEYS
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.model.measurement import Environment
 from tests.unit.core.gate.bench import accepted, limit, measured
 
 OLD = (("driver", "570.124.06"), ("toolkit", "12.8"), ("framework", "torch 2.12.1"), ("ptxas", "12.8.93"))
@@ -51,7 +52,7 @@ def test_the_levels_are_those_of_the_configuration() -> None:
 def report(level: str, slower: float = 1.0):
     measurement = measured(100_000.0 * slower)
     device = replace(measurement.device, facts=NEW)
-    line = accepted(100_000.0, facts=OLD)
+    line = accepted(100_000.0, surroundings=Environment(facts=OLD))
     context = JudgeContext(facts=level)
     return judge(replace(measurement, device=device), [limit("slowdown <= 3%")], baseline=line, context=context)
 
