@@ -7,11 +7,11 @@ from pathlib import Path
 
 from pytest_perfgate.app.gate import Court, new_baselines
 from pytest_perfgate.core.gate.anchor import LIMIT, drift
+from pytest_perfgate.core.gate.clocks import clock_of
 from pytest_perfgate.core.gate.family import family_limits
 from pytest_perfgate.core.gate.suite import Suite, judge_suite
-from pytest_perfgate.core.gate.surroundings import clock_of
 from pytest_perfgate.core.render.quantity import signed
-from pytest_perfgate.model.baseline import Baseline, Sitting
+from pytest_perfgate.model.baseline import Baseline, Sitting, commit_name
 from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.plan import Case, Mode
 from pytest_perfgate.model.values import value
@@ -106,7 +106,7 @@ def keep(court: Court, report: RunReport) -> tuple[Path, ...]:
     tools, written = court.tools, []
     if tools.records is not None:
         written.append(tools.records.write(report))
-    commit = report.environment.commit
+    commit = commit_name(report.environment.commit, dirty=report.environment.dirty)
     fresh = new_baselines(report.cases, tools.committed, report.started[:10], commit)
     if fresh and tools.baselines is not None and court.context.policy.records:
         written += tools.baselines.write(fresh)
@@ -127,5 +127,5 @@ def _sittings(report: RunReport, commit: str) -> Iterable[Sitting]:
                 when=report.started,
                 commit=commit,
                 processes=len(measurement.processes),
-                clock_hz=clock_of(measurement),
+                clock_hz=clock_of(measurement.processes),
             )

@@ -14,6 +14,7 @@ from pytest_perfgate.core.gate.budget import (
     allotted,
     conviction_rounds,
 )
+from pytest_perfgate.core.gate.clocks import paired_clocks
 from pytest_perfgate.core.gate.rounds import Finding, Pairs, confirming_rounds, convicted, finding, suspected
 from pytest_perfgate.core.render.spans import span
 from pytest_perfgate.model.paired import Decision, Paired
@@ -163,6 +164,7 @@ class Hearing:
             same=comparison.same,
             untried=key in self._untried,
             wants_s=self._wants(key, found, len(suspects)),
+            clocks_hz=paired_clocks((comparison.captures(CONFIRM) or comparison.captures(SCREEN)).get(key, ())),
         )
 
     def _say(self, text: str) -> None:

@@ -1,4 +1,6 @@
-"""Write the last run into a kernel's log: what it achieves, against what was accepted before.
+"""Write the last run into a kernel's log: what it achieves, against the commit that was measured before it.
+
+"vs Previous" is the newest earlier record of another commit, measured alike; without one, the accepted time.
 
 An entry of the same version is written again in its place; Issues and Insights that people wrote stay.
 """
@@ -6,6 +8,8 @@ An entry of the same version is written again in its place; Issues and Insights 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +23,15 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--file", default="", metavar="FILE", help="the log (default: print the entry)")
     parser.add_argument("--version", default="", metavar="NAME", help="the entry's name (default: the commit)")
     parser.add_argument("--changed", default="", metavar="TEXT", help="what changed (default: the commit's subject)")
+    parser.add_argument("--capture", default="", metavar="FILE", help="a report or machine code of this version")
+    parser.add_argument("--before", default="", metavar="FILE", help="the same of the version before: what changed")
     parser.add_argument("--from", dest="source", default="", metavar="RECORD|URL", help="instead of the last record")
     add_root(parser)
 
 
 def run(options: Namespace) -> int:
     from pytest_perfgate.app.accept import Request, selected
+    from pytest_perfgate.core.analysis.previous import previous_of
     from pytest_perfgate.core.render.devlog import kept_paragraphs, render_entry, written
 
     project = Project(options)
@@ -32,7 +39,8 @@ def run(options: Namespace) -> int:
     cases = selected(report, Request(names=tuple(options.names)))
     version = _version(options, project, report)
     log = _text(options.file)
-    entry = render_entry(version, cases, kept_paragraphs(log, version))
+    before = previous_of(cases, report, _earlier(project))
+    entry = render_entry(version, cases, kept_paragraphs(log, version), before, _kernels(options))
     if options.file:
         write_file(options.file, written(log, entry))
     if options.json:
@@ -40,6 +48,30 @@ def run(options: Namespace) -> int:
     else:
         write(f"wrote {options.file}" if options.file else entry)
     return 0
+
+
+def _earlier(project: Project) -> Iterator[Any]:
+    """The records of this project, the newest first; one that cannot be read has nothing to compare with."""
+    from pytest_perfgate.model.errors import PerfgateError
+
+    for path in reversed(project.records.paths()):
+        with suppress(PerfgateError):
+            yield project.records.read(str(path))
+
+
+def _kernels(options: Namespace) -> str:
+    """What a capture says of the kernels, and of what changed in them since the one before."""
+    if not options.capture:
+        return ""
+    from pytest_perfgate.app.inspect import inspect, view
+    from pytest_perfgate.cli.looking import named_files
+    from pytest_perfgate.core.render.markdown import render_markdown
+    from pytest_perfgate.wiring import command_line_tools
+
+    tools = command_line_tools(Path.cwd())
+    given = {"baseline": str(named_files([options.before])[0])} if options.before else {}
+    found = inspect(named_files([options.capture]), given, inspectors=tools.inspectors, peek=tools.peek)
+    return render_markdown(view(found, "devlog"), level=3)
 
 
 def _version(options: Namespace, project: Project, report: Any) -> Any:

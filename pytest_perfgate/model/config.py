@@ -76,6 +76,8 @@ class Config:
     """(option, text): how exports of Nsight Systems are read."""
     source: str = ""
     """The file it was read from."""
+    facts: str = ""
+    """How closely the versions around a device must agree with those of the baseline."""
 
 
 @value
@@ -89,7 +91,7 @@ class ConfigKey:
     choices: tuple[str, ...] = ()
 
 
-_MODES, _CLOCKS = ("full", "quick", "off"), ("lock", "observe", "off")
+_MODES, _CLOCKS = ("full", "quick", "off"), ("lock", "try-lock", "observe", "off")
 
 KEYS: tuple[ConfigKey, ...] = (
     ConfigKey(name="limits", kind="texts", doc="limits of every gated test", default="slowdown <= 3%"),
@@ -103,6 +105,13 @@ KEYS: tuple[ConfigKey, ...] = (
     ConfigKey(name="runtime", kind="text", doc="library whose work is timed", default="auto"),
     ConfigKey(name="cache", kind="choice", doc="state of the last cache", default="warm", choices=("cold", "warm")),
     ConfigKey(name="clocks", kind="choice", doc="what is done to clocks", default="observe", choices=_CLOCKS),
+    ConfigKey(
+        name="facts",
+        kind="choice",
+        doc="how closely versions of driver, toolkit, framework and ptxas must agree with the baseline's",
+        default="shown",
+        choices=("off", "shown", "major", "minor", "exact"),
+    ),
     ConfigKey(name="data", kind="text", doc="name of the data policy, part of the identity", default="user"),
     ConfigKey(name="floor", kind="seconds", doc="smallest difference that counts as slower", default="2 us"),
     ConfigKey(name="capture", kind="texts", doc="captures of every gated test", default="none"),

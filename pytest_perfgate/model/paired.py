@@ -51,6 +51,9 @@ class Paired:
     wants_s: float = 0.0
     """Seconds of further rounds that would decide what is undecided; 0 where none are known to help."""
 
+    clocks_hz: tuple[float, float] | None = None
+    """The clocks that base and head ran at, where both are known."""
+
     @property
     def rounds(self) -> int:
         return len(self.differences)

@@ -6,8 +6,9 @@ import json
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from pytest_perfgate.app.lanes import run_spread
 from pytest_perfgate.app.measure import Crew, Rounds
 from pytest_perfgate.core.gate.budget import shrunk
 from pytest_perfgate.model.errors import PerfgateError
@@ -16,6 +17,7 @@ from pytest_perfgate.plugin.captures import captured
 from pytest_perfgate.plugin.invocation import child_job, child_spec
 from pytest_perfgate.plugin.progress import Progress
 from pytest_perfgate.plugin.spans import span
+from pytest_perfgate.wiring.devices import fleet, pick_device
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -37,7 +39,7 @@ def measure_ahead(session: Docket) -> None:
         return
     config, project = session.settings.pytest, session.settings.project
     costs = config.rootpath / ".perfgate" / "costs.json"
-    cases = list(session.cases.values())
+    cases = on_device(session.settings.options, list(session.cases.values()))
     if session.mode is Mode.QUICK:
         cases = [replace(case, plan=replace(case.plan, rounds=1)) for case in cases]
     known = read_costs(costs)
@@ -55,7 +57,7 @@ def measure_ahead(session: Docket) -> None:
     )
     rounds = Rounds(cases, crew)
     try:
-        rounds.run()
+        run_spread(rounds, cases, fleet())
         results = captured(session, rounds.results(), progress.tell)
     except BaseException:
         results = {nodeid: result for nodeid, result in rounds.results().items() if result.captures}
@@ -65,6 +67,13 @@ def measure_ahead(session: Docket) -> None:
         session.reports.update(session.court.judge_all(results))
     if part == 1:
         write_costs(costs, results)
+
+
+def on_device(options: Any, cases: list[Case]) -> list[Case]:
+    """The cases on the device that was asked for, which children will see alone."""
+    pick_device(options)
+    asked = options.perfgate_device or ""
+    return [replace(case, plan=replace(case.plan, device=asked)) for case in cases] if asked else cases
 
 
 def measure_against(session: Docket) -> None:

@@ -88,4 +88,5 @@ class Docket:
             kinds=self.settings.kinds,
             gates=max(1, len(self.cases)),
             today=self.started.date().isoformat(),
+            facts=self.settings.project.facts or "shown",
         )

@@ -45,8 +45,8 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "--perfgate-clocks",
-        "lock the device's clocks, observe them, or leave them alone",
-        {"choices": ("lock", "observe", "off")},
+        "lock the device's clocks, lock them where that is permitted, observe them, or leave them alone",
+        {"choices": ("lock", "try-lock", "observe", "off")},
         "observe",
     ),
     Option(

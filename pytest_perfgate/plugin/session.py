@@ -13,7 +13,7 @@ from pytest_perfgate.app.gate import off_reason
 from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.model.children import CaseResult
 from pytest_perfgate.model.limit import Effect
-from pytest_perfgate.model.metric import MetricSet
+from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.plan import Case, CaseKey, Mode
 from pytest_perfgate.model.verdict import CaseReport
 from pytest_perfgate.plugin.benches import Bench, JudgedBench, MeasuringBench, QuickBench
@@ -23,6 +23,7 @@ from pytest_perfgate.plugin.docket import Docket, Reports
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.measuring import measuring_tools
 from pytest_perfgate.plugin.properties import SEEN, properties
+from pytest_perfgate.wiring.devices import pick_device
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +44,7 @@ class GateSession(Docket):
     def prepare(self, items: Sequence[pytest.Item]) -> None:
         """Measure before the first test, where the mode says so."""
         with usage_errors():
+            pick_device(self.settings.options)
             self.collect(items)
         if self.mode is Mode.FULL:
             self.measure()
@@ -103,11 +105,10 @@ class GateSession(Docket):
         """A verdict that another process reached."""
         self.reports[report.key.nodeid] = (*self.reports.get(report.key.nodeid, ()), report)
 
-    def known(self, key: CaseKey) -> MetricSet | None:
-        """The metrics of a key that was measured before the tests."""
-        found = (r for r in self.reports.get(key.nodeid, ()) if r.key == key and r.measurement is not None)
-        report = next(found, None)
-        return report.measurement.metrics if report is not None and report.measurement is not None else MetricSet()
+    def known(self, key: CaseKey) -> Measurement | None:
+        """What was measured of a key before the tests."""
+        found = (r.measurement for r in self.reports.get(key.nodeid, ()) if r.key == key)
+        return next((measurement for measurement in found if measurement is not None), None)
 
     def _bench(self, case: Case) -> Bench:
         if self.mode is Mode.OFF:

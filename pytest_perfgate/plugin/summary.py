@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from pytest_perfgate.app.machine import REFUSED
 from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.core.render.report import sighted
 from pytest_perfgate.core.render.text import table_lines
@@ -45,7 +46,7 @@ def write_summary(out: Any, session: Docket) -> None:
         )
     for note in session.notes:
         out.write_line(f"{note.effect.value}  {text_of(note)}")
-    for line in hidden(session):
+    for line in (*hidden(session), *refused(reports)):
         out.write_line(line)
     out.write_line(counted(session.mode.value, reports))
     for path in session.written:
@@ -95,6 +96,13 @@ def counted(mode: str, reports: list[CaseReport]) -> str:
     free = sum(not report.verdicts for report in reports)
     parts += [f"{free} without a limit"] if free else []
     return f"{mode}: {', '.join(parts)}"
+
+
+def refused(reports: Sequence[CaseReport]) -> list[str]:
+    """Clocks that were to be locked and were only observed: said once, with the reason."""
+    processes = (p for report in reports if report.measurement for p in report.measurement.processes)
+    said = dict.fromkeys(text for process in processes for name, text in process.notes if name == REFUSED)
+    return [f"clocks observed, not locked: {text}" for text in said]
 
 
 def hidden(session: Docket) -> list[str]:

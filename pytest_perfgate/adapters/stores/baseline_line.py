@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.model.baseline import Baseline, short_commit
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Identity
 
@@ -31,7 +31,7 @@ def render_line(name: str, baseline: Baseline, extra: Mapping[str, Node] | None 
         parts.append(f"scatter: {_fixed(baseline.scatter * 100, 3)}%")
     if baseline.sittings != 1:
         parts.append(f"sittings: {baseline.sittings}")
-    parts += [f"commit: {_word(baseline.commit[:_COMMIT])}"] if baseline.commit else []
+    parts += [f"commit: {_word(short_commit(baseline.commit, _COMMIT))}"] if baseline.commit else []
     parts += [f"who: {_quoted(baseline.who)}"] if baseline.who else []
     parts += [f"when: {_word(baseline.when)}"] if baseline.when else []
     parts += [f"why: {_quoted(baseline.why)}"] if baseline.why else []
@@ -154,7 +154,7 @@ def _identity(node: Node, place: str, device: str) -> Identity:
     return Identity(**{"device": device, **texts}, notes=pairs)
 
 
-_PARSERS = {
+_PARSERS: dict[str, Callable[[Node, str], Any]] = {
     "time": _parse_time,
     "scatter": _parse_scatter,
     "sittings": _parse_sittings,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pytest_perfgate.core.gate.context import Trial
-from pytest_perfgate.core.gate.conviction import SAME, wanting
+from pytest_perfgate.core.gate.conviction import SAME, Suspicion, wanting
+from pytest_perfgate.core.gate.cycles import clock_event
 from pytest_perfgate.core.gate.rounds import LEAST
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.tolerance import tolerance
@@ -35,7 +36,10 @@ def against_revision(limit: Limit, trial: Trial) -> Ruling:
     if slower and paired.same:
         return _ruling(trial, Outcome.MOVED, f"slower in {said}, {SAME}", metric, ("perfgate doctor",))
     if slower:
-        return _ruling(trial, Outcome.REGRESSED, f"slower in {said}", metric, (f"perfgate profile {trial.name}",))
+        suspicion = Suspicion(limit=limit, metric=metric, counts=counts, visible=paired.visible or counts)
+        profile = (f"perfgate profile {trial.name}",)
+        convicted = _ruling(trial, Outcome.REGRESSED, f"slower in {said}", metric, profile)
+        return clock_event(suspicion, trial) or convicted
     if metric.high < counts and paired.rounds >= LEAST:
         faster = 1 / (1 + metric.high) - 1 > abs(counts)
         return _ruling(trial, Outcome.IMPROVED if faster else Outcome.PASSED, f"no slower in {said}", metric, ())

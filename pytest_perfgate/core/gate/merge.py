@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import reduce
 
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.limit import Limit
-from pytest_perfgate.model.metric import matches
+from pytest_perfgate.model.metric import MetricKind, matches
 from pytest_perfgate.model.plan import CaseKey
 
 Layer = Iterable[Limit]
+_FAR = frozenset({"configuration", "default", "command line"})
 
 
 def merge_limits(*layers: Layer) -> tuple[Limit, ...]:
@@ -68,14 +69,21 @@ def _named(pattern: str, names: list[str]) -> bool:
 def limits_for(limits: Layer, key: CaseKey) -> tuple[Limit, ...]:
     """Limits that a call answers to; one that names the call (``case=``) wins over one that names none."""
     chosen = [limit for limit in limits if _meant_for(limit, key)]
-    named = {(limit.metric, without_case(limit)) for limit in chosen if _case(limit)}
-    return tuple(limit for limit in chosen if _case(limit) or (limit.metric, limit.labels) not in named)
+    named = {(limit.metric, without_case(limit)) for limit in chosen if case_of(limit)}
+    return tuple(limit for limit in chosen if case_of(limit) or (limit.metric, limit.labels) not in named)
 
 
 def unmatched_cases(limits: Layer, keys: Iterable[CaseKey]) -> tuple[Limit, ...]:
     """Limits whose ``case=`` names no call that was made: a scope that matches nothing."""
     known = tuple(keys)
-    return tuple(limit for limit in limits if _case(limit) and not any(_meant_for(limit, key) for key in known))
+    return tuple(limit for limit in limits if case_of(limit) and not any(_meant_for(limit, key) for key in known))
+
+
+def for_code(limits: Layer, kinds: Mapping[str, MetricKind]) -> tuple[Limit, ...]:
+    """Limits on machine code that nothing timed: those of a clock that the whole project has are for other tests."""
+    every = tuple(limits)
+    near = tuple(limit for limit in every if limit.source not in _FAR or kinds[limit.metric].source != "time")
+    return near or every
 
 
 def without_case(limit: Limit) -> tuple[tuple[str, str], ...]:
@@ -83,10 +91,11 @@ def without_case(limit: Limit) -> tuple[tuple[str, str], ...]:
     return tuple(pair for pair in limit.labels if pair[0] != "case")
 
 
-def _case(limit: Limit) -> str:
+def case_of(limit: Limit) -> str:
+    """The name of the call that a limit speaks of; empty where it speaks of all."""
     return dict(limit.labels).get("case", "")
 
 
 def _meant_for(limit: Limit, key: CaseKey) -> bool:
-    case = _case(limit)
+    case = case_of(limit)
     return not case or matches((("case", key.name),), (("case", case),))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -30,7 +31,7 @@ RATES = (
     ("throughput", "items", Dimension.RATE, "items"),
 )
 DERIVED = frozenset(
-    {"time", "slowdown", "launch_gap", "intensity", *(name for name, *_ in RATES)}
+    {"time", "slowdown", "launch_gap", "span", "intensity", *(name for name, *_ in RATES)}
     | {f"{stem}{tail}" for stem in ("mfu", "sol") for tail in TAILS}
 )
 """What this module alone produces; the same names from elsewhere give way."""
@@ -41,7 +42,7 @@ def _absent(names: tuple[str, ...], why: str, mend: str) -> tuple[Absent, ...]:
     return tuple(Absent(name=name, why=why, mend=mend) for name in names)
 
 
-OF_WORK = tuple(sorted(DERIVED - {"time", "slowdown", "launch_gap"}))
+OF_WORK = tuple(sorted(DERIVED - {"time", "slowdown", "launch_gap", "span"}))
 _WORKLESS = _absent(OF_WORK, "no work= was given", "pass work=work.gemm(...)")
 
 
@@ -65,6 +66,7 @@ def timed_metrics(measurement: Measurement, baseline: Baseline | None, seen: Sum
         Metric(name="time", value=seen.time, dimension=Dimension.TIME, interval=seen.interval),
         slowdown(seen, baseline),
         _launch_gap(measurement),
+        *_of_kernels(measurement),
         *_of_work(measurement, seen),
     ]
     return MetricSet(
@@ -92,12 +94,30 @@ def _launch_gap(measurement: Measurement) -> Metric | Absent:
     gaps = sorted(p.launch_gap for p in measurement.processes if p.launch_gap is not None)
     if not gaps:
         return Absent(name="launch_gap", why="the timer does not see the device's side", mend="use the cupti timer")
-    return Metric(
-        name="launch_gap",
-        value=median(gaps),
-        dimension=Dimension.TIME,
-        interval=Interval(low=gaps[0], high=gaps[-1], confidence=0.0) if len(gaps) > 1 else None,
-    )
+    return _of_processes("launch_gap", Dimension.TIME, gaps)
+
+
+def _of_kernels(measurement: Measurement) -> Iterator[Metric | Absent]:
+    """What an instrument that records kernels sees: from the first start to the last end, and how full that is."""
+    seen = [process for process in measurement.processes if process.span]
+    if not seen or len(seen) < len(measurement.processes):
+        yield Absent(name="span", why="the timer does not see kernels apart", mend='use timer="cupti"')
+        return
+    spans = [median(sorted(process.span)) for process in seen]
+    busy = [median(sorted(process.durations)) for process in seen]
+    full = [math.fsum(process.durations) / math.fsum(process.span) for process in seen]
+    for name, dimension, of in (
+        ("span", Dimension.TIME, spans),
+        ("busy_time", Dimension.TIME, busy),
+        ("busy", Dimension.FRACTION, full),
+    ):
+        yield _of_processes(name, dimension, sorted(of))
+
+
+def _of_processes(name: str, dimension: Dimension, found: list[float]) -> Metric:
+    """The middle of what processes saw; their extremes are its interval."""
+    interval = Interval(low=found[0], high=found[-1], confidence=0.0) if len(found) > 1 else None
+    return Metric(name=name, value=median(found), dimension=dimension, interval=interval)
 
 
 def _of_work(measurement: Measurement, seen: Summary) -> Iterator[Metric | Absent]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pytest_perfgate.core.gate.clocks import accepted_clock, clock_of
 from pytest_perfgate.core.render.quantity import quantity
-from pytest_perfgate.core.stats.interval import median
 from pytest_perfgate.model.baseline import Baseline, Sitting
 from pytest_perfgate.model.measurement import Environment, Measurement
 from pytest_perfgate.model.quantity import Dimension
@@ -44,17 +44,8 @@ def named(baseline: Baseline | None, facts: Facts) -> str:
     return "nothing that perfgate records" if known else UNKNOWN
 
 
-def clock_of(measurement: Measurement) -> float | None:
-    """The middle of the clocks that were seen while it was measured."""
-    seen = sorted(hz for process in measurement.processes for hz in process.clock_hz)
-    return median(seen) if seen else None
-
-
 def _clocks(baseline: Baseline, measurement: Measurement, sittings: Sequence[Sitting]) -> Facts:
-    now = clock_of(measurement)
-    then = sorted(
-        s.clock_hz for s in sittings if s.clock_hz and baseline.commit and s.commit.startswith(baseline.commit)
-    )
-    if now is None or not then or abs(now / median(then) - 1) <= APART:
+    now, then = clock_of(measurement.processes), accepted_clock(baseline, sittings)
+    if now is None or then is None or abs(now / then - 1) <= APART:
         return ()
-    return (("clock", quantity(median(then), Dimension.CLOCK), quantity(now, Dimension.CLOCK)),)
+    return (("clock", quantity(then, Dimension.CLOCK), quantity(now, Dimension.CLOCK)),)

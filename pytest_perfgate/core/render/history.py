@@ -9,7 +9,7 @@ from pytest_perfgate.core.render.block import printable
 from pytest_perfgate.core.render.quantity import quantity, signed
 from pytest_perfgate.core.render.timeline import timeline, told
 from pytest_perfgate.core.stats.change_points import change_points
-from pytest_perfgate.model.baseline import Baseline, Sitting
+from pytest_perfgate.model.baseline import Baseline, Sitting, short_commit
 from pytest_perfgate.model.document import Block, Column, Document, Paragraph, Section, Table
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.quantity import Dimension
@@ -58,7 +58,7 @@ def _section(case: Told, anchors: Anchors) -> Section:
     )
     before: list[float | None] = [None, *(s.time for s in sittings)]
     rows = tuple(
-        (s.when[:16], s.commit[:7], s.time, _change(s.time, accepted), _change(s.time, last), s.processes)
+        (s.when[:16], short_commit(s.commit, 7), s.time, _change(s.time, accepted), _change(s.time, last), s.processes)
         for s, last in zip(sittings, before)
     )
     line = f"{bars([s.time for s in sittings])}  accepted: {quantity(accepted, _TIME) if accepted else 'nothing'}"

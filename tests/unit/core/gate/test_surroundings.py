@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from pytest_perfgate.core.gate.judge import JudgeContext
-from pytest_perfgate.core.gate.surroundings import UNKNOWN, clock_of, moved, named, surroundings
+from pytest_perfgate.core.gate.clocks import clock_of
+from pytest_perfgate.core.gate.surroundings import UNKNOWN, moved, named, surroundings
 from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.measurement import Environment
@@ -73,7 +74,7 @@ def test_a_clock_that_moved_is_named_from_the_sittings_of_the_accepted_commit(hz
         Sitting(key=KEY, device="d", time=1e6, when="2026-05-04", commit=f"{line.commit}ff"),
     ]
     now = measured(1.1e6, processes=(samples(1.1e6, clock_hz=(hz, hz)),))
-    assert clock_of(now) == hz
+    assert clock_of(now.processes) == hz
     found = moved(line, now, sittings)
     assert found == ((("clock", *expected),) if expected else ())
     assert moved(line, measured(1.1e6), sittings) == ()
