@@ -46,6 +46,7 @@ KINDS = {
     "policy": "table",
     "tests": "list of tables",
     "tables": "tables by name",
+    "projects": "list of folders or tables",
     "options": "texts by name",
 }
 

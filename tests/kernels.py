@@ -20,13 +20,15 @@ FILES = sorted(path.name for path in CUBINS.glob("*.cubin"))
 @functools.cache
 def disassembly(name: str) -> Disassembly:
     told = json.loads(gzip.decompress((ARTIFACTS / "listings" / f"{name}.json.gz").read_bytes()))
+    cubin = parse_cubin((CUBINS / name).read_bytes(), name)
     beside = (CUBINS / name).with_suffix(".json")
     launch = json.loads(beside.read_text()) if beside.exists() else None
     return Disassembly(
         source=f"cubins/{name}",
         arch="",
         listing=told["listing"].encode(),
-        words=parse_cubin((CUBINS / name).read_bytes(), name).words,
+        words=cubin.words,
+        bounds=cubin.bounds,
         resources=told["resources"],
         launches={launch["name"]: Launch(block=(32 * launch["num_warps"], 1, 1), shared_dynamic=launch["shared"])}
         if launch

@@ -14,7 +14,7 @@ ARTIFACTS = Path(__file__).resolve().parents[2] / "tests" / "artifacts"
 def main() -> None:
     told = {
         Path(seen.source).name: {"listing": seen.listing.decode(), "resources": seen.resources}
-        for seen in read_cubins([ARTIFACTS / "cubins"])
+        for seen in read_cubins(sorted((ARTIFACTS / "cubins").glob("*.cubin")))
     }
     for name, what in told.items():
         what["resources"] = what["resources"].replace(str(ARTIFACTS), "")

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pytest_perfgate.app.gate import Court
 from pytest_perfgate.model.plan import Case, CaseKey
+from pytest_perfgate.model.profiling import STATIC
 from pytest_perfgate.model.verdict import CaseReport
 
 _STRANGE = "called in the test, but not while it was measured: the call does not always happen"
@@ -18,8 +19,13 @@ def agreed(court: Court, case: Case, stored: tuple[CaseReport, ...], seen: Seque
     measured = {report.key for report in stored if report.measurement is not None}
     if not measured:
         return stored
-    kept = (r if r.key in seen or r.key not in measured else _uncalled(court, case, r) for r in stored)
+    kept = (r if r.key in seen or r.key not in measured or _static(r) else _uncalled(court, case, r) for r in stored)
     return (*kept, *(court.unmeasured(case, key, _STRANGE) for key in seen if key not in measured))
+
+
+def _static(report: CaseReport) -> bool:
+    """Machine code that the test handed over: no call of it belongs to it."""
+    return report.measurement is not None and report.measurement.identity.timer == STATIC
 
 
 def _uncalled(court: Court, case: Case, report: CaseReport) -> CaseReport:

@@ -7,21 +7,24 @@ from dataclasses import replace
 from statistics import fmean, stdev
 
 from pytest_perfgate.app.assemble import measurements
+from pytest_perfgate.core.gate.clocks import accepted_clock
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.conviction import uncommitted
-from pytest_perfgate.core.gate.cycles import accepted_clock
 from pytest_perfgate.core.gate.grammar import parse_limit
 from pytest_perfgate.core.gate.judge import judge, not_measured
 from pytest_perfgate.core.gate.lost import lost_limits
-from pytest_perfgate.core.gate.merge import merge_limits
+from pytest_perfgate.core.gate.merge import for_code, merge_limits
+from pytest_perfgate.core.gate.surroundings import moved, surroundings
 from pytest_perfgate.core.metrics.registry import by_name
 from pytest_perfgate.model.baseline import Baseline, Sitting
 from pytest_perfgate.model.children import CaseResult
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect, Limit, Outcome
 from pytest_perfgate.model.measurement import Measurement
+from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.paired import Paired
 from pytest_perfgate.model.plan import Case, CaseKey, Mode
+from pytest_perfgate.model.profiling import STATIC
 from pytest_perfgate.model.tools import GateTools
 from pytest_perfgate.model.verdict import CaseReport
 
@@ -70,7 +73,7 @@ class Court:
 
     def judged(self, case: Case, measurement: Measurement) -> CaseReport:
         """One measurement under the case's limits."""
-        if not measurement.processes and not measurement.metrics.metrics:
+        if not measurement.processes and measurement.metrics == MetricSet() and not measurement.problems:
             why = "its region was never entered" if measurement.identity.timer == "region" else "nothing was recorded"
             return self.unmeasured(case, measurement.key, why)
         baseline, edited = self.baselines(measurement)
@@ -93,7 +96,8 @@ class Court:
         """A suspect judged again, by what two arms measured beside each other."""
         if paired is None or report.measurement is None:
             return self.without_arms(case, report, None)
-        self.paired = {**self.paired, report.key: paired}
+        facts = moved(report.baseline, report.measurement, self._past(report.measurement))
+        self.paired = {**self.paired, report.key: replace(paired, moved=facts)}
         return self.judged(case, report.measurement)
 
     def without_arms(self, case: Case, report: CaseReport, fault: PerfgateError | None) -> CaseReport:
@@ -109,9 +113,11 @@ class Court:
 
     def limits(self, case: Case, measurement: Measurement) -> tuple[Limit, ...]:
         """The case's limits under those that the fixture's call brought."""
+        kinds = self.tools.kinds or by_name()
+        if measurement.identity.timer == STATIC:
+            return for_code(case.limits, kinds)
         if not measurement.limits:
             return case.limits
-        kinds = self.tools.kinds or by_name()
         brought = tuple(
             parse_limit(text, kinds=kinds, source="fixture", place=case.location) for text in measurement.limits
         )
@@ -178,6 +184,7 @@ def _kept(report: CaseReport, measurement: Measurement, when: str, commit: str) 
         why="first run on this machine",
         identity=measurement.identity,
         local=True,
+        surroundings=surroundings(measurement),
     )
 
 

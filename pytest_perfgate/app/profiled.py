@@ -63,6 +63,8 @@ def write_profile(done: Profiled, folders: Folders, taken_with: Mapping[str, Any
     folders.write_text(folder, "report.md", render_markdown(views[compact], level=2))
     folders.write_json(folder, "metrics.json", metrics_data(analysis))
     folders.write_pages(folder, views)
+    for name, build in analysis.files.items():
+        folders.write_text(folder, name, build())
     if len(views) > 1:
         text = "\n".join(render_markdown(document) for document in views.values())
         folders.write_text(folder, "report-verbose.md", text)

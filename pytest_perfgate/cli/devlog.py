@@ -23,6 +23,8 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--file", default="", metavar="FILE", help="the log (default: print the entry)")
     parser.add_argument("--version", default="", metavar="NAME", help="the entry's name (default: the commit)")
     parser.add_argument("--changed", default="", metavar="TEXT", help="what changed (default: the commit's subject)")
+    parser.add_argument("--capture", default="", metavar="FILE", help="a report or machine code of this version")
+    parser.add_argument("--before", default="", metavar="FILE", help="the same of the version before: what changed")
     parser.add_argument("--from", dest="source", default="", metavar="RECORD|URL", help="instead of the last record")
     add_root(parser)
 
@@ -38,7 +40,7 @@ def run(options: Namespace) -> int:
     version = _version(options, project, report)
     log = _text(options.file)
     before = previous_of(cases, report, _earlier(project))
-    entry = render_entry(version, cases, kept_paragraphs(log, version), before)
+    entry = render_entry(version, cases, kept_paragraphs(log, version), before, _kernels(options))
     if options.file:
         write_file(options.file, written(log, entry))
     if options.json:
@@ -55,6 +57,21 @@ def _earlier(project: Project) -> Iterator[Any]:
     for path in reversed(project.records.paths()):
         with suppress(PerfgateError):
             yield project.records.read(str(path))
+
+
+def _kernels(options: Namespace) -> str:
+    """What a capture says of the kernels, and of what changed in them since the one before."""
+    if not options.capture:
+        return ""
+    from pytest_perfgate.app.inspect import inspect, view
+    from pytest_perfgate.cli.looking import named_files
+    from pytest_perfgate.core.render.markdown import render_markdown
+    from pytest_perfgate.wiring import command_line_tools
+
+    tools = command_line_tools(Path.cwd())
+    given = {"baseline": str(named_files([options.before])[0])} if options.before else {}
+    found = inspect(named_files([options.capture]), given, inspectors=tools.inspectors, peek=tools.peek)
+    return render_markdown(view(found, "devlog"), level=3)
 
 
 def _version(options: Namespace, project: Project, report: Any) -> Any:

@@ -6,6 +6,7 @@ Several files are the ranks or processes of one job. Nothing is judged here: see
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pytest_perfgate.app.inspect import inspect, view
@@ -14,6 +15,7 @@ from pytest_perfgate.core.render.markdown import render_markdown
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.document import Document
+from pytest_perfgate.model.errors import PerfgateError
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,6 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--html", metavar="FILE", help="write the views as one HTML page")
     parser.add_argument("--markdown", metavar="FILE", help="write the views as Markdown; - for standard output")
     parser.add_argument("--csv", metavar="FOLDER", help="write every table as CSV, all rows")
+    parser.add_argument("--code", metavar="FOLDER", help="write annotated source, machine code and PTX of a report")
     parser.add_argument("--xlsx", metavar="FILE", help="write every table into one workbook (needs openpyxl)")
     parser.add_argument("--reports", metavar="FOLDER", help="write the reports of this kind of file and all its tables")
     looking.add_options(parser)
@@ -66,4 +69,18 @@ def _write_more(options: argparse.Namespace, documents: dict[str, Document], ana
         looking.write(str(write_workbook(Path(options.xlsx), documents)))
     if options.reports:
         looking.write("\n".join(map(str, write_reports(Path(options.reports), analysis))))
-    return bool(options.xlsx or options.reports)
+    if options.code:
+        _write_texts(Path(options.code), analysis.files)
+    return bool(options.xlsx or options.reports or options.code)
+
+
+def _write_texts(folder: Path, texts: Mapping[str, Callable[[], str]]) -> None:
+    """What belongs beside a report; a report that holds none says so."""
+    if not texts:
+        mend = "perfgate profile NODEID --mode ncu"
+        raise PerfgateError("view-unknown", "the file holds no code to write", mend=mend)
+    for name, build in texts.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(build(), encoding="utf-8")
+        looking.write(str(path))

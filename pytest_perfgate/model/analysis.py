@@ -25,6 +25,8 @@ class Analysis:
     """Whatever makes every limit on it INVALID: coverage under the floor, for one."""
     window: str = ""
     """Where the figures are from; always printed beside them."""
+    files: Mapping[str, Callable[[], str]] = field(default_factory=dict)
+    """Texts that belong beside the artifact, by relative path: annotated source, machine code. Built when asked for."""
     reports: Mapping[str, str] = field(default_factory=dict)
     """Written reports: the name of the file, without its ending, and the view that it holds."""
     tables: tuple[str, ...] = ()

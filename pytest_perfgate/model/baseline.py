@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.measurement import Environment, Identity
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.values import value
 
@@ -43,6 +43,10 @@ class Baseline:
     """Kept under ``.perfgate/`` rather than committed."""
     place: str = ""
     """File and path inside it, for messages."""
+    environment: str = ""
+    """Digest of what surrounded the accepted sitting, as the line has it."""
+    surroundings: Environment | None = None
+    """What the digest stands for, where it is known."""
 
 
 @value

@@ -89,11 +89,16 @@ class SourceLine:
     """A line of source or machine code with what was sampled on it."""
 
     place: str
+    """``file.cu:42``; empty where the report does not say."""
     text: str
-    samples: float
+    """Empty where the report holds samples, and not the code."""
+    samples: float | None = None
     executed: float | None = None
     reason: str = ""
     """The leading stall reason."""
+    offset: int = 0
+    """Bytes from the start of the kernel."""
+    ptx: str = ""
 
 
 @array_value
@@ -110,6 +115,8 @@ class KernelFacts:
     """Position in the artifact, to tell launches of one kernel apart."""
     launch: Launch | None = None
     resources: Resources | None = None
+    most_threads: int | None = None
+    """Of a block, as ``__launch_bounds__`` says."""
     code: KernelCode | None = None
     counters: Mapping[str, Counter] = field(default_factory=dict)
     duration: float | None = None
@@ -117,6 +124,11 @@ class KernelFacts:
     findings: tuple[Finding, ...] = ()
     """What the profiler's own rules said."""
     lines: tuple[SourceLine, ...] = ()
+    """Instructions that were sampled or counted, in the order of the code."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Text of source files that the report brought along."""
+    executed: Mapping[str, float] = field(default_factory=dict)
+    """Warp instructions that were executed, by opcode."""
     problems: tuple[Problem, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
 
@@ -134,4 +146,6 @@ class Disassembly:
     resources: str
     """Text of ``cuobjdump --dump-resource-usage``."""
     launches: Mapping[str, Launch] = field(default_factory=dict)
+    bounds: Mapping[str, int] = field(default_factory=dict)
+    """Most threads a block by function, where the source says so."""
     parts: tuple[bytes, ...] = ()

@@ -98,7 +98,7 @@ class MeasuringBench(Bench):
         self._brought.append(brought)
 
     def read(self, brought: Brought, source: str) -> None:
-        self._measuring.read(brought, source)
+        self._measuring.read(brought, source, [limit.text for limit in self.case.limits])
         self.bring(brought)
 
     def metrics(self, key: CaseKey) -> MetricSet | None:
@@ -115,7 +115,8 @@ class MeasuringBench(Bench):
     def captures(self) -> tuple[Capture, ...]:
         """All that this process knows, with the notes as they are now."""
         brought = tuple(self._measuring.brought(self.case.plan, one) for one in self._brought)
-        return tuple(self._noted(capture) for capture in (*self._taken.values(), *brought))
+        found = self._measuring.with_code(self.case, (*self._taken.values(), *brought), self.artifacts)
+        return tuple(self._noted(capture) for capture in found)
 
     def _capture(self, asked: Asked) -> Capture:
         return self._measuring.capture(asked, self.case.plan)

@@ -12,16 +12,17 @@ import pytest
 from pytest_perfgate.core.gate.grammar import parse_limit
 from pytest_perfgate.core.gate.merge import merge_limits
 from pytest_perfgate.core.gate.nearest import proposal
+from pytest_perfgate.core.metrics.kernel import CODE_NAMES
 from pytest_perfgate.model.config import Config, ConfigPattern
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Limit
 from pytest_perfgate.model.metric import MetricKind
 from pytest_perfgate.model.plan import Cache, Case, ClockPolicy, Plan
-from pytest_perfgate.model.profiling import CAPTURES
+from pytest_perfgate.model.profiling import CAPTURES, STATIC
 from pytest_perfgate.plugin.spans import seconds
 
 DEFAULT_LIMIT = "slowdown <= 3%"
-KEYWORDS = ("on", "capture", "timer", "runtime", "cache", "clocks", "data", "rounds", "budget")
+KEYWORDS = ("on", "capture", "timer", "runtime", "cache", "clocks", "data", "rounds", "budget", "devices")
 
 
 class Collector:
@@ -57,10 +58,11 @@ class Collector:
             plan = _patterned(plan, pattern)
         for marker in markers:
             plan = self._marked(plan, marker.kwargs, place)
+        limits = merge_limits(limits, self._commanded)
         return Case(
             nodeid=item.nodeid,
-            limits=merge_limits(limits, self._commanded),
-            plan=self._captured(commanded(plan, self._options), place),
+            limits=limits,
+            plan=_once(self._captured(commanded(plan, self._options), place), limits),
             path=item.nodeid.partition("::")[0],
             marked=bool(markers),
             params=_params(item),
@@ -96,6 +98,11 @@ class Collector:
         return _with(plan, {name: value for name, value in given.items() if name != "on"}, place)
 
 
+def _once(plan: Plan, limits: Iterable[Limit]) -> Plan:
+    """Machine code is the same in every process: where nothing else is judged, one reads it."""
+    return replace(plan, rounds=1) if STATIC in plan.captures and {m.metric for m in limits} <= CODE_NAMES else plan
+
+
 def planned(config: Config, options: Any) -> Plan:
     """The project's plan."""
     del options
@@ -123,7 +130,6 @@ def commanded(plan: Plan, options: Any) -> Plan:
     """The command line has the last word."""
     given = {
         "clocks": options.perfgate_clocks,
-        "budget": options.perfgate_budget,
         "rounds": options.perfgate_rounds,
         "capture": tuple(options.perfgate_capture),
     }
@@ -141,7 +147,7 @@ def _with(plan: Plan, given: Mapping[str, Any], place: str) -> Plan:
 
 def _count(value: Any, place: str) -> int:
     if not isinstance(value, int) or value < 1:
-        raise PerfgateError("option-wrong", f"rounds are a whole number from 1, not {value!r}", place=place)
+        raise PerfgateError("option-wrong", f"rounds and devices are whole numbers from 1, not {value!r}", place=place)
     return value
 
 
@@ -180,6 +186,7 @@ _FIELDS: dict[str, tuple[str, Any]] = {
     "clocks": ("clocks", _clocks),
     "data": ("data", _text),
     "rounds": ("rounds", _count),
+    "devices": ("devices", _count),
     "capture": ("captures", _captures),
     "budget": ("budget_ns", _nanoseconds),
 }

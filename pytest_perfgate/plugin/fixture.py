@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.samples import Samples
 from pytest_perfgate.model.work import Work
@@ -97,15 +96,11 @@ class Gate:
         self._bench.notes[key] = str(value)
 
     def attach(self, name: str, path: str | Path | Any) -> None:
-        """Keep a file beside this test's measurement, or a compiled kernel of Triton."""
-        if not isinstance(path, (str, Path)):
-            from pytest_perfgate.wiring.profiling import kept_kernel
+        """Keep a file or a folder beside this test's measurement, machine code as bytes, or a kernel of Triton."""
+        from pytest_perfgate.plugin.handed import handed_over
 
-            path = kept_kernel(path, name) or str(path)
-        if not Path(path).is_file():
-            raise PerfgateError("call-wrong", f"attach({name!r}) found no file {path}")
-        artifact = Artifact(kind="attachment", path=str(Path(path).resolve()), parameters=(("name", name),))
-        self._bench.artifacts.append(artifact)
+        for artifact in handed_over(name, path, self._case.nodeid):
+            self._bench.artifacts.append(artifact)
 
     @property
     def measures(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from glob import glob
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from pytest_perfgate.plugin.asked import Brought
 _HEAD_BYTES = 4096
 
 
-def read_artifact(brought: Brought, source: str, inspectors: Sequence[Inspector]) -> None:
+def read_artifact(brought: Brought, source: str, inspectors: Sequence[Inspector], limits: Iterable[str] = ()) -> None:
     """Fill in the metrics of a file, or of the several that a pattern names."""
     paths = [Path(name) for name in sorted(glob(source, recursive=True))]  # noqa: PTH207 - a pattern may be absolute
     if not paths:
@@ -23,9 +23,14 @@ def read_artifact(brought: Brought, source: str, inspectors: Sequence[Inspector]
     if inspector is None:
         known = ", ".join(one.name for one in inspectors)
         raise PerfgateError("call-wrong", f"read() does not know what {paths[0]} is", mend=f"it knows: {known}")
-    analysis = inspector.inspect(paths, {})
+    analysis = inspector.inspect(paths, options_of(inspector, "\n".join((*limits, *brought.limits))))
     brought.metrics = analysis.metrics
     brought.findings, brought.problems = analysis.findings, analysis.problems
+
+
+def options_of(inspector: Inspector, limits: str) -> Mapping[str, str]:
+    """The limits, for an inspector whose figures depend on what is asked."""
+    return {"limits": limits} if any(name == "limits" for name, _ in inspector.options) else {}
 
 
 def _head(path: Path) -> bytes:

@@ -22,6 +22,18 @@ if TYPE_CHECKING:
 ESCAPED = "work-escaped"
 
 
+def stated(work: Work) -> Iterator[tuple[str, str]]:
+    """The work of the call, each amount with its unit: as an inspector of kernels takes it."""
+    if work.flops:
+        yield "flops", f"{work.flops:.17g}FLOP"
+    if work.bytes:
+        yield "bytes", f"{work.bytes:.17g}B"
+    if work.items:
+        yield "items", f"{work.items:.17g} {work.unit}"
+    if work.dtype:
+        yield "dtype", work.dtype
+
+
 class Watch:
     """One profiled process."""
 
@@ -55,7 +67,7 @@ class Watch:
             with instruments.clocks.hold(device, plan) as watch:
                 yield
             held = {"hz": list(watch.clock_hz()), "problems": [p.what for p in watch.problems()]}
-            self._facts["clocks"] = {"policy": plan.clocks.value, **held, **dict(watch.facts())}
+            self._facts["clocks_seen"] = {**held, **dict(watch.facts())}
 
     def times(self, asked: Asked, plan: Plan) -> None:
         """Event mode: the call timed by the device's own events; work on a second stream is out of their sight."""
@@ -79,7 +91,9 @@ class Watch:
         return replace(plan, clocks=ClockPolicy(self._clocks)) if self._clocks else plan
 
     def _note(self, device: Device, plan: Plan, work: Work | None) -> None:
-        self._facts.setdefault("clocks", {"policy": plan.clocks.value})
+        self._facts["clocks"] = plan.clocks.value
         self._facts["device"] = {"name": device.name, "key": device.key, "kind": device.kind, "index": device.index}
         if work is not None and work.dtype:
             self._facts["dtype"] = work.dtype
+        if work is not None:
+            self._facts["work"] = dict(stated(work))

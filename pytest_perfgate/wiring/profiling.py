@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,23 +74,31 @@ def profile_tools(root: Path, hooks: Any = None, command: Command | None = None,
     from functools import partial
 
     from pytest_perfgate.adapters.stores.profiles import ProfileFolders, run_logged
-    from pytest_perfgate.app.inspect import inspect
     from pytest_perfgate.app.profile import ProfileTools
     from pytest_perfgate.wiring.devices import leases
 
     found = hooks if hooks is not None else own_host(root).hook
     tools = CommandLineTools(found)
-    held, project = leases(), configuration(root)
+    held, project, folders = leases(), configuration(root), ProfileFolders(root, write_views)
     return ProfileTools(
         profilers=tuple(joined(found.pytest_perfgate_profilers())),
-        folders=ProfileFolders(root, write_views),
+        folders=folders,
         execute=partial(run_logged, env=env),
-        inspect=lambda paths: inspect(paths, {}, inspectors=tools.inspectors, peek=tools.peek),
+        inspect=lambda paths: _inspected(paths, tools, folders.statement(paths[0]) if paths else {}),
         command=partial(_launched, project.launcher, command or partial(_command, root)),
         root=root,
         timeout_s=project.timeout,
         alone=partial(held.hold, "profiler"),
     )
+
+
+def _inspected(paths: Sequence[Path], tools: CommandLineTools, stated: Mapping[str, str]) -> Any:
+    """What a profile left, read with all that is known beside it and that the inspector asks for."""
+    from pytest_perfgate.app.inspect import choose
+
+    inspector = choose(paths, {}, inspectors=tools.inspectors, peek=tools.peek)
+    asked = {name for name, _ in inspector.options}
+    return inspector.inspect(paths, {name: text for name, text in stated.items() if name in asked})
 
 
 def _launched(launcher: Sequence[str], command: Command, nodeid: str, assigned: Assignment) -> Sequence[str]:
@@ -139,8 +147,9 @@ def write_times(folder: Path, capture: Capture) -> None:
     (folder / TIMES).write_bytes(render_record(record_of(capture)))
 
 
-def kept_kernel(thing: Any, name: str) -> Path | None:
-    """A compiled kernel of Triton as a file; nothing where it is something else."""
-    from pytest_perfgate.adapters.profilers.cubin import is_compiled_kernel, write_compiled_kernel
+def handed_files(name: str, thing: Any, home: Path, nodeid: str) -> Iterator[tuple[str, Path]]:
+    """The files behind what a test attaches; what is no file yet is written into a folder of that test."""
+    from pytest_perfgate.adapters.stores.handed import handed_files as found
+    from pytest_perfgate.adapters.stores.profiles import safe
 
-    return write_compiled_kernel(thing, Path(".perfgate") / "kernels", name) if is_compiled_kernel(thing) else None
+    return found(name, thing, home / safe(nodeid))

@@ -1,6 +1,8 @@
 """Code blocks of the pages, in order, with what a comment before them says about each.
 
 ``<!-- file: NAME -->`` writes the block into the page's project, ``<!-- append: NAME -->`` adds to a file there,
+``<!-- with: FILE, FILE in FOLDER -->`` copies files of this project into a folder of the page's before the block runs;
+machine code needs NVIDIA's tools, and without them the block is left alone.
 ``<!-- not run: REASON -->`` leaves it alone and must give a reason.
 """
 
@@ -16,7 +18,7 @@ RUN = {"python", "console", "toml", "ini", "yaml", "diff", "cmake"}
 _FENCE = re.compile(
     r"^(?P<fence>`{3,})(?P<language>[\w-]*)[^\n]*\n(?P<text>.*?)^(?P=fence)\s*$", re.MULTILINE | re.DOTALL
 )
-_COMMENT = re.compile(r"<!--\s*(?P<key>file|append|not run):\s*(?P<value>(?:(?!-->).)*?)\s*-->\s*\Z", re.DOTALL)
+_COMMENT = re.compile(r"<!--\s*(?P<key>file|append|with|not run):\s*(?P<value>(?:(?!-->).)*?)\s*-->\s*\Z", re.DOTALL)
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import PAGES, RUN, Block, blocks, commands, unmet
+from pytest_perfgate.adapters.readers.tools import find_tool
+from tests.docs.pages import PAGES, ROOT, RUN, Block, blocks, commands, unmet
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -47,6 +49,8 @@ def perform(block: Block, project: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         before = target.read_text(encoding="utf-8") if block.key == "append" else ""
         target.write_text(before + block.text, encoding="utf-8")
+    elif block.key == "with" and not brought(block, project):
+        return
     elif block.language == "python":
         done = run([sys.executable, "-c", block.text], project)
         assert done.returncode == 0, f"{block.place}\n{done.stdout}{done.stderr}"
@@ -58,6 +62,15 @@ def perform(block: Block, project: Path) -> None:
             missing = unmet(expected, done.stdout + done.stderr)
             assert not missing, f"{block.place}: `{command}` did not print: {missing}\n{done.stdout}{done.stderr}"
             assert expected or done.returncode == 0, f"{block.place}: `{command}`\n{done.stdout}{done.stderr}"
+
+
+def brought(block: Block, project: Path) -> bool:
+    """Copy what a block works on; whether the tools to read it are here."""
+    names, _, folder = block.value.rpartition(" in ")
+    (project / folder).mkdir(parents=True, exist_ok=True)
+    for name in names.split(", "):
+        shutil.copy(ROOT / name, project / folder)
+    return bool(find_tool("nvdisasm") and find_tool("cuobjdump"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
 
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
@@ -42,25 +40,3 @@ class CubinKeeper:
                 place=str(out),
             )
         return tuple(Artifact(kind="cubin", path=str(path)) for path in found)
-
-
-def is_compiled_kernel(thing: Any) -> bool:
-    """Whether it is a kernel as Triton's compiler returns it."""
-    held = getattr(thing, "asm", None)
-    return held is not None and "cubin" in held
-
-
-def write_compiled_kernel(thing: Any, folder: Path, name: str) -> Path:
-    """Triton's machine code as a cubin, with the launch that its metadata says beside it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{Path(name).name.removesuffix('.cubin') or 'kernel'}.cubin"
-    path.write_bytes(bytes(thing.asm["cubin"]))
-    metadata = thing.metadata
-    told = {
-        "name": str(getattr(metadata, "name", "")),
-        "num_warps": int(getattr(metadata, "num_warps", 0)),
-        "shared": int(getattr(metadata, "shared", 0)),
-    }
-    if told["num_warps"]:
-        path.with_suffix(".json").write_text(json.dumps(told), encoding="utf-8")
-    return path

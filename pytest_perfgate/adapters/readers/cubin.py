@@ -68,6 +68,7 @@ def _disassembled(path: Path, name: str) -> Disassembly:
         words=cubin.words,
         resources=resources.stdout.decode("utf-8", "replace"),
         launches=_launches(path),
+        bounds=cubin.bounds,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
+from dataclasses import field
 from pathlib import Path
 
 from pytest_perfgate.model.errors import PerfgateError
@@ -12,7 +13,11 @@ from pytest_perfgate.model.values import value
 MAGIC, FATBIN = b"\x7fELF", b"\x50\xed\x55\xba"
 CUDA_MACHINE = 190
 _SYMBOLS, _FUNCTION = 2, 2
-_TEXT = ".text."
+_TEXT, _INFO = ".text.", ".nv.info."
+_SIZED = 4
+"""The form of an attribute whose value follows it."""
+_MOST_THREADS = (0x05, 0x10)
+"""``.maxntid`` and ``.reqntid``."""
 
 
 @value
@@ -22,6 +27,8 @@ class CubinFile:
     words: Mapping[str, bytes]
     symbols: Mapping[str, int]
     """Symbol index by function; empty when stripped."""
+    bounds: Mapping[str, int] = field(default_factory=dict)
+    """The most threads a block that a kernel was compiled for, where its source says so."""
 
 
 def is_cubin(head: bytes) -> bool:
@@ -42,11 +49,12 @@ def parse_cubin(data: bytes, place: str) -> CubinFile:
             if name.startswith(_TEXT)
         }
         symbols = dict(_functions(data, sections, names))
-    except (struct.error, IndexError, ValueError) as error:
+        bounds = dict(_bounds(data, sections, names))
+    except (struct.error, IndexError, ValueError, OverflowError) as error:
         raise PerfgateError("kernel-broken", f"its section table does not read: {error}", place=place) from error
     if not words:
         raise PerfgateError("kernel-none", "a cubin without a code section", place=place)
-    return CubinFile(words=words, symbols=symbols)
+    return CubinFile(words=words, symbols=symbols, bounds=bounds)
 
 
 _NEW_LAYOUT = 8
@@ -96,6 +104,22 @@ def _functions(data: bytes, sections: list[Section], names: list[str]) -> Iterat
             _, info, _, home, _, _ = struct.unpack_from("<IBBHQQ", table, number * 24)
             if info & 0xF == _FUNCTION and home < len(names) and names[home].startswith(_TEXT):
                 yield names[home][len(_TEXT) :], number
+
+
+def _bounds(data: bytes, sections: list[Section], names: list[str]) -> Iterator[tuple[str, int]]:
+    """``__launch_bounds__`` of each kernel: attribute records of one byte form, one byte name, two bytes size."""
+    for name, section in zip(names, sections):
+        if not name.startswith(_INFO):
+            continue
+        table, at = _slice(data, section), 0
+        while at + 4 <= len(table):
+            form, attribute, size = struct.unpack_from("<BBH", table, at)
+            at += 4
+            if form == _SIZED:
+                if attribute in _MOST_THREADS and size >= 12:
+                    x, y, z = struct.unpack_from("<III", table, at)
+                    yield name[len(_INFO) :], x * y * z
+                at += size
 
 
 def read_head(path: Path, size: int = 64) -> bytes:

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from pytest_perfgate.adapters.readers.ncu_blocks import MAGIC, check_whole
 from pytest_perfgate.adapters.readers.ncu_csv import parse_csv
-from pytest_perfgate.adapters.readers.ncu_facts import kernel_facts
+from pytest_perfgate.adapters.readers.ncu_facts import NcuCode, kernel_facts
+from pytest_perfgate.adapters.readers.ncu_source import code_lines, executed_opcodes, source_texts
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.kernel import Counter, KernelFacts, SourceLine
+from pytest_perfgate.model.kernel import Counter, KernelFacts
 from pytest_perfgate.model.problem import Finding, Severity
 from pytest_perfgate.model.quantity import Interval
 
 _LINK = re.compile(r"@(section|url|source):([^@:]*):?([^@]*?)@")
 _SEVERITIES = {1: Severity.INFO, 2: Severity.NOTE}
 _LOCAL = 1
-_SAMPLES = "smsp__pcsamp_sample_count"
-_HOTTEST = 20
 
 
 def read_ncu(paths: Sequence[Path]) -> tuple[KernelFacts, ...]:
@@ -63,7 +62,7 @@ def _facts(action: Any, index: int, source: str) -> KernelFacts:
         texts=texts,
         place=(source, index),
         findings=tuple(_findings(action)),
-        lines=tuple(_lines(action)),
+        code=NcuCode(lines=code_lines(action), sources=source_texts(action), executed=executed_opcodes(action)),
     )
 
 
@@ -126,27 +125,3 @@ def rule_finding(
 def plain_text(message: str) -> str:
     """A rule's sentence without its links."""
     return _LINK.sub(lambda link: link[2] if link[1] == "url" else link[3] or link[2], message)
-
-
-def _lines(action: Any) -> Iterator[SourceLine]:
-    """The instructions with the most samples, where the report holds samples and machine code."""
-    samples = _by_address(action, _SAMPLES)
-    executed = _by_address(action, "inst_executed")
-    for address in sorted(samples, key=lambda a: -samples[a])[:_HOTTEST]:
-        text = action.sass_by_pc(address) or ""
-        if text.strip() and samples[address]:
-            where = action.source_info(address)
-            yield SourceLine(
-                place=f"{where.file_name()}:{where.line()}" if where is not None else f"0x{address:x}",
-                text=text.strip(),
-                samples=samples[address],
-                executed=executed.get(address),
-            )
-
-
-def _by_address(action: Any, name: str) -> Mapping[int, float]:
-    found = action.metric_by_name(name)
-    if found is None or not found.has_correlation_ids():
-        return {}
-    addresses = found.correlation_ids()
-    return {int(addresses.value(i)): float(found.value(i)) for i in range(found.num_instances())}

@@ -63,9 +63,14 @@ def _wide(rows: Sequence[Row], place: str) -> Iterator[KernelFacts]:
         raise PerfgateError("ncu-nothing", "the page holds no kernel", place=place)
     for index, row in enumerate(launches):
         counters = dict(_launch_counters(row))
-        for name, cell in row.items():
+        for name, cell in _cells(row):
             counters.update(_counters(name, units.get(name, ""), cell))
         yield _facts(row, counters, (), (place, index))
+
+
+def _cells(row: Row) -> Iterator[tuple[str, str | None]]:
+    """What stands under a column; cells behind the last column have no name."""
+    return ((name, cell) for name, cell in row.items() if isinstance(name, str))
 
 
 def _facts(

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import field
 
 from pytest_perfgate.model.kernel import Counter, KernelFacts, Launch, Resources, SourceLine
 from pytest_perfgate.model.problem import Finding
+from pytest_perfgate.model.values import array_value
+
+
+@array_value
+class NcuCode:
+    """What a report holds of the code itself."""
+
+    lines: tuple[SourceLine, ...] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
+    executed: Mapping[str, float] = field(default_factory=dict)
 
 
 def kernel_facts(
@@ -16,7 +27,7 @@ def kernel_facts(
     texts: Mapping[str, str],
     place: tuple[str, int],
     findings: tuple[Finding, ...] = (),
-    lines: tuple[SourceLine, ...] = (),
+    code: NcuCode | None = None,
 ) -> KernelFacts:
     """One launch as ncu saw it. A duration that is not a number is absent."""
     duration = _value(counters, "gpu__time_duration.sum")
@@ -32,13 +43,15 @@ def kernel_facts(
         counters=counters,
         duration=duration if duration is not None and duration > 0 else None,
         findings=findings,
-        lines=lines,
+        lines=code.lines if code else (),
+        sources=code.sources if code else {},
+        executed=code.executed if code else {},
     )
 
 
 def _value(counters: Mapping[str, Counter], name: str) -> float | None:
     seen = counters.get(name)
-    return None if seen is None or math.isnan(seen.value) else seen.value
+    return seen.value if seen is not None and math.isfinite(seen.value) else None
 
 
 def _launch(counters: Mapping[str, Counter]) -> Launch | None:

@@ -16,6 +16,8 @@ from typing import Any
 _UNSAFE = re.compile(r"[^\w.\-=+]+")
 _LONGEST = 80
 _TAIL_BYTES, _TAIL_LINES = 8000, 20
+_PARAMETERS, _READ = "params.json", "metrics.json"
+"""Written before anything is read, and after it was."""
 Pages = Callable[[Path, Mapping[str, Any]], None]
 
 
@@ -44,11 +46,26 @@ class ProfileFolders:
         others = sorted(path for path in folder.parent.iterdir() if path.is_dir() and path.name < folder.name)
         return others[-1] if others else None
 
+    def statement(self, artifact: Path) -> dict[str, str]:
+        """What is known beside an artifact, as options of an inspector: the work of the call, the profile before."""
+        folder = next((home for home in artifact.parents if (home / _PARAMETERS).is_file()), None)
+        if folder is None:
+            return {}
+        held = json.loads((folder / _PARAMETERS).read_text(encoding="utf-8"))
+        before = self.earlier(folder)
+        baseline = before / artifact.relative_to(folder) if before and (before / _READ).is_file() else None
+        given = {"problem": held.get("parameters"), **(held.get("work") or {})}
+        if baseline is not None and baseline.is_file():
+            given["baseline"] = baseline
+        return {name: _named(text) for name, text in given.items() if text}
+
     def write_text(self, folder: Path, name: str, text: str) -> None:
         """Whole or not at all."""
-        part = folder / f".{name}.part"
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f".{path.name}.part")
         part.write_text(text, encoding="utf-8")
-        part.replace(folder / name)
+        part.replace(path)
 
     def write_json(self, folder: Path, name: str, value: Any) -> None:
         self.write_text(folder, name, json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
@@ -76,6 +93,11 @@ class ProfileFolders:
         """Tables, pictures and pages of all views."""
         if self._pages is not None:
             self._pages(folder, views)
+
+
+def _named(given: Any) -> str:
+    """Parameters by name in one line; anything else as its text."""
+    return ", ".join(f"{name}={text}" for name, text in given.items()) if isinstance(given, dict) else str(given)
 
 
 def safe(text: str) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_perfgate.core.analysis.kernels.asked import asked_launches, asked_metrics
+from pytest_perfgate.core.analysis.kernels.devlog import devlog_part
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, diagnose
 from pytest_perfgate.core.analysis.kernels.evidence import findings_of
 from pytest_perfgate.core.analysis.kernels.measured import metrics_of
+from pytest_perfgate.core.analysis.kernels.stated import OPTIONS, Stated, parse_stated, signals, timing
 from pytest_perfgate.core.analysis.kernels.views import bottleneck_view, changes_view, code_overview, mix_view
 from pytest_perfgate.core.analysis.sass.facts import kernels, labels_of
 from pytest_perfgate.model.analysis import Analysis
@@ -16,6 +19,7 @@ from pytest_perfgate.model.device import DeviceSpec, SmLimits
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.kernel import Disassembly, KernelFacts, Launch
 from pytest_perfgate.model.metric import MetricSet
+from pytest_perfgate.model.ports import Catalogue
 
 Read = Callable[[Sequence[Path]], Sequence[Disassembly]]
 _FATBIN, _ELF, _CUDA = b"\x50\xed\x55\xba", b"\x7fELF", b"\xbe\x00"
@@ -27,20 +31,46 @@ def limits_by_arch(catalogue: Iterable[DeviceSpec]) -> dict[str, SmLimits]:
     return {spec.arch: spec.sm for spec in catalogue if spec.sm is not None}
 
 
+def earlier_report(options: Mapping[str, str]) -> list[Path]:
+    """What the option ``baseline`` names; a file that is not there is said, never left out."""
+    path = Path(options["baseline"])
+    if not path.exists():
+        raise PerfgateError("kernel-option", f"baseline={path}: there is no such file")
+    return [path]
+
+
+def spec_of(options: Mapping[str, str], catalogue: Catalogue, seen: str = "") -> DeviceSpec | None:
+    """The data sheet of the device that the options name, or of the one that the file is from."""
+    asked = options.get("device", "")
+    found = catalogue.lookup(asked or seen) if asked or seen else None
+    if found is not None or not asked:
+        return found
+    alike = [spec for spec in catalogue if asked.casefold() in spec.name.casefold()]
+    if len(alike) != 1:
+        known = ", ".join(spec.name for spec in alike or catalogue)
+        raise PerfgateError(
+            "kernel-option", f"device={asked} is no one device of the catalogue", mend=f"one of {known}"
+        )
+    return alike[0]
+
+
 class Cubin:
     """Inspects machine code of NVIDIA kernels."""
 
     name = "cubin"
-    views = ("overview", "bottleneck", "mix")
+    views = ("overview", "bottleneck", "mix", "devlog")
     options = (
         ("threads", "threads a block, where no launch is known"),
         ("arch", "the architecture to judge occupancy on, such as sm_90"),
         ("smem", "shared memory that the launch adds, such as 48KiB"),
         ("kernel", "only kernels whose name holds this"),
+        ("baseline", "an earlier build to compare with"),
+        ("time", "kernel time by device events, such as 11.2ms"),
+        *OPTIONS,
         ("limits", "the limits to judge: launches in their scopes are worked out"),
     )
 
-    def __init__(self, read: Read, catalogue: Callable[[], Iterable[DeviceSpec]]) -> None:
+    def __init__(self, read: Read, catalogue: Callable[[], Catalogue]) -> None:
         self._read = read
         self._catalogue = catalogue
 
@@ -52,19 +82,24 @@ class Cubin:
         return head[:4] == _ELF and (head[18:20] == _CUDA or path.suffix in _SUFFIXES)
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
-        limits = limits_by_arch(self._catalogue())
-        found = self._diagnosed(paths, options, limits)
+        catalogue = self._catalogue()
+        limits, stated = limits_by_arch(catalogue), parse_stated(options, spec_of(options, catalogue))
+        found = self._diagnosed(paths, options, limits, stated)
+        earlier = self._diagnosed(earlier_report(options), options, limits) if "baseline" in options else []
         asked = asked_launches(options)
         subject = ", ".join(str(path) for path in paths)
         title = f"Kernels in {subject}"
+        more = {"changes": lambda: changes_view(earlier, found, _changed(options["baseline"], subject))}
         return Analysis(
             kind=self.name,
             subject=subject,
             metrics=metrics_of(found, self.name) | MetricSet(metrics=tuple(asked_metrics(found, asked, limits))),
             views={
                 "overview": lambda: code_overview(found, title),
-                "bottleneck": lambda: bottleneck_view(found, title),
+                "bottleneck": lambda: bottleneck_view(found, title, timing(stated, stated.time_ns, "device events")),
                 "mix": lambda: mix_view(found, title),
+                "devlog": lambda: devlog_part(found, earlier),
+                **(more if earlier else {}),
             },
             findings=findings_of(found),
             window=_window(found),
@@ -73,17 +108,21 @@ class Cubin:
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         limits = limits_by_arch(self._catalogue())
         old, new = (self._diagnosed(paths, options, limits) for paths in (before, after))
-        subject = f"{', '.join(map(str, before))} -> {', '.join(map(str, after))}"
+        subject = f"{_listed(before)} -> {_listed(after)}"
         return Analysis(
             kind=self.name,
             subject=subject,
             metrics=metrics_of(new, self.name),
-            views={"changes": lambda: changes_view(old, new, f"What the compiler changed: {subject}")},
+            views={"changes": lambda: changes_view(old, new, _changed(_listed(before), _listed(after)))},
             window=_window(new),
         )
 
     def _diagnosed(
-        self, paths: Sequence[Path], options: Mapping[str, str], limits: Mapping[str, SmLimits]
+        self,
+        paths: Sequence[Path],
+        options: Mapping[str, str],
+        limits: Mapping[str, SmLimits],
+        stated: Stated | None = None,
     ) -> list[Diagnosis]:
         facts = [k for seen in self._read(paths) for k in kernels(seen)]
         wanted = [k for k in facts if options.get("kernel", "") in k.name]
@@ -94,8 +133,19 @@ class Cubin:
                 place=", ".join(map(str, paths)),
                 mend=f"name one of {', '.join(sorted({k.name for k in facts})[:8])}" if facts else "",
             )
-        names = labels_of(wanted)
-        return [diagnose(_launched(k, options), names[id(k)], limits.get(k.arch)) for k in wanted]
+        if stated and stated.time_ns and len(wanted) > 1:
+            what = f"time= is of one kernel, and {len(wanted)} are here"
+            raise PerfgateError("kernel-option", what, mend=f"kernel={wanted[0].name}")
+        names, seen = labels_of(wanted), signals(stated, stated.time_ns) if stated else None
+        return [diagnose(_launched(k, options), names[id(k)], limits.get(k.arch), seen) for k in wanted]
+
+
+def _listed(paths: Sequence[Path]) -> str:
+    return ", ".join(map(str, paths))
+
+
+def _changed(before: str, after: str) -> str:
+    return f"What the compiler changed: {before} -> {after}"
 
 
 def _launched(facts: KernelFacts, options: Mapping[str, str]) -> KernelFacts:
@@ -105,9 +155,7 @@ def _launched(facts: KernelFacts, options: Mapping[str, str]) -> KernelFacts:
         return facts
     given = facts.launch.shared_dynamic if facts.launch and asked.shared is None else asked.shared or 0
     launch = Launch(block=(asked.threads, 1, 1), shared_dynamic=given, source="--set threads")
-    return KernelFacts(
-        name=facts.name, arch=facts.arch, source=facts.source, resources=facts.resources, code=facts.code, launch=launch
-    )
+    return replace(facts, launch=launch)
 
 
 def _window(found: Sequence[Diagnosis]) -> str:

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from pytest_perfgate.app.inspections.cubin import limits_by_arch
+from pytest_perfgate.app.inspections.cubin import earlier_report, limits_by_arch, spec_of
 from pytest_perfgate.core.analysis.kernels.annotation import annotation_view
 from pytest_perfgate.core.analysis.kernels.comparison import counters_compared, slowdowns
 from pytest_perfgate.core.analysis.kernels.contract import contract_document
+from pytest_perfgate.core.analysis.kernels.devlog import devlog_part
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, diagnose
 from pytest_perfgate.core.analysis.kernels.evidence import findings_of
+from pytest_perfgate.core.analysis.kernels.health import health_view
 from pytest_perfgate.core.analysis.kernels.measured import metrics_of
 from pytest_perfgate.core.analysis.kernels.rules import rules_view
+from pytest_perfgate.core.analysis.kernels.source_files import code_files
+from pytest_perfgate.core.analysis.kernels.stated import OPTIONS, parse_stated, run_figures, timing
 from pytest_perfgate.core.analysis.kernels.summary import analysis_report
 from pytest_perfgate.core.analysis.kernels.views import bottleneck_view, counter_overview
 from pytest_perfgate.core.analysis.sass.facts import labels_of
 from pytest_perfgate.model.analysis import Analysis
-from pytest_perfgate.model.device import DeviceSpec
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.kernel import KernelFacts
 from pytest_perfgate.model.metric import MetricSet
+from pytest_perfgate.model.ports import Catalogue
 
 Read = Callable[[Sequence[Path]], Sequence[KernelFacts]]
+
+
+def total_time(diagnoses: Sequence[Diagnosis]) -> float | None:
+    """Of all launches; none where one of them has none."""
+    times = [d.numbers.get("duration") for d in diagnoses]
+    known = [time for time in times if time is not None]
+    return sum(known) if len(known) == len(times) else None
 
 
 def _is_header(line: bytes) -> bool:
@@ -34,10 +45,14 @@ class Ncu:
     """Inspects ``.ncu-rep`` and the pages of ``ncu --csv``."""
 
     name = "ncu"
-    views = ("overview", "bottleneck", "rules", "report", "contract", "annotation")
-    options = (("kernel", "only kernels whose name holds this"),)
+    views = ("overview", "bottleneck", "health", "rules", "report", "contract", "annotation", "devlog")
+    options = (
+        ("kernel", "only kernels whose name holds this"),
+        ("baseline", "an earlier report to compare with, in a view of its own and in the contract"),
+        *OPTIONS,
+    )
 
-    def __init__(self, read: Read, catalogue: Callable[[], Iterable[DeviceSpec]]) -> None:
+    def __init__(self, read: Read, catalogue: Callable[[], Catalogue]) -> None:
         self._read = read
         self._catalogue = catalogue
 
@@ -50,21 +65,29 @@ class Ncu:
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         found = self._diagnosed(paths, options)
+        earlier = self._diagnosed(earlier_report(options), options) if "baseline" in options else []
+        stated = parse_stated(options, spec_of(options, self._catalogue(), found[0].facts.device))
+        total = total_time(found)
         subject = ", ".join(str(path) for path in paths)
         title = f"Kernels in {subject}"
+        views = {"comparison": lambda: counters_compared(earlier, found, options["baseline"])} if earlier else {}
         return Analysis(
             kind=self.name,
             subject=subject,
             metrics=metrics_of(found, self.name),
             views={
                 "overview": lambda: counter_overview(found, title),
-                "bottleneck": lambda: bottleneck_view(found, title),
+                "bottleneck": lambda: bottleneck_view(found, title, timing(stated, total, "the profiler")),
+                "health": lambda: health_view(found, title),
                 "rules": lambda: rules_view(found, title),
-                "report": lambda: analysis_report(found, title),
-                "contract": lambda: contract_document(found),
+                "report": lambda: analysis_report(found, title, tuple(run_figures(stated, total))),
+                "contract": lambda: contract_document(found, baseline=earlier),
                 "annotation": lambda: annotation_view(found, title),
+                "devlog": lambda: devlog_part(found, earlier),
+                **views,
             },
             findings=findings_of(found),
+            files=code_files(found),
             window=f"{len(found)} launches under ncu: times are of the profiled, serialised kernel",
         )
 

@@ -23,6 +23,10 @@ class Bottleneck(str, enum.Enum):
     NOT_COLLECTED = "not collected"
 
 
+ABSENT_CAUSE = "not collected"
+_UNKNOWN = f"cause {ABSENT_CAUSE}"
+
+
 @value
 class Thresholds:
     """Where each class begins: fractions of the window or of a roof, nanoseconds, warps."""
@@ -82,6 +86,12 @@ class Classification:
     notes: tuple[str, ...] = ()
     measured: bool = True
     """False: a bound from intensity, not a measurement."""
+
+    @property
+    def cause(self) -> str:
+        """What a latency-bound kernel waits for, or that nobody collected it."""
+        known = self.bottleneck is not Bottleneck.LATENCY or _UNKNOWN not in self.evidence
+        return "known" if known else ABSENT_CAUSE
 
     @property
     def sentence(self) -> str:
@@ -265,7 +275,7 @@ def _cause(signals: Signals, at: Thresholds) -> str:
     waves = _known(signals.waves)
     if waves is not None and waves < 1:
         return f"{waves:.2g} waves of blocks, too few for every multiprocessor"
-    return "cause not collected"
+    return _UNKNOWN
 
 
 def _inside(signals: Signals, at: Thresholds) -> str:

@@ -135,15 +135,22 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         name="Sixteen-byte loads",
-        when=(("class", "==", "memory"), ("wide_loads", "<", 0.5), ("narrow_loads_in_loop", ">", 0.0)),
+        when=(("load_heavy", "==", "yes"), ("wide_loads", "<", 0.5), ("narrow_loads_in_loop", ">", 0.0)),
         advice="load 16 bytes a thread (float4, or eight halves) where rows are aligned",
-        why="four times as many load instructions move the same bytes",
+        why="up to four times as many load instructions move the same bytes, and each takes a slot to issue",
+        up_to_roof=False,
     ),
     Row(
         name="Fewer barriers",
         when=(("class", "==", "latency"), ("barriers_in_loop", ">", 2.0)),
         advice="one barrier a stage suffices with two buffers; named barriers or mbarrier between warps",
         conflicts=(_TWICE,),
+    ),
+    Row(
+        name="Find the cause first",
+        when=(("class", "==", "latency"), ("cause", "==", "not collected")),
+        advice="collect the leading stall before changing anything: perfgate profile NODEID --mode annotation",
+        up_to_roof=False,
     ),
     Row(
         name="Micro-benchmark",

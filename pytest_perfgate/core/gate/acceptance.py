@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import takewhile
 from statistics import stdev
 
+from pytest_perfgate.core.gate.surroundings import surroundings
 from pytest_perfgate.model.baseline import Baseline, Sitting, short_commit
 from pytest_perfgate.model.limit import Outcome
 from pytest_perfgate.model.measurement import Measurement
@@ -143,6 +144,7 @@ def _line(measurement: Measurement, time: Metric, sittings: Sequence[Sitting], s
         why=signature.why,
         expires=signature.expires,
         identity=measurement.identity,
+        surroundings=surroundings(measurement),
     )
 
 
@@ -175,4 +177,5 @@ def _added(before: Baseline, time: float, measurement: Measurement, signature: S
         why=signature.why or before.why,
         expires=signature.expires or before.expires,
         identity=before.identity or measurement.identity,
+        surroundings=surroundings(measurement),
     )

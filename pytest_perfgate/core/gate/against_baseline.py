@@ -9,6 +9,7 @@ from pytest_perfgate.core.gate.against_limit import against_limit, undecided
 from pytest_perfgate.core.gate.context import Trial
 from pytest_perfgate.core.gate.conviction import Suspicion, convict, expired, renewed
 from pytest_perfgate.core.gate.cycles import clock_event
+from pytest_perfgate.core.gate.facts import accepted_facts, facts_of, moves
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.tolerance import Tolerance, tolerance
 from pytest_perfgate.core.render.quantity import sight, signed
@@ -33,7 +34,16 @@ def against_baseline(limit: Limit, trial: Trial) -> Ruling:
         return renewed(suspicion, trial) or _unbaselined(trial, _run_out(trial.baseline), ' --reason "..."')
     if limit.bound < 0:
         return against_limit(limit, trial)
-    return _screened(limit, trial, metric, allowed)
+    ruling = _screened(limit, trial, metric, allowed)
+    return replace(ruling, evidence=(*ruling.evidence, *_moved(trial, trial.baseline)))
+
+
+def _moved(trial: Trial, baseline: Baseline) -> tuple[tuple[str, str], ...]:
+    """Versions that are others than when the time was accepted."""
+    if trial.context.facts == "off":
+        return ()
+    found = moves(accepted_facts(baseline), facts_of(trial.measurement.device))
+    return tuple(("since accepted", f"{name} {then} -> {now}") for name, then, now in found)
 
 
 def incomparable(trial: Trial) -> str:
@@ -45,7 +55,16 @@ def incomparable(trial: Trial) -> str:
         return f"the accepted time reads {baseline.time} ns"
     if baseline.device != trial.measurement.device.key:
         return f"the baseline is of {baseline.device}, this is {trial.measurement.device.key}: not compared"
-    return _identities(baseline, trial)
+    return _identities(baseline, trial) or _surroundings(baseline, trial)
+
+
+def _surroundings(baseline: Baseline, trial: Trial) -> str:
+    level = trial.context.facts
+    if level in {"off", "shown"}:
+        return ""
+    found = moves(accepted_facts(baseline), facts_of(trial.measurement.device), level)
+    said = ", ".join(f"{name} was {then} and is {now}" for name, then, now in found)
+    return f"measured with other versions, not compared: {said}" if said else ""
 
 
 def _run_out(baseline: Baseline) -> str:

@@ -41,6 +41,8 @@ def _judged(analysis: Analysis, limit: Limit) -> list[Ruling]:
             *(_lacking(f"{limit.metric}{render_scope(absent.labels)}", absent) for absent in lacking),
         ]
     absent = analysis.metrics.missing(limit.metric, limit.labels)
+    if absent is None and limit.metric not in analysis.metrics.names():
+        absent = analysis.metrics.missing(limit.metric)
     if absent is not None or limit.metric not in analysis.metrics.names():
         return [_lacking(limit.metric, absent or Absent(name=limit.metric, why=f"nothing in {analysis.kind} gives it"))]
     raise _unmatched(limit, analysis.metrics)

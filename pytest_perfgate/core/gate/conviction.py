@@ -7,18 +7,21 @@ from collections.abc import Iterable
 
 from pytest_perfgate.core.gate.context import JudgeContext, Trial
 from pytest_perfgate.core.gate.ruling import Ruling
+from pytest_perfgate.core.gate.surroundings import named
 from pytest_perfgate.core.render.quantity import quantity, signed
+from pytest_perfgate.core.render.spans import span
 from pytest_perfgate.core.stats.prediction import Prediction, predict, prior
 from pytest_perfgate.model.baseline import DIRTY, Baseline, short_commit
 from pytest_perfgate.model.limit import Limit, Outcome
 from pytest_perfgate.model.metric import Metric
-from pytest_perfgate.model.paired import Decision
+from pytest_perfgate.model.paired import Decision, Paired
 from pytest_perfgate.model.plan import Mode
 from pytest_perfgate.model.quantity import Dimension
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import Verdict
 
 SLOWER = "slower than accepted"
+SAME = "though both sides ran the same code: it is the machine or the measurement that moves, not the code"
 
 
 @value
@@ -98,16 +101,24 @@ def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
     assert paired is not None
     beside = f"than {paired.base or 'the base'} beside it over {paired.rounds} rounds: {signed(paired.shift)}"
     facts = tuple(("moved", f"{name} {then} -> {now}") for name, then, now in paired.moved)
-    if paired.decision is Decision.SLOWER and paired.shift >= suspicion.counts:
+    slower = paired.decision is Decision.SLOWER and paired.shift >= suspicion.counts
+    if slower and paired.same:
+        return _ruling(suspicion, Outcome.MOVED, f"slower {beside}, {SAME}", ("perfgate doctor",), facts)
+    if slower:
         return _ruling(suspicion, Outcome.REGRESSED, f"slower {beside}", _act(trial), facts)
     if paired.decision is Decision.NOT_SLOWER:
-        what = ", ".join(text for _, text in facts) or "nothing that perfgate records"
-        sentence = f"{SLOWER}, but not {beside}; what differs: {what}"
+        sentence = f"{SLOWER}, but not {beside}; what differs: {named(trial.baseline, paired.moved)}"
         return _ruling(suspicion, Outcome.MOVED, sentence, (f"perfgate accept {trial.name}",), facts)
     if paired.unstable:
         said = f"{SLOWER}; processes stand in groups beside {paired.base or 'the base'}"
         return _ruling(suspicion, Outcome.UNSTABLE, said, _act(trial), facts)
-    return _ruling(suspicion, Outcome.UNDECIDED, f"{SLOWER}; undecided whether slower {beside}", _act(trial), facts)
+    said = f"{SLOWER}; undecided whether slower {beside}{wanting(paired)}"
+    return _ruling(suspicion, Outcome.UNDECIDED, said, _act(trial), facts)
+
+
+def wanting(paired: Paired) -> str:
+    """How much more time what is undecided asks for."""
+    return f"; about {span(paired.wants_s)} more would decide it" if paired.wants_s else ""
 
 
 def _by_prediction(suspicion: Suspicion, trial: Trial) -> Ruling:

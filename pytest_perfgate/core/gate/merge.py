@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import reduce
 
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.limit import Limit
-from pytest_perfgate.model.metric import matches
+from pytest_perfgate.model.metric import MetricKind, matches
 from pytest_perfgate.model.plan import CaseKey
 
 Layer = Iterable[Limit]
+_FAR = frozenset({"configuration", "default", "command line"})
 
 
 def merge_limits(*layers: Layer) -> tuple[Limit, ...]:
@@ -79,6 +80,13 @@ def unmatched_cases(limits: Layer, keys: Iterable[CaseKey]) -> tuple[Limit, ...]
     """Limits whose ``case=`` names no call that was made: a scope that matches nothing."""
     known = tuple(keys)
     return tuple(limit for limit in limits if case_of(limit) and not any(_meant_for(limit, key) for key in known))
+
+
+def for_code(limits: Layer, kinds: Mapping[str, MetricKind]) -> tuple[Limit, ...]:
+    """Limits on machine code that nothing timed: those of a clock that the whole project has are for other tests."""
+    every = tuple(limits)
+    near = tuple(limit for limit in every if limit.source not in _FAR or kinds[limit.metric].source != "time")
+    return near or every
 
 
 def without_case(limit: Limit) -> tuple[tuple[str, str], ...]:

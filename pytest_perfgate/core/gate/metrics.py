@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from pytest_perfgate.core.gate.roofs import (
@@ -30,7 +31,7 @@ RATES = (
     ("throughput", "items", Dimension.RATE, "items"),
 )
 DERIVED = frozenset(
-    {"time", "slowdown", "launch_gap", "intensity", *(name for name, *_ in RATES)}
+    {"time", "slowdown", "launch_gap", "span", "intensity", *(name for name, *_ in RATES)}
     | {f"{stem}{tail}" for stem in ("mfu", "sol") for tail in TAILS}
 )
 """What this module alone produces; the same names from elsewhere give way."""
@@ -41,10 +42,11 @@ def _absent(names: tuple[str, ...], why: str, mend: str) -> tuple[Absent, ...]:
     return tuple(Absent(name=name, why=why, mend=mend) for name in names)
 
 
-OF_WORK = tuple(sorted(DERIVED - {"time", "slowdown", "launch_gap"}))
+OF_WORK = tuple(sorted(DERIVED - {"time", "slowdown", "launch_gap", "span"}))
 _NO_BASELINE = Absent(name="slowdown", why="no baseline for this device", mend="perfgate accept")
 _NO_GAP = Absent(name="launch_gap", why="the timer does not see the device's side", mend="use the cupti timer")
 _OF_TAIL = tuple((tail, (f"mfu{tail}", f"sol{tail}")) for tail in TAILS)
+_NO_SPAN = Absent(name="span", why="the timer does not see kernels apart", mend='use timer="cupti"')
 _WORKLESS = _absent(OF_WORK, "no work= was given", "pass work=work.gemm(...)")
 
 
@@ -66,7 +68,8 @@ def timed_metrics(measurement: Measurement, baseline: Baseline | None, seen: Sum
         return MetricSet(absent=_absent(tuple(sorted(DERIVED)), why, ""))
     metrics: list[Metric] = [Metric(name="time", value=seen.time, dimension=Dimension.TIME, interval=seen.interval)]
     absent: list[Absent] = []
-    for found in (slowdown(seen, baseline), _launch_gap(measurement), *_of_work(measurement, seen)):
+    more = (*_of_kernels(measurement), *_of_work(measurement, seen))
+    for found in (slowdown(seen, baseline), _launch_gap(measurement), *more):
         if isinstance(found, Metric):
             metrics.append(found)
         else:
@@ -93,12 +96,30 @@ def _launch_gap(measurement: Measurement) -> Metric | Absent:
     gaps = sorted([p.launch_gap for p in measurement.processes if p.launch_gap is not None])
     if not gaps:
         return _NO_GAP
-    return Metric(
-        name="launch_gap",
-        value=median(gaps),
-        dimension=Dimension.TIME,
-        interval=Interval(low=gaps[0], high=gaps[-1], confidence=0.0) if len(gaps) > 1 else None,
-    )
+    return _of_processes("launch_gap", Dimension.TIME, gaps)
+
+
+def _of_kernels(measurement: Measurement) -> Iterator[Metric | Absent]:
+    """What an instrument that records kernels sees: from the first start to the last end, and how full that is."""
+    seen = [process for process in measurement.processes if process.span]
+    if not seen or len(seen) < len(measurement.processes):
+        yield _NO_SPAN
+        return
+    spans = [median(sorted(process.span)) for process in seen]
+    busy = [median(sorted(process.durations)) for process in seen]
+    full = [math.fsum(process.durations) / math.fsum(process.span) for process in seen]
+    for name, dimension, of in (
+        ("span", Dimension.TIME, spans),
+        ("busy_time", Dimension.TIME, busy),
+        ("busy", Dimension.FRACTION, full),
+    ):
+        yield _of_processes(name, dimension, sorted(of))
+
+
+def _of_processes(name: str, dimension: Dimension, found: list[float]) -> Metric:
+    """The middle of what processes saw; their extremes are its interval."""
+    interval = Interval(low=found[0], high=found[-1], confidence=0.0) if len(found) > 1 else None
+    return Metric(name=name, value=median(found), dimension=dimension, interval=interval)
 
 
 def _of_work(measurement: Measurement, seen: Summary) -> Sequence[Metric | Absent]:

@@ -34,6 +34,8 @@ KINDS: tuple[MetricKind, ...] = (
     _kind("wide_loads", _PART, _HIGH, "share of global loads that move 16 bytes a thread, in the main loop", _CODE),
     _kind("stall_cycles", _COUNT, _LOW, "sum of stall counts: a signal for differences, not a time", _CODE,
           "kernel", "arch", "launch", "loop"),
+    _kind("barrier_waits", _COUNT, _LOW, "instructions that wait for a scoreboard barrier: loads, shared memory", _CODE,
+          "kernel", "arch", "launch", "loop"),
     _kind("occupancy", _PART, _HIGH, "achieved occupancy", _COUNTERS),
     _kind("tc_util", _PART, _HIGH, "tensor-core pipe active, of its peak", _COUNTERS),
     _kind("dram", _PART, _HIGH, "DRAM throughput, of its peak", _COUNTERS),
@@ -44,8 +46,12 @@ KINDS: tuple[MetricKind, ...] = (
     _kind("duration", Dimension.TIME, _LOW, "time of the kernel under the profiler", _COUNTERS),
     _kind("stall", _PART, _LOW, "share of a warp's time that it waits for this reason", _COUNTERS,
           "reason", "kernel", "arch", "launch"),
+    _kind("executed", _COUNT, _NEITHER, "warp instructions of one opcode that were executed", _COUNTERS,
+          "opcode", "kernel", "arch", "launch"),
     _kind("ncu", Dimension.PLAIN, _NEITHER, "any metric of Nsight Compute by its full name, as ncu prints it",
           _COUNTERS, "metric", "kernel", "arch", "launch"),
     _kind("rocprof", Dimension.PLAIN, _NEITHER, "any counter of rocprof by its name", "rocprof",
           "counter", "kernel", "arch", "launch"),
 )  # fmt: skip
+CODE_NAMES = frozenset(kind.name for kind in KINDS if kind.source == _CODE)
+"""What machine code says by itself, without a GPU and without a clock."""

@@ -42,13 +42,15 @@ def render_entry(
     cases: Sequence[CaseReport],
     kept: Mapping[str, str] | None = None,
     before: Mapping[CaseKey, Previous] | None = None,
+    kernels: str = "",
 ) -> str:
-    """One entry: a heading, then each case with its table, its bottleneck, what people wrote."""
+    """One entry: a heading, then each case with its table, its bottleneck, its kernels, what people wrote."""
     lines = [f"## {_one_line(version.name)}" + (f" ({version.when})" if version.when else ""), ""]
     lines += [_one_line(version.changed), ""] if version.changed else []
     for case in cases:
         if case.measurement is not None:
             lines += [*_case_lines(case.key, case.measurement, (before or {}).get(case.key)), ""]
+    lines += [kernels.rstrip(), ""] if kernels else []
     for name in _OWN:
         lines += [f"**{name}**", "", (kept or {}).get(name) or _EMPTY, ""]
     return "\n".join(lines).rstrip("\n") + "\n"
@@ -58,7 +60,9 @@ def _case_lines(key: CaseKey, measurement: Measurement, before: Previous | None)
     locked = ", locked clocks" if measurement.identity.clocks == "lock" else ""
     dtype = f", {measurement.work.dtype}" if measurement.work and measurement.work.dtype else ""
     device = printable(measurement.device.name or measurement.device.key)
-    lines = [f"### {_one_line(str(key))}", "", f"**Performance** ({device}{locked}{dtype}):", ""]
+    given = _one_line(key.nodeid.partition("[")[2].rstrip("]"))
+    shape = f", {given}" if given else ""
+    lines = [f"### {_one_line(str(key))}", "", f"**Performance** ({device}{locked}{dtype}{shape}):", ""]
     lines += ["| Metric | Value | vs Previous |", "|---|---:|---:|"]
     lines += [_row(row, measurement, before) for row in ROWS]
     return [*lines, "", _one_line(_told(before)), "", f"**Bottleneck**: {_bottleneck(measurement)}"]
@@ -74,17 +78,24 @@ def _told(before: Previous | None) -> str:
 
 def _row(row: tuple[str, str, Dimension, Better], measurement: Measurement, before: Previous | None) -> str:
     title, name, dimension, better = row
-    found = _plain(measurement.metrics, name)
+    found = _of_longest(measurement.metrics, name)
     shown = quantity(found.value, dimension) if found else ABSENT
     if found is None or before is None:
         return f"| {title} | {shown} |  |"
     if before.metrics is not None:
-        return f"| {title} | {shown} | {_change(found, _plain(before.metrics, name))} |"
+        return f"| {title} | {shown} | {_change(found, _of_longest(before.metrics, name))} |"
     return f"| {title} | {shown} | {_against(found, better, measurement, before.time)} |"
 
 
-def _plain(metrics: MetricSet, name: str) -> Metric | None:
-    return next((m for m in metrics.find(name) if not m.labels), None)
+def _of_longest(metrics: MetricSet, name: str) -> Metric | None:
+    """The metric of the call, or of the kernel that takes longest; of several without times none speaks for all."""
+    found = metrics.find(name)
+    plain = next((m for m in found if not m.labels), None)
+    if plain or len(found) < 2:
+        return plain or (found[0] if found else None)
+    times = {m.labels: m.value for m in metrics.find("duration")}
+    known = [m for m in found if m.labels in times]
+    return max(known, key=lambda m: times[m.labels], default=None)
 
 
 def _change(now: Metric, then: Metric | None) -> str:
@@ -98,14 +109,15 @@ def _change(now: Metric, then: Metric | None) -> str:
 
 def _against(found: Metric, better: Better, measurement: Measurement, then: float | None) -> str:
     """Where only a time is known, rates of the same work follow from it; nothing else does."""
-    time = _plain(measurement.metrics, "time")
+    time = _of_longest(measurement.metrics, "time")
     if time is None or not then or found.dimension is Dimension.FRACTION:
         return ""
     return signed(time.value / then - 1 if better is Better.LOWER else then / time.value - 1)
 
 
 def _bottleneck(measurement: Measurement) -> str:
-    finding = next((f for f in measurement.findings if "bound" in f.title.lower()), None)
+    told = (f for f in measurement.findings if "bound" in f"{f.title} {f.detail.partition(':')[0]}".lower())
+    finding = next(told, None)
     if finding:
         return _one_line(f"{finding.title}. {finding.detail}".strip())
     sol = next((m for m in measurement.metrics.find("sol") if not m.labels), None)

@@ -176,6 +176,20 @@ CODES: tuple[Code, ...] = (
         mend='let the call wait for its own streams, or measure with timer="cupti"',
     ),
     Code(
+        name="output-not-written",
+        family=Family.DEVICE,
+        title="The call did not write the whole of its output",
+        why="what was put there beforehand was still there: a right answer left over from another call is none",
+        mend="return only what the call writes; for a call that works in place, pass setup= that makes it fresh",
+    ),
+    Code(
+        name="input-changed",
+        family=Family.DEVICE,
+        title="The call changed one of its inputs",
+        why="each timed call then works on other data than the one before",
+        mend="pass setup= that makes fresh inputs, or return the array that the call is meant to change",
+    ),
+    Code(
         name="throttled",
         family=Family.DEVICE,
         title="The device was throttled while it was measured",

@@ -1,39 +1,94 @@
-"""Where in the code a kernel waits: the instructions with the most samples."""
+"""Where in the code a kernel waits: instructions and source lines with the most samples, and why they wait."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
+from pytest_perfgate.core.render.quantity import ABSENT
 from pytest_perfgate.model.document import Block, Column, Document, Paragraph, Section, Table
+from pytest_perfgate.model.kernel import KernelFacts
 from pytest_perfgate.model.quantity import Dimension
 
+HOTTEST = 20
 _MISSING = (
     "not collected: the report holds no samples with machine code (--section SourceCounters, and --import-source yes "
     "for the source)"
 )
+_NO_TEXT = "(not in the report)"
+_COUNT, _PART = Dimension.COUNT, Dimension.FRACTION
 
 
 def annotation_view(diagnoses: Sequence[Diagnosis], title: str) -> Document:
-    """Samples by instruction with its place in the source, the hottest first."""
+    """Samples by instruction and by source line, the hottest first."""
     return Document(
-        title=f"{title}: hottest instructions",
-        blocks=tuple(Section(title=d.name, blocks=(_table(d),)) for d in diagnoses),
+        title=f"{title}: where they wait",
+        blocks=tuple(Section(title=d.name, blocks=tuple(_blocks(d.facts))) for d in diagnoses),
     )
 
 
-def _table(diagnosis: Diagnosis) -> Block:
-    lines = diagnosis.facts.lines
-    if not lines:
-        return Paragraph(text=_MISSING)
-    total = sum(line.samples for line in lines)
+def _blocks(facts: KernelFacts) -> Iterator[Block]:
+    total = sampled(facts)
+    if not total:
+        yield Paragraph(text=_MISSING)
+        return
+    hottest = sorted(facts.lines, key=lambda line: -(line.samples or 0.0))[:HOTTEST]
+    shown = [line for line in hottest if line.samples]
+    told = sum(line.samples or 0.0 for line in shown) / total
+    yield Table(
+        columns=(
+            Column(name="share", dimension=_PART, digits=3), Column(name="waits for"), Column(name="offset"),
+            Column(name="instruction"), Column(name="executed", dimension=_COUNT), Column(name="source"),
+        ),
+        rows=tuple(
+            ((line.samples or 0.0) / total, line.reason or ABSENT, f"0x{line.offset:04x}", line.text or _NO_TEXT,
+             line.executed, line.place or ABSENT)
+            for line in shown
+        ),
+        title="Hottest instructions",
+        note=f"{len(shown)} of {len(facts.lines)} instructions, {told * 100:.0f} % of {total:,.0f} samples.",
+    )  # fmt: skip
+    if any(line.place for line in facts.lines):
+        yield _by_source(facts, total)
+
+
+def _by_source(facts: KernelFacts, total: float) -> Table:
+    rows = sorted(source_lines(facts).items(), key=lambda pair: -pair[1][0])[:HOTTEST]
     return Table(
         columns=(
-            Column(name="samples", dimension=Dimension.COUNT),
-            Column(name="share", dimension=Dimension.FRACTION, digits=3),
-            Column(name="executed", dimension=Dimension.COUNT),
-            Column(name="instruction"),
-            Column(name="place"),
+            Column(name="share", dimension=_PART, digits=3), Column(name="waits for"), Column(name="source"),
+            Column(name="line"),
         ),
-        rows=tuple((line.samples, line.samples / total, line.executed, line.text, line.place) for line in lines),
-    )
+        rows=tuple(
+            (count / total, reason or ABSENT, place, source_text(facts, place))
+            for place, (count, reason) in rows
+            if count
+        ),
+        title="Hottest source lines",
+    )  # fmt: skip
+
+
+def sampled(facts: KernelFacts) -> float:
+    """All samples that were taken on instructions."""
+    return sum(line.samples or 0.0 for line in facts.lines)
+
+
+def source_lines(facts: KernelFacts) -> dict[str, tuple[float, str]]:
+    """(samples, leading reason) by place; an instruction without a place is left out."""
+    reasons: dict[str, dict[str, float]] = {}
+    for line in facts.lines:
+        if line.place:
+            here = reasons.setdefault(line.place, {})
+            here[line.reason] = here.get(line.reason, 0.0) + (line.samples or 0.0)
+    return {place: (sum(here.values()), _leading(here)) for place, here in reasons.items()}
+
+
+def _leading(reasons: Mapping[str, float]) -> str:
+    return max(filter(None, reasons), key=lambda reason: reasons[reason], default="")
+
+
+def source_text(facts: KernelFacts, place: str) -> str:
+    """The line of source at a place, where the report brought the file."""
+    name, _, number = place.rpartition(":")
+    lines = facts.sources.get(name, "").splitlines()
+    return lines[int(number) - 1].strip() if number.isdigit() and 0 < int(number) <= len(lines) else ""

@@ -91,7 +91,9 @@ def _answers(diagnosis: Diagnosis, asked: AskedLaunch, limits: Mapping[str, SmLi
     resources = facts.resources.registers
     held = occupancy(limits[arch], threads=asked.threads, registers=resources, shared=shared)
     step = cliff(limits[arch], threads=asked.threads, registers=resources, shared=shared)
-    why = held.why_none or ", ".join(held.limiting)
-    yield metric("occupancy_limit", held.fraction, who, "; ".join(filter(None, (why, note))))
+    most = facts.most_threads
+    over = f"compiled for {most} threads at the most" if most and asked.threads > most else ""
+    why = over or held.why_none or ", ".join(held.limiting)
+    yield metric("occupancy_limit", 0.0 if over else held.fraction, who, "; ".join(filter(None, (why, note))))
     if not step.moot:
         yield metric("cliff_distance", step.edge - step.shared, who, note)

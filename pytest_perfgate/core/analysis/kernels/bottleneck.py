@@ -8,6 +8,7 @@ from pytest_perfgate.core.analysis.classify import Bottleneck
 from pytest_perfgate.core.analysis.decisions import NO_ROW
 from pytest_perfgate.core.analysis.kernels.advice import advice_items
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
+from pytest_perfgate.core.analysis.kernels.evidence import code_evidence
 from pytest_perfgate.core.analysis.kernels.sections import cliff_section, mix_section, occupancy_section, ratio_section
 from pytest_perfgate.core.analysis.roofline import Placement
 from pytest_perfgate.core.render.quantity import quantity
@@ -29,6 +30,12 @@ class Timing:
     basis: str = ""
 
 
+_STATE = (
+    "--set problem='GEMM, M=N=K=4096' --set flops=137.4GFLOP --set bytes=201MB --set dtype=fp16 --device 'H100 SXM'"
+)
+_COUNTERS = "perfgate profile NODEID --mode annotation"
+
+
 def bottleneck_report(diagnosis: Diagnosis, timing: Timing | None = None) -> Document:
     """What holds this kernel back, from what was collected; what was not says how to collect it."""
     facts = diagnosis.facts
@@ -38,8 +45,9 @@ def bottleneck_report(diagnosis: Diagnosis, timing: Timing | None = None) -> Doc
         title=f"Bottleneck report: {diagnosis.name}",
         subtitle=where,
         blocks=(
-            Section(title="Baseline", blocks=(Bullets(items=tuple(_baseline(time))),)),
-            Section(title="Roofline", blocks=(Bullets(items=tuple(_roofline(diagnosis, time))),)),
+            Paragraph(text=in_short(diagnosis)),
+            Section(title="Baseline", blocks=(_listed(_baseline(time), _no_baseline(time)),)),
+            Section(title="Roofline", blocks=(_listed(_roofline(diagnosis, time), _no_roofline(diagnosis, time)),)),
             Section(title="Occupancy", blocks=tuple(occupancy_section(diagnosis))),
             Section(title="Compute/load ratio", blocks=tuple(ratio_section(diagnosis))),
             Section(title="Instruction mix", blocks=tuple(mix_section(diagnosis))),
@@ -49,34 +57,78 @@ def bottleneck_report(diagnosis: Diagnosis, timing: Timing | None = None) -> Doc
     )
 
 
+def in_short(diagnosis: Diagnosis) -> str:
+    """The class, what the code shows, and the first thing to try."""
+    found, told = diagnosis.classification, list(code_evidence(diagnosis))
+    collected = found.bottleneck is not Bottleneck.NOT_COLLECTED
+    parts = [_sentence(found.sentence)] if collected else []
+    parts += [_sentence(", ".join(told))] if told else []
+    first = next((f for f in diagnosis.advice if f.trigger != NO_ROW), None)
+    parts += [f"First to try: {first.title[:1].lower()}{first.title[1:]} ({first.trigger})."] if first else []
+    return " ".join(parts) or "Nothing was collected."
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _listed(known: Iterator[str], missing: str) -> Block:
+    """What is known, and one line for all that is not."""
+    items = tuple(known)
+    if items:
+        return Bullets(items=(*items, missing) if missing else items)
+    return Paragraph(text=missing)
+
+
 def _baseline(time: Timing) -> Iterator[str]:
     placed = time.placement
-    yield f"Problem: {time.problem or 'not collected (a gated test says it with work=)'}"
-    spent = quantity(time.time_ns, Dimension.TIME)
-    yield (
-        f"Kernel time: {spent} by {time.by}"
-        if time.time_ns is not None
-        else ("Kernel time: not collected (a gated test times it)")
-    )
-    rate = quantity(placed.flops_rate if placed else None, Dimension.FLOPS)
-    moved = quantity(placed.bandwidth if placed else None, Dimension.BANDWIDTH)
-    yield f"Effective rate: {rate} | effective bandwidth: {moved}"
+    if time.problem:
+        yield f"Problem: {time.problem}"
+    if time.time_ns is not None:
+        yield f"Kernel time: {quantity(time.time_ns, Dimension.TIME)} by {time.by}"
+    if placed and placed.flops_rate is not None:
+        yield f"Effective rate: {quantity(placed.flops_rate, Dimension.FLOPS)}"
+    if placed and placed.bandwidth is not None:
+        yield f"Effective bandwidth: {quantity(placed.bandwidth, Dimension.BANDWIDTH)}"
+
+
+def _no_baseline(time: Timing) -> str:
+    placed = time.placement
+    missing = [] if time.problem else ["problem"]
+    missing += [] if time.time_ns is not None else ["kernel time"]
+    missing += [] if placed and placed.flops_rate is not None else ["effective rate"]
+    missing += [] if placed and placed.bandwidth is not None else ["effective bandwidth"]
+    if not missing:
+        return ""
+    clock = "" if time.time_ns is not None else " --set time=11.2ms"
+    return f"Not collected: {', '.join(missing)} (state them:{clock} {_STATE})"
 
 
 def _roofline(diagnosis: Diagnosis, time: Timing) -> Iterator[str]:
     found, placed = diagnosis.classification, time.placement
-    yield f"Arithmetic intensity: {quantity(placed.intensity if placed else None, Dimension.INTENSITY)}"
-    yield f"Balance point: {quantity(time.ridge, Dimension.INTENSITY)}" + (f" ({time.dtype})" if time.dtype else "")
-    if found.bottleneck is Bottleneck.NOT_COLLECTED:
-        yield "Classification: not collected (counters: perfgate profile NODEID --mode annotation)"
-    else:
+    if placed and placed.intensity is not None:
+        yield f"Arithmetic intensity: {quantity(placed.intensity, Dimension.INTENSITY)}"
+    if time.ridge is not None:
+        yield f"Balance point: {quantity(time.ridge, Dimension.INTENSITY)} ({time.dtype})"
+    if found.bottleneck is not Bottleneck.NOT_COLLECTED:
         yield f"Classification: {found.sentence}"
     yield from (f"Note: {note}" for note in found.notes)
     if diagnosis.pipe:
         yield f"Busiest pipe that computes: {diagnosis.pipe[0]}, {quantity(diagnosis.pipe[1], Dimension.FRACTION, 3)}"
-    attained = placed.fraction if placed else None
-    basis = f" of {time.basis}" if time.basis and attained is not None else ""
-    yield f"Attained fraction: {quantity(attained, Dimension.FRACTION, 3)}{basis}"
+    if placed and placed.fraction is not None:
+        basis = f" of {time.basis}" if time.basis else ""
+        yield f"Attained fraction: {quantity(placed.fraction, Dimension.FRACTION, 3)}{basis}"
+
+
+def _no_roofline(diagnosis: Diagnosis, time: Timing) -> str:
+    placed, told = time.placement, []
+    if diagnosis.classification.bottleneck is Bottleneck.NOT_COLLECTED:
+        told.append(f"classification ({_COUNTERS})")
+    missing = [] if placed and placed.intensity is not None else ["arithmetic intensity"]
+    missing += [] if time.ridge is not None else ["balance point"]
+    missing += [] if placed and placed.fraction is not None else ["attained fraction"]
+    told += [f"{', '.join(missing)} (the statements above give them)"] if missing else []
+    return f"Not collected: {'; '.join(told)}" if told else ""
 
 
 def _recommendations(diagnosis: Diagnosis) -> Iterator[Block]:
@@ -84,7 +136,7 @@ def _recommendations(diagnosis: Diagnosis) -> Iterator[Block]:
     if diagnosis.classification.bottleneck is Bottleneck.NOT_COLLECTED:
         advice = tuple(finding for finding in advice if finding.trigger != NO_ROW)
         yield Paragraph(
-            text="The class is not collected (perfgate profile NODEID --mode annotation), so advice that depends on it "
+            text=f"The class is not collected ({_COUNTERS}), so advice that depends on it "
             "is not given." + (" What the code alone shows:" if advice else " Nothing stands out in the code alone.")
         )
     if advice:

@@ -13,7 +13,7 @@ from pytest_perfgate.model.quantity import Dimension
 SHOWN = (
     ("duration", Dimension.TIME), ("tc_util", Dimension.FRACTION), ("dram", Dimension.FRACTION),
     ("sm", Dimension.FRACTION), ("occupancy", Dimension.FRACTION), ("l2_hit", Dimension.FRACTION),
-    ("registers", Dimension.COUNT), ("smem", Dimension.BYTES), ("waves", Dimension.PLAIN),
+    ("registers", Dimension.COUNT), ("spills", Dimension.BYTES), ("smem", Dimension.BYTES), ("waves", Dimension.PLAIN),
 )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from pytest_perfgate.core.analysis.decisions import NO_ROW
 from pytest_perfgate.core.analysis.kernels.advice import gain_text
 from pytest_perfgate.core.analysis.kernels.comparison import moved_table, paired
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
+from pytest_perfgate.core.analysis.kernels.health import health_sentence, unhealthy
 from pytest_perfgate.core.render.quantity import ABSENT, significant
 from pytest_perfgate.model.document import Block, Bullets, Column, Document, Paragraph, Section, Table
 from pytest_perfgate.model.problem import Finding
@@ -88,7 +89,8 @@ def _stage(diagnosis: Diagnosis) -> tuple[str, ...]:
 
 def _issue(diagnosis: Diagnosis) -> str:
     titles = (finding.title for finding in top_opportunities(diagnosis) if finding.trigger != NO_ROW)
-    return next(titles, "none seen")
+    ill = (health_sentence(row, number).partition(" (")[0] for row, number in unhealthy(diagnosis.numbers))
+    return next(titles, None) or next(ill, "none seen")
 
 
 def top_opportunities(diagnosis: Diagnosis) -> tuple[Finding, ...]:

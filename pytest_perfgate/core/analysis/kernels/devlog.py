@@ -1,96 +1,85 @@
-"""A kernel's log: one entry a version, written again without losing what people wrote into it."""
+"""What a kernel's log keeps of each version: its class with the evidence, and what changed since the one before."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 
-from pytest_perfgate.core.analysis.kernels.contract import root_cause, said
+from pytest_perfgate.core.analysis.classify import Bottleneck
+from pytest_perfgate.core.analysis.kernels.comparison import moved_table, paired
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
-from pytest_perfgate.core.analysis.roofline import Placement
-from pytest_perfgate.core.render.markdown import escape
-from pytest_perfgate.core.render.quantity import ABSENT, quantity, signed
+from pytest_perfgate.core.analysis.kernels.evidence import code_evidence
+from pytest_perfgate.core.analysis.sass.changes import Change, changes, same_code
+from pytest_perfgate.core.render.quantity import quantity
+from pytest_perfgate.model.document import Block, Bullets, Column, Document, Paragraph, Section, Table
 from pytest_perfgate.model.quantity import Dimension
-from pytest_perfgate.model.values import array_value
 
-BY_HAND = ("Issues", "Insights")
-"""What people write; kept word for word."""
-_EMPTY = "- (nothing written yet)"
-
-
-@array_value
-class Version:
-    """One version of a kernel as it was measured."""
-
-    name: str
-    changed: str
-    diagnosis: Diagnosis
-    device: str
-    dtype: str = ""
-    parameters: Mapping[str, str]
-    locked: bool = False
-    placement: Placement | None = None
+MOST = 10
+"""Changes of the instruction mix that an entry shows; the rest is counted."""
+_RESOURCES = frozenset({"registers", "shared memory", "stack", "spills"})
 
 
-def devlog_entry(now: Version, then: Version | None = None, kept: Mapping[str, str] | None = None) -> str:
-    """The entry as Markdown."""
-    return "\n".join(_lines(now, then, kept or {})) + "\n"
+def devlog_part(now: Sequence[Diagnosis], then: Sequence[Diagnosis] = ()) -> Document:
+    """One section a kernel; with a version before, what moved in it."""
+    partners = {id(new): old for old, new in paired(then, now)}
+    sections: list[Block] = [
+        Section(title=d.name, blocks=tuple(_kernel(d, partners.get(id(d)), bool(then)))) for d in now
+    ]
+    gone = [d.name for d in then if all(d is not old for old in partners.values())]
+    if gone:
+        sections.append(Paragraph(text=f"No longer there: {', '.join(dict.fromkeys(gone))}."))
+    return Document(title="Kernels", blocks=tuple(sections))
 
 
-def _lines(now: Version, then: Version | None, kept: Mapping[str, str]) -> Iterator[str]:
-    yield from (f"## {now.name}", "", now.changed, "")
-    locked = ["locked clocks"] if now.locked else []
-    shape = [f"{name}={text}" for name, text in now.parameters.items()]
-    yield f"**Performance** ({', '.join([now.device, *locked, *filter(None, [now.dtype]), *shape])}):"
-    yield from ("", "| Metric | Value | vs Previous |", "|---|---:|---:|")
-    for name, (value, text) in _figures(now).items():
-        before = _figures(then)[name][0] if then else None
-        yield f"| {name} | {escape(text)} | {_change(name, value, before)} |"
-    yield from ("", f"**Bottleneck**: {said(now.diagnosis)}. {root_cause(now.diagnosis)}")
-    for title in BY_HAND:
-        yield from ("", f"**{title}**:", "", kept.get(title) or _EMPTY)
+def _kernel(new: Diagnosis, old: Diagnosis | None, compared: bool) -> Iterator[Block]:
+    yield Bullets(items=tuple(_said(new, old)))
+    if old is not None:
+        yield moved_table(old, new)
+        yield from _code(old, new)
+    elif compared:
+        yield Paragraph(text="New in this version.")
 
 
-def _figures(version: Version) -> dict[str, tuple[float | None, str]]:
-    numbers, placed = version.diagnosis.numbers, version.placement
-    rows = (
-        ("Duration", numbers.get("duration"), Dimension.TIME),
-        ("Achieved TFLOPs/s", placed.flops_rate if placed else None, Dimension.FLOPS),
-        ("Achieved GB/s", placed.bandwidth if placed else None, Dimension.BANDWIDTH),
-        ("Occupancy", numbers.get("occupancy"), Dimension.FRACTION),
-        ("TC Util", numbers.get("tc_util"), Dimension.FRACTION),
+def _said(new: Diagnosis, old: Diagnosis | None) -> Iterator[str]:
+    yield f"Bottleneck: {_class(new)}"
+    if old is not None and old.classification.bottleneck is not new.classification.bottleneck:
+        yield f"Before: {_class(old)}"
+    told = ", ".join(code_evidence(new))
+    if told:
+        yield f"Code: {told}"
+
+
+def _class(diagnosis: Diagnosis) -> str:
+    found = diagnosis.classification
+    if found.bottleneck is Bottleneck.NOT_COLLECTED:
+        return "not collected"
+    return ". ".join((found.sentence, *found.notes))
+
+
+def _code(old: Diagnosis, new: Diagnosis) -> Iterator[Block]:
+    """What the compiler changed, the largest differences first; resources stand in the table above."""
+    if old.facts.code is None or new.facts.code is None:
+        return
+    if same_code(old.facts, new.facts):
+        yield Paragraph(text="The same machine code, to the last control bit.")
+        return
+    found = [change for change in changes(old.facts, new.facts) if change.what not in _RESOURCES]
+    ranked = sorted(found, key=_size, reverse=True)
+    if not ranked:
+        yield Paragraph(text="Other operands or another order; the counts of instructions are the same.")
+        return
+    more = len(ranked) - MOST
+    yield Table(
+        columns=tuple(Column(name=name) for name in ("Instructions", "Previous", "Current", "Change")),
+        rows=tuple(map(_row, ranked[:MOST])),
+        note=f"{more} smaller changes are left out." if more > 0 else "",
     )
-    return {
-        name: (value, quantity(value, dimension) if value is not None else ABSENT) for name, value, dimension in rows
-    }
 
 
-def _change(name: str, now: float | None, then: float | None) -> str:
-    if now is None or not then:
-        return "--"
-    if name == "Duration":
-        gain = then / now - 1
-        return f"{abs(gain) * 100:.1f} % {'faster' if gain >= 0 else 'slower'}"
-    return signed(now / then - 1)
+def _size(change: Change) -> float:
+    return abs((change.after or 0) - (change.before or 0))
 
 
-def updated_devlog(text: str, now: Version, then: Version | None = None) -> str:
-    """The log with this version's entry at its end, or in its old place when it was there already."""
-    found = re.search(rf"^## {re.escape(now.name)}[ \t]*$", text, re.MULTILINE)
-    if found is None:
-        return f"{text.rstrip()}\n\n{devlog_entry(now, then)}".lstrip()
-    following = re.search(r"^## ", text[found.end() :], re.MULTILINE)
-    end = found.end() + following.start() if following else len(text)
-    entry = devlog_entry(now, then, _by_hand(text[found.start() : end]))
-    return f"{text[: found.start()]}{entry}{chr(10) if following else ''}{text[end:]}"
-
-
-def _by_hand(entry: str) -> dict[str, str]:
-    """What stands under each heading that belongs to people."""
-    kept = {}
-    for title in BY_HAND:
-        found = re.search(rf"^\*\*{title}\*\*:[ \t]*\n(.*?)(?=^\*\*|\Z)", entry, re.MULTILINE | re.DOTALL)
-        body = found[1].strip() if found else ""
-        if body and body != _EMPTY:
-            kept[title] = body
-    return kept
+def _row(change: Change) -> tuple[str, str, str, str]:
+    before, after = change.before or 0, change.after or 0
+    shown = [quantity(number, Dimension.COUNT) for number in (before, after)]
+    return change.what, shown[0], shown[1], f"{after - before:+,.0f}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 
 from pytest_perfgate.core.analysis.classify import Bottleneck, Classification, Signals, classify
 from pytest_perfgate.core.analysis.cliff import Cliff, cliff
@@ -14,12 +14,14 @@ from pytest_perfgate.core.analysis.occupancy import Occupancy, occupancy
 from pytest_perfgate.core.analysis.sass.control import usual_stall
 from pytest_perfgate.core.analysis.sass.facts import spilled, static_shared
 from pytest_perfgate.core.analysis.sass.loops import Loop, main_loop
-from pytest_perfgate.core.analysis.sass.mix import LOCAL, Mix, mix
+from pytest_perfgate.core.analysis.sass.mix import LOCAL, Mix, executed_mix, mix
 from pytest_perfgate.model.device import SmLimits
 from pytest_perfgate.model.kernel import KernelFacts
 from pytest_perfgate.model.problem import Finding
 from pytest_perfgate.model.values import array_value
 
+_HEAVY_LOADS = 5
+"""Compute instructions a load under which loads are many."""
 _HEAVY = {"tensor cores": "HMMA", "FMA": "FFMA"}
 """What a busy pipe says of the mix where there is no machine code."""
 
@@ -43,6 +45,8 @@ class Diagnosis:
     inner: Mix | None = None
     """Of the main loop, or of the whole kernel where there is no loop."""
     loop: Loop | None = None
+    ran: Mix | None = None
+    """What was executed, where a profiler counted it."""
     stalls: Mapping[str, float] = field(default_factory=dict)
     pipe: tuple[str, float] | None = None
 
@@ -55,18 +59,21 @@ def diagnose(
     extra: Mapping[str, float] | None = None,
 ) -> Diagnosis:
     """Everything that follows from the facts; ``signals`` and ``extra`` bring what the caller knows besides."""
-    told = [(entry.name, full, number) for entry, full, number in plain(facts.counters)]
+    told = [(entry.name, full, number) for entry, full, number in plain(facts.counters) if _usable(entry.name, facts)]
     numbers = {**{n: number for n, _, number in told}, **dict(_static_numbers(facts)), **(extra or {})}
     loop = main_loop(facts.code) if facts.code else None
     whole = mix(facts.code) if facts.code else None
     inner = mix(facts.code, loop.rows) if facts.code and loop else whole
+    ran = executed_mix(facts.executed) if facts.executed else None
     held, step = _fit(facts, sm)
-    seen = signals or _signals(facts, numbers, held, sm)
+    seen = _with_warps(signals, held) if signals else _signals(facts, numbers, held, sm)
     found = classify(seen)
-    situation = {**_situation(facts, numbers, held, step), **_code_situation(facts, whole, inner, loop)}
+    code = _code_situation(facts, whole, inner, loop)
+    situation = {**_situation(facts, numbers, held, step), **_ran_situation(ran), **code}
     room = _room(found, seen)
     if found.bottleneck is not Bottleneck.NOT_COLLECTED:
         situation["class"] = found.bottleneck.value
+        situation["cause"] = found.cause
     if room is not None:
         situation["room"] = room
     return Diagnosis(
@@ -82,9 +89,15 @@ def diagnose(
         whole=whole,
         inner=inner,
         loop=loop,
+        ran=ran,
         stalls=stalls(facts.counters),
         pipe=leading(facts.counters, PIPES),
     )
+
+
+def _usable(name: str, facts: KernelFacts) -> bool:
+    """A counter of time that is zero or less is no duration."""
+    return name != "duration" or facts.duration is not None
 
 
 def _static_numbers(facts: KernelFacts) -> Iterator[tuple[str, float]]:
@@ -114,6 +127,11 @@ def _fit(facts: KernelFacts, sm: SmLimits | None) -> tuple[Occupancy | None, Cli
         ),
         cliff(sm, threads=threads, registers=registers, shared=shared),
     )
+
+
+def _with_warps(signals: Signals, held: Occupancy | None) -> Signals:
+    """What the caller knows of the roofs, and the warps that the launch allows."""
+    return replace(signals, warps=held.warps) if held and signals.warps is None else signals
 
 
 def _signals(facts: KernelFacts, numbers: Mapping[str, float], held: Occupancy | None, sm: SmLimits | None) -> Signals:
@@ -156,6 +174,17 @@ def _situation(
     return known
 
 
+def _ran_situation(ran: Mix | None) -> dict[str, Fact]:
+    """What the executed instructions say where there is no machine code; with it, the main loop says more."""
+    if ran is None:
+        return {}
+    known: dict[str, Fact] = {
+        "local_instructions": sum(ran.counts.get(name, 0) for name in LOCAL),
+        "async_copies": ran.counts.get("LDGSTS", 0) + ran.bulk,
+    }
+    return {**known, **({"mix": ran.compute} if ran.compute else {}), **({"ratio": ran.ratio} if ran.ratio else {})}
+
+
 def _code_situation(facts: KernelFacts, whole: Mix | None, inner: Mix | None, loop: Loop | None) -> dict[str, Fact]:
     if whole is None or inner is None or facts.code is None:
         return {}
@@ -164,6 +193,7 @@ def _code_situation(facts: KernelFacts, whole: Mix | None, inner: Mix | None, lo
         "local_instructions": sum(whole.counts.get(name, 0) for name in LOCAL),
         "async_copies": whole.counts.get("LDGSTS", 0) + whole.bulk,
         "mix": inner.compute,
+        "load_heavy": "yes" if _load_heavy(inner) else "no",
     }
     optional = {
         "ratio": inner.ratio,
@@ -174,6 +204,12 @@ def _code_situation(facts: KernelFacts, whole: Mix | None, inner: Mix | None, lo
         "imma_stall": usual_stall(facts.code, "IMMA", rows),
     }
     return {**known, **{name: number for name, number in optional.items() if number is not None}}
+
+
+def _load_heavy(inner: Mix) -> bool:
+    """Whether loads are a large part of what the main loop issues."""
+    few = inner.ratio is not None and inner.ratio < _HEAVY_LOADS
+    return few or bool(inner.loads and not inner.bulk and not inner.computing)
 
 
 def _room(found: Classification, signals: Signals) -> float | None:

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
 from pytest_perfgate.core.analysis.kernels.plain import PLAIN
-from pytest_perfgate.core.analysis.sass.control import stall_cycles
+from pytest_perfgate.core.analysis.sass.control import barrier_waits, stall_cycles
 from pytest_perfgate.core.analysis.sass.mix import Mix
 from pytest_perfgate.core.metrics.kernel import KINDS
+from pytest_perfgate.model.kernel import KernelCode
 from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, labels
 
 _DIMENSIONS = {kind.name: kind.dimension for kind in KINDS}
@@ -64,6 +65,9 @@ def _kernel_metrics(diagnosis: Diagnosis, who: Labels, opcodes: Iterable[str]) -
     label = "counter" if full == "rocprof" else "metric"
     for name, counter in diagnosis.facts.counters.items():
         yield metric(full, counter.value, (*who, (label, name)), counter.unit)
+    if diagnosis.ran is not None:
+        for name, number in diagnosis.ran.counts.items():
+            yield metric("executed", number, (*who, ("opcode", name)))
     if diagnosis.whole is not None and diagnosis.facts.code is not None:
         yield from _code_metrics(diagnosis, diagnosis.whole, who, opcodes)
 
@@ -73,9 +77,7 @@ def _code_metrics(diagnosis: Diagnosis, whole: Mix, who: Labels, opcodes: Iterab
     assert code is not None
     for name in opcodes:
         yield metric("count", whole.counts.get(name, 0), (*who, ("opcode", name)))
-    cycles = stall_cycles(code, range(len(code)))
-    if cycles is not None:
-        yield metric("stall_cycles", cycles, who)
+    yield from _scheduling(code, range(len(code)), who)
     if inner is None:
         return
     if inner.ratio is not None:
@@ -85,9 +87,14 @@ def _code_metrics(diagnosis: Diagnosis, whole: Mix, who: Labels, opcodes: Iterab
     if diagnosis.loop is not None:
         for name in opcodes:
             yield metric("count", inner.counts.get(name, 0), (*who, ("loop", "main"), ("opcode", name)))
-        again = stall_cycles(code, diagnosis.loop.rows)
-        if again is not None:
-            yield metric("stall_cycles", again, (*who, ("loop", "main")))
+        yield from _scheduling(code, diagnosis.loop.rows, (*who, ("loop", "main")))
+
+
+def _scheduling(code: KernelCode, rows: range, who: Labels) -> Iterator[Metric]:
+    """What the control words say; nothing where they were not at hand."""
+    for name, number in (("stall_cycles", stall_cycles(code, rows)), ("barrier_waits", barrier_waits(code, rows))):
+        if number is not None:
+            yield metric(name, number, who)
 
 
 def _absent(diagnosis: Diagnosis, who: Labels, source: str) -> Iterator[Absent]:
@@ -96,15 +103,26 @@ def _absent(diagnosis: Diagnosis, who: Labels, source: str) -> Iterator[Absent]:
         for entry in PLAIN:
             if entry.name not in diagnosis.numbers:
                 yield Absent(name=entry.name, labels=who, mend=f"collect it with --section {entry.section}")
+        if diagnosis.ran is None:
+            yield Absent(name="executed", labels=who, mend="collect it with --section InstructionStats")
         if not diagnosis.stalls:
             yield Absent(name="stall", labels=who, mend="collect it with --section WarpStateStats")
+    if diagnosis.inner is not None and diagnosis.inner.ratio is None:
+        yield Absent(name="compute_load_ratio", labels=who, why=diagnosis.inner.no_ratio)
+    if diagnosis.inner is not None and diagnosis.inner.wide is None:
+        yield Absent(name="wide_loads", labels=who, why="the main loop has no global loads of its own")
     if diagnosis.occupancy is None:
         yield Absent(
             name="occupancy_limit",
             labels=who,
             why=_why_no_occupancy(diagnosis),
-            mend="name the launch: occupancy_limit(arch=sm_90, threads=256), or --set threads=256",
+            mend=_name_the_launch(diagnosis),
         )
+
+
+def _name_the_launch(diagnosis: Diagnosis) -> str:
+    arch, threads = diagnosis.facts.arch or "sm_90", diagnosis.facts.most_threads or 256
+    return f"name the launch: occupancy_limit(arch={arch}, threads={threads}), or --set threads={threads}"
 
 
 def _why_no_occupancy(diagnosis: Diagnosis) -> str:

@@ -82,7 +82,7 @@ def plain(counters: Mapping[str, Counter]) -> Iterator[tuple[Plain, str, float]]
     for entry in PLAIN:
         for full in entry.full:
             seen = counters.get(full)
-            if seen is not None and not math.isnan(seen.value):
+            if seen is not None and math.isfinite(seen.value):
                 yield entry, full, seen.value * entry.scale
                 break
 
@@ -90,7 +90,7 @@ def plain(counters: Mapping[str, Counter]) -> Iterator[tuple[Plain, str, float]]
 def leading(counters: Mapping[str, Counter], table: tuple[tuple[str, str], ...]) -> tuple[str, float] | None:
     """The busiest of these, as a fraction of its peak."""
     seen = [(words, counters[full].value * 0.01) for words, full in table if full in counters]
-    return max((pair for pair in seen if not math.isnan(pair[1])), key=lambda pair: pair[1], default=None)
+    return max((pair for pair in seen if math.isfinite(pair[1])), key=lambda pair: pair[1], default=None)
 
 
 def stalls(counters: Mapping[str, Counter]) -> dict[str, float]:
@@ -102,6 +102,6 @@ def stalls(counters: Mapping[str, Counter]) -> dict[str, float]:
             if name.startswith(head) and name.endswith(tail) and not name[len(head) :].startswith("not_issued")
         }
         total = sum(found.values())
-        if total > 0:
+        if 0 < total < math.inf:
             return {reason: number / total for reason, number in found.items() if reason != _NO_STALL}
     return {}

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pytest_perfgate.core.analysis.cliff import edge
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, shared_of
-from pytest_perfgate.core.analysis.occupancy import ENOUGH_WARPS, Occupancy
+from pytest_perfgate.core.analysis.occupancy import ENOUGH_WARPS, Occupancy, occupancy
 from pytest_perfgate.core.analysis.sass.control import usual_stall
-from pytest_perfgate.core.analysis.sass.mix import COUNTED, LOCAL, Mix
+from pytest_perfgate.core.analysis.sass.mix import COUNTED, LOCAL, TENSOR_TOTAL, Mix
 from pytest_perfgate.core.render.quantity import quantity
 from pytest_perfgate.model.device import SmLimits
 from pytest_perfgate.model.document import Block, Bullets, Column, Paragraph, Table
-from pytest_perfgate.model.kernel import KernelFacts
+from pytest_perfgate.model.kernel import KernelCode, KernelFacts
 from pytest_perfgate.model.quantity import Dimension
 
+_TIGHT = {
+    "IMMA": (4, "S02 is possible: 15-20 % is claimed, 0 to 1.6 % was measured with care"),
+    "FFMA": (4, "independent FFMAs could issue at S01"),
+}
+"""From which stall on a note is worth its line."""
 LOW, HIGH = 5.0, 20.0
 """Compute instructions a load, under which cp.async pays and over which it does not."""
 _NO_CODE = "not collected (machine code: perfgate profile NODEID --mode cubin, or perfgate inspect FILE.cubin)"
 _NOTES = {
-    "IMMA": "S04 is the compiler being careful; S02 brought 0 to 1.6 % where it was measured with care",
     "LDL": "local memory: registers or arrays that did not fit",
     "STL": "local memory: registers or arrays that did not fit",
     "LDGSTS": "cp.async",
@@ -31,7 +36,7 @@ def occupancy_section(diagnosis: Diagnosis) -> Iterator[Block]:
     """The table of four resources, with the one that limits."""
     held, sm, facts = diagnosis.occupancy, diagnosis.sm, diagnosis.facts
     if held is None or sm is None or facts.resources is None:
-        yield Paragraph(text=_no_occupancy(facts))
+        yield from _possible(sm, facts)
         return
     yield Table(
         columns=(Column(name="Resource"), Column(name="Per block"), Column(name="Limit/SM"),
@@ -43,14 +48,35 @@ def occupancy_section(diagnosis: Diagnosis) -> Iterator[Block]:
     yield Bullets(
         items=(
             held.why_none or f"Active warps/SM: {held.warps} of {sm.warps} ({enough} to hide latency)",
-            f"Achieved occupancy: {quantity(achieved, Dimension.FRACTION, 3)}",
+            f"Achieved occupancy: {quantity(achieved, Dimension.FRACTION, 3)}"
+            + ("" if achieved is not None else " (perfgate profile NODEID --mode annotation)"),
         )
     )
 
 
-def _no_occupancy(facts: KernelFacts) -> str:
-    known = f"{facts.resources.registers} registers a thread; " if facts.resources else ""
-    return f"{known}blocks and warps not collected (the launch is not known: --set threads=256 --set smem=48KiB)"
+_SIZES = (64, 128, 256, 512, 1024)
+
+
+def _possible(sm: SmLimits | None, facts: KernelFacts) -> Iterator[Block]:
+    """What blocks of the usual sizes would come to, where the launch is not known."""
+    if sm is None or facts.resources is None:
+        yield Paragraph(text=f"Not collected: {'the registers' if facts.resources is None else 'the limits'} of "
+                        f"{facts.arch or 'this architecture'} are not known here.")  # fmt: skip
+        return
+    registers, shared = facts.resources.registers, shared_of(facts)
+    most = facts.most_threads
+    sizes = sorted({*(n for n in _SIZES if not most or n <= most), *([most] if most else [])})
+    held = [(size, occupancy(sm, threads=size, registers=registers, shared=shared)) for size in sizes]
+    bound = f" The code was compiled for blocks of {most} threads at the most." if most else ""
+    yield Table(
+        columns=(Column(name="Threads a block", dimension=Dimension.COUNT),
+                 Column(name="Blocks/SM", dimension=Dimension.COUNT),
+                 Column(name="Warps/SM", dimension=Dimension.COUNT),
+                 Column(name="Occupancy", dimension=Dimension.FRACTION, digits=3), Column(name="Limited by")),
+        rows=tuple((n, h.blocks, h.warps, h.fraction, h.why_none or ", ".join(h.limiting)) for n, h in held),
+        note=f"The launch is not known (--set threads=256 --set smem=48KiB); {registers} registers a thread and "
+        f"{quantity(shared, Dimension.BYTES)} of static shared memory decide this.{bound}",
+    )  # fmt: skip
 
 
 def _resource_rows(held: Occupancy, sm: SmLimits, facts: KernelFacts) -> Iterator[tuple[str | float | None, ...]]:
@@ -69,7 +95,7 @@ def ratio_section(diagnosis: Diagnosis) -> Iterator[Block]:
     """Compute instructions for each global load in the main loop, and what that means for cp.async."""
     inner = diagnosis.inner
     if inner is None:
-        yield Paragraph(text=_NO_CODE)
+        yield _executed_ratio(diagnosis.ran) if diagnosis.ran else Paragraph(text=_NO_CODE)
         return
     where = "in the main loop" if diagnosis.loop else "in the kernel (no loop was found)"
     widths = " + ".join(f"{count} x {width} bytes" for width, count in inner.widths) or "none"
@@ -83,14 +109,24 @@ def ratio_section(diagnosis: Diagnosis) -> Iterator[Block]:
     )
 
 
+def _executed_ratio(ran: Mix) -> Block:
+    """Of what was executed, all loops in their true proportion."""
+    return Bullets(
+        items=(
+            f"Compute instructions executed: {ran.computing:,} {ran.compute}".rstrip(),
+            f"Global loads executed: {ran.loads:,}" + (f", {ran.bulk:,} of them bulk copies" if ran.bulk else ""),
+            f"Ratio: {_ratio(ran)}",
+        )
+    )
+
+
 def _local(inner: Mix) -> int:
     return sum(inner.counts.get(name, 0) for name in LOCAL)
 
 
 def _ratio(inner: Mix) -> str:
     if inner.ratio is None:
-        why = "bulk copies load whole tiles" if inner.bulk else "nothing is loaded" if not inner.loads else "no compute"
-        return f"none ({why})"
+        return f"none ({inner.no_ratio})"
     said = "high: cp.async does not pay" if inner.ratio > HIGH else "low: cp.async pays" if inner.ratio < LOW else (
         "medium: measure with and without cp.async"
     )  # fmt: skip
@@ -101,7 +137,7 @@ def mix_section(diagnosis: Diagnosis) -> Iterator[Block]:
     """Instructions of the kernel and of its main loop, with the usual stall of each."""
     code, whole, inner = diagnosis.facts.code, diagnosis.whole, diagnosis.inner
     if code is None or whole is None or inner is None:
-        yield Paragraph(text=_NO_CODE)
+        yield _executed_table(diagnosis.ran) if diagnosis.ran else Paragraph(text=_NO_CODE)
         return
     rows = diagnosis.loop.rows if diagnosis.loop else range(len(code))
     yield Table(
@@ -109,11 +145,34 @@ def mix_section(diagnosis: Diagnosis) -> Iterator[Block]:
                  Column(name="Main loop", dimension=Dimension.COUNT), Column(name="Usual stall"), Column(name="Note")),
         rows=tuple(
             (name, whole.counts[name], inner.counts.get(name, 0) if diagnosis.loop else None,
-             _stall(usual_stall(code, name.partition(".")[0], rows)), _note(name, diagnosis))
-            for name in COUNTED
-            if whole.counts.get(name)
+             _stall(stall), _note(name, diagnosis, stall))
+            for name, stall in _counted(code, whole, rows)
         ),
         note=f"{whole.instructions:,} instructions, {_looped(diagnosis)}. {code.compiler}".rstrip(),
+    )  # fmt: skip
+
+
+def _counted(code: KernelCode, whole: Mix, rows: range) -> Iterator[tuple[str, int | None]]:
+    """What there is of the counted instructions, with the usual stall in these rows or else in the kernel."""
+    for name in COUNTED:
+        if whole.counts.get(name):
+            root = name.partition(".")[0]
+            here = usual_stall(code, root, rows)
+            yield name, here if here is not None else usual_stall(code, root, range(len(code)))
+
+
+_SHOWN = 16
+
+
+def _executed_table(ran: Mix) -> Block:
+    """The opcodes that were executed most; stalls need the machine code."""
+    ranked = sorted(((n, c) for n, c in ran.counts.items() if c and n != TENSOR_TOTAL), key=lambda pair: -pair[1])
+    return Table(
+        columns=(Column(name="Instruction"), Column(name="Executed", dimension=Dimension.COUNT),
+                 Column(name="Share", dimension=Dimension.FRACTION, digits=3), Column(name="Note")),
+        rows=tuple((name, count, count / ran.instructions, _NOTES.get(name, "")) for name, count in ranked[:_SHOWN]),
+        note=f"{ran.instructions:,} warp instructions as the profiler counted them; stalls by instruction need the "
+        "machine code.",
     )  # fmt: skip
 
 
@@ -125,27 +184,29 @@ def _stall(cycles: int | None) -> str:
     return "" if cycles is None else f"S{cycles:02d}"
 
 
-def _note(name: str, diagnosis: Diagnosis) -> str:
+def _note(name: str, diagnosis: Diagnosis, stall: int | None) -> str:
     if name == "HMMA" and diagnosis.facts.arch in {"sm_80", "sm_86"}:
         return "S08 is the hardware's minimum"
     if name == "BAR.SYNC" and diagnosis.inner and diagnosis.inner.counts.get(name, 0) > 2:
         return "many barriers between stages"
-    return _NOTES.get(name, "")
+    least, said = _TIGHT.get(name, (16, ""))
+    return said if stall is not None and stall >= least else _NOTES.get(name, "")
 
 
 def cliff_section(diagnosis: Diagnosis) -> Iterator[Block]:
     """Where the block stands before the drop from two blocks to one."""
     step = diagnosis.cliff
     if step is None:
-        asked = quantity(shared_of(diagnosis.facts), Dimension.BYTES) if diagnosis.facts.resources else "not collected"
-        yield Paragraph(text=f"Shared memory a block: {asked}; distance to the cliff not collected (launch not known).")
+        yield Paragraph(text=_static_cliff(diagnosis))
         return
-    edge, own = quantity(step.edge, Dimension.BYTES), quantity(step.shared, Dimension.BYTES)
+    brink, own = quantity(step.edge, Dimension.BYTES), quantity(step.shared, Dimension.BYTES)
     if step.moot:
-        yield Paragraph(text=f"Moot: {step.moot} alone allow one block only ({own} a block, the cliff is at {edge}).")
+        yield Paragraph(text=f"Moot: {step.moot} alone allow one block only ({own} a block, the cliff is at {brink}).")
         return
-    side = f"above the cliff of {edge}: one block where two would fit" if step.crossed else f"under the cliff of {edge}"
-    double = "would cross the cliff" if step.doubling_crosses else f"would leave {step.doubled_blocks} blocks/SM"
+    above = f"above the cliff of {brink}: one block where two would fit"
+    side = above if step.crossed else f"under the cliff of {brink}"
+    left = f"would leave {step.doubled_blocks} blocks/SM" if step.doubled_blocks else "would not fit"
+    double = "would cross the cliff" if step.doubling_crosses else left
     yield Bullets(
         items=(
             f"Shared memory a block: {own}, {side}",
@@ -153,6 +214,16 @@ def cliff_section(diagnosis: Diagnosis) -> Iterator[Block]:
             f"Double buffering {double}" if step.shared else "Double buffering: no shared memory is used",
         )
     )
+
+
+def _static_cliff(diagnosis: Diagnosis) -> str:
+    """What can be said without a launch."""
+    if diagnosis.facts.resources is None:
+        return "Shared memory a block: not collected."
+    own = quantity(shared_of(diagnosis.facts), Dimension.BYTES)
+    at = f"the cliff is at {quantity(edge(diagnosis.sm), Dimension.BYTES)}; " if diagnosis.sm else ""
+    how = "what the launch adds is not known (--set threads=256 --set smem=48KiB)"
+    return f"Static shared memory a block: {own}; {at}{how}."
 
 
 def _next_drop(diagnosis: Diagnosis) -> str:

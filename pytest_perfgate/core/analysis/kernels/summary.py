@@ -8,6 +8,7 @@ from pytest_perfgate.core.analysis.decisions import NO_ROW
 from pytest_perfgate.core.analysis.kernels.advice import advice_items
 from pytest_perfgate.core.analysis.kernels.contract import longest_stage
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
+from pytest_perfgate.core.analysis.kernels.health import Health, health_sentence, unhealthy
 from pytest_perfgate.core.render.quantity import quantity
 from pytest_perfgate.model.document import Block, Bullets, Document, Paragraph, Section
 from pytest_perfgate.model.quantity import Dimension
@@ -58,7 +59,13 @@ def _findings(diagnoses: Sequence[Diagnosis]) -> Iterator[str]:
     for d in sorted(diagnoses, key=lambda d: d.numbers.get("duration", 0.0), reverse=True):
         yield f"{d.name}: {d.classification.sentence}"
         yield from (f"{d.name}: {note}" for note in d.classification.notes)
+        yield from (f"{d.name}: {health_sentence(row, n)}" for row, n in unhealthy(d.numbers) if not _noted(d, row))
         yield from (f"{d.name}: {f.title} — {f.detail}" for f in d.facts.findings if f.gain)
+
+
+def _noted(diagnosis: Diagnosis, row: Health) -> bool:
+    """Locality stands beside the class already."""
+    return row.name == "l2_hit" and bool(diagnosis.classification.notes)
 
 
 def _advice(longest: Diagnosis) -> Block:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_perfgate.core.analysis.kernels.bottleneck import bottleneck_report
+from pytest_perfgate.core.analysis.kernels.bottleneck import Timing, bottleneck_report
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
 from pytest_perfgate.core.analysis.kernels.plain import PLAIN
 from pytest_perfgate.core.analysis.sass.changes import changes, same_code
@@ -118,9 +118,9 @@ def _kind(main: bool, innermost: bool) -> str:
     return ", ".join(word for word, said in (("main", main), ("innermost", innermost)) if said)
 
 
-def bottleneck_view(diagnoses: Sequence[Diagnosis], title: str) -> Document:
-    """The bottleneck report of each kernel in one document."""
-    reports = [bottleneck_report(d) for d in diagnoses]
+def bottleneck_view(diagnoses: Sequence[Diagnosis], title: str, timing: Timing | None = None) -> Document:
+    """The bottleneck report of each kernel in one document; ``timing`` is of the one kernel that there is."""
+    reports = [bottleneck_report(d, timing if len(diagnoses) == 1 else None) for d in diagnoses]
     if len(reports) == 1:
         return reports[0]
     return Document(
@@ -143,7 +143,15 @@ def changes_view(before: Sequence[Diagnosis], after: Sequence[Diagnosis], title:
     added = [f"{name} ({arch})" for name, arch in there if (name, arch) not in here]
     if added:
         blocks.append(Section(title="Only in the second", blocks=(Bullets(items=tuple(added)),)))
-    return Document(title=title, blocks=tuple(blocks))
+    return Document(title=title, blocks=(*_compilers(before, after), *blocks))
+
+
+def _compilers(before: Sequence[Diagnosis], after: Sequence[Diagnosis]) -> Iterator[Block]:
+    """Machine code depends on the compiler: a change of it is said before any other."""
+    old, new = (sorted({d.facts.code.compiler for d in side if d.facts.code}) for side in (before, after))
+    if old != new:
+        told = [", ".join(filter(None, names)) or "not said" for names in (old, new)]
+        yield Paragraph(text=f"Another compiler: {told[0]} before, {told[1]} now.")
 
 
 def _pair(old: Diagnosis, new: Diagnosis | None) -> Iterator[Block]:

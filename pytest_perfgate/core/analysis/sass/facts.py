@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -24,7 +23,7 @@ def kernels(disassembly: Disassembly) -> tuple[KernelFacts, ...]:
         found = [
             f for part in (disassembly.listing, *disassembly.parts) for f in parse_listing(part, disassembly.words)
         ]
-    except (json.JSONDecodeError, KeyError, IndexError, TypeError, UnicodeDecodeError) as error:
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise PerfgateError(
             "kernel-tool-failed", f"the disassembler's listing does not read: {error}", place=disassembly.source
         ) from error
@@ -45,6 +44,7 @@ def _facts(
         source=disassembly.source,
         code=code,
         resources=resources.get(name),
+        most_threads=disassembly.bounds.get(name),
         launch=_launch(name, disassembly.launches),
     )
 

@@ -11,6 +11,8 @@ from pytest_perfgate.model.values import value
 
 TENSOR = ("HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "OMMA", "HGMMA", "IGMMA", "QGMMA", "BGMMA",
           "UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA")  # fmt: skip
+_WHOLE_TILE = ("HGMMA", "IGMMA", "QGMMA", "BGMMA", "UTC")
+"""Issued for a warp group or a block: a count of them does not compare with HMMA."""
 ARITHMETIC = ("FFMA", "FFMA2", "HFMA2", "DFMA", "FADD", "FADD2", "FMUL", "FMUL2", "HADD2", "HMUL2", "DADD", "DMUL")
 BULK = ("UBLKCP", "UTMALDG")
 LOADS = ("LDG", "LDGSTS", *BULK)
@@ -53,8 +55,19 @@ class Mix:
 
     @property
     def ratio(self) -> float | None:
-        """Compute instructions for each global load; ``None`` where nothing is loaded or a bulk copy loads tiles."""
-        return self.computing / self.loads if self.loads and not self.bulk and self.computing else None
+        """Compute instructions for each global load; ``None`` where ``no_ratio`` says why."""
+        return None if self.no_ratio else self.computing / self.loads
+
+    @property
+    def no_ratio(self) -> str:
+        """Why compute instructions and loads of this mix cannot be held against each other; empty where they can."""
+        if self.bulk:
+            return "bulk copies load whole tiles"
+        if not self.loads:
+            return "nothing is loaded"
+        if not self.computing:
+            return "no compute"
+        return f"one {self.compute} multiplies a whole tile" if self.compute.startswith(_WHOLE_TILE) else ""
 
     @property
     def loaded_bytes(self) -> int:
@@ -81,14 +94,28 @@ def mix(code: KernelCode, rows: Sequence[int] | range | None = None) -> Mix:
         if root in {"LDG", "LDGSTS"}:
             widths[load_width(opcode)] += number
     counts[TENSOR_TOTAL] = sum(counts[name] for name in TENSOR)
-    ranked = [name for name in (*TENSOR, *ARITHMETIC) if counts[name]]
-    tensor = [name for name in ranked if name in TENSOR]
     return Mix(
         instructions=len(chosen),
         counts=dict(counts),
         widths=tuple(sorted(widths.items(), reverse=True)),
-        compute=max(tensor or ranked, key=lambda name: counts[name], default=""),
+        compute=_leading(counts),
     )
+
+
+def executed_mix(executed: Mapping[str, float]) -> Mix:
+    """What a profiler counted as executed, by opcode; it knows no widths of loads."""
+    counts: Counter[str] = Counter()
+    for opcode, number in executed.items():
+        counts[opcode.partition(".")[0]] += int(number)
+    counts[TENSOR_TOTAL] = sum(counts[name] for name in TENSOR)
+    return Mix(instructions=int(sum(executed.values())), counts=dict(counts), compute=_leading(counts))
+
+
+def _leading(counts: Mapping[str, int]) -> str:
+    """The compute instruction that there are most of, tensor cores before anything else."""
+    ranked = [name for name in (*TENSOR, *ARITHMETIC) if counts.get(name)]
+    tensor = [name for name in ranked if name in TENSOR]
+    return max(tensor or ranked, key=lambda name: counts[name], default="")
 
 
 def _named(code: KernelCode, row: int) -> str:

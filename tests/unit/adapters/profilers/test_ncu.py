@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.profilers.cubin import CubinKeeper, is_compiled_kernel, write_compiled_kernel
+from pytest_perfgate.adapters.profilers.cubin import CubinKeeper
 from pytest_perfgate.adapters.profilers.ncu import SECTIONS, Ncu
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import ClockPolicy, Plan
@@ -88,22 +88,11 @@ def test_no_kernel_is_an_error_with_what_ncu_said(tmp_path: Path) -> None:
         Ncu(nullcontext).artifacts(tmp_path)
 
 
-class Compiled:
-    """Shaped as Triton's compiler returns it."""
-
-    def __init__(self, cubin: bytes) -> None:
-        self.asm = {"cubin": cubin, "ptx": "x"}
-        self.metadata = type("M", (), {"name": "add", "num_warps": 4, "shared": 512})()
-
-
-def test_a_compiled_kernel_of_triton_is_kept_with_its_launch(tmp_path: Path) -> None:
-    assert is_compiled_kernel(Compiled(b"x"))
-    assert not is_compiled_kernel("kernel.cubin")
-    path = write_compiled_kernel(Compiled(b"machine code"), tmp_path, "../add.cubin")
-    assert path == tmp_path / "add.cubin"
-    assert path.read_bytes() == b"machine code"
-    assert '"num_warps": 4' in path.with_suffix(".json").read_text()
-    assert [a.path for a in CubinKeeper().artifacts(tmp_path)] == [str(path)]
+def test_the_machine_code_that_was_handed_over_is_found(tmp_path: Path) -> None:
+    (tmp_path / "compiled").mkdir()
+    for name in ("compiled/add.cubin", "compiled/add.ptx", "lib.o"):
+        (tmp_path / name).touch()
+    assert [Path(a.path).name for a in CubinKeeper().artifacts(tmp_path)] == ["add.cubin", "lib.o"]
 
 
 def test_nothing_handed_over_says_how(tmp_path: Path) -> None:

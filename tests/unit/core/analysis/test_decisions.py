@@ -31,6 +31,9 @@ def titles(**situation: object) -> list[str]:
         ({"class": "latency", "small_problem": "yes"}, "Measure larger problems"),
         ({"local_instructions": 3.0}, "No local memory"),
         ({"waves": 0.4}, "Fill the device"),
+        ({"load_heavy": "yes", "wide_loads": 0.0, "narrow_loads_in_loop": 4.0}, "Sixteen-byte loads"),
+        ({"class": "latency", "barriers_in_loop": 3.0}, "Fewer barriers"),
+        ({"class": "latency", "cause": "not collected"}, "Find the cause first"),
         ({}, "Micro-benchmark"),
     ],
 )  # fmt: skip

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.cycles import accepted_clock, clock_of, paired_clocks
+from pytest_perfgate.core.gate.clocks import accepted_clock, clock_of, paired_clocks
 from pytest_perfgate.core.gate.judge import JudgeContext, judge
 from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.children import Capture
@@ -47,6 +47,7 @@ def test_slower_in_time_and_not_in_cycles_is_invalid_with_the_clocks() -> None:
         (1.25e6, (1.23e9,), CONTEXT, Outcome.INVALID),
         (1.25e6, (), CONTEXT, Outcome.REGRESSED),
         (1.25e6, (1.2e9,), replace(CONTEXT, then_hz=None), Outcome.REGRESSED),
+        (1.25e6, (1.2e9,), replace(CONTEXT, paired_available=True), Outcome.SUSPECT),
         (1.0e6, (1.2e9,), CONTEXT, Outcome.PASSED),
         (0.8e6, (1.2e9,), CONTEXT, Outcome.IMPROVED),
     ],

@@ -49,6 +49,26 @@ def test_the_tensor_cores(arch: str) -> None:
         assert mix(kernel(name, arch).code).counts["MMA"] == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "arch", "opcode"), [("gemm_wgmma", "sm_90a", "HGMMA"), ("gemm_tcgen05", "sm_100a", "UTCHMMA")]
+)
+def test_the_tensor_cores_of_one_architecture(name: str, arch: str, opcode: str) -> None:
+    """Four products of depth sixteen a stage, each one instruction for the whole tile."""
+    facts = kernel(name, arch)
+    assert facts.arch == arch.removesuffix("a")
+    assert facts.most_threads == facts.launch.threads == 128
+    assert inner(name, arch).counts[opcode] == 4
+    assert inner(name, arch).counts["MMA"] == mix(facts.code).counts["MMA"] == 4
+    assert inner(name, arch).wide == 1.0
+    assert spilled(facts) == 0
+
+
+@every_arch
+def test_the_launch_bounds_of_the_source(arch: str) -> None:
+    bounds = {name: kernel(name, arch).most_threads for name in ("gemm_tiled", "attention_tile", "copy_wide")}
+    assert bounds == {"gemm_tiled": 256, "attention_tile": 32, "copy_wide": None}
+
+
 @every_arch
 def test_the_ratio_of_compute_to_loads(arch: str) -> None:
     assert inner("gemm_naive", arch).ratio == 0.5

@@ -1,0 +1,88 @@
+"""What ``perfgate.attach`` takes, as files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from pytest_perfgate.adapters.stores.handed import MOST_FILES, handed_files
+from pytest_perfgate.model.errors import PerfgateError
+
+
+def kept(name: str, thing: object, room: Path) -> dict[str, Path]:
+    return dict(handed_files(name, thing, room))
+
+
+def compiled(**asm: object) -> SimpleNamespace:
+    return SimpleNamespace(asm=asm, metadata=SimpleNamespace(name="add", num_warps=8, shared=1024))
+
+
+def test_a_file_stays_where_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "k.cubin"
+    file.write_bytes(b"x")
+    assert kept("mine.cubin", str(file), tmp_path / "room") == {"mine.cubin": file}
+    assert not (tmp_path / "room").exists()
+
+
+def test_of_a_folder_the_machine_code_or_everything(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    for name in ("a.cubin", "deep/b.o", "notes.txt"):
+        (tmp_path / name).write_bytes(b"x")
+    assert list(kept("build", tmp_path, tmp_path)) == ["build/a.cubin", "build/deep/b.o"]
+    for name in ("a.cubin", "deep/b.o"):
+        (tmp_path / name).unlink()
+    assert list(kept("build", tmp_path, tmp_path)) == ["build/notes.txt"]
+
+
+@pytest.mark.parametrize(
+    ("content", "name"), [(b"\x7fELF..", "k.cubin"), (b"\x50\xed\x55\xba", "k.fatbin"), (b"?", "k")]
+)
+def test_bytes_are_named_by_what_they_are(tmp_path: Path, content: bytes, name: str) -> None:
+    for thing in (content, bytearray(content), memoryview(content), SimpleNamespace(code=content)):
+        assert kept("k", thing, tmp_path)[name].read_bytes() == content
+    assert sorted(path.name for path in tmp_path.iterdir()) == [name]
+
+
+def test_a_kernel_of_triton_is_a_cubin_with_its_launch_beside_it(tmp_path: Path) -> None:
+    (path,) = kept("../../add.cubin", compiled(ttir="module", cubin=b"code"), tmp_path).values()
+    assert path == tmp_path / "add.cubin"
+    assert path.read_bytes() == b"code"
+    assert json.loads(path.with_suffix(".json").read_text()) == {"name": "add", "num_warps": 8, "shared": 1024}
+
+
+def test_below_compiled_every_stage_is_kept(tmp_path: Path) -> None:
+    found = kept("compiled/stage1", compiled(ttir="module", ptx=".version 8", cubin=b"code"), tmp_path)
+    assert list(found) == ["compiled/stage1/add.ttir", "compiled/stage1/add.ptx", "compiled/stage1/add.cubin"]
+    assert found["compiled/stage1/add.ttir"].read_text() == "module"
+    assert (tmp_path / "compiled/stage1/add.json").exists()
+
+
+def test_a_kernel_without_a_launch_has_none_beside_it(tmp_path: Path) -> None:
+    (path,) = kept("k", SimpleNamespace(asm={"cubin": b"code"}), tmp_path).values()
+    assert not path.with_suffix(".json").exists()
+
+
+@pytest.mark.parametrize("thing", [3, None, SimpleNamespace(code="text"), "nowhere.cubin"])
+def test_what_cannot_be_kept_says_what_can(tmp_path: Path, thing: object) -> None:
+    with pytest.raises(PerfgateError, match="attach\\('k'\\)"):
+        kept("k", thing, tmp_path)
+
+
+def test_a_kernel_for_another_maker_says_what_it_holds(tmp_path: Path) -> None:
+    with pytest.raises(PerfgateError, match="only ttir, hsaco"):
+        kept("k", compiled(ttir="", hsaco=b""), tmp_path)
+
+
+def test_names_and_folders_that_make_no_sense(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(PerfgateError, match="is empty"):
+        kept("k", tmp_path / "empty", tmp_path)
+    with pytest.raises(PerfgateError, match="no name"):
+        kept("..", b"x", tmp_path)
+    for number in range(MOST_FILES + 1):
+        (tmp_path / "empty" / f"{number}.txt").touch()
+    with pytest.raises(PerfgateError, match="1,001 files"):
+        kept("k", tmp_path / "empty", tmp_path)

@@ -1,0 +1,72 @@
+"""AMD's counters in the terms of the one classifier."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_perfgate.adapters.devices.catalogue import lookup_spec
+from pytest_perfgate.core.analysis.kernels.amd import amd_numbers, memory_bytes
+from pytest_perfgate.core.analysis.kernels.diagnosis import diagnose
+from pytest_perfgate.model.kernel import Counter, KernelFacts, Resources
+
+SPEC = lookup_spec("MI300X")
+MOVED = {
+    "TCC_EA0_RDREQ_sum": 100.0, "TCC_EA0_RDREQ_32B_sum": 10.0, "TCC_EA0_WRREQ_sum": 50.0, "TCC_EA0_WRREQ_64B_sum": 40.0,
+}  # fmt: skip
+
+
+def facts(counters: dict[str, float], duration: float | None = 1e3, **more: object) -> KernelFacts:
+    return KernelFacts(
+        name="k",
+        arch="gfx942",
+        counters={n: Counter(name=n, value=v) for n, v in counters.items()},
+        duration=duration,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def test_requests_of_every_size_are_bytes() -> None:
+    seen = facts(MOVED).counters
+    assert memory_bytes(seen) == 64 * 90 + 32 * 10 + 64 * 40 + 32 * 10
+    doubled = facts({**MOVED, "TCC_BUBBLE_sum": 20.0}).counters
+    assert memory_bytes(doubled) == memory_bytes(seen) + 64 * 20
+    older = {name.replace("EA0", "EA"): value for name, value in MOVED.items()}
+    assert memory_bytes(facts(older).counters) == memory_bytes(seen)
+    assert memory_bytes(facts({"TCC_EA0_RDREQ_sum": 1.0}).counters) is None
+
+
+def test_hits_spills_and_bandwidth() -> None:
+    told = dict(
+        amd_numbers(
+            facts({**MOVED, "TCC_HIT_sum": 3.0, "TCC_MISS_sum": 1.0}, resources=Resources(registers=8, stack=16)), SPEC
+        )
+    )
+    assert told["l2_hit"] == 0.75
+    assert told["spills"] == 16
+    assert told["dram"] == pytest.approx(memory_bytes(facts(MOVED).counters) / 1e-6 / SPEC.bandwidth)
+
+
+def test_operations_of_vector_and_matrix_units_share_one_fraction() -> None:
+    counters = {"SQ_INSTS_VALU_FMA_F32": 1e6, "SQ_INSTS_VALU_ADD_F32": 1e6, "SQ_INSTS_VALU_MFMA_MOPS_BF16": 1e5}
+    told = dict(amd_numbers(facts(counters, duration=1e6), SPEC))
+    seconds = 64 * 3e6 / SPEC.peak("fp32").datasheet + 512e5 / SPEC.peak("bf16").datasheet
+    assert told["sm"] == pytest.approx(seconds / 1e-3)
+
+
+@pytest.mark.parametrize(("duration", "spec"), [(None, SPEC), (1e3, None)])
+def test_without_time_or_data_sheet_there_is_no_fraction(duration: float | None, spec: object) -> None:
+    told = dict(amd_numbers(facts({**MOVED, "SQ_INSTS_VALU_FMA_F32": 1.0}, duration), spec))  # type: ignore[arg-type]
+    assert "dram" not in told
+    assert "sm" not in told
+
+
+def test_a_type_without_a_rate_makes_no_fraction() -> None:
+    from dataclasses import replace
+
+    bare = replace(SPEC, peaks=())
+    assert dict(amd_numbers(facts({"SQ_INSTS_VALU_FMA_F32": 5.0}), bare)) == {}
+
+
+def test_the_classifier_takes_them() -> None:
+    busy = diagnose(facts({}), "k", None, extra={"dram": 0.8, "sm": 0.1})
+    assert busy.classification.bottleneck.value == "memory"

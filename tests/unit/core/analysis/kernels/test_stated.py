@@ -1,0 +1,58 @@
+"""What a person states beside a file, held against the roof."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_perfgate.adapters.devices.catalogue import lookup_spec
+from pytest_perfgate.core.analysis.kernels.bottleneck import bottleneck_report
+from pytest_perfgate.core.analysis.kernels.stated import parse_stated, run_figures, signals, timing
+from pytest_perfgate.core.render.markdown import render_markdown
+from pytest_perfgate.core.render.text import render_text
+from tests.launches import launch
+
+GIVEN = {"flops": "137.4GFLOP", "bytes": "201MB", "dtype": "float32", "problem": "GEMM", "time": "11.2ms"}
+CARD = lookup_spec("RTX 3070 Ti")
+
+
+def test_a_statement_places_a_kernel_under_its_roof() -> None:
+    stated = parse_stated(GIVEN, CARD)
+    assert (stated.time_ns, stated.work.flops, stated.work.bytes, stated.work.dtype) == (11.2e6, 137.4e9, 201e6, "fp32")
+    seen = signals(stated, stated.time_ns)
+    assert seen.compute == pytest.approx(0.565, abs=0.01)
+    assert seen.ridge == pytest.approx(35.7, abs=0.5)
+    told = timing(stated, stated.time_ns, "device events")
+    assert told.placement.flops_rate == pytest.approx(12.27e12, rel=1e-3)
+    assert told.basis == "datasheet peak of GeForce RTX 3070 Ti"
+
+
+def test_what_was_not_stated_is_missing_and_says_how() -> None:
+    bare = parse_stated({}, None)
+    assert bare.work is None
+    assert signals(bare, 5.0) is None
+    assert list(run_figures(bare, 5.0)) == []
+    assert list(run_figures(parse_stated(GIVEN, CARD), None)) == []
+    page = render_markdown(bottleneck_report(launch(), timing(bare, None, "device events")))
+    assert "--set time=11.2ms" in page
+    assert "problem, kernel time, effective rate, effective bandwidth" in page
+
+
+def test_without_a_roof_there_are_rates_and_no_fractions() -> None:
+    stated = parse_stated({**GIVEN, "items": "64 images"}, None)
+    told = dict(run_figures(stated, 11.2e6))
+    assert set(told) == {"Throughput", "Achieved rate", "Bandwidth of unique bytes"}
+    assert told["Throughput"].endswith("images/s")
+    assert signals(stated, 11.2e6) is None
+
+
+def test_everything_stated_leaves_nothing_to_ask_for() -> None:
+    stated = parse_stated(GIVEN, CARD)
+    page = render_text(bottleneck_report(launch(), timing(stated, stated.time_ns, "device events")))
+    assert "Not collected: problem" not in page
+    assert "Problem: GEMM" in page
+    assert "Attained fraction" in page
+
+
+def test_items_alone_are_a_throughput() -> None:
+    told = dict(run_figures(parse_stated({"items": "10"}, CARD), 1e9))
+    assert told == {"Throughput": "10 items/s"}

@@ -1,0 +1,180 @@
+"""Views and sections of kernels: what is there is shown, what is not says how to have it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_perfgate.core.analysis.kernels.bottleneck import bottleneck_report
+from pytest_perfgate.core.analysis.kernels.evidence import code_evidence, findings_of
+from pytest_perfgate.core.analysis.kernels.rules import rules_view
+from pytest_perfgate.core.analysis.kernels.sections import cliff_section, mix_section, occupancy_section, ratio_section
+from pytest_perfgate.core.analysis.kernels.summary import analysis_report
+from pytest_perfgate.core.analysis.kernels.views import (
+    bottleneck_view,
+    changes_view,
+    code_overview,
+    counter_overview,
+    mix_view,
+)
+from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.model.document import Document
+from pytest_perfgate.model.kernel import Launch, Resources
+from pytest_perfgate.model.problem import Finding
+from pytest_perfgate.model.quantity import Interval
+from tests.launches import ELAPSED, compiled, launch
+
+RULES = (
+    Finding(title="Small", detail="d", trigger="rule=s", gain=Interval(low=0.0, high=0.05)),
+    Finding(title="Large", detail="d", trigger="x=2", gain=Interval(low=0.0, high=0.4), doubt="a local estimate"),
+    Finding(title="None", detail="d", trigger="rule=n"),
+)
+
+
+def text(section: object) -> str:
+    return render_text(Document(title="", blocks=tuple(section)))  # type: ignore[arg-type]
+
+
+def test_rules_of_the_profiler_the_largest_gain_first() -> None:
+    told = render_text(rules_view([launch(findings=RULES), launch("quiet")], "T"))
+    assert told.index("Large") < told.index("Small") < told.index("None")
+    assert "(estimated 0-40 % gain; a local estimate)" in told
+    assert "quiet" not in told
+    assert "not collected" in render_text(rules_view([launch()], "T"))
+
+
+def test_the_overview_of_counters_names_what_nobody_collected() -> None:
+    told = render_text(counter_overview([launch("short", 1e3), launch("long", 9e5, findings=RULES)], "T"))
+    assert told.index("long") < told.index("short")
+    assert "Not collected for any of them: tc_util, occupancy, l2_hit, l1_hit, waves." in told
+    assert "long: Large — d" in told
+
+
+def test_the_overview_of_code_and_its_mix() -> None:
+    copy = compiled("copy_wide")
+    assert "launch not known" in render_text(code_overview([copy], "T"))
+    assert "main, innermost" in render_text(mix_view([copy], "T"))
+    assert "no machine code" in render_text(mix_view([launch()], "T"))
+
+
+def test_several_reports_are_one_document() -> None:
+    assert bottleneck_view([launch()], "T").title == "Bottleneck report: k"
+    both = bottleneck_view([launch(), launch("other")], "T")
+    assert both.title == "T"
+    assert [block.title for block in both.blocks] == [
+        "Bottleneck report: k (sm_90)",
+        "Bottleneck report: other (sm_90)",
+    ]
+
+
+def test_what_the_compiler_changed() -> None:
+    wide, narrow = compiled("copy_wide"), compiled("copy_narrow")
+    same = render_text(changes_view([wide], [wide], "T"))
+    assert "the same machine code" in same
+    moved = render_text(changes_view([wide, narrow], [replace(narrow, name="copy_wide")], "T"))
+    assert "loop: 16-byte loads" in moved
+    assert "only in the first" in moved
+    assert "Only in the second" in render_text(changes_view([wide], [wide, narrow], "T"))
+
+
+def test_occupancy_says_what_limits_or_what_is_missing() -> None:
+    told = text(occupancy_section(launch()))
+    assert "Limiting: registers" in told
+    assert "of 64 (sufficient to hide latency)" in told
+    possible = text(occupancy_section(launch(launch=None)))
+    assert "64 registers a thread and 4 KiB of static shared memory decide this." in possible
+    bounded = text(occupancy_section(launch(launch=None, most_threads=96)))
+    assert "compiled for blocks of 96 threads at the most" in bounded
+    assert "128" not in bounded.partition("decide")[0]
+    assert "the registers of sm_90 are not known here" in text(occupancy_section(launch(launch=None, resources=None)))
+    few = launch(resources=Resources(registers=255, shared=200 * 1024), launch=Launch(block=(64, 1, 1)))
+    assert "insufficient: fewer than 8" in text(occupancy_section(few))
+    none = launch(resources=Resources(registers=64, shared=300 * 1024))
+    assert "cannot be had" in text(occupancy_section(none))
+
+
+@pytest.mark.parametrize(
+    ("executed", "said"),
+    [
+        ({"FFMA": 200.0, "LDG.E": 100.0}, "2 : 1 (low: cp.async pays)"),
+        ({"HMMA.16816": 600.0, "LDGSTS": 100.0}, "6 : 1 (medium"),
+        ({"FFMA": 900.0, "LDG": 10.0}, "90 : 1 (high"),
+        ({"FFMA": 900.0}, "none (nothing is loaded)"),
+        ({"HGMMA": 90.0, "UTMALDG": 2.0}, "none (bulk copies load whole tiles)"),
+        ({"IADD3": 9.0, "LDG": 2.0}, "none (no compute)"),
+    ],
+)
+def test_the_ratio_of_what_was_executed(executed: dict[str, float], said: str) -> None:
+    diagnosis = launch(executed=executed)
+    assert said in text(ratio_section(diagnosis))
+    assert "warp instructions as the profiler counted them" in text(mix_section(diagnosis))
+
+
+def test_without_code_and_counts_the_sections_say_how() -> None:
+    assert "perfgate profile NODEID --mode cubin" in text(ratio_section(launch()))
+    assert "perfgate profile NODEID --mode cubin" in text(mix_section(launch()))
+
+
+def test_a_kernel_without_a_loop_and_one_with_local_memory() -> None:
+    assert "Local memory in the main loop" in text(ratio_section(compiled("spilling")))
+    assert "local memory: registers or arrays that did not fit" in text(mix_section(compiled("spilling")))
+    assert "cp.async" not in text(mix_section(compiled("copy_wide")))
+
+
+def test_the_cliff_in_every_position() -> None:
+    def at(shared: int, registers: int = 32, threads: int = 128) -> str:
+        given = launch(resources=Resources(registers=registers, shared=shared), launch=Launch(block=(threads, 1, 1)))
+        return text(cliff_section(given))
+
+    assert "Double buffering: no shared memory is used" in at(0)
+    assert "Double buffering would leave" in at(8 * 1024)
+    assert "Double buffering would cross the cliff" in at(100 * 1024)
+    assert "above the cliff of" in at(150 * 1024)
+    assert "Moot: registers alone allow one block only" in at(8 * 1024, registers=128, threads=512)
+    assert "the cliff is at 113 KiB; what the launch adds is not known" in text(cliff_section(launch(launch=None)))
+    assert "Shared memory a block: not collected." in text(cliff_section(launch(launch=None, resources=None)))
+
+
+def test_the_report_of_a_launch_without_anything() -> None:
+    bare = launch(time=None, counters={}, launch=None, resources=None)
+    told = render_text(bottleneck_report(bare))
+    assert "Not collected: problem, kernel time" in told
+    assert "Nothing stands out in the code alone." in told
+
+
+def test_findings_describe_the_longest_first_and_carry_their_kernel() -> None:
+    found = findings_of([launch("short", 1e3), launch("long", 9e5, findings=RULES)])
+    assert found[0].title == "long"
+    assert "memory-bound: compute 21.0 % of its roof, memory 82.0 % of its roof" in found[0].detail
+    assert {f.scope for f in found if f.advice} <= {"short", "long"}
+    assert RULES[1] in found
+
+
+def test_code_is_described_where_no_counter_was_there() -> None:
+    found = findings_of([compiled("copy_wide"), compiled("spilling")])
+    assert found[0].title == "spilling"
+    assert "bytes of local memory a thread" in found[0].detail
+    assert found[1].title == "No local memory"
+    assert found[1].scope == "spilling"
+    assert findings_of([compiled("copy_wide")])[0].detail == "12 registers"
+    many = findings_of([compiled("copy_wide")] * 4)
+    assert many == (), "of several kernels only those with something to say are described"
+
+
+def test_the_evidence_of_code() -> None:
+    assert list(code_evidence(compiled("gemm_naive")))[-1].endswith("loads in the main loop")
+    held = compiled("gemm_tiled", launch=Launch(block=(256, 1, 1)))
+    assert "2 blocks and 16 warps/SM by registers" in list(code_evidence(held))
+    impossible = compiled("gemm_tiled", launch=Launch(block=(2048, 1, 1)))
+    assert any("cannot start" in part for part in code_evidence(impossible))
+    assert list(code_evidence(launch(launch=None, resources=None))) == []
+
+
+def test_the_analysis_report_weighs_by_time() -> None:
+    both = [launch("a", 3e5, {f"sm__throughput{ELAPSED}": 20.0}), launch("b", 1e5, {f"sm__throughput{ELAPSED}": 60.0})]
+    told = render_text(analysis_report(both, "T", extra=(("Throughput", "9 tokens/s"),)))
+    assert "a (75 % of the time)" in told
+    assert "Multiprocessor throughput, of its peak: 30 %" in told
+    assert "Throughput: 9 tokens/s" in told
+    assert "Memory bandwidth, of its peak: not collected" in told
