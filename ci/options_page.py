@@ -1,9 +1,12 @@
-"""Writes docs/options.md from the option table and the configuration table; a test holds it true."""
+"""Writes docs/options.md from the option table, the commands and the configuration table; a test holds it true."""
 
 from __future__ import annotations
 
+import argparse
+from importlib import import_module
 from pathlib import Path
 
+from pytest_perfgate.cli.commands import GROUPS
 from pytest_perfgate.model.config import KEYS, POLICIES, TEST_KEYS, ConfigKey
 from pytest_perfgate.plugin.collect import KEYWORDS
 from pytest_perfgate.plugin.options import OPTIONS
@@ -18,6 +21,14 @@ variable `CI` is set.
 ## Options of pytest
 
 """
+COMMANDS_HEAD = """
+## Options of the commands
+
+Those of the commands that judge, accept and show; `perfgate COMMAND --help` has the rest. All take `--json`.
+`perfgate run` hands every other option to pytest.
+
+"""
+LISTED = ("gate", "accept", "look")
 TESTS_HEAD = """
 ### `[[tool.perfgate.tests]]`
 
@@ -35,6 +46,7 @@ KINDS = {
     "policy": "table",
     "tests": "list of tables",
     "tables": "tables by name",
+    "projects": "list of folders or tables",
     "options": "texts by name",
 }
 
@@ -56,6 +68,20 @@ def option_rows() -> list[list[str]]:
     return rows
 
 
+def command_rows() -> list[list[str]]:
+    """One row an option; commands that share it stand in the same row."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for command in (name for group in LISTED for name in GROUPS[group]):
+        parser = argparse.ArgumentParser(add_help=False)
+        import_module(f"pytest_perfgate.cli.{command.replace('-', '_')}").arguments(parser)
+        for action in parser._actions:  # noqa: SLF001 - argparse tells nobody else what it knows
+            if action.option_strings and action.help is not argparse.SUPPRESS:
+                value = f" {action.metavar or action.dest.upper()}" if action.nargs != 0 else ""
+                shown = f"`{', '.join(action.option_strings)}{value}`".replace("|", "\\|")
+                found.setdefault((shown, action.help or ""), []).append(command)
+    return [[shown, ", ".join(f"`{c}`" for c in commands), doc] for (shown, doc), commands in found.items()]
+
+
 def key_rows(keys: tuple[ConfigKey, ...]) -> list[list[str]]:
     return [
         [f"`{key.name}`", " or ".join(f"`{c}`" for c in key.choices) or KINDS[key.kind], key.doc, key.default or "none"]
@@ -72,6 +98,8 @@ def render() -> str:
     return (
         HEAD
         + table(["option", "meaning", "default", "in CI"], option_rows())
+        + COMMANDS_HEAD
+        + table(["option", "of", "meaning"], command_rows())
         + "\n## Keywords of the marker\n\nPositional texts are limits; the keywords are "
         + ", ".join(f"`{name}`" for name in KEYWORDS)
         + ".\n\n## `[tool.perfgate]` in pyproject.toml\n\nA key that is not listed is an error.\n\n"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import pytest
 
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.plugin.fixture import Gate
-from pytest_perfgate.plugin.view import View
 
 _THEIRS = "pytest-benchmark is loaded and has a fixture of the same name: add -p no:benchmark"
 _FLAGS = ("autosave", "disable-gc", "skip", "disable", "enable", "only", "save-data", "verbose", "quiet")
@@ -19,6 +19,7 @@ _VALUES = (
     "save", "time-unit", "compare-fail",
 )  # fmt: skip
 _EITHER = ("warmup", "compare", "histogram")
+_LEAST = {"rounds": 1, "iterations": 1, "warmup_rounds": 0}
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -33,33 +34,74 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         group.addoption(f"--benchmark-{name}", nargs="?", const="", help="no effect")
 
 
+def pytest_plugin_registered(plugin: object, manager: pytest.PytestPluginManager) -> None:
+    """A conftest may have hooks of pytest-benchmark: nobody calls them, and nobody refuses them."""
+    for name in dir(plugin):
+        if name.startswith("pytest_benchmark_"):
+            for found in getattr(manager.hook, name).get_hookimpls():
+                found.optionalhook = True
+
+
 class Stats:
-    """What ``benchmark.stats`` gives: times in seconds, as pytest-benchmark has them."""
+    """What ``benchmark.stats`` is: figures by ``stats["mean"]`` and ``stats.stats.mean``, times in seconds.
 
-    def __init__(self, view: View) -> None:
-        self._view = view
+    They are of every sample that was kept of this call, in the process that measures, or, where fresh processes
+    measured before the tests, of all of those. Where nothing was measured it is false, and reading is an error.
+    """
 
-    def __getitem__(self, name: str) -> float:
-        return float(getattr(self, name))
+    def __init__(self, benchmark: Benchmark) -> None:
+        self._benchmark = benchmark
+
+    def __bool__(self) -> bool:
+        return bool(self._benchmark.samples())
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._benchmark, name)
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self.stats, name) if hasattr(self.stats, name) else getattr(self, name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return getattr(self.stats, name, getattr(self, name, default))
 
     @property
-    def median(self) -> float:
-        return self._view.time / 1e9
+    def stats(self) -> Any:
+        from pytest_perfgate.core.analysis.benchmark_figures import Figures
 
-    mean = min = max = median
-    """One process is summed up by its median; the others are asked for by old suites alone."""
+        samples = self._benchmark.samples()
+        if not samples:
+            raise PerfgateError("not-measured", self._benchmark.lack, mend="ask benchmark.enabled first")
+        return Figures([duration / 1e9 for process in samples for duration in process.durations])
+
+    @property
+    def iterations(self) -> int:
+        """Calls behind each sample."""
+        return max((process.batch for process in self._benchmark.samples()), default=1)
+
+    def as_dict(self) -> dict[str, Any]:
+        names = ("group", "name", "fullname", "params", "param", "extra_info")
+        figures = {**self.stats.as_dict(), "data": self.stats.data, "iterations": self.iterations}
+        return {**{name: getattr(self, name) for name in names}, "stats": figures}
 
 
 class Benchmark:
-    """Calls, ``pedantic``, ``extra_info``, ``group`` and ``name``; ``weave`` is refused."""
+    """Calls, ``pedantic``, ``extra_info``, ``group`` and what names the test; ``weave`` is refused."""
 
-    disabled = False
+    has_error = skipped = False
+    cprofile = None
 
-    def __init__(self, gate: Gate, name: str) -> None:
-        self._gate, self.name, self.fullname = gate, name, name
-        self.group: str | None = None
+    def __init__(self, gate: Gate, node: Any) -> None:
+        self._gate, self._node = gate, node
+        marker = node.get_closest_marker("benchmark")
+        self.name, self.fullname = node.name, node.nodeid
+        callspec = getattr(node, "callspec", None)
+        self.param: str | None = callspec.id if callspec else None
+        self.params: dict[str, Any] | None = dict(callspec.params) if callspec else None
+        self.group: str | None = marker.kwargs.get("group") if marker else None
         self.extra_info: dict[str, Any] = {}
-        self._view: View | None = None
+        self._view: Any = None
 
     def __call__(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return self._measured(partial(function, *args, **kwargs) if args or kwargs else function)
@@ -70,19 +112,20 @@ class Benchmark:
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
         setup: Callable[[], Any] | None = None,
+        teardown: Callable[..., Any] | None = None,
         **schedule: int,
     ) -> Any:
-        """``rounds``, ``warmup_rounds`` and ``iterations`` are accepted; perfgate's own stopping rule decides."""
-        unknown = set(schedule) - {"rounds", "warmup_rounds", "iterations"}
-        if unknown:
-            raise TypeError(f"pedantic() has no argument {min(unknown)!r}")
-        if setup is None:
+        """``rounds``, ``warmup_rounds`` and ``iterations`` are checked; perfgate's own stopping rule decides."""
+        _check_schedule(schedule)
+        if setup is None and teardown is None:
             return self(target, *args, **(kwargs or {}))
-        if schedule.get("iterations", 1) != 1:
+        if schedule.get("iterations", 1) != 1 and setup is not None:
             raise ValueError("setup runs before each call: iterations must be 1")
-        if args or kwargs:
-            return self._measured(lambda: target(*args, **(kwargs or {})), setup=lambda: _nothing(setup()))
-        return self._measured(lambda given: target(*given[0], **given[1]), setup=lambda: (_arguments(setup()),))
+        prepared = _Prepared(args, kwargs or {}, setup, teardown)
+        try:
+            return self._measured(lambda given: target(*given[0], **given[1]), setup=prepared.arguments)
+        finally:
+            prepared.clear()
 
     def weave(self, *_: object, **__: object) -> None:
         raise NotImplementedError(
@@ -94,13 +137,33 @@ class Benchmark:
 
     @property
     def stats(self) -> Stats:
-        if self._view is None:
-            raise AttributeError("benchmark.stats is there after the benchmark ran")
-        return Stats(self._view)
+        return Stats(self)
 
     @property
     def enabled(self) -> bool:
         return self._gate.measures
+
+    @property
+    def disabled(self) -> bool:
+        return not self._gate.measures
+
+    def samples(self) -> Sequence[Any]:
+        """The samples of each process; none before the call, or where this run measures nothing."""
+        return () if self._view is None else [one for one in self._gate.kept(self._view.key) if one.durations]
+
+    @property
+    def lack(self) -> str:
+        """Why there are no samples."""
+        if not self._gate.measures:
+            return f"benchmark.stats of {self.fullname} was read, and this run measures nothing"
+        when = "was read before the benchmark ran" if self._view is None else "was read, and no sample of it was kept"
+        return f"benchmark.stats of {self.fullname} {when}"
+
+    def told(self) -> Iterator[tuple[str, object]]:
+        """What the test said of itself, for its JUnit entry."""
+        if self.group is not None:
+            yield "benchmark.group", self.group
+        yield from ((f"benchmark.extra_info.{name}", said) for name, said in self.extra_info.items())
 
     def _measured(self, call: Callable[..., Any], setup: Callable[[], Any] | None = None) -> Any:
         if self._view is not None:
@@ -109,14 +172,35 @@ class Benchmark:
         return self._view.result
 
 
-def _nothing(returned: object) -> None:
-    """With arguments given, a setup must not give them too."""
-    if returned is not None:
-        raise TypeError("setup returned arguments, and args or kwargs were given as well")
+class _Prepared:
+    """Arguments made anew before each call, and cleared away before the next: neither is timed."""
+
+    def __init__(self, args: Sequence[Any], kwargs: Mapping[str, Any], setup: Any, teardown: Any) -> None:
+        self._given = (args, kwargs)
+        self._setup, self._teardown = setup, teardown
+        self._pending: tuple[Any, Any] | None = None
+
+    def arguments(self) -> tuple[tuple[Any, Any]]:
+        self.clear()
+        made = self._setup() if self._setup is not None else None
+        if made and any(self._given):
+            raise TypeError("setup returned arguments, and args or kwargs were given as well")
+        self._pending = (made[0], made[1]) if made else self._given
+        return (self._pending,)
+
+    def clear(self) -> None:
+        pending, self._pending = self._pending, None
+        if pending is not None and self._teardown is not None:
+            self._teardown(*pending[0], **pending[1])
 
 
-def _arguments(returned: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
-    return ((), {}) if returned is None else (returned[0], returned[1])
+def _check_schedule(schedule: Mapping[str, int]) -> None:
+    unknown = set(schedule) - set(_LEAST)
+    if unknown:
+        raise TypeError(f"pedantic() has no argument {min(unknown)!r}")
+    for name, count in schedule.items():
+        if not isinstance(count, int) or count < _LEAST[name]:
+            raise ValueError(f"{name}={count!r} is no whole number from {_LEAST[name]}")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -127,6 +211,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture
-def benchmark(perfgate: Gate, request: pytest.FixtureRequest) -> Benchmark:
+def benchmark(perfgate: Gate, request: pytest.FixtureRequest) -> Iterator[Benchmark]:
     """pytest-benchmark's fixture, measured and judged by perfgate."""
-    return Benchmark(perfgate, request.node.name)
+    made = Benchmark(perfgate, request.node)
+    yield made
+    request.node.user_properties.extend(made.told())
+
+
+@pytest.fixture
+def benchmark_weave(benchmark: Benchmark) -> Callable[..., None]:
+    """Refused with the reason, as ``benchmark.weave``."""
+    return benchmark.weave

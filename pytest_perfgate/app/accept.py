@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pytest_perfgate.core.gate.acceptance import Change, Decision, Signature, decide
 from pytest_perfgate.core.gate.nearest import proposal
 from pytest_perfgate.core.gate.selection import Selects, matching, named
-from pytest_perfgate.model.baseline import Baseline, Sitting
+from pytest_perfgate.model.baseline import Baseline, Sitting, commit_name
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.ports import BaselineStore
+from pytest_perfgate.model.measurement import Environment
+from pytest_perfgate.model.ports import BaselineStore, Repository
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport, RunReport
 
@@ -62,13 +63,25 @@ def decisions(report: RunReport, request: Request, store: BaselineStore, sitting
 
 def check_decisions(found: Sequence[Decision], request: Request) -> None:
     """Refuse the whole request where a part of it must not be written."""
-    slower = [str(d.report.key) for d in found if d.change is Change.SLOWER]
-    if slower and not request.signature.why:
-        what = f"{len(slower)} {'case is' if len(slower) == 1 else 'cases are'} slower: {', '.join(slower[:3])}"
-        raise PerfgateError("accept-reason", what)
+    asking = {Change.SLOWER: "slower", Change.RENEWED: "accepted for a while only"}
+    for change, said in asking.items():
+        names = [str(d.report.key) for d in found if d.change is change]
+        if names and not request.signature.why:
+            what = f"{len(names)} {'case is' if len(names) == 1 else 'cases are'} {said}: {', '.join(names[:3])}"
+            raise PerfgateError("accept-reason", what)
     untrusted = [d for d in found if d.change is Change.UNTRUSTED and request.names]
     if untrusted:
         raise PerfgateError("accept-untrusted", untrusted[0].why, place=str(untrusted[0].report.key))
+
+
+def measured_commit(environment: Environment, repository: Repository | None) -> str:
+    """The commit that a record measured, marked where its tree had changes.
+
+    A record that knows no commit was taken here only where there is a repository to ask.
+    """
+    if environment.commit or repository is None:
+        return commit_name(environment.commit, dirty=environment.dirty)
+    return commit_name(repository.head(), dirty=repository.dirty())
 
 
 def accept(found: Sequence[Decision], store: BaselineStore) -> tuple[str, ...]:

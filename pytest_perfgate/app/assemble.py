@@ -27,9 +27,10 @@ def measurements(result: CaseResult, tools: GateTools) -> tuple[Measurement, ...
 
 
 def _on(measurement: Measurement, asked: str) -> Measurement:
-    """Whether it ran on the device that ``--perfgate-device`` names, by index, name or key."""
+    """Whether it ran on the device that ``--perfgate-device`` names, by index, name, key or UUID."""
     device = measurement.device
-    if not asked or asked in {str(device.index), device.name, device.key}:
+    plain = asked.removeprefix("GPU-")
+    if not asked or asked in {str(device.index), device.name, device.key} or plain == device.uuid.removeprefix("GPU-"):
         return measurement
     what = f"asked for device {asked}, and it ran on {device.name} (index {device.index}, {device.key})"
     other = Problem(code="device-other", what=what, retry=False)

@@ -8,13 +8,15 @@ from pathlib import Path
 from pytest_perfgate.app.inspect import Peek, choose
 from pytest_perfgate.core.gate.artifact import judge_artifact
 from pytest_perfgate.core.gate.grammar import Kinds, parse_limit
-from pytest_perfgate.core.gate.policy import KEPT, REGRESSED, UNMEASURED
+from pytest_perfgate.core.gate.policy import CI, exit_code, parse_policy
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.limit import Limit, Outcome
+from pytest_perfgate.model.limit import Limit
+from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.policy import Policy
 from pytest_perfgate.model.ports import Inspector
 from pytest_perfgate.model.values import value
-from pytest_perfgate.model.verdict import Verdict
+from pytest_perfgate.model.verdict import CaseReport, Verdict
 
 
 @value
@@ -25,6 +27,7 @@ class Look:
     peek: Peek
     kinds: Kinds
     options: Mapping[str, str]
+    policy: Policy = CI
 
 
 def parse_limits(texts: Sequence[str], kinds: Kinds) -> tuple[Limit, ...]:
@@ -34,12 +37,17 @@ def parse_limits(texts: Sequence[str], kinds: Kinds) -> tuple[Limit, ...]:
     return tuple(parse_limit(text, kinds=kinds, source="command line") for text in texts)
 
 
+def parse_strict_policy(pairs: Sequence[str]) -> Policy:
+    """What ``--policy`` says, over the choices of CI: who holds limits against a file asks for an answer."""
+    return parse_policy(pairs, ci=True, place="--policy")
+
+
 def check(paths: Sequence[Path], texts: Sequence[str], look: Look) -> tuple[Analysis, tuple[Verdict, ...]]:
     """The analysis of one job and a verdict for each limit."""
     limits = parse_limits(texts, look.kinds)
     inspector = choose(paths, look.options, inspectors=look.inspectors, peek=look.peek)
     analysis = inspector.inspect(paths, _asked(inspector, look, texts))
-    return analysis, judge_artifact(analysis, limits)
+    return analysis, judge_artifact(analysis, limits, look.policy)
 
 
 def compare(
@@ -49,7 +57,7 @@ def compare(
     limits = parse_limits(texts, look.kinds) if texts else ()
     inspector = choose([*before, *after], look.options, inspectors=look.inspectors, peek=look.peek)
     analysis = inspector.compare(before, after, _asked(inspector, look, texts))
-    return analysis, judge_artifact(analysis, limits)
+    return analysis, judge_artifact(analysis, limits, look.policy)
 
 
 def _asked(inspector: Inspector, look: Look, texts: Sequence[str]) -> Mapping[str, str]:
@@ -60,7 +68,4 @@ def _asked(inspector: Inspector, look: Look, texts: Sequence[str]) -> Mapping[st
 
 def exit_of(verdicts: Sequence[Verdict]) -> int:
     """The command line's exit code: a broken limit outweighs one that could not be judged."""
-    outcomes = {verdict.outcome for verdict in verdicts}
-    if Outcome.BROKEN in outcomes:
-        return REGRESSED
-    return UNMEASURED if outcomes - {Outcome.PASSED} else KEPT
+    return exit_code([CaseReport(key=CaseKey(nodeid=""), verdicts=tuple(verdicts))])

@@ -1,23 +1,30 @@
-"""Two arms compared: screening for all, fresh rounds for suspects, verdicts for the suite together."""
+"""Two arms compared: rounds in which two fresh processes go through the same tests beside each other."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
 
 from pytest_perfgate.app.duet import BASE, HEAD, Beat, Duet, Met
-from pytest_perfgate.core.gate.proof import foreign_modules
-from pytest_perfgate.core.gate.rounds import Design, Pairs, confirming_rounds, convicted, finding, suspected
+from pytest_perfgate.core.gate.proof import foreign_modules, same_code
+from pytest_perfgate.core.gate.rounds import Design, Pairs
 from pytest_perfgate.core.gate.witness import pair_of
 from pytest_perfgate.model.arm import Arm
-from pytest_perfgate.model.children import Capture, CaseResult, ChildSpec, Job, Nursery
+from pytest_perfgate.model.children import Capture, CaseResult, Child, ChildSpec, Job, Nursery
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.paired import Paired, PairedRound
+from pytest_perfgate.model.paired import PairedRound
 from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.problem import Problem
 from pytest_perfgate.model.values import array_value
 
 SCREEN, CONFIRM = "screen", "confirm"
+
+
+def phase_of(by: float) -> str:
+    """The phase of a calibration's rounds in which the head was kept busy for so much longer."""
+    return f"slower {by:g}"
 
 
 @array_value
@@ -42,32 +49,43 @@ class Comparison:
     """Rounds of a base and a head arm over some cases."""
 
     def __init__(self, arms: tuple[Arm, Arm], cases: Sequence[Case], stage: Stage, design: Design) -> None:
-        self.arms, self._stage, self.design = arms, stage, design
+        self.arms, self.stage, self.design = arms, stage, design
         self.cases = {case.nodeid: case for case in cases}
         self.rounds: list[PairedRound] = []
         self.problems: dict[str, Problem] = {}
+        self.same = bool(arms[BASE].content) and arms[BASE].content == arms[HEAD].content
+        """Whether both sides held and, in every round so far, loaded the same code."""
+        self.start_s = 0.0
+        """Seconds that a round takes beside its tests, as the last one did."""
         self._out: set[str] = set()
+        self._until = stage.clock() + stage.budget_s if stage.budget_s else math.inf
 
     def resume(self, kept: Iterable[PairedRound]) -> None:
         """Take up what an interrupted run of the same arms has left."""
         self.rounds = [one for one in kept if one.nodeid in self.cases]
         self._out = {one.nodeid for one in self.rounds if one.trouble}
 
-    def screen(self) -> None:
-        """Rounds for every case."""
-        self.play(SCREEN, list(self.cases.values()), self.design.screen)
+    @property
+    def left_s(self) -> float:
+        """What is left of the budget."""
+        return self._until - self.stage.clock()
 
-    def confirm(self, suspects: Iterable[str], count: int) -> None:
-        """Fresh rounds for some."""
-        self.play(CONFIRM, [self.cases[nodeid] for nodeid in suspects], count)
+    def cost(self, nodeid: str) -> float:
+        """Seconds of a case in one round, as seen so far."""
+        return fmean([one.seconds for one in self.rounds if one.nodeid == nodeid] or [0.0])
 
-    def play(self, phase: str, cases: Sequence[Case], count: int) -> None:
-        for number in range(count):
+    def play(self, phase: str, counts: Mapping[str, int]) -> None:
+        """So many rounds of each case, together while they last; a budget ends them between two rounds."""
+        for number in range(max(counts.values(), default=0)):
             done = {one.nodeid for one in self.rounds if (one.phase, one.number) == (phase, number)}
-            left = [case for case in cases if case.nodeid not in done | self._out]
+            wanted = (nodeid for nodeid, count in counts.items() if count > number)
+            left = [self.cases[nodeid] for nodeid in wanted if nodeid not in done | self._out]
+            if left and self.start_s + sum(self.cost(case.nodeid) for case in left) > self.left_s:
+                return
             while left:
                 left = self._lap(phase, number, left)
-            self._stage.keep(self.rounds)
+            if not self.problems:  # rounds of an arm that was not itself are nobody's to take up
+                self.stage.keep(self.rounds)
 
     def captures(self, phase: str) -> dict[CaseKey, list[tuple[Capture, Capture]]]:
         """Base and head of every round by key."""
@@ -94,11 +112,13 @@ class Comparison:
     def _lap(self, phase: str, number: int, cases: list[Case]) -> list[Case]:
         """Two fresh processes through all cases; where one dies, the rest goes on in new ones."""
         seed = 1 + number + (1000 if phase == CONFIRM else 0)
-        children = []
+        begun, before = self.stage.clock(), len(self.rounds)
+        children: list[Child] = []
         try:
-            children += [self._stage.nursery.spawn(self._stage.spec(arm, cases, seed)) for arm in self.arms]
+            for arm in self.arms:  # one by one: the first is ended where the second does not start
+                children.append(self.stage.nursery.spawn(self.stage.spec(arm, cases, seed)))  # noqa: PERF401
             duet = Duet(
-                (children[BASE], children[HEAD]), self._stage.timeout_s, self._stage.beat, head_first=seed % 2 == 0
+                (children[BASE], children[HEAD]), self.stage.timeout_s, self.stage.beat, head_first=seed % 2 == 0
             )
             done = self._played(duet, phase, number, cases)
         except PerfgateError as fault:
@@ -110,10 +130,17 @@ class Comparison:
         for case in cases:
             if case.nodeid not in done:
                 self._note(phase, number, case.nodeid, _one_sided(duet, case.nodeid, self.arms))
+        self._clocked(before, self.stage.clock() - begun)
         return []
 
+    def _clocked(self, before: int, seconds: float) -> None:
+        """What the round took beside its tests is everybody's share."""
+        fresh = self.rounds[before:]
+        self.start_s = max(0.0, seconds - sum(one.seconds for one in fresh))
+        self.rounds[before:] = [replace(one, share_s=one.seconds + self.start_s / len(fresh)) for one in fresh]
+
     def _played(self, duet: Duet, phase: str, number: int, cases: Sequence[Case]) -> set[str]:
-        jobs = tuple(replace(self._stage.job, cases=tuple(cases), modules=arm.modules) for arm in self.arms)
+        jobs = tuple(replace(self.stage.job, cases=tuple(cases), modules=arm.modules) for arm in self.arms)
         done = set()
         for met in duet.play((jobs[BASE], jobs[HEAD])):
             self.rounds.append(_round(met, phase, number))
@@ -141,6 +168,7 @@ class Comparison:
             problem = foreign_modules(arm, loaded) if arm.modules else None
             if problem is not None:
                 self.problems[arm.name] = problem
+        self.same = self.same and same_code(*duet.modules)
 
 
 def captures_of(rounds: Iterable[PairedRound], phase: str) -> dict[CaseKey, list[tuple[Capture, Capture]]]:
@@ -183,44 +211,3 @@ def _one_sided(duet: Duet, nodeid: str, arms: Sequence[Arm]) -> str:
             said = "; ".join(duet.errors[side]) or "it is not there"
             return f"the {arm.name} arm could not collect it: {said}"
     return "the children ended before it"
-
-
-def trial(
-    comparison: Comparison, counts: Callable[[CaseKey], float], *, screened: bool, revision: str
-) -> Mapping[CaseKey, Paired]:
-    """All of it: screening unless that was done elsewhere, then the suspects, tried together."""
-    say, design = comparison._stage.say, comparison.design  # noqa: SLF001 - the trial is the comparison's other half
-    found = {}
-    pairs: dict[CaseKey, Pairs] = {}
-    if screened:
-        suspects = list(comparison.cases)
-    else:
-        comparison.screen()
-        pairs = comparison.pairs(SCREEN)
-        found = {key: finding(pair, counts(key)) for key, pair in pairs.items()}
-        beyond = suspected(found, {key: counts(key) for key in found})
-        suspects = list(dict.fromkeys(key.nodeid for key in beyond))
-    if suspects:
-        more = confirming_rounds(len(suspects), design)
-        say(f"{len(suspects)} of {len(comparison.cases)} suspected: {more} fresh rounds each")
-        comparison.confirm(suspects, more)
-        fresh = {k: p for k, p in comparison.pairs(CONFIRM).items() if screened or k in beyond}
-        found |= convicted(fresh, {key: counts(key) for key in fresh}, design)
-        pairs |= fresh
-    problems = tuple(comparison.problems.values())
-    return {
-        key: Paired(
-            decision=one.decision,
-            differences=pairs[key].differences,
-            shift=one.shift,
-            interval=one.interval,
-            base=comparison.arms[BASE].revision[:10],
-            revision=bool(revision),
-            p=one.p,
-            threshold=design.alpha,
-            visible=one.visible,
-            problems=problems,
-            unstable=one.unstable,
-        )
-        for key, one in found.items()
-    }

@@ -6,12 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_perfgate.app.gate import Court, new_baselines
+from pytest_perfgate.core.gate.anchor import LIMIT, drift
+from pytest_perfgate.core.gate.clocks import clock_of
 from pytest_perfgate.core.gate.family import family_limits
 from pytest_perfgate.core.gate.suite import Suite, judge_suite
-from pytest_perfgate.model.baseline import Baseline, Sitting
+from pytest_perfgate.core.render.quantity import signed
+from pytest_perfgate.model.baseline import Baseline, Sitting, commit_name
+from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.plan import Case, Mode
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport, RunReport, SuiteNote
+
+_RECENT = 20
+"""Sittings of the history that are asked."""
 
 
 @value
@@ -39,7 +46,35 @@ def suite_notes(
         complete=ending.complete,
         filtered=ending.filtered,
     )
-    return judge_suite(reports, suite)
+    return (*judge_suite(reports, suite), *_drifted(court, cases, reports))
+
+
+def _drifted(court: Court, cases: Mapping[str, Case], reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
+    """Many small steps: cases that have come too far from the baselines of the revision that is the anchor."""
+    found = sorted(text for report in reports if (text := _drift(court, _anchor(cases, report), report)))
+    if found:
+        what = f"{len(found)} slower than the fixed anchor, however small the steps: perfgate history CASE shows them"
+        yield SuiteNote(kind="anchor", effect=Effect.WARN, text=what, names=tuple(found))
+
+
+def _anchor(cases: Mapping[str, Case], report: CaseReport) -> str:
+    case = cases.get(report.key.nodeid)
+    return case.plan.anchor if case is not None else ""
+
+
+def _drift(court: Court, anchor: str, report: CaseReport) -> str:
+    """How far one case has come; empty where it has no anchor or keeps to it."""
+    store, history, measurement = court.tools.baselines, court.tools.history, report.measurement
+    time = measurement.metrics.find("time") if measurement is not None else ()
+    if not anchor or measurement is None or not time or store is None or history is None:
+        return ""
+    device = measurement.device.key
+    line = store.read(device, report.key.path, anchor).get(str(report.key))
+    if line is None or line.local:
+        return ""
+    now = Sitting(key=report.key, device=device, time=time[0].value, when="")
+    came = drift((*history.read(report.key, device, _RECENT), now), line.time, LIMIT, since=line.commit)
+    return f"{report.key}: {signed(came.change)}" if came is not None and came.alarms else ""
 
 
 def _accepted(court: Court, reports: Iterable[CaseReport]) -> tuple[Baseline, ...]:
@@ -71,7 +106,7 @@ def keep(court: Court, report: RunReport) -> tuple[Path, ...]:
     tools, written = court.tools, []
     if tools.records is not None:
         written.append(tools.records.write(report))
-    commit = report.environment.commit
+    commit = commit_name(report.environment.commit, dirty=report.environment.dirty)
     fresh = new_baselines(report.cases, tools.committed, report.started[:10], commit)
     if fresh and tools.baselines is not None and court.context.policy.records:
         written += tools.baselines.write(fresh)
@@ -92,4 +127,5 @@ def _sittings(report: RunReport, commit: str) -> Iterable[Sitting]:
                 when=report.started,
                 commit=commit,
                 processes=len(measurement.processes),
+                clock_hz=clock_of(measurement.processes),
             )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from statistics import median
 from typing import Protocol
 
-from pytest_perfgate.app.devices import availability_table, machine_document
+from pytest_perfgate.core.render.quantity import quantity
 from pytest_perfgate.model.device import Availability, Device
-from pytest_perfgate.model.document import Block, Column, Document, Paragraph, Section, Table
+from pytest_perfgate.model.document import Block, Bullets, Column, Document, Paragraph, Section, Table
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Plan
 from pytest_perfgate.model.ports import Call, Runtime, Timer
@@ -18,6 +18,8 @@ from pytest_perfgate.model.values import array_value
 
 ROUNDS = 8
 """Pairs of an A/A."""
+QUIET = 0.02
+"""The largest shift and scatter of a machine that is left alone."""
 
 
 class StaleLock(Protocol):
@@ -46,41 +48,61 @@ class Ward:
     """Profilers, clocks, permissions."""
     locks: Sequence[StaleLock]
     visible: str
-    resolution: Callable[[Runtime], tuple[float, float] | None]
-    """Overhead and resolution of the runtime's finest instrument."""
+    resolution: Callable[[Runtime, str], tuple[float | None, float | None]]
+    """Overhead and resolution of a timer with a library."""
 
 
 def diagnosis(ward: Ward, same: tuple[float, float] | None) -> Document:
     """Everything on one screen; ``same`` is the A/A's shift and scatter."""
     blocks: tuple[Block, ...] = (
-        *machine_document((ward.devices, ward.libraries)).blocks,
+        Bullets(items=tuple(device_words(device) for device in ward.devices)),
         Paragraph(text=f"Visible to libraries: {ward.visible}."),
-        timers_table(ward),
-        availability_table("Clocks, profilers, permissions", ward.others),
+        Section(title="Libraries", blocks=(Bullets(items=tuple(map(words, ward.libraries))),)),
+        Section(title="Timers", blocks=(timers_table(ward), Bullets(items=tuple(unsuited(ward))))),
+        Section(title="Clocks, profilers, permissions", blocks=(Bullets(items=tuple(map(words, ward.others))),)),
         *_locks(ward.locks),
         *_same(same),
     )
     return Document(title="Doctor", blocks=(Section(title="This machine", blocks=blocks),))
 
 
+def device_words(device: Device) -> str:
+    """``host-epyc-7763-2: AMD EPYC 7763, 31 GiB, no data sheet``."""
+    memory = (quantity(device.memory_bytes, Dimension.BYTES),) if device.memory_bytes else ()
+    sheet = f"data sheet {device.spec.name}" if device.spec else "no data sheet"
+    return f"{device.key}: {', '.join((device.name, *memory, sheet))}"
+
+
+def words(found: Availability) -> str:
+    """What works, with its version; what does not, why, and what mends it."""
+    if found.usable:
+        return f"yes  {found.name}{f': {found.version}' if found.version else ''}"
+    return f"no   {found.name}: {found.why}{f'; next: {found.mend}' if found.mend else ''}"
+
+
 def timers_table(ward: Ward) -> Table:
-    """Each timer with each library that works here."""
-    rows = []
-    for runtime in ward.runtimes:
-        overhead, resolution = _finest(ward, runtime)
-        for timer in ward.timers:
-            found = timer.availability(runtime)
-            said = found.why or (found.version if timer.name == "auto" else "")
-            rows.append((runtime.name, timer.name, "yes" if found.usable else "no", overhead, resolution, said))
+    """Each timer that works with a library here, and how finely it sees."""
+    pairs = ((runtime, timer) for runtime in ward.runtimes for timer in ward.timers if timer.name != "auto")
+    usable = [(runtime, timer) for runtime, timer in pairs if timer.availability(runtime).usable]
+    rows = [(runtime.name, timer.name, *_figures(ward, runtime, timer.name)) for runtime, timer in usable]
     columns = (
         Column(name="library"),
         Column(name="timer"),
-        Column(name="works"),
         Column(name="overhead", dimension=Dimension.TIME),
         Column(name="resolution", dimension=Dimension.TIME),
-        Column(name="why not"),
     )
-    return Table(columns=columns, rows=tuple(rows), title="Timers")
+    return Table(columns=columns, rows=tuple(rows))
+
+
+def unsuited(ward: Ward) -> Iterator[str]:
+    """The timers that do not work with a library, those of one reason together."""
+    for runtime in ward.runtimes:
+        reasons: dict[str, list[str]] = {}
+        for timer in ward.timers:
+            found = timer.availability(runtime)
+            if timer.name != "auto" and not found.usable:
+                reasons.setdefault(found.why, []).append(timer.name)
+        yield from (f"{runtime.name} without {', '.join(names)}: {why}" for why, names in reasons.items())
 
 
 def same_against_same(call: Call, runtime: Runtime, timer: Timer, seconds: float) -> tuple[float, float]:
@@ -94,9 +116,9 @@ def same_against_same(call: Call, runtime: Runtime, timer: Timer, seconds: float
     return middle, median(abs(shift - middle) for shift in shifts)
 
 
-def _finest(ward: Ward, runtime: Runtime) -> tuple[float | None, float | None]:
+def _figures(ward: Ward, runtime: Runtime, timer: str) -> tuple[float | None, float | None]:
     try:
-        return ward.resolution(runtime) or (None, None)
+        return ward.resolution(runtime, timer)
     except PerfgateError:
         return None, None
 
@@ -120,4 +142,6 @@ def _same(same: tuple[float, float] | None) -> tuple[Block, ...]:
         Column(name="shift", dimension=Dimension.FRACTION),
         Column(name="scatter of a pair", dimension=Dimension.FRACTION),
     )
-    return (Table(columns=columns, rows=(("host", shift, scatter),)),)
+    quiet = max(abs(shift), scatter) <= QUIET
+    note = "" if quiet else "Something else is running, or the clock moves: small slowdowns cannot be seen here now."
+    return (Table(columns=columns, rows=(("host", shift, scatter),), note=note),)

@@ -166,6 +166,7 @@ def joined(turns: Sequence[Samples]) -> Samples:
         last,
         durations=tuple(duration for turn in turns for duration in turn.durations),
         cpu=tuple(busy for turn in turns for busy in turn.cpu),
+        turns=tuple(len(turn.durations) for turn in turns),
         stop=Stop.COUNT,
         warmups=sum(turn.warmups for turn in turns),
         problems=tuple(dict.fromkeys(problem for turn in turns for problem in turn.problems)),

@@ -7,12 +7,16 @@ from dataclasses import replace
 from statistics import fmean, stdev
 
 from pytest_perfgate.app.assemble import measurements
+from pytest_perfgate.core.gate.clocks import accepted_clock
 from pytest_perfgate.core.gate.context import JudgeContext
+from pytest_perfgate.core.gate.conviction import uncommitted
 from pytest_perfgate.core.gate.grammar import parse_limit
 from pytest_perfgate.core.gate.judge import judge, not_measured
-from pytest_perfgate.core.gate.merge import for_code, merge_limits, unmatched_cases
+from pytest_perfgate.core.gate.lost import lost_limits
+from pytest_perfgate.core.gate.merge import for_code, merge_limits
+from pytest_perfgate.core.gate.surroundings import moved, surroundings
 from pytest_perfgate.core.metrics.registry import by_name
-from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.model.baseline import Baseline, Sitting
 from pytest_perfgate.model.children import CaseResult
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect, Limit, Outcome
@@ -24,6 +28,7 @@ from pytest_perfgate.model.profiling import STATIC
 from pytest_perfgate.model.tools import GateTools
 from pytest_perfgate.model.verdict import CaseReport
 
+COMMIT_FIRST = "commit, run again, and accept that"
 _LAST_SITTINGS = 20
 
 
@@ -55,19 +60,16 @@ class Court:
         if not found:
             why = "the test never called perfgate(), and never entered a region"
             return (self.unmeasured(case, CaseKey(nodeid=case.nodeid), why),)
-        lost = unmatched_cases(case.limits, [report.key for report in found])
-        return (*found, *self._lost(case, lost))
+        return (*found, *lost_limits(found, self._all_limits(case, found), self.context))
 
     def unmeasured(self, case: Case, key: CaseKey, why: str) -> CaseReport:
         """A case without a measurement, and why."""
         return not_measured(key, case.limits, why, self.context)
 
-    def _lost(self, case: Case, lost: Sequence[Limit]) -> tuple[CaseReport, ...]:
-        if not lost:
-            return ()
-        names = ", ".join(limit.text for limit in lost)
-        why = f"no call of the test has the name that {names} speaks of"
-        return (not_measured(CaseKey(nodeid=case.nodeid, name="(no such call)"), lost, why, self.context),)
+    def _all_limits(self, case: Case, reports: Iterable[CaseReport]) -> Iterable[Limit]:
+        """Those of the case, and those that its calls brought along."""
+        brought = [report.measurement for report in reports if report.measurement and report.measurement.limits]
+        return (*case.limits, *(limit for measurement in brought for limit in self.limits(case, measurement)))
 
     def judged(self, case: Case, measurement: Measurement) -> CaseReport:
         """One measurement under the case's limits."""
@@ -75,13 +77,15 @@ class Court:
             why = "its region was never entered" if measurement.identity.timer == "region" else "nothing was recorded"
             return self.unmeasured(case, measurement.key, why)
         baseline, edited = self.baselines(measurement)
-        scatter, sittings = self._scatter(measurement)
+        past = self._past(measurement)
+        scatter, sittings = _scatter(past)
         context = replace(
             self.context,
             scatter=scatter,
             sittings=sittings,
             floor_ns=case.plan.floor_ns,
             edited=edited,
+            then_hz=accepted_clock(baseline, past),
             unbaselined=self._unbaselined(measurement),
             paired_available=self.tools.convict is not None,
         )
@@ -92,16 +96,19 @@ class Court:
         """A suspect judged again, by what two arms measured beside each other."""
         if paired is None or report.measurement is None:
             return self.without_arms(case, report, None)
-        self.paired = {**self.paired, report.key: paired}
+        facts = moved(report.baseline, report.measurement, self._past(report.measurement))
+        self.paired = {**self.paired, report.key: replace(paired, moved=facts)}
         return self.judged(case, report.measurement)
 
     def without_arms(self, case: Case, report: CaseReport, fault: PerfgateError | None) -> CaseReport:
         """A suspect that no arm could be made for: the prediction interval decides, and why is said."""
         if report.measurement is None:
             return report
-        why = fault.what if fault is not None else "it did not run in both arms"
+        told = fault.what if fault is not None else "it did not run in both arms"
+        why = uncommitted(report.baseline) or told
         plain = Court(replace(self.tools, convict=None), self.context).judged(case, report.measurement)
-        said = (("no arms", why), *((("next", fault.mend),) if fault is not None and fault.mend else ()))
+        mend = COMMIT_FIRST if why != told else fault.mend if fault is not None else ""
+        said = (("no arms", why), *((("next", mend),) if mend else ()))
         return replace(plain, verdicts=tuple(replace(v, evidence=(*v.evidence, *said)) for v in plain.verdicts))
 
     def limits(self, case: Case, measurement: Measurement) -> tuple[Limit, ...]:
@@ -145,13 +152,17 @@ class Court:
         device = measurement.device.key
         return f"nobody has accepted one for {device} yet" if self.tools.committed(device) else ""
 
-    def _scatter(self, measurement: Measurement) -> tuple[float | None, int]:
-        """Relative scatter between the sittings that the history knows."""
+    def _past(self, measurement: Measurement) -> Sequence[Sitting]:
+        """The newest sittings that the history knows, oldest first."""
         if self.tools.history is None:
-            return None, 0
-        lines = self.tools.history.read(measurement.key, measurement.device.key, _LAST_SITTINGS)
-        times = [sitting.time for sitting in lines if sitting.time > 0]
-        return (stdev(times) / fmean(times), len(times)) if len(times) > 2 else (None, len(times))
+            return ()
+        return self.tools.history.read(measurement.key, measurement.device.key, _LAST_SITTINGS)
+
+
+def _scatter(sittings: Sequence[Sitting]) -> tuple[float | None, int]:
+    """Relative scatter between sittings."""
+    times = [sitting.time for sitting in sittings if sitting.time > 0]
+    return (stdev(times) / fmean(times), len(times)) if len(times) > 2 else (None, len(times))
 
 
 def new_baselines(
@@ -173,6 +184,7 @@ def _kept(report: CaseReport, measurement: Measurement, when: str, commit: str) 
         why="first run on this machine",
         identity=measurement.identity,
         local=True,
+        surroundings=surroundings(measurement),
     )
 
 
@@ -182,7 +194,8 @@ def _bare(report: CaseReport) -> bool:
 
 
 def _same(then: Baseline, now: Baseline) -> bool:
-    return (then.time, then.identity) == (now.time, now.identity)
+    """Whether the change under test leaves a line as it was; another end of an acceptance is another line."""
+    return (then.time, then.identity, then.expires) == (now.time, now.identity, now.expires)
 
 
 def _why(result: CaseResult) -> str:

@@ -22,11 +22,15 @@ class _Named(Protocol):
 
 N = TypeVar("N", bound=_Named)
 
+_UNUSABLE = {"runtime": "runtime-unavailable", "timer": "timer-unsuited"}
+
 
 def choose_runtime(plan: Plan, runtimes: Sequence[Runtime], modules: frozenset[str], call: object = None) -> Runtime:
     """The runtime that was asked for, else the first that modules and call speak for, else the host."""
     if plan.runtime != "auto":
-        return _asked(plan.runtime, runtimes, "runtime")
+        runtime = _asked(plan.runtime, runtimes, "runtime")
+        _insist(runtime.availability(), "runtime")
+        return runtime
     usable = (r for r in runtimes if r.recognises(modules) and _touches(r, call) and r.availability().usable)
     return next(usable, runtimes[-1])
 
@@ -51,14 +55,15 @@ def _touches(runtime: Runtime, call: object) -> bool:
 
 
 def per_call(samples: Samples, calls: int) -> Samples:
-    """Samples of a function that makes several calls, per call."""
+    """Samples of a function that makes several calls, per call; overhead and resolution are those of a sample."""
     if calls == 1:
         return samples
     return replace(
         samples,
         durations=tuple(duration / calls for duration in samples.durations),
         cpu=tuple(busy / calls for busy in samples.cpu),
-        overhead=samples.overhead / calls,
+        span=tuple(span / calls for span in samples.span),
+        launch_gap=None if samples.launch_gap is None else samples.launch_gap / calls,
         batch=samples.batch * calls,
     )
 
@@ -86,11 +91,11 @@ def _asked(name: str, members: Iterable[N], family: str) -> N:
     found = next((member for member in members if member.name == name), None)
     if found is None:
         known = ", ".join(member.name for member in members)
-        raise PerfgateError("timer-unsuited", f"there is no {family} {name!r}", mend=f"known: auto, {known}")
+        raise PerfgateError(f"{family}-unknown", f"there is no {family} {name!r}", mend=f"known: auto, {known}")
     return found
 
 
 def _insist(availability: Availability, family: str) -> None:
     if not availability.usable:
         what = f"the {family} {availability.name} does not work here: {availability.why}"
-        raise PerfgateError("timer-unsuited", what, mend=availability.mend)
+        raise PerfgateError(_UNUSABLE[family], what, mend=availability.mend)

@@ -8,10 +8,12 @@ from dataclasses import replace
 from pytest_perfgate.core.analysis.roofs import ceiling_roof, roofs
 from pytest_perfgate.model.ceilings import Ceilings
 from pytest_perfgate.model.device import Basis, Device
-from pytest_perfgate.model.plan import Plan
+from pytest_perfgate.model.plan import ClockPolicy, Plan
 from pytest_perfgate.model.ports import Clocks
 from pytest_perfgate.model.samples import Discard, Samples
 
+REFUSED = "clocks refused"
+"""The note of samples whose clocks were to be locked and could not be."""
 TRIES = 2
 """Times that a measurement which an instrument found invalid is taken."""
 
@@ -23,9 +25,21 @@ def keyed(device: Device, plan: Plan, clocks_hz: Sequence[float] = ()) -> Device
     return replace(device, key=f"{device.key}-{plan.clocks.value}", roofs=roofs(device, clocks_hz))
 
 
+def settled(device: Device, plan: Plan, clocks: Clocks | None) -> tuple[Plan, str]:
+    """The plan as it will be measured, and why clocks that were to be locked are only observed."""
+    decide = getattr(clocks, "settled", None)
+    if plan.clocks is not ClockPolicy.TRY or device.kind != "gpu" or decide is None:
+        return plan, ""
+    found: tuple[Plan, str] = decide(device, plan)
+    return found
+
+
 def lease_name(device: Device) -> str:
-    """What a lease is on: the card itself, whatever it is called or numbered here."""
-    return device.uuid or device.pci or f"{device.name}-{device.index}"
+    """What a lease is on: the card itself, whatever it is called or numbered here.
+
+    Libraries write one UUID with and without ``GPU-`` before it.
+    """
+    return device.uuid.removeprefix("GPU-") or device.pci.lower() or f"{device.name}-{device.index}"
 
 
 def ceiled(read: Callable[[str], Ceilings | None], device: Device) -> Device:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pytest_perfgate.model.children import (
@@ -53,11 +54,44 @@ class Rounds:
         self._trouble: dict[str, list[str]] = {case.nodeid: [] for case in cases}
         self._outcome: dict[str, str] = {}
         self._seconds: dict[str, float] = {}
+        self._telling = threading.Lock()
+        self._children: set[Child] = set()
+        self._stopped = False
+
+    @property
+    def most(self) -> int:
+        """Rounds of the case that asks for most."""
+        return max((case.plan.rounds for case in self._cases.values()), default=0)
 
     def run(self) -> None:
         """One fresh process a round; a case takes part in as many rounds as its plan asks for."""
-        for number in range(max((case.plan.rounds for case in self._cases.values()), default=0)):
-            self._round(number)
+        for number in range(self.most):
+            self.round(number, self._cases.values())
+
+    def round(self, number: int, cases: Iterable[Case], env: Mapping[str, str] | None = None) -> None:
+        """A child runs all of these; where it dies, the case it was in is out and a new child goes on behind it.
+
+        Several threads may run rounds at once, each of cases of its own.
+        """
+        left = [case for case in cases if number < case.plan.rounds and case.nodeid not in self._outcome]
+        while left and not self._stopped:
+            left = self._lap(number, left, env or {})
+
+    def give_up(self, nodeid: str, why: str) -> None:
+        """A case that cannot be measured, and why."""
+        self._trouble[nodeid].append(why)
+        self._outcome[nodeid] = "crashed"
+
+    def kind(self, nodeid: str) -> str:
+        """The kind of device that a case was measured on, where that is known: ``gpu`` or ``host``."""
+        found = [capture.device.kind for captures in self._captures[nodeid] for capture in captures]
+        return "gpu" if "gpu" in found else found[0] if found else ""
+
+    def stop(self) -> None:
+        """End every child and start none."""
+        self._stopped = True
+        for child in tuple(self._children):
+            child.close()
 
     def results(self) -> dict[str, CaseResult]:
         """What is known, by node id."""
@@ -72,18 +106,13 @@ class Rounds:
             seconds=self._seconds.get(case.nodeid, 0.0),
         )
 
-    def _round(self, number: int) -> None:
-        """A child runs all; where it dies, the case it was in is out and a new child goes on behind it."""
-        left = [c for c in self._cases.values() if number < c.plan.rounds and c.nodeid not in self._outcome]
-        while left:
-            left = self._lap(number, left)
-
-    def _lap(self, number: int, cases: list[Case]) -> list[Case]:
+    def _lap(self, number: int, cases: list[Case], env: Mapping[str, str]) -> list[Case]:
         standing: list[str] = []
         done: set[str] = set()
         child = None
         try:
-            child = self._crew.nursery.spawn(self._crew.spec(cases))
+            child = self._crew.nursery.spawn(_surrounded(self._crew.spec(cases), env))
+            self._children.add(child)
             for message in conversation(child, replace(self._crew.job, cases=tuple(cases)), self._crew.timeout_s):
                 if isinstance(message, Ready):
                     standing[:] = [message.nodeid]
@@ -97,28 +126,25 @@ class Rounds:
             return self._after_death(fault, standing, [c for c in cases if c.nodeid not in done])
         finally:
             if child is not None:
+                self._children.discard(child)
                 child.close()
         for case in cases:
             if case.nodeid not in done:
-                self._give_up(case.nodeid, "the child ended without running it")
+                self.give_up(case.nodeid, "the child ended without running it")
         return []
 
     def _after_death(self, fault: PerfgateError, standing: list[str], left: list[Case]) -> list[Case]:
         lost = standing or [case.nodeid for case in left]
         for nodeid in lost:
-            self._give_up(nodeid, fault.what)
+            self.give_up(nodeid, fault.what)
         return [case for case in left if case.nodeid not in lost]
 
     def _uncollected(self, cases: Sequence[Case], message: Collected) -> set[str]:
         lost = {case.nodeid for case in cases} - set(message.found)
         why = "; ".join(message.errors) or "it did not collect this test"
         for nodeid in lost:
-            self._give_up(nodeid, f"the child could not collect it: {why}")
+            self.give_up(nodeid, f"the child could not collect it: {why}")
         return lost
-
-    def _give_up(self, nodeid: str, why: str) -> None:
-        self._trouble[nodeid].append(why)
-        self._outcome[nodeid] = "crashed"
 
     def _note(self, number: int, message: Finished) -> None:
         nodeid = message.nodeid
@@ -128,7 +154,13 @@ class Rounds:
         else:
             self._outcome[nodeid] = message.outcome
             self._trouble[nodeid].append(message.text)
-        self._crew.progress(number, self._cases[nodeid], message)
+        with self._telling:
+            self._crew.progress(number, self._cases[nodeid], message)
+
+
+def _surrounded(spec: ChildSpec, env: Mapping[str, str]) -> ChildSpec:
+    """The child with these variables set."""
+    return replace(spec, env=tuple(sorted({**dict(spec.env), **env}.items()))) if env else spec
 
 
 def conversation(child: Child, job: Job, timeout_s: float) -> Iterator[Ready | Finished | Collected]:

@@ -122,7 +122,7 @@ def _run(
         code = tools.execute(command, folder / LOG, extra=extra, cwd=tools.root, timeout_s=tools.timeout_s)
         told = parse_told(tools.folders.read_json(folder, TOLD))
         if code == 0 and told.outcome != "failed":
-            _check_entered(told, key, folder, called=profiler.name != STATIC)
+            _check_entered(told, key, assigned)
             return told, attempt > 0
         if not attempt:
             _raise_final(profiler, told, code, folder, tools)
@@ -143,14 +143,11 @@ def _assigned(given: Assignment, mode: str, folder: Path) -> Assignment:
     )
 
 
-def _check_entered(told: Told, key: CaseKey, folder: Path, *, called: bool = True) -> None:
-    """A test that was left out, or never came to what is to be watched, leaves nothing to read.
-
-    One that hands over machine code needs no call.
-    """
+def _check_entered(told: Told, key: CaseKey, assigned: Assignment) -> None:
+    """A test that was left out, or never came to what is to be watched, leaves nothing to read."""
     if told.outcome == "skipped":
-        raise PerfgateError("profile-child", f"the test was skipped: {told.text}", place=str(folder / LOG))
-    if called and told.outcome and not told.entered:
+        raise PerfgateError("profile-child", f"the test was skipped: {told.text}", place=str(Path(assigned.out) / LOG))
+    if told.outcome and not told.entered and assigned.mode != STATIC:
         named = f" named '{key.name}'" if key.name else ""
         there = f"; its calls are {', '.join(repr(name) for name in told.seen)}" if told.seen else ""
         what = f"the test made no call{named} and entered no region{named}{there}"

@@ -65,10 +65,11 @@ def request_of(options: Namespace, project: Project, report: Any) -> Any:
 
 
 def signature_of(options: Namespace, project: Project, report: Any) -> Any:
-    """Who, when and which commit; a commit that is not what was measured is not named."""
+    """Who, when and which commit."""
     import datetime as dt
     import getpass
 
+    from pytest_perfgate.app.accept import measured_commit
     from pytest_perfgate.core.gate.acceptance import Signature
 
     try:
@@ -79,16 +80,9 @@ def signature_of(options: Namespace, project: Project, report: Any) -> Any:
         who=who,
         when=dt.datetime.now(dt.timezone.utc).date().isoformat(),
         why=" ".join(options.reason.split()),
-        commit=measured_commit(options, project, report),
+        commit=measured_commit(report.environment, None if options.source else project.repository),
         expires=_date(options.expires),
     )
-
-
-def measured_commit(options: Namespace, project: Project, report: Any) -> str:
-    environment = report.environment
-    if environment.commit or options.source:
-        return "" if environment.dirty else str(environment.commit)
-    return "" if project.repository.dirty() else str(project.repository.head())
 
 
 def _date(text: str) -> str:

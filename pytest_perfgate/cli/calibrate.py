@@ -23,6 +23,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--limit", type=float, default=3.0, metavar="PERCENT", help="the limit to judge by (default 3)")
     parser.add_argument("--suites", type=int, default=300, metavar="N", help="suites to resample (default 300)")
     parser.add_argument("--fresh", action="store_true", help="forget the rounds of earlier calibrations")
+    parser.add_argument("--scaled-only", action="store_true", help="do not inject slowdowns, only scale times")
     parser.add_argument("--svg", default="", metavar="PATH", help="draw the power curve")
     add_root(parser)
     parser.add_argument("--pytest", default="", metavar="ARGS", help="arguments for pytest, in one text: '-k gemm'")
@@ -47,7 +48,7 @@ def run(options: Namespace) -> int:
 def _measured(options: Namespace) -> Any:
     """Rounds of now and before, as one number a process."""
     from pytest_perfgate.app.compare_arms import SCREEN, pairs_of
-    from pytest_perfgate.core.gate.calibration import LEAST
+    from pytest_perfgate.core.gate.calibration import LEAST, Recorded
     from pytest_perfgate.model.paired import PairedRound
 
     path = Project(options).root / ".perfgate" / "calibration.bin"
@@ -56,24 +57,61 @@ def _measured(options: Namespace) -> Any:
         path.unlink(missing_ok=True)
     if options.minutes > 0:
         _pytest(options, str(path))
-    found = pairs_of(wiring.read_values(path, PairedRound), SCREEN)
-    measured = {str(key): pairs for key, pairs in found.items() if len(pairs.base) >= LEAST}
+    rounds = wiring.read_values(path, PairedRound)
+    found = pairs_of(rounds, SCREEN)
+    measured = _enough(found)
     if not measured:
-        rounds = max((len(pairs.base) for pairs in found.values()), default=0)
+        most = max((len(pairs.base) for pairs in found.values()), default=0)
         raise PerfgateError(
             "calibration-wrong",
-            f"{rounds} rounds so far, and {LEAST} are the least to judge by",
+            f"{most} rounds so far, and {LEAST} are the least to judge by",
             mend="run it again: the rounds that are here are kept",
         )
-    return measured
+    return Recorded(pairs=measured, slowed=_slowed(rounds, measured), shares=_shares(rounds))
+
+
+def _enough(found: Any) -> dict[str, Any]:
+    """Tests with rounds enough to judge by."""
+    from pytest_perfgate.core.gate.calibration import LEAST
+
+    return {str(key): pairs for key, pairs in found.items() if len(pairs.base) >= LEAST}
+
+
+def _slowed(rounds: Any, measured: Any) -> dict[float, Any]:
+    """Rounds with an injected slowdown, of calls that the host's clock times: no other can be kept busy."""
+    from pytest_perfgate.app.compare_arms import pairs_of, phase_of
+    from pytest_perfgate.core.gate.calibration import INJECTED
+
+    hosts = {str(c.key) for one in rounds for c in one.head if c.samples and c.samples[-1].timer == "host"}
+    by_size = {by: _enough(pairs_of(rounds, phase_of(by))) for by in INJECTED}
+    return {
+        by: {name: pairs for name, pairs in found.items() if name in measured and name in hosts}
+        for by, found in by_size.items()
+    }
+
+
+def _shares(rounds: Any) -> dict[str, float]:
+    """Seconds of a round by test: its own, and its part of starting the processes."""
+    from statistics import fmean
+
+    from pytest_perfgate.app.compare_arms import SCREEN
+
+    taken: dict[str, list[float]] = {}
+    for one in rounds:
+        if one.phase == SCREEN and one.share_s:
+            taken.setdefault(one.nodeid, []).append(one.share_s)
+    return {nodeid: fmean(shares) for nodeid, shares in taken.items()}
 
 
 def _pytest(options: Namespace, path: str) -> None:
     told = ["-q", "-p", "no:cacheprovider", "-p", "pytest_perfgate.plugin.calibrating", "--perfgate=quick"]
+    seconds = str(options.minutes * 60)
+    ours = {"PERFGATE_CALIBRATION": path, "PERFGATE_CALIBRATION_SECONDS": seconds}
+    slowing = {} if options.scaled_only else {"PERFGATE_CALIBRATION_SLOWING": "1"}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *told, *shlex.split(options.pytest)],
         cwd=options.root or None,
-        env={**os.environ, "PERFGATE_CALIBRATION": path, "PERFGATE_CALIBRATION_SECONDS": str(options.minutes * 60)},
+        env={**os.environ, **ours, **slowing},
         stdout=sys.stderr,
         check=False,
     )

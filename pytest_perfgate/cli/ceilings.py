@@ -25,7 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     project = Project(options)
-    bench = wiring_devices.ceiling_bench(options.runtime, options.clocks)
+    bench = wiring_devices.ceiling_bench(project.config, options.runtime, options.clocks)
     store = wiring_devices.ceiling_store(project.baselines)
     kept = store.read(bench.device.key)
     if options.show:

@@ -4,6 +4,7 @@
   perfgate check kernel.cubin "spills == 0" "registers <= 128"
 
 Arguments with an operator are limits, all others are files. Exit codes: 0 kept, 1 broken, 4 not measured or invalid.
+What was not measured fails here as it does in CI, unless --policy unmeasured=warn says otherwise.
 """
 
 from __future__ import annotations
@@ -11,19 +12,19 @@ from __future__ import annotations
 import argparse
 
 from pytest_perfgate.app.check import check, exit_of
-from pytest_perfgate.cli import looking
-from pytest_perfgate.cli.verdicts import deliver, split_limits
+from pytest_perfgate.cli import looking, verdicts
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="+", metavar="FILE|LIMIT")
-    parser.add_argument("--junit", metavar="FILE", help="write a JUnit file of the verdicts")
+    verdicts.add_options(parser)
     looking.add_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    files, limits = split_limits(options.words)
-    look = looking.look(options)
-    analysis, verdicts = check(looking.named_files(files), limits, look)
-    deliver(options, analysis, verdicts)
-    return exit_of(verdicts)
+    files, limits = verdicts.split_limits(options.words)
+    look = looking.judging_look(options)
+    analysis, found = check(looking.named_files(files), limits, look)
+    verdicts.write_files(options, analysis, found)
+    verdicts.deliver(options, analysis, found)
+    return exit_of(found)

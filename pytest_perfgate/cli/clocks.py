@@ -10,6 +10,7 @@ from typing import Any
 
 from pytest_perfgate.app.clocks import clocks_document, reset, shown
 from pytest_perfgate.cli.output import show
+from pytest_perfgate.cli.project import Project, add_root
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.wiring import devices as wiring_devices
 
@@ -20,14 +21,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--mhz", type=float, default=0.0, help="SM clock to lock at (default: the catalogue's, or base)"
     )
     parser.add_argument("--device", type=int, default=-1, help="index as nvidia-smi counts (default: all)")
+    add_root(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    locks = wiring_devices.clock_locks()
+    project, locks = Project(options), wiring_devices.clock_locks()
     cards = _cards(options.device, must=options.action != "show")
     if options.action == "lock":
         for card in cards:
-            wiring_devices.keep_lock(card, options.mhz * 1e6 or wiring_devices.sheet_lock(card))
+            wiring_devices.keep_lock(card, options.mhz * 1e6 or wiring_devices.sheet_lock(project.config, card))
     if options.action == "reset":
         reset(cards, locks.read_locks(), wiring_devices.lift)
     show(clocks_document(shown(cards, locks.read_locks()), wiring_devices.management().availability()), options)

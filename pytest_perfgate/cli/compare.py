@@ -12,30 +12,30 @@ from pathlib import Path
 
 from pytest_perfgate.app.check import compare, exit_of
 from pytest_perfgate.app.inspect import view
-from pytest_perfgate.cli import looking
-from pytest_perfgate.cli.verdicts import deliver, split_limits, split_sides
+from pytest_perfgate.cli import looking, verdicts
 from pytest_perfgate.core.render.text import render_text
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="+", metavar="FILE|LIMIT")
     parser.add_argument("--view", default="", help="one view of the comparison")
-    parser.add_argument("--junit", metavar="FILE", help="write a JUnit file of the verdicts")
+    verdicts.add_options(parser)
     parser.add_argument("--reports", metavar="FOLDER", help="write the reports of this comparison and all its tables")
     looking.add_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    words, limits = split_limits(options.words)
-    before, after = split_sides(words)
-    look = looking.look(options)
-    found, verdicts = compare(looking.named_files(before), looking.named_files(after), limits, look)
+    words, limits = verdicts.split_limits(options.words)
+    before, after = verdicts.split_sides(words)
+    look = looking.judging_look(options)
+    analysis, found = compare(looking.named_files(before), looking.named_files(after), limits, look)
+    verdicts.write_files(options, analysis, found)
     if options.reports:
         from pytest_perfgate.wiring.looking import write_reports
 
-        looking.write("\n".join(map(str, write_reports(Path(options.reports), found))))
-    elif not options.json:
-        looking.write(render_text(view(found, options.view)))
-    if verdicts or options.json:
-        deliver(options, found, verdicts)
-    return exit_of(verdicts)
+        looking.write("\n".join(map(str, write_reports(Path(options.reports), analysis))))
+    elif not options.json and options.markdown != "-":
+        looking.write(render_text(view(analysis, options.view)))
+    if found or options.json:
+        verdicts.deliver(options, analysis, found)
+    return exit_of(found)

@@ -23,7 +23,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if options.here:
-        show(machine_document(wiring.here()), options)
+        show(machine_document(wiring.here(Project(options).config)), options)
         return 0
     catalogue = wiring_devices.catalogue(Project(options).config)
     word = " ".join(options.name)

@@ -1,4 +1,6 @@
-"""Write the last run into a kernel's log: what it achieves, against what was accepted before.
+"""Write the last run into a kernel's log: what it achieves, against the commit that was measured before it.
+
+"vs Previous" is the newest earlier record of another commit, measured alike; without one, the accepted time.
 
 An entry of the same version is written again in its place; Issues and Insights that people wrote stay.
 """
@@ -6,6 +8,8 @@ An entry of the same version is written again in its place; Issues and Insights 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +31,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> int:
     from pytest_perfgate.app.accept import Request, selected
+    from pytest_perfgate.core.analysis.previous import previous_of
     from pytest_perfgate.core.render.devlog import kept_paragraphs, render_entry, written
 
     project = Project(options)
@@ -34,7 +39,8 @@ def run(options: Namespace) -> int:
     cases = selected(report, Request(names=tuple(options.names)))
     version = _version(options, project, report)
     log = _text(options.file)
-    entry = render_entry(version, cases, kept_paragraphs(log, version), _kernels(options))
+    before = previous_of(cases, report, _earlier(project))
+    entry = render_entry(version, cases, kept_paragraphs(log, version), before, _kernels(options))
     if options.file:
         write_file(options.file, written(log, entry))
     if options.json:
@@ -42,6 +48,15 @@ def run(options: Namespace) -> int:
     else:
         write(f"wrote {options.file}" if options.file else entry)
     return 0
+
+
+def _earlier(project: Project) -> Iterator[Any]:
+    """The records of this project, the newest first; one that cannot be read has nothing to compare with."""
+    from pytest_perfgate.model.errors import PerfgateError
+
+    for path in reversed(project.records.paths()):
+        with suppress(PerfgateError):
+            yield project.records.read(str(path))
 
 
 def _kernels(options: Namespace) -> str:

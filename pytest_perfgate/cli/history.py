@@ -40,7 +40,7 @@ def run(options: Namespace) -> int:
     if options.json:
         write_json([{"case": str(k), "device": d, "sittings": plain(s), "accepted": plain(b)} for k, d, s, b in cases])
     else:
-        show(history_document(cases, overview=not options.case), options)
+        show(history_document(cases, overview=not options.case, anchors=_anchors(project, cases)), options)
     return 0
 
 
@@ -69,6 +69,15 @@ def _selected(keys: Any, name: str) -> list[Any]:
         mend = proposal(name, [str(key) for _, key in keys], all_of="the history has")
         raise PerfgateError("history-empty", f"the history has no case '{name}'", mend=mend)
     return found
+
+
+def _anchors(project: Project, cases: Any) -> dict[tuple[str, str], Any]:
+    """The lines of the revision that ``[tool.perfgate] anchor`` names, such as the last release."""
+    revision = project.config.anchor
+    if not revision:
+        return {}
+    found = {(d, str(k)): project.baselines.read(d, k.path, revision).get(str(k)) for k, d, _, _ in cases}
+    return {at: line for at, line in found.items() if line is not None}
 
 
 def _accepted(project: Project, key: Any, device: str) -> Any:

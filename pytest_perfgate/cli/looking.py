@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_perfgate.app.check import Look
+from pytest_perfgate.app.check import Look, parse_strict_policy
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.document import Document
 from pytest_perfgate.model.errors import PerfgateError
@@ -50,6 +51,11 @@ def look(options: argparse.Namespace) -> Look:
         given[name] = text
     tools = command_line_tools(Path.cwd())
     return Look(inspectors=tools.inspectors, peek=tools.peek, kinds=tools.kinds, options=given)
+
+
+def judging_look(options: argparse.Namespace) -> Look:
+    """The same for a command that judges, under the policy that was given."""
+    return replace(look(options), policy=parse_strict_policy(options.policy))
 
 
 def named_files(paths: list[str]) -> list[Path]:

@@ -79,12 +79,12 @@ def _reasoned(decision: Any) -> Any:
     """The decision with a reason; a slower time has none without."""
     from pytest_perfgate.core.gate.acceptance import Change
 
-    needed = decision.change is Change.SLOWER
+    needed = decision.change in {Change.SLOWER, Change.RENEWED}
     while True:
         reason = " ".join(_asked("reason: " if needed else "reason (may be empty): ").split())
         if reason or not needed:
             return replace(decision, after=replace(decision.after, why=reason))
-        write("a slower time needs a reason")
+        write("this needs a reason")
 
 
 def _asked(question: str) -> str:

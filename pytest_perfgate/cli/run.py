@@ -2,7 +2,7 @@
 
   perfgate run tests/bench -k gemm --perfgate-against origin/main
 
-Everything but --json and --root goes to pytest. Without --perfgate= it is a full run.
+Everything but --json, --policy and --root goes to pytest. Without --perfgate= it is a full run.
 """
 
 from __future__ import annotations
@@ -24,12 +24,20 @@ _FROM_PYTEST = {0: 0, 1: _TESTS_FAILED, 2: _INTERRUPTED, 3: 14, 4: _USAGE, 5: _N
 
 
 def arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--policy",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="what an outcome does, such as undecided=fail; as --perfgate-policy, repeatable",
+    )
     add_root(parser)
 
 
 def run(options: Namespace) -> int:
     project = Project(options)
     words = options.words[1:] if options.words[:1] == ["--"] else options.words
+    words = [*_policies(options.policy), *words]
     asked = any(word.startswith("--perfgate=") or word == "--perfgate" for word in words)
     began = time.time()
     command = [sys.executable, "-m", "pytest", *([] if asked else ["--perfgate=full"]), *words]
@@ -41,6 +49,14 @@ def run(options: Namespace) -> int:
 
         write_json({"exit": code, "pytest": status, "record": plain(report) if report else None})
     return code
+
+
+def _policies(pairs: list[str]) -> list[str]:
+    """Policies as pytest knows them; one that does not exist is refused before anything runs."""
+    from pytest_perfgate.core.gate.policy import parse_policy
+
+    parse_policy(pairs, ci=False, place="--policy")
+    return [f"--perfgate-policy={pair}" for pair in pairs]
 
 
 def _status(command: list[str], project: Project) -> int:

@@ -137,6 +137,17 @@ def leftovers(project: Project) -> Iterator[Finding]:
         )
 
 
+def arms(project: Project) -> Iterator[Finding]:
+    """What a killed run in two arms left behind."""
+    from pytest_perfgate.wiring.arms import leftovers as left
+
+    if not project.repository.present():
+        return
+    for one in left(project.root, project.config):
+        name = _shown(Path(one.path), project) if "/" in one.path else f"process {one.path}"
+        yield Finding(name="arms", level=Level.NOTE, what=f"{name} is {one.what}", mend=one.mend)
+
+
 def _shown(path: Path, project: Project) -> str:
     return project.shown(path)
 
@@ -152,4 +163,5 @@ CHECKS: list[tuple[str, Check]] = [
     ("record", record),
     ("history", history),
     ("leftovers", leftovers),
+    ("arms", arms),
 ]

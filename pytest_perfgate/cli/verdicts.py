@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pytest_perfgate.app.inspect import view
 from pytest_perfgate.cli import looking
+from pytest_perfgate.cli.output import write_file
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.verdict import Verdict
@@ -41,18 +42,50 @@ def split_sides(words: Sequence[str]) -> tuple[list[str], list[str]]:
     return before, after
 
 
-def deliver(options: argparse.Namespace, analysis: Analysis, verdicts: tuple[Verdict, ...]) -> None:
-    """One line a verdict, or JSON; the JUnit file where it is asked for."""
-    if options.junit:
-        from pytest_perfgate.wiring import write_junit
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Where verdicts go, and what an outcome does: alike for every command that judges files."""
+    parser.add_argument("--junit", metavar="FILE", help="write a JUnit file of the verdicts")
+    parser.add_argument("--html", metavar="FILE", help="write verdicts and view as one HTML page")
+    parser.add_argument("--markdown", metavar="FILE", help="write verdicts and view as Markdown; - for standard output")
+    parser.add_argument(
+        "--policy",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="what an outcome does, such as unmeasured=warn; repeatable (default: as in CI)",
+    )
 
-        write_junit(Path(options.junit), analysis.subject, verdicts)
+
+def deliver(options: argparse.Namespace, analysis: Analysis, verdicts: tuple[Verdict, ...]) -> None:
+    """One line a verdict, or JSON."""
     if options.json:
         shown = getattr(options, "view", "")
         documents = {shown: view(analysis, shown)} if shown else {}
         looking.write_json(looking.analysis_json(analysis, documents, verdicts))
-        return
-    looking.write("\n".join(summary_lines(analysis.subject, verdicts)))
+    elif options.markdown != "-":
+        looking.write("\n".join(summary_lines(analysis.subject, verdicts)))
+
+
+def write_files(options: argparse.Namespace, analysis: Analysis, verdicts: tuple[Verdict, ...]) -> None:
+    """The files that were asked for."""
+    if options.junit:
+        from pytest_perfgate.wiring import write_junit
+
+        write_junit(Path(options.junit), analysis.subject, verdicts)
+    if options.html or options.markdown:
+        from pytest_perfgate.core.render.html import render_html
+        from pytest_perfgate.core.render.markdown import render_markdown
+        from pytest_perfgate.core.render.verdicts import verdicts_document
+
+        held = [verdicts_document(analysis.subject, verdicts)] if verdicts else []
+        documents = [*held, view(analysis, getattr(options, "view", ""))]
+        text = "\n".join(map(render_markdown, documents))
+        if options.html:
+            write_file(options.html, render_html(documents))
+        if options.markdown == "-":
+            looking.write(text)
+        elif options.markdown:
+            write_file(options.markdown, text)
 
 
 def summary_lines(subject: str, verdicts: Sequence[Verdict]) -> list[str]:

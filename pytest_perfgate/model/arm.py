@@ -9,7 +9,7 @@ from pytest_perfgate.model.values import value
 
 @value
 class ArmSettings:
-    """How arms are made; the ``[tool.perfgate.arms]`` table."""
+    """How arms are made, from ``[tool.perfgate]``."""
 
     mode: str = "auto"
     """``overlay`` installs the package beside its dependencies; ``worktree`` runs inside a checkout."""
@@ -22,6 +22,10 @@ class ArmSettings:
     tests: tuple[str, ...] = ()
     """Paths that a worktree arm takes from the working copy."""
     timeout_s: float = 900.0
+    builds: tuple[tuple[str, str], ...] = ()
+    """(project, command) of projects that are built by a command of their own."""
+    packages: tuple[str, ...] = ()
+    """Import names that the proof of an arm speaks of; none means all that was built."""
 
 
 @value
@@ -45,6 +49,8 @@ class Arm:
     """Top-level import names of the package under test."""
     digest: str
     reused: bool = False
+    content: str = ""
+    """Hash of all files that this side may load as the package under test; empty where it was not taken."""
 
 
 @value

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.measurement import Environment, Identity
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.values import value
+
+DIRTY = "+dirty"
+"""Ends the name of a commit whose tree had changes of its own: nobody can build that again."""
+
+
+def commit_name(commit: str, *, dirty: bool) -> str:
+    """The commit that was measured, marked where its tree had changes; empty where none is known."""
+    return f"{commit}{DIRTY}" if commit and dirty else commit
+
+
+def short_commit(commit: str, digits: int = 12) -> str:
+    """The first digits of a hash, with the mark that it may carry."""
+    return commit.removesuffix(DIRTY)[:digits] + (DIRTY if commit.endswith(DIRTY) else "")
 
 
 @value
@@ -19,6 +32,7 @@ class Baseline:
     """Relative standard deviation between sittings; 0 while there is one."""
     sittings: int = 1
     commit: str = ""
+    """What was measured; it ends in ``+dirty`` where the tree had changes of its own."""
     who: str = ""
     when: str = ""
     """ISO date of the acceptance."""
@@ -29,6 +43,10 @@ class Baseline:
     """Kept under ``.perfgate/`` rather than committed."""
     place: str = ""
     """File and path inside it, for messages."""
+    environment: str = ""
+    """Digest of what surrounded the accepted sitting, as the line has it."""
+    surroundings: Environment | None = None
+    """What the digest stands for, where it is known."""
 
 
 @value

@@ -20,6 +20,15 @@ class ConfigPattern:
 
 
 @value
+class ConfigProject:
+    """One package of the repository that an arm builds."""
+
+    path: str
+    build: str = ""
+    """Its own command; the project's ``build``, else pip."""
+
+
+@value
 class Config:
     """The project's settings; a default stands wherever the file is silent."""
 
@@ -52,6 +61,10 @@ class Config:
     editable: tuple[str, ...] = ()
     arms: str = ""
     build: str = ""
+    projects: tuple[ConfigProject, ...] = ()
+    """Packages that an arm builds, where they are not the repository's one."""
+    test_paths: tuple[str, ...] = ()
+    """What a worktree arm takes from the working copy beside the test files and their conftests."""
     conviction: str = ""
     target: str = ""
     anchor: str = ""
@@ -63,6 +76,8 @@ class Config:
     """(option, text): how exports of Nsight Systems are read."""
     source: str = ""
     """The file it was read from."""
+    facts: str = ""
+    """How closely the versions around a device must agree with those of the baseline."""
 
 
 @value
@@ -76,7 +91,7 @@ class ConfigKey:
     choices: tuple[str, ...] = ()
 
 
-_MODES, _CLOCKS = ("full", "quick", "off"), ("lock", "observe", "off")
+_MODES, _CLOCKS = ("full", "quick", "off"), ("lock", "try-lock", "observe", "off")
 
 KEYS: tuple[ConfigKey, ...] = (
     ConfigKey(name="limits", kind="texts", doc="limits of every gated test", default="slowdown <= 3%"),
@@ -90,6 +105,13 @@ KEYS: tuple[ConfigKey, ...] = (
     ConfigKey(name="runtime", kind="text", doc="library whose work is timed", default="auto"),
     ConfigKey(name="cache", kind="choice", doc="state of the last cache", default="warm", choices=("cold", "warm")),
     ConfigKey(name="clocks", kind="choice", doc="what is done to clocks", default="observe", choices=_CLOCKS),
+    ConfigKey(
+        name="facts",
+        kind="choice",
+        doc="how closely versions of driver, toolkit, framework and ptxas must agree with the baseline's",
+        default="shown",
+        choices=("off", "shown", "major", "minor", "exact"),
+    ),
     ConfigKey(name="data", kind="text", doc="name of the data policy, part of the identity", default="user"),
     ConfigKey(name="floor", kind="seconds", doc="smallest difference that counts as slower", default="2 us"),
     ConfigKey(name="capture", kind="texts", doc="captures of every gated test", default="none"),
@@ -106,6 +128,18 @@ KEYS: tuple[ConfigKey, ...] = (
         name="arms", kind="choice", doc="how arms are separated", default="package", choices=("package", "worktree")
     ),
     ConfigKey(name="build", kind="text", doc="command that builds an arm", default="pip"),
+    ConfigKey(
+        name="projects",
+        kind="projects",
+        doc="folders of the packages that an arm builds; a table `{path = ..., build = ...}` has its own command",
+        default="the repository",
+    ),
+    ConfigKey(
+        name="test_paths",
+        kind="texts",
+        doc='files and folders that `arms = "worktree"` takes from the working copy beside the tests',
+        default="the tests and their conftests",
+    ),
     ConfigKey(
         name="conviction",
         kind="choice",

@@ -52,6 +52,27 @@ class Environment:
     dirty: bool = False
     ci: bool = False
 
+    @property
+    def lasting(self) -> Environment:
+        """What outlives the run: kept beside an accepted time, to say what moved."""
+        facts = tuple((name, text) for name, text in self.facts if name not in _PASSING)
+        return Environment(python=self.python, platform=self.platform, packages=self.packages, facts=facts)
+
+    def differences(self, other: Environment) -> tuple[tuple[str, str, str], ...]:
+        """(name, here, there) for all that lasts and differs; what one side does not have reads ``none``."""
+        here, there = self._lines(), other._lines()
+        names = dict.fromkeys((*here, *there))
+        apart = ((name, here.get(name, "none"), there.get(name, "none")) for name in names)
+        return tuple((name, mine, theirs) for name, mine, theirs in apart if mine != theirs)
+
+    def _lines(self) -> dict[str, str]:
+        lasting = self.lasting
+        return dict((*lasting.facts, ("system", self.platform), ("python", self.python), *self.packages))
+
+
+_PASSING = frozenset({"load"})
+"""Facts of the moment."""
+
 
 @value
 class Artifact:

@@ -44,6 +44,15 @@ class Paired:
     """An arm that loaded the other's files, and the like: INVALID, never a verdict."""
     unstable: bool = False
     """Processes of a side stand in groups: where nothing is convicted, that is the verdict."""
+    same: bool = False
+    """Both sides ran the same code: whatever is slower then, it is not the code."""
+    untried: bool = False
+    """Suspected, and a budget ended before fresh rounds could convict."""
+    wants_s: float = 0.0
+    """Seconds of further rounds that would decide what is undecided; 0 where none are known to help."""
+
+    clocks_hz: tuple[float, float] | None = None
+    """The clocks that base and head ran at, where both are known."""
 
     @property
     def rounds(self) -> int:
@@ -63,3 +72,5 @@ class PairedRound:
     trouble: str = ""
     """Why a side has nothing to compare: it failed there, or the test is on the other side only."""
     seconds: float = 0.0
+    share_s: float = 0.0
+    """Its share of the wall time of the whole round, the starting of processes included."""

@@ -18,6 +18,8 @@ class Mode(str, enum.Enum):
 
 class ClockPolicy(str, enum.Enum):
     LOCK = "lock"
+    TRY = "try-lock"
+    """Lock where this process may, else observe: what was meant for machines of several kinds."""
     OBSERVE = "observe"
     OFF = "off"
 

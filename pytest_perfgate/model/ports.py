@@ -86,6 +86,25 @@ class Timer(Protocol):
     def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples: ...
 
 
+class Contents(Protocol):
+    """What arrays hold, whatever library they are of."""
+
+    def within(self, *things: Any) -> tuple[Any, ...]:
+        """Arrays within reach of these things, each once."""
+
+    def read(self, array: Any) -> Any:
+        """Its elements in order, as a flat array of bytes on the host."""
+
+    def write(self, array: Any, data: Any) -> None: ...
+
+    def itemsize(self, array: Any) -> int: ...
+
+    def name(self, array: Any) -> str: ...
+
+    def overlap(self, one: Any, other: Any) -> bool:
+        """Whether two arrays lie in the same memory."""
+
+
 class Clocks(Protocol):
     """Locks or watches a device's clocks around a region."""
 

@@ -37,8 +37,9 @@ class Samples:
     batch: int = 1
     """Calls behind each sample; a sample is their mean."""
     overhead: float = 0.0
-    """Nanoseconds an empty measurement takes; subtracted only for absolute figures."""
+    """Nanoseconds an empty measurement takes, whatever its batch; subtracted only for absolute figures."""
     resolution: float = 0.0
+    """Nanoseconds that a measurement can tell apart, whatever its batch."""
     warmups: int = 0
     launch_gap: float | None = None
     """Host-visible minus device-busy nanoseconds per call."""
@@ -52,3 +53,5 @@ class Samples:
     """CPU nanoseconds per call of the calling thread, beside each sample; empty where nobody looked."""
     span: tuple[float, ...] = ()
     """First start to last end of a call's kernels, where the instrument sees both that and the busy time."""
+    turns: tuple[int, ...] = ()
+    """How many samples each turn gave, where two processes took turns."""

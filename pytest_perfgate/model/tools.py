@@ -12,6 +12,7 @@ from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.ports import (
     BaselineStore,
     Clocks,
+    Contents,
     HistoryStore,
     Inspector,
     Lease,
@@ -40,6 +41,8 @@ class Instruments:
     clocks: Clocks | None = None
     """What watches or locks the clocks of a device while it is measured."""
     leases: Lease | None = None
+    contents: Contents | None = None
+    """What reads and overwrites arrays, where a call's output is checked."""
 
 
 Convict = Callable[[Mapping[CaseKey, CaseReport], Mapping[str, Case]], Mapping[CaseKey, CaseReport]]

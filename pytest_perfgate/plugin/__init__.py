@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_perfgate.plugin.roles import ROLE, is_gated, role_of
+
 if TYPE_CHECKING:
     from collections.abc import Generator
 
@@ -16,9 +18,6 @@ _MARKER = (
     "perfgate(*limits, on=, capture=, timer=, runtime=, cache=, clocks=, data=, rounds=, budget=): "
     "what this test's measurement must keep, such as 'time <= 3 ms' or 'slowdown <= 3%'"
 )
-
-
-_ROLE = "perfgate-role"
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -51,15 +50,15 @@ def pytest_configure(config: pytest.Config) -> None:
     if address:
         from pytest_perfgate.plugin.child import ChildRole
 
-        config.pluginmanager.register(ChildRole(config, address), _ROLE)
+        config.pluginmanager.register(ChildRole(config, address), ROLE)
     elif "PERFGATE_PROFILE" in os.environ:
         from pytest_perfgate.plugin.profiled import ProfiledRole
 
-        config.pluginmanager.register(ProfiledRole(config, os.environ.pop("PERFGATE_PROFILE")), _ROLE)
+        config.pluginmanager.register(ProfiledRole(config, os.environ.pop("PERFGATE_PROFILE")), ROLE)
     elif hasattr(config, "workerinput"):
         from pytest_perfgate.plugin.workers import WorkerRole
 
-        config.pluginmanager.register(WorkerRole(config), _ROLE)
+        config.pluginmanager.register(WorkerRole(config), ROLE)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -76,7 +75,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
     if gated and not session.config.option.collectonly:
         role_of(session.config).before(session, gated)
     result = yield
-    role = session.config.pluginmanager.get_plugin(_ROLE)
+    role = session.config.pluginmanager.get_plugin(ROLE)
     if role is not None:
         role.after(session)
     return result
@@ -91,19 +90,3 @@ def perfgate(request: pytest.FixtureRequest) -> Gate:
     """
     gate: Gate = role_of(request.config).gate(request.node)
     return gate
-
-
-def is_gated(item: pytest.Item) -> bool:
-    """Whether a test has the marker or asks for the fixture; asked of every test of every session."""
-    return item.get_closest_marker("perfgate") is not None or "perfgate" in getattr(item, "fixturenames", ())
-
-
-def role_of(config: pytest.Config) -> Any:
-    """What this pytest is to the gate: a child, a worker, or else the controller, from its first gated test on."""
-    role = config.pluginmanager.get_plugin(_ROLE)
-    if role is None:
-        from pytest_perfgate.plugin.controller import ControllerRole
-
-        role = ControllerRole(config)
-        config.pluginmanager.register(role, _ROLE)
-    return role

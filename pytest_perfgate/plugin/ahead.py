@@ -6,38 +6,47 @@ import json
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from pytest_perfgate.app.lanes import run_spread
 from pytest_perfgate.app.measure import Crew, Rounds
+from pytest_perfgate.core.gate.budget import shrunk
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Mode
 from pytest_perfgate.plugin.captures import captured
 from pytest_perfgate.plugin.invocation import child_job, child_spec
 from pytest_perfgate.plugin.progress import Progress
 from pytest_perfgate.plugin.spans import span
+from pytest_perfgate.wiring.devices import fleet, pick_device
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pytest_perfgate.model.children import CaseResult
     from pytest_perfgate.model.plan import Case
-    from pytest_perfgate.plugin.session import GateSession
+    from pytest_perfgate.plugin.docket import Docket
 
 _START_S = 1.0
 """A guess at what starting one child takes, for the first run."""
+_SCREENING, _SHORTEST = 0.6, 0.1
+"""The part of a budget that is not kept for trying suspects, and of its sampling time that a case keeps at least."""
 
 
-def measure_ahead(session: GateSession) -> None:
+def measure_ahead(session: Docket) -> None:
     """Measure all cases in children, then judge them; what was measured stays when it is interrupted."""
     if session.settings.options.perfgate_against:
         measure_against(session)
         return
     config, project = session.settings.pytest, session.settings.project
     costs = config.rootpath / ".perfgate" / "costs.json"
-    cases = list(session.cases.values())
+    cases = on_device(session.settings.options, list(session.cases.values()))
     if session.mode is Mode.QUICK:
         cases = [replace(case, plan=replace(case.plan, rounds=1)) for case in cases]
-    progress = Progress(config, cost_line(cases, read_costs(costs)))
+    known = read_costs(costs)
+    keeps = _SCREENING if session.court.tools.convict is not None else 1.0
+    part = affordable(cases, known, keeps * session.left_s())
+    progress = Progress(config, cost_line(cases, known, part))
+    cases = [sampled(case, part) for case in cases]
     crew = Crew(
         nursery=session.court.tools.nursery,
         spec=lambda some: child_spec(config, project, some),
@@ -48,7 +57,7 @@ def measure_ahead(session: GateSession) -> None:
     )
     rounds = Rounds(cases, crew)
     try:
-        rounds.run()
+        run_spread(rounds, cases, fleet())
         results = captured(session, rounds.results(), progress.tell)
     except BaseException:
         results = {nodeid: result for nodeid, result in rounds.results().items() if result.captures}
@@ -56,10 +65,18 @@ def measure_ahead(session: GateSession) -> None:
     finally:
         progress.close()
         session.reports.update(session.court.judge_all(results))
-    write_costs(costs, results)
+    if part == 1:
+        write_costs(costs, results)
 
 
-def measure_against(session: GateSession) -> None:
+def on_device(options: Any, cases: list[Case]) -> list[Case]:
+    """The cases on the device that was asked for, which children will see alone."""
+    pick_device(options)
+    asked = options.perfgate_device or ""
+    return [replace(case, plan=replace(case.plan, device=asked)) for case in cases] if asked else cases
+
+
+def measure_against(session: Docket) -> None:
     """Measure all cases in two arms, then judge by what they came to."""
     from pytest_perfgate.plugin.arms import MERGE_BASE, Bailiff
 
@@ -75,17 +92,38 @@ def measure_against(session: GateSession) -> None:
     session.reports.update(session.court.judge_all(results))
 
 
-def cost_line(cases: Iterable[Case], known: Mapping[str, float]) -> str:
+def cost_line(cases: Iterable[Case], known: Mapping[str, float], part: float = 1.0) -> str:
     """``38 cases, 3 rounds, about 1 min 10 s``."""
     cases = list(cases)
-    rounds = max(case.plan.rounds for case in cases)
-    total, guessed = rounds * _START_S, 0
-    for case in cases:
-        most = (case.plan.warmup_ns + case.plan.budget_ns) / 1e9
-        guessed += case.nodeid not in known
-        total += case.plan.rounds * known.get(case.nodeid, most)
+    guessed = sum(case.nodeid not in known for case in cases)
+    starts, total = seconds_of(cases, known)
     word = "at most about" if guessed > len(cases) / 2 else "about"
-    return f"{plural(len(cases), 'case')}, {plural(rounds, 'round')}, {word} {span(total)}"
+    cut = f"; sampling cut to {part:.0%} by the budget" if part < 1 else ""
+    rounds = max(case.plan.rounds for case in cases)
+    return f"{plural(len(cases), 'case')}, {plural(rounds, 'round')}, {word} {span(starts + part * total)}{cut}"
+
+
+def seconds_of(cases: Iterable[Case], known: Mapping[str, float]) -> tuple[float, float]:
+    """What starting children takes, and all sampling: as it was last time, else what the plan allows."""
+    cases = list(cases)
+    most = {case.nodeid: (case.plan.warmup_ns + case.plan.budget_ns) / 1e9 for case in cases}
+    total = sum(case.plan.rounds * known.get(case.nodeid, most[case.nodeid]) for case in cases)
+    return max((case.plan.rounds for case in cases), default=0) * _START_S, total
+
+
+def affordable(cases: Iterable[Case], known: Mapping[str, float], left_s: float) -> float:
+    """The part of their sampling time that so many seconds allow."""
+    starts, total = seconds_of(cases, known)
+    return shrunk(total, max(0.0, left_s - starts), _SHORTEST)
+
+
+def sampled(case: Case, part: float) -> Case:
+    """The case with a part of its sampling time."""
+    if part == 1:
+        return case
+    return replace(
+        case, plan=replace(case.plan, warmup_ns=case.plan.warmup_ns * part, budget_ns=case.plan.budget_ns * part)
+    )
 
 
 def plural(count: int, noun: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections import defaultdict
@@ -9,7 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.app.compare_arms import Comparison, Stage, trial
+from pytest_perfgate.app.compare_arms import Comparison, Stage
+from pytest_perfgate.app.duet import Beat
+from pytest_perfgate.app.hearing import Hearing
+from pytest_perfgate.core.gate.budget import shrunk
 from pytest_perfgate.core.gate.conviction import suspects
 from pytest_perfgate.core.gate.rounds import Design
 from pytest_perfgate.model.children import ChildSpec
@@ -22,16 +26,18 @@ from pytest_perfgate.wiring import read_values, write_values
 from pytest_perfgate.wiring.arms import arms
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pytest_perfgate.model.arm import Arm
     from pytest_perfgate.model.plan import Case, CaseKey
     from pytest_perfgate.model.verdict import CaseReport
-    from pytest_perfgate.plugin.session import GateSession
+    from pytest_perfgate.plugin.docket import Docket
 
 MERGE_BASE = "@merge-base"
 _START_S, _TEST_S = 2.5, 0.6
 """What starting two processes takes, and one test in both."""
+_SCREENING, _SHORTEST = 0.6, 0.25
+"""The part of a budget that screening may take, and of their usual length that turns keep at least."""
 _FRESH = {"PYTHONDONTWRITEBYTECODE": "1"}
 """Compiled files are read where the user's environment has them, and none is written into it."""
 
@@ -39,29 +45,26 @@ _FRESH = {"PYTHONDONTWRITEBYTECODE": "1"}
 class Bailiff:
     """Brings two arms into court."""
 
-    def __init__(self, session: GateSession) -> None:
+    def __init__(self, session: Docket) -> None:
         self._session = session
         self._config = session.settings.pytest
         self._project = session.settings.project
         self._prepared: dict[str, Arm] = {}
         self._progress: Progress | None = None
+        self._beat = Beat()
         self._store = arms(self._config.rootpath, self._project, [case.path for case in session.cases.values()])
 
     def against(self, revision: str, cases: Sequence[Case]) -> tuple[Comparison, Mapping[CaseKey, Paired]]:
         """Every case in both arms; screening and confirming."""
-        design = Design(screen=max(5, self._session.settings.options.perfgate_rounds or 0))
-        cost = span(design.screen * (_START_S + _TEST_S * len(cases)))
-        self._progress = Progress(self._config, f"{len(cases)} cases in two arms, {design.screen} rounds, about {cost}")
+        asked = self._session.settings.options.perfgate_rounds or 0
+        design = Design(screen=max(5, asked), confirm=max(10, asked))
+        self._progress = Progress(self._config, self._headline(len(cases), design))
         comparison = self._comparison(revision, cases, design)
-        try:
-            paired = trial(comparison, self._counts, screened=False, revision=revision)
-        finally:
-            self._progress.close()
-        self._path(comparison).unlink(missing_ok=True)
-        return comparison, paired
+        hearing = Hearing(comparison, self._counts)
+        return comparison, self._heard(comparison, hearing, hearing.screen, revision=True)
 
     def convict(self, reports: Mapping[CaseKey, CaseReport], cases: Mapping[str, Case]) -> Mapping[CaseKey, CaseReport]:
-        """Try suspects beside the commit that their baseline names."""
+        """Try suspects beside the commit that their baseline names, the furthest beyond their limits first."""
         court = self._session.court
         changed: dict[CaseKey, CaseReport] = {}
         for commit, keys in self._accused(reports).items():
@@ -75,7 +78,7 @@ class Bailiff:
 
     def _accused(self, reports: Mapping[CaseKey, CaseReport]) -> Mapping[str, list[CaseKey]]:
         accused: dict[str, list[CaseKey]] = defaultdict(list)
-        for key, report in reports.items():
+        for key, report in sorted(reports.items(), key=lambda pair: -_excess(pair[1])):
             if report.baseline is not None and suspects(report.verdicts):
                 accused[report.baseline.commit].append(key)
         return accused
@@ -86,16 +89,52 @@ class Bailiff:
         count = len({case.nodeid for case in cases})
         self._progress = Progress(self._config, f"{count} suspected: measured beside {commit[:10]}")
         comparison = self._comparison(commit, cases, Design())
+        hearing = Hearing(comparison, self._counts)
+        return self._heard(comparison, hearing, hearing.confirm, revision=False)
+
+    def _heard(
+        self, comparison: Comparison, hearing: Hearing, play: Callable[[], None], *, revision: bool
+    ) -> Mapping[CaseKey, Paired]:
+        """What came of it; rounds of a hearing that ended are nobody's to take up again."""
         try:
-            return trial(comparison, self._counts, screened=True, revision="")
+            play()
         finally:
-            self._progress.close()
+            if self._progress is not None:
+                self._progress.close()
+        self._path(comparison.arms).unlink(missing_ok=True)
+        return hearing.paired(revision=revision)
+
+    def _headline(self, cases: int, design: Design) -> str:
+        """What it will cost, and how a budget is kept."""
+        tests, left = design.screen * _TEST_S * cases, self._session.left_s()
+        starts = design.screen * _START_S
+        part = shrunk(tests, max(0.0, _SCREENING * left - starts), _SHORTEST)
+        self._beat = Beat(batch_ns=Beat().batch_ns * part, warmup_ns=Beat().warmup_ns * part)
+        said = f"{cases} cases in two arms, {design.screen} rounds, about {span(starts + part * tests)}"
+        if not math.isfinite(left):
+            return said
+        short = f", turns cut to {part:.0%}" if part < 1 else ""
+        return f"{said}{short}; {span(left)} of the budget are left, the rest is for whom it decides"
 
     def _comparison(self, revision: str, cases: Sequence[Case], design: Design) -> Comparison:
         both = (self._arm("base", revision), self._arm("head", ""))
         comparison = Comparison(both, cases, self._stage(both), design)
-        comparison.resume(read_values(self._path(comparison), PairedRound))
+        comparison.resume(self._kept(both))
+        if comparison.rounds:
+            self._say(
+                f"{len({(one.phase, one.number) for one in comparison.rounds})} rounds of a run that was cut short"
+            )
+        if comparison.same:
+            self._say("both arms hold the same code: what differs then is the machine")
         return comparison
+
+    def _kept(self, both: tuple[Arm, Arm]) -> list[PairedRound]:
+        """Finished rounds of the same two trees; half a file is none."""
+        try:
+            return read_values(self._path(both), PairedRound)
+        except PerfgateError as fault:
+            self._say(f"rounds of an earlier run cannot be read and are taken again: {fault.what}")
+            return []
 
     def _arm(self, name: str, revision: str) -> Arm:
         at = f"{name}:{revision}"
@@ -103,14 +142,13 @@ class Bailiff:
             self._prepared[at] = self._store.prepare(name, revision)
         return self._prepared[at]
 
-    def _path(self, comparison: Comparison) -> Path:
+    def _path(self, both: tuple[Arm, Arm]) -> Path:
         """Where finished rounds of these two trees wait for a run that was interrupted."""
-        digests = "-".join(arm.digest[:10] for arm in comparison.arms)
+        digests = "-".join(arm.digest[:10] for arm in both)
         return self._config.rootpath / ".perfgate" / "rounds" / f"{digests}.bin"
 
     def _stage(self, both: tuple[Arm, Arm]) -> Stage:
-        digests = "-".join(arm.digest[:10] for arm in both)
-        path = self._config.rootpath / ".perfgate" / "rounds" / f"{digests}.bin"
+        path, left = self._path(both), self._session.left_s()
 
         def keep(rounds: Sequence[PairedRound]) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -124,6 +162,8 @@ class Bailiff:
             say=self._say,
             keep=keep,
             clock=time.monotonic,
+            beat=self._beat,
+            budget_s=max(left, 1.0) if math.isfinite(left) else 0.0,
         )
 
     def _spec(self, arm: Arm, cases: Sequence[Case], seed: int) -> ChildSpec:
@@ -147,6 +187,12 @@ class Bailiff:
     def _say(self, text: str) -> None:
         if self._progress is not None:
             self._progress.tell(text)
+
+
+def _excess(report: CaseReport) -> float:
+    """How far the slowest of a suspect's verdicts is beyond its limit."""
+    found = (v.metric.value - v.limit.bound for v in suspects(report.verdicts) if v.metric is not None)
+    return max(found, default=0.0)
 
 
 def one_core(cases: Sequence[Case]) -> tuple[int, ...]:

@@ -28,13 +28,11 @@ class Asked:
     check: Callable[[Any], Any] | None = None
     calls: int = 1
     limits: tuple[str, ...] = ()
-    _made: tuple[Any, ...] = ()
+    _made: list[Any] = field(default_factory=list)
 
     def once(self) -> Any:
         """Call it once, setup first, and let ``check`` see what it returned."""
-        if self.setup is not None:
-            self.prepare()
-        result = self.timed()()
+        result = self.called()
         self.judge(result)
         return result
 
@@ -43,17 +41,80 @@ class Asked:
         if self.check is not None and self.check(result) is False:
             raise PerfgateError("check-failed", "check= returned False for what the call returned", place=str(self.key))
 
-    def prepare(self) -> None:
-        """What runs before each timed call, outside of the time."""
+    def called(self) -> Any:
+        """Call it once, setup first."""
+        self.prepare()
+        return self.timed()()
+
+    def prepare(self) -> Any:
+        """What runs before each timed call, outside of the time; what it made."""
         if self.setup is not None:
-            made = self.setup()
-            self._made = () if made is None else made if isinstance(made, tuple) else (made,)
+            self._made[:] = spread(self.setup())
+        return tuple(self._made)
 
     def timed(self) -> Callable[[], Any]:
         """The call and nothing around it."""
         if self.setup is not None:
-            return lambda: self.fn(*self._made, *self.args)
+            return Prepared(self.fn, self.args, self._made, self.setup)
         return partial(self.fn, *self.args) if self.args else self.fn
+
+    def kept(self) -> Kept:
+        """The call, which keeps what it returned last: for ``check`` to see the output of a timed call."""
+        call = self.timed()
+        return KeptPrepared(call) if isinstance(call, Prepared) else Kept(call)
+
+
+def spread(made: Any) -> tuple[Any, ...]:
+    """What a set-up returned, as the arguments that it stands for."""
+    return () if made is None else made if isinstance(made, tuple) else (made,)
+
+
+class Prepared:
+    """A call on what its set-up made last, or bound to one making of it."""
+
+    __slots__ = ("args", "fn", "made", "setup")
+
+    def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...], made: list[Any], setup: Any) -> None:
+        self.fn, self.args, self.made, self.setup = fn, args, made, setup
+
+    def __call__(self) -> Any:
+        return self.fn(*self.made, *self.args)
+
+    def bind(self, made: Any) -> Callable[[], Any]:
+        """The call on these inputs for good, as a graph needs it that rotates buffers."""
+        return partial(self.fn, *spread(made), *self.args)
+
+
+class Kept:
+    """A call and its last result."""
+
+    __slots__ = ("call", "last")
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self.call = call
+        self.last: Any = None
+
+    def __call__(self) -> Any:
+        self.last = None
+        self.last = self.call()
+        return self.last
+
+
+class KeptPrepared(Kept):
+    """The same of a call with a set-up."""
+
+    __slots__ = ()
+
+    def bind(self, made: Any) -> Callable[[], Any]:
+        """Bound to these inputs; the result of any of them may be the last."""
+        assert isinstance(self.call, Prepared)
+        call = self.call.bind(made)
+
+        def run() -> Any:
+            self.last = call()
+            return self.last
+
+        return run
 
 
 @dataclass

@@ -7,10 +7,11 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 
 from pytest_perfgate.model.children import Capture
-from pytest_perfgate.model.measurement import Artifact
+from pytest_perfgate.model.measurement import Artifact, Measurement
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.ports import Profiler
+from pytest_perfgate.model.samples import Samples
 from pytest_perfgate.plugin.asked import Asked, Brought
 from pytest_perfgate.plugin.measuring import Measuring
 from pytest_perfgate.plugin.view import View
@@ -49,18 +50,27 @@ class Bench:
         del key
         return None
 
+    def samples(self, key: CaseKey) -> tuple[Samples, ...]:
+        del key
+        return ()
+
 
 class JudgedBench(Bench):
     """``full``: measured before the tests; each call runs once and is shown what was measured."""
 
     measures = True
 
-    def __init__(self, case: Case, known: Callable[[CaseKey], MetricSet | None]) -> None:
+    def __init__(self, case: Case, known: Callable[[CaseKey], Measurement | None]) -> None:
         super().__init__(case)
         self._known = known
 
     def metrics(self, key: CaseKey) -> MetricSet | None:
-        return self._known(key)
+        found = self._known(key)
+        return found.metrics if found is not None else MetricSet()
+
+    def samples(self, key: CaseKey) -> tuple[Samples, ...]:
+        found = self._known(key)
+        return found.processes if found is not None else ()
 
 
 class MeasuringBench(Bench):
@@ -92,8 +102,15 @@ class MeasuringBench(Bench):
         self.bring(brought)
 
     def metrics(self, key: CaseKey) -> MetricSet | None:
-        found = next((capture for capture in self.captures() if capture.key == key), None)
+        found = self._found(key)
         return self._measuring.metrics(found) if found else None
+
+    def samples(self, key: CaseKey) -> tuple[Samples, ...]:
+        found = self._found(key)
+        return found.samples if found else ()
+
+    def _found(self, key: CaseKey) -> Capture | None:
+        return next((capture for capture in self.captures() if capture.key == key), None)
 
     def captures(self) -> tuple[Capture, ...]:
         """All that this process knows, with the notes as they are now."""

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.app.compare_arms import SCREEN, Comparison, Stage
+from pytest_perfgate.app.compare_arms import SCREEN, Comparison, Stage, phase_of
+from pytest_perfgate.core.gate.calibration import INJECTED, LEAST
 from pytest_perfgate.core.gate.rounds import Design
 from pytest_perfgate.model.arm import Arm
 from pytest_perfgate.model.children import ChildSpec
 from pytest_perfgate.model.paired import PairedRound
 from pytest_perfgate.model.plan import Case
-from pytest_perfgate.plugin import is_gated
 from pytest_perfgate.plugin.arms import one_core
 from pytest_perfgate.plugin.invocation import child_job, child_spec
 from pytest_perfgate.plugin.progress import Progress
+from pytest_perfgate.plugin.roles import is_gated
 from pytest_perfgate.plugin.session import GateSession
 from pytest_perfgate.plugin.settings import Settings
+from pytest_perfgate.plugin.slowing import VARIABLE
 from pytest_perfgate.wiring import read_values, write_values
 
-FILE, SECONDS = "PERFGATE_CALIBRATION", "PERFGATE_CALIBRATION_SECONDS"
+FILE, SECONDS, SLOWING = "PERFGATE_CALIBRATION", "PERFGATE_CALIBRATION_SECONDS", "PERFGATE_CALIBRATION_SLOWING"
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -32,21 +35,74 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     gate = GateSession(Settings(session.config))
     gate.collect([item for item in session.items if is_gated(item)])
     if gate.cases:
-        _measure(gate, Path(os.environ[FILE]), float(os.environ[SECONDS]))
+        Calibrating(gate, Path(os.environ[FILE])).run(float(os.environ[SECONDS]), slowing=SLOWING in os.environ)
     return True
 
 
-def _measure(gate: GateSession, path: Path, seconds: float) -> None:
-    cases, until = list(gate.cases.values()), time.monotonic() + seconds
-    progress = Progress(gate.settings.pytest, f"{len(cases)} cases, the same code on both sides, {seconds:.0f} s")
-    comparison = Comparison((_side("base"), _side("head")), cases, _stage(gate, path, progress), Design())
-    comparison.resume(read_values(path, PairedRound))
-    count = 1 + max((one.number for one in comparison.rounds), default=-1)
-    while time.monotonic() < until:
-        count += 1
-        comparison.play(SCREEN, cases, count)
-        progress.tell(f"{count} rounds, {max(0.0, until - time.monotonic()):.0f} s left")
-    progress.close()
+class Calibrating:
+    """Rounds of one project, added to those that are kept."""
+
+    def __init__(self, gate: GateSession, path: Path) -> None:
+        self._gate, self._path = gate, path
+        self._config = gate.settings.pytest
+        self._by: float | None = None
+        """By how much the head is slowed now; ``None`` leaves both sides alone."""
+
+    def run(self, seconds: float, *, slowing: bool) -> None:
+        """Unchanged code and slowed code by turns, until the time is spent."""
+        cases, until = list(self._gate.cases.values()), time.monotonic() + seconds
+        progress = Progress(self._config, f"{len(cases)} cases, the same code on both sides, {seconds:.0f} s")
+        comparison = Comparison((_side("base"), _side("head")), cases, self._stage(progress), Design())
+        comparison.resume(one for one in read_values(self._path, PairedRound) if not one.trouble)
+        for phase, by in self._turns(comparison, slowing=slowing):
+            if time.monotonic() >= until:
+                break
+            self._by = by
+            count = _played(comparison, phase) + 1
+            comparison.play(phase, dict.fromkeys(comparison.cases, count))
+            if _played(comparison, phase) < count:
+                progress.tell(f"no test is left that runs: {_trouble(comparison)}")
+                break
+            progress.tell(f"{phase}: {count} rounds, {max(0.0, until - time.monotonic()):.0f} s left")
+        progress.close()
+
+    @staticmethod
+    def _turns(comparison: Comparison, *, slowing: bool) -> Iterator[tuple[str, float | None]]:
+        """First as many rounds of unchanged code as anything is judged by; then whatever has the fewest."""
+        kinds: list[tuple[str, float | None]] = [(SCREEN, None)]
+        kinds += [(phase_of(by), by) for by in INJECTED] if slowing else []
+        while True:
+            if _played(comparison, SCREEN) < LEAST:
+                yield kinds[0]
+            else:
+                yield min(kinds, key=lambda kind: _played(comparison, kind[0]))
+
+    def _stage(self, progress: Progress) -> Stage:
+        config, project = self._config, self._gate.settings.project
+        return Stage(
+            nursery=self._gate.court.tools.nursery,
+            spec=self._spec,
+            job=replace(child_job(config), cpus=one_core(list(self._gate.cases.values()))),
+            timeout_s=project.timeout,
+            say=progress.tell,
+            keep=lambda rounds: write_values(self._path, rounds),
+            clock=time.monotonic,
+        )
+
+    def _spec(self, arm: Arm, cases: Sequence[Case], seed: int) -> ChildSpec:
+        plain = child_spec(self._config, self._gate.settings.project, cases)
+        env = {**dict(plain.env), "PYTHONHASHSEED": str(seed)}
+        if self._by is not None:
+            env[VARIABLE] = str(self._by if arm.name == "head" else 0.0)
+        return replace(plain, env=tuple(sorted(env.items())), label=f"the {arm.name} side")
+
+
+def _played(comparison: Comparison, phase: str) -> int:
+    return len({one.number for one in comparison.rounds if one.phase == phase})
+
+
+def _trouble(comparison: Comparison) -> str:
+    return "; ".join(dict.fromkeys(one.trouble for one in comparison.rounds if one.trouble))
 
 
 def _side(name: str) -> Arm:
@@ -55,22 +111,3 @@ def _side(name: str) -> Arm:
         name=name, revision="", tree="", dirty=False, mode="as installed", python="", launch=(), environment=(),
         cwd="", root="", modules=(), digest="",
     )  # fmt: skip
-
-
-def _stage(gate: GateSession, path: Path, progress: Progress) -> Stage:
-    config, project = gate.settings.pytest, gate.settings.project
-
-    def spec(arm: Arm, cases: list[Case], seed: int) -> ChildSpec:
-        plain = child_spec(config, project, cases)
-        env = {**dict(plain.env), "PYTHONHASHSEED": str(seed)}
-        return replace(plain, env=tuple(sorted(env.items())), label=f"the {arm.name} side")
-
-    return Stage(
-        nursery=gate.court.tools.nursery,
-        spec=spec,  # type: ignore[arg-type]
-        job=replace(child_job(config), cpus=one_core(list(gate.cases.values()))),
-        timeout_s=project.timeout,
-        say=progress.tell,
-        keep=lambda rounds: write_values(path, rounds),
-        clock=time.monotonic,
-    )

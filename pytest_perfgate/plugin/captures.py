@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from pytest_perfgate.app.profiled import Profiled
     from pytest_perfgate.model.children import Capture, CaseResult
     from pytest_perfgate.model.plan import Case
-    from pytest_perfgate.plugin.session import GateSession
+    from pytest_perfgate.plugin.docket import Docket
 
 Say = Callable[[str], None]
 
 
-def captured(session: GateSession, results: Mapping[str, CaseResult], say: Say) -> dict[str, CaseResult]:
+def captured(session: Docket, results: Mapping[str, CaseResult], say: Say) -> dict[str, CaseResult]:
     """The results with the captures that their cases ask for; one profiler at a time."""
     if not any(external(result.case.plan.captures) for result in results.values()):
         return dict(results)
@@ -47,7 +47,7 @@ def captured(session: GateSession, results: Mapping[str, CaseResult], say: Say) 
     return {nodeid: with_captures(result, take) for nodeid, result in results.items()}
 
 
-def _tools(session: GateSession) -> ProfileTools:
+def _tools(session: Docket) -> ProfileTools:
     from pytest_perfgate.wiring import interpreter
     from pytest_perfgate.wiring.profiling import prelude, profile_tools
 

@@ -22,7 +22,7 @@ from pytest_perfgate.model.profiling import CAPTURES, STATIC
 from pytest_perfgate.plugin.spans import seconds
 
 DEFAULT_LIMIT = "slowdown <= 3%"
-KEYWORDS = ("on", "capture", "timer", "runtime", "cache", "clocks", "data", "rounds", "budget")
+KEYWORDS = ("on", "capture", "timer", "runtime", "cache", "clocks", "data", "rounds", "budget", "devices")
 
 
 class Collector:
@@ -130,7 +130,6 @@ def commanded(plan: Plan, options: Any) -> Plan:
     """The command line has the last word."""
     given = {
         "clocks": options.perfgate_clocks,
-        "budget": options.perfgate_budget,
         "rounds": options.perfgate_rounds,
         "capture": tuple(options.perfgate_capture),
     }
@@ -148,7 +147,7 @@ def _with(plan: Plan, given: Mapping[str, Any], place: str) -> Plan:
 
 def _count(value: Any, place: str) -> int:
     if not isinstance(value, int) or value < 1:
-        raise PerfgateError("option-wrong", f"rounds are a whole number from 1, not {value!r}", place=place)
+        raise PerfgateError("option-wrong", f"rounds and devices are whole numbers from 1, not {value!r}", place=place)
     return value
 
 
@@ -187,6 +186,7 @@ _FIELDS: dict[str, tuple[str, Any]] = {
     "clocks": ("clocks", _clocks),
     "data": ("data", _text),
     "rounds": ("rounds", _count),
+    "devices": ("devices", _count),
     "capture": ("captures", _captures),
     "budget": ("budget_ns", _nanoseconds),
 }

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from pytest_perfgate.plugin.complaints import readable
 from pytest_perfgate.plugin.ending import close_session, write_session
 from pytest_perfgate.plugin.fixture import Gate
-from pytest_perfgate.plugin.session import GateSession, readable
+from pytest_perfgate.plugin.session import GateSession
 from pytest_perfgate.plugin.settings import Settings
 from pytest_perfgate.plugin.summary import write_summary
 

@@ -10,10 +10,10 @@ from pytest_perfgate.model.tools import Convict, GateTools
 from pytest_perfgate.model.verdict import CaseReport
 
 if TYPE_CHECKING:
-    from pytest_perfgate.plugin.session import GateSession
+    from pytest_perfgate.plugin.docket import Docket
 
 
-def convictor(session: GateSession, tools: GateTools) -> Convict | None:
+def convictor(session: Docket, tools: GateTools) -> Convict | None:
     """The paired conviction, where the project wants it and git knows the commits."""
     settings = session.settings
     if session.mode is not Mode.FULL or settings.project.conviction == "interval":

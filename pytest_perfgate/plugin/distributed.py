@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.plugin import role_of
+from pytest_perfgate.plugin.roles import role_of
 from pytest_perfgate.plugin.workers import CASES, VERDICTS
 
 

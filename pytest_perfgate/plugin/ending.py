@@ -13,11 +13,12 @@ from pytest_perfgate.app.captures import capture_notes
 from pytest_perfgate.app.conclude import Ending, keep, run_report, suite_notes
 from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.verdict import SuiteNote
+from pytest_perfgate.plugin.complaints import usage_errors
+from pytest_perfgate.plugin.docket import Docket
 from pytest_perfgate.plugin.outputs import write_outputs
-from pytest_perfgate.plugin.session import GateSession, usage_errors
 
 
-def close_session(session: GateSession, *, complete: bool) -> None:
+def close_session(session: Docket, *, complete: bool) -> None:
     """After the last test: verdicts on the suite, as reports of their own."""
     with usage_errors():
         session.complete = complete
@@ -27,7 +28,7 @@ def close_session(session: GateSession, *, complete: bool) -> None:
     announce(session.settings.pytest, session.notes)
 
 
-def write_session(session: GateSession) -> None:
+def write_session(session: Docket) -> None:
     """The record, also of a run that was interrupted."""
     if session.reports:
         with usage_errors():
@@ -44,7 +45,7 @@ def ignored(folder: Path) -> None:
         note.write_text("# made by perfgate\n*\n", encoding="utf-8")
 
 
-def ending_of(session: GateSession) -> Ending:
+def ending_of(session: Docket) -> Ending:
     config = session.settings.pytest
     return Ending(
         mode=session.mode,

@@ -10,6 +10,7 @@ from typing import Any
 
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, CaseKey
+from pytest_perfgate.model.samples import Samples
 from pytest_perfgate.model.work import Work
 from pytest_perfgate.plugin.asked import Asked, Brought
 from pytest_perfgate.plugin.benches import Bench
@@ -105,6 +106,10 @@ class Gate:
     def measures(self) -> bool:
         """Whether this run knows times: false under ``--perfgate=off``."""
         return self._bench.measures
+
+    def kept(self, key: CaseKey) -> tuple[Samples, ...]:
+        """The samples of each process that measured a call; none where nothing did."""
+        return self._bench.samples(key)
 
     def _key(self, name: str) -> CaseKey:
         if name in self._names:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, NamedTuple
 
+from pytest_perfgate.app.honest import Scrutiny, Subject, scrutinised
 from pytest_perfgate.app.instrument import choose_runtime, choose_timer, identity, per_call
-from pytest_perfgate.app.machine import keyed, lease_name, watched
+from pytest_perfgate.app.machine import REFUSED, keyed, lease_name, settled, watched
 from pytest_perfgate.model.children import Capture
 from pytest_perfgate.model.device import Device
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
@@ -19,6 +22,7 @@ from pytest_perfgate.model.profiling import STATIC
 from pytest_perfgate.model.samples import Samples
 from pytest_perfgate.model.tools import Instruments
 from pytest_perfgate.plugin.asked import Asked, Brought
+from pytest_perfgate.plugin.slowing import asked_for, slowed
 
 
 class Stand(NamedTuple):
@@ -34,6 +38,7 @@ class Measuring:
     def __init__(self, instruments: Instruments, metrics: Callable[[Capture], MetricSet]) -> None:
         self._instruments = instruments
         self.metrics = metrics
+        self._scrutinised: set[CaseKey] = set()
 
     @property
     def instruments(self) -> Instruments:
@@ -49,18 +54,40 @@ class Measuring:
 
     def samples(self, asked: Asked, plan: Plan) -> Samples:
         """One process's samples of the call."""
-        call = asked.timed()
+        if plan.devices > 1:
+            insist_on_devices(plan.devices)
+        call = asked.kept() if asked.check is not None else asked.timed()
         stand = self.stand(plan, call)
         setup = asked.prepare if asked.setup is not None else None
-        return per_call(self._taken(stand, plan, call, setup), asked.calls)
+        scrutiny = self._scrutiny(asked, call, stand.runtime)
+        by = asked_for()
+        if by is not None and stand.timer.name == "host":
+            call = slowed(call, by)
 
-    def _taken(self, stand: Stand, plan: Plan, call: Any, setup: Any) -> Samples:
+        def take() -> Samples:
+            return scrutinised(lambda: stand.timer.measure(call, plan, stand.runtime, setup), scrutiny)
+
+        return per_call(self._taken(stand, plan, take), asked.calls)
+
+    def _taken(self, stand: Stand, plan: Plan, take: Callable[[], Samples]) -> Samples:
         """Samples under a lease, with what the clocks did meanwhile."""
         device, leases = stand.runtime.device(), self._instruments.leases
         with leases.hold(lease_name(device)) if leases and device.kind == "gpu" else nullcontext():
-            return watched(
-                lambda: stand.timer.measure(call, plan, stand.runtime, setup), device, plan, self._instruments.clocks
-            )
+            plan, refused = settled(device, plan, self._instruments.clocks)
+            samples = watched(take, device, plan, self._instruments.clocks)
+        return replace(samples, notes=(*samples.notes, (REFUSED, refused))) if refused else samples
+
+    def _scrutiny(self, asked: Asked, call: Any, runtime: Runtime) -> Scrutiny | None:
+        """What holds a call with ``check=`` to its word: the first time that this process measures it."""
+        contents = self._instruments.contents
+        if asked.check is None or contents is None or asked.key in self._scrutinised:
+            return None
+        self._scrutinised.add(asked.key)
+        subject = Subject(
+            once=asked.called, last=lambda: call.last, check=asked.judge,
+            reach=(asked.fn, asked.args), prepared=(asked.setup,), synchronize=runtime.synchronize,
+        )  # fmt: skip
+        return Scrutiny(subject, contents)
 
     def capture(self, asked: Asked, plan: Plan) -> Capture:
         return self.packed(asked, plan, (self.samples(asked, plan),))
@@ -68,6 +95,7 @@ class Measuring:
     def packed(self, asked: Asked, plan: Plan, samples: Iterable[Samples]) -> Capture:
         """Samples of a call with its identity."""
         stand = self.stand(plan, asked.timed())
+        plan = settled(stand.runtime.device(), plan, self._instruments.clocks)[0]
         taken = tuple(samples)
         timer = taken[-1].timer if taken else stand.timer.name
         return Capture(
@@ -82,6 +110,7 @@ class Measuring:
     def brought(self, plan: Plan, brought: Brought) -> Capture:
         """What the test has taken by itself, with its identity."""
         runtime = choose_runtime(plan, self._instruments.runtimes, frozenset(sys.modules))
+        plan = settled(runtime.device(), plan, self._instruments.clocks)[0]
         return Capture(
             key=brought.key,
             samples=brought.samples(),
@@ -127,6 +156,15 @@ class Measuring:
         return next(one for one in self._instruments.inspectors if one.name == name)
 
 
+def insist_on_devices(wanted: int) -> None:
+    """An error where this process sees fewer devices of one kind than the case asks for."""
+    from pytest_perfgate.wiring.devices import fleet
+
+    few = fleet().few(wanted)
+    if few:
+        raise PerfgateError("devices-few", few)
+
+
 def measuring_tools(config: Any) -> Measuring:
     """What measures in this pytest."""
     from pytest_perfgate.app.assemble import metrics_of_capture
@@ -138,7 +176,7 @@ def measuring_tools(config: Any) -> Measuring:
 
 def built_ins(config: Any) -> None:
     """Our own instruments come in by the same hooks as anybody's."""
-    from pytest_perfgate.wiring import BuiltIns
+    from pytest_perfgate.wiring import BuiltIns, configuration
 
     if not config.pluginmanager.has_plugin("perfgate-built-ins"):
-        config.pluginmanager.register(BuiltIns(), "perfgate-built-ins")
+        config.pluginmanager.register(BuiltIns(configuration(config.rootpath)), "perfgate-built-ins")

@@ -45,15 +45,15 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "--perfgate-clocks",
-        "lock the device's clocks, observe them, or leave them alone",
-        {"choices": ("lock", "observe", "off")},
+        "lock the device's clocks, lock them where that is permitted, observe them, or leave them alone",
+        {"choices": ("lock", "try-lock", "observe", "off")},
         "observe",
     ),
     Option(
         "--perfgate-budget",
-        "sampling time of a case in one process, such as 500ms",
+        "what measuring may take in the whole run, such as 10min: spent where it decides most",
         {"metavar": "TIME"},
-        "1 s",
+        "no end",
     ),
     Option(
         "--perfgate-rounds",

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.verdict import RunReport
 from pytest_perfgate.plugin.measuring import built_ins
 
@@ -18,12 +19,27 @@ def write_outputs(config: pytest.Config, report: RunReport) -> tuple[Path, ...]:
     """Where they lie; paths are relative to where pytest was started."""
     asked = {name: getattr(config.option, f"perfgate_{name}") for name in _FILES}
     paths = {name: config.invocation_params.dir / path for name, path in asked.items() if path}
-    if paths:
-        built_ins(config)
-        known = {delivery.name: delivery for found in _deliveries(config) for delivery in found}
-        for name, path in paths.items():
-            known[name].deliver(report, str(path))
-    return tuple(paths.values())
+    if not paths:
+        return ()
+    built_ins(config)
+    known = {delivery.name: delivery for found in _deliveries(config) for delivery in found}
+    return tuple(path for name, path in paths.items() if _delivered(config, known[name], report, path))
+
+
+def _delivered(config: pytest.Config, delivery: Any, report: RunReport, path: Path) -> bool:
+    """A file that cannot be written fails the run, and costs neither the record nor what pytest has to say."""
+    try:
+        delivery.deliver(report, str(path))
+    except PerfgateError as fault:
+        reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            reporter.write_line("")
+            reporter.write_line(f"ERROR: {fault.text()}", red=True)
+        session: Any = config.pluginmanager.get_plugin("session")
+        if session is not None and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.USAGE_ERROR
+        return False
+    return True
 
 
 def _deliveries(config: pytest.Config) -> Iterable[Iterable[Any]]:

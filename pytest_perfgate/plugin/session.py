@@ -2,88 +2,61 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import time
-from contextlib import contextmanager
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_perfgate.app.agree import agreed
-from pytest_perfgate.app.gate import Court, hushed, off_reason
-from pytest_perfgate.core.gate.context import JudgeContext
+from pytest_perfgate.app.gate import off_reason
 from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.model.children import CaseResult
-from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect
-from pytest_perfgate.model.metric import MetricSet
+from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.plan import Case, CaseKey, Mode
-from pytest_perfgate.model.verdict import CaseReport, SuiteNote
+from pytest_perfgate.model.verdict import CaseReport
 from pytest_perfgate.plugin.benches import Bench, JudgedBench, MeasuringBench, QuickBench
+from pytest_perfgate.plugin.complaints import readable, usage_errors
 from pytest_perfgate.plugin.conviction import convictor
+from pytest_perfgate.plugin.docket import Docket, Reports
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.measuring import measuring_tools
 from pytest_perfgate.plugin.properties import SEEN, properties
-from pytest_perfgate.wiring import gate_tools
+from pytest_perfgate.wiring.devices import pick_device
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Sequence
 
     from pytest_perfgate.plugin.settings import Settings
 
-Reports = tuple[CaseReport, ...]
 
-
-class GateSession:
-    """Everything a controller or a worker knows of its gated tests."""
+class GateSession(Docket):
+    """Measures before the first test where the mode says so, and is the door for each test."""
 
     def __init__(self, settings: Settings, *, ahead: bool = False) -> None:
-        self.settings = settings
+        super().__init__(settings)
+        self.convictor = convictor
         self._ahead = ahead
         """Workers: whatever the mode, the controller has measured."""
-        self.cases: dict[str, Case] = {}
-        self.faults: dict[str, PerfgateError] = {}
-        self.reports: dict[str, Reports] = {}
-        self.judged: set[str] = set()
-        """Tests whose call phase was given its verdict."""
-        self.started = dt.datetime.now(dt.timezone.utc)
-        self.clock = time.monotonic()
-        self.complete = False
-        self.notes: tuple[SuiteNote, ...] = ()
-        self.excused: list[str] = []
-        """Failing verdicts of tests that are expected to fail."""
-        self.written: tuple[Path, ...] = ()
         self._benches: dict[str, Bench] = {}
-        self._court: Court | None = None
-
-    @property
-    def mode(self) -> Mode:
-        return Mode.OFF if self.settings.debugging else self.settings.mode
-
-    @property
-    def court(self) -> Court:
-        if self._court is None:
-            tools = gate_tools(self.settings.pytest.rootpath, self.settings.project, self.settings.kinds)
-            self._court = Court(replace(tools, convict=convictor(self, tools)), context_of(self))
-        return self._court
-
-    def collect(self, items: Sequence[pytest.Item]) -> None:
-        """Cases of gated tests; a wrong marker is kept as the fault of its test alone."""
-        collector = self.settings.collector
-        for item in items:
-            try:
-                self.cases[item.nodeid] = collector.case(item)
-            except PerfgateError as fault:  # noqa: PERF203 - a wrong marker is the fault of its test alone
-                self.faults[item.nodeid] = fault
 
     def prepare(self, items: Sequence[pytest.Item]) -> None:
         """Measure before the first test, where the mode says so."""
         with usage_errors():
+            pick_device(self.settings.options)
             self.collect(items)
         if self.mode is Mode.FULL:
             self.measure()
+        elif math.isfinite(self.settings.budget_s):
+            self._cut()
+
+    def _cut(self) -> None:
+        """Quick mode measures inside the tests: each gets its part of the budget beforehand."""
+        from pytest_perfgate.plugin.ahead import affordable, sampled
+
+        part = affordable([replace(c, plan=replace(c.plan, rounds=1)) for c in self.cases.values()], {}, self.left_s())
+        self.cases = {nodeid: sampled(case, part) for nodeid, case in self.cases.items()}
 
     def measure(self) -> None:
         """Measure all cases in children and judge them, unless nothing is to be measured."""
@@ -132,11 +105,10 @@ class GateSession:
         """A verdict that another process reached."""
         self.reports[report.key.nodeid] = (*self.reports.get(report.key.nodeid, ()), report)
 
-    def known(self, key: CaseKey) -> MetricSet | None:
-        """The metrics of a key that was measured before the tests."""
-        found = (r for r in self.reports.get(key.nodeid, ()) if r.key == key and r.measurement is not None)
-        report = next(found, None)
-        return report.measurement.metrics if report is not None and report.measurement is not None else MetricSet()
+    def known(self, key: CaseKey) -> Measurement | None:
+        """What was measured of a key before the tests."""
+        found = (r.measurement for r in self.reports.get(key.nodeid, ()) if r.key == key)
+        return next((measurement for measurement in found if measurement is not None), None)
 
     def _bench(self, case: Case) -> Bench:
         if self.mode is Mode.OFF:
@@ -173,40 +145,3 @@ class GateSession:
         if names is not None and case is not None and report.nodeid not in self._benches:
             self.reports[report.nodeid] = self._settled(case, [CaseKey(nodeid=case.nodeid, name=n) for n in names])
             self.judged.add(report.nodeid)
-
-    def all_reports(self) -> list[CaseReport]:
-        """Every report so far, in the order of collection."""
-        return [
-            report if nodeid in self.judged else hushed(report)
-            for nodeid in self.cases
-            for report in self.reports.get(nodeid, ())
-        ]
-
-
-@contextmanager
-def usage_errors() -> Iterator[None]:
-    """Our own errors leave pytest as usage errors: the sentence, no trace."""
-    try:
-        yield
-    except PerfgateError as fault:
-        raise pytest.UsageError(fault.text()) from None
-
-
-@contextmanager
-def readable() -> Iterator[None]:
-    """Our own errors fail the test with their sentence, without the trace of our code."""
-    try:
-        yield
-    except PerfgateError as fault:
-        raise pytest.fail.Exception(fault.text(), pytrace=False) from None
-
-
-def context_of(session: GateSession) -> JudgeContext:
-    """What every judge of this session knows."""
-    return JudgeContext(
-        policy=session.settings.policy,
-        mode=session.mode,
-        kinds=session.settings.kinds,
-        gates=max(1, len(session.cases)),
-        today=session.started.date().isoformat(),
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import replace
 from functools import cached_property
@@ -40,6 +41,14 @@ class Settings:
 
         asked = self.options.perfgate_mode or self.project.mode or ("full" if self.ci else "quick")
         return Mode.FULL if self.options.perfgate_against and asked != "off" else Mode(asked)
+
+    @cached_property
+    def budget_s(self) -> float:
+        """Seconds that the whole run may take to measure; endless where nobody said."""
+        from pytest_perfgate.plugin.spans import seconds
+
+        given = self.options.perfgate_budget
+        return seconds(given, "--perfgate-budget") if given else math.inf
 
     @property
     def debugging(self) -> bool:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from pytest_perfgate.core.render.spans import span
 from pytest_perfgate.model.errors import PerfgateError
 
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0, "min": 60.0}
+__all__ = ["seconds", "span"]
+
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0, "min": 60.0, "h": 3600.0}
 _SPAN = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*([a-zµ]*)\s*\Z")
 
 
@@ -17,12 +20,3 @@ def seconds(given: Any, place: str) -> float:
     if found is None or found.group(2) not in _SECONDS or float(found.group(1)) <= 0:
         raise PerfgateError("option-wrong", f"{given!r} is no time such as '500 ms'", place=place)
     return float(found.group(1)) * _SECONDS[found.group(2)]
-
-
-def span(amount: float) -> str:
-    """``1 min 10 s``."""
-    if amount < 1:
-        return "under 1 s"
-    whole = round(amount)
-    minutes, rest = divmod(whole, 60)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

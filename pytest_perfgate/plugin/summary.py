@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from pytest_perfgate.app.machine import REFUSED
 from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.core.render.report import sighted
 from pytest_perfgate.core.render.text import table_lines
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_perfgate.model.verdict import CaseReport
-    from pytest_perfgate.plugin.session import GateSession
+    from pytest_perfgate.plugin.docket import Docket
 
 _SHOWN = 20
 _KEPT = (Outcome.PASSED, Outcome.NOT_APPLICABLE, Outcome.ACCEPTED)
@@ -26,7 +27,7 @@ _PLAIN = (Outcome.UNBASELINED, Outcome.IMPROVED)
 """Outcomes of which the table says all that there is to say."""
 
 
-def write_summary(out: Any, session: GateSession) -> None:
+def write_summary(out: Any, session: Docket) -> None:
     """The table of verdicts, notes on the suite, where the files lie, what to do next."""
     reports = session.all_reports()
     if not reports:
@@ -45,7 +46,7 @@ def write_summary(out: Any, session: GateSession) -> None:
         )
     for note in session.notes:
         out.write_line(f"{note.effect.value}  {text_of(note)}")
-    for line in hidden(session):
+    for line in (*hidden(session), *refused(reports)):
         out.write_line(line)
     out.write_line(counted(session.mode.value, reports))
     for path in session.written:
@@ -97,7 +98,14 @@ def counted(mode: str, reports: list[CaseReport]) -> str:
     return f"{mode}: {', '.join(parts)}"
 
 
-def hidden(session: GateSession) -> list[str]:
+def refused(reports: Sequence[CaseReport]) -> list[str]:
+    """Clocks that were to be locked and were only observed: said once, with the reason."""
+    processes = (p for report in reports if report.measurement for p in report.measurement.processes)
+    said = dict.fromkeys(text for process in processes for name, text in process.notes if name == REFUSED)
+    return [f"clocks observed, not locked: {text}" for text in said]
+
+
+def hidden(session: Docket) -> list[str]:
     """Failing verdicts that an ``xfail`` keeps from failing the run: never in silence."""
     return [f"xfail hides  {name}" for name in session.excused]
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_perfgate.plugin import is_gated
 from pytest_perfgate.plugin.properties import SEEN
+from pytest_perfgate.plugin.roles import is_gated
 from pytest_perfgate.plugin.settings import Settings
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class WorkerRole:
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
         if self._session is None:
             return (yield)
-        from pytest_perfgate.plugin.session import readable
+        from pytest_perfgate.plugin.complaints import readable
 
         session = self._told()
         with readable():

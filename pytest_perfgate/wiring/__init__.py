@@ -27,7 +27,7 @@ _PROFILERS: tuple[Part, ...] = (
     ("wiring.profiling:deep",),
     ("adapters.profilers.cubin:CubinKeeper",),
 )
-_CATALOGUE = "wiring.devices:project_catalogue"
+_CATALOGUE = wiring_devices.CATALOGUE
 _INSPECTORS: tuple[Part, ...] = (
     ("wiring.profiling:timeline_inspection",),
     (
@@ -60,10 +60,14 @@ _DELIVERIES: tuple[Part, ...] = (
 
 
 class BuiltIns:
-    """Our own instruments; they come in by the same hooks as anybody's."""
+    """Our own instruments; they come in by the same hooks as anybody's, and know the project's own devices."""
+
+    def __init__(self, project: Config | None = None) -> None:
+        own = project if project is not None and project.device else None
+        self._own: Mapping[str, Any] = wiring_devices.own_sheets(own) if own else {}
 
     def pytest_perfgate_runtimes(self) -> Sequence[Any]:
-        return _made(wiring_devices.RUNTIMES)
+        return _made(wiring_devices.RUNTIMES, self._own)
 
     def pytest_perfgate_timers(self) -> Sequence[Any]:
         return _made(wiring_devices.TIMERS)
@@ -72,19 +76,25 @@ class BuiltIns:
         return _made(_PROFILERS)
 
     def pytest_perfgate_inspectors(self) -> Sequence[Any]:
-        return _made(_INSPECTORS)
+        return _made(_INSPECTORS, self._own)
 
     def pytest_perfgate_deliveries(self) -> Sequence[Any]:
         return _made(_DELIVERIES)
 
 
-def _made(parts: Sequence[Part]) -> list[Any]:
-    return [made(part) for part in parts]
+_SHIPPED: Mapping[str, Any] = {}
 
 
-def made(part: Part) -> Any:
-    """What a factory makes of the parts it is given: how a use case meets its adapter."""
-    factory, *given = (_found(place) for place in part)
+def _made(parts: Sequence[Part], own: Mapping[str, Any] = _SHIPPED) -> list[Any]:
+    return [made(part, own) for part in parts]
+
+
+def made(part: Part, own: Mapping[str, Any] = _SHIPPED) -> Any:
+    """What a factory makes of the parts it is given: how a use case meets its adapter.
+
+    ``own`` are parts of the project that stand in for shipped ones.
+    """
+    factory, *given = (own[place] if place in own else _found(place) for place in part)
     return factory(*given)
 
 
@@ -145,9 +155,10 @@ def own_host(root: Path) -> Any:
 
     host = Host("pytest")
     host.add_hookspecs(hookspecs)
-    host.register(BuiltIns(), "perfgate-built-ins")
+    project = read_config(root)
+    host.register(BuiltIns(project), "perfgate-built-ins")
     host.load_setuptools_entrypoints("pytest_perfgate")
-    for name in read_config(root).plugins:
+    for name in project.plugins:
         host.register(import_module(name), name)
     return host
 
@@ -188,6 +199,7 @@ def instruments(hooks: Any) -> Any:
         profilers=Later(lambda: joined(hooks.pytest_perfgate_profilers())),
         clocks=wiring_devices.clocks(),
         leases=wiring_devices.leases(),
+        contents=wiring_devices.contents(),
     )
 
 
@@ -249,8 +261,9 @@ def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
 def write_values(path: Path, values: Sequence[Any]) -> None:
     """Values of the model for another process of this run."""
     from pytest_perfgate.adapters.children.codec import encode_value
+    from pytest_perfgate.adapters.stores.files import write_atomically
 
-    path.write_bytes(encode_value(list(values)))
+    write_atomically(path, encode_value(list(values)))
 
 
 def read_values(path: Path, kind: type[Any]) -> list[Any]:
@@ -260,9 +273,9 @@ def read_values(path: Path, kind: type[Any]) -> list[Any]:
     return decode_value(path.read_bytes(), list[kind]) if path.is_file() else []  # type: ignore[valid-type]
 
 
-def here() -> Any:
+def here(project: Config | None = None) -> Any:
     """The devices of this machine, and the libraries that can use them."""
-    return wiring_devices.machine([*_made(wiring_devices.RUNTIMES), wiring_devices.host_runtime()])
+    return wiring_devices.machine([*BuiltIns(project).pytest_perfgate_runtimes(), wiring_devices.host_runtime()])
 
 
 def ward(root: Path) -> Any:

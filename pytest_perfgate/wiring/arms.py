@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pytest_perfgate.model.arm import Leftover
     from pytest_perfgate.model.config import Config
 
 
@@ -15,9 +16,16 @@ def arms(root: Path, project: Config, paths: Sequence[str]) -> Any:
     from pytest_perfgate.adapters.arms.store import ArmStore
     from pytest_perfgate.model.arm import ArmSettings
 
-    build = (project.build,) if project.build else ()
-    mode = {"package": "overlay", "": "auto"}.get(project.arms, project.arms)
-    return ArmStore(root, ArmSettings(mode=mode, build=build, editable=project.editable), paths)
+    settings = ArmSettings(
+        mode={"package": "overlay", "": "auto"}.get(project.arms, project.arms),
+        projects=tuple(one.path for one in project.projects) or (".",),
+        builds=tuple((one.path, one.build) for one in project.projects if one.build),
+        build=(project.build,) if project.build else (),
+        editable=tuple(str((root / place).resolve()) for place in project.editable),
+        tests=project.test_paths,
+        packages=project.packages,
+    )
+    return ArmStore(root, settings, paths)
 
 
 def loaded_modules(names: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -25,3 +33,13 @@ def loaded_modules(names: Sequence[str]) -> tuple[tuple[str, str], ...]:
     from pytest_perfgate.adapters.arms import proof
 
     return proof.loaded_modules(names) if names else ()
+
+
+def leftovers(root: Path, project: Config) -> tuple[Leftover, ...]:
+    """What runs in two arms left behind: arms, locks, rounds, worktrees, children."""
+    from pytest_perfgate.adapters.children.strays import stray_children
+    from pytest_perfgate.model.arm import Leftover
+
+    pids = stray_children()
+    strays = (Leftover(path=str(pid), what="a child whose parent is gone", mend=f"kill {pid}") for pid in pids)
+    return (*arms(root, project, ()).leftovers(), *strays)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 DEVICE_NS = 0.5e9
 """Device time that a measurement on a GPU takes at least."""
 
+CATALOGUE = "wiring.devices:project_catalogue"
 _LOOKUP = "adapters.devices.catalogue:lookup_spec"
 RUNTIMES: tuple[tuple[str, ...], ...] = (
     ("adapters.runtimes.torch:TorchRuntime", _LOOKUP),
@@ -86,9 +87,35 @@ def auto_timer() -> Any:
 
 def clocks() -> Any:
     """What watches or locks a device's clocks."""
-    from pytest_perfgate.adapters.devices.clocks_nvml import NvmlClocks
+    from pytest_perfgate.adapters.devices.clocks import MachineClocks
 
-    return NvmlClocks()
+    return MachineClocks()
+
+
+def fleet() -> Any:
+    """The devices that this run may use: those that CUDA shows."""
+    from pytest_perfgate.adapters.bindings.nvml import Nvml
+    from pytest_perfgate.adapters.devices.visible import surroundings, visible_cards
+    from pytest_perfgate.app.lanes import Fleet
+
+    return Fleet(devices=visible_cards(Nvml()), surroundings=surroundings, hold=leases().hold_all)
+
+
+def pick_device(options: Any) -> None:
+    """``--perfgate-device`` decides what this process and its children see, before anything has looked.
+
+    Where nobody can tell the devices apart beforehand, what was measured is compared with what was asked.
+    """
+    import os
+
+    from pytest_perfgate.app.lanes import picked
+
+    seen = fleet() if options.perfgate_device else None
+    if seen is None or not seen.devices:
+        return
+    device = picked(seen.devices, options.perfgate_device)
+    os.environ.update(seen.surroundings([device]))
+    options.perfgate_device = device.uuid
 
 
 def lead_run() -> None:
@@ -103,6 +130,13 @@ def leases() -> Any:
     from pytest_perfgate.adapters.devices.leases import DeviceLeases
 
     return DeviceLeases()
+
+
+def contents() -> Any:
+    """What arrays hold."""
+    from pytest_perfgate.adapters.runtimes.contents import ArrayContents
+
+    return ArrayContents()
 
 
 def ceiling_store(baselines: Any) -> Any:
@@ -128,6 +162,14 @@ def catalogue(project: Config) -> Any:
     return DeviceCatalogue(parse_own(dict(project.device), place=project.source or "pyproject.toml"))
 
 
+def own_sheets(project: Config) -> dict[str, Any]:
+    """The project's data sheets in place of the shipped ones alone, read when the first device is looked up."""
+    from functools import cache, partial
+
+    whole = cache(partial(catalogue, project))
+    return {CATALOGUE: whole, _LOOKUP: lambda name: whole().lookup(name)}
+
+
 def project_catalogue() -> Any:
     """The catalogue of the project that is worked in."""
     from pathlib import Path
@@ -137,7 +179,7 @@ def project_catalogue() -> Any:
     return catalogue(read_config(Path.cwd()))
 
 
-def ceiling_bench(runtime: str, clocks: str) -> Any:
+def ceiling_bench(project: Config, runtime: str, clocks: str) -> Any:
     """The device, the library, the timer and the loads that ceilings are measured with."""
     from types import SimpleNamespace
 
@@ -150,12 +192,11 @@ def ceiling_bench(runtime: str, clocks: str) -> Any:
         host = host_runtime()
         device = host.device()
         return SimpleNamespace(device=device, runtime=host, timer=host_timer(), loads=host_loads(device))
-    from pytest_perfgate.adapters.devices.catalogue import lookup_spec
     from pytest_perfgate.adapters.devices.loads_torch import torch_loads
     from pytest_perfgate.adapters.runtimes.torch import TorchRuntime
     from pytest_perfgate.model.errors import PerfgateError
 
-    torch = TorchRuntime(lookup_spec)
+    torch = TorchRuntime(catalogue(project).lookup)
     found = torch.availability()
     if not found.usable:
         raise PerfgateError("runtime-unavailable", f"torch: {found.why}", mend=found.mend)
@@ -163,19 +204,19 @@ def ceiling_bench(runtime: str, clocks: str) -> Any:
     return SimpleNamespace(device=device, runtime=torch, timer=events_timer(), loads=torch_loads(device))
 
 
-def sheet_lock(card: Any) -> float | None:
+def sheet_lock(project: Config, card: Any) -> float | None:
     """The clock that the catalogue says a card holds under any load."""
-    from pytest_perfgate.adapters.devices.catalogue import lookup_spec
-
-    spec = lookup_spec(card.described().name)
+    spec = catalogue(project).lookup(card.described().name)
     return spec.lock_hz if spec else None
 
 
 def management() -> Any:
-    """The management library of NVIDIA's devices."""
+    """The management library of this machine's devices: NVIDIA's, else AMD's where that one works."""
+    from pytest_perfgate.adapters.bindings.amdsmi import Amd
     from pytest_perfgate.adapters.bindings.nvml import Nvml
 
-    return Nvml()
+    nvml, amd = Nvml(), Amd()
+    return nvml if nvml.availability().usable or not amd.availability().usable else amd
 
 
 def clock_locks() -> Any:
@@ -187,14 +228,14 @@ def clock_locks() -> Any:
 
 def lift(card: Any) -> None:
     """Put a card's clocks back."""
-    from pytest_perfgate.adapters.devices.clocks_nvml import put_back
+    from pytest_perfgate.adapters.devices.clocks import put_back
 
     put_back(card)
 
 
 def keep_lock(card: Any, sm_hz: float | None) -> None:
     """Lock a card's clocks beyond this process."""
-    from pytest_perfgate.adapters.devices.clocks_nvml import lock_for_good
+    from pytest_perfgate.adapters.devices.clocks import lock_for_good
 
     lock_for_good(card, sm_hz)
 
@@ -231,15 +272,19 @@ def ward(instruments: Any, profilers: Any) -> Any:
     )
 
 
-def finest(runtime: Any) -> tuple[float, float] | None:
-    """Overhead and resolution: of an empty pair of events, or of the host's clock."""
+def finest(runtime: Any, timer: str = "events") -> tuple[float | None, float | None]:
+    """Overhead and resolution of a timer: of an empty pair of events, of the host's clock, of CUPTI's stamps."""
     import time
 
-    if runtime.device().kind == "host" and not hasattr(runtime, "wait"):
+    if timer == "auto":
+        return None, None
+    if timer == "host":
         from pytest_perfgate.adapters.timers.host import probe_clock
 
         resolution, overhead = probe_clock(time.perf_counter_ns)
         return overhead, resolution
+    if timer == "cupti":
+        return 0.0, 1.0
     from pytest_perfgate.adapters.timers.pairs import empty_pair
 
     empty = empty_pair(runtime)

@@ -1,21 +1,18 @@
-"""Without a GPU the check says so, in both of its files and by its exit code."""
+"""The parts of the GPU check on a simulated card: their arithmetic and their verdicts."""
 
 from __future__ import annotations
 
 import contextlib
-import json
-import runpy
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from ci.gpu import parts, processes, recordings
+from ci.gpu.page import page
 from pytest_perfgate.adapters.bindings.cupti import KernelRecord
 from pytest_perfgate.adapters.runtimes.simulated import SimulatedGpu
-from pytest_perfgate.adapters.runtimes.torch import TorchRuntime
 from pytest_perfgate.adapters.timers.bench import Rules
 from pytest_perfgate.adapters.timers.blocking import BlockingTimer
 from pytest_perfgate.adapters.timers.cupti import CuptiTimer
@@ -26,18 +23,6 @@ from pytest_perfgate.model.plan import Plan
 from pytest_perfgate.model.samples import Stop
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def test_not_run_is_said_and_no_pass(tmp_path) -> None:
-    if TorchRuntime().availability().usable:
-        pytest.skip("a GPU is here")
-    command = [sys.executable, str(ROOT / "ci" / "gpu-check"), "--out", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 4, done.stderr
-    assert "Not run: " in (tmp_path / "gpu-check.md").read_text()
-    result = json.loads((tmp_path / "gpu-check.json").read_text())
-    assert result["why"]
-    assert result["parts"] == {}
 
 
 # The check itself, on a simulated card: its arithmetic and its verdicts.
@@ -133,8 +118,7 @@ class FakeRecorder:
 
 
 @pytest.fixture
-def check():
-    module = runpy.run_path(str(ROOT / "ci" / "gpu-check"))
+def check(monkeypatch):
     gpu = SimulatedGpu()
     torch = Torch(gpu)
     torch.empty_like = lambda tensor: Tensor(gpu)
@@ -144,19 +128,18 @@ def check():
         warm=lambda medians, calls, spent, plan: calls >= 5,
         clock=gpu.clock,
     )
-    made = object.__new__(module["Check"])
-    made.runtime, made.plan, made.begun = gpu, Plan(), 0.0
+    made = object.__new__(parts.Check)
+    made.runtime, made.plan = gpu, Plan()
     made.timers = {
         "events": EventsTimer(rules), "graph": GraphTimer(rules), "blocking": BlockingTimer(rules),
         "cupti": CuptiTimer(rules, FakeRecorder(gpu)),
     }  # fmt: skip
     made.runtime_module = lambda: torch
-    return module, made
+    return made
 
 
 def test_timers_are_held_against_kernel_records(check) -> None:
-    module, made = check
-    rows = list(module["agreement"](made))
+    rows = list(parts.agreement(check))
     copy = {row["timer"]: row for row in rows if row["what"] == "copy 256 MB"}
     assert copy["events"]["held"] is True
     assert abs(copy["events"]["off"]) < 0.001
@@ -166,15 +149,16 @@ def test_timers_are_held_against_kernel_records(check) -> None:
 
 
 def test_a_timer_that_is_off_is_not_held(check) -> None:
-    module, made = check
-    made.timers["events"] = WrongTimer(made.timers["events"])
-    rows = list(module["agreement"](made))
+    check.timers["events"] = WrongTimer(check.timers["events"])
+    rows = list(parts.agreement(check))
     (copy,) = [row for row in rows if row["what"] == "copy 256 MB" and row["timer"] == "events"]
     assert copy["held"] is False
 
 
 class WrongTimer:
     """Reads two percent too much."""
+
+    name = "events"
 
     def __init__(self, inner) -> None:
         self.inner = inner
@@ -184,15 +168,82 @@ class WrongTimer:
         return replace(samples, durations=tuple(1.02 * d for d in samples.durations))
 
 
+class FailingTimer:
+    """Raises what a library raises."""
+
+    name = "cupti"
+
+    def measure(self, *given):
+        raise ValueError("an illegal memory access was encountered")
+
+
+def test_a_timer_that_raises_costs_its_own_lines_and_the_truth(check) -> None:
+    check.timers["cupti"] = FailingTimer()
+    rows = [row for row in parts.agreement(check) if row["what"] == "copy 256 MB"]
+    assert [row.get("refused") for row in rows] == [None, None, None, "ValueError", "no truth"]
+    assert not any("held" in row for row in rows)
+
+
 def test_slowdowns_streams_and_products(check) -> None:
-    module, made = check
-    seen = {row["what"]: row for row in module["slowdowns"](made)}
-    assert (seen["+0 %"]["seen"], seen["+2 %"]["seen"]) == (0, module["TRIALS"])
+    seen = {row["what"]: row for row in parts.slowdowns(check)}
+    assert (seen["+0 %"]["seen"], seen["+2 %"]["seen"]) == (0, parts.TRIALS)
     assert seen["+2 %"]["held"] is True
-    first, second = module["overlap"](made)
+    first, second = parts.overlap(check)
     assert first["held"] is True
-    assert "ns" in second
-    rows = list(module["ladder"](made))
+    assert second["held"] is True
+    assert second["span_ns"] >= second["ns"]
+    rows = list(parts.ladder(check))
     assert len(rows) == 16
-    page = module["page"]({"device": "x", "facts": {}, "why": "", "parts": {"Products": rows}})
-    assert "| bf16 8192 |" in page
+    assert "| bf16 8192 |" in page({"device": "x", "facts": {}, "why": "", "parts": {"Products": rows}})
+
+
+def test_the_machine_and_the_cost_of_its_instruments(check) -> None:
+    check.runtime.event = lambda: Pair(SimulatedGpu.event(check.runtime))
+    rows = {row["what"]: row for row in parts.machine(check)}
+    assert rows["events"]["works"] is True
+    assert rows["an empty pair of events"]["overhead_ns"] == 1_500
+    assert rows["host cost of a pair"]["ours_ns"] > 0
+
+
+class Pair:
+    """An event with the library's own inside."""
+
+    def __init__(self, inner) -> None:
+        self.inner, self.record = inner, inner.record
+
+    def since(self, earlier):
+        return self.inner.since(earlier.inner)
+
+
+def test_a_suite_against_itself(check, monkeypatch) -> None:
+    shift = iter([1.0, 1.0] * 5 + [1.0, 1.05] * 5)
+    monkeypatch.setattr(processes, "suite", lambda clocks: [100.0 * next_ for next_ in [next(shift)] * 40])
+    *rounds, last = processes.same(check)
+    assert (len(rounds), last["alarms"], last["held"]) == (5, 0, True)
+    assert last["bound_95"] == pytest.approx(0.072, abs=0.001)
+    *rounds, last = processes.same(check)
+    assert (last["alarms"], last["held"], last["bound_95"]) == (40, False, None)
+
+
+def test_recordings_that_cannot_be_made_say_why(check, tmp_path, monkeypatch) -> None:
+    def broken(check, folder):
+        raise OSError("no profiler here")
+
+    def large(check, folder):
+        path = folder / "large.cubin"
+        path.write_bytes(bytes(recordings.LARGEST + 1))
+        yield path
+
+    monkeypatch.setattr(recordings, "trace", broken)
+    monkeypatch.setattr(recordings, "cubins", large)
+    first, second = recordings.recordings(check, tmp_path)
+    assert (first["refused"], first["why"]) == ("OSError", "no profiler here")
+    assert second["held"] is False
+    monkeypatch.setattr(recordings.shutil, "which", lambda name: None)
+    assert next(recordings.profiler(check, tmp_path))["refused"] == "not installed"
+
+
+def test_a_figure_is_read_off_the_last_line_of_ncu() -> None:
+    assert recordings._figure('"ID","gpu__time_duration.sum"\n"","ns"\n"0","47,328"\n') == 47328.0
+    assert recordings._figure("==ERROR== no kernels") is None
+    assert recordings._figure("") is None

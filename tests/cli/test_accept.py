@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
+from pytest_perfgate.app.accept import measured_commit
 from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.model.measurement import Environment
 from pytest_perfgate.model.problem import Problem
 from tests.cli.conftest import Place
 from tests.reports import baseline, case, run
@@ -133,7 +136,9 @@ def test_a_device_that_is_not_listed_stays_here(place: Place) -> None:
 def test_a_program_reads_it_too(project: Place) -> None:
     found = json.loads(project.perfgate("accept", "--reason", "x", "--json").out)
     assert {d["change"] for d in found["decisions"]} == {"new", "slower", "faster", "kept"}
-    assert found["files"] == ["baselines/NVIDIA-H200/tests/test_k.py.yaml"]
+    lines, around = found["files"]
+    assert lines == "baselines/NVIDIA-H200/tests/test_k.py.yaml"
+    assert around.startswith("baselines/NVIDIA-H200/environments/")
 
 
 def test_without_a_record(place: Place) -> None:
@@ -148,3 +153,51 @@ def test_a_damaged_baseline_is_not_overwritten(project: Place) -> None:
     before = path.read_bytes()
     assert project.perfgate("accept", "--reason", "x").code == 11
     assert path.read_bytes() == before
+
+
+def test_a_filtered_run_accepts_its_own_cases_and_leaves_the_others(place: Place) -> None:
+    place.baselines.write([baseline("test_same", 1e6), baseline("test_other", 3e6)])
+    place.record(run(SAME, NEW, filtered=True))
+    assert place.perfgate("accept", "--reason", "all of it").code == 0
+    assert place.times() == {"test_same": 1e6, "test_new": 5e5, "test_other": 3e6}
+    assert place.perfgate("prune").code == 2
+    assert set(place.times()) == {"test_same", "test_new", "test_other"}
+
+
+def test_an_acceptance_that_ran_out_is_renewed_with_a_reason(place: Place) -> None:
+    place.baselines.write([baseline("test_same", 1e6, expires="2020-05-31"), baseline("test_fast", 1e6)])
+    place.record(run(SAME, FASTER))
+    silent = place.perfgate("accept")
+    assert (silent.code, "1 case is accepted for a while only" in silent.err) == (2, True)
+    done = place.perfgate("accept", "test_same", "--reason", "no compiler yet", "--expires", "2999-01-31")
+    assert done.code == 0
+    assert "renewed" in done.out
+    line = place.baselines.read_all("NVIDIA-H200")["tests/test_k.py::test_same"]
+    assert (line.time, line.why, line.expires) == (1e6, "no compiler yet", "2999-01-31")
+    assert line.when > "2020-05-31"
+    assert "1 kept" in place.perfgate("accept", "test_same").out
+
+
+def test_what_was_measured_with_changes_says_so(place: Place) -> None:
+    dirty = Environment(commit="c0ffee1234567890", dirty=True)
+    place.record(run(NEW, environment=dirty))
+    assert place.perfgate("accept").code == 0
+    line = place.baselines.read_all("NVIDIA-H200")["tests/test_k.py::test_new"]
+    assert line.commit == "c0ffee123456+dirty"
+    text = place.baselines.path("NVIDIA-H200", "tests/test_k.py").read_text(encoding="utf-8")
+    assert "commit: c0ffee123456+dirty," in text
+
+
+@pytest.mark.parametrize(
+    ("environment", "here", "commit"),
+    [
+        (Environment(commit="abc"), True, "abc"),
+        (Environment(commit="abc", dirty=True), True, "abc+dirty"),
+        (Environment(), True, "def+dirty"),
+        (Environment(), False, ""),
+        (Environment(dirty=True), False, ""),
+    ],
+)
+def test_the_commit_of_a_record(environment: Environment, here: bool, commit: str) -> None:
+    repository = SimpleNamespace(head=lambda: "def", dirty=lambda: True)
+    assert measured_commit(environment, repository if here else None) == commit

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.limit import Effect, Outcome
+from pytest_perfgate.model.measurement import Environment
 from pytest_perfgate.model.verdict import SuiteNote
 from tests.cli.conftest import Place
 from tests.reports import baseline, case, run
@@ -98,6 +99,15 @@ def test_the_devlog_keeps_what_people_wrote(project: Place) -> None:
     assert again.endswith("\n## v1\n\nold\n")
     assert project.perfgate(*words).code == 0
     assert log.read_text(encoding="utf-8") == again
+
+
+def test_the_devlog_compares_with_the_commit_before(project: Place) -> None:
+    before = Environment(commit="b2c3d4e5f6a7")
+    project.record(run(case("test_same", 2e6), environment=before, started="2026-05-30T10:00:00+00:00"))
+    project.record(run(SAME, started="2026-06-03T10:00:00+00:00"))
+    text = project.perfgate("devlog").out
+    assert "| Duration | 1.001 ms | -50.0 % |" in text
+    assert "Previous: measured (b2c3d4e, 2026-05-30)." in text
 
 
 def test_prune_removes_what_no_test_asks_for(place: Place) -> None:

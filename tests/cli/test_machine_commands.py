@@ -60,8 +60,10 @@ def test_a_lock_left_behind_is_named_by_the_doctor(tmp_path, capsys) -> None:
 def test_the_doctor_times_a_call_against_itself(capsys) -> None:
     assert dispatch(["doctor", "--seconds", "0.05"]) == 0
     said = capsys.readouterr().out
-    for part in ("Libraries", "Timers", "permissions", "against itself"):
+    for part in ("Libraries", "Timers", "permissions", "against itself", "lock GPU clocks"):
         assert part in said
+    assert max(map(len, said.splitlines())) <= 100
+    assert "without events" in said
 
 
 def test_ceilings_are_measured_kept_and_shown(tmp_path, capsys, monkeypatch) -> None:

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 from pytest_perfgate.adapters.bindings.nvml import Nvml
 from pytest_perfgate.adapters.devices.catalogue import lookup_spec
-from pytest_perfgate.adapters.devices.clocks_nvml import NvmlClocks
+from pytest_perfgate.adapters.devices.clocks import NvmlClocks
 from pytest_perfgate.adapters.devices.locks import read_lock, read_locks, write_lock
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import ClockPolicy, Plan
 
-LOCK, OBSERVE, OFF = (replace(Plan(), clocks=policy) for policy in ClockPolicy)
+LOCK, TRY, OBSERVE, OFF = (replace(Plan(), clocks=policy) for policy in ClockPolicy)
 
 
 def scenario(function):
@@ -81,9 +81,20 @@ def lock_denied() -> dict:
 
 
 @scenario
-def lock_denied_then_observed() -> dict:
+def try_lock_denied() -> dict:
     Library().permission = 4
-    return region(LOCK, NvmlClocks(denied="observe"))
+    clocks = NvmlClocks()
+    plan, why = clocks.settled(card(), TRY)
+    again = clocks.settled(card(), TRY)[1]
+    return {**region(TRY, clocks), "policy": plan.clocks.value, "why": why, "same": again == why}
+
+
+@scenario
+def try_lock_permitted() -> dict:
+    clocks = NvmlClocks()
+    plan, why = clocks.settled(card(), TRY)
+    after_trial = Library().locked
+    return {**region(TRY, clocks), "policy": plan.clocks.value, "why": why, "after_trial": after_trial}
 
 
 @scenario

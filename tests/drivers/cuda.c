@@ -16,7 +16,59 @@ static void note(const char *what) {
 }
 static double at(void) { return now > ready ? now : ready; }
 double fake_now(void) { return now; }
-void fake_launch(double ns) { note("launch"); now += 3000; ready = at() + ns; }
+
+/* A graph is a list of durations. */
+struct graph { int count; double ns[8192]; };
+static struct graph *capturing = 0;
+int fake_capture_fails = 0;
+void fake_launch(double ns) {
+    if (capturing) { note("captured"); capturing->ns[capturing->count++ % 8192] = ns; return; }
+    note("launch"); now += 3000; ready = at() + ns;
+}
+int cuStreamBeginCapture(void *s, int mode) { note("begin"); capturing = calloc(1, sizeof *capturing); return OK; }
+int cuStreamGetCaptureInfo(void *s, int *status, unsigned long long *id, void **g) {
+    *status = capturing ? 1 : 0;
+    if (id) *id = 1;
+    if (g) *g = capturing;
+    return OK;
+}
+int cuStreamIsCapturing(void *s, int *status) { *status = capturing ? 1 : 0; return OK; }
+int cuStreamEndCapture(void *s, void **g) {
+    note("end");
+    *g = fake_capture_fails ? 0 : capturing;
+    capturing = 0;
+    return fake_capture_fails ? 901 : OK;
+}
+int cuGraphInstantiateWithParams(void **exec, void *g, void *p) { *exec = g; return OK; }
+int cuGraphInstantiateWithFlags(void **exec, void *g, unsigned long long flags) { *exec = g; return OK; }
+int cuUserObjectCreate(void **o, void *p, void *destroy, unsigned count, unsigned f) { *o = (void *)5; return OK; }
+int cuGraphRetainUserObject(void *g, void *o, unsigned count, unsigned f) { return OK; }
+int cuUserObjectRelease(void *o, unsigned count) { return OK; }
+int cuGraphReleaseUserObject(void *g, void *o, unsigned count) { return OK; }
+int cuGraphUpload(void *exec, void *s) { return OK; }
+int cuGraphDestroy(void *g) { return OK; }
+int cuGraphExecDestroy(void *exec) { return OK; }
+int cuGraphLaunch(struct graph *exec, void *s) {
+    note("graph");
+    now += 3000;
+    for (int i = 0; i < exec->count; i++) ready = at() + exec->ns[i];
+    return OK;
+}
+
+/* Memory: a pool that hands out addresses, and a fill that takes its time. */
+int cuDeviceGetDefaultMemPool(void **p, int d) { *p = (void *)9; return OK; }
+int cuDeviceGetMemPool(void **p, int d) { *p = (void *)9; return OK; }
+int cuDeviceSetMemPool(int d, void *p) { return OK; }
+int cuMemPoolCreate(void **p, void *options) { *p = (void *)9; return OK; }
+int cuMemPoolDestroy(void *p) { return OK; }
+int cuMemPoolSetAttribute(void *p, int a, void *v) { return OK; }
+int cuMemPoolGetAttribute(void *p, int a, void *v) { *(unsigned long long *)v = 0; return OK; }
+int cuMemAllocFromPoolAsync(unsigned long long *d, size_t n, void *p, void *s) { note("alloc"); *d = 1 << 20; return OK; }
+int cuMemAllocAsync(unsigned long long *d, size_t n, void *s) { note("alloc"); *d = 1 << 20; return OK; }
+int cuMemAlloc_v2(unsigned long long *d, size_t n) { note("alloc"); *d = 1 << 20; return OK; }
+int cuMemFreeAsync(unsigned long long d, void *s) { return OK; }
+int cuMemFree_v2(unsigned long long d) { return OK; }
+int cuMemsetD8Async(unsigned long long d, unsigned char c, size_t n, void *s) { note("fill"); now += 3000; ready = at() + 50000; return OK; }
 
 int cuInit(unsigned f) { return OK; }
 int cuDriverGetVersion(int *v) { *v = 13000; return OK; }

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 from statistics import median
+from types import SimpleNamespace
 
 from pytest_perfgate.adapters.devices.catalogue import lookup_spec
 from pytest_perfgate.adapters.runtimes.cuda_core import CudaCoreRuntime
 from pytest_perfgate.adapters.timers.bench import Rules
 from pytest_perfgate.adapters.timers.blocking import BlockingTimer
 from pytest_perfgate.adapters.timers.events import EventsTimer
+from pytest_perfgate.adapters.timers.graph import GraphTimer
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.plan import Plan
+from pytest_perfgate.model.plan import Cache, Plan
 from pytest_perfgate.model.samples import Stop
 
 LIBRARY = "libcuda.so.1"
@@ -119,6 +122,75 @@ def lost_while_measuring() -> dict:
 def too_short() -> dict:
     try:
         EventsTimer(rules()).measure(kernel(2_000), Plan(), CudaCoreRuntime(lookup_spec))
+    except PerfgateError as error:
+        return {"code": error.code.name, "text": str(error)}
+    return {}
+
+
+def on_a_stream(nanoseconds: float):
+    """A call that launches on a stream of its own, which the runtime finds in it."""
+    from cuda.core import Device
+
+    device = Device()
+    device.set_current()
+    stream, made = device.create_stream(), library()
+
+    def call() -> None:
+        assert stream.handle
+        made.fake_launch(ctypes.c_double(nanoseconds))
+
+    return call
+
+
+@scenario
+def graphs() -> dict:
+    first, again, slower = (
+        GraphTimer(rules()).measure(on_a_stream(ns), Plan(), CudaCoreRuntime(lookup_spec))
+        for ns in (2_000, 2_000, 2_060)
+    )
+    took = [median(s.durations) - s.overhead / s.batch for s in (first, again, slower)]
+    return {"took": took, "batch": first.batch, "said": words(), "problems": len(first.problems)}
+
+
+@scenario
+def a_cold_graph() -> dict:
+    launch, seen = on_a_stream(50_000), []
+
+    class Bound:
+        def __init__(self) -> None:
+            self.launch = launch
+
+        def __call__(self) -> None:
+            self.launch()
+
+        def bind(self, made):
+            def run() -> None:
+                seen.append(id(made))
+                self.launch()
+
+            return run
+
+    inputs = lambda: SimpleNamespace(nbytes=100_000)  # noqa: E731
+    plan = replace(Plan(), cache=Cache.COLD)
+    samples = GraphTimer(rules()).measure(Bound(), plan, CudaCoreRuntime(lookup_spec), inputs)
+    return {"buffers": len(set(seen)), "batch": samples.batch, "notes": dict(samples.notes), "said": words()}
+
+
+@scenario
+def a_capture_that_fails() -> dict:
+    call = on_a_stream(2_000)
+    ctypes.c_int.in_dll(library(), "fake_capture_fails").value = 1
+    try:
+        GraphTimer(rules()).measure(call, Plan(), CudaCoreRuntime(lookup_spec))
+    except PerfgateError as error:
+        return {"code": error.code.name, "text": str(error)}
+    return {}
+
+
+@scenario
+def no_stream_of_its_own() -> dict:
+    try:
+        GraphTimer(rules()).measure(kernel(2_000), Plan(), CudaCoreRuntime(lookup_spec))
     except PerfgateError as error:
         return {"code": error.code.name, "text": str(error)}
     return {}

@@ -1,4 +1,6 @@
-/* A management library of our own making: one card, its state in exported integers. */
+/* A management library of our own making: four cards, their state in exported integers; card 3 may be cut by MIG. */
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,12 +9,25 @@ int fake_throttle_after = -1; /* looks until the power cap holds the clocks down
 int fake_drop_lock_after = -1; /* looks until the lock is lost */
 int fake_lost_after = -1;    /* looks until the card is off the bus */
 int fake_temperature = 50, fake_cooling = 0, fake_pid = 0, fake_reasons = 1;
+int fake_mig = 0, fake_unlike = 0;
 int fake_locked = 0, fake_sets = 0, fake_resets = 0, fake_looks = 0, fake_reset_status = 0;
 unsigned long long fake_violation = 0;
 
-#define UUID "GPU-11111111-2222-3333-4444-555555555555"
-#define BUS "00000000:1B:00.0"
 enum { OK = 0, INVALID = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, SMALL = 7, LOST = 15 };
+/* Handles: 1 to 4 are cards, 11 and 12 the instances of the fourth. */
+#define CARDS 4
+static int of(void *h) { return (int)(intptr_t)h; }
+static int mig(void) { return fake_mig || getenv("FAKE_MIG"); }
+static const char *uuid(int h) {
+    static char text[64];
+    snprintf(text, sizeof text, h > 10 ? "MIG-a%d111111-2222-3333-4444-555555555555" : "GPU-%d1111111-2222-3333-4444-555555555555", h > 10 ? h - 10 : h);
+    return text;
+}
+static const char *bus(int h) {
+    static char text[32];
+    snprintf(text, sizeof text, "00000000:%XB:00.0", 2 * (h > 10 ? CARDS : h) - 1);
+    return text;
+}
 static int gone(void) { return fake_lost_after >= 0 && fake_looks > fake_lost_after; }
 
 int nvmlInitWithFlags(unsigned f) { return OK; }
@@ -22,20 +37,42 @@ const char *nvmlErrorString(int s) {
     return s == 4 ? "Insufficient Permissions" : s == 3 ? "Not Supported" : s == 15 ? "GPU is lost" : "Failed";
 }
 int nvmlSystemGetDriverVersion(char *t, unsigned n) { strncpy(t, "999.1", n); return OK; }
-int nvmlDeviceGetCount_v2(unsigned *n) { *n = 1; return OK; }
-int nvmlDeviceGetHandleByIndex_v2(unsigned i, void **h) { *h = (void *)1; return i ? INVALID : OK; }
-int nvmlDeviceGetHandleByUUID(const char *u, void **h) { *h = (void *)1; return strcmp(u, UUID) ? NOT_FOUND : OK; }
-int nvmlDeviceGetHandleByPciBusId_v2(const char *b, void **h) { *h = (void *)1; return strcmp(b, BUS) ? NOT_FOUND : OK; }
-int nvmlDeviceGetName(void *h, char *t, unsigned n) { strncpy(t, "NVIDIA H200", n); return OK; }
-int nvmlDeviceGetIndex(void *h, unsigned *i) { *i = 0; return OK; }
-int nvmlDeviceGetUUID(void *h, char *t, unsigned n) { strncpy(t, UUID, n); return OK; }
+int nvmlDeviceGetCount_v2(unsigned *n) { *n = CARDS; return OK; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned i, void **h) { *h = (void *)(intptr_t)(i + 1); return i < CARDS ? OK : INVALID; }
+static int find(const char *(*name)(int), const char *wanted, void **h) {
+    for (int i = 1; i <= CARDS + 2; i++) {
+        int at = i <= CARDS ? i : i + 10 - CARDS;
+        if (strcmp(name(at), wanted) || (at > 10 && !mig())) continue;
+        *h = (void *)(intptr_t)at;
+        return OK;
+    }
+    return NOT_FOUND;
+}
+int nvmlDeviceGetHandleByUUID(const char *u, void **h) { return find(uuid, u, h); }
+int nvmlDeviceGetHandleByPciBusId_v2(const char *b, void **h) { return find(bus, b, h); }
+int nvmlDeviceGetName(void *h, char *t, unsigned n) {
+    strncpy(t, of(h) > 10 ? "NVIDIA H200 MIG 1g.18gb" : fake_unlike && of(h) == 2 ? "NVIDIA L4" : "NVIDIA H200", n);
+    return OK;
+}
+int nvmlDeviceGetIndex(void *h, unsigned *i) { *i = of(h) - 1; return OK; }
+int nvmlDeviceGetUUID(void *h, char *t, unsigned n) { strncpy(t, uuid(of(h)), n); return OK; }
 struct pci { char legacy[16]; unsigned domain, bus, device, id, subsystem; char name[32]; };
-int nvmlDeviceGetPciInfo_v3(void *h, struct pci *p) { memset(p, 0, sizeof *p); strcpy(p->name, BUS); return OK; }
-int nvmlDeviceGetMemoryInfo(void *h, unsigned long long *m) { m[0] = 150754820096ull; m[1] = m[0]; m[2] = 0; return OK; }
+int nvmlDeviceGetPciInfo_v3(void *h, struct pci *p) { memset(p, 0, sizeof *p); strcpy(p->name, bus(of(h))); return OK; }
+int nvmlDeviceGetMemoryInfo(void *h, unsigned long long *m) {
+    m[0] = of(h) > 10 ? 18253611008ull : 150754820096ull; m[1] = m[0]; m[2] = 0;
+    return OK;
+}
+int nvmlDeviceGetMaxMigDeviceCount(void *h, unsigned *n) { *n = mig() && of(h) == CARDS ? 7 : 0; return OK; }
+int nvmlDeviceGetMigDeviceHandleByIndex(void *h, unsigned i, void **part) {
+    *part = (void *)(intptr_t)(11 + i);
+    return mig() && of(h) == CARDS && i < 2 ? OK : NOT_FOUND;
+}
+int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(void *part, void **h) { *h = (void *)(intptr_t)CARDS; return OK; }
+int nvmlDeviceGetGpuInstanceId(void *part, unsigned *id) { *id = of(part) - 4; return of(part) > 10 ? OK : INVALID; }
 int nvmlDeviceGetEnforcedPowerLimit(void *h, unsigned *w) { *w = 700000; return OK; }
 int nvmlDeviceGetPowerManagementDefaultLimit(void *h, unsigned *w) { *w = 700000; return OK; }
 int nvmlDeviceGetPowerUsage(void *h, unsigned *w) { *w = 650000; return OK; }
-int nvmlDeviceGetMigMode(void *h, unsigned *now, unsigned *later) { return NOT_SUPPORTED; }
+int nvmlDeviceGetMigMode(void *h, unsigned *now, unsigned *later) { *now = *later = 1; return mig() && of(h) == CARDS ? OK : NOT_SUPPORTED; }
 
 int nvmlDeviceGetClockInfo(void *h, int kind, unsigned *mhz) {
     if (kind == 1) fake_looks++;
@@ -67,7 +104,7 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *h, unsigned *n, struct process
     return OK;
 }
 int nvmlDeviceSetGpuLockedClocks(void *h, unsigned low, unsigned high) {
-    if (fake_permission) return fake_permission;
+    if (fake_permission || getenv("FAKE_DENIED")) return fake_permission ? fake_permission : 4;
     fake_sets++;
     fake_locked = low == 0xffffff01u ? 1365 : (int)high;
     return OK;

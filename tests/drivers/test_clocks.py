@@ -32,11 +32,20 @@ def test_a_denied_lock_is_an_error_that_leaves_nothing(clocks) -> None:
     assert told["left"] == 0
 
 
-def test_a_denied_lock_is_observed_where_the_policy_says_so(clocks) -> None:
-    told = clocks("lock_denied_then_observed")
-    assert "Insufficient Permissions" in told["facts"]["clocks"]
-    assert told["sets"] == 0
-    assert told["codes"] == []
+def test_where_a_lock_is_only_tried_a_denied_one_is_observed_and_the_reason_known(clocks) -> None:
+    told = clocks("try_lock_denied")
+    assert told["policy"] == "observe"
+    assert "Insufficient Permissions" in told["why"]
+    assert told["same"] is True
+    assert told["facts"]["clocks"] == "observed"
+    assert (told["sets"], told["left"], told["codes"]) == (0, 0, [])
+
+
+def test_where_a_lock_is_only_tried_a_permitted_one_is_taken(clocks) -> None:
+    told = clocks("try_lock_permitted")
+    assert (told["policy"], told["why"], told["after_trial"]) == ("lock", "", 0)
+    assert (told["locked"], told["after"], told["left"]) == (1500, 0, 0)
+    assert told["facts"]["clocks"] == "locked"
 
 
 def test_an_unsupported_lock_is_another_error(clocks) -> None:

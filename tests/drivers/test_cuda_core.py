@@ -58,6 +58,36 @@ def test_too_short_a_kernel_gives_no_number(cuda) -> None:
     assert cuda("too_short")["code"] == "timer-too-coarse"
 
 
+def test_short_kernels_are_timed_by_a_graph_to_the_percent(cuda) -> None:
+    told = cuda("graphs")
+    first, again, slower = told["took"]
+    assert first == again == pytest.approx(2_000, rel=0.001)
+    assert slower / first == pytest.approx(1.03, rel=0.001)
+    assert told["batch"] >= 100
+    assert told["problems"] == 0
+    said = " ".join(told["said"])
+    assert "begin captured end" in said
+    assert "record graph record" in said
+
+
+def test_a_cold_graph_holds_a_call_on_every_buffer(cuda) -> None:
+    told = cuda("a_cold_graph")
+    assert told["buffers"] * 100_000 > 2 << 20
+    assert told["batch"] >= told["buffers"]
+    assert "22 buffers" in told["notes"]["graph"]
+    assert "fill graph" not in " ".join(told["said"])
+
+
+def test_a_capture_that_fails_gives_no_number(cuda) -> None:
+    assert cuda("a_capture_that_fails")["code"] == "graph-unsupported"
+
+
+def test_the_default_stream_has_no_graphs(cuda) -> None:
+    told = cuda("no_stream_of_its_own")
+    assert told["code"] == "graph-unsupported"
+    assert "no stream of its own" in told["text"]
+
+
 def test_a_missing_driver_is_a_reason(cuda) -> None:
     told = cuda("missing", missing=True)
     assert told["usable"] is False

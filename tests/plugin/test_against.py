@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -82,6 +83,23 @@ def test_a_suspect_is_tried_beside_the_commit_of_its_baseline(repository: Projec
     assert "1 suspected: measured beside" in run.text
     assert "slower than" in run.says("test_work")
     assert "over 10 rounds" in run.says("test_work")
+
+
+@SLOW
+def test_a_machine_that_moved_is_named_and_not_the_code(repository: Project) -> None:
+    """The stored time is of a faster machine with another Python; beside its own commit nothing is slower."""
+    repository.run("--perfgate=full", "tests/test_kern.py::test_work")
+    (lines,) = (repository.root / ".perfgate" / "baselines").rglob("*.yaml")
+    (around,) = (repository.root / ".perfgate" / "baselines").rglob("environments/*.json")
+    halved = re.sub(r"time: ([0-9.]+)", lambda found: f"time: {float(found[1]) / 2:.4f}", lines.read_text())
+    lines.write_text(halved)
+    here = ".".join(map(str, sys.version_info[:3]))
+    around.write_text(around.read_text().replace(f'"python": "{here}"', '"python": "3.0.1"'))
+    run = repository.run("--perfgate=full", "tests/test_kern.py::test_work")
+    assert run.code == 0, run.text
+    assert "both arms hold the same code" in run.text
+    assert "MOVED" in run.text
+    assert f"python 3.0.1 -> {here}" in " ".join(run.text.split())
 
 
 def test_an_unknown_revision_says_what_to_fetch(repository: Project) -> None:

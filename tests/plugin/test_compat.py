@@ -5,25 +5,60 @@ from __future__ import annotations
 from tests.plugin.projects import Project
 
 SUITE = """
+    import itertools
+    import time
     import pytest
 
     def test_call(benchmark):
         assert benchmark(sorted, [3, 1, 2], reverse=True) == [3, 2, 1]
+        assert not benchmark.disabled and benchmark.enabled
         assert 0 < benchmark.stats["median"] < 1
 
-    @pytest.mark.benchmark(group="pedantic", min_rounds=3)
-    def test_pedantic(benchmark):
+    @pytest.mark.benchmark(group="marked", min_rounds=3, warmup=True)
+    @pytest.mark.parametrize("size", [3])
+    def test_names(benchmark, size):
+        assert benchmark.group == "marked"
+        assert benchmark.name == "test_names[3]"
+        assert benchmark.fullname.endswith("::test_names[3]")
+        assert (benchmark.param, benchmark.params) == ("3", {"size": 3})
         benchmark.group = "other"
-        benchmark.extra_info["size"] = 3
+        benchmark.extra_info["size"] = size
         assert benchmark.pedantic(max, args=([1, 5, 2],), rounds=3, iterations=2, warmup_rounds=1) == 5
 
-    def test_setup(benchmark):
-        made = []
+    def test_figures(benchmark):
+        pauses = itertools.cycle([0.0005, 0.003])
+        benchmark.pedantic(time.sleep, setup=lambda: ((next(pauses),), {}), rounds=5)
+        stats = benchmark.stats.stats
+        assert benchmark.stats["min"] == min(stats.data) and benchmark.stats["max"] == max(stats.data)
+        assert 0.0005 <= stats.min < stats.mean < stats.max
+        assert stats.max >= 0.003 and stats.stddev > 0
+        assert stats.mean == pytest.approx(sum(stats.data) / len(stats.data))
+        assert benchmark.stats["rounds"] == len(stats.data) >= 2
+        assert benchmark.stats.get("nothing", 7) == 7
+        assert benchmark.stats.as_dict()["stats"]["ops"] == pytest.approx(1 / stats.mean)
+        assert benchmark.stats and benchmark.stats.iterations == 1
+
+    def test_setup_and_teardown(benchmark):
+        made, gone = [], []
         def setup():
-            made.append(1)
-            return ([3, 2, 1],), {"reverse": False}
-        assert benchmark.pedantic(sorted, setup=setup, rounds=4) == [1, 2, 3]
-        assert len(made) > 1
+            made.append([3, 2, 1])
+            return (made[-1],), {"reverse": False}
+        assert benchmark.pedantic(sorted, setup=setup, teardown=lambda rows, reverse: gone.append(rows), rounds=4) == [1, 2, 3]
+        assert made and gone == made
+
+    def test_mistakes(benchmark):
+        for wrong in ({"rounds": 0}, {"iterations": 2, "setup": dict}, {"warmup_rounds": -1}):
+            with pytest.raises(ValueError):
+                benchmark.pedantic(int, **wrong)
+        with pytest.raises(Exception, match="before the benchmark ran"):
+            benchmark.stats["mean"]
+        assert not benchmark.stats
+        benchmark(int)
+        with pytest.raises(RuntimeError, match="already"):
+            benchmark(int)
+
+    def test_both(benchmark):
+        benchmark.pedantic(int, args=("1",), setup=lambda: (("2",), {}))
 
     def test_weave(benchmark):
         benchmark.weave("os.getcwd")
@@ -31,21 +66,56 @@ SUITE = """
     def test_slow(benchmark):
         benchmark(sorted, list(range(100_000)))
 """
+THEIR_CONFTEST = """
+    def pytest_benchmark_update_json(config, benchmarks, output_json):
+        raise AssertionError("nobody calls it")
+"""
+PLUGINS = ("-p", "no:randomly", "-p", "no:cacheprovider", "-p", "pytest_perfgate.compat")
 
 
 def test_an_existing_suite_runs_under_the_gate(project: Project) -> None:
     project.configure(
-        '[[tool.perfgate.tests]]\npattern = "*::test_slow"\nlimits = "time <= 1ns"',
+        'rounds = 1\n[[tool.perfgate.tests]]\npattern = "*::test_slow"\nlimits = "time <= 1ns"\n'
+        '[[tool.perfgate.tests]]\npattern = "*::test_figures"\nbudget = "100 ms"\n'
+        '[tool.perfgate.policy]\nmissing = "record"',
         'addopts = "--benchmark-columns=min,max --benchmark-disable-gc"',
     )
     project.write("test_theirs.py", SUITE)
-    run = project.run("-p", "pytest_perfgate.compat", plugins=("-p", "no:randomly", "-p", "no:cacheprovider"))
+    project.write("conftest.py", THEIR_CONFTEST)
+    run = project.run(ci=True, plugins=PLUGINS)
+    passing = ("call", "names[3]", "figures", "setup_and_teardown", "mistakes")
     assert {name: outcome for name, (outcome, _) in run.tests.items()} == {
-        "test_call": "passed",
-        "test_pedantic": "passed",
-        "test_setup": "passed",
+        **{f"test_{name}": "passed" for name in passing},
+        "test_both": "failed",
         "test_weave": "failed",
         "test_slow": "failed",
     }, run.text
     assert "benchmark(function, ...)" in run.says("test_weave")
+    assert "given as well" in run.says("test_both")
     assert "BROKEN" in run.says("test_slow")
+    assert run.properties["test_names[3]"]["benchmark.group"] == "other"
+    assert run.properties["test_names[3]"]["benchmark.extra_info.size"] == "3"
+
+
+UNGUARDED = """
+    def test_guarded(benchmark):
+        assert benchmark(int) == 0
+        if benchmark.enabled:
+            assert benchmark.stats["min"] > 0
+        if benchmark.stats:
+            assert benchmark.stats.stats.mean > 0
+        assert benchmark.disabled
+
+    def test_unguarded(benchmark):
+        assert benchmark.pedantic(int, rounds=3) == 0
+        assert benchmark.stats.stats.mean < 1
+"""
+
+
+def test_a_figure_that_was_not_measured_is_an_error_and_no_figure(project: Project) -> None:
+    project.write("test_theirs.py", UNGUARDED)
+    run = project.run("--perfgate=off", plugins=PLUGINS)
+    assert run.outcome("test_guarded") == "passed", run.text
+    assert run.outcome("test_unguarded") == "failed"
+    assert "this run measures nothing" in run.says("test_unguarded")
+    assert "Traceback" not in run.says("test_unguarded")

@@ -1,121 +1,113 @@
-"""Nothing passes vacuously: each row of the page as a test."""
+"""Nothing passes vacuously: rows of the page as tests; many of them look at the same run."""
 
 from __future__ import annotations
 
-from tests.plugin.projects import Project
+import pytest
 
-EMPTY = """
+from tests.plugin.projects import Project, Run
+from tests.plugin.rows import LOSING, ROWS
+from tests.plugin.shared import Shared
+
+
+def rows(project: Project, *, ci: bool) -> Run:
+    project.write("test_rows.py", ROWS)
+    project.write("conftest.py", LOSING)
+    return project.run(ci=ci)
+
+
+@pytest.fixture
+def in_ci(shared: Shared) -> Run:
+    return shared("rows-in-ci", lambda project: rows(project, ci=True))
+
+
+@pytest.fixture
+def here(shared: Shared) -> Run:
+    return shared("rows-here", lambda project: rows(project, ci=False))
+
+
+def failing(run: Run, test: str, *said: str) -> None:
+    assert run.outcome(test) == "failed", run.text
+    assert [words for words in said if words not in run.says(test)] == [], run.says(test)
+
+
+def test_what_is_well_passes(in_ci: Run, here: Run) -> None:
+    assert in_ci.outcome("test_kept") == here.outcome("test_kept") == "passed", in_ci.text
+
+
+@pytest.mark.parametrize("test", ["test_never_asks", "test_never_calls"])
+def test_a_marker_whose_test_never_calls_the_fixture(in_ci: Run, here: Run, test: str) -> None:
+    failing(in_ci, test, "NOT MEASURED")
+    assert here.outcome(test) == "passed"
+    assert "not measured" in here.text
+
+
+def test_a_call_behind_an_if(in_ci: Run) -> None:
+    failing(in_ci, "test_only_measured", "never called in the test itself")
+    failing(in_ci, "test_only_judged", "#sometimes", "not while it was measured")
+
+
+def test_calls_that_differ_between_rounds(in_ci: Run) -> None:
+    failing(in_ci, "test_in_some_rounds", "INVALID", "#sometimes", "measured in 1 of 2 rounds", "[rounds-differ]")
+    assert "#always" not in in_ci.says("test_in_some_rounds")
+
+
+def test_a_region_that_is_never_entered(in_ci: Run, here: Run) -> None:
+    failing(in_ci, "test_region_never_entered", "NOT MEASURED")
+    failing(in_ci, "test_nothing_recorded", "NOT MEASURED", "nothing was recorded")
+    assert here.outcome("test_region_never_entered") == here.outcome("test_nothing_recorded") == "passed"
+
+
+@pytest.mark.parametrize(("test", "said"), [("test_zero", "reads 0.0 ns"), ("test_nan", "30 of 30 samples")])
+def test_zero_and_nan_timings(in_ci: Run, here: Run, test: str, said: str) -> None:
+    for run in (in_ci, here):
+        failing(run, test, "INVALID", said, "[bad-timing]")
+
+
+def test_all_samples_discarded(in_ci: Run, here: Run) -> None:
+    for run in (in_ci, here):
+        failing(run, "test_discarded", "INVALID", "every sample of process 1 was discarded: 7 x throttled")
+
+
+def test_a_metric_that_nothing_produced(in_ci: Run, here: Run) -> None:
+    failing(in_ci, "test_metric_never_produced", "NOT MEASURED", "overlap", "capture")
+    assert here.outcome("test_metric_never_produced") == "passed"
+
+
+def test_a_scope_that_names_no_call(in_ci: Run, here: Run) -> None:
+    for run in (in_ci, here):
+        failing(run, "test_no_such_call", "NOT MEASURED", "case=bwd names no call of the test; did you mean 'fwd'?")
+        failing(run, "test_no_such_call_of_the_call", "case=bwd names no call of the test")
+
+
+def test_on_that_matches_no_device(in_ci: Run, here: Run) -> None:
+    for run in (in_ci, here):
+        assert run.outcome("test_other_device") == "passed"
+        assert "time <= 1s (on H200*) applied to no case of this run" in run.text
+
+
+def test_a_new_test(in_ci: Run, here: Run) -> None:
+    failing(in_ci, "test_new", "UNBASELINED")
+    assert here.outcome("test_new") == "passed"
+    assert "1 without a baseline: what was measured is kept under .perfgate/" in here.text
+
+
+def test_xfail_on_a_gated_test(in_ci: Run) -> None:
+    assert in_ci.outcome("test_excused") == in_ci.outcome("test_excused_strictly") == "skipped"
+    assert in_ci.outcome("test_not_failing") == "failed"
+    hidden = sorted(line for line in in_ci.text.splitlines() if line.startswith("xfail hides"))
+    names = ("test_rows.py::test_excused", "test_rows.py::test_excused_strictly")
+    assert hidden == [f"xfail hides  broken: {name}" for name in names]
+
+
+def test_a_skipped_test_is_counted_and_two_calls_are_told_apart(in_ci: Run) -> None:
+    assert in_ci.outcome("test_skipped") == "skipped"
+    failing(in_ci, "test_two_calls", "#slow", "BROKEN")
+    assert "#fast" not in in_ci.says("test_two_calls")
+    failing(in_ci, "test_same_name_twice", "give each a name=")
+
+
+DISTRIBUTED = """
     import pytest
-
-    @pytest.mark.perfgate("time <= 1s")
-    def test_never_calls():
-        pass
-
-    @pytest.mark.perfgate("time <= 1s")
-    def test_asks_and_never_calls(perfgate):
-        pass
-
-    @pytest.mark.perfgate("time <= 1s")
-    def test_region_never_entered(perfgate):
-        perfgate.region()
-
-    @pytest.mark.perfgate("time <= 1s")
-    def test_nothing_recorded(perfgate):
-        perfgate.record([])
-
-    @pytest.mark.perfgate("time <= 1s")
-    def test_zero(perfgate):
-        perfgate.record([0.0] * 30)
-
-    @pytest.mark.perfgate("time <= 1s")
-    def test_nan(perfgate):
-        perfgate.record([float("nan")] * 30)
-
-    @pytest.mark.perfgate("time <= 1s", on="H200*")
-    def test_other_device(perfgate):
-        perfgate(int)
-
-    @pytest.mark.perfgate("overlap >= 50%")
-    def test_metric_never_produced(perfgate):
-        perfgate(int)
-
-    @pytest.mark.perfgate("time(case=bwd) <= 1s")
-    def test_no_such_call(perfgate):
-        perfgate(int, name="fwd")
-
-    @pytest.mark.perfgate("slowdown <= 3%")
-    def test_new(perfgate):
-        perfgate(int)
-
-    @pytest.mark.perfgate("time <= 1s")
-    def test_kept(perfgate):
-        perfgate(int)
-"""
-IN_CI = {
-    "test_never_calls": ("failed", "NOT MEASURED"),
-    "test_asks_and_never_calls": ("failed", "NOT MEASURED"),
-    "test_region_never_entered": ("failed", "NOT MEASURED"),
-    "test_nothing_recorded": ("failed", "NOT MEASURED"),
-    "test_zero": ("failed", "INVALID"),
-    "test_nan": ("failed", "INVALID"),
-    "test_other_device": ("passed", ""),
-    "test_metric_never_produced": ("failed", "NOT MEASURED"),
-    "test_no_such_call": ("failed", "NOT MEASURED"),
-    "test_new": ("failed", "UNBASELINED"),
-    "test_kept": ("passed", ""),
-}
-
-
-def test_what_was_not_measured_fails_in_ci(project: Project) -> None:
-    project.write("test_empty.py", EMPTY)
-    run = project.run(ci=True)
-    seen = {name: (run.outcome(name), word) for name, (_, word) in IN_CI.items() if word in run.says(name)}
-    assert seen == IN_CI, run.text
-    assert "applied to no case" in run.text
-    assert "no call of the test has the name" in run.says("test_no_such_call")
-
-
-def test_what_was_not_measured_is_counted_locally(project: Project) -> None:
-    project.write("test_empty.py", EMPTY)
-    run = project.run()
-    failed = {name for name, (outcome, _) in run.tests.items() if outcome != "passed"}
-    assert failed == {"test_zero", "test_nan"}, run.text
-    assert "6 not measured" in run.text
-    assert "kept under .perfgate/" in run.text
-
-
-def test_gate_off_in_ci_fails_and_locally_is_counted(project: Project) -> None:
-    project.write("test_off.py", "def test_it(perfgate):\n    assert perfgate(lambda: 7).result == 7\n")
-    off = project.run("--perfgate=off", ci=True)
-    assert (off.outcome("test_it"), off.code) == ("failed", 1)
-    assert "--perfgate=off" in off.says("test_it")
-    here = project.run("--perfgate=off")
-    assert here.code == 0
-    assert "off: 1 not measured" in here.text
-
-
-def test_quick_in_ci_says_that_it_convicts_nobody(project: Project) -> None:
-    project.write(
-        "test_q.py", "import pytest\n@pytest.mark.perfgate('time <= 1s')\ndef test_it(perfgate): perfgate(int)\n"
-    )
-    run = project.run("--perfgate=quick", ci=True)
-    assert run.code == 0
-    assert "quick mode in CI" in run.text
-
-
-SOMETIMES = """
-    import os, pytest
-
-    @pytest.mark.perfgate("time <= 1s")
-    def test_only_measured(perfgate):
-        if "PERFGATE_HERE" not in os.environ:
-            perfgate(int)
-
-    @pytest.mark.perfgate("time <= 1s")
-    def test_only_judged(perfgate):
-        perfgate(int, name="always")
-        if "PERFGATE_HERE" in os.environ:
-            perfgate(int, name="sometimes")
 
     @pytest.mark.perfgate("time <= 1ns")
     @pytest.mark.xfail
@@ -123,57 +115,57 @@ SOMETIMES = """
         perfgate.record([5.0] * 30)
 
     @pytest.mark.perfgate("time <= 1ns")
-    @pytest.mark.xfail(strict=True)
-    def test_excused_strictly(perfgate):
-        perfgate.record([5.0] * 30)
+    def test_bad(perfgate):
+        perfgate(sorted, list(range(50_000)))
 
     @pytest.mark.perfgate("time <= 1s")
-    @pytest.mark.xfail(strict=True)
-    def test_not_failing(perfgate):
-        perfgate(int)
+    def test_never_calls(perfgate):
+        pass
 
     @pytest.mark.perfgate("time <= 1s")
-    def test_skipped(perfgate):
-        pytest.skip("not today")
-
-    class TestClass:
-        @pytest.mark.perfgate("time <= 1s", "time(case=slow) <= 1ns")
-        def test_two_calls(self, perfgate):
-            perfgate(int, name="fast")
-            perfgate(sorted, list(range(100_000)), name="slow")
-
-    def test_same_name_twice(perfgate):
+    def test_good(perfgate):
         perfgate(int)
-        perfgate(int)
-"""
-HERE = """
-    import os, pytest
-
-    @pytest.fixture(autouse=True)
-    def judged_run_only(request, monkeypatch):
-        if getattr(request.config.option, "xmlpath", None):
-            monkeypatch.setenv("PERFGATE_HERE", "1")
 """
 
 
-def test_calls_behind_an_if_and_expected_failures(project: Project) -> None:
-    project.write("test_some.py", SOMETIMES)
-    project.write("conftest.py", HERE)
-    run = project.run(ci=True)
-    outcomes = {name: outcome for name, (outcome, _) in run.tests.items()}
-    assert outcomes == {
-        "test_only_measured": "failed",
-        "test_only_judged": "failed",
+def test_xfail_and_reruns_under_xdist(project: Project) -> None:
+    project.write("test_it.py", DISTRIBUTED)
+    run = project.run("-n", "2", "--reruns", "1", ci=True)
+    assert {name: outcome for name, (outcome, _) in run.tests.items()} == {
         "test_excused": "skipped",
-        "test_excused_strictly": "skipped",
-        "test_not_failing": "failed",
-        "test_skipped": "skipped",
-        "test_two_calls": "failed",
-        "test_same_name_twice": "failed",
+        "test_bad": "failed",
+        "test_never_calls": "failed",
+        "test_good": "passed",
     }, run.text
-    assert "never called in the test itself" in run.says("test_only_measured")
-    assert "not while it was measured" in run.says("test_only_judged")
-    assert "#slow" in run.says("test_two_calls")
-    assert "#fast" not in run.says("test_two_calls")
-    assert run.text.count("xfail hides") == 2
-    assert "give each a name=" in run.says("test_same_name_twice")
+    assert [line for line in run.text.splitlines() if line.startswith("xfail hides")] == [
+        "xfail hides  broken: test_it.py::test_excused"
+    ]
+    figures = {line.split("[")[0] for line in run.text.splitlines() if line.startswith("BROKEN")}
+    assert len(figures) == 1, "a rerun reads the same verdict"
+    assert "full: 2 broken, 1 not measured, 1 passed" in run.text
+
+
+GATED = """
+    import pytest
+
+    @pytest.mark.perfgate("time <= 1s")
+    def test_it(perfgate):
+        assert perfgate(lambda: 7).result == 7
+"""
+
+
+def test_gate_off_in_ci(project: Project) -> None:
+    project.write("test_off.py", GATED)
+    off = project.run("--perfgate=off", ci=True)
+    assert off.code == 1
+    failing(off, "test_it", "NOT MEASURED", "--perfgate=off")
+    there = project.run("--perfgate=off")
+    assert there.code == 0
+    assert "off: 1 not measured" in there.text
+
+
+def test_quick_mode_in_ci(project: Project) -> None:
+    project.write("test_q.py", GATED)
+    run = project.run("--perfgate=quick", ci=True)
+    assert run.code == 0
+    assert "quick mode in CI" in run.text

@@ -1,4 +1,4 @@
-"""Baselines that are gone, broken, foreign or edited: none of them lets a test pass in silence."""
+"""Baselines that are gone, broken, foreign, old or edited: none of them lets a test pass in silence."""
 
 from __future__ import annotations
 
@@ -13,14 +13,45 @@ from pytest_perfgate.adapters.stores.baselines import Baselines
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.measurement import Identity
 from pytest_perfgate.model.plan import CaseKey
-from tests.plugin.projects import Project
+from tests.plugin.projects import Project, Run
+from tests.plugin.shared import Shared
 
 DEVICE = probe_host().key
+DEVICES = ["host-*"]
 RECORDED = """
     import pytest
-    @pytest.mark.perfgate
-    def test_it(perfgate):
-        perfgate.record([{ms}] * 30, unit="ms")
+
+    gate = pytest.mark.perfgate
+
+    @gate
+    @pytest.mark.chosen
+    def test_kept(perfgate):
+        perfgate.record([1.0] * 30, unit="ms")
+
+    @gate
+    def test_slower(perfgate):
+        perfgate.record([9.0] * 30, unit="ms")
+
+    @gate
+    def test_edited(perfgate):
+        perfgate.record([9.0] * 30, unit="ms")
+
+    @gate
+    def test_cold(perfgate):
+        perfgate.record([1.0] * 30, unit="ms")
+
+    @gate
+    def test_expired(perfgate):
+        perfgate.record([1.0] * 30, unit="ms")
+
+    @gate
+    def test_renewed(perfgate):
+        perfgate.record([1.0] * 30, unit="ms")
+
+    @gate
+    @pytest.mark.parametrize("n", ["two"])
+    def test_sized(perfgate, n):
+        perfgate.record([1.0] * 30, unit="ms")
 """
 
 
@@ -30,12 +61,9 @@ def here() -> Identity:
     return Identity(device=DEVICE, timer="record", threads=threads, affinity=probe_affinity())
 
 
-def accepted(test: str, ms: float, why: str = "measured", identity: Identity | None = None) -> Baseline:
-    identity = identity or here()
-    key = CaseKey(nodeid=f"test_it.py::{test}")
-    return Baseline(
-        key=key, device=DEVICE, time=ms * 1e6, who="me", when="2026-01-02", why=why, identity=identity, commit="abc1234"
-    )
+def accepted(test: str, ms: float, **fields: object) -> Baseline:
+    given = {"who": "me", "when": "2026-01-02", "why": "measured", "identity": here(), "commit": "abc1234", **fields}
+    return Baseline(key=CaseKey(nodeid=f"test_it.py::{test}"), device=DEVICE, time=ms * 1e6, **given)  # type: ignore[arg-type]
 
 
 def git(project: Project, *words: str) -> None:
@@ -43,13 +71,22 @@ def git(project: Project, *words: str) -> None:
     subprocess.run(["git", *who, *words], cwd=project.root, check=True, capture_output=True)
 
 
-@pytest.fixture
 def repository(project: Project) -> Project:
-    """A project on main with one accepted test, and a branch off it."""
+    """A project on main with accepted tests, and a branch off it."""
     project.configure('devices = ["host-*"]\nconviction = "interval"\nrounds = 2')
-    project.write("test_it.py", RECORDED.format(ms=1.0))
+    project.write("test_it.py", RECORDED)
     project.write(".gitignore", ".perfgate/\njunit.xml\n")
-    Baselines(project.root, ["host-*"]).write([accepted("test_it", 1.0)])
+    Baselines(project.root, DEVICES).write(
+        [
+            *(
+                accepted(name, 1.0)
+                for name in ("test_kept", "test_slower", "test_edited", "test_sized[2]", "test_gone")
+            ),
+            accepted("test_cold", 1.0, identity=replace(here(), cache="cold")),
+            accepted("test_expired", 1.0, expires="2020-02-01", why="until the new compiler"),
+            accepted("test_renewed", 1.0, expires="2020-02-01"),
+        ]
+    )
     git(project, "init", "-q")
     git(project, "add", ".")
     git(project, "commit", "-qm", "accepted")
@@ -58,54 +95,81 @@ def repository(project: Project) -> Project:
     return project
 
 
-def test_kept_then_slower_then_edited_without_and_with_a_reason(repository: Project) -> None:
-    store = Baselines(repository.root, ["host-*"])
-    assert repository.run(ci=True).outcome("test_it") == "passed"
-    repository.write("test_it.py", RECORDED.format(ms=9.0))
-    slower = repository.run(ci=True)
-    assert slower.outcome("test_it") == "failed"
-    assert "REGRESSED" in slower.says("test_it")
-    assert "+800" in slower.says("test_it")
-    store.write([accepted("test_it", 9.0, why="")])
-    silent = repository.run(ci=True)
-    assert silent.outcome("test_it") == "failed", silent.text
-    store.write([accepted("test_it", 9.0, why="now in double precision")])
-    said = repository.run(ci=True)
-    assert said.outcome("test_it") == "passed", said.text
-    assert "1 accepted" in said.text
+@pytest.fixture
+def in_ci(shared: Shared) -> Run:
+    return shared("baselines", lambda project: repository(project).run(ci=True))
 
 
-def test_a_test_that_is_gone_fails_the_suite_and_not_when_filtered(repository: Project) -> None:
-    Baselines(repository.root, ["host-*"]).write([accepted("test_gone[1]", 2.0)])
-    run = repository.run(ci=True)
-    assert run.outcome("test_it") == "passed"
-    assert run.code == 1
-    assert "test_gone[1]" in run.says("dropped")
-    assert repository.run("-k", "test_it", ci=True).code == 0
-    here = repository.run("--perfgate=full")
-    assert here.code == 0
-    assert "no longer collected" in here.text
+def failing(run: Run, test: str, *said: str) -> None:
+    assert run.outcome(test) == "failed", run.text
+    assert [words for words in said if words not in run.says(test)] == [], run.says(test)
 
 
-def test_another_identity_and_another_device_are_not_compared(repository: Project) -> None:
-    store = Baselines(repository.root, ["host-*"])
-    store.write([accepted("test_it", 1.0, identity=replace(here(), cache="cold"))])
-    git(repository, "commit", "-qam", "cold")
-    git(repository, "branch", "-f", "main")
-    git(repository, "commit", "-qm", "nothing", "--allow-empty")
-    other = repository.run(ci=True)
-    assert "UNBASELINED" in other.says("test_it")
-    assert "cache" in other.says("test_it")
-    folder = repository.root / "baselines"
+def test_a_baseline_that_is_kept_and_one_that_is_not(in_ci: Run) -> None:
+    assert in_ci.outcome("test_kept") == "passed", in_ci.text
+    failing(in_ci, "test_slower", "REGRESSED", "+800")
+    failing(in_ci, "test_edited", "REGRESSED")
+
+
+def test_a_dropped_test(in_ci: Run) -> None:
+    failing(in_ci, "dropped", "test_it.py::test_gone")
+    assert in_ci.code == 1
+
+
+def test_a_renamed_parameter(in_ci: Run) -> None:
+    failing(in_ci, "test_sized[two]", "UNBASELINED")
+    failing(in_ci, "dropped", "test_it.py::test_sized[2] (renamed to test_it.py::test_sized[two]?)")
+
+
+def test_another_identity(in_ci: Run) -> None:
+    failing(in_ci, "test_cold", "UNBASELINED", "cache was cold and is warm")
+
+
+def test_an_acceptance_that_expired(in_ci: Run) -> None:
+    expired = 'the acceptance expired on 2020-02-01: "until the new compiler"'
+    failing(in_ci, "test_expired", "UNBASELINED", " ".join(expired.split()[:5]), "perfgate accept")
+    failing(in_ci, "test_renewed", "UNBASELINED")
+
+
+def test_a_baseline_edited_in_the_change_under_test(project: Project) -> None:
+    """Without a reason it fails; with one, and a measurement that agrees, it is ACCEPTED and counted apart."""
+    repository(project)
+    store = Baselines(project.root, DEVICES)
+    today = {"when": "2026-11-20"}
+    store.write(
+        [
+            accepted("test_slower", 9.0, why="", **today),
+            accepted("test_edited", 9.0, why="now in double precision", **today),
+            accepted("test_expired", 1.0, expires="", why="until the new compiler"),
+            accepted("test_renewed", 1.0, expires="2999-01-01", why="no new compiler yet", **today),
+        ]
+    )
+    run = project.run(ci=True)
+    failing(run, "test_slower", "REGRESSED", "without a reason")
+    assert run.outcome("test_edited") == run.outcome("test_renewed") == "passed", run.text
+    assert "2 accepted" in run.text
+    failing(run, "test_expired", "UNBASELINED")
+
+
+def test_a_filtered_run_says_nothing_of_what_it_left_out(project: Project) -> None:
+    run = repository(project).run("-m", "chosen", ci=True)
+    assert set(run.tests) == {"test_kept"}
+    assert run.code == 0, run.text
+    assert "no longer collected" not in run.text
+
+
+def test_another_device(project: Project) -> None:
+    repository(project)
+    folder = project.root / "baselines"
     (folder / DEVICE).rename(folder / "host-another-96")
-    away = repository.run(ci=True)
-    assert "UNBASELINED" in away.says("test_it")
+    away = project.run("-m", "chosen", ci=True)
+    failing(away, "test_kept", "UNBASELINED", f"nobody has accepted one for {DEVICE} yet")
 
 
-def test_a_corrupt_baseline_is_a_usage_error_with_its_place(repository: Project) -> None:
-    file = next((repository.root / "baselines").rglob("*.yaml"))
+def test_a_corrupt_baseline(project: Project) -> None:
+    file = next((repository(project).root / "baselines").rglob("*.yaml"))
     file.write_text(file.read_text().replace("time:", "time: [").replace("1", "x"))
-    run = repository.run(ci=True)
+    run = project.run(ci=True)
     assert run.code == 4, run.text
     assert file.name in run.text
     assert "Traceback" not in run.text

@@ -44,7 +44,7 @@ def rank_of(number, spans):
     )
 
 
-@settings(deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.lists(SPANS, max_size=5), min_size=1, max_size=6), st.data())
 def test_joining_is_associative_and_knows_no_order(ranks, data):
     parts = [Job(ranks=(rank_of(n, spans),)) for n, spans in enumerate(ranks)]
@@ -150,6 +150,26 @@ def test_files_are_sent_to_the_scheduler_that_was_named(monkeypatch):
     assert list(cluster.spread("tcp://head:8786")(str, [1, 2])) == ["2", "1"]
     assert list(cluster.spread("local")(str, [])) == []
     assert asked == [(("tcp://head:8786",), {"timeout": 10}), ((), {"processes": True, "threads_per_worker": 1})]
+
+
+def test_an_error_of_a_worker_comes_back_as_itself(monkeypatch):
+    def broken(_):
+        raise PerfgateError("trace-empty", "no events")
+
+    class Client:
+        __init__ = __enter__ = __exit__ = lambda *_, **__: None
+
+        def map(self, function, items, *, pure):
+            return [SimpleNamespace(result=lambda item=item: function(item)) for item in items if not pure]
+
+    client = Client()
+    monkeypatch.setattr(Client, "__enter__", lambda _: client)
+    fake = SimpleNamespace(Client=lambda *_, **__: client, as_completed=iter)
+    monkeypatch.setitem(sys.modules, "distributed", fake)
+    monkeypatch.setattr(cluster, "find_spec", lambda _: object())
+    assert cluster.attempted(broken, 1).what == "no events"
+    with pytest.raises(PerfgateError, match="no events"):
+        list(cluster.spread("tcp://head:8786")(broken, [1]))
 
 
 def test_a_scheduler_that_does_not_answer_is_an_error(monkeypatch):

@@ -21,6 +21,8 @@ class Variant:
     name: str
     table: str = "median"
     design: Design = field(default_factory=Design)
+    turns: str = ""
+    """The table of turns: the head is as far from the base as the middle of their turns."""
     screens: bool = True
     """False: no screening, every test gets the confirming rounds at once, uncorrected."""
 
@@ -39,6 +41,9 @@ class Variant:
 
     def pairs(self, suite: Suite, at: np.ndarray, when: np.ndarray) -> dict[int, Pairs]:
         base, head = (suite.times(self.table, side, at, when) for side in (False, True))
+        if self.turns:
+            before, after = (suite.times(self.turns, side, at, when) for side in (False, True))
+            head = base * np.median(after / before, axis=-1)
         iqr = "cpu iqr" if self.table.startswith("cpu") else "iqr"
         spread = np.median(suite.times(iqr, False, at, when), axis=1)
         rows = zip(base.tolist(), head.tolist(), spread.tolist())
@@ -61,8 +66,8 @@ class Variant:
 
 FLAT = Variant("paired signed-rank, R=10", screens=False, design=Design(confirm=10))
 FIRST = Variant("perfgate: screen 5, confirm 10, medians")
-KEPT = Variant("perfgate: screen 5, confirm 10, CPU time q10", "cpu q10")
-WALL = Variant("perfgate: screen 5, confirm 10, wall minimum", "min")
+KEPT = Variant("perfgate: screen 5, confirm 10, turns of CPU time", "cpu q10", turns="cpu turn minima")
+WALL = Variant("perfgate: screen 5, confirm 10, turns of wall minima", "min", turns="wall turns")
 TRIED = (
     FIRST,
     Variant("minimum", "min"),
@@ -73,4 +78,7 @@ TRIED = (
     Variant("CPU time, 25 % quantile", "cpu q25"),
     Variant("CPU time, 10 % quantile", "cpu q10"),
     Variant("CPU time, minimum", "cpu min"),
+    Variant("turns: minima of CPU time (kept)", "cpu q10", turns="cpu turn minima"),
+    Variant("turns: medians of CPU time", "cpu q10", turns="cpu turns"),
+    Variant("turns: minima of wall time (kept where it waits)", "min", turns="wall turns"),
 )

@@ -1,7 +1,8 @@
 """Replays a recording as suites of 40 tests and prints every rule's errors: ``python ci/bench/verdicts/replay.py``.
 
-``--write docs/verdicts.md`` puts the table between the page's markers. Rates carry their n and the 95 %
-Clopper-Pearson bound. ``--try`` runs the designs that were tried beside the one that was kept.
+``--write docs/verdicts.md`` puts the table between the page's markers of ``--mark``. Rates carry their n and the 95 %
+Clopper-Pearson bound. ``--rules tried`` runs the designs that were tried beside the one that was kept, ``ours`` only
+what is kept.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def sorted_by_rule(tallies: dict[tuple[str, str], Tally]) -> list[tuple[tuple[st
     return sorted(tallies.items(), key=lambda item: order.index(item[0][0]))
 
 
-def rules(tried: bool) -> dict[str, Rule]:
+def rules(chosen: str) -> dict[str, Rule]:
     known: dict[str, Rule] = {
         "pytest-benchmark mean:5%": peers.benchmark_mean,
         "pytest-benchmark min:5%": peers.benchmark_min,
@@ -110,8 +111,9 @@ def rules(tried: bool) -> dict[str, Rule]:
         "Welch 90 % > 5 %, R=5": peers.welch,
         "benchmatrix 1.2, 6 pairs": peers.benchmatrix,
     }
-    variants = ours.TRIED if tried else (ours.FLAT, ours.WALL, ours.KEPT)
-    return {} if tried else known | {v.name: v for v in variants}
+    kept: dict[str, Rule] = {v.name: v for v in (ours.FLAT, ours.WALL, ours.KEPT)}
+    tried: dict[str, Rule] = {v.name: v for v in ours.TRIED}
+    return {"all": known | kept, "ours": kept, "tried": tried}[chosen]
 
 
 def main() -> None:
@@ -119,11 +121,12 @@ def main() -> None:
     parser.add_argument("--recordings", type=Path, default=HERE / "recordings")
     parser.add_argument("--suites", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--try", dest="tried", action="store_true")
+    parser.add_argument("--rules", choices=("all", "ours", "tried"), default="all")
+    parser.add_argument("--mark", default="table")
     parser.add_argument("--write", type=Path)
     chosen = parser.parse_args()
     library = Library(chosen.recordings)
-    asked = {v.name: v for v in ours.TRIED} if chosen.tried else rules(tried=False)
+    asked = rules(chosen.rules)
     text = table(tallied(library, asked, chosen.suites, chosen.seed), chosen.suites)
     said = (
         f"{chosen.suites} clean suites of {TESTS} a condition, block-resampled from {library.rounds} recorded rounds of "  # noqa: E501
@@ -131,7 +134,7 @@ def main() -> None:
     )
     print(said + "\n" + text)
     if chosen.write:
-        written(chosen.write, "tried" if chosen.tried else "table", said + "\n" + text)
+        written(chosen.write, chosen.mark, said + "\n" + text)
 
 
 def written(page: Path, mark: str, text: str) -> None:

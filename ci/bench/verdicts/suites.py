@@ -43,6 +43,9 @@ def summaries(tape: Tape) -> dict[str, Array]:
         "cpu q25": np.quantile(cpu, 0.25, axis=-1),
         "cpu q10": np.quantile(cpu, 0.10, axis=-1),
         "cpu min": cpu.min(-1),
+        "cpu turns": np.median(busy, -1),
+        "cpu turn minima": busy.min(-1),
+        "wall turns": wall.min(-1),
         "cpu iqr": (np.quantile(cpu, 0.75, axis=-1) - np.quantile(cpu, 0.25, axis=-1)) / np.median(cpu, -1),
     }
 

@@ -22,7 +22,9 @@ def build_into(packages: Path, source: Path, settings: ArmSettings, log: Path) -
     with log.open("ab") as out:
         for project in settings.projects:
             folder = source / project
-            for command in _commands(folder, packages, settings):
+            if not folder.is_dir():
+                raise PerfgateError("arm-no-project", f"the revision has no folder {project!r}")
+            for command in _commands(folder, packages, settings, project):
                 _run(command, folder, out, log, settings.timeout_s)
 
 
@@ -60,10 +62,12 @@ def _has_build(pyproject: Path) -> bool:
     return bool(heads & {"[build-system]", "[project]", "[tool.poetry]"})
 
 
-def _commands(folder: Path, packages: Path, settings: ArmSettings) -> Sequence[Sequence[str]]:
-    if settings.build:
+def _commands(folder: Path, packages: Path, settings: ArmSettings, project: str) -> Sequence[Sequence[str]]:
+    own = dict(settings.builds).get(project)
+    lines = (own,) if own else settings.build
+    if lines:
         fill = {"{source}": str(folder), "{site}": str(packages), "{python}": sys.executable}
-        return [[_filled(part, fill) for part in shlex.split(line)] for line in settings.build]
+        return [[_filled(part, fill) for part in shlex.split(line)] for line in lines]
     if not is_buildable(folder):
         raise PerfgateError("arm-no-project", f"no pyproject.toml or setup.py that builds in {folder.name!r}")
     return [_pip_command(folder, packages)]
@@ -80,7 +84,7 @@ def _pip_command(folder: Path, packages: Path) -> list[str]:
         raise PerfgateError(
             "arm-build-failed",
             "this environment has no pip",
-            mend='install pip beside the tests, or set build = ["uv pip install --no-deps --target {site} {source}"]',
+            mend='install pip beside the tests, or set build = "uv pip install --no-deps --target {site} {source}"',
         )
     line = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-compile", "--quiet", "--upgrade"]
     line += ["--disable-pip-version-check", "--no-input", "--target", str(packages)]

@@ -68,6 +68,13 @@ class Git:
         shutil.rmtree(folder, ignore_errors=True)
         self._run("worktree", "prune")
 
+    def lost_worktrees(self) -> tuple[str, ...]:
+        """Folders that git still holds for worktrees, and that are gone."""
+        listed = self._run("worktree", "list", "--porcelain").stdout.split("\n\n")
+        lines = [entry.splitlines() for entry in listed]
+        gone = (entry[0].removeprefix("worktree ") for entry in lines if any(x.startswith("prunable") for x in entry))
+        return tuple(gone)
+
     def _add_submodules(self, folder: Path) -> None:
         own = Path(self._checked("rev-parse", "--path-format=absolute", "--git-common-dir")) / "modules"
         listed = self._run("config", "--file", str(folder / ".gitmodules"), "--get-regexp", r"\.url$").stdout

@@ -16,6 +16,7 @@ from pytest_perfgate.adapters.arms.build import build_into, installed_modules, i
 from pytest_perfgate.adapters.arms.git import Git, Revision
 from pytest_perfgate.adapters.arms.layout import inside_package, lay_over, source_modules, with_conftests
 from pytest_perfgate.adapters.arms.overlay import launch_line, make_overlay
+from pytest_perfgate.adapters.arms.proof import content_of
 from pytest_perfgate.model.arm import Arm, ArmSettings, Leftover
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -40,6 +41,8 @@ class ArmStore:
         self._paths = tuple(dict.fromkeys(paths))
         """Test files relative to the root: they say whether an overlay can work."""
         self._git = Git(self._rootdir)
+        self._inside = self._rootdir.relative_to(self._git.top.resolve())
+        """Where the root lies in a checkout: projects are named from there."""
         self._home = self._rootdir / ".perfgate" / "arms"
 
     def prepare(self, name: str, revision: str) -> Arm:
@@ -64,22 +67,32 @@ class ArmStore:
             environment=(*_caches(folder), ("PYTHONPATH", self._python_path(Path(facts["cwd"]), mode))),
             cwd=facts["cwd"],
             root=facts["root"],
-            modules=tuple(facts["modules"]),
+            modules=self._settings.packages or tuple(facts["modules"]),
             digest=digest,
             reused=reused,
+            content=facts.get("content", ""),
         )
 
     def leftovers(self) -> tuple[Leftover, ...]:
-        """Arms that were never finished, and locks whose owner is gone."""
-        if not self._home.is_dir():
-            return ()
-        found = []
-        for entry in sorted(self._home.iterdir()):
+        """Arms that were never finished, locks whose owner is gone, rounds that wait, worktrees that are lost."""
+        return (*self._unfinished(), *self._waiting(), *self._lost())
+
+    def _unfinished(self) -> Iterator[Leftover]:
+        for entry in sorted(self._home.iterdir()) if self._home.is_dir() else ():
             if entry.is_dir() and not (entry / _READY).is_file() and not _alive(self._home / f"{entry.name}.lock"):
-                found.append(Leftover(path=str(entry), what="an arm that was never finished", mend=f"rm -r '{entry}'"))
+                yield Leftover(path=str(entry), what="an arm that was never finished", mend=f"rm -r '{entry}'")
             if entry.suffix == ".lock" and not _alive(entry):
-                found.append(Leftover(path=str(entry), what="a lock whose owner is gone", mend=f"rm '{entry}'"))
-        return tuple(found)
+                yield Leftover(path=str(entry), what="a lock whose owner is gone", mend=f"rm '{entry}'")
+
+    def _waiting(self) -> Iterator[Leftover]:
+        for entry in sorted((self._home.parent / "rounds").glob("*.bin")):
+            what = "finished rounds of a run that was cut short: the next run of the same trees takes them up"
+            yield Leftover(path=str(entry), what=what, mend=f"rm '{entry}'")
+
+    def _lost(self) -> Iterator[Leftover]:
+        for folder in self._git.lost_worktrees():
+            if Path(folder).is_relative_to(self._home):
+                yield Leftover(path=folder, what="a worktree that git holds and nobody has", mend="git worktree prune")
 
     def remove(self) -> None:
         """Delete all arms; a worktree is unregistered too."""
@@ -94,7 +107,9 @@ class ArmStore:
         """
         if self._settings.mode != "auto":
             return self._settings.mode
-        builds = self._settings.build or all(is_buildable(self._git.top / p) for p in self._settings.projects)
+        settings = self._settings
+        own = dict(settings.builds)
+        builds = settings.build or all(p in own or is_buildable(self._rootdir / p) for p in settings.projects)
         apart = not any(inside_package(self._rootdir, path) for path in self._paths)
         return "overlay" if builds and apart else "worktree"
 
@@ -102,8 +117,13 @@ class ArmStore:
         """The caller's entries without those inside the repository, which would win over the arm."""
         given = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
         kept = [entry for entry in given if not Path(entry).resolve().is_relative_to(self._git.top)]
-        own = [str(place) for place in (cwd, cwd / "src") if place.is_dir()] if mode == "worktree" else []
-        return os.pathsep.join([*own, *kept])
+        own = [str(place) for place in self._places(cwd)] if mode == "worktree" else []
+        return os.pathsep.join([*dict.fromkeys(own), *kept])
+
+    def _places(self, inside: Path) -> list[Path]:
+        """Folders of a checkout that packages are imported from, the root first."""
+        folders = [inside, *(inside / project for project in self._settings.projects)]
+        return [place.resolve() for folder in folders for place in (folder, folder / "src") if place.is_dir()]
 
     def _digest(self, revision: Revision, mode: str) -> str:
         laid = self._git.snapshot().tree if mode == "worktree" else ""
@@ -129,7 +149,7 @@ class ArmStore:
 
     def _overlay(self, folder: Path, tree: Path) -> dict[str, object]:
         python, packages = make_overlay(folder / "env", self._settings.editable)
-        build_into(packages, tree, self._settings, folder / "build.log")
+        build_into(packages, tree / self._inside, self._settings, folder / "build.log")
         modules = installed_modules(packages)
         if not modules:
             raise PerfgateError("arm-empty", f"the build of {tree.parent.name} installed nothing")
@@ -139,12 +159,13 @@ class ArmStore:
     def _worktree(self, folder: Path, tree: Path) -> dict[str, object]:
         """A checkout to run inside, with the working copy's tests laid over it."""
         python, _ = make_overlay(folder / "env", self._settings.editable)
-        inside = tree / self._rootdir.relative_to(self._git.top)
-        if self._settings.build:
-            build_into(inside, tree, self._settings, folder / "build.log")
-        for path in self._settings.tests or with_conftests(self._paths):
+        inside = tree / self._inside
+        if self._settings.build or self._settings.builds:
+            build_into(inside, inside, self._settings, folder / "build.log")
+        for path in (*with_conftests(self._paths), *self._settings.tests):
             lay_over(self._rootdir / path, inside / path)
-        return _facts(python, inside, inside, source_modules(inside))
+        modules = {name for place in self._places(inside) for name in source_modules(place)}
+        return _facts(python, inside, tree, tuple(sorted(modules)))
 
 
 def _caches(folder: Path) -> tuple[tuple[str, str], ...]:
@@ -153,7 +174,9 @@ def _caches(folder: Path) -> tuple[tuple[str, str], ...]:
 
 def _facts(python: Path, cwd: Path, root: Path, modules: tuple[str, ...]) -> dict[str, object]:
     launch = launch_line(python)
-    return {"python": str(python), "launch": launch, "cwd": str(cwd), "root": str(root), "modules": modules}
+    content = content_of(root)
+    facts = {"python": str(python), "launch": launch, "cwd": str(cwd), "root": str(root)}
+    return {**facts, "modules": modules, "content": content}
 
 
 @contextmanager

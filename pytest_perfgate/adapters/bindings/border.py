@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from pytest_perfgate.model.device import Availability
 
 BORDER: tuple[type[Exception], ...] = (ImportError, RuntimeError, AssertionError, OSError, KeyError)
 """What libraries raise when the driver or the device is missing; amdsmi fails at import with a KeyError."""
+
+
+def quiet_import(name: str) -> Any:
+    """A library that may warn at import, which a project's filters would turn into a failure of ours."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return import_module(name)
 
 
 def probe_availability(name: str, version: Callable[[], str], *, also: Any = (), mend: str = "") -> Availability:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
+from functools import partial
 from typing import Any
 
-from pytest_perfgate.adapters.bindings.border import BORDER, probe_availability
+from pytest_perfgate.adapters.bindings.border import BORDER, probe_availability, quiet_import
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.values import value
@@ -45,7 +45,7 @@ class ClockSample:
 class Nvml:
     """The library, started once and asked by handle."""
 
-    def __init__(self, load: Callable[[], Any] = lambda: import_module("pynvml")) -> None:
+    def __init__(self, load: Callable[[], Any] = lambda: quiet_import("pynvml")) -> None:
         self._load = load
         self._module: Any = None
 
@@ -71,18 +71,23 @@ class Nvml:
     def device(self, device: Device) -> NvmlDevice:
         """The handle of a device, by UUID or PCI id: the orders of CUDA and NVML differ."""
         nvml = self.library
-        uuids = [device.uuid, f"GPU-{device.uuid}"] if device.uuid else []
+        uuids = [device.uuid, f"GPU-{device.uuid}", f"MIG-{device.uuid}"] if device.uuid else []
         tries = [
             *((nvml.nvmlDeviceGetHandleByUUID, uuid) for uuid in uuids),
             *([(nvml.nvmlDeviceGetHandleByPciBusId, device.pci)] if device.pci else []),
         ]
         for find, name in tries:
             try:
-                return NvmlDevice(nvml, find(name.encode() if isinstance(name, str) else name))
+                handle = find(name.encode() if isinstance(name, str) else name)
+                return NvmlDevice(nvml, self._card(handle) if name.startswith("MIG-") else handle)
             except nvml.NVMLError as error:  # noqa: PERF203 - three tries at most
                 if getattr(error, "value", 0) == GPU_IS_LOST:
                     raise PerfgateError("device-lost", f"{device.name}: {error}") from error
         raise PerfgateError("device-unmapped", f"NVML knows no device {device.uuid or device.pci or device.name}")
+
+    def _card(self, handle: Any) -> Any:
+        """The card of an instance: clocks, temperature and reasons are of the whole card."""
+        return self.library.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle)
 
     def every(self) -> tuple[NvmlDevice, ...]:
         """All devices of the machine, visible to CUDA or not."""
@@ -93,26 +98,42 @@ class Nvml:
 
 
 class NvmlDevice:
-    """One device, in the units of the inside."""
+    """One device, in the units of the inside; an instance of MIG knows the card that it is a part of."""
 
-    def __init__(self, library: Any, handle: Any) -> None:
+    def __init__(self, library: Any, handle: Any, whole: NvmlDevice | None = None) -> None:
         self._nvml = library
         self._handle = handle
+        self._whole = whole
+
+    def parts(self) -> tuple[NvmlDevice, ...]:
+        """The instances that MIG cuts it into."""
+        nvml, handle = self._nvml, self._handle
+        count = self._tried(lambda: nvml.nvmlDeviceGetMaxMigDeviceCount(handle)) or 0
+        find = nvml.nvmlDeviceGetMigDeviceHandleByIndex
+        found = (self._tried(partial(find, handle, at)) for at in range(count))
+        return tuple(NvmlDevice(nvml, part, self) for part in found if part is not None)
 
     def described(self) -> Device:
         """As a device of the model, with the facts that only NVML knows."""
         nvml, handle = self._nvml, self._handle
+        whole = self._whole._handle if self._whole else handle  # noqa: SLF001 - its own kind
         memory = nvml.nvmlDeviceGetMemoryInfo(handle)
         return Device(
             key="",
             name=_text(nvml.nvmlDeviceGetName(handle)),
             kind="gpu",
-            index=int(nvml.nvmlDeviceGetIndex(handle)),
+            index=int(nvml.nvmlDeviceGetIndex(whole)),
             uuid=self.uuid(),
-            pci=_text(nvml.nvmlDeviceGetPciInfo(handle).busId),
+            pci=_text(nvml.nvmlDeviceGetPciInfo(whole).busId),
             memory_bytes=float(memory.total),
-            facts=self.facts(),
+            facts=(*self.facts(), *self._instance()),
         )
+
+    def _instance(self) -> tuple[tuple[str, str], ...]:
+        if self._whole is None:
+            return ()
+        number = self._tried(lambda: self._nvml.nvmlDeviceGetGpuInstanceId(self._handle))
+        return (("instance", str(number)),) if number is not None else ()
 
     def uuid(self) -> str:
         return _text(self._nvml.nvmlDeviceGetUUID(self._handle))

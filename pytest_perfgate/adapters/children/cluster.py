@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from importlib.util import find_spec
 from typing import TypeVar
 
@@ -29,8 +30,19 @@ def _on_cluster(address: str, function: Callable[[T], R], items: Sequence[T]) ->
 
     try:
         client = Client(processes=True, threads_per_worker=1) if address == LOCAL else Client(address, timeout=10)
-    except (OSError, ValueError) as broken:
+    except (OSError, ValueError, RuntimeError) as broken:
         raise PerfgateError("cluster-tool", f"no scheduler answers at {address}: {broken}") from broken
     with client:
-        for future in as_completed(client.map(function, items, pure=False)):
-            yield future.result()
+        for future in as_completed(client.map(partial(attempted, function), items, pure=False)):
+            found = future.result()
+            if isinstance(found, PerfgateError):
+                raise found
+            yield found
+
+
+def attempted(function: Callable[[T], R], item: T) -> R | PerfgateError:
+    """What a worker sends back: a worker that raises writes a stack trace into its log."""
+    try:
+        return function(item)
+    except PerfgateError as error:
+        return error

@@ -53,4 +53,8 @@ def encode_value(model_value: object) -> bytes:
 
 
 def decode_value(text: bytes, kind: type[T]) -> T:
-    return msgspec.json.decode(text, type=kind)
+    """The value again; half a file is ``child-garbled``."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.MsgspecError as fault:
+        raise PerfgateError("child-garbled", f"no value of this version: {fault}") from fault

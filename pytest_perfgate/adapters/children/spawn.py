@@ -13,6 +13,7 @@ import time
 from typing import IO, Any
 
 from pytest_perfgate.adapters.children.channel import VARIABLE, Line
+from pytest_perfgate.adapters.children.strays import PARENT
 from pytest_perfgate.model.children import Answer, ChildSpec, Command, Hello
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -32,7 +33,7 @@ class LocalNursery:
             process = subprocess.Popen(
                 _command(spec),
                 cwd=spec.cwd,
-                env={**dict(spec.env), VARIABLE: f"{listener.getsockname()[1]}:{token}"},
+                env={**dict(spec.env), VARIABLE: f"{listener.getsockname()[1]}:{token}", PARENT: str(os.getpid())},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

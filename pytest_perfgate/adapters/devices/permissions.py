@@ -9,14 +9,15 @@ from pathlib import Path
 from pytest_perfgate.model.device import Availability
 
 _NVIDIA = Path("/proc/driver/nvidia/params")
+_AMD = Path("/sys/module/amdgpu")
 _PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 _GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 _TURBO = Path("/sys/devices/system/cpu/intel_pstate/no_turbo")
 
 
 def probe_permissions() -> tuple[Availability, ...]:
-    """Counters of the GPU, counters of the processor, its governor, its turbo."""
-    return (_gpu_counters(), _processor_counters(), _governor(), _turbo())
+    """Locking clocks, counters of the GPU, counters of the processor, its governor, its turbo."""
+    return (_clock_lock(), _gpu_counters(), _processor_counters(), _governor(), _turbo())
 
 
 def visible_devices(environ: dict[str, str] | None = None) -> str:
@@ -25,6 +26,16 @@ def visible_devices(environ: dict[str, str] | None = None) -> str:
     names = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
     said = [f"{name}={env[name]}" for name in names if name in env]
     return ", ".join(said) or "nothing restricts them"
+
+
+def _clock_lock() -> Availability:
+    """Whether this user may lock the clocks of a GPU: drivers let only an administrator do it."""
+    name = "lock GPU clocks"
+    if _text(_NVIDIA) is None and not _AMD.exists():
+        return Availability(name=name, usable=False, why="no driver of a GPU is loaded")
+    usable = os.geteuid() == 0
+    why = "" if usable else "for administrators only"
+    return Availability(name=name, usable=usable, why=why, mend="once for everybody: sudo perfgate clocks lock")
 
 
 def _gpu_counters() -> Availability:

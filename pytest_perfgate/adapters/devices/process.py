@@ -6,12 +6,11 @@ import os
 import platform
 import sys
 from collections.abc import Iterable
-from importlib import metadata
 
+from pytest_perfgate.adapters.devices.surroundings import probe_facts, probe_packages
 from pytest_perfgate.model.measurement import Environment
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "NUMEXPR_NUM_THREADS")
-_PACKAGES = ("numpy", "torch", "triton", "cupy", "numba", "jax", "pytest", "pytest-perfgate")
 
 
 def probe_affinity() -> str:
@@ -43,14 +42,11 @@ def probe_threads() -> str:
 
 
 def probe_environment() -> Environment:
-    """Python, platform and the packages that move numbers."""
-    found = []
-    for name in _PACKAGES:
-        try:
-            found.append((name, metadata.version(name)))
-        except metadata.PackageNotFoundError:  # noqa: PERF203 - a package that is not here is none
-            continue
+    """Python, platform, and what else moves numbers."""
     load = (("load", f"{os.getloadavg()[0]:.2f}"),) if hasattr(os, "getloadavg") else ()
     return Environment(
-        python=platform.python_version(), platform=platform.platform(), packages=tuple(found), facts=load
+        python=platform.python_version(),
+        platform=platform.platform(),
+        packages=probe_packages(),
+        facts=(*probe_facts(), *load),
     )

@@ -40,8 +40,11 @@ class DeviceWatch:
         locked_hz: float | None = None,
         strangers: Callable[[tuple[int, ...]], tuple[int, ...]] = lambda pids: (),  # noqa: ARG005 - nobody is one
         period_s: float = PERIOD_S,
+        cap: bool = False,
     ) -> None:
         self._device, self._locked, self._strangers, self._period = device, locked_hz, strangers, period_s
+        self._cap = cap
+        """A locked clock is a highest one: falling below it is no fault."""
         self._samples: list[ClockSample] = []
         self._foreign: set[int] = set()
         self._held: dict[str, int] = {}
@@ -129,7 +132,8 @@ class DeviceWatch:
     def _moved(self) -> Iterator[Problem]:
         if self._locked is None or not self._samples:
             return
-        off = [s.sm_hz for s in self._samples if abs(s.sm_hz - self._locked) > PLAY * self._locked]
+        apart = (sample.sm_hz - self._locked for sample in self._samples)
+        off = [self._locked + a for a in apart if (a if self._cap else abs(a)) > PLAY * self._locked]
         if off:
             evidence = (
                 ("locked at", f"{self._locked / 1e6:.0f} MHz"),

@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from pytest_perfgate.adapters.bindings.amdsmi import Amd
 from pytest_perfgate.adapters.bindings.border import faults, sentence
 from pytest_perfgate.adapters.bindings.nvml import Nvml
+from pytest_perfgate.adapters.bindings.ptxas import ptxas_version
 from pytest_perfgate.model.device import Device, DeviceSpec
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -30,9 +32,15 @@ def described(device: Device, lookup: Lookup) -> Device:
     spec = lookup(device.name)
     sizes = [size for size in (device.cache_bytes, spec.cache_bytes if spec else None) if size]
     known = dict(device.facts)
-    facts = (*device.facts, *(fact for fact in managed(device.uuid, device.pci) if fact[0] not in known))
+    facts = (*device.facts, *(fact for fact in _found_out(device) if fact[0] not in known))
     whole = replace(device, spec=spec, cache_bytes=max(sizes, default=None), facts=facts)
     return replace(whole, key=device_key(whole))
+
+
+def _found_out(device: Device) -> tuple[tuple[str, str], ...]:
+    """What others than the library know of it: the driver's limits, the assembler of its kernels."""
+    ptxas = ptxas_version() if device.arch.startswith("sm_") else ""
+    return (*managed(device.uuid, device.pci, device.arch), *((("ptxas", ptxas),) if ptxas else ()))
 
 
 def device_key(device: Device) -> str:
@@ -48,17 +56,20 @@ def device_key(device: Device) -> str:
 
 
 @functools.cache
-def managed(uuid: str, pci: str) -> tuple[tuple[str, str], ...]:
-    """What NVIDIA's management library knows of the device; nothing where there is none."""
+def managed(uuid: str, pci: str, arch: str = "") -> tuple[tuple[str, str], ...]:
+    """What the maker's management library knows of the device; nothing where there is none."""
     if not uuid and not pci:
         return ()
-    nvml = Nvml()
-    if not nvml.availability().usable:
+    library: Any = Amd() if arch.startswith("gfx") else Nvml()
+    if not library.availability().usable:
         return ()
     try:
-        return nvml.device(Device(key="", name="", kind="gpu", uuid=uuid, pci=pci)).facts()
+        found: tuple[tuple[str, str], ...] = library.device(
+            Device(key="", name="", kind="gpu", uuid=uuid, pci=pci)
+        ).facts()
     except PerfgateError:
         return ()
+    return found
 
 
 def eviction_bytes(device: Device) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.model.baseline import Baseline, short_commit
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Identity
 
@@ -18,7 +18,7 @@ _PLAIN = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+-]*\Z")
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
 _DIGITS = 5
 _COMMIT = 12
-FIELDS = ("time", "scatter", "sittings", "commit", "who", "when", "why", "expires", "identity")
+FIELDS = ("time", "scatter", "sittings", "commit", "who", "when", "why", "expires", "environment", "identity")
 _IDENTITY = ("device", "clocks", "timer", "cache", "data", "threads", "affinity", "notes")
 Node = str | Mapping[str, Any] | list[Any]
 """What stands in the file: texts, mappings and lists; no type is guessed from a text."""
@@ -31,11 +31,12 @@ def render_line(name: str, baseline: Baseline, extra: Mapping[str, Node] | None 
         parts.append(f"scatter: {_fixed(baseline.scatter * 100, 3)}%")
     if baseline.sittings != 1:
         parts.append(f"sittings: {baseline.sittings}")
-    parts += [f"commit: {_word(baseline.commit[:_COMMIT])}"] if baseline.commit else []
+    parts += [f"commit: {_word(short_commit(baseline.commit, _COMMIT))}"] if baseline.commit else []
     parts += [f"who: {_quoted(baseline.who)}"] if baseline.who else []
     parts += [f"when: {_word(baseline.when)}"] if baseline.when else []
     parts += [f"why: {_quoted(baseline.why)}"] if baseline.why else []
     parts += [f"expires: {_word(baseline.expires)}"] if baseline.expires else []
+    parts += [f"environment: {_word(baseline.environment)}"] if baseline.environment else []
     if baseline.identity is not None:
         parts.append(f"identity: {_identity_text(baseline.identity, baseline.device)}")
     parts += [f"{_word(key)}: {_flow(node)}" for key, node in (extra or {}).items()]
@@ -153,7 +154,7 @@ def _identity(node: Node, place: str, device: str) -> Identity:
     return Identity(**{"device": device, **texts}, notes=pairs)
 
 
-_PARSERS = {
+_PARSERS: dict[str, Callable[[Node, str], Any]] = {
     "time": _parse_time,
     "scatter": _parse_scatter,
     "sittings": _parse_sittings,
@@ -162,4 +163,5 @@ _PARSERS = {
     "when": _parse_date,
     "why": _parse_text,
     "expires": _parse_date,
+    "environment": _parse_text,
 }

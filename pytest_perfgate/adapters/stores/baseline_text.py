@@ -28,12 +28,14 @@ _OWN = re.compile(
     r"(?:, scatter: ([0-9]+(?:\.[0-9]+)?)%)?(?:, sittings: ([1-9][0-9]{0,8}))?"
     rf"(?:, commit: ({_WORD}))?(?:, who: \"({_SAFE})\")?(?:, when: ([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}))?"
     rf"(?:, why: \"({_SAFE})\")?(?:, expires: ([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}))?"
+    rf"(?:, environment: ({_WORD}))?"
     rf"(?:, identity: \{{((?:(?:, )?[a-z]+: (?:{_WORD}|\"{_SAFE}\"))*)\}})?\}}\Z"
 )
 """A line as we write it, without notes in its identity; any other is read as YAML."""
 _PART = re.compile(rf"(?:, )?([a-z]+): (?:({_WORD})|\"({_SAFE})\")")
 _UNITS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 _PARTS = {"device", "clocks", "timer", "cache", "data", "threads", "affinity"}
+_TEXTS = ("commit", "who", "when", "why", "expires", "environment")
 _LARGEST = 1e30
 _MARKERS = ("<<<<<<<", "=======", ">>>>>>>", "|||||||")
 
@@ -100,7 +102,7 @@ def _own(match: re.Match[str], number: int, device: str) -> Entry | None:
         fields["scatter"] = float(scatter) / 100
     if sittings:
         fields["sittings"] = int(sittings)
-    fields |= {k: t for k, t in zip(("commit", "who", "when", "why", "expires"), texts) if t is not None}
+    fields |= {k: t for k, t in zip(_TEXTS, texts) if t is not None}
     if identity is not None:
         fields["identity"] = _identity(identity, device)
         if fields["identity"] is None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
 from pytest_perfgate.adapters.stores.baseline_text import edited, parse_entries
+from pytest_perfgate.adapters.stores.environments import FOLDER, Environments
 from pytest_perfgate.adapters.stores.files import locked, write_atomically
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.errors import PerfgateError
@@ -52,15 +54,27 @@ class Baselines:
     def write(self, baselines: Sequence[Baseline]) -> tuple[Path, ...]:
         changed: list[Path] = []
         for (device, path), group in _grouped(baselines).items():
-            put = {b.key.test: b for b in group}
-            changed += self._edit(device, path, put, ())
+            around = Environments(self._home(device))
+            with locked(self._root, self._home(device) / FOLDER):
+                for_lines, files = _surrounded(group, around)
+                edits = list(self._edit(device, path, for_lines, ()))
+                changed += [*edits, *files]
+                self._sweep(device)
         return tuple(changed)
 
     def remove(self, device: str, keys: Sequence[CaseKey]) -> tuple[Path, ...]:
         changed: list[Path] = []
-        for path in sorted({key.path for key in keys}):
-            changed += self._edit(device, path, {}, [key.test for key in keys if key.path == path])
+        with locked(self._root, self._home(device) / FOLDER):
+            for path in sorted({key.path for key in keys}):
+                changed += self._edit(device, path, {}, [key.test for key in keys if key.path == path])
+            self._sweep(device)
         return tuple(changed)
+
+    def _sweep(self, device: str) -> None:
+        """Surroundings that no line names any more go with the last line that did."""
+        home = self._home(device)
+        if (home / FOLDER).is_dir():
+            Environments(home).sweep({line.environment for line in self.read_all(device).values()})
 
     def devices(self) -> tuple[str, ...]:
         homes = (self._root / self._folder, self._root / ".perfgate" / "baselines")
@@ -80,6 +94,7 @@ class Baselines:
     def _parsed(self, text: str, file: Path, device: str, path: str, prefix: str = "") -> Mapping[str, Baseline]:
         place = prefix + file.relative_to(self._root).as_posix()
         local = not self.committed(device)
+        around = Environments(self._home(device))
         found: dict[str, Baseline] = {}
         for name, entry in parse_entries(text, place=place, device=device).items():
             key = f"{path}::{name}"
@@ -88,9 +103,17 @@ class Baselines:
                 device=device,
                 local=local,
                 place=f"{place}: baselines.'{name}'",
+                surroundings=around.read(entry.fields.get("environment", ""), self._then(prefix)),
                 **entry.fields,
             )
         return found
+
+    def _then(self, prefix: str) -> Callable[[Path], str | None] | None:
+        """A file as the revision has it, where one is read."""
+        show, revision = self._show, prefix.removesuffix(":")
+        if show is None or not revision:
+            return None
+        return lambda path: show(revision, path.relative_to(self._root).as_posix())
 
     def _edit(self, device: str, path: str, put: Mapping[str, Baseline], drop: Iterable[str]) -> Iterator[Path]:
         file = self.path(device, path)
@@ -105,6 +128,17 @@ class Baselines:
             else:
                 file.unlink()
             yield file
+
+
+def _surrounded(group: Sequence[Baseline], around: Environments) -> tuple[dict[str, Baseline], list[Path]]:
+    """Lines with the digest of their surroundings, and the files that are new."""
+    lines: dict[str, Baseline] = {}
+    files: list[Path] = []
+    for baseline in group:
+        digest, file = around.write(baseline.surroundings) if baseline.surroundings else (baseline.environment, None)
+        lines[baseline.key.test] = replace(baseline, environment=digest)
+        files += [file] if file is not None else []
+    return lines, files
 
 
 def _grouped(baselines: Sequence[Baseline]) -> dict[tuple[str, str], list[Baseline]]:

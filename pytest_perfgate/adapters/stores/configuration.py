@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from pytest_perfgate.model.config import KEYS, POLICIES, TEST_KEYS, Config, ConfigKey, ConfigPattern
+from pytest_perfgate.model.config import KEYS, POLICIES, TEST_KEYS, Config, ConfigKey, ConfigPattern, ConfigProject
 from pytest_perfgate.model.errors import PerfgateError
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
@@ -142,6 +142,21 @@ def _tests(given: Any, place: str, key: ConfigKey) -> tuple[ConfigPattern, ...]:
     return tuple(patterns)
 
 
+def _projects(given: Any, place: str, key: ConfigKey) -> tuple[ConfigProject, ...]:
+    """Folders, or tables with a folder and the command that builds it."""
+    del key
+    if not isinstance(given, list):
+        raise _wrong(place, "a list of folders", given)
+    return tuple(_project(entry, f"{place}[{number}]") for number, entry in enumerate(given))
+
+
+def _project(entry: Any, place: str) -> ConfigProject:
+    table = {"path": entry} if isinstance(entry, str) else entry
+    if not isinstance(table, dict) or "path" not in table:
+        raise _wrong(place, "a folder, or {path = ..., build = ...}", entry)
+    return ConfigProject(**_fields(table, _PROJECT_KEYS, place))
+
+
 def _tables(given: Any, place: str, key: ConfigKey) -> tuple[tuple[str, object], ...]:
     """Tables by name; whoever needs them knows their keys."""
     del key
@@ -158,6 +173,7 @@ def _options(given: Any, place: str, key: ConfigKey) -> tuple[tuple[str, str], .
     return tuple(given.items())
 
 
+_PROJECT_KEYS = (ConfigKey(name="path", kind="text", doc=""), ConfigKey(name="build", kind="text", doc=""))
 _READERS: dict[str, Callable[[Any, str, ConfigKey], Any]] = {
     "text": _text,
     "texts": _texts,
@@ -168,5 +184,6 @@ _READERS: dict[str, Callable[[Any, str, ConfigKey], Any]] = {
     "policy": _policy,
     "tests": _tests,
     "tables": _tables,
+    "projects": _projects,
     "options": _options,
 }

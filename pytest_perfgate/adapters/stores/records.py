@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import contextlib
+import datetime as dt
 import os
 import re
 from collections.abc import Iterator
@@ -33,8 +34,7 @@ class Records:
 
     def write(self, report: RunReport) -> Path:
         """Write the run's record and make it the last; written again while the run goes on, it is replaced."""
-        stamp = re.sub(r"[^0-9A-Za-z]+", "-", report.started).strip("-") or "run"
-        path = self._folder / f"{stamp}-{os.getpid()}.json"
+        path = self._folder / f"{_stamp(report.started)}-{os.getpid()}.json"
         samples = path.with_suffix(".samples")
         write_atomically(samples, render_samples(report))
         write_atomically(path, render_record(report, {"file": samples.name}))
@@ -66,6 +66,16 @@ class Records:
             for path in self.paths()[:-_KEPT]:
                 path.with_suffix(".samples").unlink(missing_ok=True)
                 path.unlink(missing_ok=True)
+
+
+def _stamp(started: str) -> str:
+    """``20261121T045750Z``, whatever zone the start was written in; a text that is no time is kept as it can be."""
+    try:
+        moment = dt.datetime.fromisoformat(started)
+    except ValueError:
+        return re.sub(r"[^0-9A-Za-z]+", "-", started).strip("-") or "run"
+    zoned = moment if moment.tzinfo else moment.replace(tzinfo=dt.timezone.utc)
+    return zoned.astimezone(dt.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
 
 
 def render_record(report: RunReport, samples: dict[str, Any] | None = None) -> bytes:

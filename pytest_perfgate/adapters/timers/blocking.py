@@ -15,6 +15,7 @@ from pytest_perfgate.adapters.timers.pairs import (
     empty_pair,
     enclosed,
     escaped,
+    read,
     refuse_short,
 )
 from pytest_perfgate.model.device import Availability
@@ -60,8 +61,8 @@ class BlockingTimer:
             timer=self.name,
             stop=stop,
             batch=calls,
-            overhead=empty.overhead / calls,
-            resolution=empty.resolution / calls,
+            overhead=empty.overhead,
+            resolution=empty.resolution,
             warmups=warmups,
             launch_gap=launch_gap(bench, durations),
             problems=problems,
@@ -72,16 +73,15 @@ class BlockingTimer:
         """One sample behind a blocked queue, in nanoseconds per call."""
         bench.ready()
         bench.runtime.synchronize()
-        start, end = pair
         watch = _Watch(bench.runtime.block(), self._patience)
         try:
-            enclosed(start, bench.call, calls, end)
+            enclosed(pair[0], bench.call, calls, pair[1])
         finally:
             watch.release()
         bench.runtime.synchronize()
         if watch.expired:
             raise PerfgateError("timer-deadlock", f"the call did not return within {self._patience:g} s")
-        return sound([end.since(start) / calls], self.name)[0]
+        return sound([duration / calls for duration in read([pair])], self.name)[0]
 
 
 class _Watch:

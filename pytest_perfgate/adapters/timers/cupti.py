@@ -98,8 +98,9 @@ class CuptiTimer:
 
         with self._recorder.opened(size):
             proved = self._recorder.counts_drops(bench.once)
+            (alone,) = self._chunk(bench, 0, 1)
             durations, stop = bench.sampled(take)
-            _same_kernels(activities)
+            _same_kernels((alone, *activities))
         return Samples(
             durations=tuple(sound(durations, self.name)),
             timer=self.name,
@@ -112,9 +113,10 @@ class CuptiTimer:
             notes=(*bench.runtime.notes(), *_notes(activities, proved)),
         )
 
-    def _chunk(self, bench: Bench, first: int) -> list[Activity]:
+    def _chunk(self, bench: Bench, first: int, count: int = CHUNK) -> list[Activity]:
+        """Activities of some calls; one call alone fits any buffer, and so tells how many records a call leaves."""
         recorder = self._recorder
-        ids = range(first + 1, first + 1 + CHUNK)
+        ids = range(first + 1, first + 1 + count)
         with uninterrupted():
             for call in ids:
                 bench.ready()
@@ -127,7 +129,7 @@ class CuptiTimer:
         records = list(recorder.drain())
         lost = recorder.dropped()
         if lost:
-            raise Dropped(f"{lost} records dropped", first + CHUNK)
+            raise Dropped(f"{lost} records dropped", first + count)
         return [_activity([r for r in records if r.call == call], call) for call in ids]
 
 
@@ -135,6 +137,10 @@ def _activity(records: Sequence[Any], call: int) -> Activity:
     """Busy is the union of the intervals; span is from the first start to the last end."""
     if not records:
         raise PerfgateError("timer-broken", f"call {call} left no kernel record: it launched nothing that CUPTI saw")
+    wrong = next((record for record in records if not 0 < record.start <= record.end), None)
+    if wrong:
+        what = f"a kernel of call {call} is stamped from {wrong.start} to {wrong.end} ns: CUPTI has no time for it"
+        raise PerfgateError("timer-broken", what)
     busy, reach = 0, 0
     for record in sorted(records, key=lambda r: int(r.start)):
         busy += max(0, record.end - max(record.start, reach))
@@ -158,7 +164,7 @@ def _same_kernels(activities: Sequence[Activity]) -> None:
 def _notes(activities: Sequence[Activity], proved: bool) -> tuple[tuple[str, str], ...]:
     busy, alone = median(a.busy for a in activities), median(a.alone for a in activities)
     first = activities[0]
-    counter = "counter proved" if proved else "counter not proved; calls agree in their number of records"
+    counter = "counter proved" if proved else "counter not proved; every call left as many records as one alone"
     return (
         ("kernels", f"{first.kernels} a call on {first.streams} streams"),
         ("busy and span", f"{busy:.0f} ns, {median(a.span for a in activities):.0f} ns"),

@@ -10,7 +10,16 @@ from typing import Any
 
 from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_availability, queue_of
 from pytest_perfgate.adapters.timers.events import chunk_of
-from pytest_perfgate.adapters.timers.pairs import TRIALS, Empty, allocate, empty_pair, idle_pairs, queued, refuse_short
+from pytest_perfgate.adapters.timers.pairs import (
+    TRIALS,
+    Empty,
+    allocate,
+    empty_pair,
+    escaped,
+    idle_pairs,
+    queued,
+    refuse_short,
+)
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Cache, Plan
@@ -61,6 +70,7 @@ class GraphTimer:
         replays.once()
         trial, _ = queued(replays, allocate(bench.runtime, TRIALS))
         refuse_short(median(trial), empty, self.name, recording.calls)
+        problems = escaped(replays)
         pairs = allocate(bench.runtime, chunk_of(median(trial)))
         durations, stop = bench.sampled(lambda: [total / recording.calls for total in queued(replays, pairs)[0]])
         return Samples(
@@ -68,10 +78,11 @@ class GraphTimer:
             timer=self.name,
             stop=stop,
             batch=recording.calls,
-            overhead=empty.overhead / recording.calls,
-            resolution=empty.resolution / recording.calls,
+            overhead=empty.overhead,
+            resolution=empty.resolution,
             warmups=warmups,
             launch_gap=max(0.0, idle - median(durations)),
+            problems=problems,
             notes=(*bench.runtime.notes(), ("graph", f"{recording.calls} calls over {recording.buffers} buffers")),
         )
 

@@ -11,6 +11,7 @@ from itertools import pairwise, repeat
 from statistics import median
 from typing import Protocol
 
+from pytest_perfgate.adapters.timers.bench import sound
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.plan import Plan
 from pytest_perfgate.model.ports import Call, Runtime, StoppingRule
@@ -71,13 +72,13 @@ class HostTimer:
                 stop = self._rule(durations, clock() - begun, plan)
             self._busy_until = clock()
         return Samples(
-            durations=tuple(durations),
+            durations=tuple(sound(durations, self.name)),
             cpu=tuple(busy),
             timer=self.name,
             stop=stop,
             batch=batch,
-            overhead=overhead / batch,
-            resolution=resolution / batch,
+            overhead=overhead,
+            resolution=resolution,
             warmups=1 + warmups * batch,
         )
 

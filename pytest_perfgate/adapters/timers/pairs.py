@@ -50,6 +50,17 @@ def allocate(runtime: QueueRuntime, count: int) -> Pairs:
     return Pairs((runtime.event(), runtime.event()) for _ in range(count))
 
 
+def read(pairs: Iterable[Pair]) -> list[float]:
+    """What pairs read, in nanoseconds; a stamp that the device never made is no reading."""
+    try:
+        return [end.since(start) for start, end in pairs]
+    except PerfgateError:
+        raise
+    except Exception as error:
+        what = f"an event could not be read: {type(error).__name__}: {error}"
+        raise PerfgateError("timer-broken", what) from error
+
+
 def empty_pair(runtime: QueueRuntime) -> Empty:
     """The overhead of a pair, measured on this machine now."""
     pairs = allocate(runtime, EMPTY_PAIRS)
@@ -58,7 +69,7 @@ def empty_pair(runtime: QueueRuntime) -> Empty:
         start.record()
         end.record()
     runtime.synchronize()
-    readings = [end.since(start) for start, end in pairs]
+    readings = read(pairs)
     if not all(isfinite(r) and r >= 0 for r in readings):
         raise PerfgateError("timer-broken", f"an empty pair of events read {min(readings):g} ns")
     return Empty(overhead=median(readings))
@@ -83,7 +94,7 @@ def idle_pairs(bench: Bench, count: int = TRIALS) -> list[float]:
         bench.runtime.synchronize()
         enclosed(start, bench.call, 1, end)
         bench.runtime.synchronize()
-    return [end.since(start) for start, end in pairs]
+    return list(sound(read(pairs), "events"))
 
 
 def queued(bench: Bench, pairs: Pairs, calls: int = 1) -> tuple[list[float], bool]:
@@ -96,7 +107,7 @@ def queued(bench: Bench, pairs: Pairs, calls: int = 1) -> tuple[list[float], boo
         enqueued = bench.clock()
     bench.runtime.synchronize()
     ended = bench.clock()
-    durations = [end.since(start) for start, end in pairs]
+    durations = read(pairs)
     if calls > 1:
         durations = [duration / calls for duration in durations]
     sound(durations, "events")
@@ -153,7 +164,7 @@ def escaped(bench: Bench) -> tuple[Problem, ...]:
         passed = clock()
         runtime.synchronize()
         left.append(clock() - passed)
-        lasted.append(end.since(start))
+        lasted += read([(start, end)])
     rest = median(left) - median(idle)
     if rest <= max(0.05 * median(lasted), 20_000.0):
         return ()

@@ -9,7 +9,8 @@ from dataclasses import replace
 from itertools import takewhile
 from statistics import stdev
 
-from pytest_perfgate.model.baseline import Baseline, Sitting
+from pytest_perfgate.core.gate.surroundings import surroundings
+from pytest_perfgate.model.baseline import Baseline, Sitting, short_commit
 from pytest_perfgate.model.limit import Outcome
 from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.metric import Metric
@@ -30,6 +31,8 @@ class Change(str, enum.Enum):
     FASTER = "faster"
     SLOWER = "slower"
     OTHER = "measured differently"
+    RENEWED = "renewed"
+    """Within its noise, and its acceptance has run out or is given another end."""
     SITTING = "one more sitting"
     KEPT = "kept"
     UNTRUSTED = "not to be trusted"
@@ -82,9 +85,22 @@ def decide(
             before=before,
             after=_added(before, time.value, measurement, signature),
         )
+    if change is Change.KEPT and before is not None and _runs_out(before, signature):
+        return Decision(report=report, change=Change.RENEWED, before=before, after=_renewed(before, signature))
     if change is Change.KEPT:
         return Decision(report=report, change=change, before=before, why="within its noise")
     return Decision(report=report, change=change, before=before, after=_line(measurement, time, sittings, signature))
+
+
+def _runs_out(before: Baseline, signature: Signature) -> bool:
+    """An acceptance with an end: it has come, or it is moved."""
+    over = bool(signature.when) and before.expires[:10] < signature.when[:10]
+    return bool(before.expires) and (over or signature.expires not in {"", before.expires})
+
+
+def _renewed(before: Baseline, signature: Signature) -> Baseline:
+    """The same time, accepted anew by whoever signs; without a new end it holds for good."""
+    return replace(before, when=signature.when, who=signature.who, why=signature.why, expires=signature.expires)
 
 
 def _time(measurement: Measurement | None) -> Metric | None:
@@ -122,12 +138,13 @@ def _line(measurement: Measurement, time: Metric, sittings: Sequence[Sitting], s
         time=time.value,
         scatter=scatter,
         sittings=max(1, count),
-        commit=signature.commit[:12],
+        commit=short_commit(signature.commit),
         who=signature.who,
         when=signature.when,
         why=signature.why,
         expires=signature.expires,
         identity=measurement.identity,
+        surroundings=surroundings(measurement),
     )
 
 
@@ -160,4 +177,5 @@ def _added(before: Baseline, time: float, measurement: Measurement, signature: S
         why=signature.why or before.why,
         expires=signature.expires or before.expires,
         identity=before.identity or measurement.identity,
+        surroundings=surroundings(measurement),
     )

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 from pytest_perfgate.core.gate.against_limit import against_limit, undecided
 from pytest_perfgate.core.gate.context import Trial
-from pytest_perfgate.core.gate.conviction import Suspicion, convict
+from pytest_perfgate.core.gate.conviction import Suspicion, convict, expired, renewed
+from pytest_perfgate.core.gate.cycles import clock_event
+from pytest_perfgate.core.gate.facts import accepted_facts, facts_of, moves
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.tolerance import Tolerance, tolerance
 from pytest_perfgate.core.render.quantity import sight, signed
@@ -24,11 +26,24 @@ def against_baseline(limit: Limit, trial: Trial) -> Ruling:
     reason = incomparable(trial)
     if reason or trial.baseline is None or trial.seen is None:
         return _unbaselined(trial, reason or "there is no baseline for this device")
-    if limit.bound < 0:
-        return against_limit(limit, trial)
     metric = next(m for m in trial.metrics.metrics if m.name == "slowdown" and not m.labels)
     allowed = tolerance(limit, trial.context, trial.seen, trial.baseline.time)
-    return _screened(limit, trial, metric, allowed)
+    if expired(trial.baseline, trial.context):
+        visible = max(allowed.counts, trial.seen.visible)
+        suspicion = Suspicion(limit=limit, metric=metric, counts=allowed.counts, visible=visible)
+        return renewed(suspicion, trial) or _unbaselined(trial, _run_out(trial.baseline), ' --reason "..."')
+    if limit.bound < 0:
+        return against_limit(limit, trial)
+    ruling = _screened(limit, trial, metric, allowed)
+    return replace(ruling, evidence=(*ruling.evidence, *_moved(trial, trial.baseline)))
+
+
+def _moved(trial: Trial, baseline: Baseline) -> tuple[tuple[str, str], ...]:
+    """Versions that are others than when the time was accepted."""
+    if trial.context.facts == "off":
+        return ()
+    found = moves(accepted_facts(baseline), facts_of(trial.measurement.device))
+    return tuple(("since accepted", f"{name} {then} -> {now}") for name, then, now in found)
 
 
 def incomparable(trial: Trial) -> str:
@@ -40,9 +55,21 @@ def incomparable(trial: Trial) -> str:
         return f"the accepted time reads {baseline.time} ns"
     if baseline.device != trial.measurement.device.key:
         return f"the baseline is of {baseline.device}, this is {trial.measurement.device.key}: not compared"
-    if baseline.expires and context.today and baseline.expires < context.today:
-        return f"the acceptance expired on {baseline.expires}"
-    return _identities(baseline, trial)
+    return _identities(baseline, trial) or _surroundings(baseline, trial)
+
+
+def _surroundings(baseline: Baseline, trial: Trial) -> str:
+    level = trial.context.facts
+    if level in {"off", "shown"}:
+        return ""
+    found = moves(accepted_facts(baseline), facts_of(trial.measurement.device), level)
+    said = ", ".join(f"{name} was {then} and is {now}" for name, then, now in found)
+    return f"measured with other versions, not compared: {said}" if said else ""
+
+
+def _run_out(baseline: Baseline) -> str:
+    why = f': "{baseline.why}"' if baseline.why else ""
+    return f"the acceptance expired on {baseline.expires}{why}"
 
 
 def _identities(baseline: Baseline, trial: Trial) -> str:
@@ -53,13 +80,13 @@ def _identities(baseline: Baseline, trial: Trial) -> str:
     return f"measured differently, not compared: {said}" if said else ""
 
 
-def _unbaselined(trial: Trial, reason: str) -> Ruling:
+def _unbaselined(trial: Trial, reason: str, then: str = "") -> Ruling:
     local = trial.context.policy.records and trial.baseline is None
     kept = "; this measurement is kept under .perfgate/ as the local one" if local else ""
     return Ruling(
         outcome=Outcome.UNBASELINED,
         sentence=f"{reason}{kept}",
-        next=(f"perfgate accept {trial.name}",),
+        next=(f"perfgate accept {trial.name}{then}",),
         against=trial.baseline is not None,
     )
 
@@ -72,7 +99,8 @@ def _screened(limit: Limit, trial: Trial, metric: Metric, allowed: Tolerance) ->
         return _kept_ruling(metric, allowed, visible, trial)
     if metric.value > allowed.counts:
         suspicion = Suspicion(limit=limit, metric=metric, counts=allowed.counts, visible=visible)
-        return _calmed(convict(suspicion, trial), limit, metric, trial, visible)
+        clocked = clock_event(suspicion, trial)
+        return clocked or _calmed(convict(suspicion, trial), limit, metric, trial, visible)
     return _spanning(metric, trial, allowed, visible)
 
 

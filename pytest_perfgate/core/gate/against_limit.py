@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -12,17 +13,17 @@ from pytest_perfgate.core.gate.nearest import proposal
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.scope import render_scope
 from pytest_perfgate.model.limit import Limit, Operator, Outcome
-from pytest_perfgate.model.metric import Absent, Metric, MetricSet, matches
+from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, matches
 
 PLAY = 1.05
 """How far a figure may pass a measured ceiling before the ceiling is doubted."""
 
 _HOLDS: Mapping[Operator, Callable[[float, float], bool]] = {
-    Operator.AT_MOST: lambda number, bound: number <= bound,
-    Operator.LESS: lambda number, bound: number < bound,
-    Operator.AT_LEAST: lambda number, bound: number >= bound,
-    Operator.MORE: lambda number, bound: number > bound,
-    Operator.EQUAL: lambda number, bound: number == bound,
+    Operator.AT_MOST: operator.le,
+    Operator.LESS: operator.lt,
+    Operator.AT_LEAST: operator.ge,
+    Operator.MORE: operator.gt,
+    Operator.EQUAL: operator.eq,
 }
 _OF_CEILING = frozenset({"mfu_ceiling", "sol_ceiling"})
 _ALIASED = frozenset({"mfu", "sol"})
@@ -35,20 +36,19 @@ def against_limit(limit: Limit, trial: Trial) -> Ruling:
     if not found:
         return _not_found(limit, trial)
     rulings = [_one(limit, metric, trial) for metric in found]
-    rulings += [_lacking(limit, absent) for absent in beside(limit, found, trial.metrics)]
+    rulings += [_lacking(limit, gap) for gap in beside(limit.metric, without_case(limit), found, trial.metrics)]
     return max(rulings, key=lambda ruling: _SEVERITY.index(ruling.outcome))
 
 
-def beside(limit: Limit, found: Sequence[Metric], metrics: MetricSet) -> tuple[Absent, ...]:
-    """What the limit means as well and is not there: the stage of a rank among ranks that have it."""
-    scope = without_case(limit)
+def beside(name: str, scope: Labels, found: Sequence[Metric], metrics: MetricSet) -> tuple[Absent, ...]:
+    """What a limit means as well and is not there: the stage of a rank among ranks that have it."""
     level = {name for name, _ in found[0].labels}
     return tuple(
         absent
         for absent in metrics.absent
-        if absent.name == limit.metric
+        if absent.name == name
         and absent.labels
-        and {name for name, _ in absent.labels} == level
+        and {label for label, _ in absent.labels} == level
         and matches(absent.labels, scope)
     )
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from pytest_perfgate.core.gate.context import Trial
+from pytest_perfgate.core.gate.conviction import SAME, Suspicion, wanting
+from pytest_perfgate.core.gate.cycles import clock_event
+from pytest_perfgate.core.gate.rounds import LEAST
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.tolerance import tolerance
 from pytest_perfgate.model.limit import Limit, Outcome
@@ -29,16 +32,31 @@ def against_revision(limit: Limit, trial: Trial) -> Ruling:
     metric = shift_metric(paired)
     counts = tolerance(limit, trial.context, seen, seen.time / (1 + paired.shift)).counts if seen else limit.bound
     said = f"{paired.rounds} rounds beside {paired.base}"
-    if paired.decision is Decision.SLOWER and paired.shift >= counts:
-        return _ruling(trial, Outcome.REGRESSED, f"slower in {said}", metric, (f"perfgate profile {trial.name}",))
-    if metric.high < counts:
+    slower = paired.decision is Decision.SLOWER and paired.shift >= counts
+    if slower and paired.same:
+        return _ruling(trial, Outcome.MOVED, f"slower in {said}, {SAME}", metric, ("perfgate doctor",))
+    if slower:
+        suspicion = Suspicion(limit=limit, metric=metric, counts=counts, visible=paired.visible or counts)
+        profile = (f"perfgate profile {trial.name}",)
+        convicted = _ruling(trial, Outcome.REGRESSED, f"slower in {said}", metric, profile)
+        return clock_event(suspicion, trial) or convicted
+    if metric.high < counts and paired.rounds >= LEAST:
         faster = 1 / (1 + metric.high) - 1 > abs(counts)
         return _ruling(trial, Outcome.IMPROVED if faster else Outcome.PASSED, f"no slower in {said}", metric, ())
     if paired.unstable:
         said = f"processes stand in groups over {said}: the machine or the code is in two states"
         return _ruling(trial, Outcome.UNSTABLE, said, metric, ())
     more = f"pytest {trial.name} --perfgate-against {paired.base} --perfgate-rounds={2 * max(paired.rounds, 5)}"
-    return _ruling(trial, Outcome.UNDECIDED, f"the interval of {said} spans the limit", metric, (more,))
+    return _ruling(trial, Outcome.UNDECIDED, f"{_open(paired)}{wanting(paired)}", metric, (more,))
+
+
+def _open(paired: Paired) -> str:
+    """Why it is undecided."""
+    if paired.rounds < LEAST:
+        return f"the budget ended after {paired.rounds} of at least {LEAST} rounds beside {paired.base}"
+    if paired.untried:
+        return f"suspected in {paired.rounds} rounds beside {paired.base}, and the budget ended before it was tried"
+    return f"the interval of {paired.rounds} rounds beside {paired.base} spans the limit"
 
 
 def _ruling(trial: Trial, outcome: Outcome, sentence: str, metric: Metric, then: tuple[str, ...]) -> Ruling:

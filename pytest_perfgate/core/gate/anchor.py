@@ -8,6 +8,8 @@ from statistics import median
 from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.values import value
 
+LIMIT = 0.05
+"""How far a case may drift from its anchor, however small the steps."""
 RECENT = 3
 """Sittings whose median stands for today: one alone may be a bad day."""
 

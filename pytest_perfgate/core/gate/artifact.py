@@ -2,99 +2,71 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+from pytest_perfgate.core.gate.against_limit import beside, holds
+from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.nearest import proposal
+from pytest_perfgate.core.gate.policy import CI
+from pytest_perfgate.core.gate.ruling import Ruling, verdict
+from pytest_perfgate.core.gate.scope import render_scope
 from pytest_perfgate.core.render.quantity import quantity
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.limit import Effect, Limit, Operator, Outcome
-from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, matches
+from pytest_perfgate.model.limit import Limit, Outcome
+from pytest_perfgate.model.metric import Absent, Metric, MetricSet
+from pytest_perfgate.model.policy import Policy
 from pytest_perfgate.model.verdict import Verdict
 
-_KEEPS: dict[Operator, Callable[[float, float], bool]] = {
-    Operator.AT_MOST: operator.le,
-    Operator.AT_LEAST: operator.ge,
-    Operator.LESS: operator.lt,
-    Operator.MORE: operator.gt,
-    Operator.EQUAL: operator.eq,
-}
+
+def judge_artifact(analysis: Analysis, limits: Sequence[Limit], policy: Policy = CI) -> tuple[Verdict, ...]:
+    """One verdict for each metric that each limit selects; every one of them must hold.
+
+    Who holds limits against a file asks for an answer: what was not measured fails, wherever this is,
+    unless the policy says otherwise.
+    """
+    context = JudgeContext(policy=policy)
+    return tuple(verdict(limit, ruling, context) for limit in limits for ruling in _judged(analysis, limit))
 
 
-def judge_artifact(analysis: Analysis, limits: Sequence[Limit]) -> tuple[Verdict, ...]:
-    """One verdict for each metric that each limit selects; every one of them must hold."""
-    return tuple(verdict for limit in limits for verdict in _judged(analysis, limit))
-
-
-def _judged(analysis: Analysis, limit: Limit) -> list[Verdict]:
+def _judged(analysis: Analysis, limit: Limit) -> list[Ruling]:
     if analysis.problems:
         problem = analysis.problems[0]
-        return [_verdict(limit, Outcome.INVALID, problem.what, evidence=problem.evidence)]
+        return [Ruling(outcome=Outcome.INVALID, sentence=problem.what, evidence=problem.evidence)]
     selected = analysis.metrics.find(limit.metric, limit.labels)
     if selected:
-        return [_held(limit, metric, analysis.window) for metric in selected] + _beside(analysis, limit, selected)
+        lacking = beside(limit.metric, limit.labels, selected, analysis.metrics)
+        return [
+            *(_held(limit, metric, analysis.window) for metric in selected),
+            *(_lacking(f"{limit.metric}{render_scope(absent.labels)}", absent) for absent in lacking),
+        ]
     absent = analysis.metrics.missing(limit.metric, limit.labels)
     if absent is None and limit.metric not in analysis.metrics.names():
         absent = analysis.metrics.missing(limit.metric)
     if absent is not None or limit.metric not in analysis.metrics.names():
-        return [_lacking(limit, absent or Absent(name=limit.metric, why=f"nothing in {analysis.kind} gives it"))]
+        return [_lacking(limit.metric, absent or Absent(name=limit.metric, why=f"nothing in {analysis.kind} gives it"))]
     raise _unmatched(limit, analysis.metrics)
 
 
-def _beside(analysis: Analysis, limit: Limit, selected: Sequence[Metric]) -> list[Verdict]:
-    """What the limit means as well and was not collected: a kernel among others that were measured."""
-    level = {name for name, _ in selected[0].labels}
-    return [
-        _lacking(limit, absent, scope_text(absent.labels))
-        for absent in analysis.metrics.absent
-        if absent.name == limit.metric
-        and absent.labels
-        and {name for name, _ in absent.labels} == level
-        and matches(absent.labels, limit.labels)
-    ]
-
-
-def _lacking(limit: Limit, absent: Absent, scope: str = "") -> Verdict:
+def _lacking(name: str, absent: Absent) -> Ruling:
     """What was not collected is NOT MEASURED; what there is no sense in asking for here is INVALID."""
-    outcome = Outcome.INVALID if absent.code else Outcome.NOT_MEASURED
-    said = absent.why if absent.code else f"was not collected: {absent.why}"
-    colon = ":" if absent.code else ""
-    mend = (absent.mend,) if absent.mend else ()
-    return _verdict(limit, outcome, f"{limit.metric}{scope}{colon} {said}", mend=mend)
-
-
-def _held(limit: Limit, metric: Metric, window: str) -> Verdict:
-    keeps = _KEEPS[limit.operator](metric.value, limit.bound)
-    shown = quantity(metric.value, metric.dimension)
-    sentence = f"{metric.name}{scope_text(metric.labels)} is {shown}, limit {limit.operator.value} {bound_text(limit)}"
-    outcome = Outcome.PASSED if keeps else Outcome.BROKEN
-    notes = (("at", window.removeprefix("window ")), ("note", metric.note))
-    return _verdict(limit, outcome, sentence, metric=metric, evidence=tuple(n for n in notes if n[1]))
-
-
-def _verdict(
-    limit: Limit,
-    outcome: Outcome,
-    sentence: str,
-    *,
-    metric: Metric | None = None,
-    evidence: tuple[tuple[str, str], ...] = (),
-    mend: tuple[str, ...] = (),
-) -> Verdict:
-    effect = Effect.PASS if outcome is Outcome.PASSED else Effect.FAIL
-    return Verdict(
-        limit=limit, outcome=outcome, effect=effect, metric=metric, sentence=sentence, evidence=evidence, next=mend
+    return Ruling(
+        outcome=Outcome.INVALID if absent.code else Outcome.NOT_MEASURED,
+        sentence=f"{name}: {absent.why}" if absent.code else f"{name} was not collected: {absent.why}",
+        next=(absent.mend,) if absent.mend else (),
     )
 
 
-def scope_text(labels: Labels) -> str:
-    """A scope as it is written in a limit."""
-    return f"({', '.join(f'{name}={text}' for name, text in labels)})" if labels else ""
-
-
-def bound_text(limit: Limit) -> str:
-    return quantity(limit.bound, limit.dimension)
+def _held(limit: Limit, metric: Metric, window: str) -> Ruling:
+    shown = quantity(metric.value, metric.dimension)
+    bound = quantity(limit.bound, limit.dimension)
+    notes = (("at", window.removeprefix("window ")), ("note", metric.note))
+    return Ruling(
+        outcome=Outcome.PASSED if holds(limit, metric.value) else Outcome.BROKEN,
+        sentence=f"{metric.name}{render_scope(metric.labels)} is {shown}, limit {limit.operator.value} {bound}",
+        metric=metric,
+        evidence=tuple(note for note in notes if note[1]),
+    )
 
 
 def _unmatched(limit: Limit, metrics: MetricSet) -> PerfgateError:
@@ -109,5 +81,5 @@ def _unmatched(limit: Limit, metrics: MetricSet) -> PerfgateError:
     asked = dict(limit.labels)
     values = sorted({text for m in there for name, text in m.labels if name in asked})
     shown = ", ".join(values[:12]) + (f" and {len(values) - 12} more" if len(values) > 12 else "")
-    what = f"'{limit.text}': no {limit.metric} matches {scope_text(limit.labels)}"
+    what = f"'{limit.text}': no {limit.metric} matches {render_scope(limit.labels)}"
     return PerfgateError("limit-scope", what, place=limit.source, mend=f"there are: {shown}")

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from dataclasses import field, replace
 
 import numpy as np
 
-from pytest_perfgate.core.gate.rounds import Design, Pairs, confirming_rounds, convicted, finding, suspected
+from pytest_perfgate.core.gate.rounds import (
+    MARGIN,
+    SURELY,
+    Design,
+    Pairs,
+    confirming_rounds,
+    convicted,
+    finding,
+    suspected,
+)
 from pytest_perfgate.core.stats.binomial import clopper_pearson
 from pytest_perfgate.core.stats.hodges_lehmann import hodges_lehmann
 from pytest_perfgate.model.paired import Decision
 from pytest_perfgate.model.quantity import Interval
 from pytest_perfgate.model.values import value
 
-K = TypeVar("K")
 INJECTED = (0.02, 0.03, 0.05, 0.10)
 LIMITS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.10, 0.15, 0.20)
 LEAST = 15
@@ -38,6 +47,27 @@ class Rate:
 
 
 @value
+class Injected:
+    """A slowdown that was really there: one side was kept busy for so much longer."""
+
+    by: float
+    found: float
+    """The middle of the shifts that were measured."""
+    seen: Rate
+    rounds: int
+
+
+@value
+class Recorded:
+    """Rounds as they were measured: the same code on both sides, and with one side kept busy."""
+
+    pairs: Mapping[str, Pairs]
+    slowed: Mapping[float, Mapping[str, Pairs]] = field(default_factory=dict)
+    shares: Mapping[str, float] = field(default_factory=dict)
+    """Seconds of a round by test."""
+
+
+@value
 class Calibration:
     """What the gate does here."""
 
@@ -51,36 +81,57 @@ class Calibration:
     """Slowed tests that were convicted, by slowdown."""
     processes: float
     """A side, on average over the suite."""
-    own: tuple[tuple[str, float, float], ...]
-    """Test, the 99th percentile of its own A/A shift, the smallest limit that suits it."""
+    own: tuple[tuple[str, float, float, int], ...]
+    """Test, the 99th percentile of its own A/A shift, the smallest limit that suits it, rounds that show it."""
+    seconds: float = 0.0
+    """Of one verdict on the whole suite, where the rounds were clocked."""
+    injected: tuple[Injected, ...] = ()
+
+    @property
+    def suits(self) -> float:
+        """The smallest usual limit that suits every test."""
+        return max((limit for _, _, limit, _ in self.own), default=self.limit)
 
 
-def calibration(measured: Mapping[str, Pairs], limit: float, *, suites: int, seed: int = 0) -> Calibration:
-    """Draw suites from the measured rounds and judge them; slowdowns scale the head's times."""
+def calibration(recorded: Recorded, limit: float, *, suites: int, seed: int = 0) -> Calibration:
+    """Draw suites from the measured rounds and judge them; slowdowns scale the head's times, or were injected."""
     dice = np.random.default_rng(seed)
-    alarms = undecided = 0
-    seen = dict.fromkeys(INJECTED, 0)
-    spent: list[float] = []
-    names = list(measured)
-    for number in range(suites):
-        starts = {name: int(dice.integers(len(measured[name].base))) for name in names}
-        outcome, rounds = _judged(measured, starts, limit, {})
-        alarms += Decision.SLOWER in outcome.values()
-        undecided += sum(one is Decision.UNDECIDED for one in outcome.values())
-        spent.append(rounds)
-        slowed = names[number % len(names)]
-        for by in INJECTED:
-            seen[by] += _judged(measured, starts, limit, {slowed: by})[0][slowed] is Decision.SLOWER
+    measured, names = recorded.pairs, list(recorded.pairs)
+    drawn = [{name: int(dice.integers(len(measured[name].base))) for name in names} for _ in range(suites)]
+    clean = [_judged(measured, starts, limit, recorded.shares) for starts in drawn]
+    decisions = [one for judged in clean for one in judged.decisions.values()]
+    scaled = {by: {name: _scaled(pairs, by) for name, pairs in measured.items()} for by in INJECTED}
     return Calibration(
         limit=limit,
         rounds=min(len(pairs.base) for pairs in measured.values()),
         tests=len(measured),
-        alarms=Rate(hits=alarms, count=suites),
-        undecided=Rate(hits=undecided, count=suites * len(names)),
-        power=tuple((by, Rate(hits=hits, count=suites)) for by, hits in seen.items()),
-        processes=float(np.mean(spent)),
-        own=tuple((name, own_shift(measured[name].differences), _suits(measured[name])) for name in names),
+        alarms=Rate(hits=sum(Decision.SLOWER in judged.decisions.values() for judged in clean), count=suites),
+        undecided=Rate(hits=decisions.count(Decision.UNDECIDED), count=len(decisions)),
+        power=tuple((by, _seen(recorded, slowed, drawn, limit)) for by, slowed in scaled.items()),
+        processes=float(np.mean([judged.processes for judged in clean])),
+        own=tuple((name, *_suits(measured[name])) for name in names),
+        seconds=float(np.mean([judged.seconds for judged in clean])),
+        injected=tuple(
+            Injected(
+                by=by,
+                found=float(np.median([np.expm1(hodges_lehmann(pairs.differences)) for pairs in slowed.values()])),
+                seen=_seen(recorded, slowed, drawn, limit),
+                rounds=min(len(pairs.base) for pairs in slowed.values()),
+            )
+            for by, slowed in sorted(recorded.slowed.items())
+            if slowed
+        ),
     )
+
+
+def _seen(recorded: Recorded, slowed: Mapping[str, Pairs], drawn: Sequence[Mapping[str, int]], limit: float) -> Rate:
+    """How often one slowed test in an otherwise clean suite is convicted, each test in its turn."""
+    names, hits = list(slowed), 0
+    for number, starts in enumerate(drawn):
+        name = names[number % len(names)]
+        judged = _judged({**recorded.pairs, name: slowed[name]}, starts, limit, {})
+        hits += judged.decisions[name] is Decision.SLOWER
+    return Rate(hits=hits, count=len(drawn))
 
 
 def own_shift(differences: Sequence[float], count: int = 5) -> float:
@@ -90,28 +141,45 @@ def own_shift(differences: Sequence[float], count: int = 5) -> float:
     return float(np.expm1(np.quantile(shifts, 0.99)))
 
 
-def _suits(pairs: Pairs) -> float:
-    """The smallest usual limit above the test's own shift, and above what ten of its rounds surely show."""
-    count = len(pairs.base)
-    shown = finding(pairs, 0.0).visible * (count / Design().confirm) ** 0.5
-    need = max(own_shift(pairs.differences), shown / 2)
-    return next((limit for limit in LIMITS if limit >= need), LIMITS[-1])
+def _suits(pairs: Pairs) -> tuple[float, float, int]:
+    """The test's own shift, the smallest usual limit above it that ten rounds show, and the rounds that surely do."""
+    design, own = Design(), own_shift(pairs.differences)
+    scatter = finding(pairs, 0.0).scatter
+    need = max(own, math.expm1(SURELY * scatter / math.sqrt(design.confirm)) / 2)
+    limit = next((limit for limit in LIMITS if limit >= need), LIMITS[-1])
+    rounds = math.ceil((SURELY * scatter / math.log1p(limit) / (1 - MARGIN)) ** 2)
+    return own, limit, max(design.confirm, rounds)
+
+
+@value
+class _Judged:
+    decisions: Mapping[str, Decision]
+    processes: float
+    seconds: float
 
 
 def _judged(
-    measured: Mapping[str, Pairs], starts: Mapping[str, int], limit: float, slowed: Mapping[str, float]
-) -> tuple[dict[str, Decision], float]:
+    measured: Mapping[str, Pairs], starts: Mapping[str, int], limit: float, shares: Mapping[str, float]
+) -> _Judged:
     design, counts = Design(), dict.fromkeys(measured, limit)
-    cut = {n: _block(p, starts[n], 0, design.screen, slowed.get(n, 0.0)) for n, p in measured.items()}
+    cut = {name: _block(pairs, starts[name], 0, design.screen) for name, pairs in measured.items()}
     found = {name: finding(pairs, limit) for name, pairs in cut.items()}
     suspects = suspected(found, counts)
     more = confirming_rounds(len(suspects), design) if suspects else 0
-    fresh = {n: _block(measured[n], starts[n], design.screen, more, slowed.get(n, 0.0)) for n in suspects}
+    fresh = {name: _block(measured[name], starts[name], design.screen, more) for name in suspects}
     found |= convicted(fresh, counts, design)
-    return {name: one.decision for name, one in found.items()}, design.screen + more * len(suspects) / len(measured)
+    tried = more * math.fsum(shares.get(name, 0.0) for name in suspects)
+    return _Judged(
+        decisions={name: one.decision for name, one in found.items()},
+        processes=design.screen + more * len(suspects) / len(measured),
+        seconds=design.screen * math.fsum(shares.values()) + tried,
+    )
 
 
-def _block(pairs: Pairs, start: int, skip: int, count: int, slower: float) -> Pairs:
+def _scaled(pairs: Pairs, by: float) -> Pairs:
+    return replace(pairs, head=tuple(time * (1 + by) for time in pairs.head))
+
+
+def _block(pairs: Pairs, start: int, skip: int, count: int) -> Pairs:
     at = [(start + skip + step) % len(pairs.base) for step in range(count)]
-    head = tuple(pairs.head[i] * (1 + slower) for i in at)
-    return Pairs(base=tuple(pairs.base[i] for i in at), head=head, spread=pairs.spread)
+    return Pairs(base=tuple(pairs.base[i] for i in at), head=tuple(pairs.head[i] for i in at), spread=pairs.spread)

@@ -43,6 +43,10 @@ class JudgeContext:
     """The line of the work tree where this change edits it; ``baseline`` is the merge base's."""
     today: str = ""
     """ISO date, against which an acceptance expires."""
+    facts: str = "shown"
+    """How closely the versions around a device must agree with the baseline's: a level of ``core.gate.facts``."""
+    then_hz: float | None = None
+    """The clock of the sittings that were accepted, where the history knows it."""
     unbaselined: str = ""
     """Why there is no baseline, where the caller knows more than that."""
 

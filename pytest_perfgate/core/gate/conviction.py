@@ -5,20 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from pytest_perfgate.core.gate.context import Trial
+from pytest_perfgate.core.gate.context import JudgeContext, Trial
 from pytest_perfgate.core.gate.ruling import Ruling
+from pytest_perfgate.core.gate.surroundings import named
 from pytest_perfgate.core.render.quantity import quantity, signed
+from pytest_perfgate.core.render.spans import span
 from pytest_perfgate.core.stats.prediction import Prediction, predict, prior
-from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.model.baseline import DIRTY, Baseline, short_commit
 from pytest_perfgate.model.limit import Limit, Outcome
 from pytest_perfgate.model.metric import Metric
-from pytest_perfgate.model.paired import Decision
+from pytest_perfgate.model.paired import Decision, Paired
 from pytest_perfgate.model.plan import Mode
 from pytest_perfgate.model.quantity import Dimension
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import Verdict
 
 SLOWER = "slower than accepted"
+SAME = "though both sides ran the same code: it is the machine or the measurement that moves, not the code"
 
 
 @value
@@ -48,11 +51,25 @@ def convict(suspicion: Suspicion, trial: Trial) -> Ruling:
     return _by_prediction(suspicion, trial)
 
 
+def expired(line: Baseline, context: JudgeContext) -> bool:
+    """Whether an acceptance has run out; it holds on its last day."""
+    return bool(line.expires and context.today) and line.expires[:10] < context.today
+
+
+def renewed(suspicion: Suspicion, trial: Trial) -> Ruling | None:
+    """An acceptance that ran out, accepted anew by the change under test; nothing where the change is silent."""
+    edited = trial.context.edited
+    if edited is None or expired(edited, trial.context) or not _reasoned(edited, trial.baseline):
+        return None
+    return _agreed(suspicion, trial, edited, "the acceptance before has expired")
+
+
 def _edited(suspicion: Suspicion, trial: Trial) -> Ruling | None:
-    """The change edits the baseline's line: with a reason and in agreement it is accepted."""
-    edited, seen = trial.context.edited, trial.seen
+    """The change edits the baseline's line: with a reason and in agreement it is accepted, while that holds."""
+    edited = trial.context.edited
     assert edited is not None
-    assert seen is not None
+    if expired(edited, trial.context):
+        return None
     if not _reasoned(edited, trial.baseline):
         return _ruling(
             suspicion,
@@ -60,10 +77,16 @@ def _edited(suspicion: Suspicion, trial: Trial) -> Ruling | None:
             f"{SLOWER}, and this change edits the baseline without a reason",
             (f'perfgate accept {trial.name} --reason "..."',),
         )
-    if edited.time <= 0 or abs(math.log(seen.time / edited.time)) > math.log1p(suspicion.counts):
+    return _agreed(suspicion, trial, edited, SLOWER)
+
+
+def _agreed(suspicion: Suspicion, trial: Trial, edited: Baseline, said: str) -> Ruling | None:
+    """Accepted where the measurement agrees with the new value."""
+    assert trial.seen is not None
+    if edited.time <= 0 or abs(math.log(trial.seen.time / edited.time)) > math.log1p(suspicion.counts):
         return None
     new = quantity(edited.time, Dimension.TIME)
-    return _ruling(suspicion, Outcome.ACCEPTED, f'{SLOWER}; this change accepts {new}: "{edited.why}"', ())
+    return _ruling(suspicion, Outcome.ACCEPTED, f'{said}; this change accepts {new}: "{edited.why}"', ())
 
 
 def _reasoned(edited: Baseline, before: Baseline | None) -> bool:
@@ -78,16 +101,24 @@ def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
     assert paired is not None
     beside = f"than {paired.base or 'the base'} beside it over {paired.rounds} rounds: {signed(paired.shift)}"
     facts = tuple(("moved", f"{name} {then} -> {now}") for name, then, now in paired.moved)
-    if paired.decision is Decision.SLOWER and paired.shift >= suspicion.counts:
+    slower = paired.decision is Decision.SLOWER and paired.shift >= suspicion.counts
+    if slower and paired.same:
+        return _ruling(suspicion, Outcome.MOVED, f"slower {beside}, {SAME}", ("perfgate doctor",), facts)
+    if slower:
         return _ruling(suspicion, Outcome.REGRESSED, f"slower {beside}", _act(trial), facts)
     if paired.decision is Decision.NOT_SLOWER:
-        what = ", ".join(text for _, text in facts) or "nothing that perfgate records"
-        sentence = f"{SLOWER}, but not {beside}; what differs: {what}"
+        sentence = f"{SLOWER}, but not {beside}; what differs: {named(trial.baseline, paired.moved)}"
         return _ruling(suspicion, Outcome.MOVED, sentence, (f"perfgate accept {trial.name}",), facts)
     if paired.unstable:
         said = f"{SLOWER}; processes stand in groups beside {paired.base or 'the base'}"
         return _ruling(suspicion, Outcome.UNSTABLE, said, _act(trial), facts)
-    return _ruling(suspicion, Outcome.UNDECIDED, f"{SLOWER}; undecided whether slower {beside}", _act(trial), facts)
+    said = f"{SLOWER}; undecided whether slower {beside}{wanting(paired)}"
+    return _ruling(suspicion, Outcome.UNDECIDED, said, _act(trial), facts)
+
+
+def wanting(paired: Paired) -> str:
+    """How much more time what is undecided asks for."""
+    return f"; about {span(paired.wants_s)} more would decide it" if paired.wants_s else ""
 
 
 def _by_prediction(suspicion: Suspicion, trial: Trial) -> Ruling:
@@ -97,10 +128,20 @@ def _by_prediction(suspicion: Suspicion, trial: Trial) -> Ruling:
     if shift > chance.log_reach and suspicion.metric.low > suspicion.counts:
         sentence = f"{SLOWER}, beyond chance: {explained}"
         return _ruling(suspicion, Outcome.REGRESSED, sentence, _act(trial))
+    accept = f'perfgate accept {trial.name} --reason "..."'
+    if uncommitted(trial.baseline):
+        return _suspect(suspicion, explained, (accept,))
     commit = trial.baseline.commit if trial.baseline else ""
     decide = f"pytest {trial.name} --perfgate-against {commit}".rstrip()
-    accept = f'perfgate accept {trial.name} --reason "..."'
     return _suspect(suspicion, explained, (decide, accept))
+
+
+def uncommitted(baseline: Baseline | None) -> str:
+    """Why no arm can be made of what a line measured: its tree is in no commit. Empty where it is in one."""
+    if baseline is None or not baseline.commit.endswith(DIRTY):
+        return ""
+    commit = short_commit(baseline.commit.removesuffix(DIRTY), 7)
+    return f"it was accepted from {commit} with changes that were never committed: that tree cannot be built again"
 
 
 def prediction(trial: Trial) -> Prediction:

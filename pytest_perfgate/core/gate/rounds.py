@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from pytest_perfgate.core.gate.modes import GAP, split
@@ -21,6 +22,9 @@ SURELY = 2.33 + 0.84
 
 MARGIN = 1 / 3
 """Part of the limit that the test has to rule out: where code lies in memory alone shifts unchanged code by 1 %."""
+
+LEAST = 5
+"""Rounds below which no interval covers 90 %: nothing is acquitted."""
 
 
 @value
@@ -64,6 +68,8 @@ class Finding:
     least: float = 0.0
     """The difference of the fastest round."""
     decision: Decision = Decision.UNDECIDED
+    scatter: float = 0.0
+    """Standard deviation of the differences."""
 
 
 def finding(pairs: Pairs, counts: float) -> Finding:
@@ -79,7 +85,8 @@ def finding(pairs: Pairs, counts: float) -> Finding:
         visible=max(counts, visible(d)),
         unstable=unstable(pairs),
         least=math.expm1(min(d)),
-        decision=Decision.NOT_SLOWER if bounds.high < counts else Decision.UNDECIDED,
+        decision=Decision.NOT_SLOWER if bounds.high < counts and len(d) >= LEAST else Decision.UNDECIDED,
+        scatter=deviation(d, math.fsum(d) / len(d)),
     )
 
 
@@ -128,12 +135,4 @@ def convicted(fresh: Mapping[K, Pairs], counts: Mapping[K, float], design: Desig
 
 def _sentenced(found: Finding, level: float, counts: float, design: Design) -> Finding:
     slower = level <= design.alpha and found.shift >= counts
-    return Finding(
-        shift=found.shift,
-        interval=found.interval,
-        p=level,
-        visible=found.visible,
-        unstable=found.unstable,
-        least=found.least,
-        decision=Decision.SLOWER if slower else found.decision,
-    )
+    return replace(found, p=level, decision=Decision.SLOWER if slower else found.decision)

@@ -7,13 +7,14 @@ from dataclasses import field
 
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.family import Families, family_notes, family_of
+from pytest_perfgate.core.gate.merge import case_of
 from pytest_perfgate.core.gate.nearest import nearest
 from pytest_perfgate.core.gate.policy import chosen
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.plan import CaseKey, Mode
 from pytest_perfgate.model.values import value
-from pytest_perfgate.model.verdict import CaseReport, SuiteNote
+from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
 
 
 @value
@@ -34,7 +35,7 @@ class Suite:
 
 def judge_suite(reports: Sequence[CaseReport], suite: Suite) -> tuple[SuiteNote, ...]:
     """Notes on the whole run; what is missing is asked only of complete runs that left nothing out."""
-    notes = [*family_notes(reports, suite.families, suite.context), *_quick_in_ci(suite), *_nowhere(reports)]
+    notes = [*family_notes(reports, suite.families, suite.context), *_quick_in_ci(suite), *_nowhere(reports, suite)]
     if suite.complete and not suite.filtered:
         notes += [*_dropped(suite), *_unused(reports, suite)]
     return tuple(notes)
@@ -49,21 +50,27 @@ def _quick_in_ci(suite: Suite) -> Iterator[SuiteNote]:
         )
 
 
-def _nowhere(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
+def _nowhere(reports: Sequence[CaseReport], suite: Suite) -> Iterator[SuiteNote]:
     """Limits that were not applicable wherever they were asked."""
-    places: dict[tuple[str, tuple[str, ...]], list[tuple[str, bool]]] = {}
+    places: dict[tuple[str, tuple[str, ...]], list[tuple[Verdict, str]]] = {}
     for report in reports:
         for v in report.verdicts:
-            asked = places.setdefault((v.limit.text, v.limit.on), [])
-            asked.append((str(report.key), v.outcome is not Outcome.NOT_APPLICABLE))
+            places.setdefault((v.limit.text, v.limit.on), []).append((v, str(CaseKey(nodeid=report.key.nodeid))))
     for (text, on), asked in places.items():
-        if not any(applied for _, applied in asked):
+        if all(v.outcome is Outcome.NOT_APPLICABLE for v, _ in asked):
+            where = f" (on {', '.join(on)})" if on else ""
             yield SuiteNote(
                 kind="nowhere",
-                effect=Effect.WARN,
-                text=f"{text} (on {', '.join(on)}) applied to no case of this run",
-                names=tuple(name for name, _ in asked),
+                effect=_without_call(suite) if case_of(asked[0][0].limit) and not on else Effect.WARN,
+                text=f"{text}{where} applied to no case of this run",
+                names=tuple(dict.fromkeys(name for _, name in asked)),
             )
+
+
+def _without_call(suite: Suite) -> Effect:
+    """A scope that matches nothing in the whole project is a mistake; in a part of it the call may be elsewhere."""
+    part = suite.filtered or not suite.complete
+    return Effect.WARN if part else chosen(suite.context.policy, "unmeasured")
 
 
 def _dropped(suite: Suite) -> Iterator[SuiteNote]:

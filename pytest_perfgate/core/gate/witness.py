@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 
 from pytest_perfgate.core.gate.rounds import Pairs
 from pytest_perfgate.core.stats.interval import median
@@ -12,15 +13,51 @@ from pytest_perfgate.model.samples import Samples
 
 BOUND = 1.02
 """Wall over CPU time of the least stretched sample, up to which a call is nothing but computing."""
+LEAST_TURNS = 3
+"""Of fewer turns the middle is no witness."""
 
 
 def pair_of(rounds: Sequence[tuple[Capture, Capture]]) -> Pairs:
-    """Base and head of every round as one number each, by the same clock on both sides."""
+    """Base and head of every round as one number each, by the same clock on both sides.
+
+    The base is the number of its process; the head is as far from it as the turns of the two were apart.
+    """
     sides = [[capture.samples[-1] for capture in side] for side in zip(*rounds)]
     busy = all(computes(side) for side in sides)
-    times = [[time_of(samples, busy=busy) for samples in side] for side in sides]
+    base = tuple(time_of(samples, busy=busy) for samples in sides[0])
+    head = tuple(time * apart(*both, busy=busy) for time, both in zip(base, zip(*sides)))
     spreads = sorted(spread(samples, busy=busy) for side in sides for samples in side)
-    return Pairs(base=tuple(times[0]), head=tuple(times[1]), spread=median(spreads))
+    return Pairs(base=base, head=head, spread=median(spreads))
+
+
+def apart(base: Samples, head: Samples, *, busy: bool) -> float:
+    """Head over base: the middle of the ratios of neighbouring turns; where none were taken, of the whole processes.
+
+    A process whose clock or neighbours change half way is far from itself; its turns are not far from the other's.
+    """
+    neighbours = zip(_turns(base, busy=busy), _turns(head, busy=busy))
+    turns = [(before, after) for before, after in neighbours if before > 0 and after > 0]
+    if len(turns) < LEAST_TURNS or len(base.turns) != len(head.turns):
+        return time_of(head, busy=busy) / time_of(base, busy=busy)
+    return median(sorted(after / before for before, after in turns))
+
+
+def _turns(samples: Samples, *, busy: bool) -> list[float]:
+    """One number a turn: the least, or the middle of a device's own times."""
+    times = samples.cpu if busy and _is_host(samples) else samples.durations
+    ends = list(accumulate(samples.turns))
+    if not ends or ends[-1] != len(times) or min(samples.turns) < 1:
+        return []
+    of_turn = min if _is_host(samples) else _middle
+    return [of_turn(times[end - count : end]) for end, count in zip(ends, samples.turns)]
+
+
+def _middle(times: Sequence[float]) -> float:
+    return median(sorted(times))
+
+
+def _is_host(samples: Samples) -> bool:
+    return samples.timer in {"host", "region"}
 
 
 def computes(side: Sequence[Samples]) -> bool:
@@ -39,7 +76,7 @@ def time_of(samples: Samples, *, busy: bool) -> float:
 
     A device's own times know no neighbours: of them, the median. Recorded data chose each (docs/verdicts.md).
     """
-    if samples.timer not in {"host", "region"}:
+    if not _is_host(samples):
         return median(sorted(samples.durations))
     ordered = sorted(samples.cpu if busy else samples.durations)
     return ordered[(len(ordered) - 1) // 10] if busy else ordered[0]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pytest_perfgate.core.render.quantity import quantity, signed
 from pytest_perfgate.core.render.text import display_width
-from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.model.baseline import Baseline, short_commit
 from pytest_perfgate.model.limit import Limit, Outcome
 from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.metric import Metric
@@ -115,7 +115,7 @@ def _place(measurement: Measurement) -> str:
 def _then(baseline: Baseline | None) -> Iterator[str]:
     if baseline is None:
         return
-    told = ", ".join(filter(None, (baseline.commit[:7], baseline.when)))
+    told = ", ".join(filter(None, (short_commit(baseline.commit, 7), baseline.when)))
     why = f'"{printable(baseline.why)}"' if baseline.why else ""
     origin = ": ".join(filter(None, (told, why)))
     sittings = f"{baseline.sittings} sittings" if baseline.sittings > 1 else ""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from pytest_perfgate.core.analysis.previous import Previous
 from pytest_perfgate.core.render.block import printable
 from pytest_perfgate.core.render.quantity import ABSENT, quantity, signed
-from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.measurement import Measurement
-from pytest_perfgate.model.metric import Metric
+from pytest_perfgate.model.metric import Metric, MetricSet
+from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.quantity import Better, Dimension
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport
@@ -37,57 +38,81 @@ class Version:
 
 
 def render_entry(
-    version: Version, cases: Sequence[CaseReport], kept: dict[str, str] | None = None, kernels: str = ""
+    version: Version,
+    cases: Sequence[CaseReport],
+    kept: Mapping[str, str] | None = None,
+    before: Mapping[CaseKey, Previous] | None = None,
+    kernels: str = "",
 ) -> str:
     """One entry: a heading, then each case with its table, its bottleneck, its kernels, what people wrote."""
     lines = [f"## {_one_line(version.name)}" + (f" ({version.when})" if version.when else ""), ""]
     lines += [_one_line(version.changed), ""] if version.changed else []
     for case in cases:
         if case.measurement is not None:
-            lines += [*_case_lines(case, case.measurement), ""]
+            lines += [*_case_lines(case.key, case.measurement, (before or {}).get(case.key)), ""]
     lines += [kernels.rstrip(), ""] if kernels else []
     for name in _OWN:
         lines += [f"**{name}**", "", (kept or {}).get(name) or _EMPTY, ""]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def _case_lines(case: CaseReport, measurement: Measurement) -> list[str]:
+def _case_lines(key: CaseKey, measurement: Measurement, before: Previous | None) -> list[str]:
     locked = ", locked clocks" if measurement.identity.clocks == "lock" else ""
     dtype = f", {measurement.work.dtype}" if measurement.work and measurement.work.dtype else ""
     device = printable(measurement.device.name or measurement.device.key)
-    given = _one_line(case.key.nodeid.partition("[")[2].rstrip("]"))
+    given = _one_line(key.nodeid.partition("[")[2].rstrip("]"))
     shape = f", {given}" if given else ""
-    lines = [f"### {_one_line(str(case.key))}", "", f"**Performance** ({device}{locked}{dtype}{shape}):", ""]
+    lines = [f"### {_one_line(str(key))}", "", f"**Performance** ({device}{locked}{dtype}{shape}):", ""]
     lines += ["| Metric | Value | vs Previous |", "|---|---:|---:|"]
-    lines += [_row(row, measurement, case.baseline) for row in ROWS]
-    bottleneck = _bottleneck(measurement)
-    return [*lines, "", f"**Bottleneck**: {bottleneck}"]
+    lines += [_row(row, measurement, before) for row in ROWS]
+    return [*lines, "", _one_line(_told(before)), "", f"**Bottleneck**: {_bottleneck(measurement)}"]
 
 
-def _row(row: tuple[str, str, Dimension, Better], measurement: Measurement, before: Baseline | None) -> str:
+def _told(before: Previous | None) -> str:
+    """What "previous" is: without that a change of so many percent says nothing."""
+    if before is None:
+        return "Previous: none that was measured alike."
+    of = ", ".join(filter(None, (before.commit, before.when)))
+    return f"Previous: {'measured' if before.metrics is not None else 'the accepted time'}{f' ({of})' if of else ''}."
+
+
+def _row(row: tuple[str, str, Dimension, Better], measurement: Measurement, before: Previous | None) -> str:
     title, name, dimension, better = row
-    found = _of_longest(measurement, name)
+    found = _of_longest(measurement.metrics, name)
     shown = quantity(found.value, dimension) if found else ABSENT
-    return f"| {title} | {shown} | {_against(found, better, measurement, before)} |"
+    if found is None or before is None:
+        return f"| {title} | {shown} |  |"
+    if before.metrics is not None:
+        return f"| {title} | {shown} | {_change(found, _of_longest(before.metrics, name))} |"
+    return f"| {title} | {shown} | {_against(found, better, measurement, before.time)} |"
 
 
-def _of_longest(measurement: Measurement, name: str) -> Metric | None:
+def _of_longest(metrics: MetricSet, name: str) -> Metric | None:
     """The metric of the call, or of the kernel that takes longest; of several without times none speaks for all."""
-    found = measurement.metrics.find(name)
-    if len(found) < 2 or not found[0].labels:
-        return found[0] if found else None
-    times = {m.labels: m.value for m in measurement.metrics.find("duration")}
+    found = metrics.find(name)
+    plain = next((m for m in found if not m.labels), None)
+    if plain or len(found) < 2:
+        return plain or (found[0] if found else None)
+    times = {m.labels: m.value for m in metrics.find("duration")}
     known = [m for m in found if m.labels in times]
     return max(known, key=lambda m: times[m.labels], default=None)
 
 
-def _against(found: Metric | None, better: Better, measurement: Measurement, before: Baseline | None) -> str:
-    """The baseline holds a time; rates of the same work follow from it, nothing else does."""
-    time = measurement.metrics.find("time")
-    if found is None or before is None or not time or found.dimension is Dimension.FRACTION:
+def _change(now: Metric, then: Metric | None) -> str:
+    """The figure against the same figure; fractions differ by points."""
+    if then is None:
+        return ABSENT
+    if now.dimension is Dimension.FRACTION:
+        return f"{(now.value - then.value) * 100:+.1f} points"
+    return signed(now.value / then.value - 1) if then.value else ""
+
+
+def _against(found: Metric, better: Better, measurement: Measurement, then: float | None) -> str:
+    """Where only a time is known, rates of the same work follow from it; nothing else does."""
+    time = _of_longest(measurement.metrics, "time")
+    if time is None or not then or found.dimension is Dimension.FRACTION:
         return ""
-    now, then = time[0].value, before.time
-    return signed(now / then - 1 if better is Better.LOWER else then / now - 1)
+    return signed(time.value / then - 1 if better is Better.LOWER else then / time.value - 1)
 
 
 def _bottleneck(measurement: Measurement) -> str:

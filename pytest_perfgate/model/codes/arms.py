@@ -38,14 +38,14 @@ CODES: tuple[Code, ...] = (
         family=Family.BUILD,
         title="There is nothing to build at a revision",
         why="an overlay needs a pyproject.toml or setup.py in every configured project",
-        mend='set projects = ["path"] or mode = "worktree" in [tool.perfgate.arms]',
+        mend='set projects = ["path"] or arms = "worktree" in [tool.perfgate]',
     ),
     Code(
         name="arm-build-failed",
         family=Family.BUILD,
         title="The package could not be built for one arm",
         why="both sides must be built the same way before they can be compared",
-        mend="mend the build, or set build = [...] in [tool.perfgate.arms]",
+        mend='mend the build, or set build = "COMMAND" in [tool.perfgate]',
     ),
     Code(
         name="arm-empty",
@@ -59,6 +59,6 @@ CODES: tuple[Code, ...] = (
         family=Family.CHILD,
         title="An arm loaded modules that are not its own",
         why="both sides would measure the same code; the verdict would mean nothing",
-        mend='tests and package cannot be separated here: set mode = "worktree" in [tool.perfgate.arms]',
+        mend='tests and package cannot be separated here: set arms = "worktree" in [tool.perfgate]',
     ),
 )

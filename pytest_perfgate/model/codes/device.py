@@ -20,6 +20,13 @@ CODES: tuple[Code, ...] = (
         mend="`perfgate devices` lists the catalogue; add your own under [tool.perfgate.device.NAME]",
     ),
     Code(
+        name="devices-few",
+        family=Family.DEVICE,
+        title="A case asks for more devices of one kind than this process sees",
+        why="on fewer devices it would be another measurement",
+        mend="run it where there are enough, or lower devices= of its marker; `perfgate devices --here` lists them",
+    ),
+    Code(
         name="runtime-unavailable",
         family=Family.DEVICE,
         title="A GPU library that was asked for does not work here",
@@ -174,6 +181,20 @@ CODES: tuple[Code, ...] = (
         title="Work of the call ran outside the events that time it",
         why="what runs on another stream is not in the time",
         mend='let the call wait for its own streams, or measure with timer="cupti"',
+    ),
+    Code(
+        name="output-not-written",
+        family=Family.DEVICE,
+        title="The call did not write the whole of its output",
+        why="what was put there beforehand was still there: a right answer left over from another call is none",
+        mend="return only what the call writes; for a call that works in place, pass setup= that makes it fresh",
+    ),
+    Code(
+        name="input-changed",
+        family=Family.DEVICE,
+        title="The call changed one of its inputs",
+        why="each timed call then works on other data than the one before",
+        mend="pass setup= that makes fresh inputs, or return the array that the call is meant to change",
     ),
     Code(
         name="throttled",

@@ -34,7 +34,8 @@ CODES: tuple[Code, ...] = (
         family=Family.USAGE,
         title="A perfgate marker has an argument that it does not know",
         why="what it was meant to do would not be done",
-        mend="positional texts are limits; keywords: on, capture, timer, runtime, cache, clocks, data, rounds, budget",
+        mend="positional texts are limits; keywords: on, capture, timer, runtime, cache, clocks, data, "
+        "rounds, budget, devices",
     ),
     Code(
         name="call-wrong",

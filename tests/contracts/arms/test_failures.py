@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -127,3 +128,65 @@ def test_a_lock_of_a_dead_process_is_taken_over(repo: Path) -> None:
     assert [item.what for item in ArmStore(repo, settings).leftovers()] == ["a lock whose owner is gone"]
     assert ArmStore(repo, settings).prepare("base", "HEAD").reused
     assert not lock.exists()
+
+
+def test_a_project_can_have_a_command_of_its_own_and_its_folder_must_be_there(repo: Path) -> None:
+    for name in ("one", "two"):
+        (repo / name).mkdir()
+        (repo / name / f"{name}.py").write_text("SPEED = 1\n")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "two packages")
+    builds = tuple((name, f"cp {{source}}/{name}.py {{site}}/{name}.py") for name in ("one", "two"))
+    settings = ArmSettings(projects=("one", "two"), builds=builds)
+    arm = ArmStore(repo, settings).prepare("base", "HEAD")
+    assert (arm.mode, arm.modules) == ("overlay", ("one", "two"))
+    only = ArmStore(repo, ArmSettings(projects=("one", "two"), builds=builds, packages=("two",)))
+    assert only.prepare("base", "HEAD").modules == ("two",)
+    gone = failure(repo, settings, "HEAD~1")
+    assert (gone.code.name, gone.what) == ("arm-no-project", "the revision has no folder 'one'")
+
+
+def test_projects_are_named_from_the_root_that_pytest_has(repo: Path) -> None:
+    """A monorepo in which pytest runs in one package's folder."""
+    (repo / "deep").mkdir()
+    (repo / "deep" / "inner.py").write_text("SPEED = 1\n")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "a package further down")
+    built = ArmStore(repo / "deep", ArmSettings(mode="overlay", build=("cp {source}/inner.py {site}/inner.py",)))
+    assert built.prepare("base", "HEAD").modules == ("inner",)
+    checkout = ArmStore(repo / "deep", ArmSettings(mode="worktree")).prepare("base", "HEAD")
+    assert checkout.cwd.endswith("tree/deep")
+    assert checkout.modules == ("inner",)
+    both = ArmStore(repo, ArmSettings(mode="worktree", projects=(".", "deep"))).prepare("base", "HEAD")
+    assert both.modules == ("inner", "k")
+    assert any(part.endswith("tree/deep") for part in dict(both.environment)["PYTHONPATH"].split(":"))
+
+
+def test_arms_of_the_same_code_have_the_same_content_and_others_have_not(repo: Path) -> None:
+    (repo / "README").write_text("words\n")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "only words")
+    build = ArmSettings(mode="overlay", build=("cp {source}/k.py {site}/k.py",))
+    store = ArmStore(repo, build)
+    first, second = store.prepare("base", "HEAD~1"), store.prepare("head", "HEAD")
+    assert first.digest != second.digest
+    assert first.content == second.content != ""
+    (repo / "k.py").write_text("SPEED = 2\n")
+    assert store.prepare("head", "").content != first.content
+
+
+def test_what_a_killed_run_leaves_is_listed(repo: Path) -> None:
+    settings = ArmSettings(mode="worktree")
+    arm = ArmStore(repo, settings).prepare("base", "HEAD")
+    rounds = repo / ".perfgate" / "rounds"
+    rounds.mkdir()
+    (rounds / "a-b.bin").write_bytes(b"[]")
+    (waiting,) = ArmStore(repo, settings).leftovers()
+    assert (waiting.path, waiting.mend) == (str(rounds / "a-b.bin"), f"rm '{rounds / 'a-b.bin'}'")
+    (rounds / "a-b.bin").unlink()
+    shutil.rmtree(repo / ".perfgate")
+    (lost,) = ArmStore(repo, settings).leftovers()
+    assert lost.path == str(Path(arm.cwd))
+    assert lost.mend == "git worktree prune"
+    git(repo, *lost.mend.split()[1:])
+    assert ArmStore(repo, settings).leftovers() == ()

@@ -43,9 +43,17 @@ class World:
     modules: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     turns: list[tuple[str, str]] = field(default_factory=list)
     spawned: list[ChildSpec] = field(default_factory=list)
+    start_s: float = 0.0
+    """What starting one child takes on this world's clock."""
+    test_s: float = 0.0
+    """What a test takes in both arms."""
+    now: float = 0.0
+    within: float = 0.0
+    """How far the samples of a process reach above their least."""
 
     def spawn(self, spec: ChildSpec) -> ScriptedChild:
         self.spawned.append(spec)
+        self.now += self.start_s
         return ScriptedChild(spec, self)
 
 
@@ -91,7 +99,8 @@ class ScriptedChild:
         assert self._key is not None
         self._world.turns.append((self.label, self._key.nodeid))
         time = self._world.time(self.label, self._key.nodeid, self._round)
-        samples = Samples(durations=(time,) * 5, cpu=(time,) * 5, timer="host", stop=Stop.BUDGET, batch=plan.calls or 1)
+        times = tuple(time * (1 + self._world.within * step / 4) for step in range(5))
+        samples = Samples(durations=times, cpu=times, timer="host", stop=Stop.BUDGET, batch=plan.calls or 1)
         self._taken.append(samples)
         self._out.append(Taken(key=self._key, samples=samples))
 
@@ -100,7 +109,9 @@ class ScriptedChild:
         capture = Capture(
             key=self._key, samples=tuple(self._taken), device=DEVICE, identity=Identity(device="host-x", timer="host")
         )
-        self._out.append(Finished(nodeid=self._left.popleft(), outcome="passed", captures=(capture,)))
+        self._world.now += self._world.test_s / 2
+        done = Finished(nodeid=self._left.popleft(), outcome="passed", captures=(capture,), seconds=self._world.test_s)
+        self._out.append(done)
         self._key = None
         self._next()
 
@@ -110,10 +121,11 @@ class ScriptedChild:
         )
 
 
-def arm(name: str) -> Arm:
+def arm(name: str, content: str = "") -> Arm:
     return Arm(
         name=name, revision=f"{name}-revision", tree=name, dirty=False, mode="overlay", python="python", launch=("python",),
         environment=(), cwd=".", root=f"/{name}", modules=("kern",), digest=f"{name}-digest",
+        content=content,
     )  # fmt: skip
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.app.compare_arms import Comparison, Stage, trial
+from pytest_perfgate.app.compare_arms import Comparison, Stage
+from pytest_perfgate.app.hearing import Hearing
 from pytest_perfgate.core.gate.rounds import Design
 from pytest_perfgate.model.children import Job
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.paired import Decision, PairedRound
 from pytest_perfgate.model.plan import CaseKey
-from tests.unit.app.duets import World, arm, cases, spec
+from tests.unit.app.duets import ScriptedChild, World, arm, cases, spec
 
 PROOF = {"base": (("/base/kern.py", "1"),), "head": (("/head/kern.py", "2"),)}
 
 
-def staged(world: World, said: list[str], kept: list[int]) -> Stage:
+def staged(world: World, said: list[str], kept: list[int], budget_s: float = 0.0) -> Stage:
     return Stage(
         nursery=world,
         spec=spec,
@@ -22,16 +24,27 @@ def staged(world: World, said: list[str], kept: list[int]) -> Stage:
         timeout_s=1,
         say=said.append,
         keep=lambda rounds: kept.append(len(rounds)),
-        clock=lambda: 0.0,
+        clock=lambda: world.now,
+        budget_s=budget_s,
     )
 
 
-def compared(world: World, count: int = 3, *, screened: bool = False):
+def heard(comparison: Comparison, *, screened: bool = False):
+    hearing = Hearing(comparison, lambda key: 0.03)
+    if screened:
+        hearing.confirm()
+    else:
+        hearing.screen()
+    return hearing.paired(revision=not screened)
+
+
+def compared(world: World, count: int = 3, *, screened: bool = False, budget_s: float = 0.0, content=("", "")):
     said: list[str] = []
     kept: list[int] = []
     world.modules = world.modules or PROOF
-    comparison = Comparison((arm("base"), arm("head")), cases(count), staged(world, said, kept), Design())
-    found = trial(comparison, lambda key: 0.03, screened=screened, revision="main")
+    stage = staged(world, said, kept, budget_s)
+    comparison = Comparison((arm("base", content[0]), arm("head", content[1])), cases(count), stage, Design())
+    found = heard(comparison, screened=screened)
     return comparison, {key.nodeid[-1]: paired for key, paired in found.items()}, said
 
 
@@ -102,7 +115,7 @@ def test_finished_rounds_are_taken_up_again() -> None:
     before = len(world.spawned)
     again = Comparison((arm("base"), arm("head")), cases(3), staged(world, [], []), Design())
     again.resume([one for one in first.rounds if (one.phase, one.number) != ("confirm", 9)])
-    repeated = trial(again, lambda key: 0.03, screened=False, revision="main")
+    repeated = heard(again)
     assert len(world.spawned) == before + 2
     assert repeated[CaseKey(nodeid="t.py::test_1")].differences == found["1"].differences
 
@@ -118,3 +131,39 @@ def test_suspects_of_a_stored_baseline_go_straight_to_fresh_rounds() -> None:
     _, found, _ = compared(world, screened=True)
     assert [found[name].decision for name in "01"] == [Decision.NOT_SLOWER, Decision.SLOWER]
     assert len(world.spawned) == 2 * 10
+
+
+def test_rounds_of_an_arm_that_was_not_itself_are_not_kept() -> None:
+    world = World(time=slower("", 0.0), modules={"base": PROOF["head"], "head": PROOF["head"]})
+    kept: list[int] = []
+    comparison = Comparison((arm("base"), arm("head")), cases(1), staged(world, [], kept), Design())
+    heard(comparison)
+    assert kept == []
+
+
+def test_the_same_code_on_both_sides_is_known() -> None:
+    same = {"base": (("/base/kern.py", "1"),), "head": (("/head/kern.py", "1"),)}
+    for content, modules, expected in [
+        (("x", "x"), same, True),
+        (("x", "y"), same, False),
+        (("", ""), same, False),
+        (("x", "x"), PROOF, False),
+    ]:
+        _, found, _ = compared(World(time=slower("", 0.06), modules=modules), content=content)
+        assert {paired.same for paired in found.values()} == {expected}
+
+
+def test_a_second_child_that_does_not_start_leaves_no_first_one() -> None:
+    made: list[ScriptedChild] = []
+
+    class Half(World):
+        def spawn(self, spec):
+            if self.spawned:
+                raise PerfgateError("child-start", "no more processes")
+            made.append(super().spawn(spec))
+            return made[-1]
+
+    comparison, found, _ = compared(Half(time=slower("", 0.0)), count=1)
+    assert not found
+    assert comparison.results()["t.py::test_0"].trouble == ("no more processes",)
+    assert made[0].closed

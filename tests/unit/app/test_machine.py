@@ -3,7 +3,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import replace
 
-from pytest_perfgate.app.machine import ceiled, keyed, watched
+from pytest_perfgate.app.machine import ceiled, keyed, lease_name, settled, watched
 from pytest_perfgate.model.ceilings import Ceilings
 from pytest_perfgate.model.device import Basis, Device, DeviceSpec, Peak
 from pytest_perfgate.model.plan import ClockPolicy, Plan
@@ -89,3 +89,21 @@ def test_a_lost_device_is_not_tried_again() -> None:
 
 def test_a_host_has_no_such_clocks() -> None:
     assert watched(lambda: SAMPLES, HOST, Plan(), Clocks()) == SAMPLES
+
+
+def test_clocks_that_are_only_to_be_tried_are_decided_before_the_key_is_made() -> None:
+    class Deciding(Clocks):
+        def settled(self, device, plan):
+            return replace(plan, clocks=ClockPolicy.OBSERVE), "denied"
+
+    plan = replace(Plan(), clocks=ClockPolicy.TRY)
+    found, why = settled(CARD, plan, Deciding())
+    assert (keyed(CARD, found).key, why) == ("card-80GiB-observe", "denied")
+    assert settled(HOST, plan, Deciding()) == (plan, "")
+    assert settled(CARD, Plan(), Deciding()) == (Plan(), "")
+
+
+def test_a_lease_has_one_name_for_all_libraries() -> None:
+    assert lease_name(replace(CARD, uuid="GPU-12")) == lease_name(replace(CARD, uuid="12"))
+    assert lease_name(replace(CARD, pci="0000:1B:00.0")) == "0000:1b:00.0"
+    assert lease_name(CARD) == "card-0"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -16,6 +15,8 @@ from pytest_perfgate.model.trace import Category
 
 MOST = 20_000
 """Figures of this kind for one job; a trace of thousands of steps is looked at with ``--set window=step=N``."""
+Figure = tuple[str, float, Dimension, Labels]
+"""Name, number, dimension, and what it is of beside the step or device."""
 _TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
 
 
@@ -27,14 +28,15 @@ def scoped_metrics(seen: Survey, steps: Sequence[Survey], scopes: Sequence[Label
         parts += [(narrowed(seen, np.flatnonzero(seen.device == d)), labels(gpu=d)) for d in devices]
     made: list[Metric] = []
     for part, where in parts:
-        for metric in (*_operators(part, where), *_kernels(part, where)):
-            made += [replace(metric, labels=tuple(sorted((*scope, *metric.labels)))) for scope in scopes]
+        for name, number, dimension, what in (*_operators(part), *_kernels(part)):
+            wheres = (tuple(sorted((*scope, *where, *what))) for scope in scopes)
+            made += [_metric(name, number, dimension, labelled) for labelled in wheres]
         if len(made) > most:
             return MetricSet()
     return MetricSet(metrics=tuple(made))
 
 
-def _operators(part: Survey, where: Labels) -> Iterator[Metric]:
+def _operators(part: Survey) -> Iterator[Figure]:
     if not len(part.rows):
         return
     owners, instance = np.unique(part.owner, return_inverse=True)
@@ -44,28 +46,24 @@ def _operators(part: Survey, where: Labels) -> Iterator[Metric]:
     total, count = np.bincount(group, weights=spent), np.bincount(group)
     everything = float(total.sum()) or 1.0
     for at, number in enumerate(numbers.tolist()):
-        scope = _named(where, op=part.trace.names[number] if number >= 0 else OUTSIDE)
-        yield _metric("op_time", float(total[at]), _TIME, scope)
-        yield _metric("op_count", float(count[at]), _COUNT, scope)
-        yield _metric("op_share", float(total[at]) / everything, _PART, scope)
+        what = (("op", part.trace.names[number] if number >= 0 else OUTSIDE),)
+        yield "op_time", float(total[at]), _TIME, what
+        yield "op_count", float(count[at]), _COUNT, what
+        yield "op_share", float(total[at]) / everything, _PART, what
 
 
-def _kernels(part: Survey, where: Labels) -> Iterator[Metric]:
+def _kernels(part: Survey) -> Iterator[Figure]:
     if part.on_host or not len(part.rows):
         return
     real = part.trace.category[part.rows] == Category.KERNEL
-    yield _metric("kernel_time", float((part.end - part.start)[real].sum()), _TIME, where)
-    yield _metric("kernel_count", float(np.count_nonzero(real)), _COUNT, where)
+    yield "kernel_time", float((part.end - part.start)[real].sum()), _TIME, ()
+    yield "kernel_count", float(np.count_nonzero(real)), _COUNT, ()
     numbers, group = np.unique(part.trace.name[part.rows], return_inverse=True)
     total, count = np.bincount(group, weights=part.end - part.start), np.bincount(group)
     for at, number in enumerate(numbers.tolist()):
-        scope = _named(where, kernel=part.trace.names[number])
-        yield _metric("kernel_time", float(total[at]), _TIME, scope)
-        yield _metric("kernel_count", float(count[at]), _COUNT, scope)
-
-
-def _named(where: Labels, **more: object) -> Labels:
-    return tuple(sorted((*where, *labels(**more))))
+        what = (("kernel", part.trace.names[number]),)
+        yield "kernel_time", float(total[at]), _TIME, what
+        yield "kernel_count", float(count[at]), _COUNT, what
 
 
 def _metric(name: str, number: float, dimension: Dimension, where: Labels) -> Metric:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_perfgate.adapters.stores.configuration import parse_config
-from pytest_perfgate.model.config import KEYS, POLICIES, Config
+from pytest_perfgate.model.config import KEYS, POLICIES, Config, ConfigProject
 from pytest_perfgate.model.errors import PerfgateError
 
 GOOD = """
@@ -33,6 +33,13 @@ def test_every_kind_of_value_is_read() -> None:
     assert (config.tests[0].pattern, config.tests[0].rounds) == ("tests/bench/*", 5)
 
 
+def test_projects_are_folders_or_tables_with_a_command() -> None:
+    text = "[tool.perfgate]\nprojects = ['one', {path = 'two', build = 'make'}]\ntest_paths = 'tests/data'\n"
+    config = parse_config(text, place="p")
+    assert config.projects == (ConfigProject(path="one"), ConfigProject(path="two", build="make"))
+    assert config.test_paths == ("tests/data",)
+
+
 def test_silence_is_the_default() -> None:
     assert parse_config("[project]\nname = 'x'", place="p") == Config()
 
@@ -51,6 +58,9 @@ def test_silence_is_the_default() -> None:
         ("tests = [{limits = 'x'}]", ["tool.perfgate.tests[0]", "needs its pattern"]),
         ("tests = [{pattern = 'x', rouns = 3}]", ["tool.perfgate.tests[0]", "did you mean rounds"]),
         ("limits = [", ["not TOML"]),
+        ("projects = 'one'", ["tool.perfgate.projects", "a list of folders"]),
+        ("projects = [{build = 'make'}]", ["tool.perfgate.projects[0]", "{path = ..., build = ...}"]),
+        ("projects = ['one', {path = 'two', biuld = 'make'}]", ["tool.perfgate.projects[1]", "did you mean build"]),
     ],
 )
 def test_what_is_wrong_is_said_with_its_path(text: str, words: list[str]) -> None:

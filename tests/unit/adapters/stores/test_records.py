@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -52,6 +53,31 @@ def test_written_again_it_is_the_same_record(records: Records) -> None:
     first = records.write(run(case("test_a", 1e6)))
     assert records.write(REPORT) == first
     assert records.read() == REPORT
+
+
+@pytest.mark.parametrize(
+    ("started", "stamp"),
+    [
+        ("2026-11-21T04:57:50+00:00", "20261121T045750Z"),
+        ("2026-11-21T06:57:50+02:00", "20261121T045750Z"),
+        ("2026-11-21T04:57:50.123456", "20261121T045750Z"),
+        ("2026-11-21", "20261121T000000Z"),
+        ("some / day", "some-day"),
+        ("", "run"),
+    ],
+)
+def test_a_record_is_named_for_when_it_began(records: Records, started: str, stamp: str) -> None:
+    path = records.write(replace(REPORT, started=started))
+    assert path.name == f"{stamp}-{os.getpid()}.json"
+
+
+def test_a_record_of_the_older_form_of_name_is_read(records: Records) -> None:
+    new = records.write(REPORT)
+    old = new.with_name("2026-11-21T04-57-50-00-00-9494.json")
+    new.rename(old)
+    (new.parent / "last").write_text(f"{old.name}\n")
+    assert records.read() == REPORT
+    assert records.paths() == (old,)
 
 
 def test_without_a_run(records: Records) -> None:

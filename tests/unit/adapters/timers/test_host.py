@@ -31,7 +31,7 @@ def test_a_short_call_is_batched_and_its_mean_is_the_truth() -> None:
     samples = timed(FakeRuntime([100.0]))
     assert samples.batch * 100 >= 50_000
     assert all(math.isclose(duration, 100.0) for duration in samples.durations)
-    assert samples.overhead < 1
+    assert samples.overhead < 100
 
 
 def test_a_setup_makes_every_call_a_sample_outside_of_its_time() -> None:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pytest_perfgate.core.gate.acceptance import Change, Signature, decide, noise, scatter_of
 from pytest_perfgate.core.gate.selection import matching, named
-from pytest_perfgate.model.baseline import Sitting
+from pytest_perfgate.model.baseline import Sitting, commit_name, short_commit
 from pytest_perfgate.model.limit import Outcome
 from pytest_perfgate.model.measurement import Identity
 from pytest_perfgate.model.plan import CaseKey
@@ -93,3 +95,36 @@ def test_no_names_of_a_case(name: str) -> None:
 )  # fmt: skip
 def test_expressions(expression: str, selects: bool) -> None:
     assert matching(expression)(KEY) is selects
+
+
+@pytest.mark.parametrize(
+    ("expires", "given", "change"),
+    [
+        ("", "", Change.KEPT),
+        ("", "2027-01-31", Change.KEPT),
+        ("2026-05-31", "", Change.RENEWED),
+        ("2026-06-01", "", Change.KEPT),
+        ("2026-06-02", "", Change.KEPT),
+        ("2026-06-02", "2026-06-02", Change.KEPT),
+        ("2026-06-02", "2027-01-31", Change.RENEWED),
+        ("2026-05-31", "2027-01-31", Change.RENEWED),
+    ],
+)
+def test_an_acceptance_that_ran_out_is_accepted_anew(expires: str, given: str, change: Change) -> None:
+    report = case("test_a", 1.001e6)
+    before = baseline("test_a", 1e6, expires=expires, scatter=0.01, sittings=4)
+    found = decide(report, before, (), Signature(when="2026-06-01", who="me", why="still", expires=given))
+    assert found.change is change
+    assert found.writes == (change is Change.RENEWED)
+    if found.after is not None:
+        assert found.after == replace(before, when="2026-06-01", who="me", why="still", expires=given)
+
+
+def test_a_commit_keeps_its_mark_when_it_is_cut() -> None:
+    commit = "0123456789abcdef" * 2
+    for given, kept in ((commit, "0123456789ab"), (commit_name(commit, dirty=True), "0123456789ab+dirty"), ("", "")):
+        found = decide(case("test_a", 1e6), None, (), Signature(commit=given))
+        assert found.after is not None
+        assert found.after.commit == kept
+    assert short_commit("0123456789+dirty", 7) == "0123456+dirty"
+    assert (commit_name("", dirty=True), commit_name("ab", dirty=False)) == ("", "ab")

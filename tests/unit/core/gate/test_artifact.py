@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pytest_perfgate.core.gate.artifact import judge_artifact
 from pytest_perfgate.core.gate.grammar import parse_limit
+from pytest_perfgate.core.gate.policy import CI
 from pytest_perfgate.core.metrics.registry import by_name
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.metric import Absent, Metric, MetricSet, labels
+from pytest_perfgate.model.policy import Choice
 from pytest_perfgate.model.problem import Problem
 from pytest_perfgate.model.quantity import Dimension
 
@@ -36,7 +40,12 @@ def test_every_match_must_hold() -> None:
 
 @pytest.mark.parametrize(
     ("text", "kept"),
-    [("overlap(rank=0) >= 90%", True), ("overlap(rank=0) > 90%", False), ("overlap(rank=0) < 91%", True)],
+    [
+        ("overlap(rank=0) <= 90%", True),
+        ("overlap(rank=0) >= 90%", True),
+        ("overlap(rank=0) > 90%", False),
+        ("overlap(rank=0) < 91%", True),
+    ],
 )
 def test_the_number_decides(text: str, kept: bool) -> None:
     assert judged(text)[0].outcome is (Outcome.PASSED if kept else Outcome.BROKEN)
@@ -66,6 +75,25 @@ def test_a_scope_that_matches_nothing_is_an_error(text: str, said: str) -> None:
         judged(text)
     assert said in str(caught.value)
     assert caught.value.code.name == "limit-scope"
+
+
+def test_what_was_not_measured_fails_unless_the_policy_says_otherwise() -> None:
+    analysis = Analysis(kind="nsys", subject="x", metrics=METRICS, views={})
+    limits = [parse_limit(text, kinds=KINDS) for text in ("idle <= 5%", "overlap(rank=1) >= 80%")]
+    assert [v.effect for v in judge_artifact(analysis, limits)] == [Effect.FAIL, Effect.FAIL]
+    lenient = replace(CI, unmeasured=Choice.WARN)
+    assert [v.effect for v in judge_artifact(analysis, limits, lenient)] == [Effect.WARN, Effect.FAIL]
+
+
+def test_a_scope_that_has_to_be_quoted_is_shown_quoted() -> None:
+    kernel = "void add<int, 4>(int*)"
+    metric = Metric(name="time", value=5e3, dimension=Dimension.TIME, labels=labels(kernel=kernel))
+    gap = Absent(name="time", labels=labels(kernel="mul"), why="never launched", mend="launch it")
+    analysis = Analysis(kind="nsys", subject="x", metrics=MetricSet(metrics=(metric,), absent=(gap,)), views={})
+    held, beside = judge_artifact(analysis, [parse_limit("time <= 1us", kinds=KINDS)])
+    assert held.sentence == f'time(kernel="{kernel}") is 5 µs, limit <= 1 µs'
+    assert (beside.outcome, beside.next) == (Outcome.NOT_MEASURED, ("launch it",))
+    assert beside.sentence == "time(kernel=mul) was not collected: never launched"
 
 
 def test_what_there_is_no_sense_in_asking_for_is_invalid() -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_perfgate.core.gate.conviction import uncommitted
 from pytest_perfgate.core.gate.judge import JudgeContext, judge, suspects
 from pytest_perfgate.core.gate.policy import CI
 from pytest_perfgate.model.limit import Effect, Outcome
@@ -215,6 +216,46 @@ def test_a_reason_that_was_there_before_is_none() -> None:
     assert outcome(1.1e6, context=stale) is Outcome.REGRESSED
     again = replace(CONTEXT, edited=accepted(1.1e6, when="2026-06-01"))
     assert outcome(1.1e6, context=again) is Outcome.ACCEPTED
+
+
+def test_an_acceptance_that_ran_out_says_why_it_was_made_and_is_renewed_by_a_reason() -> None:
+    old = accepted(1e6, expires="2026-05-01", why="until the new compiler")
+    today = replace(CONTEXT, today="2026-05-02", policy=CI)
+    found = verdict(1e6, baseline=old, context=today)
+    assert (found.outcome, found.effect) == (Outcome.UNBASELINED, Effect.FAIL)
+    assert found.sentence == 'the acceptance expired on 2026-05-01: "until the new compiler"'
+    assert found.next == (f"perfgate accept '{KEY}' --reason \"...\"",)
+    bare = verdict(1e6, baseline=replace(old, why=""), context=today)
+    assert bare.sentence == "the acceptance expired on 2026-05-01"
+    renewing = replace(today, edited=replace(old, expires="2026-09-01", when="2026-05-02", why="no compiler yet"))
+    again = verdict(1.01e6, baseline=old, context=renewing)
+    assert again.outcome is Outcome.ACCEPTED
+    assert again.sentence == 'the acceptance before has expired; this change accepts 1 ms: "no compiler yet"'
+    for silent in (
+        replace(renewing.edited, why=""),
+        replace(old, expires=""),
+        replace(renewing.edited, expires="2026-05-01"),
+        replace(renewing.edited, time=1.5e6),
+    ):
+        assert outcome(1.01e6, baseline=old, context=replace(today, edited=silent)) is Outcome.UNBASELINED
+
+
+def test_an_edit_that_has_expired_already_accepts_nothing() -> None:
+    context = replace(edited(2e6, "for a week"), today="2026-05-10")
+    gone = replace(context, edited=replace(context.edited, expires="2026-05-09"))
+    assert outcome(2e6, context=context) is Outcome.ACCEPTED
+    assert outcome(2e6, context=gone) is Outcome.REGRESSED
+
+
+def test_a_line_of_a_tree_that_was_never_committed_has_no_arm_to_decide() -> None:
+    found = verdict(1.1e6, baseline=accepted(1e6, commit="a1b2c3d4e5f6+dirty"))
+    assert found.outcome is Outcome.SUSPECT
+    assert found.next == (f"perfgate accept '{KEY}' --reason \"...\"",)
+    assert verdict(1.1e6).next[0] == f"pytest '{KEY}' --perfgate-against a1b2c3d4e5"
+    assert uncommitted(accepted(1e6, commit="a1b2c3d4e5f6+dirty")).startswith(
+        "it was accepted from a1b2c3d with changes"
+    )
+    assert uncommitted(accepted(1e6)) == uncommitted(None) == ""
 
 
 def test_an_edit_that_the_measurement_does_not_agree_with_changes_nothing() -> None:

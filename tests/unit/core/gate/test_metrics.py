@@ -174,3 +174,30 @@ def test_of_samples_that_mean_nothing_nothing_is_made(bad: float) -> None:
     assert not found.metrics
     assert found.missing("time").why == "the samples are not to be trusted"
     assert metrics_of(measured(0, processes=()), None).missing("time").why == "nothing was timed"
+
+
+def test_kernels_seen_apart_give_span_and_how_full_it_is() -> None:
+    processes = tuple(samples(100.0, spread=0.0, timer="cupti", span=(125.0 + n,) * 21) for n in range(3))
+    found = metrics_of(measured(0, processes=processes), None)
+    span, busy_time, busy = (found.find(name)[0] for name in ("span", "busy_time", "busy"))
+    assert (span.value, span.interval.low, span.interval.high) == (126.0, 125.0, 127.0)
+    assert busy_time.value == 100.0
+    assert busy.value == pytest.approx(100 / 126)
+
+
+def test_without_kernel_records_in_every_process_there_is_no_span() -> None:
+    mixed = (samples(100.0, span=(125.0,) * 21), samples(100.0))
+    found = metrics_of(measured(0, processes=mixed), None)
+    assert not found.find("span")
+    assert 'timer="cupti"' in next(absent.mend for absent in found.absent if absent.name == "span")
+    assert not found.find("busy")
+
+
+def test_span_can_be_limited() -> None:
+    from pytest_perfgate.core.gate.judge import JudgeContext, judge
+    from tests.unit.core.gate.bench import limit
+
+    processes = tuple(samples(100.0, timer="cupti", span=(125.0,) * 21) for _ in range(3))
+    texts = ("span <= 110ns", "busy >= 75%", "busy_time <= 1us", "launch_gap <= 1us")
+    report = judge(measured(0, processes=processes), [limit(t) for t in texts], baseline=None, context=JudgeContext())
+    assert [verdict.outcome.value for verdict in report.verdicts] == ["broken", "passed", "passed", "not measured"]

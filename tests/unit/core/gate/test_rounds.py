@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from pytest_perfgate.core.gate.rounds import Design, Pairs, confirming_rounds, convicted, finding, suspected, visible
-from pytest_perfgate.core.gate.witness import computes, pair_of, time_of
+from pytest_perfgate.core.gate.witness import apart, computes, pair_of, time_of
 from pytest_perfgate.model.children import Capture
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Identity
@@ -110,3 +111,25 @@ def test_waiting_is_time_too() -> None:
 def test_a_device_is_summed_up_by_its_median() -> None:
     assert time_of(samples((1.0, 5.0, 9.0), timer="events"), busy=False) == 5.0
     assert time_of(samples((9.0, 5.0, 1.0)), busy=False) == 1.0
+
+
+def turns(*levels: float, timer: str = "host", slower: float = 1.0) -> Samples:
+    """Ten turns of three samples; the clock of the machine changes between them."""
+    times = tuple(slower * level * torn for level in levels for torn in (1.0, 1.01, 1.3))
+    return replace(samples(times, times if timer == "host" else (), timer=timer), turns=(3,) * len(levels))
+
+
+@pytest.mark.parametrize("timer", ["host", "events"])
+def test_a_clock_that_changes_half_way_is_no_slowdown(timer: str) -> None:
+    fast_first = turns(*(100.0,) * 6, *(140.0,) * 4, timer=timer)
+    slow_soon = turns(*(100.0,) * 5, *(140.0,) * 5, timer=timer, slower=1.05)
+    assert apart(fast_first, slow_soon, busy=timer == "host") == pytest.approx(1.05)
+    found = pair_of([(capture(fast_first), capture(slow_soon))] * 3)
+    assert found.differences == pytest.approx([math.log(1.05)] * 3)
+
+
+def test_turns_are_asked_only_where_both_took_them() -> None:
+    whole, cut = turns(*(100.0,) * 5), turns(*(110.0,) * 2)
+    assert apart(whole, cut, busy=True) == pytest.approx(1.1)
+    lost = replace(turns(*(120.0,) * 5), turns=(3, 3, 3))
+    assert apart(whole, lost, busy=True) == pytest.approx(1.2)

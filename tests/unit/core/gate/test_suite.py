@@ -7,6 +7,7 @@ import pytest
 
 from pytest_perfgate.core.gate.family import family_limits, family_of, geometric_mean
 from pytest_perfgate.core.gate.judge import JudgeContext, judge, not_measured
+from pytest_perfgate.core.gate.lost import lost_limits
 from pytest_perfgate.core.gate.policy import CI, parse_policy
 from pytest_perfgate.core.gate.suite import Suite, judge_suite
 from pytest_perfgate.model.limit import Effect
@@ -94,6 +95,21 @@ def test_a_limit_that_applies_nowhere_is_said() -> None:
     assert note.text == "mfu >= 55% (on H200*) applied to no case of this run"
     there = judge(measured(1e6, key=key("3"), device=GPU), [hopper], baseline=None, context=CONTEXT)
     assert notes([*found, there]) == []
+
+
+def test_a_call_that_nobody_makes_is_a_mistake_in_the_whole_suite_only() -> None:
+    named = limit("time(case=bwd) <= 1s", source="configuration")
+    ci = replace(CONTEXT, policy=CI)
+    (lost,) = lost_limits(reports({"1": 1e6}), [named], ci)
+    (note,) = notes([lost], context=ci)
+    assert (note.kind, note.effect) == ("nowhere", Effect.FAIL)
+    assert note.text == "time(case=bwd) <= 1s applied to no case of this run"
+    assert note.names == (f"{FAMILY}[1]",)
+    assert [n.effect for n in notes([lost])] == [Effect.WARN]
+    for part in ({"filtered": True}, {"complete": False}):
+        assert [n.effect for n in notes([lost], context=ci, **part)] == [Effect.WARN]
+    called = judge(measured(1e6, key=key("2", name="bwd")), [named], baseline=None, context=ci)
+    assert notes([lost, called], context=ci) == []
 
 
 def test_quick_mode_in_ci_is_said() -> None:

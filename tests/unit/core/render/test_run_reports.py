@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from pytest_perfgate.core.analysis.previous import Previous, previous_of
 from pytest_perfgate.core.gate.acceptance import Signature, decide
 from pytest_perfgate.core.render.acceptance import acceptance_json, acceptance_lines
 from pytest_perfgate.core.render.comment import render_comment
@@ -26,7 +27,7 @@ from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.metric import Metric, MetricSet
 from pytest_perfgate.model.problem import Finding
 from pytest_perfgate.model.quantity import Dimension
-from pytest_perfgate.model.verdict import SuiteNote
+from pytest_perfgate.model.verdict import CaseReport, SuiteNote
 from tests.reports import DEVICE, baseline, case, run
 
 SLOW = case("test_<i>[1]", 1.2e6, 1e6, Outcome.REGRESSED)
@@ -133,9 +134,9 @@ def entry_of(*findings: Finding, sol: bool = False) -> str:
     )
     metrics = MetricSet(metrics=measured.metrics.metrics + (more if sol else ()))
     changed = replace(SLOW, measurement=replace(measured, findings=findings, metrics=metrics))
-    return render_entry(
-        Version(name="v2", when="2026-06-01", changed="a\nb"), [changed, replace(SLOW, measurement=None)]
-    )
+    cases = [changed, replace(SLOW, measurement=None)]
+    before = previous_of(cases, run(*cases), ())
+    return render_entry(Version(name="v2", when="2026-06-01", changed="a\nb"), cases, before=before)
 
 
 def test_an_entry_names_the_bottleneck() -> None:
@@ -143,6 +144,25 @@ def test_an_entry_names_the_bottleneck() -> None:
     with_sol = entry_of(sol=True)
     assert "**Bottleneck**: 66 % of SOL; compute roof" in with_sol
     assert "| Achieved TFLOPs/s | 100 TFLOPS | -16.7 % |" in with_sol
+    assert "Previous: the accepted time (a1b2c3d, 2026-05-02)." in with_sol
+
+
+def test_an_entry_compares_with_what_was_measured_before() -> None:
+    def made(time: float, occupancy: float | None) -> CaseReport:
+        found = case("test_a", time)
+        more = () if occupancy is None else (Metric(name="occupancy", value=occupancy, dimension=Dimension.FRACTION),)
+        metrics = MetricSet(metrics=found.measurement.metrics.metrics + more)
+        return replace(found, measurement=replace(found.measurement, metrics=metrics))
+
+    now, then = made(0.9e6, 0.5), made(1e6, 0.375)
+    before = {now.key: Previous(commit="b2c3d4e", when="2026-05-30", metrics=then.measurement.metrics)}
+    text = render_entry(Version(name="v3"), [now], before=before)
+    assert "| Duration | 900 µs | -10.0 % |" in text
+    assert "| Occupancy | 50 % | +12.5 points |" in text
+    assert "Previous: measured (b2c3d4e, 2026-05-30)." in text
+    bare = {now.key: replace(before[now.key], metrics=made(1e6, None).measurement.metrics, commit="")}
+    assert "| Occupancy | 50 % | not collected |" in render_entry(Version(name="v3"), [now], before=bare)
+    assert "Previous: none that was measured alike." in render_entry(Version(name="v3"), [now])
 
 
 def test_an_entry_goes_where_it_belongs() -> None:

@@ -1,17 +1,20 @@
-"""Clocks of NVIDIA's devices: locked, watched, or left alone."""
+"""Clocks of devices, NVIDIA's and AMD's: locked, watched, or left alone."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import Any, Protocol
 
-from pytest_perfgate.adapters.bindings.nvml import Nvml, NvmlDevice
+from pytest_perfgate.adapters.bindings.amdsmi import Amd
+from pytest_perfgate.adapters.bindings.nvml import Nvml
 from pytest_perfgate.adapters.bindings.processes import foreign
 from pytest_perfgate.adapters.devices.locks import read_lock, remove_lock, write_lock
 from pytest_perfgate.adapters.devices.restoring import Restoration
-from pytest_perfgate.adapters.devices.watching import DeviceWatch
+from pytest_perfgate.adapters.devices.watching import DeviceWatch, Watched
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import ClockPolicy, Plan
@@ -24,37 +27,63 @@ CLOSE, FAR, PATIENCE_S = 10.0, 20.0, 180.0
 """Degrees below the slowdown at which to wait and to go on, and how long at most."""
 
 
-class NvmlClocks:
+class Card(Watched, Protocol):
+    """A device of a management library."""
+
+    def uuid(self) -> str: ...
+
+    def slowdown_temperature(self) -> float | None: ...
+
+    def lock(self, sm_hz: float | None, memory_hz: float | None = None) -> None: ...
+
+    def unlock(self, *, memory: bool = False) -> None: ...
+
+
+class CardClocks:
     """``lock`` owns the clocks for a while, ``observe`` never touches the card, ``off`` does nothing."""
 
-    name = "nvml"
-
-    def __init__(
-        self, nvml: Nvml | None = None, *, denied: str = "error", sleep: Callable[[float], None] = time.sleep
-    ) -> None:
-        self._nvml = nvml or Nvml()
-        self._denied = denied
+    def __init__(self, library: Any, name: str, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        self.name = name
+        self._library = library
         self._sleep = sleep
+        self._refused: dict[str, str] = {}
 
     def availability(self) -> Availability:
-        return self._nvml.availability()
+        found: Availability = self._library.availability()
+        return found
+
+    def settled(self, device: Device, plan: Plan) -> tuple[Plan, str]:
+        """The plan with ``try-lock`` decided, and why it is not ``lock``; the card is tried once in a process."""
+        if plan.clocks is not ClockPolicy.TRY:
+            return plan, ""
+        name = device.uuid or device.pci or device.name
+        if name not in self._refused:
+            self._refused[name] = self._refusal(device)
+        why = self._refused[name]
+        return replace(plan, clocks=ClockPolicy.OBSERVE if why else ClockPolicy.LOCK), why
 
     @contextmanager
     def hold(self, device: Device, plan: Plan) -> Iterator[ClockWatch]:
+        plan = self.settled(device, plan)[0]
         if plan.clocks is ClockPolicy.OFF:
             yield Unwatched("clocks=off")
             return
         found = self.availability()
         if not found.usable:
-            if plan.clocks is ClockPolicy.LOCK and self._denied == "error":
+            if plan.clocks is ClockPolicy.LOCK:
                 raise PerfgateError("clocks-unsupported", found.why, mend=found.mend)
             yield Unwatched(found.why)
             return
-        card = self._nvml.device(device)
+        card = self._library.device(device)
         cool = self._cooled(card)
-        locked, said = self._locked(card, device) if plan.clocks is ClockPolicy.LOCK else (None, "observed")
-        watch = DeviceWatch(card, locked_hz=locked.sm_hz if locked else None, strangers=strangers)
-        watch.note("clocks", said)
+        locked = take_lock(card, lock_frequency(device)) if plan.clocks is ClockPolicy.LOCK else None
+        watch = DeviceWatch(
+            card,
+            locked_hz=locked.sm_hz if locked else None,
+            strangers=strangers,
+            cap=bool(getattr(self._library, "cap", False)),
+        )
+        watch.note("clocks", "locked" if locked else "observed")
         for problem in cool:
             watch.add(problem)
         try:
@@ -67,16 +96,20 @@ class NvmlClocks:
             if locked:
                 locked.restoration.run()
 
-    def _locked(self, card: NvmlDevice, device: Device) -> tuple[Held | None, str]:
-        """The lock, or how it was refused where the policy lets that pass."""
+    def _refusal(self, device: Device) -> str:
+        """Why this process may not lock; empty where it may: the card is locked and put back to find out."""
+        found = self.availability()
+        if not found.usable:
+            return found.why
         try:
-            return take_lock(card, lock_frequency(device)), "locked"
+            take_lock(self._library.device(device), lock_frequency(device)).restoration.run()
         except PerfgateError as error:
-            if self._denied == "error" or error.code.name not in {"clocks-denied", "clocks-unsupported"}:
+            if error.code.name not in {"clocks-denied", "clocks-unsupported"}:
                 raise
-            return None, f"not locked, observed: {error.what}"
+            return error.what
+        return ""
 
-    def _cooled(self, card: NvmlDevice) -> tuple[Problem, ...]:
+    def _cooled(self, card: Card) -> tuple[Problem, ...]:
         """Wait while the device is within ten degrees of slowing down."""
         limit = card.slowdown_temperature()
         if limit is None or limit - card.sample().temperature >= CLOSE:
@@ -91,6 +124,42 @@ class NvmlClocks:
         return (Problem(code="hot", what="the device did not cool down", evidence=(("temperature", heat),)),)
 
 
+class NvmlClocks(CardClocks):
+    """The same through NVML."""
+
+    def __init__(self, nvml: Nvml | None = None, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        super().__init__(nvml or Nvml(), "nvml", sleep=sleep)
+
+
+class AmdClocks(CardClocks):
+    """The same through amdsmi."""
+
+    def __init__(self, amd: Amd | None = None, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        super().__init__(amd or Amd(), "amdsmi", sleep=sleep)
+
+
+class MachineClocks:
+    """The clocks of whatever maker a device is of."""
+
+    name = "clocks"
+
+    def __init__(self, nvidia: CardClocks | None = None, amd: CardClocks | None = None) -> None:
+        self._nvidia, self._amd = nvidia or NvmlClocks(), amd or AmdClocks()
+
+    def availability(self) -> Availability:
+        found = self._nvidia.availability()
+        return found if found.usable else next((a for a in (self._amd.availability(),) if a.usable), found)
+
+    def settled(self, device: Device, plan: Plan) -> tuple[Plan, str]:
+        return self._of(device).settled(device, plan)
+
+    def hold(self, device: Device, plan: Plan) -> AbstractContextManager[ClockWatch]:
+        return self._of(device).hold(device, plan)
+
+    def _of(self, device: Device) -> CardClocks:
+        return self._amd if device.arch.startswith("gfx") else self._nvidia
+
+
 class Held:
     """A lock that this process owns."""
 
@@ -99,7 +168,7 @@ class Held:
         self.restoration = restoration
 
 
-def take_lock(card: NvmlDevice, sm_hz: float | None) -> Held:
+def take_lock(card: Card, sm_hz: float | None) -> Held:
     """Name the owner, lock, read back; whatever fails leaves the card as it was."""
     uuid = card.uuid()
     other = read_lock(uuid)
@@ -122,7 +191,7 @@ def _nothing() -> None:
     """A lock that a person put on stays."""
 
 
-def lock_for_good(card: NvmlDevice, sm_hz: float | None) -> None:
+def lock_for_good(card: Card, sm_hz: float | None) -> None:
     """Lock until somebody resets: what a person asks for."""
     uuid = card.uuid()
     other = read_lock(uuid)
@@ -136,7 +205,7 @@ def lock_for_good(card: NvmlDevice, sm_hz: float | None) -> None:
         raise
 
 
-def put_back(card: NvmlDevice) -> None:
+def put_back(card: Card) -> None:
     """Unlock and strike out the owner; a failure is said loudly and stays on file."""
     uuid = card.uuid()
     lock = read_lock(uuid)

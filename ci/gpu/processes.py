@@ -1,0 +1,121 @@
+"""What is held against a real GPU over several processes: a suite against itself, the gate, other libraries, ncu."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+from ci.gpu.parts import Check, Row
+from pytest_perfgate.model.errors import PerfgateError
+
+CASES, ROUNDS = 40, 5
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = str(ROOT / "ci" / "gpu-check")
+
+
+def same(check: Check) -> Iterator[Row]:
+    """A suite of 40 against itself over fresh processes: how many cases shift by more than 3 %."""
+    rounds = []
+    for number in range(ROUNDS):
+        rounds.append([suite(check.plan.clocks.value) for _ in range(2)])
+        shifts = [b / a - 1 for a, b in zip(*rounds[-1], strict=True)]
+        yield {"what": f"round {number + 1}", "median": median(shifts), "widest": max(map(abs, shifts))}
+    alarms = 0
+    for case in range(CASES):
+        alarms += median(second[case] / first[case] - 1 for first, second in rounds) > 0.03
+    bound = 1 - 0.05 ** (1 / CASES) if not alarms else None
+    yield {"what": "A/A", "cases": CASES, "rounds": ROUNDS, "alarms": alarms, "bound_95": bound, "held": alarms == 0}
+
+
+def suite(clocks: str) -> list[float]:
+    """Medians of 40 products in a process of their own."""
+    done = subprocess.run(
+        [sys.executable, SCRIPT, "--suite", "--clocks", clocks],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise RuntimeError(f"a process of the suite ended with {done.returncode}: {done.stderr.strip()[-300:]}")
+    return [float(word) for word in done.stdout.split()]
+
+
+def run_suite(check: Check) -> None:
+    torch = check.runtime_module()
+    plan = replace(check.plan, budget_ns=40e6, warmup_ns=10e6)
+    for case in range(CASES):
+        a = torch.randn(512 + 64 * case, 2048, device="cuda")
+        print(median(check.timers["events"].measure(lambda a=a: a @ a.T, plan, check.runtime).durations))
+
+
+def gate(check: Check, out: Path) -> Iterator[Row]:
+    """The example's suite through the gate itself: measured, accepted, and held against that in new processes."""
+    del check
+    project = out / "gate"
+    shutil.rmtree(project, ignore_errors=True)
+    shutil.copytree(ROOT / "examples" / "torch_kernels", project)
+    pytest = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:randomly", "-q", "--perfgate=full"]
+    accept = [sys.executable, "-c", "import sys; from pytest_perfgate.cli import main; sys.exit(main())", "accept"]
+    steps = (
+        ("measured", [*pytest, "--perfgate-policy", "missing=record"]),
+        ("accepted", [*accept, "--new", "--reason", "first run on this device"]),
+        ("held against itself", [*pytest, "--perfgate-policy", "missing=fail"]),
+    )
+    for name, command in steps:
+        env = {key: text for key, text in os.environ.items() if key not in {"CI", "GITHUB_ACTIONS"}}
+        env["PYTHONPATH"] = str(ROOT)
+        done = subprocess.run(
+            command, cwd=project, env=env, capture_output=True, text=True, timeout=120, check=False
+        )  # fmt: skip
+        (out / f"gate-{name.replace(' ', '-')}.txt").write_text(done.stdout + done.stderr, encoding="utf-8")
+        yield {"what": name, "exit": done.returncode, "said": _last(done.stdout), "held": done.returncode == 0}
+    made = project / "baselines"
+    if made.is_dir():
+        shutil.copytree(made, out / "baselines", dirs_exist_ok=True)
+    yield {"what": "baselines", "files": [str(path.relative_to(made)) for path in made.rglob("*.yaml")]}
+
+
+def _last(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1][:200] if lines else ""
+
+
+def libraries(check: Check) -> Iterator[Row]:
+    """The other libraries that are installed: one copy each by events, beside torch's own."""
+    from pytest_perfgate.adapters.runtimes.cuda_core import CudaCoreRuntime
+    from pytest_perfgate.adapters.runtimes.cupy import CupyRuntime
+
+    for runtime, copy in ((CupyRuntime(), cupy_copy), (CudaCoreRuntime(), cuda_core_copy)):
+        found = runtime.availability()
+        if not found.usable:
+            yield {"what": runtime.name, "refused": "not here", "why": found.why}
+            continue
+        for name in ("events", "graph"):
+            try:
+                samples = check.timers[name].measure(copy(), check.plan, runtime)
+            except (PerfgateError, RuntimeError) as error:
+                yield {"what": runtime.name, "timer": name, "refused": type(error).__name__, "why": str(error)[:300]}
+                continue
+            yield {"what": runtime.name, "timer": name, "ns": median(samples.durations), "n": len(samples.durations)}
+
+
+def cupy_copy():
+    import cupy
+
+    source = cupy.random.standard_normal(16 << 20, dtype=cupy.float32)
+    target = cupy.empty_like(source)
+    return lambda: cupy.copyto(target, source)
+
+
+def cuda_core_copy():
+    from cuda.core import Device
+
+    device = Device()
+    device.set_current()
+    stream = device.create_stream()
+    source, target = (device.allocate(64 << 20, stream=stream) for _ in range(2))
+    return lambda: target.copy_from(source, stream=stream)

@@ -1,0 +1,181 @@
+"""AMD's management library: a device found by its PCI id or UUID, its clocks, its reasons, its processes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from pytest_perfgate.adapters.bindings.border import BORDER, probe_availability, quiet_import, sentence
+from pytest_perfgate.adapters.bindings.nvml import MEGA, ClockSample
+from pytest_perfgate.model.device import Availability, Device
+from pytest_perfgate.model.errors import PerfgateError
+
+NOT_SUPPORTED, NO_PERMISSION, NO_DEVICE = 2, 10, (32, 44)
+"""Status codes of the library; of a device that is gone there are two."""
+ACTIVE = {
+    "active_ppt_pwr": 0x4,
+    "active_socket_thrm": 0x20,
+    "active_vr_thrm": 0x40,
+    "active_hbm_thrm": 0x40,
+    "active_prochot_thrm": 0x8,
+}
+"""What may hold clocks down, with the bit that stands for it in a sample."""
+
+
+class Amd:
+    """The library, started once and asked by handle."""
+
+    cap = True
+    """A lock is a highest clock: an idle device falls below it."""
+
+    def __init__(self, load: Callable[[], Any] = lambda: quiet_import("amdsmi")) -> None:
+        self._load = load
+        self._module: Any = None
+
+    def availability(self) -> Availability:
+        mend = "install amdsmi of ROCm, on a machine with AMD's driver"
+        return probe_availability("amdsmi", self._version, also=self.errors, mend=mend)
+
+    def errors(self) -> tuple[type[Exception], ...]:
+        return (self._load().AmdSmiException,)
+
+    @property
+    def library(self) -> Any:
+        """The module after ``amdsmi_init``."""
+        if self._module is None:
+            module = self._load()
+            module.amdsmi_init()
+            self._module = module
+        return self._module
+
+    def _version(self) -> str:
+        cards = self.every()
+        if not cards:
+            raise RuntimeError("amdsmi sees no device")
+        return f"driver {dict(cards[0].facts()).get('driver', 'of unknown version')}"
+
+    def device(self, device: Device) -> AmdDevice:
+        """The card of a device, by PCI id or UUID."""
+        wanted = {plain(device.uuid), plain(device.pci)} - {""}
+        found = next((card for card in self.every() if wanted & {plain(card.uuid()), plain(card.bus())}), None)
+        if found is None:
+            what = f"amdsmi knows no device {device.uuid or device.pci or device.name}"
+            raise PerfgateError("device-unmapped", what)
+        return found
+
+    def every(self) -> tuple[AmdDevice, ...]:
+        """All devices of the machine."""
+        library = self.library
+        return tuple(AmdDevice(library, handle) for handle in library.amdsmi_get_processor_handles())
+
+
+class AmdDevice:
+    """One device, in the units of the inside."""
+
+    def __init__(self, library: Any, handle: Any) -> None:
+        self._amd, self._handle = library, handle
+
+    def described(self) -> Device:
+        """As a device of the model."""
+        amd, handle = self._amd, self._handle
+        memory = self._tried(lambda: amd.amdsmi_get_gpu_memory_total(handle, amd.AmdSmiMemoryType.VRAM))
+        name = self._tried(lambda: amd.amdsmi_get_gpu_asic_info(handle)["market_name"])
+        return Device(
+            key="",
+            name=str(name or "AMD GPU"),
+            kind="gpu",
+            uuid=self.uuid(),
+            pci=self.bus(),
+            memory_bytes=float(memory) if memory else None,
+            facts=self.facts(),
+        )
+
+    def uuid(self) -> str:
+        return str(self._amd.amdsmi_get_gpu_device_uuid(self._handle))
+
+    def bus(self) -> str:
+        return str(self._tried(lambda: self._amd.amdsmi_get_gpu_device_bdf(self._handle)) or "")
+
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        version = self._tried(lambda: self._amd.amdsmi_get_gpu_driver_info(self._handle)["driver_version"])
+        return (("driver", str(version)),) if version else ()
+
+    def sample(self) -> ClockSample:
+        amd = self._amd
+        try:
+            return ClockSample(
+                sm_hz=self._clock(amd.AmdSmiClkType.GFX) * MEGA,
+                memory_hz=self._clock(amd.AmdSmiClkType.MEM) * MEGA,
+                reasons=self._reasons(),
+                temperature=self._temperature(amd.AmdSmiTemperatureMetric.CURRENT),
+                watts=self._watts(),
+            )
+        except (amd.AmdSmiException, *BORDER) as error:
+            raise PerfgateError("device-lost", f"amdsmi stopped answering: {sentence(error)}") from error
+
+    def violations(self) -> dict[str, int]:
+        """The library counts in ticks of its own; the bits of each look are the evidence here."""
+        return {}
+
+    def slowdown_temperature(self) -> float | None:
+        kind = self._amd.AmdSmiTemperatureMetric.CRITICAL
+        found: float | None = self._tried(lambda: self._temperature(kind))
+        return found or None
+
+    def processes(self) -> tuple[int, ...]:
+        found = self._tried(lambda: self._amd.amdsmi_get_gpu_process_list(self._handle)) or ()
+        return tuple(int(process["pid"]) for process in found if isinstance(process, dict))
+
+    def lock(self, sm_hz: float | None, memory_hz: float | None = None) -> None:
+        """Determinism up to a clock; the memory's clock is not touched."""
+        del memory_hz
+        if sm_hz is None:
+            mend = "add lock_mhz to [tool.perfgate.device.NAME]"
+            raise PerfgateError("clocks-unsupported", "amdsmi locks at a given clock, and none is known", mend=mend)
+        self._set(self._amd.amdsmi_set_gpu_perf_determinism_mode, round(sm_hz / MEGA))
+
+    def unlock(self, *, memory: bool = False) -> None:
+        """Back to the driver's own control."""
+        del memory
+        self._set(self._amd.amdsmi_set_gpu_perf_level, self._amd.AmdSmiDevPerfLevel.AUTO)
+
+    def _set(self, change: Callable[..., Any], argument: Any) -> None:
+        try:
+            change(self._handle, argument)
+        except (self._amd.AmdSmiException, *BORDER) as error:
+            status = int(getattr(error, "err_code", 0) or 0)
+            code = "clocks-denied" if status == NO_PERMISSION else "clocks-unsupported"
+            code = "device-lost" if status in NO_DEVICE else code
+            name = getattr(change, "__name__", "amdsmi")
+            raise PerfgateError(code, f"{name}: {sentence(error)}") from error
+
+    def _clock(self, kind: Any) -> float:
+        told = self._amd.amdsmi_get_clock_info(self._handle, kind)
+        return float(told["clk"] if "clk" in told else told["cur_clk"])
+
+    def _temperature(self, metric: Any) -> float:
+        kind = self._amd.AmdSmiTemperatureType.HOTSPOT
+        return float(self._amd.amdsmi_get_temp_metric(self._handle, kind, metric))
+
+    def _reasons(self) -> int:
+        """Bits of what holds clocks down now; a card that does not tell has none."""
+        told = self._tried(lambda: self._amd.amdsmi_get_violation_status(self._handle)) or {}
+        return sum({bit for name, bit in ACTIVE.items() if told.get(name) in (True, 1)})
+
+    def _watts(self) -> float | None:
+        told = self._tried(lambda: self._amd.amdsmi_get_power_info(self._handle)) or {}
+        names = ("socket_power", "current_socket_power", "average_socket_power")
+        return next((float(told[name]) for name in names if isinstance(told.get(name), (int, float))), None)
+
+    def _tried(self, ask: Callable[[], Any]) -> Any:
+        """What some cards do not tell is left out."""
+        try:
+            return ask()
+        except (self._amd.AmdSmiException, *BORDER, AttributeError, TypeError, ValueError):
+            return None
+
+
+def plain(name: str) -> str:
+    """A UUID or a PCI id as one of its spellings: lower case, without leading zeros and marks."""
+    return re.sub(r"[^0-9a-f.]", "", name.lower().removeprefix("gpu-")).lstrip("0").removesuffix(".0")

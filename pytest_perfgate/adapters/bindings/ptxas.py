@@ -1,0 +1,43 @@
+"""The version of the assembler that kernels are built with here: Triton's own, else that of the path."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+_VERSION = re.compile(r"\bV(\d+(?:\.\d+)+)")
+
+
+def ptxas_version() -> str:
+    """``13.0.88``; nothing where there is no such program."""
+    return _told(_program())
+
+
+def _program() -> str:
+    """Where it lies: named by Triton's variable, brought along by Triton, or on the path."""
+    triton = sys.modules.get("triton")
+    asked = os.environ.get("TRITON_PTXAS_PATH", "")
+    if triton is not None and asked:
+        return asked
+    if triton is not None and getattr(triton, "__file__", None):
+        own = Path(str(triton.__file__)).parent / "backends" / "nvidia" / "bin" / "ptxas"
+        if own.is_file():
+            return str(own)
+    return shutil.which("ptxas") or ""
+
+
+@functools.cache
+def _told(program: str) -> str:
+    if not program:
+        return ""
+    try:
+        done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    found = _VERSION.search(done.stdout)
+    return found.group(1) if found else ""

@@ -1,0 +1,171 @@
+"""A hearing: everybody is screened, suspects are tried in fresh rounds, and the suite is judged together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from pytest_perfgate.app.compare_arms import CONFIRM, SCREEN, Comparison
+from pytest_perfgate.app.duet import BASE
+from pytest_perfgate.core.gate.budget import (
+    Allotment,
+    Want,
+    acquittal_rounds,
+    allotted,
+    conviction_rounds,
+)
+from pytest_perfgate.core.gate.clocks import paired_clocks
+from pytest_perfgate.core.gate.rounds import Finding, Pairs, confirming_rounds, convicted, finding, suspected
+from pytest_perfgate.core.render.spans import span
+from pytest_perfgate.model.paired import Decision, Paired
+from pytest_perfgate.model.plan import CaseKey
+
+Counts = Callable[[CaseKey], float]
+"""τ of a case: the smallest slowdown that counts."""
+
+
+class Hearing:
+    """One comparison from its first round to what it came to."""
+
+    def __init__(self, comparison: Comparison, counts: Counts) -> None:
+        self._all, self._counts = comparison, counts
+        self._pairs: dict[CaseKey, Pairs] = {}
+        self._found: dict[CaseKey, Finding] = {}
+        self._untried: set[CaseKey] = set()
+
+    def screen(self) -> None:
+        """Rounds for every case; then suspects are tried, and what a budget still holds widens the view of others."""
+        comparison = self._all
+        comparison.play(SCREEN, dict.fromkeys(comparison.cases, comparison.design.screen))
+        self._look()
+        suspects = self._suspects()
+        plan = self._allotment(suspects)
+        if plan.rounds or plan.beyond:
+            self._say(self._planned(plan, suspects))
+        self._untried = {key for key in suspects if key.nodeid in plan.beyond}
+        self._try([key for key in suspects if key.nodeid in plan.rounds], plan.rounds)
+        if comparison.stage.budget_s:
+            self._widen()
+
+    def confirm(self) -> None:
+        """Suspicion was raised elsewhere: every case is tried, as far as a budget reaches."""
+        comparison = self._all
+        fresh = confirming_rounds(len(comparison.cases), comparison.design)
+        self._say(f"{fresh} fresh rounds each")
+        comparison.play(CONFIRM, dict.fromkeys(comparison.cases, 1))
+        wants = {n: Want(rounds=fresh - 1, seconds=comparison.cost(n), suspected=True) for n in comparison.cases}
+        plan = allotted(wants, comparison.left_s, comparison.start_s)
+        if plan.beyond:
+            self._say(f"{len(plan.beyond)} beyond the budget")
+        first = comparison.pairs(CONFIRM)
+        self._pairs |= first
+        self._found |= {key: finding(pair, self._counts(key)) for key, pair in first.items()}
+        self._untried = {key for key in first if key.nodeid in plan.beyond}
+        self._try([key for key in first if key.nodeid in plan.rounds], dict.fromkeys(plan.rounds, fresh))
+
+    def paired(self, *, revision: bool) -> Mapping[CaseKey, Paired]:
+        """What became of every case that both sides measured."""
+        suspects = self._suspects()
+        return {key: self._paired(key, found, suspects, revision) for key, found in self._found.items()}
+
+    def _look(self) -> None:
+        fresh = self._all.pairs(SCREEN)
+        self._pairs |= fresh
+        self._found |= {key: finding(pair, self._counts(key)) for key, pair in fresh.items()}
+
+    def _suspects(self) -> tuple[CaseKey, ...]:
+        return suspected(self._found, {key: self._counts(key) for key in self._found})
+
+    def _try(self, suspects: Iterable[CaseKey], rounds: Mapping[str, int]) -> None:
+        """Fresh rounds only: what raised the suspicion is not counted again."""
+        tried = set(suspects)
+        self._all.play(CONFIRM, {nodeid: n for nodeid, n in rounds.items() if nodeid in {k.nodeid for k in tried}})
+        fresh = {key: pair for key, pair in self._all.pairs(CONFIRM).items() if key in tried}
+        counts = {key: self._counts(key) for key in fresh}
+        self._found |= convicted(fresh, counts, self._all.design)
+        self._pairs |= fresh
+
+    def _widen(self) -> None:
+        """More rounds for the undecided that were not tried, as many as are left."""
+        tried = set(self._all.pairs(CONFIRM))
+        open_ = {key: found for key, found in self._found.items() if key not in tried | self._untried}
+        plan = self._reach({key: found for key, found in open_.items() if self._wants(key, found, 1)}, frozenset())
+        if not plan.rounds:
+            return
+        self._say(
+            f"{len(plan.rounds)} undecided: up to {max(plan.rounds.values())} rounds more, about {span(plan.cost)}"
+        )
+        self._all.play(SCREEN, {nodeid: self._played(nodeid) + more for nodeid, more in plan.rounds.items()})
+        fresh = {key: pair for key, pair in self._all.pairs(SCREEN).items() if key in open_}
+        self._pairs |= fresh
+        self._found |= {key: finding(pair, self._counts(key)) for key, pair in fresh.items()}
+
+    def _played(self, nodeid: str) -> int:
+        return len({one.number for one in self._all.rounds if (one.nodeid, one.phase) == (nodeid, SCREEN)})
+
+    def _allotment(self, suspects: tuple[CaseKey, ...]) -> Allotment:
+        """Without a budget suspects have the rounds of the design; with one what decides them, as far as it goes."""
+        if self._all.stage.budget_s:
+            return self._reach({key: self._found[key] for key in suspects}, frozenset(suspects))
+        fresh = confirming_rounds(len({key.nodeid for key in suspects}), self._all.design)
+        return Allotment(rounds={key.nodeid: fresh for key in suspects}, beyond={}, cost=0.0)
+
+    def _reach(self, found: Mapping[CaseKey, Finding], suspects: frozenset[CaseKey]) -> Allotment:
+        wants: dict[str, Want] = {}
+        for key, one in found.items():
+            want = self._want(key, one, suspects)
+            if key.nodeid not in wants or want.rounds > wants[key.nodeid].rounds:
+                wants[key.nodeid] = want
+        return allotted(wants, self._all.left_s, self._all.start_s)
+
+    def _want(self, key: CaseKey, found: Finding, suspects: frozenset[CaseKey]) -> Want:
+        """The rounds that would decide a case, at what they cost here."""
+        counts, seconds = self._counts(key), self._all.cost(key.nodeid)
+        if key in suspects:
+            rounds = conviction_rounds(found, counts, len(suspects), self._all.design)
+            return Want(rounds=rounds, seconds=seconds, suspected=True)
+        more = max(1, acquittal_rounds(found, counts) - len(self._pairs[key].base))
+        return Want(rounds=more, seconds=seconds, suspected=False)
+
+    def _wants(self, key: CaseKey, found: Finding, suspects: int) -> float:
+        """Seconds that would decide what is open; groups of processes would only show themselves again."""
+        if found.decision is not Decision.UNDECIDED or found.unstable:
+            return 0.0
+        beyond = found.shift > self._counts(key)
+        want = self._want(key, found, frozenset([key]) if beyond else frozenset())
+        if beyond and suspects > 1:
+            want = replace(want, rounds=conviction_rounds(found, self._counts(key), suspects, self._all.design))
+        return want.rounds * (want.seconds + self._all.start_s)
+
+    def _planned(self, plan: Allotment, suspects: tuple[CaseKey, ...]) -> str:
+        """``1 of 3 suspected: 10 fresh rounds each``."""
+        head = f"{len({key.nodeid for key in suspects})} of {len(self._all.cases)} suspected"
+        counts = sorted(set(plan.rounds.values()))
+        each = f"{counts[0]} fresh rounds each" if len(counts) == 1 else ""
+        each = each or (f"{counts[0]} to {counts[-1]} fresh rounds" if counts else "none within the budget")
+        lost = f", {len(plan.beyond)} beyond the budget" if plan.beyond and counts else ""
+        cost = f", about {span(plan.cost)}" if plan.cost else ""
+        return f"{head}: {each}{lost}{cost}"
+
+    def _paired(self, key: CaseKey, found: Finding, suspects: tuple[CaseKey, ...], revision: bool) -> Paired:
+        comparison = self._all
+        return Paired(
+            decision=found.decision,
+            differences=self._pairs[key].differences,
+            shift=found.shift,
+            interval=found.interval,
+            base=comparison.arms[BASE].revision[:10],
+            revision=revision,
+            p=found.p,
+            threshold=comparison.design.alpha,
+            visible=found.visible,
+            problems=tuple(comparison.problems.values()),
+            unstable=found.unstable,
+            same=comparison.same,
+            untried=key in self._untried,
+            wants_s=self._wants(key, found, len(suspects)),
+            clocks_hz=paired_clocks((comparison.captures(CONFIRM) or comparison.captures(SCREEN)).get(key, ())),
+        )
+
+    def _say(self, text: str) -> None:
+        self._all.stage.say(text)

@@ -1,0 +1,92 @@
+"""The docket of a session: its gated tests, and what became of each so far."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pytest_perfgate.app.gate import Court, hushed
+from pytest_perfgate.core.gate.context import JudgeContext
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import Case, Mode
+from pytest_perfgate.model.verdict import CaseReport, SuiteNote
+from pytest_perfgate.wiring import gate_tools
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    import pytest
+
+    from pytest_perfgate.model.tools import Convict, GateTools
+    from pytest_perfgate.plugin.settings import Settings
+
+Reports = tuple[CaseReport, ...]
+
+
+class Docket:
+    """What everybody in a session may know and add to; how it comes about is theirs."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.cases: dict[str, Case] = {}
+        self.faults: dict[str, PerfgateError] = {}
+        self.reports: dict[str, Reports] = {}
+        self.judged: set[str] = set()
+        """Tests whose call phase was given its verdict."""
+        self.started = dt.datetime.now(dt.timezone.utc)
+        self.clock = time.monotonic()
+        self.complete = False
+        self.notes: tuple[SuiteNote, ...] = ()
+        self.excused: list[str] = []
+        """Failing verdicts of tests that are expected to fail."""
+        self.written: tuple[Path, ...] = ()
+        self.convictor: Callable[[Docket, GateTools], Convict | None] | None = None
+        """Makes what tries suspects; without it nothing is convicted by two arms."""
+        self._court: Court | None = None
+
+    @property
+    def mode(self) -> Mode:
+        return Mode.OFF if self.settings.debugging else self.settings.mode
+
+    @property
+    def court(self) -> Court:
+        if self._court is None:
+            tools = gate_tools(self.settings.pytest.rootpath, self.settings.project, self.settings.kinds)
+            convict = self.convictor(self, tools) if self.convictor is not None else None
+            self._court = Court(replace(tools, convict=convict), self._context())
+        return self._court
+
+    def collect(self, items: Sequence[pytest.Item]) -> None:
+        """Cases of gated tests; a wrong marker is kept as the fault of its test alone."""
+        collector = self.settings.collector
+        for item in items:
+            try:
+                self.cases[item.nodeid] = collector.case(item)
+            except PerfgateError as fault:  # noqa: PERF203 - a wrong marker is the fault of its test alone
+                self.faults[item.nodeid] = fault
+
+    def all_reports(self) -> list[CaseReport]:
+        """Every report so far, in the order of collection."""
+        return [
+            report if nodeid in self.judged else hushed(report)
+            for nodeid in self.cases
+            for report in self.reports.get(nodeid, ())
+        ]
+
+    def left_s(self) -> float:
+        """What is left of ``--perfgate-budget``; without one there is no end."""
+        return self.settings.budget_s - (time.monotonic() - self.clock)
+
+    def _context(self) -> JudgeContext:
+        """What every judge of this session knows."""
+        return JudgeContext(
+            policy=self.settings.policy,
+            mode=self.mode,
+            kinds=self.settings.kinds,
+            gates=max(1, len(self.cases)),
+            today=self.started.date().isoformat(),
+            facts=self.settings.project.facts or "shown",
+        )

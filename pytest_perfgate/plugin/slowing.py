@@ -1,0 +1,43 @@
+"""A call made slower by a known part: how a calibration knows what the gate should see."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+VARIABLE = "PERFGATE_SLOWER"
+_OWED_NS = 5_000.0
+"""The shortest wait: reading the clock takes tens of nanoseconds, and a wait cannot be finer than that."""
+
+Call = Callable[[], Any]
+
+
+def asked_for() -> float | None:
+    """By which part calls of this process are to take longer; ``None`` leaves them alone."""
+    text = os.environ.get(VARIABLE, "")
+    return float(text) if text else None
+
+
+def slowed(call: Call, by: float) -> Call:
+    """The call, and behind it a busy wait in proportion to what it took; short calls save up for theirs.
+
+    The side that is not slowed is wrapped too, by 0, so that reading the clock costs both the same.
+    """
+    clock, owed = time.perf_counter_ns, 0.0
+
+    def longer() -> Any:
+        nonlocal owed
+        begun = clock()
+        result = call()
+        now = clock()
+        owed += (now - begun) * by
+        if owed >= _OWED_NS:
+            until = now + owed
+            while (now := clock()) < until:
+                pass
+            owed = until - now
+        return result
+
+    return longer

@@ -1,0 +1,87 @@
+"""The script of the GPU check: without a GPU it says so; parts that fail or hang are on record."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from ci.gpu.page import failed
+from pytest_perfgate.adapters.runtimes.torch import TorchRuntime
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_not_run_is_said_and_no_pass(tmp_path) -> None:
+    if TorchRuntime().availability().usable:
+        pytest.skip("a GPU is here")
+    command = [sys.executable, str(ROOT / "ci" / "gpu-check"), "--out", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 4, done.stderr
+    assert "Not run: " in (tmp_path / "gpu-check.md").read_text()
+    result = json.loads((tmp_path / "gpu-check.json").read_text())
+    assert result["why"]
+    assert result["parts"] == {}
+
+
+PART = """
+import sys, time, json
+from pathlib import Path
+name, out = sys.argv[sys.argv.index("--part") + 1], Path(sys.argv[sys.argv.index("--out") + 1])
+with (out / "parts" / f"{name}.jsonl").open("w") as file:
+    file.write(json.dumps({"what": "first", "held": True}) + "\\n")
+    file.write('{"what": "torn')
+    file.flush()
+    if name == "overlap":
+        time.sleep(60)
+    if name == "agreement":
+        sys.exit("the device fell off the bus")
+"""
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    loader = SourceFileLoader("gpu_check", str(ROOT / "ci" / "gpu-check"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_check", loader))
+    loader.exec_module(module)
+    fake = tmp_path / "part.py"
+    fake.write_text(PART)
+    monkeypatch.setattr(module, "__file__", str(fake))
+    monkeypatch.setattr(module, "LEAST_S", 0.0)
+    monkeypatch.setattr(module, "probe", lambda options: {"device": "card-observe", "facts": {}, "why": ""})
+    monkeypatch.setattr(
+        module, "PARTS", {n: (t, 0.7 if n == "overlap" else 20, f) for n, (t, _, f) in module.PARTS.items()}
+    )
+    return module
+
+
+def test_a_part_that_fails_or_hangs_is_on_record_and_the_others_go_on(script, tmp_path) -> None:
+    options = SimpleNamespace(out=str(tmp_path / "out"), clocks="observe", quick=True)
+    result = script.checked(options)
+    good, failing, hanging = result["parts"].values()
+    assert good == [{"what": "first", "held": True}]
+    assert failing[1]["refused"] == "exit code 1"
+    assert "fell off the bus" in failing[1]["why"]
+    assert hanging[1]["refused"] == "took longer than its 1 s"
+    assert [rows[0]["what"] for rows in (failing, hanging)] == ["first", "first"]
+    assert failed(result)
+    text = (tmp_path / "out" / "gpu-check.md").read_text()
+    assert "3 held, 2 did not: Agreement of timers: did not end well; Work on another stream: did not end well." in text
+    assert json.loads((tmp_path / "out" / "gpu-check.json").read_text())["parts"] == result["parts"]
+
+
+def test_parts_for_which_no_time_is_left_say_so(script, tmp_path) -> None:
+    script.LEAST_S = 15.0
+    (row,) = script.led("machine", SimpleNamespace(out=str(tmp_path), clocks="observe"), 4.0)
+    assert (row["what"], row["why"]) == ("left out", "4 s left of 450")
+
+
+def test_all_parts_together_fit_the_time_with_what_they_need_at_most(script) -> None:
+    assert sum(limit for _, limit, _ in script.PARTS.values()) < 2 * script.BUDGET_S
+    assert script.BUDGET_S <= 480

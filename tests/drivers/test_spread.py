@@ -1,0 +1,90 @@
+"""Cases on four cards at once, through the whole gate: real children, a management library of our own making."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_perfgate.adapters.stores.records import Records
+from pytest_perfgate.app.lanes import lane_of
+from tests.plugin.projects import Project
+
+pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed", exc_type=ImportError)
+
+CONFTEST = '''
+import os
+from pytest_perfgate.adapters.runtimes.simulated import SimulatedGpu
+from pytest_perfgate.model.device import Device
+
+
+class Card(SimulatedGpu):
+    """A simulated card that is whatever card the process was shown first."""
+
+    name = "card"
+
+    def device(self, index=0):
+        uuid = os.environ.get("CUDA_VISIBLE_DEVICES", "").partition(",")[0]
+        return Device(key="fake-card", name="NVIDIA H200", kind="gpu", uuid=uuid, pci="00000000:1B:00.0")
+
+
+def pytest_perfgate_runtimes():
+    return [CARD]
+
+
+CARD = Card()
+'''
+SUITE = """
+import os
+import pytest
+
+
+@pytest.fixture
+def call(perfgate, pytestconfig):
+    from conftest import CARD
+
+    seen = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    perfgate.note("sees", seen)
+    perfgate.note("leases", len(os.environ.get("PERFGATE_LEASES", "").split(";")))
+    return lambda: CARD.kernel(100_000)
+
+
+@pytest.mark.perfgate("time <= 1ms", runtime="card")
+@pytest.mark.parametrize("n", NUMBERS)
+def test_single(perfgate, call, n):
+    perfgate(call)
+
+
+@pytest.mark.perfgate("time <= 1ms", runtime="card", devices=3)
+def test_wide(perfgate, call):
+    perfgate(call)
+
+
+@pytest.mark.perfgate("time <= 1ms", runtime="card", devices=5)
+def test_too_wide(perfgate, call):
+    perfgate(call)
+"""
+
+
+def test_cases_are_spread_and_wide_ones_see_several(tmp_path, drivers) -> None:
+    numbers = [next(n for n in range(99) if lane_of(f"test_s.py::test_single[{n}]", 4) == lane) for lane in (1, 2)]
+    project = Project(tmp_path)
+    project.configure("rounds = 1", 'pythonpath = ["."]')
+    project.write("conftest.py", CONFTEST)
+    project.write("test_s.py", SUITE.replace("NUMBERS", str(numbers)))
+    locks = str(tmp_path / "locks")
+    env = {"LD_LIBRARY_PATH": str(drivers), "PERFGATE_LOCKS": locks, "CUDA_DEVICE_ORDER": "", "FAKE_DENIED": "1"}
+    done = project.run("--perfgate=full", "--perfgate-clocks=try-lock", **env)
+    assert done.outcome("test_wide") == "passed", done.text
+    assert done.outcome("test_too_wide") == "passed", done.text
+    cases = {case.key.test: case for case in Records(tmp_path).read().cases}
+    for number, card in zip(numbers, "23"):
+        measurement = cases[f"test_single[{number}]"].measurement
+        notes = dict(measurement.identity.notes)
+        assert notes == {"sees": f"GPU-{card}1111111-2222-3333-4444-555555555555", "leases": "4"}
+        assert measurement.device.uuid == notes["sees"]
+        assert dict(measurement.processes[0].notes)["sm clock"].startswith("1980 MHz")
+        assert measurement.identity.clocks == "observe"
+    assert done.text.count("clocks observed, not locked: ") == 1, done.text
+    assert "Insufficient Permissions" in done.text
+    wide = dict(cases["test_wide"].measurement.identity.notes)
+    assert (len(wide["sees"].split(",")), wide["leases"]) == (3, "3")
+    assert "asks for 5 devices, and 4 of one kind are visible" in cases["test_too_wide"].verdicts[0].sentence

@@ -1,0 +1,63 @@
+"""A run in two arms that is killed: its children end, the doctor names what is left, the next run goes on."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.adapters.children.strays import PARENT
+from tests.plugin.projects import QUIET, Project
+from tests.plugin.test_against import SLOW, repository
+
+__all__ = ["repository"]
+
+
+def children_of(pid: int) -> list[int]:
+    """Processes that say they are ours."""
+    mark = f"{PARENT}={pid}".encode()
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+def doctor(project: Project) -> str:
+    call = "from pytest_perfgate.cli import main; raise SystemExit(main(['doctor', '--seconds', '0']))"
+    line = [sys.executable, "-c", call]
+    return subprocess.run(line, cwd=project.root, capture_output=True, text=True, check=False).stdout
+
+
+@SLOW
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for children in /proc")
+def test_finished_rounds_outlive_a_kill(repository: Project) -> None:
+    told = repository.command("--perfgate-against", "HEAD", "tests", plugins=QUIET)
+    run = subprocess.Popen(told, cwd=repository.root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    rounds = repository.root / ".perfgate" / "rounds"
+    until = time.monotonic() + 60
+    while not list(rounds.glob("*.bin")) and time.monotonic() < until:
+        time.sleep(0.1)
+    while not children_of(run.pid) and time.monotonic() < until:
+        time.sleep(0.02)
+    os.kill(run.pid, signal.SIGKILL)
+    run.wait()
+    until = time.monotonic() + 15
+    while children_of(run.pid) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert children_of(run.pid) == [], "children end when their channel does"
+    said = doctor(repository)
+    assert "finished rounds of a run that was cut short" in said, said
+    again = repository.run("--perfgate-against", "HEAD", "tests")
+    assert again.code == 0, again.text
+    assert re.search(r"[1-4] rounds of a run that was cut short", again.text), again.text
+    assert "cut short" not in doctor(repository)

@@ -1,0 +1,53 @@
+"""The files that --perfgate-json, --perfgate-html and --perfgate-markdown ask for."""
+
+from __future__ import annotations
+
+import os
+
+from pytest_perfgate.adapters.stores.records import Records
+from tests.plugin.projects import Project
+
+SUITE = """
+    import pytest
+
+    @pytest.mark.perfgate("time <= 2ms")
+    @pytest.mark.parametrize("name", ["<b>&"])
+    def test_kept(perfgate, name):
+        perfgate.record([1.0] * 30, unit="ms")
+
+    @pytest.mark.perfgate("time <= 2ms")
+    def test_broken(perfgate):
+        perfgate.record([3.0] * 30, unit="ms")
+"""
+
+
+def test_the_record_a_page_and_markdown_of_one_run(project: Project) -> None:
+    project.write("test_it.py", SUITE)
+    files = ("--perfgate-json=out/r.json", "--perfgate-html=out/deep/r.html", "--perfgate-markdown=r.md")
+    run = project.run(*files)
+    assert run.code == 1, run.text
+    for name in ("out/r.json", "out/deep/r.html", "r.md"):
+        assert f"wrote {name}" in run.text.replace(os.sep, "/")
+    record = Records(project.root).read(str(project.root / "out" / "r.json"))
+    assert record == Records(project.root).read(), "one file holds what the record and its samples hold"
+    assert [case.key.test for case in record.cases] == ["test_kept[<b>&]", "test_broken"]
+    page = (project.root / "out" / "deep" / "r.html").read_text(encoding="utf-8")
+    assert "test_kept[&lt;b&gt;&amp;]" in page
+    assert "<b>&" not in page
+    assert "BROKEN" in page
+    assert "<script" not in page
+    text = (project.root / "r.md").read_text(encoding="utf-8")
+    assert "BROKEN" in text
+    assert "test_broken" in text
+
+
+def test_a_file_that_cannot_be_written_fails_the_run_and_loses_nothing(project: Project) -> None:
+    project.write("test_it.py", SUITE)
+    project.write("file", "")
+    run = project.run("--perfgate-html=file/r.html", "--perfgate-markdown=r.md", "-k", "kept")
+    assert run.code == 4, run.text
+    assert "it cannot be written" in run.text
+    assert "[delivery-failed]" in run.text
+    assert "1 passed" in run.text
+    assert (project.root / "r.md").exists()
+    assert len(Records(project.root).read().cases) == 1

@@ -1,0 +1,269 @@
+"""Clocks through amdsmi, on a module that behaves as amdsmi does: the same behaviour as with NVML."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from pytest_perfgate.adapters.bindings.amdsmi import Amd, plain
+from pytest_perfgate.adapters.devices.catalogue import lookup_spec
+from pytest_perfgate.adapters.devices.clocks import AmdClocks, MachineClocks, NvmlClocks
+from pytest_perfgate.adapters.devices.locks import read_lock, read_locks
+from pytest_perfgate.model.device import Device
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import ClockPolicy, Plan
+
+LOCK, TRY, OBSERVE = (replace(Plan(), clocks=policy) for policy in list(ClockPolicy)[:3])
+UUIDS = ("12ff74a1-0000-1000-80f6-2ec6f9c5de6b", "8eff74a1-0000-1000-80c1-15ff1e4b4bd0")
+BUSES = ("0000:05:00.0", "0000:26:00.0")
+
+
+class AmdSmiException(Exception):
+    """amdsmi's own."""
+
+
+class AmdSmiLibraryException(AmdSmiException):
+    def __init__(self, err_code: int) -> None:
+        self.err_code = err_code
+        super().__init__(f"Error code:\n\t{err_code} | AMDSMI_STATUS")
+
+
+class FakeAmdSmi:
+    """The names of amdsmi that are used, over two cards."""
+
+    AmdSmiException = AmdSmiException
+    AmdSmiClkType = SimpleNamespace(GFX="gfx", MEM="mem")
+    AmdSmiTemperatureType = SimpleNamespace(HOTSPOT="hotspot")
+    AmdSmiTemperatureMetric = SimpleNamespace(CURRENT="current", CRITICAL="critical")
+    AmdSmiDevPerfLevel = SimpleNamespace(AUTO="auto")
+    AmdSmiMemoryType = SimpleNamespace(VRAM="vram")
+
+    def __init__(self) -> None:
+        self.changes, self.refuses, self.keeps = [], 0, 0
+        self.cap, self.clock, self.temperature, self.cooling = 0, 2100, 50, 0
+        self.active, self.pids, self.gone = {}, [], False
+        self.clock_key = "clk"
+
+    def amdsmi_init(self) -> None:
+        self.changes.append("init")
+
+    def amdsmi_get_processor_handles(self):
+        return [0, 1]
+
+    def amdsmi_get_gpu_device_uuid(self, handle):
+        return UUIDS[handle]
+
+    def amdsmi_get_gpu_device_bdf(self, handle):
+        return BUSES[handle]
+
+    def amdsmi_get_gpu_asic_info(self, handle):
+        return {"market_name": "AMD Instinct MI300X"}
+
+    def amdsmi_get_gpu_driver_info(self, handle):
+        return {"driver_version": "6.10.5"}
+
+    def amdsmi_get_gpu_memory_total(self, handle, kind):
+        raise AmdSmiLibraryException(2)
+
+    def amdsmi_get_clock_info(self, handle, kind):
+        if self.gone:
+            raise AmdSmiLibraryException(32)
+        clock = min(self.cap or self.clock, self.clock) if kind == "gfx" else 1300
+        return {self.clock_key: clock, "max_clk": 2100}
+
+    def amdsmi_get_temp_metric(self, handle, kind, metric):
+        if metric == "critical":
+            return 100
+        self.temperature -= self.cooling
+        return self.temperature
+
+    def amdsmi_get_power_info(self, handle):
+        return {"socket_power": "N/A", "average_socket_power": 640}
+
+    def amdsmi_get_violation_status(self, handle):
+        return {"active_ppt_pwr": False, "active_hbm_thrm": "N/A", **self.active}
+
+    def amdsmi_get_gpu_process_list(self, handle):
+        return [{"pid": pid, "name": "x"} for pid in self.pids]
+
+    def amdsmi_set_gpu_perf_determinism_mode(self, handle, megahertz):
+        if self.refuses:
+            raise AmdSmiLibraryException(self.refuses)
+        self.changes.append(("determinism", handle, megahertz))
+        self.cap = megahertz
+
+    def amdsmi_set_gpu_perf_level(self, handle, level):
+        if self.keeps:
+            raise AmdSmiLibraryException(self.keeps)
+        self.changes.append(("level", handle, level))
+        self.cap = 0
+
+
+@pytest.fixture
+def smi(tmp_path, monkeypatch) -> FakeAmdSmi:
+    monkeypatch.setenv("PERFGATE_LOCKS", str(tmp_path))
+    monkeypatch.delenv("PERFGATE_ROOT_PID", raising=False)
+    return FakeAmdSmi()
+
+
+@pytest.fixture
+def clocks(smi) -> AmdClocks:
+    return AmdClocks(Amd(lambda: smi), sleep=lambda seconds: None)
+
+
+def card(at: int = 1) -> Device:
+    name = "AMD Instinct MI300X"
+    spec = replace(lookup_spec(name), lock_hz=1.9e9)
+    return Device(key="", name=name, kind="gpu", arch="gfx942", pci=BUSES[at].upper(), spec=spec)
+
+
+def codes(clocks, plan=OBSERVE, during=lambda: None) -> list[str]:
+    with clocks.hold(card(), plan) as watch:
+        during()
+    return [problem.code for problem in watch.problems()]
+
+
+def refused(clocks, plan=LOCK) -> PerfgateError:
+    with pytest.raises(PerfgateError) as caught, clocks.hold(card(), plan):
+        pass
+    return caught.value
+
+
+def test_a_lock_is_taken_on_the_right_card_and_put_back(clocks, smi) -> None:
+    owners = []
+    with clocks.hold(card(), LOCK) as watch:
+        owners.append(read_lock(UUIDS[1]).pid)
+    assert smi.changes == ["init", ("determinism", 1, 1900), ("level", 1, "auto")]
+    assert owners == [os.getpid()]
+    assert set(watch.clock_hz()) == {1.9e9}
+    assert watch.problems() == ()
+    assert read_locks() == ()
+
+
+@pytest.mark.parametrize(("status", "code"), [(10, "clocks-denied"), (2, "clocks-unsupported"), (32, "device-lost")])
+def test_a_refused_lock_is_an_error_that_leaves_nothing(clocks, smi, status, code) -> None:
+    smi.refuses = status
+    assert refused(clocks).code.name == code
+    assert read_locks() == ()
+
+
+def test_without_a_known_clock_there_is_no_lock(clocks, smi) -> None:
+    with pytest.raises(PerfgateError, match="lock_mhz"), clocks.hold(replace(card(), spec=None), LOCK):
+        pass
+    assert smi.changes == ["init"]
+
+
+@pytest.mark.parametrize(("status", "policy"), [(0, "lock"), (10, "observe"), (2, "observe")])
+def test_a_lock_that_is_only_tried(clocks, smi, status, policy) -> None:
+    smi.refuses = status
+    plan, why = clocks.settled(card(), TRY)
+    assert plan.clocks.value == policy
+    assert bool(why) is (policy == "observe")
+    assert smi.cap == 0
+
+
+def test_observing_never_touches_the_card(clocks, smi) -> None:
+    with clocks.hold(card(), OBSERVE) as watch:
+        pass
+    facts = dict(watch.facts())
+    assert smi.changes == ["init"]
+    assert facts["power"] == "640 W at most"
+    assert facts["memory clock"] == "1300 MHz"
+    assert watch.problems() == ()
+
+
+def test_a_lock_that_cannot_be_put_back_is_said_and_kept_on_file(clocks, smi) -> None:
+    smi.keeps = 10
+    assert refused(clocks).code.name == "clocks-not-restored"
+    assert len(read_locks()) == 1
+
+
+def test_a_failing_test_puts_the_clocks_back(clocks, smi) -> None:
+    with pytest.raises(ZeroDivisionError), clocks.hold(card(), LOCK):
+        raise ZeroDivisionError
+    assert (smi.cap, read_locks()) == (0, ())
+
+
+@pytest.mark.parametrize("reason", ["active_ppt_pwr", "active_hbm_thrm", "active_prochot_thrm"])
+def test_throttling_is_invalid(clocks, smi, reason) -> None:
+    assert codes(clocks, during=lambda: smi.active.update({reason: True})) == ["throttled"]
+
+
+def test_a_clock_above_its_cap_is_invalid_and_one_below_it_is_idle(clocks, smi) -> None:
+    assert codes(clocks, LOCK, during=lambda: setattr(smi, "clock", 150)) == []
+    smi.clock = 2100
+    assert codes(clocks, LOCK, during=lambda: setattr(smi, "cap", 0)) == ["clock-moved"]
+
+
+def test_a_device_that_is_gone_is_invalid(clocks, smi) -> None:
+    assert codes(clocks, during=lambda: setattr(smi, "gone", True)) == ["device-lost"]
+
+
+def test_a_foreign_process_is_invalid_and_our_own_is_not(clocks, smi) -> None:
+    smi.pids = [os.getpid()]
+    assert codes(clocks) == []
+    smi.pids = [1]
+    assert codes(clocks) == ["foreign-process"]
+
+
+def test_a_hot_device_is_waited_for(clocks, smi) -> None:
+    smi.temperature, smi.cooling = 95, 3
+    assert codes(clocks) == []
+    smi.temperature, smi.cooling = 95, 0
+    assert codes(clocks) == ["hot"]
+
+
+def test_an_older_library_names_its_clock_otherwise(clocks, smi) -> None:
+    smi.clock_key = "cur_clk"
+    assert codes(clocks) == []
+
+
+def test_a_card_that_it_does_not_know_is_an_error(clocks) -> None:
+    with (
+        pytest.raises(PerfgateError, match="device-unmapped"),
+        clocks.hold(replace(card(), pci="0000:99:00.0"), OBSERVE),
+    ):
+        pass
+
+
+def test_an_import_that_fails_is_a_reason(smi) -> None:
+    def broken():
+        raise KeyError("ROCM_PATH")
+
+    clocks = AmdClocks(Amd(broken))
+    assert not clocks.availability().usable
+    with clocks.hold(card(), OBSERVE) as watch:
+        pass
+    assert "ROCM_PATH" in dict(watch.facts())["clocks"]
+    assert refused(clocks).code.name == "clocks-unsupported"
+
+
+def test_each_maker_has_its_own_library(smi, clocks) -> None:
+    class Other(NvmlClocks):
+        def settled(self, device, plan):
+            return plan, "asked the other"
+
+    machine = MachineClocks(Other(), clocks)
+    assert machine.settled(card(), TRY)[1] == ""
+    assert machine.settled(replace(card(), arch="sm_90"), TRY)[1] == "asked the other"
+    assert machine.availability().name in {"nvml", "amdsmi"}
+
+
+def test_spellings_of_one_bus() -> None:
+    assert plain("00000000:05:00.0") == plain("0000:05:00.0") != plain("0000:50:00.0")
+    assert plain("GPU-12FF74A1-0000-1000-80F6-2EC6F9C5DE6B") == plain(UUIDS[0])
+
+
+def test_the_device_as_it_tells_itself(smi) -> None:
+    device = Amd(lambda: smi).every()[0].described()
+    assert (device.name, device.uuid, device.pci, device.memory_bytes) == (
+        "AMD Instinct MI300X",
+        UUIDS[0],
+        BUSES[0],
+        None,
+    )
+    assert dict(device.facts)["driver"] == "6.10.5"
+    assert "6.10.5" in Amd(lambda: smi).availability().version

@@ -1,0 +1,213 @@
+"""CuPy's runtime on a module that behaves as CuPy does, over a simulated card."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from statistics import median
+from types import SimpleNamespace
+
+import pytest
+
+from pytest_perfgate.adapters.devices.catalogue import lookup_spec
+from pytest_perfgate.adapters.runtimes.cupy import CupyRuntime
+from pytest_perfgate.adapters.runtimes.simulated import SimulatedGpu
+from pytest_perfgate.adapters.timers.bench import Rules
+from pytest_perfgate.adapters.timers.blocking import BlockingTimer
+from pytest_perfgate.adapters.timers.events import EventsTimer
+from pytest_perfgate.adapters.timers.graph import GraphTimer
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import Cache, Plan
+from pytest_perfgate.model.samples import Stop
+
+
+class CUDARuntimeError(RuntimeError):
+    """CuPy's own."""
+
+
+class Stream:
+    """Records what is launched while it is current and captures; knows only its own graph."""
+
+    ptr = 7
+
+    def __init__(self, cuda, non_blocking=False) -> None:
+        assert non_blocking, "the default stream of a thread cannot be captured"
+        self.cuda, self.kernels = cuda, None
+
+    def __enter__(self):
+        self.cuda.current.append(self)
+
+    def __exit__(self, *exception) -> None:
+        self.cuda.current.pop()
+
+    def begin_capture(self) -> None:
+        self.kernels = self.cuda.gpu._captured = []
+
+    def end_capture(self):
+        gpu, kernels = self.cuda.gpu, self.kernels
+        gpu._captured = None
+        if self.cuda.invalid:
+            raise CUDARuntimeError("cudaErrorStreamCaptureInvalidated: operation failed")
+
+        def launch(stream) -> None:
+            assert stream is self.cuda.current[-1]
+            gpu.submit(lambda begins: gpu._replay(begins, kernels), gpu.launch_ns)
+
+        return SimpleNamespace(launch=launch)
+
+
+class Cuda:
+    """``cupy.cuda``."""
+
+    def __init__(self, gpu) -> None:
+        self.gpu, self.invalid = gpu, False
+        self.current = [SimpleNamespace(ptr=0)]
+        self.Stream = lambda **given: Stream(self, **given)
+        self.runtime = SimpleNamespace(
+            getDeviceCount=lambda: 1, getDevice=lambda: 0, deviceGetPCIBusId=lambda at: "0000:1B:00.0",
+            runtimeGetVersion=lambda: 13000, deviceSynchronize=self._synchronize, CUDARuntimeError=CUDARuntimeError,
+            getDeviceProperties=lambda at: {
+                "name": b"NVIDIA H200", "major": 9, "minor": 0, "totalGlobalMem": 141 << 30, "l2CacheSize": 1 << 20,
+                "multiProcessorCount": 132,
+            },
+        )  # fmt: skip
+        self.driver = SimpleNamespace(CUDADriverError=CUDARuntimeError)
+
+    def _synchronize(self) -> None:
+        try:
+            self.gpu.synchronize()
+        except RuntimeError as error:
+            raise CUDARuntimeError(str(error)) from error
+
+    def Event(self):
+        event = self.gpu.event()
+        return SimpleNamespace(inner=event, record=event.record, synchronize=lambda: self.gpu.wait(event))
+
+    def get_elapsed_time(self, start, end) -> float:
+        return end.inner.since(start.inner) / 1e6
+
+    def get_current_stream(self):
+        return self.current[-1]
+
+
+class FakeCupy:
+    __version__, uint8 = "13.4.1", "uint8"
+
+    def __init__(self, gpu) -> None:
+        self.cuda, self.allocated = Cuda(gpu), []
+
+    def empty(self, size, dtype):
+        self.allocated.append(size)
+        return SimpleNamespace(fill=lambda value: self.cuda.gpu.flush())
+
+
+class FakeDriver:
+    def __init__(self, gpu) -> None:
+        self.gpu = gpu
+
+    def block(self, stream):
+        assert stream == 0
+        return self.gpu.block()
+
+    def give_up_persisting(self):
+        return "reset, limit 0"
+
+
+@pytest.fixture
+def gpu() -> SimulatedGpu:
+    return SimulatedGpu()
+
+
+@pytest.fixture
+def cupy(gpu) -> FakeCupy:
+    return FakeCupy(gpu)
+
+
+@pytest.fixture
+def runtime(gpu, cupy) -> CupyRuntime:
+    return CupyRuntime(lookup_spec, lambda: cupy, FakeDriver(gpu))
+
+
+@pytest.fixture
+def rules(gpu) -> Rules:
+    return Rules(
+        stop=lambda durations, spent, plan: Stop.COUNT if len(durations) >= 20 else None,
+        warm=lambda medians, calls, spent, plan: calls >= 5,
+        clock=gpu.clock,
+    )
+
+
+def test_the_device_with_its_sheet_and_versions(runtime) -> None:
+    device = runtime.device()
+    assert (device.name, device.arch, device.pci, device.spec.name) == (
+        "NVIDIA H200", "sm_90", "0000:1B:00.0", "H200 SXM",
+    )  # fmt: skip
+    assert dict(device.facts)["framework"] == "cupy 13.4.1"
+    assert runtime.availability().version == "13.4.1"
+
+
+@pytest.mark.parametrize("timer", [EventsTimer, BlockingTimer])
+def test_milliseconds_become_nanoseconds(runtime, rules, gpu, timer) -> None:
+    samples = timer(rules).measure(lambda: gpu.kernel(100_000), Plan(), runtime)
+    assert median(samples.durations) == pytest.approx(101_500)
+
+
+@pytest.mark.parametrize("percent", [0, 3])
+def test_a_graph_is_captured_on_a_stream_of_its_own_and_replayed_on_the_current_one(
+    runtime, rules, gpu, percent
+) -> None:
+    samples = GraphTimer(rules).measure(lambda: gpu.kernel(2_000 + 20 * percent), Plan(), runtime)
+    took = median(samples.durations) - samples.overhead / samples.batch
+    assert took == pytest.approx(2_000 + 20 * percent, rel=0.001)
+
+
+def test_a_cold_graph_rotates_the_buffers_of_its_setup(runtime, rules, gpu) -> None:
+    seen = []
+
+    class Bound:
+        def __call__(self) -> None:
+            gpu.kernel(50_000)
+
+        def bind(self, made):
+            def run() -> None:
+                seen.append(made)
+                self()
+
+            return run
+
+    plan = replace(Plan(), cache=Cache.COLD)
+    samples = GraphTimer(rules).measure(Bound(), plan, runtime, lambda: SimpleNamespace(nbytes=100_000))
+    assert len({id(made) for made in seen}) * 100_000 > 2 << 20
+    assert "calls over 22 buffers" in dict(samples.notes)["graph"]
+
+
+def test_a_capture_that_fails_is_an_error_and_gives_no_number(runtime, rules, gpu, cupy) -> None:
+    cupy.cuda.invalid = True
+    with pytest.raises(PerfgateError, match="graph-unsupported"):
+        GraphTimer(rules).measure(lambda: gpu.kernel(2_000), Plan(), runtime)
+    assert len(cupy.cuda.current) == 1
+
+
+def test_a_flush_writes_twice_the_cache(runtime, rules, gpu, cupy) -> None:
+    plan = replace(Plan(), cache=Cache.COLD)
+    samples = EventsTimer(rules).measure(lambda: gpu.kernel(100_000), plan, runtime)
+    assert cupy.allocated == [2 << 20]
+    assert gpu.flushes >= 20
+    assert "persisting lines reset, limit 0" in dict(samples.notes)["flush"]
+
+
+def test_a_lost_device_is_an_error(runtime, rules, gpu) -> None:
+    calls = []
+
+    def call() -> None:
+        calls.append(1)
+        gpu.lost = len(calls) > 15
+        gpu.kernel(100_000)
+
+    with pytest.raises(PerfgateError, match="device-lost"):
+        EventsTimer(rules).measure(call, Plan(), runtime)
+
+
+def test_a_machine_without_a_device_is_a_reason(cupy) -> None:
+    cupy.cuda.runtime.getDeviceCount = lambda: 0
+    found = CupyRuntime(load=lambda: cupy).availability()
+    assert (found.usable, "sees no device" in found.why) == (False, True)

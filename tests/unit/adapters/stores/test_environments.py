@@ -1,0 +1,104 @@
+"""Surroundings of accepted sittings: kept once, named by content, gone with the last line that names them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.adapters.stores.baselines import Baselines
+from pytest_perfgate.adapters.stores.environments import Environments, digest_of, parse_environment, render_environment
+from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Environment
+from pytest_perfgate.model.plan import CaseKey
+
+DEVICE, PATH = "NVIDIA-H200", "tests/test_k.py"
+THEN = Environment(
+    python="3.12.3", platform="Linux-6.8", packages=(("numpy", "2.0.1"),), facts=(("governor", "performance"),)
+)
+NOW = replace(THEN, python="3.13.0")
+
+
+def line(test: str, around: Environment | None = THEN, time: float = 1e6) -> Baseline:
+    return Baseline(key=CaseKey(nodeid=f"{PATH}::{test}"), device=DEVICE, time=time, surroundings=around)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Baselines:
+    return Baselines(tmp_path, devices=("NVIDIA-*",))
+
+
+def kept(store: Baselines) -> list[str]:
+    return sorted(p.stem for p in (store.path(DEVICE, PATH).parents[1] / "environments").glob("*.json"))
+
+
+def test_it_reads_as_it_was_written_and_the_moment_is_left_out() -> None:
+    loud = replace(THEN, facts=(*THEN.facts, ("load", "3.1")), commit="abc", dirty=True)
+    assert parse_environment(render_environment(loud), "here") == THEN
+    assert digest_of(loud) == digest_of(THEN) != digest_of(NOW)
+    assert len(digest_of(THEN)) == 10
+
+
+def test_lines_name_what_surrounded_them_and_share_one_file(store: Baselines) -> None:
+    changed = store.write([line("test_a"), line("test_b")])
+    assert [p.name for p in changed] == ["test_k.py.yaml", f"{digest_of(THEN)}.json"]
+    assert f"environment: {digest_of(THEN)}" in changed[0].read_text()
+    found = store.read(DEVICE, PATH)
+    assert {b.surroundings for b in found.values()} == {THEN}
+    assert {b.environment for b in store.read_all(DEVICE).values()} == {digest_of(THEN)}
+
+
+def test_a_file_goes_with_the_last_line_that_names_it(store: Baselines) -> None:
+    store.write([line("test_a"), line("test_b")])
+    store.write([line("test_a", NOW)])
+    assert kept(store) == sorted([digest_of(THEN), digest_of(NOW)])
+    store.write([line("test_b", NOW)])
+    assert kept(store) == [digest_of(NOW)]
+    store.remove(DEVICE, [line("test_a").key, line("test_b").key])
+    assert kept(store) == []
+
+
+def test_a_line_that_is_written_again_keeps_its_digest(store: Baselines) -> None:
+    store.write([line("test_a")])
+    (read,) = store.read(DEVICE, PATH).values()
+    store.write([replace(read, time=2e6)])
+    assert store.read(DEVICE, PATH)[f"{PATH}::test_a"].surroundings == THEN
+
+
+def test_a_line_without_surroundings_has_none(store: Baselines) -> None:
+    store.write([line("test_a", None)])
+    (read,) = store.read(DEVICE, PATH).values()
+    assert (read.environment, read.surroundings) == ("", None)
+    assert not (store.path(DEVICE, PATH).parents[1] / "environments").exists()
+
+
+def test_a_revision_is_asked_for_what_the_work_tree_has_swept_out(tmp_path: Path) -> None:
+    store = Baselines(tmp_path, devices=("NVIDIA-*",))
+    yaml, json = store.write([line("test_a")])
+    old = {p.relative_to(tmp_path).as_posix(): p.read_text() for p in (yaml, json)}
+    store.write([line("test_a", NOW)])
+    assert kept(store) == [digest_of(NOW)]
+    then = Baselines(tmp_path, devices=("NVIDIA-*",), show=lambda revision, path: old.get(path))
+    assert then.read(DEVICE, PATH, "abcdef")[f"{PATH}::test_a"].surroundings == THEN
+    assert then.read(DEVICE, PATH)[f"{PATH}::test_a"].surroundings == NOW
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"python": "3"}', '{"facts": 1, "packages": {}, "python": "", "platform": ""}']
+)
+def test_what_is_no_environment_is_an_error_with_its_place(tmp_path: Path, text: str) -> None:
+    around = Environments(tmp_path)
+    around.path("abc").parent.mkdir()
+    around.path("abc").write_text(text)
+    with pytest.raises(PerfgateError) as caught:
+        around.read("abc")
+    assert caught.value.code.name == "baseline-unreadable"
+    assert caught.value.place.endswith("abc.json")
+
+
+def test_a_digest_is_never_a_path(tmp_path: Path) -> None:
+    assert Environments(tmp_path).read("../../etc/passwd") is None
+    assert Environments(tmp_path).read("") is None
+    assert Environments(tmp_path).read("ffff") is None

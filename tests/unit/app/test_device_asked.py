@@ -1,0 +1,53 @@
+"""The device that was asked for, and clocks that were not locked: said of a measurement, and said once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_perfgate.app.assemble import measurements
+from pytest_perfgate.app.machine import REFUSED
+from pytest_perfgate.core.metrics.registry import by_name
+from pytest_perfgate.model.children import Capture, CaseResult
+from pytest_perfgate.model.device import Device
+from pytest_perfgate.model.measurement import Environment, Identity, Measurement
+from pytest_perfgate.model.plan import Case, CaseKey, Plan
+from pytest_perfgate.model.samples import Samples, Stop
+from pytest_perfgate.model.tools import GateTools
+from pytest_perfgate.model.verdict import CaseReport
+from pytest_perfgate.plugin.summary import refused
+
+KEY = CaseKey(nodeid="t.py::t")
+CARD = Device(key="NVIDIA-H200-observe", name="NVIDIA H200", kind="gpu", index=0, uuid="GPU-12")
+SAMPLES = Samples(durations=(1.0,), timer="fake", stop=Stop.COUNT)
+TOOLS = GateTools(kinds=by_name(), nursery=None, environment=Environment, roofed=lambda device: device)
+
+
+@pytest.mark.parametrize(
+    ("asked", "problems"),
+    [
+        ("", 0),
+        ("0", 0),
+        ("GPU-12", 0),
+        ("12", 0),
+        ("NVIDIA H200", 0),
+        ("NVIDIA-H200-observe", 0),
+        ("1", 1),
+        ("GPU-1", 1),
+    ],
+)
+def test_another_device_than_was_asked_for_is_a_problem(asked, problems) -> None:
+    capture = Capture(key=KEY, samples=(SAMPLES,), device=CARD, identity=Identity(device=CARD.key))
+    case = Case(nodeid=KEY.nodeid, limits=(), plan=Plan(device=asked))
+    (measurement,) = measurements(CaseResult(case=case, captures=((capture,),)), TOOLS)
+    assert [problem.code for problem in measurement.problems] == ["device-other"] * problems
+
+
+def test_clocks_that_were_not_locked_are_told_once() -> None:
+    told = replace(SAMPLES, notes=((REFUSED, "denied"), ("timer", "events")))
+    measurement = Measurement(key=KEY, processes=(told, told, SAMPLES), device=CARD, identity=Identity(device="k"))
+    report = CaseReport(key=KEY, verdicts=(), measurement=measurement)
+    bare = CaseReport(key=KEY, verdicts=())
+    assert refused([report, report, bare]) == ["clocks observed, not locked: denied"]
+    assert refused([bare]) == []

@@ -1,0 +1,85 @@
+"""The machine on one screen, from instruments that only say what they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_perfgate.app.diagnosis import Ward, diagnosis, same_against_same, words
+from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.model.device import Availability, Device
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.samples import Samples, Stop
+
+
+class Named:
+    def __init__(self, name, **why) -> None:
+        self.name, self._why = name, why
+
+    def availability(self, runtime=None):
+        why = self._why.get(runtime.name, "") if runtime else ""
+        return Availability(name=self.name, usable=not why, why=why)
+
+
+class Lock:
+    device, pid, stale = "GPU-1", 12, True
+
+
+def figures(runtime, timer):
+    if timer == "graph":
+        raise PerfgateError("timer-broken", "no")
+    return 1500.0, 500.0
+
+
+def text(same=None, **changed) -> str:
+    ward = Ward(
+        **{
+            "devices": [Device(key="k", name="Card", kind="gpu", memory_bytes=2.0**30)],
+            "libraries": [Availability(name="cupy", usable=False, why="not installed", mend="pip install cupy")],
+            "runtimes": [Named("torch"), Named("host")],
+            "timers": [Named("auto"), Named("events", host="no queue"), Named("graph", host="no queue"), Named("host", torch="behind")],
+            "others": [Availability(name="nvml", usable=True, version="driver 580")],
+            "locks": [Lock()],
+            "visible": "CUDA_VISIBLE_DEVICES=1",
+            "resolution": figures,
+            **changed,
+        }
+    )  # fmt: skip
+    return render_text(diagnosis(ward, same))
+
+
+def test_everything_has_its_line() -> None:
+    said = text((0.001, 0.002))
+    assert "k: Card, 1 GiB, no data sheet" in said
+    assert "no   cupy: not installed; next: pip install cupy" in said
+    assert "yes  nvml: driver 580" in said
+    assert "host without events, graph: no queue" in said
+    assert "torch without host: behind" in said
+    assert "CUDA_VISIBLE_DEVICES=1" in said
+    assert "GPU-1 were left locked by process 12" in said
+    assert "1.5 µs" in said
+    assert "auto" not in said
+
+
+def test_a_timer_that_fails_when_it_is_asked_has_no_figures() -> None:
+    (line,) = [line for line in text().splitlines() if line.startswith("torch    graph")]
+    assert line.count("not collected") == 2
+
+
+@pytest.mark.parametrize(("same", "warned"), [((0.001, 0.002), False), ((-0.05, 0.001), True), ((0.0, 0.03), True)])
+def test_a_machine_that_is_not_quiet_is_told(same, warned) -> None:
+    assert ("Something else is running" in text(same)) is warned
+    assert "against itself" not in text()
+
+
+def test_roles_change_places_so_that_a_drift_is_no_shift() -> None:
+    class Drifting:
+        now = 100.0
+
+        def measure(self, call, plan, runtime):
+            self.now *= 1.01
+            return Samples(durations=(self.now,), timer="t", stop=Stop.COUNT)
+
+    shift, scatter = same_against_same(lambda: None, None, Drifting(), 1.0)
+    assert abs(shift) < 0.0101
+    assert scatter == pytest.approx(0.01, rel=0.1)
+    assert words(Availability(name="x", usable=False, why="no")) == "no   x: no"

@@ -1,0 +1,138 @@
+"""The court: what it asks of the stores, and what it tells the judge."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.app.conclude import keep
+from pytest_perfgate.app.gate import COMMIT_FIRST, Court
+from pytest_perfgate.core.gate.lost import NOBODY
+from pytest_perfgate.core.metrics.registry import by_name
+from pytest_perfgate.model.baseline import Baseline, Sitting
+from pytest_perfgate.model.children import Capture, CaseResult
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.limit import Effect, Outcome
+from pytest_perfgate.model.measurement import Environment, Measurement
+from pytest_perfgate.model.plan import Case, CaseKey, Plan
+from pytest_perfgate.model.tools import GateTools
+from tests.reports import run
+from tests.unit.core.gate.bench import GPU, HOST, KEY, accepted, limit, measured, samples
+
+LIMITS = (limit("slowdown <= 3%"),)
+
+
+class Lines:
+    """Baselines of the work tree and of the merge base."""
+
+    def __init__(self, now: Baseline | None, then: Baseline | None = None) -> None:
+        self.now, self.then, self.written = now, then, []
+
+    def read(self, device: str, path: str, revision: str = "") -> dict[str, Baseline]:
+        line = self.then if revision else self.now
+        return {str(line.key): line} if line else {}
+
+    def write(self, lines: list[Baseline]) -> tuple[()]:
+        self.written += lines
+        return ()
+
+
+class Past:
+    def __init__(self, *sittings: Sitting) -> None:
+        self.sittings = list(sittings)
+
+    def read(self, key: CaseKey, device: str, last: int = 0) -> list[Sitting]:
+        return self.sittings
+
+    def append(self, sittings: tuple[Sitting, ...]) -> None:
+        self.sittings += sittings
+
+
+def court(lines: Lines, past: Past | None = None, **fields: Any) -> Court:
+    from pytest_perfgate.core.gate.context import JudgeContext
+
+    repository: Any = SimpleNamespace(merge_base=lambda: "base")
+    given: dict[str, Any] = {"committed": lambda device: True, "repository": repository, **fields}
+    tools = GateTools(
+        kinds=by_name(), nursery=None, environment=Environment, roofed=lambda device: device, baselines=lines,
+        history=past, **given,
+    )  # type: ignore[arg-type]  # fmt: skip
+    return Court(tools, JudgeContext(today="2026-06-01"))
+
+
+def case(*limits: Any) -> Case:
+    return Case(nodeid=KEY.nodeid, limits=limits or LIMITS, plan=Plan())
+
+
+def captured(taken: Measurement, **fields: Any) -> CaseResult:
+    one = Capture(key=taken.key, samples=taken.processes, device=taken.device, identity=taken.identity, **fields)
+    return CaseResult(case=case(), captures=((one,),))
+
+
+def test_a_limit_of_a_call_that_names_another_call_is_lost() -> None:
+    named = measured(1e6, key=CaseKey(nodeid=KEY.nodeid, name="fwd"))
+    found = court(Lines(None)).judge_result(captured(named, limits=("time(case=bwd) <= 1ns",)))
+    assert [report.key.name for report in found] == ["fwd", NOBODY]
+    assert found[1].effect is Effect.FAIL
+
+
+@pytest.mark.parametrize(
+    ("change", "outcome"),
+    [
+        ({"expires": "2026-09-01", "why": "not yet", "when": "2026-06-01"}, Outcome.ACCEPTED),
+        ({"expires": ""}, Outcome.UNBASELINED),
+        ({}, Outcome.UNBASELINED),
+    ],
+)
+def test_the_end_of_an_acceptance_is_moved_with_a_reason_or_not_at_all(
+    change: dict[str, str], outcome: Outcome
+) -> None:
+    then = accepted(1e6, expires="2026-05-01")
+    (found,) = court(Lines(replace(then, **change), then)).judge_result(captured(measured(1e6)))
+    assert found.verdicts[0].outcome is outcome
+
+
+def sitting(hz: float | None, commit: str = "a1b2c3d4e5f6") -> Sitting:
+    return Sitting(key=KEY, device=GPU.key, time=1e6, when="2026-05-02", commit=commit, clock_hz=hz)
+
+
+@pytest.mark.parametrize(
+    ("past", "outcome"), [(Past(sitting(1.5e9)), Outcome.INVALID), (Past(sitting(None)), Outcome.REGRESSED)]
+)
+def test_the_history_tells_at_which_clock_a_line_was_measured(past: Past, outcome: Outcome) -> None:
+    slow = measured(
+        1.25e6, device=GPU, clocks="observe", processes=tuple(samples(1.25e6, clock_hz=(1.2e9,)) for _ in range(3))
+    )
+    line = accepted(1e6, device=GPU, clocks="observe")
+    (found,) = court(Lines(line, line), past).judge_result(captured(slow))
+    assert found.verdicts[0].outcome is outcome
+
+
+def test_why_no_arm_could_be_made_is_said() -> None:
+    fault = PerfgateError("revision-missing", "'a1b2c3d4e5f6+dirty' is not in this clone", mend="git fetch")
+    for commit, why, mend in (
+        ("a1b2c3d4e5f6+dirty", "it was accepted from a1b2c3d with changes", COMMIT_FIRST),
+        ("a1b2c3d4e5f6", "is not in this clone", "git fetch"),
+    ):
+        line = accepted(1e6, commit=commit)
+        bench = court(Lines(line, line), convict=lambda reports, cases: {})
+        (report,) = bench.judge_result(captured(measured(1.2e6)))
+        facts = dict(bench.without_arms(case(), report, fault).verdicts[0].evidence)
+        assert why in facts["no arms"]
+        assert facts["next"] == mend
+    (verdict,) = bench.without_arms(case(), report, None).verdicts
+    assert verdict.evidence == (("no arms", "it did not run in both arms"),)
+
+
+@pytest.mark.parametrize(("dirty", "commit"), [(False, "c0ffee"), (True, "c0ffee+dirty")])
+def test_what_a_run_leaves_names_the_tree_that_it_measured(dirty: bool, commit: str) -> None:
+    lines, past = Lines(None), Past()
+    bench = court(lines, past, committed=lambda device: False)
+    clocked = measured(1e6, processes=tuple(samples(1e6, clock_hz=(2e9,)) for _ in range(3)))
+    (found,) = bench.judge_result(captured(clocked))
+    keep(bench, run(found, environment=Environment(commit="c0ffee", dirty=dirty)))
+    assert [(line.commit, line.time, line.device) for line in lines.written] == [(commit, 1e6, HOST.key)]
+    assert [(s.commit, s.clock_hz) for s in past.sittings] == [(commit, 2e9)]

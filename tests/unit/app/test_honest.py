@@ -1,0 +1,199 @@
+"""A call is held to its word: each way of cheating, and each honest call that looks like one."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+
+from pytest_perfgate.adapters.runtimes.contents import ArrayContents
+from pytest_perfgate.app.honest import Scrutiny, Subject, scrutinised
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.samples import Samples, Stop
+from pytest_perfgate.plugin.asked import Asked
+
+SAMPLES = Samples(durations=(1.0,), timer="fake", stop=Stop.COUNT)
+
+
+def codes(fn, *args, setup=None, check=lambda result: True, calls=5) -> list[str]:
+    """The problems of a call that a timer calls so many times."""
+    asked = Asked(CaseKey(nodeid="t.py::t"), fn, args, setup=setup, check=check)
+    call = asked.kept()
+
+    def take() -> Samples:
+        for _ in range(calls):
+            asked.prepare()
+            call()
+        return SAMPLES
+
+    subject = Subject(once=asked.called, last=lambda: call.last, check=asked.judge, reach=(fn, args), prepared=(setup,))
+    return [problem.code for problem in scrutinised(take, Scrutiny(subject, ArrayContents())).problems]
+
+
+def inputs():
+    return np.random.default_rng(0).standard_normal((2, 16, 16))
+
+
+# Honest calls.
+
+
+def test_a_fresh_output_each_time_is_honest() -> None:
+    a, b = inputs()
+    assert codes(lambda: a @ b, check=lambda c: np.allclose(c, a @ b)) == []
+
+
+def test_an_output_that_is_written_over_is_honest_and_keeps_its_value() -> None:
+    a, b = inputs()
+    out = np.empty_like(a)
+    assert codes(lambda: np.matmul(a, b, out=out), check=lambda c: np.allclose(c, a @ b)) == []
+    assert np.allclose(out, a @ b)
+
+
+def test_several_outputs_and_other_values_are_honest() -> None:
+    a, b = inputs()
+    assert codes(lambda: {"product": a @ b, "sum": [a + b], "count": 3}) == []
+
+
+def test_a_call_without_arrays_is_only_checked() -> None:
+    assert codes(sorted, [3, 1, 2], check=lambda found: found == [1, 2, 3]) == []
+
+
+def test_in_place_on_fresh_inputs_is_honest() -> None:
+    def double(x):
+        x *= 2
+        return x
+
+    assert codes(double, setup=lambda: np.ones(64), check=lambda x: (x == 2).all()) == []
+
+
+def test_in_place_on_its_own_data_is_left_alone() -> None:
+    total = np.zeros(64)
+
+    def count():
+        total.__iadd__(1)
+        return total
+
+    assert codes(count) == []
+    assert total[0] == 9  # three to learn from, five that were timed, one more behind them
+
+
+def test_state_beside_an_array_that_changes_never_meets_the_poison() -> None:
+    weights, seen = np.ones(64), []
+
+    def step():
+        seen.append(weights.copy())
+        weights.__imul__(0.5)
+        return weights
+
+    assert codes(step) == []
+    assert [w[0] for w in seen] == [0.5**n for n in range(len(seen))]
+
+
+def test_a_number_of_results_that_varies_is_only_checked() -> None:
+    made = []
+
+    def call():
+        made.append(1)
+        return [np.ones(3)] * (1 + len(made) % 2) + [np.zeros(len(made))]
+
+    assert codes(call) == []
+
+
+def test_random_results_are_honest() -> None:
+    generator = np.random.default_rng(3)
+    assert codes(lambda: generator.integers(0, 256, 4096, dtype=np.uint8)) == []
+
+
+def test_a_setup_that_fills_a_buffer_of_the_call_is_honest() -> None:
+    generator, x = np.random.default_rng(3), np.empty(64)
+
+    def fill() -> None:
+        x[:] = generator.standard_normal(64)
+
+    assert codes(lambda: x + 1, setup=fill) == []
+
+
+# The others.
+
+
+def test_a_result_out_of_a_cache_is_caught() -> None:
+    a, b = inputs()
+    assert codes(functools.cache(lambda: a @ b)) == ["output-not-written"]
+
+
+def test_an_output_that_is_written_only_at_first_is_caught() -> None:
+    a, b = inputs()
+    out, written = np.empty_like(a), []
+
+    def call():
+        if len(written) < 4:
+            np.matmul(a, b, out=out)
+        written.append(1)
+        return out
+
+    assert codes(call) == ["output-not-written"]
+
+
+def test_half_an_output_is_caught_and_the_share_is_said() -> None:
+    a, b = inputs()
+    out = a @ b
+
+    def call():
+        np.matmul(a[:8], b, out=out[:8])
+        return out
+
+    asked = Asked(CaseKey(nodeid="t.py::t"), call, check=lambda c: np.allclose(c, a @ b))
+    kept = asked.kept()
+    subject = Subject(once=asked.called, last=lambda: kept.last, check=asked.judge, reach=(call,))
+    scrutiny = Scrutiny(subject, ArrayContents())
+    found = scrutinised(lambda: kept() is None or SAMPLES, scrutiny)
+    assert found.problems[0].what == "a call left 50 % of the output float64[16, 16] unwritten"
+    assert np.allclose(out, a @ b)
+
+
+def test_a_changed_input_is_caught_and_named() -> None:
+    a, b = inputs()
+    history = np.zeros(4)
+
+    def call():
+        history[0] += 1
+        return a @ b
+
+    assert codes(call) == ["input-changed"]
+
+
+def test_a_wrong_output_of_the_timed_calls_is_an_error_though_the_first_was_right() -> None:
+    a, b = inputs()
+    made = []
+
+    def call():
+        made.append(1)
+        return a @ b if len(made) < 3 else a + b
+
+    with pytest.raises(PerfgateError, match="check-failed"):
+        codes(call, check=lambda c: np.allclose(c, a @ b))
+
+
+def test_a_check_that_raises_fails_the_measurement() -> None:
+    def refuse(result) -> None:
+        raise AssertionError("not a number in it")
+
+    with pytest.raises(AssertionError, match="not a number"):
+        codes(lambda: np.ones(3), check=refuse)
+
+
+def test_nothing_is_done_without_a_check() -> None:
+    assert scrutinised(lambda: SAMPLES, None) is SAMPLES
+
+
+@pytest.mark.parametrize("form", ["timed", "kept"])
+def test_a_call_is_bound_to_one_making_of_its_setup(form) -> None:
+    numbers = iter(range(1, 9))
+    asked = Asked(CaseKey(nodeid="t"), lambda x, y: x + y, (10,), setup=lambda: next(numbers), check=bool)
+    call = getattr(asked, form)()
+    one, two = (call.bind(asked.prepare()) for _ in range(2))
+    asked.prepare()
+    assert [one(), two(), call(), one()] == [11, 12, 13, 11]
+    assert form == "timed" or call.last == 11

@@ -1,0 +1,230 @@
+"""Cases spread over devices, with children that only pretend: who ran where, when, under which lease."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.app.lanes import Fleet, at_once, lane_of, picked, run_spread
+from pytest_perfgate.app.measure import Crew, Rounds
+from pytest_perfgate.model.children import (
+    Bye,
+    Capture,
+    ChildSpec,
+    Collected,
+    Entered,
+    Finished,
+    Go,
+    Job,
+    Measure,
+    Ready,
+    Taken,
+)
+from pytest_perfgate.model.device import Device
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.plan import Case, CaseKey, Plan
+from pytest_perfgate.model.samples import Samples, Stop
+
+SAMPLES = Samples(durations=(1.0,), timer="fake", stop=Stop.COUNT)
+
+
+class Child:
+    """Runs its job's cases; what each is measured on is read off its name."""
+
+    label = "child"
+
+    def __init__(self, nursery, env) -> None:
+        self.nursery, self.env, self.answers, self.closed = nursery, env, [], threading.Event()
+
+    def send(self, command) -> None:
+        if isinstance(command, Job):
+            self.cases = list(command.cases)
+            self.answers = [Collected(found=tuple(c.nodeid for c in self.cases)), self._ready()]
+        elif isinstance(command, Go):
+            self.answers.append(Entered(key=CaseKey(nodeid=self.cases[0].nodeid)))
+        elif isinstance(command, Measure):
+            nodeid = self.cases[0].nodeid
+            self.nursery.note(self, nodeid)
+            self.answers.append(Taken(key=CaseKey(nodeid=nodeid), samples=SAMPLES))
+        else:
+            case = self.cases.pop(0)
+            self.answers += [self._finished(case), self._ready()]
+
+    def receive(self, timeout_s):
+        if self.closed.is_set():
+            raise PerfgateError("child-crashed", "the child was closed")
+        if isinstance(self.answers[0], Entered) and self.nursery.hangs:
+            self.nursery.hanging.set()
+            self.closed.wait(5)
+            raise PerfgateError("child-crashed", "the child was closed")
+        return self.answers.pop(0)
+
+    def close(self) -> None:
+        self.closed.set()
+
+    def tail(self) -> str:
+        return ""
+
+    def _ready(self):
+        return Ready(nodeid=self.cases[0].nodeid) if self.cases else Bye()
+
+    def _finished(self, case) -> Finished:
+        kind = "gpu" if "gpu" in case.nodeid else "host"
+        capture = Capture(
+            key=CaseKey(nodeid=case.nodeid), samples=(SAMPLES,), device=Device(key=kind, name=kind, kind=kind),
+            identity=Identity(device=kind),
+        )  # fmt: skip
+        return Finished(nodeid=case.nodeid, outcome="passed", captures=(capture,))
+
+
+class Nursery:
+    def __init__(self) -> None:
+        self.ran, self.hangs, self.hanging = [], False, threading.Event()
+        self.together: threading.Barrier | None = None
+        self.leases, self.spawned = (), 0
+
+    def spawn(self, spec):
+        self.spawned += 1
+        return Child(self, dict(spec.env))
+
+    def note(self, child, nodeid) -> None:
+        self.ran.append((nodeid, child.env.get("SEES", ""), self.leases))
+        if self.together is not None and child.env.get("SEES"):
+            self.together.wait(5)
+
+    def hold(self, names):
+        @contextmanager
+        def held():
+            self.leases = tuple(names)
+            yield
+            self.leases = ()
+
+        return held()
+
+    def where(self, nodeid) -> set[str]:
+        return {sees for name, sees, _ in self.ran if name == nodeid}
+
+
+@pytest.fixture
+def nursery() -> Nursery:
+    return Nursery()
+
+
+def case(name: str, **plan) -> Case:
+    return Case(nodeid=f"t.py::{name}", limits=(), plan=Plan(**{"rounds": 2, **plan}))
+
+
+def cards(count: int, name: str = "H200") -> tuple[Device, ...]:
+    return tuple(Device(key="", name=name, kind="gpu", index=i, uuid=f"GPU-{name}{i}") for i in range(count))
+
+
+def measured(nursery, cases, devices):
+    crew = Crew(
+        nursery=nursery, spec=lambda some: ChildSpec(argv=(), python=(), cwd=Path(), env=(("A", "1"),)), job=Job(cases=()),
+        timeout_s=5, progress=lambda *told: None, clock=lambda: 0.0,
+    )  # fmt: skip
+    rounds = Rounds(cases, crew)
+    fleet = Fleet(
+        devices=devices, surroundings=lambda some: {"SEES": ",".join(d.uuid for d in some)}, hold=nursery.hold
+    )
+    run_spread(rounds, cases, fleet)
+    return rounds.results()
+
+
+def names_on(lane: int, count: int, many: int, prefix: str) -> list[str]:
+    return [n for n in (f"{prefix}{i}" for i in range(200)) if lane_of(f"t.py::{n}", count) == lane][:many]
+
+
+def test_lanes_measure_at_the_same_time_each_on_its_own_device(nursery) -> None:
+    nursery.together = threading.Barrier(2)
+    names = [*names_on(0, 2, 2, "gpu"), *names_on(1, 2, 2, "gpu")]
+    results = measured(nursery, [case(name, runtime="torch") for name in names], cards(2))
+    assert [len(result.captures) for result in results.values()] == [2] * 4
+    for at, name in enumerate(names):
+        assert nursery.where(f"t.py::{name}") == {f"GPU-H200{at // 2}"}
+
+
+def test_all_devices_are_leased_while_lanes_run_and_named_without_their_mark(nursery) -> None:
+    measured(nursery, [case("gpu", runtime="torch")], cards(3))
+    assert {leases for _, _, leases in nursery.ran} == {("H2000", "H2001", "H2002")}
+    assert nursery.leases == ()
+
+
+def test_a_first_round_shows_what_uses_a_device_and_the_host_runs_alone(nursery) -> None:
+    results = measured(nursery, [case("gpu"), case("plain"), case("gpu_named", runtime="cupy")], cards(2))
+    assert all(len(result.captures) == 2 for result in results.values())
+    assert nursery.where("t.py::plain") == {""}
+    seen = [sees for name, sees, _ in nursery.ran if name == "t.py::gpu"]
+    assert seen[0] == ""
+    assert seen[1].startswith("GPU-")
+    assert "" not in nursery.where("t.py::gpu_named")
+    hosts = [at for at, (name, _, _) in enumerate(nursery.ran) if name == "t.py::plain"]
+    lanes = [at for at, (_, sees, _) in enumerate(nursery.ran) if sees]
+    assert hosts[0] < min(lanes)
+    assert hosts[1] > max(lanes)
+
+
+def test_one_device_or_none_is_one_lane_without_leases(nursery) -> None:
+    measured(nursery, [case("gpu", runtime="torch"), case("plain")], cards(1))
+    assert {(sees, leases) for _, sees, leases in nursery.ran} == {("", ())}
+    assert nursery.spawned == 2
+
+
+def test_cards_unlike_the_first_take_no_part(nursery) -> None:
+    many = [case(f"gpu{i}", runtime="torch") for i in range(8)]
+    measured(nursery, many, (*cards(2), *cards(2, "L4")))
+    assert {sees for _, sees, _ in nursery.ran} == {"GPU-H2000", "GPU-H2001"}
+
+
+def test_a_case_for_several_devices_sees_them_all_under_all_their_leases(nursery) -> None:
+    measured(nursery, [case("gpu_wide", runtime="torch", devices=3)], cards(4))
+    assert set(nursery.ran) == {("t.py::gpu_wide", "GPU-H2000,GPU-H2001,GPU-H2002", ("H2000", "H2001", "H2002"))}
+
+
+@pytest.mark.parametrize(("count", "said"), [(0, "none is visible"), (3, "3 of one kind are visible")])
+def test_a_case_for_more_devices_than_there_are_is_not_measured_and_says_so(nursery, count, said) -> None:
+    (result,) = measured(nursery, [case("gpu_wide", devices=4)], cards(count)).values()
+    assert result.captures == ()
+    assert said in result.trouble[0]
+    assert nursery.spawned == 0
+
+
+def test_a_case_stays_on_its_device_whatever_else_is_selected(nursery) -> None:
+    measured(nursery, [case(f"gpu{i}", runtime="torch") for i in range(6)], cards(3))
+    first = nursery.where("t.py::gpu3")
+    nursery.ran.clear()
+    measured(nursery, [case("gpu3", runtime="torch")], cards(3))
+    assert nursery.where("t.py::gpu3") == first
+
+
+def test_an_interrupt_ends_every_lane(nursery) -> None:
+    nursery.hangs = True
+    crew = Crew(
+        nursery=nursery, spec=lambda some: ChildSpec(argv=(), python=(), cwd=Path(), env=()), job=Job(cases=()),
+        timeout_s=5, progress=lambda *told: None, clock=lambda: 0.0,
+    )  # fmt: skip
+    cases = [case("gpu", runtime="torch")]
+    rounds = Rounds(cases, crew)
+
+    def interrupt() -> None:
+        nursery.hanging.wait(5)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        at_once([lambda: rounds.round(0, cases), interrupt], rounds.stop)
+    assert nursery.spawned == 1
+    assert rounds.results()["t.py::gpu"].captures == ()
+
+
+def test_a_device_is_picked_by_any_of_its_names() -> None:
+    devices = (*cards(2), Device(key="NVIDIA-L4-23GiB", name="NVIDIA L4", kind="gpu", uuid="MIG-1", pci="0000:01:00.0"))
+    for asked in ("2", "MIG-1", "NVIDIA L4", "0000:01:00.0", "NVIDIA-L4-23GiB", "NVIDIA-L4-23GiB-observe"):
+        assert picked(devices, asked) is devices[2]
+    assert picked(devices, "H2001") is devices[1]
+    with pytest.raises(PerfgateError, match="device-unknown") as caught:
+        picked(devices, "7")
+    assert "1: H200 GPU-H2001" in caught.value.mend

@@ -1,0 +1,52 @@
+"""A suspect that two arms acquit: the court names what differs from the accepted sitting."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pytest_perfgate.app.gate import Court
+from pytest_perfgate.core.gate.context import JudgeContext
+from pytest_perfgate.model.baseline import Baseline, Sitting
+from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.model.measurement import Environment
+from pytest_perfgate.model.plan import Case, Plan
+from pytest_perfgate.model.tools import GateTools
+from tests.unit.core.gate.bench import HOST, KEY, KINDS, accepted, limit, measured
+from tests.unit.core.gate.test_paired import NOT_SLOWER
+
+THEN = Environment(python="3.12.3", packages=(("numpy", "2.0.1"),), facts=(("governor", "performance"),))
+NOW = replace(THEN, packages=(("numpy", "2.1.0"),), facts=(("governor", "performance"), ("load", "9.0")))
+
+
+class Store:
+    """One line, and a history that knows the accepted commit's clock."""
+
+    def __init__(self, line: Baseline) -> None:
+        self._line = line
+
+    def read(self, device_or_key: object, *rest: object) -> object:
+        if device_or_key == KEY:
+            return (Sitting(key=KEY, device=HOST.key, time=1e6, when="", commit=self._line.commit, clock_hz=3e9),)
+        return {str(KEY): self._line}
+
+
+def test_what_differs_is_named_in_the_verdict() -> None:
+    store = Store(accepted(1e6, surroundings=THEN))
+    tools = GateTools(
+        kinds=KINDS,
+        nursery=None,
+        environment=Environment,
+        roofed=lambda device: device,
+        baselines=store,
+        history=store,
+        convict=lambda reports, cases: {},
+    )
+    court = Court(tools, JudgeContext(kinds=KINDS))
+    case = Case(nodeid=KEY.nodeid, limits=(limit("slowdown <= 3%"),), plan=Plan(), path=KEY.path)
+    here = measured(1.1e6, environment=NOW)
+    slow = replace(here, processes=tuple(replace(one, clock_hz=(2.9e9,)) for one in here.processes))
+    suspect = court.judged(case, slow)
+    assert suspect.worst is Outcome.SUSPECT
+    (found,) = court.with_arms(case, suspect, replace(NOT_SLOWER, moved=())).verdicts
+    assert found.outcome is Outcome.MOVED
+    assert found.sentence.endswith("what differs: clock 3 GHz -> 2.9 GHz, numpy 2.0.1 -> 2.1.0")

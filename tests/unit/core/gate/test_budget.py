@@ -1,0 +1,75 @@
+"""Who gets how many rounds of a budget."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from pytest_perfgate.core.gate.budget import (
+    MOST,
+    Want,
+    acquittal_rounds,
+    allotted,
+    conviction_rounds,
+    cost_of,
+    shrunk,
+)
+from pytest_perfgate.core.gate.rounds import Design, Finding
+from pytest_perfgate.core.render.spans import span
+from pytest_perfgate.model.quantity import Interval
+
+
+def seen(shift: float, scatter: float) -> Finding:
+    return Finding(shift=shift, interval=Interval(low=0.0, high=0.1), scatter=scatter)
+
+
+def want(rounds: int, seconds: float = 1.0, *, suspected: bool = True) -> Want:
+    return Want(rounds=rounds, seconds=seconds, suspected=suspected)
+
+
+def test_a_calm_suspect_needs_the_rounds_of_the_design_and_a_wild_one_more() -> None:
+    assert conviction_rounds(seen(0.06, 0.002), 0.03, 1, Design()) == 10
+    wild = conviction_rounds(seen(0.06, 0.06), 0.03, 1, Design())
+    assert 10 < wild < MOST
+    assert conviction_rounds(seen(0.06, 0.06), 0.03, 8, Design()) > wild
+    assert conviction_rounds(seen(0.01, 0.06), 0.03, 1, Design()) == MOST
+
+
+def test_the_nearer_to_the_limit_the_more_rounds_acquit() -> None:
+    near, far = acquittal_rounds(seen(0.02, 0.02), 0.03), acquittal_rounds(seen(0.0, 0.02), 0.03)
+    assert MOST > near > far >= 5
+    assert acquittal_rounds(seen(0.04, 0.02), 0.03) == MOST
+    assert acquittal_rounds(seen(0.0, 0.0), 0.03) == 5
+
+
+def test_suspects_come_first_and_of_them_the_cheapest_to_decide() -> None:
+    wants = {"wild": want(100), "calm": want(10), "open": want(2, suspected=False)}
+    plan = allotted(wants, left_s=30, start_s=1)
+    assert plan.rounds == {"calm": 10, "open": 2}
+    assert set(plan.beyond) == {"wild"}
+    assert plan.cost == 10 * 1 + 10 + 2 * 1 + 2
+    assert allotted(wants, math.inf, 1).beyond == {}
+    assert allotted(wants, 0, 1).rounds == {}
+
+
+def test_rounds_are_started_once_for_all_in_them() -> None:
+    together = cost_of([want(10), want(8)], start_s=2)
+    assert together == 10 * 2 + 18
+    assert together < cost_of([want(10)], 2) + cost_of([want(8)], 2)
+    assert cost_of([], 2) == 0
+
+
+@pytest.mark.parametrize(("needs", "has", "expected"), [(10, 20, 1.0), (10, 5, 0.5), (10, 0, 0.25), (0, 0, 1.0)])
+def test_sampling_shrinks_to_what_is_there(needs: float, has: float, expected: float) -> None:
+    assert shrunk(needs, has, 0.25) == expected
+
+
+def test_spans_are_said_as_people_say_them() -> None:
+    assert [span(s) for s in (0.3, 12.4, 70, 3600, 7500)] == [
+        "under 1 s",
+        "12 s",
+        "1 min 10 s",
+        "1 h 0 min",
+        "2 h 5 min",
+    ]

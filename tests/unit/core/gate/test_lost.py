@@ -1,0 +1,62 @@
+"""Limits that name a call which nobody makes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_perfgate.core.gate.judge import JudgeContext, judge
+from pytest_perfgate.core.gate.lost import NOBODY, lost_limits
+from pytest_perfgate.core.gate.policy import CI, LOCAL
+from pytest_perfgate.model.limit import Effect, Outcome
+from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.policy import Choice
+from pytest_perfgate.model.verdict import CaseReport
+from tests.unit.core.gate.bench import KEY, KINDS, limit, measured
+
+CONTEXT = JudgeContext(kinds=KINDS)
+
+
+def called(*names: str) -> list[CaseReport]:
+    keys = [CaseKey(nodeid=KEY.nodeid, name=name) for name in names]
+    return [judge(measured(1e6, key=key), (), baseline=None, context=CONTEXT) for key in keys]
+
+
+@pytest.mark.parametrize("policy", [LOCAL, CI, replace(CI, unmeasured=Choice.WARN)])
+def test_a_limit_of_the_test_fails_whatever_the_policy(policy) -> None:
+    (found,) = lost_limits(called("forward"), [limit("time(case=forwrd) <= 1s")], replace(CONTEXT, policy=policy))
+    (verdict,) = found.verdicts
+    assert (verdict.outcome, verdict.effect) == (Outcome.NOT_MEASURED, Effect.FAIL)
+    assert verdict.sentence == "case=forwrd names no call of the test; did you mean 'forward'?"
+    assert verdict.next == ("name the call: perfgate(..., name='forwrd')",)
+    assert found.key == CaseKey(nodeid=KEY.nodeid, name=NOBODY)
+    assert found.measurement is None
+
+
+def test_what_names_there_are_is_said() -> None:
+    lost = limit("time(case=zzz) <= 1s")
+    (several,) = lost_limits(called("fwd", "bwd"), [lost, lost], CONTEXT)
+    (verdict,) = several.verdicts
+    assert verdict.sentence.endswith("there are: bwd, fwd")
+    (bare,) = lost_limits(called(""), [lost], CONTEXT)
+    assert bare.verdicts[0].sentence.endswith("none of its calls has a name")
+
+
+def test_a_limit_that_found_its_call_is_not_lost() -> None:
+    limits = [limit("time(case=f*) <= 1s"), limit("time <= 1s")]
+    assert lost_limits(called("fwd"), limits, CONTEXT) == ()
+
+
+def test_a_limit_for_other_devices_is_not_asked_here() -> None:
+    assert lost_limits(called("fwd"), [limit("time(case=bwd) <= 1s", on=("H200*",))], CONTEXT) == ()
+    unseen = [CaseReport(key=KEY, verdicts=())]
+    assert lost_limits(unseen, [limit("time(case=bwd) <= 1s", on=("H200*",))], CONTEXT)
+
+
+@pytest.mark.parametrize("source", ["configuration", "command line"])
+def test_a_limit_for_every_test_is_about_those_that_make_the_call(source: str) -> None:
+    (found,) = lost_limits(called("fwd"), [limit("time(case=bwd) <= 1s", source=source)], replace(CONTEXT, policy=CI))
+    (verdict,) = found.verdicts
+    assert (verdict.outcome, verdict.effect) == (Outcome.NOT_APPLICABLE, Effect.PASS)
+    assert verdict.sentence == "no call of this test has the name 'bwd'"

@@ -1,0 +1,48 @@
+"""What ci/mutate tries: every change once, each another program, annotations left alone."""
+
+from __future__ import annotations
+
+import ast
+
+from ci.mutants import Home, broken
+
+SOURCE = """
+LEAST: int = 2
+
+def outer(a: Literal[1], b=3):
+    def inner():
+        return a + 1
+    return inner() if a < b and not b else max(a, b)
+
+@cached
+def second():
+    return "text" + name
+"""
+
+
+def every(source: str) -> list[tuple[str, int, Home | None, str]]:
+    found, number = [], 0
+    while (done := broken(source, number)[1]) is not None:
+        found.append((*done, ast.unparse(broken(source, number)[0])))
+        number += 1
+    return found
+
+
+def test_every_change_is_another_program_and_knows_its_function() -> None:
+    found = every(SOURCE)
+    texts = [text for *_, text in found]
+    assert len(set(texts)) == len(texts)
+    assert ast.unparse(ast.parse(SOURCE)) not in texts
+    outer = ("outer", 4)
+    assert [(kind, line, home) for kind, line, home, _ in found] == [
+        ("constant", 2, None),
+        ("constant", 4, None),
+        ("arithmetic", 6, outer),
+        ("constant", 6, outer),
+        ("branches", 7, outer),
+        ("and/or", 7, outer),
+        ("comparison", 7, outer),
+        ("not", 7, outer),
+        ("min/max", 7, outer),
+    ]
+    assert all("Literal[1]" in text and "'text' + name" in text for text in texts)
