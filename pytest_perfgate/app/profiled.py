@@ -49,7 +49,7 @@ def parameters(key: CaseKey, plan: Plan, told: Told) -> dict[str, Any]:
         "nodeid": key.nodeid,
         "call": key.name,
         "parameters": params.rstrip("]"),
-        "clocks": plan.clocks.value,
+        "clocks": {"policy": plan.clocks.value},
         **dict(told.facts),
     }
 

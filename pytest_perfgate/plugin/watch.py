@@ -67,7 +67,7 @@ class Watch:
             with instruments.clocks.hold(device, plan) as watch:
                 yield
             held = {"hz": list(watch.clock_hz()), "problems": [p.what for p in watch.problems()]}
-            self._facts["clocks_seen"] = {**held, **dict(watch.facts())}
+            self._facts["clocks"] = {"policy": plan.clocks.value, **held, **dict(watch.facts())}
 
     def times(self, asked: Asked, plan: Plan) -> None:
         """Event mode: the call timed by the device's own events; work on a second stream is out of their sight."""
@@ -95,7 +95,7 @@ class Watch:
         return replace(plan, clocks=ClockPolicy(self._clocks)) if self._clocks else plan
 
     def _note(self, device: Device, plan: Plan, work: Work | None) -> None:
-        self._facts["clocks"] = plan.clocks.value
+        self._facts["clocks"] = {"policy": plan.clocks.value}
         self._facts["device"] = {"name": device.name, "key": device.key, "kind": device.kind, "index": device.index}
         if work is not None and work.dtype:
             self._facts["dtype"] = work.dtype
