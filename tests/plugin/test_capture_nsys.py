@@ -107,6 +107,7 @@ def test_a_capture_that_no_limit_needs_is_missed_all_the_same(staged: Project) -
     run = staged.run("--perfgate=quick")
     assert run.outcome("test_call") == "passed"
     assert "1 capture asked for and not taken" in run.text
+    assert "next: pytest 'test_it.py::test_call' --perfgate=full, or perfgate profile" in " ".join(run.text.split())
     assert "there is no capture 'nsis'" in run.says("test_misspelt")
     assert "nsys" in run.says("test_misspelt")
 
