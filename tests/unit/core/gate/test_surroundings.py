@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.judge import JudgeContext
 from pytest_perfgate.core.gate.clocks import clock_of
+from pytest_perfgate.core.gate.judge import JudgeContext
 from pytest_perfgate.core.gate.surroundings import UNKNOWN, moved, named, surroundings
 from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.limit import Effect, Outcome
