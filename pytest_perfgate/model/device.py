@@ -87,7 +87,7 @@ class Roof:
     note: str = ""
 
     def rate(self, dtype: str) -> float | None:
-        return dict(self.compute).get(dtype)
+        return next((rate for name, rate in self.compute if name == dtype), None)
 
 
 @value
@@ -112,7 +112,10 @@ class Device:
     """Recorded and compared, but not part of the key: driver, toolkit, power limit."""
 
     def roof(self, basis: Basis) -> Roof | None:
-        return next((r for r in self.roofs if r.basis is basis), None)
+        for roof in self.roofs:
+            if roof.basis is basis:
+                return roof
+        return None
 
 
 @value

@@ -12,7 +12,12 @@ from pytest_perfgate.model.quantity import Dimension
 
 
 def clock_event(suspicion: Suspicion, trial: Trial) -> Ruling | None:
-    """INVALID where the cycles of a call stayed within what counts; nothing where a clock is not known."""
+    """INVALID where the cycles of a call stayed within what counts; nothing where a clock is not known.
+
+    Where two arms can be made, they decide: at one clock for both, and what moved is named.
+    """
+    if trial.paired is None and trial.context.paired_available:
+        return None
     if trial.paired is not None:
         then, now = trial.paired.clocks_hz or (None, None)
         shift, since = trial.paired.shift, f"in {trial.paired.base or 'the base'} beside it"

@@ -68,6 +68,9 @@ def _named(pattern: str, names: list[str]) -> bool:
 
 def limits_for(limits: Layer, key: CaseKey) -> tuple[Limit, ...]:
     """Limits that a call answers to; one that names the call (``case=``) wins over one that names none."""
+    limits = tuple(limits)
+    if not any(limit.labels for limit in limits):
+        return limits
     chosen = [limit for limit in limits if _meant_for(limit, key)]
     named = {(limit.metric, without_case(limit)) for limit in chosen if case_of(limit)}
     return tuple(limit for limit in chosen if case_of(limit) or (limit.metric, limit.labels) not in named)
@@ -88,12 +91,12 @@ def for_code(limits: Layer, kinds: Mapping[str, MetricKind]) -> tuple[Limit, ...
 
 def without_case(limit: Limit) -> tuple[tuple[str, str], ...]:
     """The labels that select among the metrics of one call."""
-    return tuple(pair for pair in limit.labels if pair[0] != "case")
+    return tuple([pair for pair in limit.labels if pair[0] != "case"]) if limit.labels else ()
 
 
 def case_of(limit: Limit) -> str:
     """The name of the call that a limit speaks of; empty where it speaks of all."""
-    return dict(limit.labels).get("case", "")
+    return next((text for name, text in limit.labels if name == "case"), "")
 
 
 def _meant_for(limit: Limit, key: CaseKey) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from pytest_perfgate.core.gate.roofs import (
@@ -43,6 +43,10 @@ def _absent(names: tuple[str, ...], why: str, mend: str) -> tuple[Absent, ...]:
 
 
 OF_WORK = tuple(sorted(DERIVED - {"time", "slowdown", "launch_gap", "span"}))
+_NO_BASELINE = Absent(name="slowdown", why="no baseline for this device", mend="perfgate accept")
+_NO_GAP = Absent(name="launch_gap", why="the timer does not see the device's side", mend="use the cupti timer")
+_OF_TAIL = tuple((tail, (f"mfu{tail}", f"sol{tail}")) for tail in TAILS)
+_NO_SPAN = Absent(name="span", why="the timer does not see kernels apart", mend='use timer="cupti"')
 _WORKLESS = _absent(OF_WORK, "no work= was given", "pass work=work.gemm(...)")
 
 
@@ -62,23 +66,21 @@ def timed_metrics(measurement: Measurement, baseline: Baseline | None, seen: Sum
     if seen is None:
         why = "the samples are not to be trusted" if measurement.processes else "nothing was timed"
         return MetricSet(absent=_absent(tuple(sorted(DERIVED)), why, ""))
-    found = [
-        Metric(name="time", value=seen.time, dimension=Dimension.TIME, interval=seen.interval),
-        slowdown(seen, baseline),
-        _launch_gap(measurement),
-        *_of_kernels(measurement),
-        *_of_work(measurement, seen),
-    ]
-    return MetricSet(
-        metrics=tuple(f for f in found if isinstance(f, Metric)),
-        absent=tuple(f for f in found if isinstance(f, Absent)),
-    )
+    metrics: list[Metric] = [Metric(name="time", value=seen.time, dimension=Dimension.TIME, interval=seen.interval)]
+    absent: list[Absent] = []
+    more = (*_of_kernels(measurement), *_of_work(measurement, seen))
+    for found in (slowdown(seen, baseline), _launch_gap(measurement), *more):
+        if isinstance(found, Metric):
+            metrics.append(found)
+        else:
+            absent.append(found)
+    return MetricSet(metrics=tuple(metrics), absent=tuple(absent))
 
 
 def slowdown(seen: Summary, baseline: Baseline | None) -> Metric | Absent:
     """Time over accepted time, minus one; the overhead of timing stays in both."""
     if baseline is None or baseline.time <= 0:
-        return Absent(name="slowdown", why="no baseline for this device", mend="perfgate accept")
+        return _NO_BASELINE
     then = baseline.time
     return Metric(
         name="slowdown",
@@ -91,9 +93,9 @@ def slowdown(seen: Summary, baseline: Baseline | None) -> Metric | Absent:
 
 
 def _launch_gap(measurement: Measurement) -> Metric | Absent:
-    gaps = sorted(p.launch_gap for p in measurement.processes if p.launch_gap is not None)
+    gaps = sorted([p.launch_gap for p in measurement.processes if p.launch_gap is not None])
     if not gaps:
-        return Absent(name="launch_gap", why="the timer does not see the device's side", mend="use the cupti timer")
+        return _NO_GAP
     return _of_processes("launch_gap", Dimension.TIME, gaps)
 
 
@@ -101,7 +103,7 @@ def _of_kernels(measurement: Measurement) -> Iterator[Metric | Absent]:
     """What an instrument that records kernels sees: from the first start to the last end, and how full that is."""
     seen = [process for process in measurement.processes if process.span]
     if not seen or len(seen) < len(measurement.processes):
-        yield Absent(name="span", why="the timer does not see kernels apart", mend='use timer="cupti"')
+        yield _NO_SPAN
         return
     spans = [median(sorted(process.span)) for process in seen]
     busy = [median(sorted(process.durations)) for process in seen]
@@ -120,25 +122,21 @@ def _of_processes(name: str, dimension: Dimension, found: list[float]) -> Metric
     return Metric(name=name, value=median(found), dimension=dimension, interval=interval)
 
 
-def _of_work(measurement: Measurement, seen: Summary) -> Iterator[Metric | Absent]:
+def _of_work(measurement: Measurement, seen: Summary) -> Sequence[Metric | Absent]:
     """Absolute figures: here alone the overhead of timing is subtracted."""
     work = measurement.work
     if work is None:
-        yield from _WORKLESS
-        return
+        return _WORKLESS
     net = Interval(low=seen.interval.low - seen.overhead, high=seen.interval.high - seen.overhead)
     if net.low <= 0:
-        why = "the call is no longer than the overhead of timing it"
-        yield from _absent(OF_WORK, why, "raise calls=")
-        return
-    time = seen.time - seen.overhead
-    for name, field, dimension, noun in RATES:
-        yield _inverse(name, getattr(work, field), (time, net), dimension, noun)
+        return _absent(OF_WORK, "the call is no longer than the overhead of timing it", "raise calls=")
+    timed = (seen.time - seen.overhead, net)
+    found = [_inverse(name, getattr(work, field), timed, dimension, noun) for name, field, dimension, noun in RATES]
     if work.intensity is None:
-        yield Absent(name="intensity", why="the work lacks operations or bytes", mend="pass work= with both")
+        found.append(Absent(name="intensity", why="the work lacks operations or bytes", mend="pass work= with both"))
     else:
-        yield Metric(name="intensity", value=work.intensity, dimension=Dimension.INTENSITY)
-    yield from _fractions(measurement, (time, net))
+        found.append(Metric(name="intensity", value=work.intensity, dimension=Dimension.INTENSITY))
+    return [*found, *_fractions(measurement, work, timed)]
 
 
 Timed = tuple[float, Interval]
@@ -146,7 +144,7 @@ Timed = tuple[float, Interval]
 
 def _inverse(name: str, amount: float | None, timed: Timed, dimension: Dimension, noun: str) -> Metric | Absent:
     if not amount:
-        return Absent(name=name, why=f"the work counts no {noun}", mend=f"pass work= with {noun}")
+        return _absent((name,), f"the work counts no {noun}", f"pass work= with {noun}")[0]
     return _rate(name, amount * 1e9, timed, dimension)
 
 
@@ -158,20 +156,21 @@ def _span(amount: float, net: Interval) -> Interval:
     return Interval(low=amount / net.high, high=amount / net.low, confidence=net.confidence)
 
 
-def _fractions(measurement: Measurement, timed: Timed) -> Iterator[Metric | Absent]:
+def _fractions(measurement: Measurement, work: Work, timed: Timed) -> list[Metric | Absent]:
     """``mfu`` and ``sol`` of every denominator; one roof under two names is asked once."""
-    device, work = measurement.device, measurement.work
-    assert work is not None
+    device = measurement.device
     known: dict[Basis, tuple[tuple[Part, Part], str]] = {}
-    for tail in TAILS:
+    found: list[Metric | Absent] = []
+    for tail, names in _OF_TAIL:
         roof, alias = roof_of(device, tail)
         if roof is None:
-            yield from _absent((f"mfu{tail}", f"sol{tail}"), *no_roof(device, tail))
+            found += _absent(names, *no_roof(device, tail))
             continue
         if roof.basis not in known:
             compute, memory = of_compute(work, roof), of_memory(work, roof, device, measurement.identity)
             known[roof.basis] = ((_part(compute, timed), _part(memory, timed)), _sides(work, roof))
-        yield from _named(tail, *known[roof.basis], alias)
+        found += _named(tail, names, *known[roof.basis], alias)
+    return found
 
 
 Part = tuple[Fraction, float, "Interval | None"]
@@ -184,23 +183,27 @@ def _part(fraction: Fraction, timed: Timed) -> Part:
     return fraction, fraction.least_ns / timed[0], _span(fraction.least_ns, timed[1])
 
 
-def _named(tail: str, parts: tuple[Part, Part], sides: str, alias: str) -> Iterator[Metric | Absent]:
+def _named(
+    tail: str, names: tuple[str, str], parts: tuple[Part, Part], sides: str, alias: str
+) -> list[Metric | Absent]:
     """``mfu`` is the compute part; ``sol`` the larger of both, which roof it is, and what is known of the other."""
+    mfu, sol = names
     compute = parts[0]
+    found: list[Metric | Absent] = []
     if compute[2] is None:
-        yield Absent(name=f"mfu{tail}", why=compute[0].why, mend=compute[0].mend)
+        found.append(Absent(name=mfu, why=compute[0].why, mend=compute[0].mend))
     else:
-        yield _fraction(f"mfu{tail}", compute, note=alias)
+        found.append(_fraction(mfu, compute, note=alias))
     held = [part for part in parts if part[2] is not None]
     lacking = [f"{part[0].roof} {part[0].why}" for part in parts if part[2] is None]
     if not held:
-        yield Absent(name=f"sol{tail}", why="; ".join(lacking), mend=compute[0].mend)
-        return
+        return [*found, Absent(name=sol, why="; ".join(lacking), mend=compute[0].mend)]
     binding = held[0] if held[0][1] >= held[-1][1] else held[-1]
     words = (f"{binding[0].roof} roof", sides, alias, *lacking)
-    yield _fraction(f"sol{tail}", binding, note="; ".join(filter(None, words)))
-    for part in () if tail else held:
-        yield _fraction(f"sol{tail}", part, labels=(("roof", part[0].roof),))
+    found.append(_fraction(sol, binding, note="; ".join([word for word in words if word])))
+    if not tail:
+        found += [_fraction(sol, part, labels=(("roof", part[0].roof),)) for part in held]
+    return found
 
 
 def _fraction(name: str, part: Part, *, note: str = "", labels: Labels = ()) -> Metric:

@@ -47,6 +47,7 @@ def test_slower_in_time_and_not_in_cycles_is_invalid_with_the_clocks() -> None:
         (1.25e6, (1.23e9,), CONTEXT, Outcome.INVALID),
         (1.25e6, (), CONTEXT, Outcome.REGRESSED),
         (1.25e6, (1.2e9,), replace(CONTEXT, then_hz=None), Outcome.REGRESSED),
+        (1.25e6, (1.2e9,), replace(CONTEXT, paired_available=True), Outcome.SUSPECT),
         (1.0e6, (1.2e9,), CONTEXT, Outcome.PASSED),
         (0.8e6, (1.2e9,), CONTEXT, Outcome.IMPROVED),
     ],
