@@ -13,6 +13,7 @@ from tests.kernels import kernel
 
 ELAPSED = ".avg.pct_of_peak_sustained_elapsed"
 SM = limits_by_arch(DeviceCatalogue())
+SM.update({f"{arch}a": SM[arch] for arch in ("sm_90", "sm_100")})
 BUSY = {f"dram__throughput{ELAPSED}": 82.0, f"sm__throughput{ELAPSED}": 21.0}
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import log10
 from pathlib import Path
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 560, 320, 60, 20, 40, 50
 Point = tuple[float, float]
+Scale = Callable[[float], float]
 
 
 def write_plot(path: Path, seconds: Sequence[Point], memory: Sequence[Point], subtitle: str) -> None:
@@ -28,8 +29,8 @@ def _lines(seconds: Sequence[Point], memory: Sequence[Point], subtitle: str) -> 
         f'<text x="{LEFT}" y="31" fill="#555">{subtitle}</text>',
         *_axes(),
         _path(linear, _second, "#999", 'stroke-dasharray="4 4"'),
-        *_series(seconds, _second, "#1f5fa8", "{:.3g} s"),
-        *_series(memory, _megabyte, "#b3541e", "{:.0f} MB"),
+        *_series(seconds, (_second, 16), "#1f5fa8", "{:.3g} s"),
+        *_series(memory, (_megabyte, -7), "#b3541e", "{:.0f} MB"),
         f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 8}" text-anchor="end">size of the trace, MB</text>',
         "</g></svg>",
     ]
@@ -48,19 +49,20 @@ def _axes() -> list[str]:
     return lines
 
 
-def _series(points: Sequence[Point], up: object, colour: str, shown: str) -> list[str]:
+def _series(points: Sequence[Point], place: tuple[Scale, int], colour: str, shown: str) -> list[str]:
+    up, aside = place
     lines = [_path(points, up, colour)]
     for size, value in points:
-        x, y = _across(size), up(value)  # type: ignore[operator]
+        x, y = _across(size), up(value)
         lines.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>')
         lines.append(
-            f'<text x="{x:.1f}" y="{y - 7:.1f}" text-anchor="middle" fill="{colour}">{shown.format(value)}</text>'
+            f'<text x="{x:.1f}" y="{y + aside:.1f}" text-anchor="middle" fill="{colour}">{shown.format(value)}</text>'
         )
     return lines
 
 
-def _path(points: Sequence[Point], up: object, colour: str, more: str = "") -> str:
-    steps = " ".join(f"{_across(size):.1f},{up(value):.1f}" for size, value in points)  # type: ignore[operator]
+def _path(points: Sequence[Point], up: Scale, colour: str, more: str = "") -> str:
+    steps = " ".join(f"{_across(size):.1f},{up(value):.1f}" for size, value in points)
     return f'<polyline points="{steps}" fill="none" stroke="{colour}" {more}/>'
 
 
@@ -73,5 +75,5 @@ def _second(seconds: float) -> float:
 
 
 def _megabyte(megabytes: float) -> float:
-    """Memory in units of 50 MB on the seconds' axis: its own labels tell the value."""
-    return _second(megabytes / 50)
+    """Memory in units of 12 MB on the seconds' axis: its own labels tell the value."""
+    return _second(megabytes / 12)

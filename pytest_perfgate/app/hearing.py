@@ -8,11 +8,13 @@ from dataclasses import replace
 from pytest_perfgate.app.compare_arms import CONFIRM, SCREEN, Comparison
 from pytest_perfgate.app.duet import BASE
 from pytest_perfgate.core.gate.budget import (
+    SCREENING,
     Allotment,
     Want,
     acquittal_rounds,
     allotted,
     conviction_rounds,
+    shrunk,
 )
 from pytest_perfgate.core.gate.clocks import paired_clocks
 from pytest_perfgate.core.gate.rounds import Finding, Pairs, confirming_rounds, convicted, finding, suspected
@@ -20,6 +22,8 @@ from pytest_perfgate.core.render.spans import span
 from pytest_perfgate.model.paired import Decision, Paired
 from pytest_perfgate.model.plan import CaseKey
 
+_SHORTEST_NS = 5e6
+"""A turn is never cut below this."""
 Counts = Callable[[CaseKey], float]
 """τ of a case: the smallest slowdown that counts."""
 
@@ -36,6 +40,8 @@ class Hearing:
     def screen(self) -> None:
         """Rounds for every case; then suspects are tried, and what a budget still holds widens the view of others."""
         comparison = self._all
+        comparison.play(SCREEN, dict.fromkeys(comparison.cases, 1))
+        self._hasten()
         comparison.play(SCREEN, dict.fromkeys(comparison.cases, comparison.design.screen))
         self._look()
         suspects = self._suspects()
@@ -67,6 +73,18 @@ class Hearing:
         """What became of every case that both sides measured."""
         suspects = self._suspects()
         return {key: self._paired(key, found, suspects, revision) for key, found in self._found.items()}
+
+    def _hasten(self) -> None:
+        """The first round tells what the rest will take: turns are cut where a budget would go into screening alone."""
+        comparison, budget = self._all, self._all.stage.budget_s
+        rest, beat = comparison.design.screen - 1, comparison.stage.beat
+        tests = rest * sum(comparison.cost(nodeid) for nodeid in comparison.cases)
+        has = comparison.left_s - (1 - SCREENING) * budget - rest * comparison.start_s
+        part = shrunk(tests, max(0.0, has), min(1.0, _SHORTEST_NS / beat.batch_ns)) if budget else 1.0
+        if part < 1:
+            shorter = replace(beat, batch_ns=part * beat.batch_ns, warmup_ns=part * beat.warmup_ns)
+            comparison.stage = replace(comparison.stage, beat=shorter)
+            self._say(f"slower than thought: turns cut to {part:.0%}")
 
     def _look(self) -> None:
         fresh = self._all.pairs(SCREEN)

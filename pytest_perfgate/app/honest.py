@@ -60,8 +60,11 @@ class Scrutiny:
         free = (*first, *contents.within(*subject.prepared))
         inputs = [array for array in reach if not self._any(array, free)]
         self._outputs = [self._saved(array, reach) for array in first]
-        self._poison(first, 0)
         del first, free
+        again = self._results(subject.once())
+        self._outputs = self._steady(again)
+        self._poison(again, 0)
+        del again
         self._sort(self._results(subject.once()))
         self._inputs = [(array, digest(contents.read(array))) for array in inputs]
 
@@ -91,17 +94,29 @@ class Scrutiny:
         contents = self._contents
         return Output(saved=contents.read(array), itemsize=contents.itemsize(array), name=contents.name(array), own=own)
 
+    def _steady(self, again: Sequence[Any]) -> list[Output | None]:
+        """Outputs that may be overwritten: not those of the call's own arrays that are another at every call."""
+        if len(again) != len(self._outputs):
+            return []
+        pairs = zip(self._outputs, again, strict=True)
+        return [output if output and self._same(output, array) else None for output, array in pairs]
+
+    def _same(self, output: Output, array: Any) -> bool:
+        return output.own is None or digest(self._contents.read(array)) == digest(output.saved)
+
     def _sort(self, again: Sequence[Any]) -> None:
         """Outputs that a call writes from its inputs alone stay, poisoned once more; others are put back."""
         known = self._outputs if len(again) == len(self._outputs) else []
         kept: list[Output | None] = []
-        for output, array in zip(known, again, strict=True):
-            assert output is not None
+        for output, array in zip(known, again, strict=bool(known)):
+            if output is None:
+                kept.append(None)
+                continue
             now = self._contents.read(array)
             left = untouched(output.saved, now, output.itemsize, 0)
             if left:
                 self._problems.append(unwritten(output.name, left, "a call"))
-            pure = not left and (output.own is None or digest(now) == digest(output.saved))
+            pure = not left and self._same(output, array)
             kept.append(output if pure else None)
             if not pure and output.own is not None:
                 self._contents.write(output.own, output.saved)

@@ -36,6 +36,13 @@ class Fleet:
         first = self.devices[:1]
         return tuple(d for d in self.devices if (d.name, d.memory_bytes) == (first[0].name, first[0].memory_bytes))
 
+    def few(self, wanted: int) -> str:
+        """Why there are not so many to be had; empty where there are."""
+        if len(self.alike) >= wanted:
+            return ""
+        seen = f"{len(self.alike)} of one kind are visible" if self.devices else "none is visible"
+        return f"it asks for {wanted} devices, and {seen}"
+
 
 def run_spread(rounds: Rounds, cases: Sequence[Case], fleet: Fleet) -> None:
     """Measure all cases, those of devices on all devices at once.
@@ -84,11 +91,11 @@ def _in_lanes(rounds: Rounds, fleet: Fleet, known: Sequence[Case], found: Sequen
 
 
 def _with_several(rounds: Rounds, fleet: Fleet, case: Case) -> None:
-    devices = fleet.alike[: case.plan.devices]
-    if len(devices) < case.plan.devices:
-        seen = f"{len(devices)} of one kind are visible" if fleet.devices else "none is visible"
-        rounds.give_up(case.nodeid, f"it asks for {case.plan.devices} devices, and {seen}")
+    few = fleet.few(case.plan.devices)
+    if few:
+        rounds.give_up(case.nodeid, few)
         return
+    devices = fleet.alike[: case.plan.devices]
     with fleet.hold([lease_name(device) for device in devices]):
         for number in range(case.plan.rounds):
             rounds.round(number, [case], fleet.surroundings(devices))

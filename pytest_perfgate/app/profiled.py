@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.core.render.markdown import render_markdown
 from pytest_perfgate.model.analysis import Analysis
+from pytest_perfgate.model.document import Document
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.plan import CaseKey, Plan
 from pytest_perfgate.model.profiling import Told
@@ -47,7 +49,7 @@ def parameters(key: CaseKey, plan: Plan, told: Told) -> dict[str, Any]:
         "nodeid": key.nodeid,
         "call": key.name,
         "parameters": params.rstrip("]"),
-        "clocks": plan.clocks.value,
+        "clocks": {"policy": plan.clocks.value},
         **dict(told.facts),
     }
 
@@ -59,15 +61,27 @@ def write_profile(done: Profiled, folders: Folders, taken_with: Mapping[str, Any
     found = {"devices": sorted(archs), "window": analysis.window}
     folders.write_json(folder, "params.json", {**taken_with, **found})
     compact = next((name for name in _COMPACT if name in analysis.views), next(iter(analysis.views)))
-    views = {name: build() for name, build in analysis.views.items()}
-    folders.write_text(folder, "report.md", render_markdown(views[compact], level=2))
+    folders.write_text(folder, "report.md", render_markdown(analysis.views[compact](), level=2))
     folders.write_json(folder, "metrics.json", metrics_data(analysis))
+    views, empty = _views(analysis)
     folders.write_pages(folder, views)
     for name, build in analysis.files.items():
         folders.write_text(folder, name, build())
-    if len(views) > 1:
-        text = "\n".join(render_markdown(document) for document in views.values())
+    if len(analysis.views) > 1:
+        text = "\n".join([*map(render_markdown, views.values()), *empty])
         folders.write_text(folder, "report-verbose.md", text)
+
+
+def _views(analysis: Analysis) -> tuple[dict[str, Document], list[str]]:
+    """Every view that has something to show, and a line for each of the others."""
+    views: dict[str, Document] = {}
+    empty: list[str] = []
+    for name, build in analysis.views.items():
+        try:
+            views[name] = build()
+        except PerfgateError as fault:  # noqa: PERF203 - a view that has nothing to show leaves the others alone
+            empty.append(f"No view `{name}`: {fault.what}.")
+    return views, empty
 
 
 def metrics_data(analysis: Analysis) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.app.lanes import run_spread
 from pytest_perfgate.app.measure import Crew, Rounds
-from pytest_perfgate.core.gate.budget import shrunk
+from pytest_perfgate.core.gate.budget import SCREENING, shrunk
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Mode
 from pytest_perfgate.plugin.captures import captured
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 _START_S = 1.0
 """A guess at what starting one child takes, for the first run."""
-_SCREENING, _SHORTEST = 0.6, 0.1
-"""The part of a budget that is not kept for trying suspects, and of its sampling time that a case keeps at least."""
+_SHORTEST = 0.1
+"""The part of its sampling time that a case keeps at least."""
 
 
 def measure_ahead(session: Docket) -> None:
@@ -43,7 +43,7 @@ def measure_ahead(session: Docket) -> None:
     if session.mode is Mode.QUICK:
         cases = [replace(case, plan=replace(case.plan, rounds=1)) for case in cases]
     known = read_costs(costs)
-    keeps = _SCREENING if session.court.tools.convict is not None else 1.0
+    keeps = SCREENING if session.court.tools.convict is not None else 1.0
     part = affordable(cases, known, keeps * session.left_s())
     progress = Progress(config, cost_line(cases, known, part))
     cases = [sampled(case, part) for case in cases]

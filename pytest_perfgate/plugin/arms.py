@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.app.compare_arms import Comparison, Stage
 from pytest_perfgate.app.duet import Beat
 from pytest_perfgate.app.hearing import Hearing
-from pytest_perfgate.core.gate.budget import shrunk
+from pytest_perfgate.core.gate.budget import SCREENING, shrunk
 from pytest_perfgate.core.gate.conviction import suspects
 from pytest_perfgate.core.gate.rounds import Design
 from pytest_perfgate.model.children import ChildSpec
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 MERGE_BASE = "@merge-base"
 _START_S, _TEST_S = 2.5, 0.6
 """What starting two processes takes, and one test in both."""
-_SCREENING, _SHORTEST = 0.6, 0.25
-"""The part of a budget that screening may take, and of their usual length that turns keep at least."""
+_SHORTEST = 0.25
+"""The part of their usual length that turns keep at least."""
 _FRESH = {"PYTHONDONTWRITEBYTECODE": "1"}
 """Compiled files are read where the user's environment has them, and none is written into it."""
 
@@ -108,7 +108,7 @@ class Bailiff:
         """What it will cost, and how a budget is kept."""
         tests, left = design.screen * _TEST_S * cases, self._session.left_s()
         starts = design.screen * _START_S
-        part = shrunk(tests, max(0.0, _SCREENING * left - starts), _SHORTEST)
+        part = shrunk(tests, max(0.0, SCREENING * left - starts), _SHORTEST)
         self._beat = Beat(batch_ns=Beat().batch_ns * part, warmup_ns=Beat().warmup_ns * part)
         said = f"{cases} cases in two arms, {design.screen} rounds, about {span(starts + part * tests)}"
         if not math.isfinite(left):

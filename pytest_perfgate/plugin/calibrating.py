@@ -53,13 +53,16 @@ class Calibrating:
         cases, until = list(self._gate.cases.values()), time.monotonic() + seconds
         progress = Progress(self._config, f"{len(cases)} cases, the same code on both sides, {seconds:.0f} s")
         comparison = Comparison((_side("base"), _side("head")), cases, self._stage(progress), Design())
-        comparison.resume(read_values(self._path, PairedRound))
+        comparison.resume(one for one in read_values(self._path, PairedRound) if not one.trouble)
         for phase, by in self._turns(comparison, slowing=slowing):
             if time.monotonic() >= until:
                 break
             self._by = by
             count = _played(comparison, phase) + 1
             comparison.play(phase, dict.fromkeys(comparison.cases, count))
+            if _played(comparison, phase) < count:
+                progress.tell(f"no test is left that runs: {_trouble(comparison)}")
+                break
             progress.tell(f"{phase}: {count} rounds, {max(0.0, until - time.monotonic()):.0f} s left")
         progress.close()
 
@@ -96,6 +99,10 @@ class Calibrating:
 
 def _played(comparison: Comparison, phase: str) -> int:
     return len({one.number for one in comparison.rounds if one.phase == phase})
+
+
+def _trouble(comparison: Comparison) -> str:
+    return "; ".join(dict.fromkeys(one.trouble for one in comparison.rounds if one.trouble))
 
 
 def _side(name: str) -> Arm:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from pytest_perfgate.core.metrics.kernel import CODE_NAMES
 from pytest_perfgate.model.analysis import Analysis
@@ -15,7 +15,7 @@ from pytest_perfgate.model.codes.family import Family
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.metric import Absent, MetricSet
-from pytest_perfgate.model.plan import Case, CaseKey
+from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.ports import Inspector
 from pytest_perfgate.model.problem import Finding, Problem
 from pytest_perfgate.model.profiling import STATIC
@@ -23,8 +23,14 @@ from pytest_perfgate.model.values import value
 from pytest_perfgate.plugin.asked import Brought
 from pytest_perfgate.plugin.reading import options_of
 
-if TYPE_CHECKING:
-    from pytest_perfgate.plugin.measuring import Measuring
+
+class Reader(Protocol):
+    """What measures in this process, as far as machine code needs it."""
+
+    def inspector(self, name: str) -> Inspector: ...
+
+    def brought(self, plan: Plan, brought: Brought) -> Capture: ...
+
 
 _ROOM = Path(".perfgate") / "kernels"
 _HEAD_BYTES = 4096
@@ -54,7 +60,7 @@ def handed_over(name: str, thing: Any, nodeid: str) -> tuple[Artifact, ...]:
 
 
 def with_code(
-    case: Case, captures: tuple[Capture, ...], artifacts: Sequence[Artifact], measuring: Measuring
+    case: Case, captures: tuple[Capture, ...], artifacts: Sequence[Artifact], measuring: Reader
 ) -> tuple[Capture, ...]:
     """Each call with the figures of the machine code; one capture of the code alone where nothing was called."""
     limits = [limit.text for limit in case.limits] + [text for capture in captures for text in capture.limits]

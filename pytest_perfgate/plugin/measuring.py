@@ -13,6 +13,7 @@ from pytest_perfgate.app.instrument import choose_runtime, choose_timer, identit
 from pytest_perfgate.app.machine import REFUSED, keyed, lease_name, settled, watched
 from pytest_perfgate.model.children import Capture
 from pytest_perfgate.model.device import Device
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
@@ -53,6 +54,8 @@ class Measuring:
 
     def samples(self, asked: Asked, plan: Plan) -> Samples:
         """One process's samples of the call."""
+        if plan.devices > 1:
+            insist_on_devices(plan.devices)
         call = asked.kept() if asked.check is not None else asked.timed()
         stand = self.stand(plan, call)
         setup = asked.prepare if asked.setup is not None else None
@@ -151,6 +154,15 @@ class Measuring:
     def inspector(self, name: str) -> Inspector:
         """The inspector of that name."""
         return next(one for one in self._instruments.inspectors if one.name == name)
+
+
+def insist_on_devices(wanted: int) -> None:
+    """An error where this process sees fewer devices of one kind than the case asks for."""
+    from pytest_perfgate.wiring.devices import fleet
+
+    few = fleet().few(wanted)
+    if few:
+        raise PerfgateError("devices-few", few)
 
 
 def measuring_tools(config: Any) -> Measuring:

@@ -67,7 +67,7 @@ class Watch:
             with instruments.clocks.hold(device, plan) as watch:
                 yield
             held = {"hz": list(watch.clock_hz()), "problems": [p.what for p in watch.problems()]}
-            self._facts["clocks_seen"] = {**held, **dict(watch.facts())}
+            self._facts["clocks"] = {"policy": plan.clocks.value, **held, **dict(watch.facts())}
 
     def times(self, asked: Asked, plan: Plan) -> None:
         """Event mode: the call timed by the device's own events; work on a second stream is out of their sight."""
@@ -75,11 +75,15 @@ class Watch:
 
         plan = replace(self._planned(plan), timer="events")
         self.entered += 1
+        device = self._measuring.device(plan, asked.timed())
+        if device.kind != "gpu":
+            what = f"this mode needs a GPU: {device.name or device.key} has no events of its own"
+            raise PerfgateError("profile-tool", what, mend="run it on a machine with a GPU, or --mode torch")
         capture = self._measuring.capture(asked, plan)
         self._note(capture.device, plan, asked.work)
         escaped = [p for samples in capture.samples for p in samples.problems if p.code == ESCAPED]
         if escaped:
-            what = f"event refuses: {escaped[0].what}"
+            what = f"refused: {escaped[0].what}"
             raise PerfgateError("profile-tool", what, mend="--mode nsys, torch or cupti see every stream")
         write_times(self.folder, capture)
 
@@ -91,7 +95,7 @@ class Watch:
         return replace(plan, clocks=ClockPolicy(self._clocks)) if self._clocks else plan
 
     def _note(self, device: Device, plan: Plan, work: Work | None) -> None:
-        self._facts["clocks"] = plan.clocks.value
+        self._facts["clocks"] = {"policy": plan.clocks.value}
         self._facts["device"] = {"name": device.name, "key": device.key, "kind": device.kind, "index": device.index}
         if work is not None and work.dtype:
             self._facts["dtype"] = work.dtype

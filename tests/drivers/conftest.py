@@ -28,20 +28,22 @@ def drivers(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def scenarios(drivers, tmp_path_factory):
     """What every scenario of a module told, run once in processes of their own on the made drivers."""
-    known: dict[tuple[str, bool], dict] = {}
+    known: dict[tuple[str, str], dict] = {}
 
     def told(module: str, name: str, *, missing: bool = False) -> dict:
-        if (module, missing) not in known:
-            known[module, missing] = run(module, missing)
-        answer = known[module, missing][name]
+        alone = name if missing else ""
+        if (module, alone) not in known:
+            known[module, alone] = run(module, alone)
+        answer = known[module, alone][name]
         assert "traceback" not in answer, answer["traceback"]
         return answer
 
-    def run(module: str, missing: bool) -> dict:
+    def run(module: str, alone: str) -> dict:
+        """Every scenario on the made drivers, or one of them without any."""
         folder = tmp_path_factory.mktemp("scenarios")
-        env = {**os.environ, "LD_LIBRARY_PATH": str(folder if missing else drivers)}
+        env = {**os.environ, "LD_LIBRARY_PATH": str(folder if alone else drivers)}
         env.pop("PERFGATE_ROOT_PID", None)
-        command = [sys.executable, str(HERE / "forked.py"), str(HERE / module), str(folder)]
+        command = [sys.executable, str(HERE / "forked.py"), str(HERE / module), str(folder), alone]
         done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
         answers = [line for line in done.stdout.splitlines() if line.startswith("ANSWER ")]
         assert answers, done.stderr

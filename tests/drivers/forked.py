@@ -13,8 +13,9 @@ from pathlib import Path
 SAME_FOLDER = {"stale_is_found": "killed"}
 
 
-def main(module: str, folder: str) -> None:
-    scenarios = {n: f for n, f in runpy.run_path(module).items() if getattr(f, "__scenario__", False)}
+def main(module: str, folder: str, alone: str) -> None:
+    found = {n: f for n, f in runpy.run_path(module).items() if getattr(f, "__scenario__", False)}
+    scenarios = {alone: found[alone]} if alone else found
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as stranger:
         os.environ["STRANGER"] = str(stranger.pid)
         told = {name: forked(name, scenario, Path(folder)) for name, scenario in scenarios.items()}
@@ -42,4 +43,4 @@ def forked(name: str, scenario, folder: Path) -> dict:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(*sys.argv[1:4])

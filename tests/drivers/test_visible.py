@@ -51,3 +51,5 @@ def test_the_device_that_is_asked_for_is_the_one_that_children_see(cards) -> Non
     assert told[second] == told[second[4:]] == "00000000:3B:00.0"
     assert told["not 2"] == "device-unknown"
     assert (told["sees"], told["option"]) == (second, second)
+    assert told["few"] == ["", "it asks for 3 devices, and 2 of one kind are visible"]
+    assert told["insisted"] == "devices-few"

@@ -11,6 +11,7 @@ from pytest_perfgate.adapters.bindings.nvml import Nvml
 from pytest_perfgate.adapters.devices.visible import visible_cards
 from pytest_perfgate.app.lanes import picked
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.plugin.measuring import insist_on_devices
 from pytest_perfgate.wiring.devices import fleet, pick_device
 
 CARD = "GPU-{}1111111-2222-3333-4444-555555555555"
@@ -76,7 +77,12 @@ def picked_device() -> dict:
             picked(found.devices, wrong)
         except PerfgateError as error:
             told[f"not {wrong}"] = error.code.name
+    told["few"] = [fleet().few(2), fleet().few(3)]
     options = SimpleNamespace(perfgate_device="1")
     pick_device(options)
     pick_device(options)
+    try:
+        insist_on_devices(2)
+    except PerfgateError as error:
+        told["insisted"] = error.code.name
     return {**told, "sees": os.environ["CUDA_VISIBLE_DEVICES"], "option": options.perfgate_device}

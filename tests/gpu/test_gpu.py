@@ -8,8 +8,11 @@ import pytest
 
 from pytest_perfgate.adapters.devices.catalogue import lookup_spec
 from pytest_perfgate.adapters.runtimes.torch import TorchRuntime
+from pytest_perfgate.app.honest import Scrutiny, Subject, scrutinised
+from pytest_perfgate.app.machine import lease_name
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.plan import Plan
+from pytest_perfgate.model.plan import CaseKey, Plan
+from pytest_perfgate.plugin.asked import Asked
 from pytest_perfgate.wiring import devices as wired
 
 RUNTIME = TorchRuntime(lookup_spec)
@@ -61,3 +64,46 @@ def test_observing_clocks_leaves_the_card_alone(torch) -> None:
         torch.cuda._sleep(200_000_000)
         torch.cuda.synchronize()
     assert watch.clock_hz()
+
+
+def test_kernel_records_see_two_streams_at_once(torch) -> None:
+    found = wired.cupti_timer().availability(RUNTIME)
+    if not found.usable:
+        pytest.skip(f"no CUPTI: {found.why}")
+    side = torch.cuda.Stream()
+
+    def call() -> None:
+        torch.cuda._sleep(400_000)
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(400_000)
+
+    samples = wired.cupti_timer().measure(call, PLAN, RUNTIME)
+    assert dict(samples.notes)["kernels"] == "2 a call on 2 streams"
+    assert all(span >= busy for span, busy in zip(samples.span, samples.durations))
+
+
+@pytest.mark.parametrize(("honest", "codes"), [(True, []), (False, ["output-not-written"])])
+def test_outputs_on_the_device_are_poisoned_and_looked_at(torch, honest, codes) -> None:
+    a, b = (torch.randn(2048, 2048, device="cuda") for _ in range(2))
+    out = a @ b
+
+    def call():
+        torch.mm(a, b, out=out if honest else torch.empty_like(out))
+        return out
+
+    asked = Asked(CaseKey(nodeid="t"), call, check=lambda found: bool(torch.isfinite(found).all()))
+    kept = asked.kept()
+    subject = Subject(
+        once=asked.called, last=lambda: kept.last, check=asked.judge, reach=(call,), synchronize=RUNTIME.synchronize
+    )
+    timer = wired.events_timer()
+    samples = scrutinised(
+        lambda: timer.measure(kept, PLAN, RUNTIME), Scrutiny(subject, wired.contents())
+    )  # fmt: skip
+    assert [problem.code for problem in samples.problems] == codes
+
+
+def test_the_device_is_the_one_that_the_management_library_knows() -> None:
+    device, fleet = RUNTIME.device(), wired.fleet()
+    assert lease_name(device) in {lease_name(seen) for seen in fleet.devices}
+    assert dict(device.facts)["driver"]

@@ -19,7 +19,7 @@ from pytest_perfgate.model.profiling import Assignment, external, parse_assignme
 from pytest_perfgate.model.work import Work
 from pytest_perfgate.plugin.asked import Asked
 from pytest_perfgate.plugin.watch import Watch
-from tests.unit.core.gate.bench import GPU, KEY, samples
+from tests.unit.core.gate.bench import GPU, HOST, KEY, samples
 
 
 class Clocks:
@@ -65,8 +65,8 @@ def test_device_clocks_and_parameters_are_noted(tmp_path: Path) -> None:
     assert facts["parameters"] == {"n": "4"}
     assert facts["device"]["name"] == "NVIDIA H200"
     assert facts["dtype"] == "bf16"
-    assert facts["clocks"] == "lock"
-    assert facts["clocks_seen"] == {"hz": [1.5e9], "problems": ["it was throttled"], "power": "300 W"}
+    held = {"hz": [1.5e9], "problems": ["it was throttled"], "power": "300 W"}
+    assert facts["clocks"] == {"policy": "lock", **held}
 
 
 def test_the_named_call_alone_is_wanted(tmp_path: Path) -> None:
@@ -88,9 +88,16 @@ def test_event_mode_leaves_a_record_with_the_time(tmp_path: Path) -> None:
     assert time.value == pytest.approx(1e6)
 
 
+def test_event_mode_needs_a_device_with_events(tmp_path: Path) -> None:
+    measuring = Measuring()
+    measuring.device = lambda plan, call=None: HOST
+    with pytest.raises(PerfgateError, match="this mode needs a GPU"):
+        watch(tmp_path, measuring).times(Asked(KEY, int), Plan())
+
+
 def test_event_mode_refuses_what_it_cannot_see(tmp_path: Path) -> None:
     escaped = Problem(code="work-escaped", what="work ran on another stream, out of sight")
-    with pytest.raises(PerfgateError, match="event refuses: work ran on another stream"):
+    with pytest.raises(PerfgateError, match="refused: work ran on another stream"):
         watch(tmp_path, Measuring((escaped,))).times(Asked(KEY, int), Plan())
     with pytest.raises(PerfgateError, match="no call was timed"):
         EventTimes().artifacts(tmp_path)

@@ -33,6 +33,7 @@ def baselines(draw: st.DrawFn) -> Baseline:
         why=draw(anything),
         expires=draw(dates),
         identity=draw(st.sampled_from([None, identity])),
+        facts=draw(st.sampled_from([(), (("driver", "570.124.06"), ("framework", "torch 2.13.0+cu130"))])),
     )
 
 
@@ -49,6 +50,7 @@ def test_what_is_written_is_what_is_read_by_both_ways(put: dict[str, Baseline]) 
         for field in ("commit", "who", "when", "why", "expires"):
             assert fields.get(field, "") == getattr(baseline, field)
         assert fields.get("identity") == baseline.identity
+        assert fields.get("facts", ()) == baseline.facts
 
 
 @given(st.text(alphabet="ab: {}'\"\n#,-&*!|>1us", max_size=60))

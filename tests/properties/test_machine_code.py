@@ -62,7 +62,7 @@ def read(data: bytes) -> str:
     return outcome(lambda: (parse_cubin(data, "any.cubin"), architecture(data)))
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.binary(max_size=512))
 def test_any_bytes_behind_the_magic_are_refused_with_a_code(tail: bytes) -> None:
     head = bytearray(b"\x7fELF" + bytes(16) + tail)
@@ -71,7 +71,7 @@ def test_any_bytes_behind_the_magic_are_refused_with_a_code(tail: bytes) -> None
     assert read(tail) in {"kernel-none", "kernel-broken"}
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(st.integers(0, len(REAL) - 1), st.integers(0, 255)), max_size=8), st.integers(0, len(REAL)))
 def test_a_damaged_cubin_is_read_or_refused(changes: list[tuple[int, int]], end: int) -> None:
     data = bytearray(REAL)
@@ -98,7 +98,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=50)
 @given(JSON | st.lists(JSON, max_size=3))
 def test_any_listing_is_read_or_refused(listing: object) -> None:
     seen = Disassembly(source="x", arch="", listing=json.dumps(listing).encode(), words={}, resources="")
@@ -109,7 +109,7 @@ OPCODES = st.sampled_from(["BRA", "FFMA", "LDG.E.128", "HMMA.16816.F32", "EXIT",
 ROW = st.tuples(OPCODES, st.integers(-2, 14).map(lambda row: f"0x{16 * row:x}" if row >= 0 else "P0"))
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.lists(ROW, max_size=12))
 def test_any_code_has_loops_inside_itself_and_a_mix_that_adds_up(rows: list[tuple[str, str]]) -> None:
     code = KernelCode(
@@ -127,7 +127,7 @@ def test_any_code_has_loops_inside_itself_and_a_mix_that_adds_up(rows: list[tupl
     assert len(identity(code)) == 16
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.binary(max_size=300) | st.text(max_size=300).map(str.encode))
 def test_any_page_is_read_or_refused(body: bytes) -> None:
     for head in (

@@ -44,7 +44,7 @@ def rank_of(number, spans):
     )
 
 
-@settings(deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.lists(SPANS, max_size=5), min_size=1, max_size=6), st.data())
 def test_joining_is_associative_and_knows_no_order(ranks, data):
     parts = [Job(ranks=(rank_of(n, spans),)) for n, spans in enumerate(ranks)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -40,7 +41,8 @@ class Cupti:
         self._recorder = recorder
 
     def availability(self) -> Availability:
-        return self._recorder.availability()
+        found = self._recorder.availability()
+        return found if found.usable else replace(found, why=f"it needs a GPU and its driver: {found.why}")
 
     def command(self, argv: Sequence[str], out: Path, plan: Plan) -> Sequence[str]:  # noqa: ARG002 - the port's
         return argv
@@ -50,7 +52,7 @@ class Cupti:
         """Everything that was launched inside has finished before the records are read."""
         available = self.availability()
         if not available.usable:
-            raise PerfgateError("profile-tool", f"cupti needs a GPU: {available.why}", mend=available.mend)
+            raise PerfgateError("profile-tool", f"cupti: {available.why}", mend=available.mend)
         settle()
         with self._recorder.opened(_BUFFER):
             yield

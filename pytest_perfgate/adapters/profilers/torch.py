@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -26,7 +27,7 @@ class Torch:
             return Availability(
                 name=self.name, usable=False, why="torch is not installed", mend="pip install torch, or capture='nsys'"
             )
-        return Availability(name=self.name, usable=True)
+        return Availability(name=self.name, usable=True, version=_version())
 
     def command(self, argv: Sequence[str], out: Path, plan: Plan) -> Sequence[str]:  # noqa: ARG002 - the port's
         return argv
@@ -61,6 +62,14 @@ class Torch:
         """In the order in which the region was entered."""
         found = out.glob(f"{_STEM}*.json") if out.is_dir() else ()
         return sorted(found, key=lambda path: int(path.stem.removeprefix(_STEM)))
+
+
+def _version() -> str:
+    """What is installed, without importing it."""
+    try:
+        return version("torch")
+    except PackageNotFoundError:
+        return ""
 
 
 def _nothing() -> None:

@@ -57,6 +57,8 @@ def _extracted(path: Path, room: Path) -> Iterable[tuple[Path, str]]:
 def _disassembled(path: Path, name: str) -> Disassembly:
     data = path.read_bytes()
     cubin = parse_cubin(data, name)
+    if not cubin.symbols:
+        raise PerfgateError("kernel-stripped", "it has code and no symbol of a function", place=name)
     nvdisasm, cuobjdump = str(tool("nvdisasm")), str(tool("cuobjdump"))
     target = str(path.resolve())
     listing = _sampled(cubin, data, name) if _large(cubin) else _listing([nvdisasm, "-json", target], name)

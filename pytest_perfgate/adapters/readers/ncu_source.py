@@ -77,5 +77,5 @@ def _by_address(action: Any, name: str) -> Mapping[int, float]:
     found = action.metric_by_name(name)
     if found is None or not found.num_instances() or not found.has_correlation_ids():
         return {}
-    addresses = found.correlation_ids()
-    return {int(addresses.value(i)): float(found.value(i)) for i in range(found.num_instances())}
+    address, number = found.correlation_ids().as_uint64, found.as_double
+    return {address(i): number(i) for i in range(found.num_instances())}

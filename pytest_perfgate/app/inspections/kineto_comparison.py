@@ -68,6 +68,7 @@ def comparison_of(before: Seen, after: Seen) -> Analysis:
             "rough": lambda: comparative_rough(subject, lines, (ops, exact, kernels), note),
         },
         findings=_findings(exact),
+        problems=(*before.problems, *after.problems),
         window=after.survey.label,
         reports=REPORTS,
         tables=TABLES,

@@ -36,6 +36,10 @@ def total_time(diagnoses: Sequence[Diagnosis]) -> float | None:
     return sum(known) if len(known) == len(times) else None
 
 
+def _launches(diagnoses: Sequence[Diagnosis]) -> str:
+    return f"{len(diagnoses)} launch{'' if len(diagnoses) == 1 else 'es'}"
+
+
 def _is_header(line: bytes) -> bool:
     """The header of a page; rocprof writes its names with underscores."""
     return line.lstrip(b'"').startswith(b"ID") and b"Kernel Name" in line
@@ -88,7 +92,7 @@ class Ncu:
             },
             findings=findings_of(found),
             files=code_files(found),
-            window=f"{len(found)} launches under ncu: times are of the profiled, serialised kernel",
+            window=f"{_launches(found)} under ncu: times are of the profiled, serialised kernel",
         )
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:

@@ -147,9 +147,9 @@ ROWS: tuple[Row, ...] = (
         conflicts=(_TWICE,),
     ),
     Row(
-        name="Find the cause first",
+        name="Collect the leading stall",
         when=(("class", "==", "latency"), ("cause", "==", "not collected")),
-        advice="collect the leading stall before changing anything: perfgate profile NODEID --mode annotation",
+        advice="know what warps wait for before changing anything: perfgate profile NODEID --mode annotation",
         up_to_roof=False,
     ),
     Row(

@@ -11,6 +11,8 @@ from pytest_perfgate.model.values import value
 
 MOST = 200
 """Rounds beyond which a case is not worth its time: its shift all but equals what counts."""
+SCREENING = 0.6
+"""The part of a budget that screening may take: the rest is for suspects."""
 _POWER, _ACQUITTAL = 0.8, 0.975
 
 

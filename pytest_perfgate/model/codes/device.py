@@ -20,6 +20,13 @@ CODES: tuple[Code, ...] = (
         mend="`perfgate devices` lists the catalogue; add your own under [tool.perfgate.device.NAME]",
     ),
     Code(
+        name="devices-few",
+        family=Family.DEVICE,
+        title="A case asks for more devices of one kind than this process sees",
+        why="on fewer devices it would be another measurement",
+        mend="run it where there are enough, or lower devices= of its marker; `perfgate devices --here` lists them",
+    ),
+    Code(
         name="runtime-unavailable",
         family=Family.DEVICE,
         title="A GPU library that was asked for does not work here",

@@ -35,6 +35,13 @@ CODES: tuple[Code, ...] = (
         mend="build it again",
     ),
     Code(
+        name="kernel-stripped",
+        family=Family.ARTIFACT,
+        title="A cubin was stripped of its symbols",
+        why="which code is which kernel, and what it takes, is kept with the symbols",
+        mend="hand over the cubin as the compiler wrote it",
+    ),
+    Code(
         name="kernel-arch",
         family=Family.ARTIFACT,
         title="A kernel is for an architecture that the disassembler or the catalogue does not know",

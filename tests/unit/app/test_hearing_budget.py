@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pytest_perfgate.model.paired import Decision
 from tests.unit.app.duets import World
 from tests.unit.app.test_compare_arms import compared, slower
@@ -30,7 +32,7 @@ def test_a_suspect_beyond_the_budget_says_what_it_wants() -> None:
     world = World(time=scattered({"1": 0.06}, 0.002), start_s=1.0, test_s=1.0, within=0.2)
     _, found, said = compared(world, budget_s=30)
     assert world.now <= 30
-    assert said == ["1 of 3 suspected: none within the budget"]
+    assert said == ["slower than thought: turns cut to 42%", "1 of 3 suspected: none within the budget"]
     assert (found["1"].decision, found["1"].untried) == (Decision.UNDECIDED, True)
     assert found["1"].wants_s == 10 * (1 + 2)
     assert found["0"].decision is Decision.NOT_SLOWER
@@ -73,3 +75,13 @@ def test_suspects_of_a_stored_baseline_share_the_budget_too() -> None:
     assert len(tried) < len(found) == 3
     assert any("beyond the budget" in text for text in said)
     assert all(paired.untried and paired.wants_s > 0 for paired in found.values() if paired not in tried)
+
+
+def test_a_first_round_that_takes_longer_than_thought_cuts_the_turns_of_the_rest() -> None:
+    world = World(time=scattered({}, 0.001), start_s=1.0, test_s=10.0, within=0.2)
+    comparison, _, said = compared(world, budget_s=200)
+    assert said[0] == "slower than thought: turns cut to 67%"
+    assert comparison.stage.beat.batch_ns == pytest.approx(20e6 * 80 / 120)
+    calm, _, said = compared(World(time=world.time, start_s=1.0, test_s=1.0, within=0.2), budget_s=200)
+    assert calm.stage.beat.batch_ns == 20e6
+    assert not any("cut" in text for text in said)

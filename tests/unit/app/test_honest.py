@@ -76,7 +76,29 @@ def test_in_place_on_its_own_data_is_left_alone() -> None:
         return total
 
     assert codes(count) == []
-    assert total[0] == 7  # one to learn from, five that were timed, one more behind them; one was undone
+    assert total[0] == 9  # three to learn from, five that were timed, one more behind them
+
+
+def test_state_beside_an_array_that_changes_never_meets_the_poison() -> None:
+    weights, seen = np.ones(64), []
+
+    def step():
+        seen.append(weights.copy())
+        weights.__imul__(0.5)
+        return weights
+
+    assert codes(step) == []
+    assert [w[0] for w in seen] == [0.5**n for n in range(len(seen))]
+
+
+def test_a_number_of_results_that_varies_is_only_checked() -> None:
+    made = []
+
+    def call():
+        made.append(1)
+        return [np.ones(3)] * (1 + len(made) % 2) + [np.zeros(len(made))]
+
+    assert codes(call) == []
 
 
 def test_random_results_are_honest() -> None:

@@ -44,9 +44,9 @@ def test_what_differs_is_named_in_the_verdict() -> None:
     court = Court(tools, JudgeContext(kinds=KINDS))
     case = Case(nodeid=KEY.nodeid, limits=(limit("slowdown <= 3%"),), plan=Plan(), path=KEY.path)
     here = measured(1.1e6, environment=NOW)
-    slow = replace(here, processes=tuple(replace(one, clock_hz=(2e9,)) for one in here.processes))
+    slow = replace(here, processes=tuple(replace(one, clock_hz=(2.9e9,)) for one in here.processes))
     suspect = court.judged(case, slow)
     assert suspect.worst is Outcome.SUSPECT
     (found,) = court.with_arms(case, suspect, replace(NOT_SLOWER, moved=())).verdicts
     assert found.outcome is Outcome.MOVED
-    assert found.sentence.endswith("what differs: clock 3 GHz -> 2 GHz, numpy 2.0.1 -> 2.1.0")
+    assert found.sentence.endswith("what differs: clock 3 GHz -> 2.9 GHz, numpy 2.0.1 -> 2.1.0")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -146,3 +147,18 @@ def test_what_a_second_try_cannot_mend_is_not_tried_again(
             CaseKey(nodeid="t.py::t", name="bwd"), "fake", Plan(), tools(tmp_path, FakeProfiler(), codes, seen, child)
         )
     assert len(seen) == 1
+
+
+def test_a_view_that_has_nothing_to_show_leaves_the_others_alone(tmp_path: Path) -> None:
+    def nothing() -> Document:
+        raise PerfgateError("profile-mode", "nothing to replay")
+
+    page = Document(title="T", blocks=(Paragraph(text="x"),))
+    told = Analysis(
+        kind="fake", subject="a", metrics=MetricSet(), views={"overview": lambda: page, "replay": nothing}
+    )  # fmt: skip
+    given = replace(tools(tmp_path, FakeProfiler(), [0], []), inspect=lambda paths: told)
+    done = profile(CaseKey(nodeid="t.py::t"), "fake", Plan(), given)
+    verbose = (done.folder / "report-verbose.md").read_text()
+    assert "# T" in verbose
+    assert "No view `replay`: nothing to replay." in verbose

@@ -15,7 +15,7 @@ from pytest_perfgate.adapters.readers.nsys import tables
 from pytest_perfgate.adapters.readers.nsys.columns import PID, chunks, numbers, texts
 from pytest_perfgate.adapters.readers.nsys.connection import Connection, connect
 from pytest_perfgate.adapters.readers.nsys.facts import read_facts
-from pytest_perfgate.adapters.readers.nsys.totals import packed, sums
+from pytest_perfgate.adapters.readers.nsys.totals import packed, sums, unpacked
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.nsys import Activity, ApiTotal, Calls, ExportFacts, Extent, KernelTotal, Ranges, activity
 
@@ -113,13 +113,13 @@ class Export:
         return activity([np.concatenate(pair) for pair in zip(copies.columns(), sets.columns())])
 
     def _activity(self, table: str, name: str, low: int, high: int) -> Activity:
-        pid = self._column(table, "globalPid", PID)
-        listed = [self._column(table, column) for column in ("deviceId", "streamId", "correlationId")]
-        if self._db.has(table):
-            found = numbers(self._db, table, ["start", "end", pid, *listed, name], _TOUCHES, (high, low))
-        else:
-            found = [np.empty(0, dtype=np.int64)] * 7
-        return activity(found)
+        """Lengths are shorter to hand over than ends, and three small columns go as one."""
+        if not self._db.has(table):
+            return activity([np.empty(0, dtype=np.int64)] * 7)
+        where = packed(*(self._column(table, column) for column in ("globalPid", "deviceId", "streamId")))
+        listed = ["start", "end - start", where, self._column(table, "correlationId"), name]
+        start, length, keys, correlation, names = numbers(self._db, table, listed, _TOUCHES, (high, low))
+        return activity([start, start + length, *unpacked(keys), correlation, names])
 
     @cached_property
     def _name(self) -> str:

@@ -25,6 +25,11 @@ def packed(process: str, device: str, name: str) -> str:
     return f"((ifnull({process}, 0) >> 24 & 16777215) << {_NAME + _DEVICE}) | (({low})"
 
 
+def unpacked(keys: Ints) -> tuple[Ints, Ints, Ints]:
+    """The three columns again."""
+    return keys >> _NAME + _DEVICE, keys >> _NAME & 127, keys & 0xFFFFFFFF
+
+
 def sums(parts: Iterable[list[Ints]]) -> dict[Key, Row]:
     """Count, total, least and most of the second column by the packed first."""
     found: dict[int, Row] = {}

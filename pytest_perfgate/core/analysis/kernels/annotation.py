@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
 from pytest_perfgate.core.render.quantity import ABSENT
-from pytest_perfgate.model.document import Block, Column, Document, Paragraph, Section, Table
-from pytest_perfgate.model.kernel import KernelFacts
+from pytest_perfgate.model.document import Block, Cell, Column, Document, Paragraph, Section, Table
+from pytest_perfgate.model.kernel import KernelFacts, SourceLine
 from pytest_perfgate.model.quantity import Dimension
 
 HOTTEST = 20
@@ -15,8 +16,24 @@ _MISSING = (
     "not collected: the report holds no samples with machine code (--section SourceCounters, and --import-source yes "
     "for the source)"
 )
-_NO_TEXT = "(not in the report)"
 _COUNT, _PART = Dimension.COUNT, Dimension.FRACTION
+
+
+class _Shown(NamedTuple):
+    """A column that is left out where no line has anything for it."""
+
+    column: Column
+    cell: Callable[[SourceLine], Cell]
+    otherwise: Cell = ABSENT
+
+
+_COLUMNS = (
+    _Shown(Column(name="waits for"), lambda line: line.reason),
+    _Shown(Column(name="offset"), lambda line: f"0x{line.offset:04x}"),
+    _Shown(Column(name="instruction"), lambda line: line.text, "(not in the report)"),
+    _Shown(Column(name="executed", dimension=_COUNT), lambda line: line.executed, None),
+    _Shown(Column(name="source"), lambda line: line.place),
+)
 
 
 def annotation_view(diagnoses: Sequence[Diagnosis], title: str) -> Document:
@@ -35,19 +52,14 @@ def _blocks(facts: KernelFacts) -> Iterator[Block]:
     hottest = sorted(facts.lines, key=lambda line: -(line.samples or 0.0))[:HOTTEST]
     shown = [line for line in hottest if line.samples]
     told = sum(line.samples or 0.0 for line in shown) / total
+    columns = [column for column in _COLUMNS if any(column.cell(line) for line in shown)]
+    bare = "" if any(line.text for line in shown) else " The report holds no machine code, only where it was sampled."
     yield Table(
-        columns=(
-            Column(name="share", dimension=_PART, digits=3), Column(name="waits for"), Column(name="offset"),
-            Column(name="instruction"), Column(name="executed", dimension=_COUNT), Column(name="source"),
-        ),
-        rows=tuple(
-            ((line.samples or 0.0) / total, line.reason or ABSENT, f"0x{line.offset:04x}", line.text or _NO_TEXT,
-             line.executed, line.place or ABSENT)
-            for line in shown
-        ),
+        columns=(Column(name="share", dimension=_PART, digits=3), *(c.column for c in columns)),
+        rows=tuple(((line.samples or 0.0) / total, *(c.cell(line) or c.otherwise for c in columns)) for line in shown),
         title="Hottest instructions",
-        note=f"{len(shown)} of {len(facts.lines)} instructions, {told * 100:.0f} % of {total:,.0f} samples.",
-    )  # fmt: skip
+        note=f"{len(shown)} of {len(facts.lines)} instructions, {told * 100:.0f} % of {total:,.0f} samples.{bare}",
+    )
     if any(line.place for line in facts.lines):
         yield _by_source(facts, total)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pytest_perfgate.core.analysis.classify import Bottleneck
 from pytest_perfgate.core.analysis.decisions import NO_ROW
@@ -30,9 +30,15 @@ class Timing:
     basis: str = ""
 
 
-_STATE = (
-    "--set problem='GEMM, M=N=K=4096' --set flops=137.4GFLOP --set bytes=201MB --set dtype=fp16 --device 'H100 SXM'"
-)
+_STATED = {
+    "problem": "--set problem='GEMM, M=N=K=4096'",
+    "kernel time": "--set time=11.2ms",
+    "effective rate": "--set flops=137.4GFLOP",
+    "effective bandwidth": "--set bytes=201MB",
+    "arithmetic intensity": "--set flops=137.4GFLOP --set bytes=201MB",
+    "balance point": "--set dtype=fp16 --device 'H100 SXM'",
+}
+"""How a person states what no file says."""
 _COUNTERS = "perfgate profile NODEID --mode annotation"
 
 
@@ -94,14 +100,19 @@ def _baseline(time: Timing) -> Iterator[str]:
 
 def _no_baseline(time: Timing) -> str:
     placed = time.placement
-    missing = [] if time.problem else ["problem"]
-    missing += [] if time.time_ns is not None else ["kernel time"]
-    missing += [] if placed and placed.flops_rate is not None else ["effective rate"]
-    missing += [] if placed and placed.bandwidth is not None else ["effective bandwidth"]
-    if not missing:
-        return ""
-    clock = "" if time.time_ns is not None else " --set time=11.2ms"
-    return f"Not collected: {', '.join(missing)} (state them:{clock} {_STATE})"
+    known = {
+        "problem": bool(time.problem),
+        "kernel time": time.time_ns is not None,
+        "effective rate": placed is not None and placed.flops_rate is not None,
+        "effective bandwidth": placed is not None and placed.bandwidth is not None,
+    }
+    return _missing([name for name, there in known.items() if not there])
+
+
+def _missing(names: Sequence[str]) -> str:
+    """What is not there, and how to state it."""
+    how = " ".join(_STATED[name] for name in names if name in _STATED)
+    return f"Not collected: {', '.join(names)} (state {'them' if len(names) > 1 else 'it'}: {how})" if names else ""
 
 
 def _roofline(diagnosis: Diagnosis, time: Timing) -> Iterator[str]:
@@ -123,12 +134,13 @@ def _roofline(diagnosis: Diagnosis, time: Timing) -> Iterator[str]:
 def _no_roofline(diagnosis: Diagnosis, time: Timing) -> str:
     placed, told = time.placement, []
     if diagnosis.classification.bottleneck is Bottleneck.NOT_COLLECTED:
-        told.append(f"classification ({_COUNTERS})")
+        told.append(f"Not collected: classification ({_COUNTERS})")
     missing = [] if placed and placed.intensity is not None else ["arithmetic intensity"]
     missing += [] if time.ridge is not None else ["balance point"]
     missing += [] if placed and placed.fraction is not None else ["attained fraction"]
-    told += [f"{', '.join(missing)} (the statements above give them)"] if missing else []
-    return f"Not collected: {'; '.join(told)}" if told else ""
+    stated = [name for name in missing if name in _STATED]
+    told += [_missing(missing) if stated else f"Not collected: {', '.join(missing)}"] if missing else []
+    return "; ".join(told[:1] + [text[:1].lower() + text[1:] for text in told[1:]])
 
 
 def _recommendations(diagnosis: Diagnosis) -> Iterator[Block]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
 from pytest_perfgate.core.analysis.kernels.plain import PLAIN
 from pytest_perfgate.core.analysis.sass.control import barrier_waits, stall_cycles
-from pytest_perfgate.core.analysis.sass.mix import Mix
+from pytest_perfgate.core.analysis.sass.mix import COUNTED, Mix
 from pytest_perfgate.core.metrics.kernel import KINDS
 from pytest_perfgate.model.kernel import KernelCode
 from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, labels
@@ -18,7 +18,8 @@ _DIMENSIONS = {kind.name: kind.dimension for kind in KINDS}
 
 def metrics_of(diagnoses: Sequence[Diagnosis], source: str) -> MetricSet:
     """Every metric of every kernel. Launches of one kernel carry their number, so that each must hold."""
-    opcodes = sorted({name for d in diagnoses if d.whole for name in d.whole.counts})
+    every = [mix for d in diagnoses for mix in (d.whole, d.ran) if mix]
+    opcodes = sorted({name for mix in every for name in mix.counts})
     named = list(zip(diagnoses, _labels(diagnoses)))
     found = [m for d, who in named for m in _kernel_metrics(d, who, opcodes)]
     absent = [a for d, who in named for a in _absent(d, who, source)]
@@ -66,8 +67,8 @@ def _kernel_metrics(diagnosis: Diagnosis, who: Labels, opcodes: Iterable[str]) -
     for name, counter in diagnosis.facts.counters.items():
         yield metric(full, counter.value, (*who, (label, name)), counter.unit)
     if diagnosis.ran is not None:
-        for name, number in diagnosis.ran.counts.items():
-            yield metric("executed", number, (*who, ("opcode", name)))
+        for name in dict.fromkeys((*COUNTED, *opcodes, *diagnosis.ran.counts)):
+            yield metric("executed", diagnosis.ran.counts.get(name, 0), (*who, ("opcode", name)))
     if diagnosis.whole is not None and diagnosis.facts.code is not None:
         yield from _code_metrics(diagnosis, diagnosis.whole, who, opcodes)
 

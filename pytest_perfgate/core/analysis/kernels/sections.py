@@ -8,7 +8,7 @@ from pytest_perfgate.core.analysis.cliff import edge
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, shared_of
 from pytest_perfgate.core.analysis.occupancy import ENOUGH_WARPS, Occupancy, occupancy
 from pytest_perfgate.core.analysis.sass.control import usual_stall
-from pytest_perfgate.core.analysis.sass.mix import COUNTED, LOCAL, TENSOR_TOTAL, Mix
+from pytest_perfgate.core.analysis.sass.mix import COUNTED, LOCAL, TENSOR, TENSOR_TOTAL, Mix
 from pytest_perfgate.core.render.quantity import quantity
 from pytest_perfgate.model.device import SmLimits
 from pytest_perfgate.model.document import Block, Bullets, Column, Paragraph, Table
@@ -161,12 +161,15 @@ def _counted(code: KernelCode, whole: Mix, rows: range) -> Iterator[tuple[str, i
             yield name, here if here is not None else usual_stall(code, root, range(len(code)))
 
 
-_SHOWN = 16
+_SHOWN, _LEAST = 16, 0.001
+_TELLING = frozenset((*TENSOR, *LOCAL))
+"""Shown however few there are."""
 
 
 def _executed_table(ran: Mix) -> Block:
     """The opcodes that were executed most; stalls need the machine code."""
-    ranked = sorted(((n, c) for n, c in ran.counts.items() if c and n != TENSOR_TOTAL), key=lambda pair: -pair[1])
+    telling = {n: c for n, c in ran.counts.items() if c >= _LEAST * ran.instructions or (c and n in _TELLING)}
+    ranked = sorted(((n, c) for n, c in telling.items() if n != TENSOR_TOTAL), key=lambda pair: -pair[1])
     return Table(
         columns=(Column(name="Instruction"), Column(name="Executed", dimension=Dimension.COUNT),
                  Column(name="Share", dimension=Dimension.FRACTION, digits=3), Column(name="Note")),

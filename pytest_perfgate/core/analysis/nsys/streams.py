@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.model.nsys_job import COMMUNICATION, COMPUTE, MIXED, UNKNOWN, Lane, StreamRow
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def streams(lane: Lane) -> tuple[StreamRow, ...]:
@@ -25,7 +28,7 @@ def _row(lane: Lane, stream: int) -> StreamRow:
     talks = lane.talks[on]
     start, end = lane.kernels.start[on], lane.kernels.end[on]
     computes = not talks.all()
-    said = Counter(lane.purposes[at] if at >= 0 else UNKNOWN for at in lane.purpose[on].tolist())
+    said = _said(lane, on) if not computes else {}
     purpose = "" if computes else next(iter(said)) if len(said) == 1 else MIXED
     listed = ", ".join(f"{name} {count}" for name, count in sorted(said.items()))
     return StreamRow(
@@ -37,3 +40,9 @@ def _row(lane: Lane, stream: int) -> StreamRow:
         barrier_ns=intervals.covered(start[talks], end[talks]) if computes else 0,
         detail=listed if purpose == MIXED else "",
     )
+
+
+def _said(lane: Lane, on: NDArray[np.bool_]) -> dict[str, int]:
+    """How many kernels were launched for which purpose."""
+    found, counts = np.unique(lane.purpose[on], return_counts=True)
+    return {lane.purposes[at] if at >= 0 else UNKNOWN: n for at, n in zip(found.tolist(), counts.tolist())}

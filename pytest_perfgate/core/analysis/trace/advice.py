@@ -79,10 +79,15 @@ def _operator(group: Sequence[Impact]) -> Recommendation:
     return Recommendation(
         title=f"{row.name} at {reached} of its roof",
         issue=f"{share:.0%} of operator time in {calls:,} call{'s' if calls > 1 else ''}{sets}: {band(least)}.",
-        action=(f"fusion or algorithm: {_FUSION.get(row.category, 'fuse it with its neighbours')}", path_b),
+        action=(f"fusion or algorithm: {fusion_of(row.category)}", path_b),
         impact=f"end to end at most {span}",
         anchor=anchor_of(row.name),
     )
+
+
+def fusion_of(category: str) -> str:
+    """The path of whoever may change the model."""
+    return _FUSION.get(category, "fuse it with its neighbours")
 
 
 def anchor_of(name: str) -> str:

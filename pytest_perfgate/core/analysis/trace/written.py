@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pytest_perfgate.core.analysis.operators.table import category_of
 from pytest_perfgate.core.analysis.roofline import band, place
 from pytest_perfgate.core.analysis.trace import tables
 from pytest_perfgate.core.analysis.trace.advice import (
     anchor_of,
+    fusion_of,
     recommendation_blocks,
     recommendations,
     wants_replay,
@@ -24,7 +26,7 @@ from pytest_perfgate.core.analysis.trace.survey import Survey
 from pytest_perfgate.core.analysis.trace.timeline import Timeline
 from pytest_perfgate.core.render.quantity import quantity
 from pytest_perfgate.model.device import Roof
-from pytest_perfgate.model.document import Block, Bullets, Column, Document, Paragraph, Section, Table
+from pytest_perfgate.model.document import Block, Bullets, Column, Document, Link, Paragraph, Section, Table
 from pytest_perfgate.model.problem import Finding
 from pytest_perfgate.model.quantity import Dimension
 from pytest_perfgate.model.values import array_value
@@ -130,21 +132,7 @@ def _trees(given: Material, most: int = 3) -> list[Section]:
 def comparative_fair(subject: str, lines: Lines, pairs: Sequence[Pair], roofs: Roofs) -> Document:
     """Neutral framing, what differs, recommendations for the target only."""
     odd = [pair for pair in pairs if pair.unexpected][:6]
-    advised = tuple(
-        Section(
-            title=f"Priority {number}: {pair.name} {pair.detail}",
-            blocks=(
-                Bullets(
-                    items=(
-                        f"Gap: {(pair.ratio or 1) - 1:+.0%}; the hardware explains {(pair.expected or 1) - 1:+.0%}",
-                        "Action: replay it on the target and look at which kernel is selected",
-                        f"Impact: {_saved(pair)}",
-                    )
-                ),
-            ),
-        )
-        for number, pair in enumerate(odd, 1)
-    )
+    advised = tuple(_advised(pair, number) for number, pair in enumerate(odd, 1))
     none = Paragraph(text="No operator differs by more than the hardware explains, or no roof is known to say so.")
     first: list[Block] = [Paragraph(text=_neutral(lines))]
     first += [timeline_pair_table(lines[0], lines[1])] if lines[0] and lines[1] else []
@@ -158,10 +146,22 @@ def comparative_fair(subject: str, lines: Lines, pairs: Sequence[Pair], roofs: R
         blocks=(
             Section(title="Executive summary", blocks=tuple(first)),
             Section(title="Recommendations for the target", blocks=advised or (none,)),
-            Section(title="Detailed comparison", blocks=(pair_table(pairs, "operator", 30),)),
+            Section(title="Detailed comparison", blocks=(pair_table(pairs, "operator", 30),), anchor="detail"),
             Section(title="Appendix", blocks=(Paragraph(text=appendix), Paragraph(text=method))),
         ),
     )
+
+
+def _advised(pair: Pair, number: int) -> Section:
+    """What the hardware does not explain, and both paths."""
+    items = (
+        f"Gap: {(pair.ratio or 1) - 1:+.0%}; the hardware explains {(pair.expected or 1) - 1:+.0%}",
+        f"Action: fusion or algorithm: {fusion_of(category_of(pair.name))}",
+        "Action: kernel only: replay it on the target and look at which kernel is selected",
+        f"Impact: {_saved(pair)}",
+    )
+    blocks = (Bullets(items=items), Link(text="Details: detailed comparison", anchor="detail"))
+    return Section(title=f"Priority {number}: {pair.name} {pair.detail}".rstrip(), blocks=blocks)
 
 
 def comparative_rough(
@@ -230,7 +230,8 @@ def _operator_section(rows: Sequence[OperatorRow], roof: Roof | None) -> Section
 def _saved(pair: Pair) -> str:
     if pair.before is None or pair.after is None or pair.expected is None:
         return "unknown"
-    return f"{(pair.after - pair.before * pair.expected) * pair.calls[1] / 1e6:.3f} ms of the target's GPU time"
+    saved = (pair.after - pair.before * pair.expected) * pair.calls[1]
+    return f"up to {quantity(saved, Dimension.TIME)} of the target's GPU time"
 
 
 def _neutral(lines: Lines) -> str:

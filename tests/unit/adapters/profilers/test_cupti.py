@@ -71,7 +71,7 @@ def test_a_region_becomes_a_trace_with_its_overlap(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("recorder", "says"),
     [
-        (Recorder(usable=False), "cupti needs a GPU: no libcuda"),
+        (Recorder(usable=False), "cupti: it needs a GPU and its driver: no libcuda"),
         (Recorder(lost=3), "3 records of the region were lost"),
         (Recorder(work=()), "launched nothing"),
     ],

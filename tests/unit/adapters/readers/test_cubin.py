@@ -16,13 +16,14 @@ from pytest_perfgate.core.analysis.sass.identity import identity
 from pytest_perfgate.core.analysis.sass.loops import loops
 from pytest_perfgate.core.analysis.sass.mix import mix
 from pytest_perfgate.model.errors import PerfgateError
-from tests.kernels import CUBINS, disassembly
+from tests.kernels import ARTIFACTS, CUBINS, disassembly
 
 needs_tools = pytest.mark.skipif(
     not (tools.find_tool("nvdisasm") and tools.find_tool("cuobjdump")),
     reason="nvdisasm and cuobjdump are not installed (extra: ncu)",
 )
 COPY = CUBINS / "copy.sm_86.cubin"
+ODD = ARTIFACTS / "odd"
 
 
 @needs_tools
@@ -50,16 +51,23 @@ def test_an_unknown_architecture_is_told_apart(tmp_path: Path) -> None:
     assert "new.cubin" in str(caught.value)
 
 
+def test_a_stripped_cubin_is_told_apart_from_a_broken_one() -> None:
+    """Written by ``objcopy --strip-all``, with the machine that binutils do not know put back."""
+    stripped = ODD / "stripped.cubin"
+    found = parse_cubin(stripped.read_bytes(), "stripped")
+    assert found.symbols == {}
+    assert set(found.words) == {"copy_wide", "copy_narrow"}
+    with pytest.raises(PerfgateError) as caught:
+        read_cubins([stripped])
+    assert caught.value.code.name == "kernel-stripped"
+
+
 @needs_tools
-def test_a_stripped_cubin_still_has_its_code(tmp_path: Path) -> None:
-    data = bytearray(COPY.read_bytes())
-    (table,) = struct.unpack_from("<Q", data, 40)
-    size, count = struct.unpack_from("<HH", data, 58)
-    for number in range(count):
-        if struct.unpack_from("<I", data, table + number * size + 4)[0] == 2:
-            struct.pack_into("<I", data, table + number * size + 4, 0)
-    assert parse_cubin(bytes(data), "stripped").symbols == {}
-    assert set(parse_cubin(bytes(data), "stripped").words) == {"copy_wide", "copy_narrow"}
+def test_an_object_file_of_nvcc_gives_the_kernels_inside() -> None:
+    """Written by ``nvcc -c``: host code with a fatbin in it."""
+    (seen,) = read_cubins([ODD / "copy.o"])
+    assert {(k.name, k.arch) for k in kernels(seen)} == {("copy_wide", "sm_80"), ("copy_narrow", "sm_80")}
+    assert "copy.o" in seen.source
 
 
 @needs_tools

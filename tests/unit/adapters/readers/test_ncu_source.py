@@ -24,10 +24,13 @@ class Instances:
         return True
 
     def correlation_ids(self) -> SimpleNamespace:
-        return SimpleNamespace(value=lambda at: self._values[at][0])
+        name = lambda at: self._values[at][0]  # noqa: E731
+        return SimpleNamespace(value=name, as_uint64=name)
 
     def value(self, at: int) -> float:
         return self._values[at][1]
+
+    as_double = value
 
 
 class Action:

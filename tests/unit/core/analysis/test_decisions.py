@@ -33,7 +33,7 @@ def titles(**situation: object) -> list[str]:
         ({"waves": 0.4}, "Fill the device"),
         ({"load_heavy": "yes", "wide_loads": 0.0, "narrow_loads_in_loop": 4.0}, "Sixteen-byte loads"),
         ({"class": "latency", "barriers_in_loop": 3.0}, "Fewer barriers"),
-        ({"class": "latency", "cause": "not collected"}, "Find the cause first"),
+        ({"class": "latency", "cause": "not collected"}, "Collect the leading stall"),
         ({}, "Micro-benchmark"),
     ],
 )  # fmt: skip

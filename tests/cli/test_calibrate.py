@@ -1,0 +1,77 @@
+"""``perfgate calibrate`` on rounds that are here already: table, picture, JSON, and what is too little."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.app.compare_arms import SCREEN, phase_of
+from pytest_perfgate.core.gate.calibration import INJECTED
+from pytest_perfgate.model.children import Capture
+from pytest_perfgate.model.device import Device
+from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.paired import PairedRound
+from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.samples import Samples, Stop
+from pytest_perfgate.wiring import write_values
+from tests.cli.conftest import Place
+
+DEVICE = Device(key="host-x", name="x", kind="host")
+
+
+def capture(nodeid: str, time: float) -> Capture:
+    times = tuple(time * (1 + step / 200) for step in range(20))
+    samples = Samples(durations=times, cpu=times, timer="host", stop=Stop.COUNT)
+    identity = Identity(device="host-x")
+    return Capture(key=CaseKey(nodeid=nodeid), samples=(samples,), device=DEVICE, identity=identity)
+
+
+def rounds(root: Path, count: int) -> None:
+    dice = random.Random(4)
+    kinds = [(SCREEN, 0.0), *((phase_of(by), by) for by in INJECTED)]
+    made = [
+        PairedRound(
+            nodeid=nodeid,
+            phase=phase,
+            number=number,
+            base=(capture(nodeid, 1e6 * dice.gauss(1, 0.003)),),
+            head=(capture(nodeid, 1e6 * (1 + by) * dice.gauss(1, 0.003)),),
+            seconds=0.5,
+            share_s=1.5,
+        )
+        for phase, by in kinds
+        for number in range(count)
+        for nodeid in ("t.py::test_a", "t.py::test_b")
+    ]
+    (root / ".perfgate").mkdir(exist_ok=True)
+    write_values(root / ".perfgate" / "calibration.bin", made)
+
+
+def test_rounds_that_are_kept_are_judged_without_measuring(place: Place) -> None:
+    rounds(place.root, 20)
+    done = place.perfgate("calibrate", "--minutes", 0, "--suites", 20, "--svg", "power.svg")
+    assert done.code == 0, done.err
+    assert "of suites of this project's 2 tests alarm on unchanged code" in done.out
+    assert "Slowdowns that were injected" in done.out
+    assert "limit that suits" in done.out
+    assert (place.root / "power.svg").read_text().startswith("<svg")
+
+
+def test_a_program_reads_it_too(place: Place) -> None:
+    rounds(place.root, 15)
+    found = json.loads(place.perfgate("calibrate", "--minutes", 0, "--suites", 10, "--json").out)
+    assert found["alarms"]["count"] == 10
+    assert found["seconds"] >= 2 * 5 * 1.5
+    assert [one["by"] for one in found["injected"]] == list(INJECTED)
+    assert [one["found"] for one in found["injected"]] == pytest.approx(INJECTED, abs=0.005)
+
+
+def test_too_few_rounds_are_said_and_kept(place: Place) -> None:
+    rounds(place.root, 14)
+    done = place.perfgate("calibrate", "--minutes", 0)
+    assert done.code != 0
+    assert "14 rounds so far, and 15 are the least to judge by" in done.err
+    assert (place.root / ".perfgate" / "calibration.bin").is_file()

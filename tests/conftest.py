@@ -1,0 +1,15 @@
+"""The longest tests come first, so that no worker is left alone with one at the end."""
+
+from __future__ import annotations
+
+import pytest
+
+LONG = (
+    "tests/docs/test_pages.py::test_every_block_of_a_page_runs[README.md]",
+    "tests/contracts/arms/test_layouts.py::",
+)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: next((at for at, long in enumerate(LONG) if item.nodeid.startswith(long)), len(LONG)))

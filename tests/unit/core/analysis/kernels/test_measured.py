@@ -1,0 +1,79 @@
+"""Metrics of kernels as limits find them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_perfgate.core.analysis.kernels.measured import metrics_of
+from pytest_perfgate.model.kernel import Launch
+from pytest_perfgate.model.metric import MetricSet
+from tests.launches import compiled, launch
+
+STALLS = {
+    "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio": 3.0,
+    "smsp__average_warps_issue_stalled_selected_per_issue_active.ratio": 1.0,
+}
+
+
+def number(metrics: MetricSet, name: str, **scope: str) -> float:
+    (found,) = metrics.find(name, tuple(scope.items()))
+    return found.value
+
+
+def test_what_was_executed_counts_to_zero_and_stalls_have_their_share() -> None:
+    told = metrics_of([launch(counters=STALLS, executed={"FFMA": 8.0, "LDG.E": 4.0})], "ncu")
+    assert number(told, "executed", opcode="FFMA") == 8
+    assert number(told, "executed", opcode="LDG") == 4
+    assert number(told, "executed", opcode="HMMA") == 0
+    assert number(told, "stall", reason="long_scoreboard") == 0.75
+    assert number(told, "ncu", metric="gpu__time_duration.sum") == 4e5
+    assert told.missing("executed") is None
+
+
+def test_what_was_not_collected_names_the_section() -> None:
+    told = metrics_of([launch()], "ncu")
+    assert "InstructionStats" in told.missing("executed").mend
+    assert "WarpStateStats" in told.missing("stall").mend
+    assert "MemoryWorkloadAnalysis" in told.missing("l2_hit").mend
+
+
+def test_control_words_are_summed_in_the_kernel_and_in_its_main_loop() -> None:
+    tiled = compiled("gemm_tiled")
+    told = metrics_of([tiled], "cubin")
+    assert number(told, "stall_cycles", loop="main") < number(told, "stall_cycles")
+    assert 0 < number(told, "barrier_waits", loop="main") < number(told, "barrier_waits")
+    bare = replace(tiled, facts=replace(tiled.facts, code=replace(tiled.facts.code, controls=())))
+    assert metrics_of([bare], "cubin").find("stall_cycles") == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "metric", "why"),
+    [
+        ("copy_wide", "compute_load_ratio", "no compute"),
+        ("gemm_tiled", "occupancy_limit", "the launch is not known"),
+    ],
+)
+def test_why_there_is_no_figure(name: str, metric: str, why: str) -> None:
+    told = metrics_of([compiled(name)], "cubin")
+    assert why in told.missing(metric).why
+
+
+def test_a_whole_tile_is_no_ratio_and_bulk_copies_have_no_width() -> None:
+    hopper = metrics_of([compiled("gemm_wgmma", "sm_90a", launch=None)], "cubin")
+    assert hopper.missing("compute_load_ratio").why == "one HGMMA multiplies a whole tile"
+    assert "threads=128" in hopper.missing("occupancy_limit").mend
+
+
+def test_an_architecture_without_limits_says_so() -> None:
+    strange = replace(compiled("copy_wide", launch=Launch(block=(64, 1, 1))), occupancy=None)
+    assert "the catalogue has no limits of sm_86" in metrics_of([strange], "cubin").missing("occupancy_limit").why
+
+
+def test_launches_of_one_kernel_are_numbered_and_other_makers_counters_keep_their_name() -> None:
+    twice = metrics_of([launch(), launch()], "ncu")
+    assert {dict(m.labels)["launch"] for m in twice.find("duration")} == {"0", "1"}
+    amd = launch()
+    told = metrics_of([replace(amd, facts=replace(amd.facts, arch="gfx942"))], "rocprof")
+    assert number(told, "rocprof", counter="gpu__time_duration.sum") == 4e5

@@ -1,0 +1,48 @@
+"""The entry of a log where a capture brought figures of several kernels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pytest_perfgate.core.render.devlog import Version, render_entry
+from pytest_perfgate.model.metric import Metric, MetricSet, labels
+from pytest_perfgate.model.problem import Finding
+from pytest_perfgate.model.quantity import Dimension
+from tests.reports import case
+
+CASE = case("test_k[4096-bf16]", 1e6, 1e6)
+
+
+def entry(*metrics: Metric, findings: tuple[Finding, ...] = (), kernels: str = "") -> str:
+    measured = CASE.measurement
+    held = MetricSet(metrics=measured.metrics.metrics + metrics)
+    changed = replace(CASE, measurement=replace(measured, metrics=held, findings=findings))
+    return render_entry(Version(name="v2"), [changed], kernels=kernels)
+
+
+def of(kernel: str, name: str, value: float, dimension: Dimension = Dimension.FRACTION) -> Metric:
+    return Metric(name=name, value=value, dimension=dimension, labels=labels(kernel=kernel))
+
+
+def test_the_longest_kernel_speaks_for_the_call() -> None:
+    text = entry(
+        of("a", "occupancy", 0.5), of("b", "occupancy", 0.25),
+        of("a", "duration", 10.0, Dimension.TIME), of("b", "duration", 90.0, Dimension.TIME),
+    )  # fmt: skip
+    assert "| Occupancy | 25 % |" in text
+    assert ", 4096-bf16):" in text
+
+
+def test_one_kernel_speaks_for_itself_and_several_without_times_for_nobody() -> None:
+    assert "| TC Util | 70 % |" in entry(of("a", "tc_util", 0.7))
+    assert "| TC Util | not collected |" in entry(of("a", "tc_util", 0.7), of("b", "tc_util", 0.1))
+
+
+def test_a_class_in_the_findings_is_the_bottleneck() -> None:
+    seen = Finding(title="gemm", detail="compute-bound: compute 70.4 % of its roof")
+    assert "**Bottleneck**: gemm. compute-bound: compute 70.4 %" in entry(findings=(seen,))
+
+
+def test_what_changed_in_the_kernels_stands_before_what_people_write() -> None:
+    text = entry(kernels="### Kernels\n\n- faster\n")
+    assert text.index("- faster") < text.index("**Issues**")

@@ -1,0 +1,39 @@
+"""What a calibration measures next: unchanged code first, then whatever has the fewest rounds."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from pytest_perfgate.app.compare_arms import SCREEN, phase_of
+from pytest_perfgate.core.gate.calibration import INJECTED, LEAST
+from pytest_perfgate.model.paired import PairedRound
+from pytest_perfgate.plugin.calibrating import Calibrating
+
+
+def played(count: int, *, slowing: bool, kept: tuple[tuple[str, int], ...] = ()) -> list[tuple[str, float | None]]:
+    rounds = [PairedRound(nodeid="t", phase=phase, number=at) for phase, most in kept for at in range(most)]
+    comparison = SimpleNamespace(rounds=rounds)
+    turns = Calibrating._turns(comparison, slowing=slowing)
+    found = []
+    for _ in range(count):
+        phase, by = next(turns)
+        found.append((phase, by))
+        number = sum(one.phase == phase for one in rounds)
+        rounds.append(PairedRound(nodeid="t", phase=phase, number=number))
+    return found
+
+
+def test_unchanged_code_comes_first_then_every_slowdown_in_its_turn() -> None:
+    found = played(LEAST + 4 * LEAST + 5, slowing=True)
+    assert found[:LEAST] == [(SCREEN, None)] * LEAST
+    assert found[LEAST : LEAST + 8] == [(phase_of(by), by) for by in INJECTED] * 2
+    assert set(found[-5:]) == {(SCREEN, None), *((phase_of(by), by) for by in INJECTED)}
+
+
+def test_a_run_that_was_cut_short_goes_on_where_it_stopped() -> None:
+    kept = ((SCREEN, LEAST), (phase_of(0.02), 9), (phase_of(0.03), 9), (phase_of(0.05), 8), (phase_of(0.1), 8))
+    assert played(2, slowing=True, kept=kept) == [(phase_of(0.05), 0.05), (phase_of(0.1), 0.1)]
+
+
+def test_without_slowing_there_is_only_unchanged_code() -> None:
+    assert set(played(LEAST + 5, slowing=False)) == {(SCREEN, None)}
