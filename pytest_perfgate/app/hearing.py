@@ -47,7 +47,7 @@ class Hearing:
         suspects = self._suspects()
         plan = self._allotment(suspects)
         if plan.rounds or plan.beyond:
-            self._say(self._planned(plan, suspects))
+            self._say(_planned(plan, suspects, len(self._all.cases)))
         self._untried = {key for key in suspects if key.nodeid in plan.beyond}
         self._try([key for key in suspects if key.nodeid in plan.rounds], plan.rounds)
         if comparison.stage.budget_s:
@@ -155,16 +155,6 @@ class Hearing:
             want = replace(want, rounds=conviction_rounds(found, self._counts(key), suspects, self._all.design))
         return want.rounds * (want.seconds + self._all.start_s)
 
-    def _planned(self, plan: Allotment, suspects: tuple[CaseKey, ...]) -> str:
-        """``1 of 3 suspected: 10 fresh rounds each``."""
-        head = f"{len({key.nodeid for key in suspects})} of {len(self._all.cases)} suspected"
-        counts = sorted(set(plan.rounds.values()))
-        each = f"{counts[0]} fresh rounds each" if len(counts) == 1 else ""
-        each = each or (f"{counts[0]} to {counts[-1]} fresh rounds" if counts else "none within the budget")
-        lost = f", {len(plan.beyond)} beyond the budget" if plan.beyond and counts else ""
-        cost = f", about {span(plan.cost)}" if plan.cost else ""
-        return f"{head}: {each}{lost}{cost}"
-
     def _paired(self, key: CaseKey, found: Finding, suspects: tuple[CaseKey, ...], revision: bool) -> Paired:
         comparison = self._all
         return Paired(
@@ -187,3 +177,14 @@ class Hearing:
 
     def _say(self, text: str) -> None:
         self._all.stage.say(text)
+
+
+def _planned(plan: Allotment, suspects: tuple[CaseKey, ...], cases: int) -> str:
+    """``1 of 3 suspected: 10 fresh rounds each``."""
+    head = f"{len({key.nodeid for key in suspects})} of {cases} suspected"
+    counts = sorted(set(plan.rounds.values()))
+    each = f"{counts[0]} fresh rounds each" if len(counts) == 1 else ""
+    each = each or (f"{counts[0]} to {counts[-1]} fresh rounds" if counts else "none within the budget")
+    lost = f", {len(plan.beyond)} beyond the budget" if plan.beyond and counts else ""
+    cost = f", about {span(plan.cost)}" if plan.cost else ""
+    return f"{head}: {each}{lost}{cost}"
