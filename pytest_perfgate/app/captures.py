@@ -95,7 +95,7 @@ def trusted(analysis: Analysis) -> MetricSet:
 def capture_notes(reports: Iterable[CaseReport], policy: Policy) -> tuple[SuiteNote, ...]:
     """Captures that failed where no limit says so already: asked for and not taken must not look taken."""
     names = tuple(
-        f"{report.key}: {finding.title}: {finding.detail}"
+        f"{report.key}: {finding.title}: {finding.detail}" + (f"; next: {finding.advice}" if finding.advice else "")
         for report in reports
         if report.measurement and all(v.outcome is not Outcome.NOT_MEASURED for v in report.verdicts)
         for finding in report.measurement.findings

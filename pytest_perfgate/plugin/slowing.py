@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 VARIABLE = "PERFGATE_SLOWER"
-_OWED_NS = 5_000.0
-"""The shortest wait: reading the clock takes tens of nanoseconds, and a wait cannot be finer than that."""
+_OWED_NS = 20_000.0
+"""The shortest wait: reading the clock takes hundreds of nanoseconds, and a wait cannot be finer than that."""
 
 Call = Callable[[], Any]
 
@@ -23,9 +23,10 @@ def asked_for() -> float | None:
 def slowed(call: Call, by: float) -> Call:
     """The call, and behind it a busy wait in proportion to what it took; short calls save up for theirs.
 
+    Both are CPU time of this thread: by the wall clock, neighbours on the core would multiply what is injected.
     The side that is not slowed is wrapped too, by 0, so that reading the clock costs both the same.
     """
-    clock, owed = time.perf_counter_ns, 0.0
+    clock, owed = time.thread_time_ns, 0.0
 
     def longer() -> Any:
         nonlocal owed

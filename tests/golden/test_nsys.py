@@ -13,6 +13,7 @@ from pytest_perfgate.core.render.html import render_html
 from pytest_perfgate.core.render.markdown import render_markdown
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.analysis import Analysis
+from pytest_perfgate.model.document import Picture
 from tests.nsys_file import ExportMaker
 
 GOLDEN = Path(__file__).with_name("nsys")
@@ -68,4 +69,6 @@ def test_views(analysis: Analysis, view: str) -> None:
 
 
 def test_the_picture_of_the_window(analysis: Analysis) -> None:
-    held("timeline.html", render_html(analysis.views["timeline"]()))
+    (picture,) = [block for block in analysis.views["timeline"]().blocks if isinstance(block, Picture)]
+    held("timeline.svg", picture.svg.replace("><", ">\n<") + "\n")
+    assert picture.svg in render_html(analysis.views["timeline"]())

@@ -43,9 +43,12 @@ class cuda:
 """
 TEST = """
 import torch
+from types import SimpleNamespace
+from pytest_perfgate import work
 def test_k(perfgate):
-    perfgate(lambda: torch.log("kernel"))
+    perfgate(lambda: torch.log("kernel"), work=work.gemm(4096, 4096, 4096, dtype="fp32"))
     perfgate.attach("tiling/stage1.json", "tiling.json")
+    perfgate.attach("compiled/stage1", SimpleNamespace(asm={"ttir": "module"}, metadata=SimpleNamespace(name="add")))
 """
 
 
@@ -93,13 +96,21 @@ def test_a_profile_leaves_a_folder_with_what_it_was_taken_with(project: Path) ->
     )
     said = json.loads((folder / "params.json").read_text())
     assert said["nodeid"] == "test_k.py::test_k"
-    assert said["clocks"]["policy"] == "observe"
+    assert said["clocks"] == "observe"
     assert said["profiler"] == "2025.3.1"
     assert (folder / "report.md").read_text().startswith("## Profile: matmul_kernel")
     metrics = json.loads((folder / "metrics.json").read_text())
     assert any(m["name"] == "dram" for m in metrics["metrics"])
     assert (folder / "kernels.ncu-rep").stat().st_size == report.stat().st_size
     assert (folder / "tiling" / "stage1.json").read_text() == "{}"
+    assert (folder / "compiled" / "stage1" / "add.ttir").read_text() == "module"
+    assert (folder / "sass" / "matmul_kernel.tsv").read_text().startswith("offset\tshare")
+    assert "vs Baseline" not in (folder / "report.md").read_text()
+    assert "- MFU:" in (folder / "report-verbose.md").read_text(), "the work of the call is known to the report"
+    again = perfgate(project, "profile", "test_k.py::test_k", FAKE_REPORT=str(report))
+    assert again.returncode == 0, again.stderr
+    second = max((project / ".perfgate" / "profiles" / "annotation").glob("*/*/*"))
+    assert "vs Baseline: matmul_kernel" in (second / "report.md").read_text()
     assert not (project / ".perfgate" / "records").exists(), "a profiled run is no record"
 
 

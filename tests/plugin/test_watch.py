@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -107,3 +108,20 @@ def test_an_assignment_travels_as_a_text() -> None:
     given = Assignment(mode="nsys", out="/a b", call="x", options=(("size", "[1, 2]"),), markers=("slow: 'x'",))
     assert parse_assignment(given.text()) == given
     assert external(("event", "torch", "cubin", "nsys", "torch")) == ("torch", "nsys")
+
+
+def test_a_child_carries_its_assignment_and_its_folder_through_any_launcher(tmp_path: Path) -> None:
+    from pytest_perfgate.wiring.profiling import profile_tools
+
+    (tmp_path / "pyproject.toml").write_text('[tool.perfgate]\nlauncher = "ssh node7 srun -N1"\n')
+    tools = profile_tools(tmp_path)
+    inside = Assignment(mode="torch", out="/out put")
+    command = list(tools.command("t.py::t[a b]", inside))
+    assert command[:4] == ["ssh", "node7", "srun", "-N1"], "an instrument inside the child has the launcher before it"
+    words = shlex.split(command[4])
+    code = words[words.index("-c") + 1]
+    assert f"os.chdir({str(tmp_path)!r})" in code
+    assert repr(inside.text()) in code
+    assert words[words.index("t.py::t[a b]") :][1:] == ["-q", "--no-header", "-p", "no:cacheprovider"]
+    plain = list(tools.command("t.py::t", Assignment(mode="nsys", out="/out")))
+    assert "ssh" not in plain, "nsys puts the launcher before itself"

@@ -85,7 +85,7 @@ class Ncu:
                 "health": lambda: health_view(found, title),
                 "rules": lambda: rules_view(found, title),
                 "report": lambda: analysis_report(found, title, tuple(run_figures(stated, total))),
-                "contract": lambda: contract_document(found, baseline=earlier),
+                "contract": lambda: contract_document(found, configuration=stated.configuration, baseline=earlier),
                 "annotation": lambda: annotation_view(found, title),
                 "devlog": lambda: devlog_part(found, earlier),
                 **views,

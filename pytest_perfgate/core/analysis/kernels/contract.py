@@ -29,7 +29,7 @@ def contract_document(
 ) -> Document:
     """Configuration, stages, the bottleneck of the longest stage, three opportunities, the baseline."""
     longest = longest_stage(diagnoses)
-    given = dict(configuration or _configuration(longest))
+    given = {**(configuration or {}), **_configuration(longest)}
     sections: list[Block] = [
         Section(
             title="Configuration",

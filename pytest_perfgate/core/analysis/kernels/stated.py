@@ -39,6 +39,12 @@ class Stated:
     roof: Roof | None = None
     device: str = ""
 
+    @property
+    def configuration(self) -> dict[str, str]:
+        """What the contract says of the call beside its launch."""
+        given = {"parameters": self.problem, "dtype": self.work.dtype if self.work else ""}
+        return {name: text for name, text in given.items() if text}
+
     def placed(self, time_ns: float | None) -> Placement | None:
         """The work done in a time, held against the roof as far as it is known."""
         return place(self.work, time_ns, self.roof or _NO_ROOF) if self.work and time_ns else None

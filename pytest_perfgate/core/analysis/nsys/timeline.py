@@ -15,6 +15,8 @@ from pytest_perfgate.model.quantity import Dimension
 from pytest_perfgate.model.values import value
 
 WIDTH, LEFT, RIGHT, LANE, GAP, TOP = 1180, 210, 20, 22, 6, 58
+LEAST = 760
+"""Pixels below which its words are no longer read: a narrower page scrolls."""
 COLOURS = {"compute": "#4c78a8", "hidden": "#2a9d8f", "exposed": "#e4572e", "copies": "#b9a5c9"}
 _LEGEND = (("compute", "compute"), ("hidden", "communication, covered"), ("exposed", "communication, exposed"),
            ("copies", "copies and sets"))  # fmt: skip
@@ -48,6 +50,7 @@ def timeline(ranks: Sequence[RankResult]) -> str:
     height = top + 8
     head = (
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {height}' width='100%' "
+        f"style='min-width:{LEAST}px' "
         f"role='img' {_FONT} font-size='12'>"
         f"<rect width='{WIDTH}' height='{height}' fill='#ffffff'/>"
     )

@@ -1,0 +1,147 @@
+"""Means of a family, merging of limits, figures of a call: gaps that ci/mutate found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_perfgate.core.gate.family import _metric, _reach, family_notes, geometric_mean
+from pytest_perfgate.core.gate.grammar import render_limit
+from pytest_perfgate.core.gate.judge import JudgeContext, judge
+from pytest_perfgate.core.gate.merge import merge_limits, replaced_on
+from pytest_perfgate.core.gate.metrics import metrics_of
+from pytest_perfgate.core.gate.modes import split
+from pytest_perfgate.core.gate.nearest import either, nearest
+from pytest_perfgate.core.stats.prediction import Prior, predict
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.metric import Metric, MetricSet, labels
+from pytest_perfgate.model.paired import Decision, Paired
+from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.quantity import Dimension, Interval
+from pytest_perfgate.model.verdict import CaseReport
+from tests.unit.core.gate.bench import GEMM, GPU, KINDS, accepted, limit, measured, samples
+
+CONTEXT = JudgeContext(kinds=KINDS)
+FAMILY = "tests/b.py::test_mm"
+
+
+def report(time: float | None, param: str = "1", **fields) -> CaseReport:
+    key = CaseKey(nodeid=f"{FAMILY}[{param}]")
+    if time is None:
+        return CaseReport(key=key, verdicts=())
+    held = accepted(1e6, key=key, **fields)
+    return judge(measured(time, key=key, shape=(1.0, 1.0, 1.0)), [], baseline=held, context=CONTEXT)
+
+
+def note(text: str, *times: float | None):
+    members = [report(time, str(at)) for at, time in enumerate(times)]
+    (found,) = family_notes(members, {FAMILY: [limit(text)]}, CONTEXT)
+    return found
+
+
+def test_a_mean_says_what_it_is_of() -> None:
+    assert "+10.0 % [+10.0 %, +10.0 %] over 2 cases" in note("geomean(slowdown) <= 50%", 1.21e6, 1e6).text
+    assert "1.1 ms [1.1 ms, 1.1 ms] over 2 cases" in note("geomean(time) <= 2ms", 1.21e6, 1e6).text
+    assert "slowdown of 1 of 3 cases was not measured" in note("geomean(slowdown) <= 1%", 1e6, None, 1e6).text
+    assert note("geomean(slowdown) <= 0%", 1.05e6).text.startswith("suspect: ")
+    assert note("geomean(slowdown) <= -1%", 1.05e6).text.startswith("broken: ")
+    assert note("geomean(slowdown) <= 1%", 3e6).text.startswith("regressed: ")
+
+
+def ratio(low: float, middle: float, high: float) -> Metric:
+    return Metric(name="mfu", value=middle, dimension=Dimension.FRACTION, interval=Interval(low=low, high=high))
+
+
+def test_the_mean_of_one_is_that_one_and_errors_average_out() -> None:
+    one = geometric_mean([ratio(0.4, 0.5, 0.8)], change=False)
+    assert (one.value, one.low, one.high) == pytest.approx((0.5, 0.4, 0.8))
+    two = geometric_mean([ratio(0.25, 0.5, 1.0), ratio(0.125, 0.125, 0.125)], change=False)
+    assert (two.value, two.low, two.high) == pytest.approx((0.25, 0.25 / 2**0.5, 0.25 * 2**0.5))
+
+
+def test_a_mean_is_of_one_plain_figure_a_case() -> None:
+    plain = Metric(name="overlap", value=0.5, dimension=Dimension.FRACTION)
+    for metrics, expected in (
+        ((plain,), plain),
+        ((replace(plain, labels=labels(rank=0)),), None),
+        ((plain,) * 2, None),
+    ):
+        case = CaseReport(
+            key=report(1e6).key, verdicts=(), measurement=measured(1e6, metrics=MetricSet(metrics=metrics))
+        )
+        assert _metric(case, "overlap") == expected
+
+
+def test_the_least_known_member_says_what_chance_reaches() -> None:
+    known, fresh = report(1e6, sittings=30), report(1e6)
+    one = predict(Prior.CPU, scatter=Prior.CPU, sittings=1, gates=1).reach
+    assert _reach([known, fresh], CONTEXT) == _reach([replace(fresh, baseline=None)], CONTEXT) == one
+    assert _reach([known], CONTEXT) < one
+    locked = replace(fresh, measurement=measured(1e6, device=GPU, clocks="lock"))
+    assert _reach([locked], CONTEXT) == predict(Prior.GPU_LOCKED, scatter=Prior.GPU_LOCKED, sittings=1, gates=1).reach
+
+
+def test_closer_limits_take_the_place_of_farther_ones_on_their_devices() -> None:
+    far = limit("mfu >= 55%", on=("H200*",))
+    near = [limit("mfu >= 50%", on=("A100*",)), limit("mfu >= 40%")]
+    assert merge_limits([far], near) == tuple(near)
+    same = limit("mfu >= 60%", on=("H200*",))
+    assert merge_limits([far], [same]) == (same,)
+    assert replaced_on(replace(far, except_on=("A100*", "H200*")), GPU)
+    assert not replaced_on(replace(far, except_on=("A100*", "B200*")), GPU)
+
+
+def test_limits_without_blanks_and_with_the_scope_that_goes_without_saying() -> None:
+    held = limit("count(HMMA)>=1")
+    assert held.labels == (("opcode", "HMMA"),)
+    assert render_limit(held, KINDS) == "count(HMMA) >= 1"
+    assert render_limit(held) == "count(opcode=HMMA) >= 1"
+    for text, caret in (("<= 5", "^"), ("time   ? 5", "       ^")):
+        with pytest.raises(PerfgateError) as caught:
+            limit(text)
+        assert str(caught.value).splitlines()[2].partition("  [")[0] == f"    {caret}"
+
+
+def test_two_arms_replace_the_slowdown_and_nothing_else() -> None:
+    arms = Paired(decision=Decision.NOT_SLOWER, differences=(0.0,) * 5, shift=0.0, base="a", revision=True)
+    found = judge(
+        measured(1e6, work=GEMM), [limit("slowdown <= 3%")], baseline=accepted(2e6), context=CONTEXT, paired=arms
+    )
+    names = [metric.name for metric in found.measurement.metrics.metrics]
+    assert names.count("slowdown") == names.count("time") == names.count("tflops") == 1
+
+
+def test_what_was_brought_is_not_absent() -> None:
+    brought = MetricSet(metrics=(Metric(name="time", value=5.0, dimension=Dimension.TIME),))
+    found = judge(measured(1e6, processes=(), metrics=brought), [], baseline=None, context=CONTEXT)
+    absent = {gap.name for gap in found.measurement.metrics.absent}
+    assert "time" not in absent
+    assert "mfu" in absent
+
+
+def test_launch_gaps_and_rates_to_the_bit() -> None:
+    several = measured(1e6, processes=tuple(samples(1e6, launch_gap=gap) for gap in (3.0, 1.0, 2.0)))
+    (gap,) = metrics_of(several, None).find("launch_gap")
+    assert (gap.value, gap.interval) == (2.0, Interval(low=1.0, high=3.0, confidence=0.0))
+    single = measured(1e6, processes=(samples(1e6, launch_gap=0.0),), work=GEMM)
+    (gap,) = metrics_of(single, None).find("launch_gap")
+    assert (gap.value, gap.interval) == (0.0, None)
+    timed = measured(1e6, processes=tuple(samples(1e6 * f, overhead=1e5) for f in (0.9, 1.0, 1.1)), work=GEMM)
+    found = metrics_of(timed, None)
+    (time,), (tflops,) = found.find("time"), found.find("tflops")
+    assert tflops.value == GEMM.flops * 1e9 / (time.value - 1e5)
+    assert tflops.low == GEMM.flops * 1e9 / (time.high - 1e5)
+    assert tflops.high == GEMM.flops * 1e9 / (time.low - 1e5)
+
+
+def test_groups_of_processes() -> None:
+    assert split([1.0, 2.0], 0.0) is None
+    assert split([1.0, 1.0, 3.5, 3.5], 0.0, 1.0) == (1.0, 3.5)
+    assert split([1.0, 1.0, 2.9, 2.9], 0.0, 1.0) is None
+
+
+def test_words_that_were_probably_meant() -> None:
+    assert nearest("fu", ["abcdefufghij"]) == ()
+    assert nearest("ufg", ["abcdefufghij"]) == ("abcdefufghij",)
+    assert (either("a"), either("ab"), either("abc")) == ("'a'", "'a' or 'b'", "'a', 'b' or 'c'")
