@@ -20,7 +20,8 @@ def git(root: Path, *words: str, check: bool = True) -> subprocess.CompletedProc
 def project(place: Place) -> Place:
     git(place.root, "init", "-q")
     code = "import sys; from pytest_perfgate.cli import main; sys.exit(main(['merge-driver', *sys.argv[1:]]))"
-    git(place.root, "config", "merge.perfgate.driver", f"{sys.executable} -c {shlex.quote(code)} %O %A %B %P")
+    command = f"{shlex.quote(sys.executable)} -c {shlex.quote(code)} %O %A %B %P"
+    git(place.root, "config", "merge.perfgate.driver", command)
     (place.root / ".gitattributes").write_text("baselines/**/*.yaml merge=perfgate\n")
     place.baselines.write([baseline("test_a", 1e6), baseline("test_m", 1e6), baseline("test_z", 1e6)])
     git(place.root, "add", ".")

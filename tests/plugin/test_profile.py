@@ -15,7 +15,9 @@ from pytest_perfgate.adapters.stores.profiles import ProfileFolders, safe
 from tests.corpus import corpus
 from tests.kernels import CUBINS
 
-NCU = """#!{python}
+NCU = """#!/bin/sh
+'''exec' "{python}" "$0" "$@"
+'''
 import os, shutil, subprocess, sys
 words = sys.argv[1:]
 if words == ["--version"]:
