@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
-from pytest_perfgate.app.profiled import Profiled, parameters, write_profile
+from pytest_perfgate.app.profiled import Folders, Profiled, parameters, write_profile
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
@@ -23,25 +23,6 @@ _FINAL = frozenset({"ncu-permission"})
 """What is missing at the first try is missing at the second as well."""
 
 Inspect = Callable[[Sequence[Path]], Analysis]
-
-
-class Folders(Protocol):
-    """Where profiles are kept."""
-
-    def fresh(self, mode: str, nodeid: str) -> Path: ...
-
-    def write_text(self, folder: Path, name: str, text: str) -> None: ...
-
-    def write_json(self, folder: Path, name: str, value: Any) -> None: ...
-
-    def read_json(self, folder: Path, name: str) -> dict[str, Any]:
-        """What the child wrote; empty where it wrote nothing."""
-
-    def tail(self, folder: Path, name: str) -> str:
-        """The last lines of a log, indented; empty where there are none."""
-
-    def write_pages(self, folder: Path, views: Mapping[str, Any]) -> None:
-        """Tables as CSV, pictures as SVG, all views as one page."""
 
 
 class RunLogged(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from pytest_perfgate.core.render.markdown import render_markdown
 from pytest_perfgate.model.analysis import Analysis
@@ -15,10 +15,26 @@ from pytest_perfgate.model.plan import CaseKey, Plan
 from pytest_perfgate.model.profiling import Told
 from pytest_perfgate.model.values import array_value
 
-if TYPE_CHECKING:
-    from pytest_perfgate.app.profile import Folders
-
 _COMPACT = ("contract", "report", "overview", "bottleneck")
+
+
+class Folders(Protocol):
+    """Where profiles are kept."""
+
+    def fresh(self, mode: str, nodeid: str) -> Path: ...
+
+    def write_text(self, folder: Path, name: str, text: str) -> None: ...
+
+    def write_json(self, folder: Path, name: str, value: Any) -> None: ...
+
+    def read_json(self, folder: Path, name: str) -> dict[str, Any]:
+        """What the child wrote; empty where it wrote nothing."""
+
+    def tail(self, folder: Path, name: str) -> str:
+        """The last lines of a log, indented; empty where there are none."""
+
+    def write_pages(self, folder: Path, views: Mapping[str, Any]) -> None:
+        """Tables as CSV, pictures as SVG, all views as one page."""
 
 
 @array_value

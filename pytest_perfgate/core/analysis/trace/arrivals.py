@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pytest_perfgate.core.analysis.trace.ranks import Instance
+    from pytest_perfgate.core.analysis.trace.instances import Instance
 
 AGREE = 0.95
 """The part of the collectives that must overlap on all ranks for their clocks to count as one."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_perfgate.core.analysis.trace.arrivals import arrival_waits, one_clock
+from pytest_perfgate.core.analysis.trace.instances import Instance
 from pytest_perfgate.core.analysis.trace.ranks import (
     APART,
-    Instance,
     Meeting,
     by_kind,
     lone_rows,

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pytest_perfgate.core.analysis.ops.collective import bus_factor
 from pytest_perfgate.core.analysis.trace.arrivals import one_clock, start_skew
 from pytest_perfgate.core.analysis.trace.collectives import Collective
+from pytest_perfgate.core.analysis.trace.instances import Instance
 from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, labels
 from pytest_perfgate.model.quantity import Dimension
 from pytest_perfgate.model.values import value
@@ -17,29 +18,6 @@ APART = "The clocks of the ranks do not agree, so their starts cannot be compare
 UNSIZED = "the trace does not record the sizes of these messages"
 _SIZED = ("comm_bytes", "alg_bandwidth", "bus_bandwidth")
 _TOGETHER = ("comm_wait", "straggler", "comm_latency", "comm_skew", "start_skew", "alg_bandwidth", "bus_bandwidth")
-
-
-@value
-class Instance:
-    """One collective seen by all ranks that recorded it."""
-
-    kind: str
-    group: str
-    ordinal: int
-    parts: tuple[Collective, ...]
-
-    @property
-    def latency(self) -> int:
-        """The shortest duration: that of the rank which arrived last and waited for nobody."""
-        return min(part.length for part in self.parts)
-
-    @property
-    def skew(self) -> int:
-        return max(part.length for part in self.parts) - self.latency
-
-    @property
-    def size(self) -> float | None:
-        return max((part.size for part in self.parts if part.size is not None), default=None)
 
 
 @value
