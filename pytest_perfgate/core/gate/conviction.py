@@ -81,12 +81,25 @@ def _edited(suspicion: Suspicion, trial: Trial) -> Ruling | None:
 
 
 def _agreed(suspicion: Suspicion, trial: Trial, edited: Baseline, said: str) -> Ruling | None:
-    """Accepted where the measurement agrees with the new value."""
-    assert trial.seen is not None
-    if edited.time <= 0 or abs(math.log(trial.seen.time / edited.time)) > math.log1p(suspicion.counts):
+    """Accepted where the measurement agrees with the new value, alone or beside the commit of the old one."""
+    if edited.time <= 0 or not (_near(suspicion, trial, edited) or _beside(suspicion, trial, edited)):
         return None
     new = quantity(edited.time, Dimension.TIME)
     return _ruling(suspicion, Outcome.ACCEPTED, f'{said}; this change accepts {new}: "{edited.why}"', ())
+
+
+def _near(suspicion: Suspicion, trial: Trial, edited: Baseline) -> bool:
+    assert trial.seen is not None
+    return abs(math.log(trial.seen.time / edited.time)) <= math.log1p(suspicion.counts)
+
+
+def _beside(suspicion: Suspicion, trial: Trial, edited: Baseline) -> bool:
+    """Whether two arms found the slowdown that was accepted: a sitting that lies off as a whole moves both of them."""
+    paired, before = trial.paired, trial.baseline
+    if paired is None or before is None or before.time <= 0:
+        return False
+    accepted, play = edited.time / before.time, 1 + suspicion.counts
+    return (1 + paired.interval.low) / play <= accepted <= (1 + paired.interval.high) * play
 
 
 def _reasoned(edited: Baseline, before: Baseline | None) -> bool:

@@ -101,3 +101,13 @@ def test_the_shift_against_a_revision_is_the_metric_that_is_reported() -> None:
     assert (metric.value, metric.source) == (0.04, "paired, against a1b2c3d")
     assert not report.measurement.metrics.missing("slowdown")
     assert report.verdicts[0].next[0].endswith("--perfgate-against a1b2c3d --perfgate-rounds=20")
+
+
+@pytest.mark.parametrize(
+    ("new", "outcome"), [(1.08e6, Outcome.ACCEPTED), (1.11e6, Outcome.ACCEPTED), (1.3e6, Outcome.REGRESSED)]
+)
+def test_a_slowdown_that_was_accepted_is_found_again_beside_the_old_commit(new: float, outcome: Outcome) -> None:
+    """The sitting as a whole lies 40 % off: only the two arms can tell that it is the slowdown that was accepted."""
+    edited = accepted(new, why="in double precision", when="2026-11-20")
+    found = verdict(1.5e6, SLOWER, context=replace(CONTEXT, edited=edited))
+    assert found.outcome is outcome
