@@ -75,7 +75,7 @@ LOST = {
 
 
 def test_trouble_costs_exactly_its_own_case(project: Project) -> None:
-    project.configure('timeout = "3 s"\nrounds = 1')
+    project.configure('timeout = "6 s"\nrounds = 1')
     project.write("test_trouble.py", TROUBLE)
     run = project.run(ci=True)
     failed = {name for name, (outcome, _) in run.tests.items() if outcome == "failed"}
