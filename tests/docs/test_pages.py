@@ -75,7 +75,16 @@ def brought(block: Block, project: Path) -> bool:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_block_of_a_page_runs(page: Path, tmp_path: Path) -> None:
-    project = tmp_path / "project"
+    """A page that measures two sittings may meet a noisy one: then it is read once more, from its beginning."""
+    try:
+        read_through(page, tmp_path / "project")
+    except AssertionError:
+        if "--perfgate=full" not in page.read_text(encoding="utf-8"):
+            raise
+        read_through(page, tmp_path / "again")
+
+
+def read_through(page: Path, project: Path) -> None:
     project.mkdir()
     run("git init -q .", project)
     for block in blocks(page):

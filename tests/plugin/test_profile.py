@@ -96,7 +96,7 @@ def test_a_profile_leaves_a_folder_with_what_it_was_taken_with(project: Path) ->
     )
     said = json.loads((folder / "params.json").read_text())
     assert said["nodeid"] == "test_k.py::test_k"
-    assert said["clocks"] == "observe"
+    assert said["clocks"]["policy"] == "observe"
     assert said["profiler"] == "2025.3.1"
     assert (folder / "report.md").read_text().startswith("## Profile: matmul_kernel")
     metrics = json.loads((folder / "metrics.json").read_text())
