@@ -67,7 +67,7 @@ TROUBLE = """
 LOST = {
     "test_dies": "SIGKILL",
     "test_exits": "exit code 7",
-    "test_hangs": "said nothing for 3 s",
+    "test_hangs": "said nothing for 6 s",
     "test_half_a_message": "ended with exit code 0",
     "test_no_message": "which is no message",
     "test_fails_in_the_child": "only here",
