@@ -123,6 +123,12 @@ class Court:
         commanded = tuple(limit for limit in case.limits if limit.source == "command line")
         return merge_limits(far, brought, commanded)
 
+    def read_limits(self, result: CaseResult) -> None:
+        """Whether the limits that its calls brought read at all; raises where one does not."""
+        kinds = self.tools.kinds or by_name()
+        for text in dict.fromkeys(text for taken in result.captures for call in taken for text in call.limits):
+            _brought(text, kinds, result.case.location)
+
     def baselines(self, measurement: Measurement) -> tuple[Baseline | None, Baseline | None]:
         """The line that judges, of the merge base, and the work tree's where this change edits it."""
         key, device = str(measurement.key), measurement.device.key
