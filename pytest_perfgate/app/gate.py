@@ -10,7 +10,7 @@ from pytest_perfgate.app.assemble import measurements
 from pytest_perfgate.core.gate.clocks import accepted_clock
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.conviction import uncommitted
-from pytest_perfgate.core.gate.grammar import parse_limit
+from pytest_perfgate.core.gate.grammar import FAMILY_MEAN, parse_limit
 from pytest_perfgate.core.gate.judge import judge, not_measured
 from pytest_perfgate.core.gate.lost import lost_limits
 from pytest_perfgate.core.gate.merge import for_code, merge_limits
@@ -21,7 +21,7 @@ from pytest_perfgate.model.children import CaseResult
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect, Limit, Outcome
 from pytest_perfgate.model.measurement import Measurement
-from pytest_perfgate.model.metric import MetricSet
+from pytest_perfgate.model.metric import MetricKind, MetricSet
 from pytest_perfgate.model.paired import Paired
 from pytest_perfgate.model.plan import Case, CaseKey, Mode
 from pytest_perfgate.model.profiling import STATIC
@@ -118,12 +118,16 @@ class Court:
             return for_code(case.limits, kinds)
         if not measurement.limits:
             return case.limits
-        brought = tuple(
-            parse_limit(text, kinds=kinds, source="fixture", place=case.location) for text in measurement.limits
-        )
+        brought = tuple(_brought(text, kinds, case.location) for text in measurement.limits)
         far = tuple(limit for limit in case.limits if limit.source not in {"default", "command line"})
         commanded = tuple(limit for limit in case.limits if limit.source == "command line")
         return merge_limits(far, brought, commanded)
+
+    def read_limits(self, result: CaseResult) -> None:
+        """Whether the limits that its calls brought read at all; raises where one does not."""
+        kinds = self.tools.kinds or by_name()
+        for text in dict.fromkeys(text for taken in result.captures for call in taken for text in call.limits):
+            _brought(text, kinds, result.case.location)
 
     def baselines(self, measurement: Measurement) -> tuple[Baseline | None, Baseline | None]:
         """The line that judges, of the merge base, and the work tree's where this change edits it."""
@@ -157,6 +161,19 @@ class Court:
         if self.tools.history is None:
             return ()
         return self.tools.history.read(measurement.key, measurement.device.key, _LAST_SITTINGS)
+
+
+def _brought(text: str, kinds: Mapping[str, MetricKind], place: str) -> Limit:
+    """A limit of one call; a mean over the family is none, and would be held by nobody."""
+    limit = parse_limit(text, kinds=kinds, source="fixture", place=place)
+    if limit.metric == FAMILY_MEAN:
+        raise PerfgateError(
+            "call-wrong",
+            f"{limit.text!r} speaks of the whole parametrised test, and limits= of one call",
+            mend=f"write it on the test: @pytest.mark.perfgate({limit.text!r})",
+            place=place,
+        )
+    return limit
 
 
 def _scatter(sittings: Sequence[Sitting]) -> tuple[float | None, int]:

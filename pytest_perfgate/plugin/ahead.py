@@ -64,9 +64,21 @@ def measure_ahead(session: Docket) -> None:
         raise
     finally:
         progress.close()
-        session.reports.update(session.court.judge_all(results))
+        judge_measured(session, results)
     if part == 1:
         write_costs(costs, results)
+
+
+def judge_measured(session: Docket, results: Mapping[str, CaseResult]) -> None:
+    """A limit of a call that does not read is the fault of its test alone; the others keep what was measured."""
+    readable = dict(results)
+    for nodeid, result in results.items():
+        try:
+            session.court.read_limits(result)
+        except PerfgateError as fault:  # noqa: PERF203 - a wrong limit is the fault of its test alone
+            session.faults[nodeid] = fault
+            readable[nodeid] = replace(result, captures=(), trouble=(fault.what.splitlines()[0],))
+    session.reports.update(session.court.judge_all(readable))
 
 
 def on_device(options: Any, cases: list[Case]) -> list[Case]:
@@ -89,7 +101,7 @@ def measure_against(session: Docket) -> None:
     comparison, paired = Bailiff(session).against(revision, list(session.cases.values()))
     session.court.paired = paired
     results = captured(session, comparison.results(), lambda text: Progress(session.settings.pytest, text).close())
-    session.reports.update(session.court.judge_all(results))
+    judge_measured(session, results)
 
 
 def cost_line(cases: Iterable[Case], known: Mapping[str, float], part: float = 1.0) -> str:

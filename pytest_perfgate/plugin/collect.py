@@ -50,7 +50,7 @@ class Collector:
         layers = [
             self._base,
             *(self._limits(p.limits, "configuration", f"{self._config.source}: {p.place}", p.on) for p in patterns),
-            *(self._limits(m.args, "marker", place, _texts(m.kwargs.get("on", ()))) for m in markers),
+            *(self._limits(m.args, "marker", place, _on(m.kwargs.get("on", ()), place)) for m in markers),
         ]
         limits = merge_limits(*layers) or self._limits((DEFAULT_LIMIT,), "default", place)
         plan = self._plan
@@ -146,7 +146,7 @@ def _with(plan: Plan, given: Mapping[str, Any], place: str) -> Plan:
 
 
 def _count(value: Any, place: str) -> int:
-    if not isinstance(value, int) or value < 1:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise PerfgateError("option-wrong", f"rounds and devices are whole numbers from 1, not {value!r}", place=place)
     return value
 
@@ -158,7 +158,17 @@ def _text(value: Any, place: str) -> str:
 
 
 def _captures(value: Any, place: str) -> tuple[str, ...]:
-    return tuple(_text(name, place) for name in _texts(value))
+    return tuple(_text(name, place) for name in _listed(value, "capture=", place))
+
+
+def _on(value: Any, place: str) -> tuple[str, ...]:
+    return tuple(_text(name, place) for name in _listed(value, "on=", place))
+
+
+def _listed(value: Any, keyword: str, place: str) -> tuple[Any, ...]:
+    if not isinstance(value, (str, list, tuple, set, frozenset)):
+        raise PerfgateError("marker-wrong", f"{keyword} is a text or a list of texts, not {value!r}", place=place)
+    return (value,) if isinstance(value, str) else tuple(value)
 
 
 def _cache(value: Any, place: str) -> Cache:
@@ -210,7 +220,3 @@ def _literal(pattern: str) -> str:
 def _params(item: pytest.Item) -> tuple[tuple[str, str], ...]:
     callspec = getattr(item, "callspec", None)
     return tuple((name, str(value)[:80]) for name, value in callspec.params.items()) if callspec else ()
-
-
-def _texts(given: str | Sequence[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)

@@ -11,6 +11,7 @@ from pytest_perfgate.model.errors import PerfgateError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
 
 @contextmanager
@@ -29,3 +30,14 @@ def readable() -> Iterator[None]:
         yield
     except PerfgateError as fault:
         raise pytest.fail.Exception(fault.text(), pytrace=False) from None
+
+
+def complain(config: pytest.Config, fault: PerfgateError) -> None:
+    """At the end of a run: it fails with the sentence, and what pytest has to say of its tests is still said."""
+    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:
+        reporter.write_line("")
+        reporter.write_line(f"ERROR: {fault.text()}", red=True)
+    session: Any = config.pluginmanager.get_plugin("session")
+    if session is not None and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.USAGE_ERROR

@@ -11,9 +11,10 @@ import pytest
 
 from pytest_perfgate.app.captures import capture_notes
 from pytest_perfgate.app.conclude import Ending, keep, run_report, suite_notes
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.verdict import SuiteNote
-from pytest_perfgate.plugin.complaints import usage_errors
+from pytest_perfgate.plugin.complaints import complain, usage_errors
 from pytest_perfgate.plugin.docket import Docket
 from pytest_perfgate.plugin.outputs import write_outputs
 
@@ -31,10 +32,12 @@ def close_session(session: Docket, *, complete: bool) -> None:
 def write_session(session: Docket) -> None:
     """The record, also of a run that was interrupted."""
     if session.reports:
-        with usage_errors():
+        try:
             report = run_report(session.court, session.all_reports(), session.notes, ending_of(session))
-            asked = write_outputs(session.settings.pytest, report)
-            session.written = (*keep(session.court, report), *asked)
+            session.written = write_outputs(session.settings.pytest, report)
+            session.written = (*keep(session.court, report), *session.written)
+        except PerfgateError as fault:
+            complain(session.settings.pytest, fault)
         ignored(session.settings.pytest.rootpath / ".perfgate")
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.verdict import RunReport
+from pytest_perfgate.plugin.complaints import complain
 from pytest_perfgate.plugin.measuring import built_ins
 
 _FILES = ("json", "html", "markdown")
@@ -31,13 +32,7 @@ def _delivered(config: pytest.Config, delivery: Any, report: RunReport, path: Pa
     try:
         delivery.deliver(report, str(path))
     except PerfgateError as fault:
-        reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is not None:
-            reporter.write_line("")
-            reporter.write_line(f"ERROR: {fault.text()}", red=True)
-        session: Any = config.pluginmanager.get_plugin("session")
-        if session is not None and session.exitstatus == pytest.ExitCode.OK:
-            session.exitstatus = pytest.ExitCode.USAGE_ERROR
+        complain(config, fault)
         return False
     return True
 

@@ -82,6 +82,17 @@ WRONG = """
     def test_keyword(perfgate):
         perfgate(int)
 
+    @pytest.mark.perfgate("time <= 1s", on=3)
+    def test_no_pattern(perfgate):
+        perfgate(int)
+
+    @pytest.mark.perfgate("time <= 1s", capture={"cubin": 1})
+    def test_no_list(perfgate):
+        perfgate(int)
+
+    def test_call(perfgate):
+        perfgate(int, limits=["tme <= 1s"])
+
     @pytest.mark.perfgate("time <= 1s")
     def test_fine(perfgate):
         perfgate(int)
@@ -91,8 +102,14 @@ WRONG = """
 def test_a_wrong_marker_is_the_fault_of_its_test_alone(project: Project) -> None:
     project.write("test_wrong.py", WRONG)
     run = project.run()
-    assert [run.outcome(f"test_{name}") for name in ("misspelt", "keyword", "fine")] == ["error", "error", "passed"]
+    wrong = ("misspelt", "keyword", "no_pattern", "no_list")
+    assert [run.outcome(f"test_{name}") for name in (*wrong, "fine")] == ["error"] * 4 + ["passed"]
+    assert "on= is a text or a list of texts, not 3" in run.says("test_no_pattern")
     assert "nothing produces a metric 'tme'" in run.says("test_misspelt")
+    assert (run.outcome("test_call"), run.code) == ("failed", 1)
+    full = project.run("--perfgate=full", "--perfgate-rounds=1", "-k", "call or fine")
+    assert (full.outcome("test_call"), full.outcome("test_fine"), full.code) == ("error", "passed", 1)
+    assert "nothing produces a metric 'tme'" in full.says("test_call")
     assert "on" in run.says("test_keyword")
     assert "Traceback" not in run.text
 

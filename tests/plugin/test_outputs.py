@@ -51,3 +51,14 @@ def test_a_file_that_cannot_be_written_fails_the_run_and_loses_nothing(project: 
     assert "1 passed" in run.text
     assert (project.root / "r.md").exists()
     assert len(Records(project.root).read().cases) == 1
+
+
+def test_a_record_that_cannot_be_written_is_a_sentence_and_every_verdict_is_still_said(project: Project) -> None:
+    project.write("test_it.py", SUITE)
+    project.write(".perfgate/records", "a file where the folder would be")
+    run = project.run()
+    assert run.code == 1, run.text
+    assert "[file-unwritable]" in run.text
+    assert "Traceback" not in run.text
+    assert "BROKEN     test_broken" in run.text
+    assert project.run("-k", "kept").code == 4, "a run whose record is lost has not passed"

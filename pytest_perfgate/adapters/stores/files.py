@@ -10,9 +10,26 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from pytest_perfgate.model.errors import PerfgateError
+
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Replace a file by its new content; whoever reads, or a crash, sees the old or the new one whole."""
+    with _said(path):
+        _replace(path, data)
+
+
+@contextlib.contextmanager
+def _said(path: Path) -> Iterator[None]:
+    """What the system refuses, as a sentence."""
+    try:
+        yield
+    except OSError as fault:
+        what = f"it cannot be written: {fault.strerror or fault}"
+        raise PerfgateError("file-unwritable", what, place=str(path)) from fault
+
+
+def _replace(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
     try:
@@ -41,9 +58,11 @@ def _mode(path: Path) -> int:
 def locked(root: Path, path: Path) -> Iterator[None]:
     """One writer of this file at a time, across processes; the lock ends with its process."""
     folder = root / ".perfgate" / "locks"
-    folder.mkdir(parents=True, exist_ok=True)
     name = hashlib.sha256(str(path.absolute()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    with (folder / name).open("a+b") as file:
+    with _said(folder / name):
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / name).open("a+b")
+    with file:
         _lock(file.fileno())
         try:
             yield

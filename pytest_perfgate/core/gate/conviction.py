@@ -96,7 +96,7 @@ def _near(suspicion: Suspicion, trial: Trial, edited: Baseline) -> bool:
 def _beside(suspicion: Suspicion, trial: Trial, edited: Baseline) -> bool:
     """Whether two arms found the slowdown that was accepted: a sitting that lies off as a whole moves both of them."""
     paired, before = trial.paired, trial.baseline
-    if paired is None or before is None or before.time <= 0:
+    if paired is None or paired.interval is None or before is None or before.time <= 0:
         return False
     accepted, play = edited.time / before.time, 1 + suspicion.counts
     return (1 + paired.interval.low) / play <= accepted <= (1 + paired.interval.high) * play

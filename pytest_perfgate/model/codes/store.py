@@ -161,6 +161,13 @@ CODES: tuple[Code, ...] = (
         mend="install it, or take it out of [tool.perfgate] plugins",
     ),
     Code(
+        name="file-unwritable",
+        family=Family.CONFIGURATION,
+        title="A record or a baseline cannot be written",
+        why="what was measured would be lost when the run ends; what stood there before is unchanged",
+        mend="make the folder writable, or free its disk, and run again",
+    ),
+    Code(
         name="delivery-failed",
         family=Family.DELIVERY,
         title="A report could not be delivered",

@@ -136,3 +136,9 @@ def test_what_a_run_leaves_names_the_tree_that_it_measured(dirty: bool, commit: 
     keep(bench, run(found, environment=Environment(commit="c0ffee", dirty=dirty)))
     assert [(line.commit, line.time, line.device) for line in lines.written] == [(commit, 1e6, HOST.key)]
     assert [(s.commit, s.clock_hz) for s in past.sittings] == [(commit, 2e9)]
+
+
+def test_a_mean_over_a_family_is_no_limit_of_one_call() -> None:
+    with pytest.raises(PerfgateError, match="speaks of the whole parametrised test") as raised:
+        court(Lines(None)).limits(case(), measured(1e6, limits=("geomean(slowdown) <= 1%",)))
+    assert raised.value.mend == "write it on the test: @pytest.mark.perfgate('geomean(slowdown) <= 1%')"

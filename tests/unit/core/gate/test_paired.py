@@ -111,3 +111,9 @@ def test_a_slowdown_that_was_accepted_is_found_again_beside_the_old_commit(new: 
     edited = accepted(new, why="in double precision", when="2026-11-20")
     found = verdict(1.5e6, SLOWER, context=replace(CONTEXT, edited=edited))
     assert found.outcome is outcome
+
+
+def test_two_arms_without_an_interval_find_no_acceptance() -> None:
+    edited = accepted(1.08e6, why="in double precision", when="2026-11-20")
+    found = verdict(1.5e6, replace(SLOWER, interval=None), context=replace(CONTEXT, edited=edited))
+    assert found.outcome is not Outcome.ACCEPTED
