@@ -122,3 +122,27 @@ def test_a_trace_with_odd_arguments_has_every_view(tmp_path, kineto):
             assert render_text(view()), name
     both = [tmp_path / "t.json"]
     assert render_text(kineto.compare(both, both, {}).views["report"]())
+
+
+@pytest.mark.parametrize("shape", [["s0", 512], [-1, 512], [512.5, 512], [None, 512]])
+def test_a_shape_that_is_no_numbers_has_no_rate_and_no_bytes(tmp_path, kineto, shape):
+    told = {"Input Dims": [shape, [512, 512]], "Input type": ["float", "float"]}
+    events = [
+        host("aten::add", 0, 10, **told),
+        launch(2, 1),
+        kernel("add_kernel", 5, 20, correlation=1),
+        host("nccl:all_reduce", 20, 10, **told),
+        launch(22, 2),
+        kernel("ncclDevKernel_AllReduce", 30, 20, correlation=2),
+    ]
+    analysis = kineto.inspect([written(tmp_path / "t.json", events)], {})
+    assert "arguments do not fit the model" in render_text(analysis.views["roofline"]())
+    assert "not collected" in render_text(analysis.views["ranks"]())
+    assert not [m for m in analysis.metrics.metrics if m.name in {"tflops", "comm_bytes"}]
+
+
+@pytest.mark.parametrize(("given", "rank"), [({"rank": "2", "world_size": "4"}, 2), ({"rank": True}, None), ([], None)])
+def test_a_rank_may_be_text_and_is_a_number(tmp_path, given, rank):
+    (trace,) = read_kineto(written(tmp_path / "t.json", EVENTS, distributedInfo=given))
+    assert trace.rank == rank
+    assert trace.world == (4 if rank else None)

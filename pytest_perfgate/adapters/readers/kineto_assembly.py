@@ -59,11 +59,19 @@ def _ranks(columns: Columns, table: dict[str, NDArray[Any]]) -> list[int]:
 
 
 def _rank(columns: Columns, header: Header) -> int | None:
-    given = header.distributed.get("rank") if isinstance(header.distributed, dict) else None
-    if isinstance(given, int):
+    given = _whole(header.distributed, "rank")
+    if given is not None:
         return given
     found = _RANK.search(columns.path.rpartition("/")[2])
     return int(found.group(1)) if found else None
+
+
+def _whole(distributed: Any, name: str) -> int | None:
+    """A number of the header, which some writers put down as text."""
+    given = distributed.get(name) if isinstance(distributed, dict) else None
+    if isinstance(given, str) and given.isdecimal():
+        return int(given)
+    return given if type(given) is int else None
 
 
 def _trace(
@@ -78,7 +86,7 @@ def _trace(
     taken = {name: table[name] if rows is None else table[name][rows] for name in COLUMNS}
     place = {old: new for new, old in enumerate(rows.tolist())} if rows is not None else None
     messages = columns.messages if place is None else {place[r]: m for r, m in columns.messages.items() if r in place}
-    world = header.distributed.get("world_size") if isinstance(header.distributed, dict) else None
+    world = _whole(header.distributed, "world_size")
     devices = header.devices if isinstance(header.devices, list) else []
     return Trace(
         path=columns.path,
@@ -92,7 +100,7 @@ def _trace(
         arguments=tuple(columns.arguments),
         messages=messages,
         rank=rank,
-        world=world if isinstance(world, int) else None,
+        world=world,
         devices=tuple(str(d.get("name", "")) for d in devices if isinstance(d, dict)),
         base_ns=round(base * 1e3) + (header.base if isinstance(header.base, int) else 0),
         shapes=bool(columns.arguments),
