@@ -146,3 +146,23 @@ def test_a_rank_may_be_text_and_is_a_number(tmp_path, given, rank):
     (trace,) = read_kineto(written(tmp_path / "t.json", EVENTS, distributedInfo=given))
     assert trace.rank == rank
     assert trace.world == (4 if rank else None)
+
+
+@pytest.mark.parametrize("more", [[], [launch(2, 1)]])
+def test_kernels_that_took_no_time_are_no_figures(tmp_path, kineto, more):
+    events = [*more, kernel("gemm", 5, 0, correlation=1), kernel("gemm", 50, 0, correlation=1)]
+    analysis = kineto.inspect([written(tmp_path / "t.json", events)], {})
+    assert not analysis.metrics.metrics
+    assert "no GPU activity" in render_text(analysis.views["report"]())
+
+
+@pytest.mark.parametrize("stamp", [1e300, -1e17])
+def test_time_stamps_past_the_resolution_of_their_floats_are_refused(tmp_path, stamp):
+    path = written(tmp_path / "t.json", [{**event, "ts": stamp} for event in EVENTS])
+    assert "larger than any clock" in refused(path, "trace-malformed")
+
+
+def test_steps_that_are_recorded_as_operators_are_steps(tmp_path, kineto):
+    events = [host("ProfilerStep#3", 0, 40), launch(2, 1), kernel("gemm", 5, 20, correlation=1)]
+    analysis = kineto.inspect([written(tmp_path / "t.json", events)], {"step": "3"})
+    assert analysis.window == "ProfilerStep#3"

@@ -37,7 +37,11 @@ def _timed(columns: Columns, table: dict[str, NDArray[Any]]) -> float:
     """Integer nanoseconds from floats of microseconds, relative to the earliest start."""
     stamps, spans = table["ts"], table["dur"]
     base = float(stamps.min())
-    if not np.isfinite(base) or not float(stamps.max()) - base < _LONGEST:
+    if not abs(base) < _LONGEST:
+        raise PerfgateError(
+            "trace-malformed", "time stamps are larger than any clock's microseconds", place=columns.path
+        )
+    if not float(stamps.max()) - base < _LONGEST:
         what = "time stamps lie further apart than any clock can tell"
         raise PerfgateError("trace-malformed", what, place=columns.path)
     start = np.rint((stamps - base) * 1e3).astype(np.int64)
