@@ -166,3 +166,18 @@ def test_steps_that_are_recorded_as_operators_are_steps(tmp_path, kineto):
     events = [host("ProfilerStep#3", 0, 40), launch(2, 1), kernel("gemm", 5, 20, correlation=1)]
     analysis = kineto.inspect([written(tmp_path / "t.json", events)], {"step": "3"})
     assert analysis.window == "ProfilerStep#3"
+
+
+def test_ranks_written_as_text_are_ranks_apart(tmp_path):
+    events = [{**event, "args": {**event["args"], "rank": rank}} for rank in ("0", "1") for event in EVENTS]
+    traces = read_kineto(written(tmp_path / "t.json", events))
+    assert [(trace.rank, len(trace)) for trace in traces] == [(0, 3), (1, 3)]
+
+
+@pytest.mark.parametrize(("name", "read"), [("C:\\\\Users\\x", "C:\\Users\\x"), ("a\\qb", "a\\qb")])
+def test_paths_and_absent_values_that_break_json_are_mended(tmp_path, name, read):
+    path = tmp_path / "t.json"
+    path.write_text(TEXT.replace('"gemm"', f'"{name}"').replace('"stream": 7', '"stream": 7, "blocks": N/A'))
+    (trace,) = read_kineto(path)
+    assert read in trace.names
+    assert len(trace) == len(EVENTS)
