@@ -101,7 +101,9 @@ class Columns:
         table["name"] = np.fromiter(map(self.names.__getitem__, map(_NAME, kept)), np.int32, count)
         table["category"] = category
         table["index"] = np.array(index, np.int64)
-        ranks = [_numbered(rank) for rank in map(_RANK_OF, args)]
+        ranks = list(map(_RANK_OF, args))
+        if ranks.count(None) < count:
+            ranks = [_numbered(rank) for rank in ranks]
         table["rank"] = _ranks(ranks)
         table["on_device"] = np.isin(category, _DEVICE_SIDE)
         table["place"] = self._places(kept, args, ranks, table["on_device"])
