@@ -57,6 +57,11 @@ def _guarded(name: str, rest: list[str]) -> int:
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
+    except OSError as denied:
+        if denied.filename is None:
+            raise
+        what = denied.strerror or type(denied).__name__
+        return _said(PerfgateError("file-refused", what, place=str(denied.filename)), as_json="--json" in rest)
 
 
 def _parsed(name: str, module: Any, rest: list[str]) -> argparse.Namespace:

@@ -156,3 +156,13 @@ def test_help_and_version_are_there_and_light(command) -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.endswith(
         "[]\n"
     )
+
+
+@pytest.mark.parametrize(
+    "words", [("--html", "empty/x.html"), ("--csv", "empty/tables"), ("--markdown", "nowhere/x.md")]
+)
+def test_a_place_that_cannot_be_written_is_an_error(command, words: tuple[str, str]) -> None:
+    done = command("inspect", "a.toy", *words)
+    assert done.returncode == 2
+    assert words[1] in done.stderr
+    assert "[file-refused]" in done.stderr

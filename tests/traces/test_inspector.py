@@ -135,3 +135,31 @@ def test_tables_are_frames_from_python(corpus, monkeypatch, tmp_path):
     assert pytest_perfgate.frame(analysis, "ops")["calls"].sum() == 151
     assert {"metric", "value", "op"} <= set(pytest_perfgate.frame(analysis).columns)
     assert "Kernels" in pytest_perfgate.frames(analysis, "report")
+
+
+def roofed(tmp_path, kineto, device):
+    path = written(tmp_path / "t.json", [launch(0, 1), kernel("k", 2, 9, correlation=1)])
+    return render_text(kineto.inspect([path], {"device": device}).views["roofline"]())
+
+
+def test_a_device_is_found_by_the_start_of_its_name(tmp_path, kineto):
+    assert "Roof: H100 SXM5 80GB" in roofed(tmp_path, kineto, "H100 SXM")
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("A100-SXM4", "one of: A100-SXM4-40GB, A100-SXM4-80GB"),
+        ("H100 Ultra", "H100 PCIe"),
+        ("Abacus", "perfgate devices lists the catalogue"),
+    ],
+)
+def test_an_unknown_device_is_an_error_that_names_those_meant(tmp_path, kineto, asked, said):
+    with pytest.raises(PerfgateError) as error:
+        roofed(tmp_path, kineto, asked)
+    assert said in error.value.text()
+
+
+def test_short_operators_of_a_host_are_no_launches_of_a_device(tmp_path, kineto):
+    path = written(tmp_path / "t.json", [host("aten::add", 10 * at, 5) for at in range(30)])
+    assert not [found for found in kineto.inspect([path], {}).findings if "kernels" in found.title]

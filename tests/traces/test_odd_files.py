@@ -122,3 +122,62 @@ def test_a_trace_with_odd_arguments_has_every_view(tmp_path, kineto):
             assert render_text(view()), name
     both = [tmp_path / "t.json"]
     assert render_text(kineto.compare(both, both, {}).views["report"]())
+
+
+@pytest.mark.parametrize("shape", [["s0", 512], [-1, 512], [512.5, 512], [None, 512]])
+def test_a_shape_that_is_no_numbers_has_no_rate_and_no_bytes(tmp_path, kineto, shape):
+    told = {"Input Dims": [shape, [512, 512]], "Input type": ["float", "float"]}
+    events = [
+        host("aten::add", 0, 10, **told),
+        launch(2, 1),
+        kernel("add_kernel", 5, 20, correlation=1),
+        host("nccl:all_reduce", 20, 10, **told),
+        launch(22, 2),
+        kernel("ncclDevKernel_AllReduce", 30, 20, correlation=2),
+    ]
+    analysis = kineto.inspect([written(tmp_path / "t.json", events)], {})
+    assert "arguments do not fit the model" in render_text(analysis.views["roofline"]())
+    assert "not collected" in render_text(analysis.views["ranks"]())
+    assert not [m for m in analysis.metrics.metrics if m.name in {"tflops", "comm_bytes"}]
+
+
+@pytest.mark.parametrize(("given", "rank"), [({"rank": "2", "world_size": "4"}, 2), ({"rank": True}, None), ([], None)])
+def test_a_rank_may_be_text_and_is_a_number(tmp_path, given, rank):
+    (trace,) = read_kineto(written(tmp_path / "t.json", EVENTS, distributedInfo=given))
+    assert trace.rank == rank
+    assert trace.world == (4 if rank else None)
+
+
+@pytest.mark.parametrize("more", [[], [launch(2, 1)]])
+def test_kernels_that_took_no_time_are_no_figures(tmp_path, kineto, more):
+    events = [*more, kernel("gemm", 5, 0, correlation=1), kernel("gemm", 50, 0, correlation=1)]
+    analysis = kineto.inspect([written(tmp_path / "t.json", events)], {})
+    assert not analysis.metrics.metrics
+    assert "no GPU activity" in render_text(analysis.views["report"]())
+
+
+@pytest.mark.parametrize("stamp", [1e300, -1e17])
+def test_time_stamps_past_the_resolution_of_their_floats_are_refused(tmp_path, stamp):
+    path = written(tmp_path / "t.json", [{**event, "ts": stamp} for event in EVENTS])
+    assert "larger than any clock" in refused(path, "trace-malformed")
+
+
+def test_steps_that_are_recorded_as_operators_are_steps(tmp_path, kineto):
+    events = [host("ProfilerStep#3", 0, 40), launch(2, 1), kernel("gemm", 5, 20, correlation=1)]
+    analysis = kineto.inspect([written(tmp_path / "t.json", events)], {"step": "3"})
+    assert analysis.window == "ProfilerStep#3"
+
+
+def test_ranks_written_as_text_are_ranks_apart(tmp_path):
+    events = [{**event, "args": {**event["args"], "rank": rank}} for rank in ("0", "1") for event in EVENTS]
+    traces = read_kineto(written(tmp_path / "t.json", events))
+    assert [(trace.rank, len(trace)) for trace in traces] == [(0, 3), (1, 3)]
+
+
+@pytest.mark.parametrize(("name", "read"), [("C:\\\\Users\\x", "C:\\Users\\x"), ("a\\qb", "a\\qb")])
+def test_paths_and_absent_values_that_break_json_are_mended(tmp_path, name, read):
+    path = tmp_path / "t.json"
+    path.write_text(TEXT.replace('"gemm"', f'"{name}"').replace('"stream": 7', '"stream": 7, "blocks": N/A'))
+    (trace,) = read_kineto(path)
+    assert read in trace.names
+    assert len(trace) == len(EVENTS)

@@ -7,6 +7,7 @@ from typing import Any, Union
 
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.document import Block, Document, Section, Table
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import MetricSet
 
 
@@ -31,7 +32,7 @@ def frame(source: Union[Analysis, Document, Table, MetricSet], view: str = "") -
 
 def frames(source: Union[Analysis, Document], view: str = "") -> dict[str, Any]:
     """Every table of a document, or of one view of an analysis, by its title."""
-    document = source.views[view or next(iter(source.views))]() if isinstance(source, Analysis) else source
+    document = _viewed(source, view) if isinstance(source, Analysis) else source
     made: dict[str, Any] = {}
     for title, table in _tables(document.blocks, document.title):
         name = title
@@ -39,6 +40,14 @@ def frames(source: Union[Analysis, Document], view: str = "") -> dict[str, Any]:
             name += "'"
         made[name] = _framed(table)
     return made
+
+
+def _viewed(analysis: Analysis, view: str) -> Document:
+    name = view or next(iter(analysis.views))
+    if name not in analysis.views:
+        there = ", ".join(analysis.views)
+        raise PerfgateError("view-unknown", f"a {analysis.kind} file has no view '{name}'", mend=f"one of: {there}")
+    return analysis.views[name]()
 
 
 def _framed(table: Table) -> Any:

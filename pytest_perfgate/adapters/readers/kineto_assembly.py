@@ -37,7 +37,11 @@ def _timed(columns: Columns, table: dict[str, NDArray[Any]]) -> float:
     """Integer nanoseconds from floats of microseconds, relative to the earliest start."""
     stamps, spans = table["ts"], table["dur"]
     base = float(stamps.min())
-    if not np.isfinite(base) or not float(stamps.max()) - base < _LONGEST:
+    if not abs(base) < _LONGEST:
+        raise PerfgateError(
+            "trace-malformed", "time stamps are larger than any clock's microseconds", place=columns.path
+        )
+    if not float(stamps.max()) - base < _LONGEST:
         what = "time stamps lie further apart than any clock can tell"
         raise PerfgateError("trace-malformed", what, place=columns.path)
     start = np.rint((stamps - base) * 1e3).astype(np.int64)
@@ -59,11 +63,19 @@ def _ranks(columns: Columns, table: dict[str, NDArray[Any]]) -> list[int]:
 
 
 def _rank(columns: Columns, header: Header) -> int | None:
-    given = header.distributed.get("rank") if isinstance(header.distributed, dict) else None
-    if isinstance(given, int):
+    given = _whole(header.distributed, "rank")
+    if given is not None:
         return given
     found = _RANK.search(columns.path.rpartition("/")[2])
     return int(found.group(1)) if found else None
+
+
+def _whole(distributed: Any, name: str) -> int | None:
+    """A number of the header, which some writers put down as text."""
+    given = distributed.get(name) if isinstance(distributed, dict) else None
+    if isinstance(given, str) and given.isdecimal():
+        return int(given)
+    return given if type(given) is int else None
 
 
 def _trace(
@@ -78,7 +90,7 @@ def _trace(
     taken = {name: table[name] if rows is None else table[name][rows] for name in COLUMNS}
     place = {old: new for new, old in enumerate(rows.tolist())} if rows is not None else None
     messages = columns.messages if place is None else {place[r]: m for r, m in columns.messages.items() if r in place}
-    world = header.distributed.get("world_size") if isinstance(header.distributed, dict) else None
+    world = _whole(header.distributed, "world_size")
     devices = header.devices if isinstance(header.devices, list) else []
     return Trace(
         path=columns.path,
@@ -92,7 +104,7 @@ def _trace(
         arguments=tuple(columns.arguments),
         messages=messages,
         rank=rank,
-        world=world if isinstance(world, int) else None,
+        world=world,
         devices=tuple(str(d.get("name", "")) for d in devices if isinstance(d, dict)),
         base_ns=round(base * 1e3) + (header.base if isinstance(header.base, int) else 0),
         shapes=bool(columns.arguments),

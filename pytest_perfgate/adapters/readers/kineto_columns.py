@@ -102,6 +102,8 @@ class Columns:
         table["category"] = category
         table["index"] = np.array(index, np.int64)
         ranks = list(map(_RANK_OF, args))
+        if ranks.count(None) < count:
+            ranks = [_numbered(rank) for rank in ranks]
         table["rank"] = _ranks(ranks)
         table["on_device"] = np.isin(category, _DEVICE_SIDE)
         table["place"] = self._places(kept, args, ranks, table["on_device"])
@@ -133,6 +135,11 @@ class Columns:
             stream = arg.stream if arg.stream is not None and arg.stream != -1 else tid
             places[row] = self.queues[device, stream, rank]
         return places
+
+
+def _numbered(rank: Any) -> Any:
+    """A rank that was written as text, as its number."""
+    return int(rank) if isinstance(rank, str) and rank.isdecimal() else rank
 
 
 def _ranks(given: list[Any]) -> NDArray[np.int64]:

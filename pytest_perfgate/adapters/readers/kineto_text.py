@@ -17,9 +17,10 @@ CUTS = (b"},\n  {", b'}, {"ph"', b'},{"ph"', b'},\n{"ph"', b'},\n    {"ph"')
 MARK = b"\xef\xbb\xbf"
 _WIDE = {b"\xff\xfe", b"\xfe\xff"}
 OPENING = re.compile(rb'"traceEvents"\s*:\s*\[')
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity|nan|inf|Inf)\b', re.DOTALL)
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity|nan|inf|Inf|N/A)\b', re.DOTALL)
 _CONTROL = re.compile(rb"[\x00-\x1f]")
-_NUMBERS = {b"NaN", b"Infinity", b"nan", b"inf", b"Inf"}
+_ESCAPE = re.compile(rb'(\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|\\')
+_NUMBERS = {b"NaN", b"Infinity", b"nan", b"inf", b"Inf", b"N/A"}
 
 
 def blocks(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
@@ -80,7 +81,7 @@ def last_cut(text: bytes) -> int:
 
 
 def mended(text: bytes) -> bytes:
-    """The same JSON with NaN and infinities as null, control characters escaped, bad UTF-8 replaced."""
+    """The same JSON with NaN, infinities and N/A as null, control characters and paths escaped, bad UTF-8 replaced."""
     return _TOKEN.sub(_mended_token, text)
 
 
@@ -89,4 +90,5 @@ def _mended_token(found: re.Match[bytes]) -> bytes:
     if token.lstrip(b"-") in _NUMBERS:
         return b"null"
     clean = token.decode("utf-8", errors="replace").encode("utf-8")
+    clean = _ESCAPE.sub(lambda mark: mark.group(1) or b"\\\\", clean)
     return _CONTROL.sub(lambda char: b"\\u%04x" % char.group()[0], clean)

@@ -23,7 +23,7 @@ from pytest_perfgate.core.analysis.trace.scoped import MOST, scoped_metrics
 from pytest_perfgate.core.analysis.trace.survey import Survey, pooled, through, timelines
 from pytest_perfgate.core.analysis.trace.timeline import Timeline
 from pytest_perfgate.core.analysis.trace.window import parse_window, steps
-from pytest_perfgate.model.device import Roof
+from pytest_perfgate.model.device import DeviceSpec, Roof
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Labels, MetricSet, labels
 from pytest_perfgate.model.ports import Catalogue
@@ -70,8 +70,20 @@ class Seen:
         name = self.asked.device or (devices.pop() if len(devices) == 1 else "")
         spec = self._catalogue.lookup(name) if name else None
         if spec is None and self.asked.device:
-            raise PerfgateError("trace-option", f"no device {self.asked.device!r} in the catalogue")
+            spec = self._meant(self.asked.device)
         return sheet_roof(spec, self.asked.rates) if spec else None
+
+    def _meant(self, asked: str) -> DeviceSpec:
+        """The one device whose name begins like this; an error names those that share a word with it."""
+        whole = asked.strip().casefold()
+        specs = [spec for spec in self._catalogue if whole and spec.name.casefold().startswith(whole)]
+        if len(specs) == 1:
+            return specs[0]
+        words = set(whole.split())
+        names = [spec.name for spec in specs or self._catalogue if specs or words & set(spec.name.casefold().split())]
+        mend = f"one of: {', '.join(names[:8])}" if names else "perfgate devices lists the catalogue"
+        what = f"{asked!r} may be several devices" if specs else f"no device {asked!r}"
+        raise PerfgateError("trace-option", f"{what} in the catalogue", mend=mend)
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:

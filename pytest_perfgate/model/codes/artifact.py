@@ -25,6 +25,13 @@ CODES: tuple[Code, ...] = (
         mend="look into one kind at a time",
     ),
     Code(
+        name="file-refused",
+        family=Family.USAGE,
+        title="The system refuses to open or write a file",
+        why="what was asked for cannot be read from there or left there",
+        mend="check that its folder exists and that you may write there",
+    ),
+    Code(
         name="view-unknown",
         family=Family.USAGE,
         title="A kind of file has no such view",

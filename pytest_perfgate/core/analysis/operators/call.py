@@ -41,7 +41,10 @@ class Call:
         """The shape of a tensor that must be there."""
         if not self.tensor(at):
             raise ValueError(f"argument {at} of {self.name} is no tensor")
-        return tuple(self.dims[at])
+        shape = tuple(self.dims[at])
+        if any(type(side) is not int or side < 0 for side in shape):
+            raise ValueError(f"argument {at} has the shape {list(shape)}")
+        return shape
 
     def dtype(self, at: int = 0) -> str:
         found = known_dtype(self.type(at))

@@ -31,8 +31,9 @@ _FILL = re.compile(r"fillBuffer|^MEMORY_FILL")
 
 
 def gpu_rows(trace: Trace) -> NDArray[np.int64]:
-    """Rows of kernels, copies and fills, in the order of the file."""
-    return np.flatnonzero((trace.category >= Category.KERNEL) & (trace.category <= Category.MEMSET))
+    """Rows of kernels, copies and fills, in the order of the file; none where not one of them took time."""
+    rows = np.flatnonzero((trace.category >= Category.KERNEL) & (trace.category <= Category.MEMSET))
+    return rows if (trace.end[rows] > trace.start[rows]).any() else rows[:0]
 
 
 def kinds(

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from pytest_perfgate.core.analysis.operators.call import parse_call
+from pytest_perfgate.core.analysis.operators.call import Call, parse_call
 from pytest_perfgate.core.analysis.trace.classes import Kind
 from pytest_perfgate.core.analysis.trace.survey import Survey
 from pytest_perfgate.model.trace import Message
@@ -83,8 +83,15 @@ def _message(seen: Survey, at: int) -> Message | None:
         if above in trace.messages:
             return trace.messages[above]
         if trace.names[trace.name[above]].startswith("nccl:") and trace.argument[above] >= 0:
-            call = parse_call("", trace.arguments[int(trace.argument[above])])
-            size = sum(call.size(i) for i in call.tensors())
+            size = _sent(parse_call("", trace.arguments[int(trace.argument[above])]))
             return Message(collective=trace.names[trace.name[above]], sent=size or None)
         above = int(seen.tree.parent[above])
     return None
+
+
+def _sent(call: Call) -> float:
+    """Bytes of the tensors of a collective; nothing where a shape is no numbers."""
+    try:
+        return sum(call.size(i) for i in call.tensors())
+    except ValueError:
+        return 0.0

@@ -29,7 +29,7 @@ def findings(
     """Everything that was seen; time beside compute first."""
     found = [
         *(_beside(line) if line else ()),
-        *_launches(line, kernels),
+        *(() if seen.on_host else _launches(line, kernels)),
         *_attention(rows, roof),
         *_transposes(kernels, rows),
         *_tiny_products(rows, roof),

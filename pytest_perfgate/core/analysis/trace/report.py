@@ -69,7 +69,7 @@ def subtitle(seen: Survey) -> str:
         parts.append(f"coverage {seen.coverage:.1%}" if seen.coverage is not None else "no GPU activity")
     parts += ["no shapes recorded"] if not trace.shapes else []
     lost = seen.tree.dropped
-    parts += [f"{lost:,} host events straddle and are not in the tree"] if lost else []
+    parts += [f"{lost:,} straddling host event{'s' * (lost > 1)} left out of the tree"] if lost else []
     return " · ".join(parts)
 
 

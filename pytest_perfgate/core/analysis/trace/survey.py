@@ -14,7 +14,7 @@ from pytest_perfgate.core.analysis.trace.linkage import Linkage, link, sent
 from pytest_perfgate.core.analysis.trace.timeline import Timeline, timeline
 from pytest_perfgate.core.analysis.trace.tree import Tree, call_tree
 from pytest_perfgate.core.analysis.trace.window import Window
-from pytest_perfgate.model.trace import Category, Trace
+from pytest_perfgate.model.trace import GPU, Category, Trace
 from pytest_perfgate.model.values import array_value, value
 from pytest_perfgate.model.work import Work
 
@@ -159,7 +159,8 @@ def timelines(seen: Survey) -> dict[int, Timeline]:
 
 def of_host_only(trace: Trace) -> bool:
     """No device is listed and nothing was launched: a program without a GPU, not a profile that missed one."""
-    return not trace.devices and not bool((trace.category == Category.RUNTIME).any())
+    device_side = (trace.category == Category.RUNTIME) | np.isin(trace.category, GPU)
+    return not trace.devices and not bool(device_side.any())
 
 
 def innermost(trace: Trace, tree: Tree) -> Ints:

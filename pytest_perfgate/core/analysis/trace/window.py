@@ -31,8 +31,8 @@ class Window:
 
 
 def steps(trace: Trace) -> tuple[Window, ...]:
-    """Windows of profiler steps as the GPU saw them, else as the host did."""
-    for category in (Category.GPU_ANNOTATION, Category.ANNOTATION):
+    """Windows of profiler steps as the GPU saw them, else as the host did; PyTorch 1 called them operators."""
+    for category in (Category.GPU_ANNOTATION, Category.ANNOTATION, Category.OPERATOR):
         found = [w for w in ranges(trace, "ProfilerStep#*", category) if w.step]
         if found:
             return tuple(found)

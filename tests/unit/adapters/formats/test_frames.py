@@ -8,8 +8,11 @@ from pytest_perfgate.adapters.formats.frames import frames
 from pytest_perfgate.adapters.formats.run_frames import COLUMNS, run_frame
 from pytest_perfgate.adapters.stores.records import render_record
 from pytest_perfgate.core.render.report import run_document, verdict_table
+from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.document import Document
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.model.metric import MetricSet
 from tests.reports import case, run
 
 pytest.importorskip("pandas")
@@ -35,3 +38,12 @@ def test_tables_of_a_document() -> None:
     document = Document(title="x", blocks=(verdict_table(REPORT.cases), *run_document(run()).blocks[:1]))
     (table,) = frames(document).values()
     assert len(table) == 2
+
+
+def test_a_view_that_is_not_there_is_an_error_with_those_that_are() -> None:
+    analysis = Analysis(
+        kind="toy", subject="x", metrics=MetricSet(), views={"table": lambda: Document(title="x", blocks=())}
+    )
+    with pytest.raises(PerfgateError, match="no view 'nope'") as error:
+        frames(analysis, "nope")
+    assert "one of: table" in error.value.text()
