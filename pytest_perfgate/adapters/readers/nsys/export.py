@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _VERSION = re.compile(r"_v\d+$")
 _AT_ONCE = 500
+_THREAD = f"globalTid & {(1 << 63) - 1}"
+"""Without the top bit of the machine's number: below zero stands for no thread."""
 _TOUCHES = "start >= 0 AND start < ? AND end > ?"
 
 
@@ -90,7 +92,7 @@ class Export:
         have = self._db.columns(table)
         held = "start >= 0 AND end >= start" + (" AND eventType IN (59, 60)" if "eventType" in have else "")
         known = self._column(table, "textId", missing="-1")
-        start, end, tid, ids = numbers(self._db, table, ["start", "end", "globalTid", known], held)
+        start, end, tid, ids = numbers(self._db, table, ["start", "end", _THREAD, known], held)
         inline, words = texts(self._db, table, "text", held) if "text" in have else (np.zeros_like(ids), [""])
         text, whole = self._resolved(ids, inline, words)
         return Ranges(start=start, end=end, tid=tid, text=text, texts=whole)
@@ -117,7 +119,7 @@ class Export:
         if not self._db.has(table):
             return activity([np.empty(0, dtype=np.int64)] * 7)
         where = packed(*(self._column(table, column) for column in ("globalPid", "deviceId", "streamId")))
-        listed = ["start", "end - start", where, self._column(table, "correlationId"), name]
+        listed = ["start", "end - start", where, self._column(table, "correlationId", missing="-1"), name]
         start, length, keys, correlation, names = numbers(self._db, table, listed, _TOUCHES, (high, low))
         return activity([start, start + length, *unpacked(keys), correlation, names])
 
@@ -131,7 +133,7 @@ class Export:
 
     def calls(self, first: int, last: int) -> Calls:
         if self._db.has(tables.RUNTIME):
-            columns, held = ["start", "globalTid", "correlationId"], "correlationId BETWEEN ? AND ?"
+            columns, held = ["start", _THREAD, "correlationId"], "correlationId BETWEEN ? AND ?"
             start, tid, correlation = numbers(self._db, tables.RUNTIME, columns, held, (first, last))
         else:
             start, tid, correlation = (np.empty(0, dtype=np.int64) for _ in range(3))

@@ -12,6 +12,7 @@ from pytest_perfgate.adapters.readers.nsys.report import read_nsys, version_in
 from pytest_perfgate.app.inspections.nsys import Nsys
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.metric import labels
 from tests.nsys_file import ExportMaker, process, small_export
 
 
@@ -179,3 +180,36 @@ def test_a_failing_export_shows_what_nsys_said(tmp_path, monkeypatch) -> None:
     path.write_bytes(b"x")
     with pytest.raises(PerfgateError, match="wrong version"):
         read_nsys(path)
+
+
+@pytest.mark.parametrize("change", ["-rowid", f"rowid + {1 << 40}", f"rowid + {(1 << 63) - 10}"])
+def test_rows_are_found_whatever_their_numbers(tmp_path, change) -> None:
+    path = small_export(tmp_path / "x.sqlite")
+    with sqlite3.connect(path) as db:
+        for table in ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"):
+            db.execute(f"UPDATE {table} SET rowid = {change}")
+    assert Nsys(read_nsys).inspect([path], {}).metrics.find("overlap", labels(stage="stage2_f"))[0].value == 0.5
+
+
+def test_a_machine_number_with_the_top_bit(tmp_path) -> None:
+    path = small_export(tmp_path / "x.sqlite")
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid = globalPid - (1 << 62) * 2")
+        for table in ("CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"):
+            db.execute(f"UPDATE {table} SET globalTid = globalTid - (1 << 62) * 2")
+    assert Nsys(read_nsys).inspect([path], {}).metrics.find("overlap", labels(stage="stage2_f"))[0].value == 0.5
+
+
+def test_kernels_before_time_zero_alone_are_no_kernels(tmp_path) -> None:
+    path = small_export(tmp_path / "x.sqlite")
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = start - 1000000, end = end - 1000000")
+    assert code_of(path) == "nsys-no-kernels"
+
+
+def test_without_correlations_no_stage_is_told(tmp_path) -> None:
+    path = small_export(tmp_path / "x.sqlite")
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET correlationId = 0")
+        db.execute("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN correlationId")
+    assert [problem.code for problem in Nsys(read_nsys).inspect([path], {}).problems] == ["nsys-unlinked"]
