@@ -14,7 +14,7 @@ COVERAGE_FLOOR = 0.9
 
 def problems(job: Job) -> tuple[Problem, ...]:
     """Whatever makes every limit on the job INVALID."""
-    return (*_graphs(job), *_unlinked(job))
+    return (*_graphs(job), *_unnamed(job), *_unlinked(job))
 
 
 def _graphs(job: Job) -> Iterator[Problem]:
@@ -22,6 +22,17 @@ def _graphs(job: Job) -> Iterator[Problem]:
         if facts.graphs:
             what = f"{facts.graphs:,} launches of CUDA graphs hide their kernels; capture with --cuda-graph-trace=node"
             yield Problem(code="nsys-graphs", what=what, evidence=(("file", facts.path),))
+
+
+def _unnamed(job: Job) -> Iterator[Problem]:
+    """A kernel without a name cannot be told to be communication: it would count as computation in silence."""
+    for result in job.ranks:
+        lane = result.lane
+        if lane.unnamed:
+            what = (
+                f"rank {result.rank.name}: {lane.unnamed:,} of {len(lane.kernels):,} kernels have no name in the export"
+            )
+            yield Problem(code="nsys-damaged", what=f"{what}, so communication cannot be told", retry=False)
 
 
 def _unlinked(job: Job) -> Iterator[Problem]:

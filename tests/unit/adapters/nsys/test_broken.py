@@ -213,3 +213,13 @@ def test_without_correlations_no_stage_is_told(tmp_path) -> None:
         db.execute("UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET correlationId = 0")
         db.execute("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN correlationId")
     assert [problem.code for problem in Nsys(read_nsys).inspect([path], {}).problems] == ["nsys-unlinked"]
+
+
+@pytest.mark.parametrize("change", ["DELETE FROM StringIds WHERE value = 'ncclDevKernel_SendRecv'",
+                                    "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET shortName = NULL WHERE streamId = 20"])  # fmt: skip
+def test_a_kernel_without_a_name_is_not_computation(tmp_path, change) -> None:
+    path = small_export(tmp_path / "x.sqlite")
+    with sqlite3.connect(path) as db:
+        db.execute(change)
+    (problem,) = Nsys(read_nsys).inspect([path], {}).problems
+    assert (problem.code, "1 of 2 kernels have no name" in problem.what) == ("nsys-damaged", True)
