@@ -15,9 +15,19 @@ from pytest_perfgate.adapters.readers.nsys import tables
 from pytest_perfgate.adapters.readers.nsys.columns import PID, chunks, numbers, texts
 from pytest_perfgate.adapters.readers.nsys.connection import Connection, connect
 from pytest_perfgate.adapters.readers.nsys.facts import read_facts
-from pytest_perfgate.adapters.readers.nsys.totals import packed, sums, unpacked
+from pytest_perfgate.adapters.readers.nsys.totals import MOST_DEVICES, packed, sums, unpacked
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.nsys import Activity, ApiTotal, Calls, ExportFacts, Extent, KernelTotal, Ranges, activity
+from pytest_perfgate.model.nsys import (
+    OPEN,
+    Activity,
+    ApiTotal,
+    Calls,
+    ExportFacts,
+    Extent,
+    KernelTotal,
+    Ranges,
+    activity,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,6 +62,14 @@ def _check_kernels(facts: ExportFacts, has_table: bool) -> None:
     raise PerfgateError("nsys-no-kernels", f"{table}; the file holds {held}", place=facts.path)
 
 
+def _check_devices(devices: Sequence[int], path: str) -> None:
+    """A number that the packed columns cannot hold would fall on another device."""
+    far = [device for device in devices if not 0 <= device <= MOST_DEVICES]
+    if far:
+        what = f"kernels of device number {far[0]}; numbers from 0 to {MOST_DEVICES} are read"
+        raise PerfgateError("nsys-not-export", what, place=path)
+
+
 class Export:
     """Reads what is asked for and nothing else."""
 
@@ -68,7 +86,9 @@ class Export:
     def processes(self) -> tuple[tuple[int, int], ...]:
         pid, device = self._column(tables.KERNELS, "globalPid", PID), self._column(tables.KERNELS, "deviceId")
         rows = self._db.rows(f"SELECT DISTINCT {pid}, {device} FROM {tables.KERNELS} WHERE start >= 0")
-        return tuple(sorted((int(p or 0), int(d or 0)) for p, d in rows))
+        found = tuple(sorted((int(p or 0), int(d or 0)) for p, d in rows))
+        _check_devices([device for _, device in found], str(self._db.path))
+        return found
 
     def extents(self) -> tuple[Extent, ...]:
         key, held = self._key("0"), "start >= 0"
@@ -90,9 +110,12 @@ class Export:
             none = np.empty(0, dtype=np.int64)
             return Ranges(start=none, end=none, tid=none, text=none, texts=())
         have = self._db.columns(table)
-        held = "start >= 0 AND end >= start" + (" AND eventType IN (59, 60)" if "eventType" in have else "")
+        held, until = "start >= 0 AND end >= start", "end"
+        if "eventType" in have:  # without it a range that never ended could as well be a mark
+            held = "start >= 0 AND ifnull(end >= start, 1) AND eventType IN (59, 60)"
+            until = f"ifnull(end, {OPEN})"
         known = self._column(table, "textId", missing="-1")
-        start, end, tid, ids = numbers(self._db, table, ["start", "end", _THREAD, known], held)
+        start, end, tid, ids = numbers(self._db, table, ["start", until, _THREAD, known], held)
         inline, words = texts(self._db, table, "text", held) if "text" in have else (np.zeros_like(ids), [""])
         text, whole = self._resolved(ids, inline, words)
         return Ranges(start=start, end=end, tid=tid, text=text, texts=whole)

@@ -13,6 +13,7 @@ from pytest_perfgate.app.inspections.nsys import Nsys
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import labels
+from pytest_perfgate.model.nsys import OPEN
 from tests.nsys_file import ExportMaker, process, small_export
 
 
@@ -119,14 +120,17 @@ def test_range_texts_with_any_character_stay_aligned(tmp_path) -> None:
     assert [ranges.texts[at] for at in ranges.text] == [*texts, "registered"]
 
 
-def test_ranges_that_did_not_end_or_lie_before_zero_do_not_count(tmp_path) -> None:
+def test_ranges_before_zero_do_not_count_and_those_that_did_not_end_stay_open(tmp_path) -> None:
     maker = ExportMaker(tmp_path / "x.sqlite")
     maker.range(1, -50, -10, "ncclInit")
     maker.range(1, 5, None, "open")
     maker.range(1, 7, 9, "closed")
     maker.kernel(1, 0, 100, "k")
     ranges = open_export(maker.done()).ranges()
-    assert [ranges.texts[at] for at in ranges.text] == ["closed"]
+    assert {ranges.texts[at]: end >= OPEN for at, end in zip(ranges.text, ranges.end)} == {
+        "open": True,
+        "closed": False,
+    }
 
 
 def test_columns_that_an_old_schema_lacks(tmp_path) -> None:
@@ -223,3 +227,22 @@ def test_a_kernel_without_a_name_is_not_computation(tmp_path, change) -> None:
         db.execute(change)
     (problem,) = Nsys(read_nsys).inspect([path], {}).problems
     assert (problem.code, "1 of 2 kernels have no name" in problem.what) == ("nsys-damaged", True)
+
+
+def test_a_range_that_never_ended_names_its_rank_and_its_stage_and_is_no_window(tmp_path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    maker.range(1, 0, None, "rank=5; pp=1/2")
+    maker.range(1, 1_000, 9_000, "forward chunk 0 backward chunk 0")
+    maker.range(1, 2_000, None, "layer00.stage2_f")
+    maker.range(1, 8_000, None, "forward chunk 1 backward chunk 1")
+    maker.kernel(1, 4_000, 6_000, "gemm", launched=1_500)
+    maker.kernel(1, 5_000, 7_000, "ncclDevKernel_SendRecv", stream=20, launched=2_500)
+    analysis = Nsys(read_nsys).inspect([maker.done()], {})
+    assert analysis.metrics.find("overlap", labels(rank="5", stage="stage2_f"))[0].value == 0.5
+    assert "1000..9000" in analysis.window
+
+
+def test_a_device_whose_number_is_out_of_bounds(tmp_path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    maker.kernel(1, 4_000, 6_000, "gemm", device=128)
+    assert code_of(maker.done()) == "nsys-not-export"
