@@ -63,8 +63,15 @@ def doubts(job: Job) -> tuple[Finding, ...]:
     foreign = (facts.path for facts in job.files if facts.foreign)
     found += [Finding(title=f"{path}: text that is not UTF-8 is shown with � in its place") for path in foreign]
     for result in job.ranks:
-        found += _mixed(result)
+        found += [*_empty(result), *_mixed(result)]
     return (*found, *_silent(job))
+
+
+def _empty(result: RankResult) -> Iterator[Finding]:
+    """A rank without a row looks like one that is not there."""
+    if not len(result.lane.kernels):
+        title = f"rank {result.rank.name} ran no kernel in its window {result.lane.window}"
+        yield Finding(title=title, severity=Severity.WARNING)
 
 
 def _mixed(result: RankResult) -> Iterator[Finding]:

@@ -246,3 +246,12 @@ def test_a_device_whose_number_is_out_of_bounds(tmp_path) -> None:
     maker = ExportMaker(tmp_path / "x.sqlite")
     maker.kernel(1, 4_000, 6_000, "gemm", device=128)
     assert code_of(maker.done()) == "nsys-not-export"
+
+
+def test_a_rank_whose_window_holds_no_kernel_is_named(tmp_path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    for pid, start in ((1, 1_000), (2, 50_000)):
+        maker.range(pid, start, start + 8_000, "forward chunk 0 backward chunk 0")
+        maker.kernel(pid, 4_000, 6_000, "gemm", device=pid)
+    titles = [finding.title for finding in Nsys(read_nsys).inspect([maker.done()], {}).findings]
+    assert titles == ["rank 1 ran no kernel in its window 50000..58000"]
