@@ -22,6 +22,7 @@ def scrub(path: Path, out: Path | None, clean: Scrub, *, in_place: bool = False,
 
 def sentence(done: Scrubbed) -> str:
     """What a person is told."""
-    tables = ", ".join(done.tables) or "no table of the environment"
-    lines = f", and without {done.strings:,} texts that nothing in it points to" if done.strings else ""
-    return f"{done.out}: without {tables}{lines}"
+    tables = f"without {', '.join(done.tables)}" if done.tables else "there was no table of the environment"
+    texts = "1 text" if done.strings == 1 else f"{done.strings:,} texts"
+    lines = f", and without {texts} that nothing in it points to" if done.strings else ""
+    return f"{done.out}: {tables}{lines}"

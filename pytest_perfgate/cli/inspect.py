@@ -6,7 +6,8 @@ Several files are the ranks or processes of one job. Nothing is judged here: see
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from pytest_perfgate.app.inspect import inspect, view
@@ -58,7 +59,7 @@ def _write_files(options: argparse.Namespace, documents: dict[str, Document]) ->
         write_pages(Path(options.html), list(documents.values()))
     if options.csv:
         for path in write_tables(Path(options.csv), documents):
-            looking.write(str(path))
+            _say(options, str(path))
     return bool(options.markdown or options.html or options.csv)
 
 
@@ -66,15 +67,24 @@ def _write_more(options: argparse.Namespace, documents: dict[str, Document], ana
     from pytest_perfgate.wiring.looking import write_reports, write_workbook
 
     if options.xlsx:
-        looking.write(str(write_workbook(Path(options.xlsx), documents)))
+        _say(options, str(write_workbook(Path(options.xlsx), documents)))
     if options.reports:
-        looking.write("\n".join(map(str, write_reports(Path(options.reports), analysis))))
+        _say(options, "\n".join(map(str, write_reports(Path(options.reports), analysis))))
     if options.code:
-        _write_texts(Path(options.code), analysis.files)
+        for path in _write_texts(Path(options.code), analysis.files):
+            _say(options, str(path))
     return bool(options.xlsx or options.reports or options.code)
 
 
-def _write_texts(folder: Path, texts: Mapping[str, Callable[[], str]]) -> None:
+def _say(options: argparse.Namespace, text: str) -> None:
+    """What was written where; beside JSON that is no part of the answer."""
+    if options.json:
+        sys.stderr.write(f"{text}\n")
+    else:
+        looking.write(text)
+
+
+def _write_texts(folder: Path, texts: Mapping[str, Callable[[], str]]) -> Iterator[Path]:
     """What belongs beside a report; a report that holds none says so."""
     if not texts:
         mend = "perfgate profile NODEID --mode ncu"
@@ -83,4 +93,4 @@ def _write_texts(folder: Path, texts: Mapping[str, Callable[[], str]]) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(build(), encoding="utf-8")
-        looking.write(str(path))
+        yield path

@@ -66,9 +66,13 @@ def activity(columns: Sequence[Ints]) -> Activity:
     return Activity(start=start, end=end, pid=pid, device=device, stream=stream, correlation=correlation, name=name)
 
 
+OPEN = 1 << 62
+"""The end of a range that was still open when the capture stopped."""
+
+
 @array_value
 class Ranges:
-    """NVTX ranges that ended, from time zero on."""
+    """NVTX ranges from time zero on."""
 
     start: Ints
     end: Ints

@@ -89,7 +89,7 @@ def test_inspect_shows_and_writes(command, project: Path) -> None:
     assert "<script" not in page
     assert "http" not in page.replace('http-equiv="', "")
     assert (project / "out" / "table.csv").read_text() == "time\n1500.0\n"
-    said = json.loads(command("inspect", "a.toy", "--json").stdout)
+    said = json.loads(command("inspect", "a.toy", "--json", "--csv", "out").stdout)
     assert said["metrics"][0]["value"] == 1500.0
     assert "# A \\<toy\\>" in command("inspect", "a.toy", "--markdown", "-").stdout.replace(
         "# A <toy>", "# A \\<toy\\>"

@@ -103,6 +103,9 @@ def _analysed(export: NsysExport, asked: Reading, file: int, first: int) -> tupl
     """The ranks of one file, and what was left out of it."""
     ranges = export.ranges()
     found = ranks(ranges, export.processes(), asked.preset, file, first)
+    if not found:
+        what = "no kernel starts at or after the capture's time zero"
+        raise PerfgateError("nsys-no-kernels", what, place=export.facts().path)
     chosen = windows(ranges, found, asked, export.extents)
     low, high = _hull(chosen)
     kernels = export.kernels(low, high)

@@ -21,6 +21,8 @@ from pytest_perfgate.model.document import (
 )
 
 _SHOWN = 500
+_SHORT = 16
+"""A text of this length stands on one line, where a word would otherwise break to save a few letters of width."""
 _OUTCOMES = frozenset(
     {"PASSED", "IMPROVED", "ACCEPTED", "MOVED", "SUSPECT", "UNSTABLE", "UNDECIDED", "UNBASELINED", "NOT MEASURED"}
     | {"INVALID", "REGRESSED", "BROKEN", "NOT APPLICABLE"}
@@ -120,4 +122,6 @@ def _cell(text: str, side: str) -> str:
     if text.upper() in _OUTCOMES:
         kind = text.lower().replace(" ", "-")
         return f'<td class="{side}"><span class="outcome {kind}">{escape(text)}</span></td>'
+    if side == "text" and len(text) <= _SHORT:
+        side = "text short"
     return f'<td class="{side}">{escape(text)}</td>'

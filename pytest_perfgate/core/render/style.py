@@ -20,6 +20,7 @@ table { border-collapse:collapse; width:100%; font-size:.92rem; font-variant-num
 th, td { padding:.4rem .7rem; text-align:left; vertical-align:top; border-top:1px solid var(--line) }
 thead th { border-top:0; background:var(--tint); white-space:nowrap; position:sticky; top:0 }
 .number { text-align:right; white-space:nowrap } td.text { overflow-wrap:anywhere; min-width:7.5rem }
+td.short { white-space:nowrap; min-width:0 }
 td.absent { color:var(--soft); font-style:italic }
 .outcome { font-weight:600; font-size:.85em; letter-spacing:.03em; border:1px solid; border-radius:4px;
   padding:.05rem .4rem; white-space:nowrap }

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 CHUNK = 50_000
 _SEPARATOR = "\x1f"
-PID = "/ 16777216 % 16777216"
-"""Process id out of ``globalPid`` or ``globalTid``, as NVIDIA's manual prescribes."""
+PID = ">> 24 & 16777215"
+"""Process id out of ``globalPid`` or ``globalTid``, as NVIDIA's manual prescribes; right for a top bit as well."""
+_MOST = (1 << 63) - 1
 
 
 def chunks(
@@ -31,17 +32,29 @@ def chunks(
 
     While one chunk is parsed the engine, which lets go of the interpreter, already joins the next.
     """
-    last = connection.rows(f"SELECT max(rowid) FROM {table}")[0][0] or 0
     listed = ", ".join(f"group_concat(ifnull(CAST({column} AS INTEGER), -1))" for column in columns)
     sql = f"SELECT {listed} FROM {table} WHERE rowid BETWEEN ? AND ? AND ({where})"
-    for row in _ahead(lambda first: connection.rows(sql, (first, first + CHUNK - 1, *args))[0], last):
+    for row in _ahead(lambda first: connection.rows(sql, (first, _last(first), *args))[0], _firsts(connection, table)):
         if row[0] is not None:
             yield [np.fromstring(text, dtype=np.int64, sep=",") for text in row]
 
 
-def _ahead(read: Callable[[int], Sequence[str | None]], last: int) -> Iterator[Sequence[Any]]:
+def _firsts(connection: Connection, table: str) -> list[int]:
+    """Where each chunk starts; numbers that no row has are leapt over, however many they are."""
+    firsts: list[int] = []
+    first = connection.rows(f"SELECT min(rowid) FROM {table}")[0][0]
+    while first is not None:
+        firsts.append(first)
+        first = connection.rows(f"SELECT min(rowid) FROM {table} WHERE rowid > ?", (_last(first),))[0][0]
+    return firsts
+
+
+def _last(first: int) -> int:
+    return min(first + CHUNK - 1, _MOST)
+
+
+def _ahead(read: Callable[[int], Sequence[str | None]], firsts: Sequence[int]) -> Iterator[Sequence[Any]]:
     """Each chunk's row, the next one read meanwhile; a table of one chunk needs no thread."""
-    firsts = range(0, last + 1, CHUNK)
     if len(firsts) < 2:
         yield from map(read, firsts)
         return
@@ -68,9 +81,8 @@ def texts(connection: Connection, table: str, column: str, where: str) -> tuple[
     """A text column as indices into its distinct values; NULL is the empty text."""
     seen: dict[str, int] = {}
     parts: list[Ints] = []
-    last = connection.rows(f"SELECT max(rowid) FROM {table}")[0][0] or 0
-    for first in range(0, last + 1, CHUNK):
-        words = _words(connection, table, column, f"rowid BETWEEN {first} AND {first + CHUNK - 1} AND ({where})")
+    for first in _firsts(connection, table):
+        words = _words(connection, table, column, f"rowid BETWEEN {first} AND {_last(first)} AND ({where})")
         for word in dict.fromkeys(words):
             seen.setdefault(word, len(seen))
         parts.append(np.fromiter(map(seen.__getitem__, words), np.int64, len(words)))

@@ -15,15 +15,27 @@ from pytest_perfgate.adapters.readers.nsys import tables
 from pytest_perfgate.adapters.readers.nsys.columns import PID, chunks, numbers, texts
 from pytest_perfgate.adapters.readers.nsys.connection import Connection, connect
 from pytest_perfgate.adapters.readers.nsys.facts import read_facts
-from pytest_perfgate.adapters.readers.nsys.totals import packed, sums, unpacked
+from pytest_perfgate.adapters.readers.nsys.totals import MOST_DEVICES, packed, sums, unpacked
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.nsys import Activity, ApiTotal, Calls, ExportFacts, Extent, KernelTotal, Ranges, activity
+from pytest_perfgate.model.nsys import (
+    OPEN,
+    Activity,
+    ApiTotal,
+    Calls,
+    ExportFacts,
+    Extent,
+    KernelTotal,
+    Ranges,
+    activity,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _VERSION = re.compile(r"_v\d+$")
 _AT_ONCE = 500
+_THREAD = f"globalTid & {(1 << 63) - 1}"
+"""Without the top bit of the machine's number: below zero stands for no thread."""
 _TOUCHES = "start >= 0 AND start < ? AND end > ?"
 
 
@@ -50,6 +62,14 @@ def _check_kernels(facts: ExportFacts, has_table: bool) -> None:
     raise PerfgateError("nsys-no-kernels", f"{table}; the file holds {held}", place=facts.path)
 
 
+def _check_devices(devices: Sequence[int], path: str) -> None:
+    """A number that the packed columns cannot hold would fall on another device."""
+    far = [device for device in devices if not 0 <= device <= MOST_DEVICES]
+    if far:
+        what = f"kernels of device number {far[0]}; numbers from 0 to {MOST_DEVICES} are read"
+        raise PerfgateError("nsys-not-export", what, place=path)
+
+
 class Export:
     """Reads what is asked for and nothing else."""
 
@@ -66,7 +86,9 @@ class Export:
     def processes(self) -> tuple[tuple[int, int], ...]:
         pid, device = self._column(tables.KERNELS, "globalPid", PID), self._column(tables.KERNELS, "deviceId")
         rows = self._db.rows(f"SELECT DISTINCT {pid}, {device} FROM {tables.KERNELS} WHERE start >= 0")
-        return tuple(sorted((int(p or 0), int(d or 0)) for p, d in rows))
+        found = tuple(sorted((int(p or 0), int(d or 0)) for p, d in rows))
+        _check_devices([device for _, device in found], str(self._db.path))
+        return found
 
     def extents(self) -> tuple[Extent, ...]:
         key, held = self._key("0"), "start >= 0"
@@ -88,9 +110,12 @@ class Export:
             none = np.empty(0, dtype=np.int64)
             return Ranges(start=none, end=none, tid=none, text=none, texts=())
         have = self._db.columns(table)
-        held = "start >= 0 AND end >= start" + (" AND eventType IN (59, 60)" if "eventType" in have else "")
+        held, until = "start >= 0 AND end >= start", "end"
+        if "eventType" in have:  # without it a range that never ended could as well be a mark
+            held = "start >= 0 AND ifnull(end >= start, 1) AND eventType IN (59, 60)"
+            until = f"ifnull(end, {OPEN})"
         known = self._column(table, "textId", missing="-1")
-        start, end, tid, ids = numbers(self._db, table, ["start", "end", "globalTid", known], held)
+        start, end, tid, ids = numbers(self._db, table, ["start", until, _THREAD, known], held)
         inline, words = texts(self._db, table, "text", held) if "text" in have else (np.zeros_like(ids), [""])
         text, whole = self._resolved(ids, inline, words)
         return Ranges(start=start, end=end, tid=tid, text=text, texts=whole)
@@ -117,7 +142,7 @@ class Export:
         if not self._db.has(table):
             return activity([np.empty(0, dtype=np.int64)] * 7)
         where = packed(*(self._column(table, column) for column in ("globalPid", "deviceId", "streamId")))
-        listed = ["start", "end - start", where, self._column(table, "correlationId"), name]
+        listed = ["start", "end - start", where, self._column(table, "correlationId", missing="-1"), name]
         start, length, keys, correlation, names = numbers(self._db, table, listed, _TOUCHES, (high, low))
         return activity([start, start + length, *unpacked(keys), correlation, names])
 
@@ -131,7 +156,7 @@ class Export:
 
     def calls(self, first: int, last: int) -> Calls:
         if self._db.has(tables.RUNTIME):
-            columns, held = ["start", "globalTid", "correlationId"], "correlationId BETWEEN ? AND ?"
+            columns, held = ["start", _THREAD, "correlationId"], "correlationId BETWEEN ? AND ?"
             start, tid, correlation = numbers(self._db, tables.RUNTIME, columns, held, (first, last))
         else:
             start, tid, correlation = (np.empty(0, dtype=np.int64) for _ in range(3))

@@ -17,6 +17,7 @@ Key = tuple[int, int, int]
 Row = tuple[int, int, int, int]
 """Count, total, least, most."""
 _NAME, _DEVICE = 32, 7
+MOST_DEVICES = (1 << _DEVICE) - 1
 
 
 def packed(process: str, device: str, name: str) -> str:

@@ -14,7 +14,7 @@ COVERAGE_FLOOR = 0.9
 
 def problems(job: Job) -> tuple[Problem, ...]:
     """Whatever makes every limit on the job INVALID."""
-    return (*_graphs(job), *_unlinked(job))
+    return (*_graphs(job), *_unnamed(job), *_unlinked(job))
 
 
 def _graphs(job: Job) -> Iterator[Problem]:
@@ -22,6 +22,17 @@ def _graphs(job: Job) -> Iterator[Problem]:
         if facts.graphs:
             what = f"{facts.graphs:,} launches of CUDA graphs hide their kernels; capture with --cuda-graph-trace=node"
             yield Problem(code="nsys-graphs", what=what, evidence=(("file", facts.path),))
+
+
+def _unnamed(job: Job) -> Iterator[Problem]:
+    """A kernel without a name cannot be told to be communication: it would count as computation in silence."""
+    for result in job.ranks:
+        lane = result.lane
+        if lane.unnamed:
+            what = (
+                f"rank {result.rank.name}: {lane.unnamed:,} of {len(lane.kernels):,} kernels have no name in the export"
+            )
+            yield Problem(code="nsys-damaged", what=f"{what}, so communication cannot be told", retry=False)
 
 
 def _unlinked(job: Job) -> Iterator[Problem]:
@@ -52,8 +63,15 @@ def doubts(job: Job) -> tuple[Finding, ...]:
     foreign = (facts.path for facts in job.files if facts.foreign)
     found += [Finding(title=f"{path}: text that is not UTF-8 is shown with � in its place") for path in foreign]
     for result in job.ranks:
-        found += _mixed(result)
+        found += [*_empty(result), *_mixed(result)]
     return (*found, *_silent(job))
+
+
+def _empty(result: RankResult) -> Iterator[Finding]:
+    """A rank without a row looks like one that is not there."""
+    if not len(result.lane.kernels):
+        title = f"rank {result.rank.name} ran no kernel in its window {result.lane.window}"
+        yield Finding(title=title, severity=Severity.WARNING)
 
 
 def _mixed(result: RankResult) -> Iterator[Finding]:

@@ -41,6 +41,7 @@ def lanes(recorded: Recorded, windows: Mapping[Rank, Window], reading: Reading) 
     stage, stages = _labelled(recorded.ranges, when, thread, _stages(recorded.ranges.texts, reading.preset))
     purpose, purposes = _labelled(recorded.ranges, when, thread, _purposes(recorded.ranges.texts, reading.preset))
     number, names = _names(kernels.name, recorded.names)
+    nameless = ~np.isin(kernels.name, [known for known, name in recorded.names.items() if name])
     talks = _talking(names, reading)[number] if len(names) else np.zeros(0, dtype=bool)
     whole = replace(kernels, name=number)
     found = []
@@ -61,6 +62,7 @@ def lanes(recorded: Recorded, windows: Mapping[Rank, Window], reading: Reading) 
                 copies=_copies(recorded.copies, rank, window),
                 cut=cut,
                 straddlers=straddlers,
+                unnamed=int(nameless[kept].sum()),
             )
         )
     return tuple(found)

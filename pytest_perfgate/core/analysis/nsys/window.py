@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.nsys import Extent, Ranges, pid_of
+from pytest_perfgate.model.nsys import OPEN, Extent, Ranges, pid_of
 from pytest_perfgate.model.nsys_job import Rank, Reading, Window
 
 
@@ -37,7 +37,7 @@ def windows(
 def _anchored(ranges: Ranges, found: Sequence[Rank], anchor: str) -> dict[Rank, Window]:
     pattern = re.compile(_regular(anchor), re.IGNORECASE)
     hits = np.array([bool(pattern.search(text)) for text in ranges.texts], dtype=bool)
-    rows = np.flatnonzero(hits[ranges.text]) if len(ranges) else np.empty(0, dtype=np.int64)
+    rows = np.flatnonzero(hits[ranges.text] & (ranges.end < OPEN)) if len(ranges) else np.empty(0, dtype=np.int64)
     process = pid_of(ranges.tid[rows])
     result = {}
     for rank in found:

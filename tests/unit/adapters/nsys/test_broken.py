@@ -12,6 +12,8 @@ from pytest_perfgate.adapters.readers.nsys.report import read_nsys, version_in
 from pytest_perfgate.app.inspections.nsys import Nsys
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.metric import labels
+from pytest_perfgate.model.nsys import OPEN
 from tests.nsys_file import ExportMaker, process, small_export
 
 
@@ -118,14 +120,17 @@ def test_range_texts_with_any_character_stay_aligned(tmp_path) -> None:
     assert [ranges.texts[at] for at in ranges.text] == [*texts, "registered"]
 
 
-def test_ranges_that_did_not_end_or_lie_before_zero_do_not_count(tmp_path) -> None:
+def test_ranges_before_zero_do_not_count_and_those_that_did_not_end_stay_open(tmp_path) -> None:
     maker = ExportMaker(tmp_path / "x.sqlite")
     maker.range(1, -50, -10, "ncclInit")
     maker.range(1, 5, None, "open")
     maker.range(1, 7, 9, "closed")
     maker.kernel(1, 0, 100, "k")
     ranges = open_export(maker.done()).ranges()
-    assert [ranges.texts[at] for at in ranges.text] == ["closed"]
+    assert {ranges.texts[at]: end >= OPEN for at, end in zip(ranges.text, ranges.end)} == {
+        "open": True,
+        "closed": False,
+    }
 
 
 def test_columns_that_an_old_schema_lacks(tmp_path) -> None:
@@ -179,3 +184,74 @@ def test_a_failing_export_shows_what_nsys_said(tmp_path, monkeypatch) -> None:
     path.write_bytes(b"x")
     with pytest.raises(PerfgateError, match="wrong version"):
         read_nsys(path)
+
+
+@pytest.mark.parametrize("change", ["-rowid", f"rowid + {1 << 40}", f"rowid + {(1 << 63) - 10}"])
+def test_rows_are_found_whatever_their_numbers(tmp_path, change) -> None:
+    path = small_export(tmp_path / "x.sqlite")
+    with sqlite3.connect(path) as db:
+        for table in ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"):
+            db.execute(f"UPDATE {table} SET rowid = {change}")
+    assert Nsys(read_nsys).inspect([path], {}).metrics.find("overlap", labels(stage="stage2_f"))[0].value == 0.5
+
+
+def test_a_machine_number_with_the_top_bit(tmp_path) -> None:
+    path = small_export(tmp_path / "x.sqlite")
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid = globalPid - (1 << 62) * 2")
+        for table in ("CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"):
+            db.execute(f"UPDATE {table} SET globalTid = globalTid - (1 << 62) * 2")
+    assert Nsys(read_nsys).inspect([path], {}).metrics.find("overlap", labels(stage="stage2_f"))[0].value == 0.5
+
+
+def test_kernels_before_time_zero_alone_are_no_kernels(tmp_path) -> None:
+    path = small_export(tmp_path / "x.sqlite")
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = start - 1000000, end = end - 1000000")
+    assert code_of(path) == "nsys-no-kernels"
+
+
+def test_without_correlations_no_stage_is_told(tmp_path) -> None:
+    path = small_export(tmp_path / "x.sqlite")
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET correlationId = 0")
+        db.execute("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN correlationId")
+    assert [problem.code for problem in Nsys(read_nsys).inspect([path], {}).problems] == ["nsys-unlinked"]
+
+
+@pytest.mark.parametrize("change", ["DELETE FROM StringIds WHERE value = 'ncclDevKernel_SendRecv'",
+                                    "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET shortName = NULL WHERE streamId = 20"])  # fmt: skip
+def test_a_kernel_without_a_name_is_not_computation(tmp_path, change) -> None:
+    path = small_export(tmp_path / "x.sqlite")
+    with sqlite3.connect(path) as db:
+        db.execute(change)
+    (problem,) = Nsys(read_nsys).inspect([path], {}).problems
+    assert (problem.code, "1 of 2 kernels have no name" in problem.what) == ("nsys-damaged", True)
+
+
+def test_a_range_that_never_ended_names_its_rank_and_its_stage_and_is_no_window(tmp_path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    maker.range(1, 0, None, "rank=5; pp=1/2")
+    maker.range(1, 1_000, 9_000, "forward chunk 0 backward chunk 0")
+    maker.range(1, 2_000, None, "layer00.stage2_f")
+    maker.range(1, 8_000, None, "forward chunk 1 backward chunk 1")
+    maker.kernel(1, 4_000, 6_000, "gemm", launched=1_500)
+    maker.kernel(1, 5_000, 7_000, "ncclDevKernel_SendRecv", stream=20, launched=2_500)
+    analysis = Nsys(read_nsys).inspect([maker.done()], {})
+    assert analysis.metrics.find("overlap", labels(rank="5", stage="stage2_f"))[0].value == 0.5
+    assert "1000..9000" in analysis.window
+
+
+def test_a_device_whose_number_is_out_of_bounds(tmp_path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    maker.kernel(1, 4_000, 6_000, "gemm", device=128)
+    assert code_of(maker.done()) == "nsys-not-export"
+
+
+def test_a_rank_whose_window_holds_no_kernel_is_named(tmp_path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    for pid, start in ((1, 1_000), (2, 50_000)):
+        maker.range(pid, start, start + 8_000, "forward chunk 0 backward chunk 0")
+        maker.kernel(pid, 4_000, 6_000, "gemm", device=pid)
+    titles = [finding.title for finding in Nsys(read_nsys).inspect([maker.done()], {}).findings]
+    assert titles == ["rank 1 ran no kernel in its window 50000..58000"]
