@@ -52,7 +52,8 @@ def _recognised(path: Path, inspectors: Sequence[Inspector], peek: Peek) -> Insp
     if found is None:
         known = ", ".join(one.name for one in inspectors)
         what = "is empty" if not head and path.is_file() else "is of no kind that anything here reads"
-        raise PerfgateError("artifact-unknown", f"the file {what}", place=str(path), mend=f"kinds: {known}")
+        thing = "folder" if path.is_dir() else "file"
+        raise PerfgateError("artifact-unknown", f"the {thing} {what}", place=str(path), mend=f"kinds: {known}")
     return found
 
 

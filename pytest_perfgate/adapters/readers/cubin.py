@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,6 +20,10 @@ SUFFIXES = (".cubin", ".fatbin", ".o", ".so")
 _LARGE = 1 << 17
 """Bytes of code from which the disassembler is shown a sample: it would take seconds."""
 _SECONDS = 120
+_HOST_ONLY = "does not contain device code"
+"""What ``cuobjdump`` says of a whole file without a kernel."""
+_NO_ARCH = re.compile(r"architecture|sm version|unsupported arch", re.IGNORECASE)
+_DAMAGED = re.compile(r"invalid|not a supported elf|unrecognized operation", re.IGNORECASE)
 
 
 def read_cubins(paths: Sequence[Path]) -> tuple[Disassembly, ...]:
@@ -35,12 +40,25 @@ def _cubins(path: Path, room: Path) -> Iterator[tuple[Path, str]]:
         files = sorted(p for p in path.rglob("*") if p.suffix in SUFFIXES and p.is_file())
         if not files:
             raise PerfgateError("kernel-none", f"no {', '.join(SUFFIXES)} file in it", place=str(path))
-        for file in files:
-            yield from _cubins(file, room)
+        found = [pair for file in files for pair in _within(file, room)]
+        if not found:
+            what = f"none of its {', '.join(SUFFIXES)} files holds code of a GPU"
+            raise PerfgateError("kernel-none", what, place=str(path))
+        yield from found
     elif is_cubin(read_head(path)):
         yield path, str(path)
     else:
         yield from _extracted(path, room)
+
+
+def _within(file: Path, room: Path) -> list[tuple[Path, str]]:
+    """Of a file of a directory, where object files of the host lie beside those of kernels."""
+    try:
+        return list(_cubins(file, room))
+    except PerfgateError as error:
+        if error.code.name == "kernel-none" and _HOST_ONLY in error.what:
+            return []
+        raise
 
 
 def _extracted(path: Path, room: Path) -> Iterable[tuple[Path, str]]:
@@ -90,10 +108,17 @@ def _sampled(cubin: CubinFile, data: bytes, name: str) -> bytes:
 def _listing(command: Sequence[str], name: str) -> bytes:
     done = _run(command)
     if done.returncode or not done.stdout.strip():
-        said = done.stderr.decode("utf-8", "replace").strip()
-        code = "kernel-arch" if "arch" in said.lower() or "sm version" in said.lower() else "kernel-tool-failed"
-        raise PerfgateError(code, said.splitlines()[0] if said else "nvdisasm printed nothing", place=name)
+        said = done.stderr.decode("utf-8", "replace").replace(f"File {command[-1]}", command[-1])
+        said = said.replace(command[-1], "the file").strip()
+        raise PerfgateError(_code(said), said.splitlines()[0] if said else "nvdisasm printed nothing", place=name)
     return done.stdout
+
+
+def _code(said: str) -> str:
+    """What is wrong by the disassembler's own words, the name of the file left out."""
+    if _NO_ARCH.search(said):
+        return "kernel-arch"
+    return "kernel-broken" if _DAMAGED.search(said) else "kernel-tool-failed"
 
 
 def _run(command: Sequence[str], where: Path | None = None) -> subprocess.CompletedProcess[bytes]:

@@ -74,6 +74,8 @@ Section = tuple[int, ...]
 def _sections(data: bytes) -> Iterator[Section]:
     (offset,) = struct.unpack_from("<Q", data, 40)
     size, count = struct.unpack_from("<HH", data, 58)
+    if offset + size * count > len(data):
+        raise ValueError(f"it ends at byte {offset + size * count:,}, the file at {len(data):,}")
     for number in range(count):
         yield struct.unpack_from("<IIQQQQIIQQ", data, offset + number * size)
 

@@ -1,4 +1,4 @@
-"""``ncu --csv``: pages in long form (a line a metric) and wide form (a column a metric)."""
+"""``ncu --csv``: pages in long form (a line a metric), summaries of it, and wide form (a column a metric)."""
 
 from __future__ import annotations
 
@@ -8,56 +8,101 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_perfgate.adapters.readers.ncu_facts import kernel_facts
-from pytest_perfgate.adapters.readers.ncu_labels import LABELS, scaled
+from pytest_perfgate.adapters.readers.ncu_labels import full_name, scaled
+from pytest_perfgate.adapters.readers.numerals import decimal_comma, parse_numeral, with_point
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.kernel import Counter, KernelFacts
 from pytest_perfgate.model.problem import Finding
 from pytest_perfgate.model.quantity import Interval
 
 _FIRST, _NAME = "ID", "Kernel Name"
+_SUMMED = ("Process ID", _NAME, "Context", "Stream", "Block Size", "Grid Size", "Device")
+"""What tells the lines of a summary apart, which has no ``ID``."""
+_WHO = frozenset((*_SUMMED, _FIRST, "Process Name", "Host Name", "CC", "Invocations"))
+_VALUES = frozenset(("Metric Value", "Minimum", "Maximum", "Average", "Estimated Speedup"))
+_HEADER = re.compile(r'^"?(?:ID|Process ID)"?[,;].*"?Kernel Name"?', re.MULTILINE)
+_SOURCE = re.compile(r'^"?#"?[,;]"?Address"?[,;]', re.MULTILINE)
 _DIMENSIONS = re.compile(r"\(\s*(\d+),\s*(\d+),\s*(\d+)\s*\)")
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 Row = dict[str, str]
 
 
 def parse_csv(data: bytes, place: str) -> Iterator[KernelFacts]:
     """Every launch of the page."""
-    text = data.decode("utf-8-sig", "replace")
-    start = _header(text)
-    if start is None:
-        raise PerfgateError("ncu-report", "neither an .ncu-rep nor a page of ncu --csv", place=place)
-    csv.field_size_limit(1 << 24)
-    lines = (line for line in io.StringIO(text[start:]) if not line.startswith("=="))
-    try:
-        rows = [dict(row) for row in csv.DictReader(lines)]
-    except csv.Error as error:
-        raise PerfgateError("ncu-report", f"the CSV does not read: {error}", place=place) from error
+    text = data.decode("utf-16" if data.startswith(_UTF16) else "utf-8-sig", "replace")
+    rows = [row for row in _rows(_page(text, place), place) if not _printed(row)]
     if not rows:
         raise PerfgateError("ncu-nothing", "the page holds no kernel", place=place)
     parse = _long if "Metric Name" in rows[0] else _wide
-    yield from parse(rows, place)
+    yield from parse(_pointed(rows), place)
 
 
-def _header(text: str) -> int | None:
-    """Where the header line starts: after whatever ncu and the program printed."""
-    found = re.search(r'^"?ID"?,.*"?Kernel Name"?', text, re.MULTILINE)
-    return found.start() if found else None
+def _page(text: str, place: str) -> str:
+    """From the header on: after whatever ncu and the program printed."""
+    found = _HEADER.search(text)
+    if found is None:
+        what = "neither an .ncu-rep nor a page of ncu --csv"
+        if _SOURCE.search(text):
+            what = "it is the source page, which holds no metric of a kernel"
+        raise PerfgateError("ncu-report", what, place=place)
+    return text[found.start() :]
+
+
+def _rows(page: str, place: str) -> list[Row]:
+    csv.field_size_limit(1 << 24)
+    lines = [line for line in io.StringIO(page) if not line.startswith("==")]
+    mark = ";" if lines[0].count(";") > lines[0].count(",") else ","
+    try:
+        rows = [dict(row) for row in csv.DictReader(lines, delimiter=mark)]
+    except csv.Error as error:
+        raise PerfgateError("ncu-report", f"the CSV does not read: {error}", place=place) from error
+    if rows and not lines[-1].endswith("\n") and (lines[-1].count('"') % 2 or _short(rows[-1])):
+        raise PerfgateError("ncu-report", "the page is cut short: its last line ends inside a row", place=place)
+    return rows
+
+
+def _printed(row: Row) -> bool:
+    """Whether a line is none of the page: the program printed it."""
+    first = next(iter(row.values())) or ""
+    return _short(row) and not first.strip().isdigit()
+
+
+def _short(row: Row) -> bool:
+    """Whether a row ends before its value; lines of metrics end before the columns of rules."""
+    if "Metric Name" not in row:
+        return None in row.values()
+    return _value(row) is None
+
+
+def _value(row: Row) -> str | None:
+    """Of a line of a metric; the mean of all launches in a summary."""
+    return row.get("Average") if "Average" in row else row.get("Metric Value")
+
+
+def _pointed(rows: list[Row]) -> list[Row]:
+    """Numbers with a decimal point, whatever the locale that ncu ran under."""
+    told = _VALUES if "Metric Name" in rows[0] else frozenset(k for k in rows[0] if isinstance(k, str)) - _WHO
+    if not decimal_comma(row.get(name) for row in rows for name in told):
+        return rows
+    return [{k: with_point(v) if k in told and isinstance(v, str) else v for k, v in row.items()} for row in rows]
 
 
 def _long(rows: Sequence[Row], place: str) -> Iterator[KernelFacts]:
     """A line a metric: lines of one ``ID`` are one launch, results of rules among them."""
-    launches: dict[str, list[Row]] = {}
+    launches: dict[tuple[str | None, ...], list[Row]] = {}
     for row in rows:
-        launches.setdefault(row.get(_FIRST) or "", []).append(row)
+        which = (row[_FIRST],) if row.get(_FIRST) else tuple(row.get(name) for name in _SUMMED)
+        launches.setdefault(which, []).append(row)
     for index, lines in enumerate(launches.values()):
         counters = dict(_launch_counters(lines[0]))
         for line in lines:
-            counters.update(_counters(line.get("Metric Name"), line.get("Metric Unit"), line.get("Metric Value")))
+            counters.update(_counters(line.get("Metric Name"), line.get("Metric Unit"), _value(line)))
         yield _facts(lines[0], counters, tuple(_rules(lines)), (place, index))
 
 
 def _wide(rows: Sequence[Row], place: str) -> Iterator[KernelFacts]:
     """A column a metric; the line under the header holds the units."""
-    units = rows[0] if not (rows[0].get(_FIRST) or "").strip() else {}
+    units = rows[0] if not (rows[0].get(_FIRST) or rows[0].get(_NAME) or "").strip() else {}
     launches = rows[1:] if units else rows
     if not launches:
         raise PerfgateError("ncu-nothing", "the page holds no kernel", place=place)
@@ -83,20 +128,12 @@ def _facts(
 
 def _counters(name: str | None, unit: str | None, cell: str | None) -> Iterator[tuple[str, Counter]]:
     """The cell under its full name, in base units; a cell that is no number is no counter."""
-    number = _number(cell)
+    number = parse_numeral(cell)
     if not name or number is None:
         return
     value, base = scaled(number, (unit or "").strip())
-    full = LABELS.get((name.strip(), base)) or LABELS.get((name.strip(), "")) or name.strip()
+    full = full_name(name.strip(), base)
     yield full, Counter(name=full, value=value, unit=base)
-
-
-def _number(cell: str | None) -> float | None:
-    """``4,963,609.19`` is a number: thousands are separated whatever the locale says."""
-    try:
-        return float((cell or "").replace(",", "").strip())
-    except ValueError:
-        return None
 
 
 def _launch_counters(row: Row) -> Iterator[tuple[str, Counter]]:
@@ -110,7 +147,7 @@ def _launch_counters(row: Row) -> Iterator[tuple[str, Counter]]:
 def _rules(lines: Sequence[Row]) -> Iterator[Finding]:
     for line in lines:
         if line.get("Rule Name"):
-            speedup = _number(line.get("Estimated Speedup"))
+            speedup = parse_numeral(line.get("Estimated Speedup"))
             yield Finding(
                 title=line["Rule Name"],
                 detail=line.get("Rule Description") or "",

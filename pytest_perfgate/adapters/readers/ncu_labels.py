@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 _ELAPSED = ".avg.pct_of_peak_sustained_elapsed"
 
 LABELS: dict[tuple[str, str], str] = {
@@ -11,6 +13,12 @@ LABELS: dict[tuple[str, str], str] = {
     ("Memory Throughput", "byte/s"): "dram__bytes.sum.per_second",
     ("Compute (SM) Throughput", "%"): f"sm__throughput{_ELAPSED}",
     ("SM [%]", "%"): f"sm__throughput{_ELAPSED}",
+    ("Memory [%]", "%"): f"gpu__compute_memory_throughput{_ELAPSED}",
+    ("SOL SM", "%"): f"sm__throughput{_ELAPSED}",
+    ("SOL Memory", "%"): f"gpu__compute_memory_throughput{_ELAPSED}",
+    ("SOL DRAM", "%"): f"dram__throughput{_ELAPSED}",
+    ("SOL L2", "%"): f"lts__throughput{_ELAPSED}",
+    ("SOL L2 Cache", "%"): f"lts__throughput{_ELAPSED}",
     ("L2 Cache Throughput", "%"): f"lts__throughput{_ELAPSED}",
     ("L1/TEX Cache Throughput", "%"): "l1tex__throughput.avg.pct_of_peak_sustained_active",
     ("L1/TEX Hit Rate", "%"): "l1tex__t_sector_hit_rate.pct",
@@ -34,9 +42,18 @@ LABELS: dict[tuple[str, str], str] = {
 }
 """(label, base unit) to full name; an empty unit answers to any."""
 
+_FULL = re.compile(r"[a-z0-9]\w*__\w+(?:\.\w+)*")
+"""A full name, alone or beside its label."""
 _PREFIXES = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _BASES = ("byte", "hz", "Hz", "inst", "cycle", "cycles", "block", "thread", "warp", "sector")
 _LONG = {"nsecond": 1.0, "usecond": 1e3, "msecond": 1e6, "second": 1e9, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
+
+
+def full_name(name: str, base: str) -> str:
+    """Of a metric by its label, its full name or both, with the base unit that it is told in."""
+    known = LABELS.get((name, base)) or LABELS.get((name, ""))
+    beside = None if known else _FULL.search(name)
+    return known or (beside[0] if beside and " " in name else name)
 
 
 def scaled(number: float, unit: str) -> tuple[float, str]:

@@ -29,11 +29,22 @@ def _read(path: Path) -> Iterator[KernelFacts]:
     columns = set(rows[0]) if rows else set()
     form = next((parse for needed, parse in _FORMS if needed <= columns), None)
     if form is None:
-        what = f"its columns start {', '.join(sorted(map(str, columns))[:5])}" if rows else "the file has no rows"
-        raise PerfgateError("rocprof-csv", what, place=str(path))
+        raise PerfgateError("rocprof-csv", _lacking(columns) if rows else "the file has no rows", place=str(path))
+    short = next((number for number, row in enumerate(rows, 1) if None in row.values()), None)
+    if short is not None:
+        what = f"it is cut short: row {short} of {len(rows)} ends before its last column"
+        raise PerfgateError("rocprof-csv", what, why="what can still be read may be half of it", place=str(path))
     machine = _machine(path)
     for number, facts in enumerate(form(rows, path)):
         yield replace(facts, index=number, arch=machine.get("gpu_arch", "gfx"), device=machine.get("gpu_model", ""))
+
+
+def _lacking(columns: set[str]) -> str:
+    """What the nearest known form has and these columns have not."""
+    nearest = max((needed for needed, _ in _FORMS), key=lambda needed: len(needed & columns))
+    if len(nearest & columns) < len(nearest) / 2:
+        return f"its columns start {', '.join(sorted(map(str, columns))[:5])}"
+    return f"it has no column {', '.join(sorted(nearest - columns))}"
 
 
 def _trace(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
@@ -45,7 +56,9 @@ def _trace(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
             arch="",
             source=str(path),
             launch=_launch(block, grid),
-            resources=_resources(row, "VGPR_Count", "Group_Segment_Size", "Private_Segment_Size"),
+            resources=_resources(
+                row, "VGPR_Count", "Group_Segment_Size LDS_Block_Size", "Private_Segment_Size Scratch_Size"
+            ),
             duration=_between(row.get("Start_Timestamp"), row.get("End_Timestamp")),
             notes={"dispatch": row.get("Dispatch_Id", "")},
         )
@@ -53,10 +66,11 @@ def _trace(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
 
 def _counters(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
     """Of rocprofv3: the counters: a line each, summed over what one dispatch repeats."""
-    dispatches: dict[str, list[Row]] = {}
+    dispatches: dict[tuple[str, str, str | None, str | None], list[Row]] = {}
     for row in rows:
-        dispatches.setdefault(row["Dispatch_Id"], []).append(row)
-    for dispatch, lines in dispatches.items():
+        which = (row["Dispatch_Id"], row["Kernel_Name"], row.get("Process_Id"), row.get("Agent_Id"))
+        dispatches.setdefault(which, []).append(row)
+    for (dispatch, *_), lines in dispatches.items():
         values: dict[str, float] = {}
         for line in lines:
             number = _number(line.get("Counter_Value"))
@@ -84,7 +98,7 @@ def _results(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
             arch="",
             source=str(path),
             launch=_launch((int(_number(row.get("wgr")) or 0), 1, 1), (int(_number(row.get("grd")) or 0), 1, 1)),
-            resources=_resources(row, "arch_vgpr", "lds", "scr"),
+            resources=_resources(row, "arch_vgpr vgpr", "lds", "scr"),
             counters=_columns(row, _V1),
             duration=_between(row.get("BeginNs"), row.get("EndNs")) or _number(row.get("DurationNs")),
             notes={"dispatch": row.get("Index", "")},
@@ -149,6 +163,9 @@ _OMNIPERF = frozenset(
         "Wave_Size",
         "Kernel_Name",
         "Correlation_ID",
+        "Queue_ID",
+        "PID",
+        "TID",
         "Start_Timestamp",
         "End_Timestamp",
     )
@@ -158,7 +175,7 @@ _FORMS: tuple[tuple[set[str], Callable[[Sequence[Row], Path], Iterator[KernelFac
     ({"Kernel_Name", "Counter_Name", "Counter_Value", "Dispatch_Id"}, _counters),
     ({"Kernel_Name", "Start_Timestamp", "End_Timestamp", "Workgroup_Size_X"}, _trace),
     ({"KernelName", "grd", "wgr"}, _results),
-    ({"Kernel_Name", "Arch_VGPR", "Dispatch_ID"}, _compute),
+    ({"Kernel_Name", "Arch_VGPR"}, _compute),
 )
 
 
@@ -193,21 +210,27 @@ def _axes(row: Row, stem: str) -> tuple[int, int, int]:
     return x, y, z
 
 
+def _first(row: Row, columns: str) -> float | None:
+    """Of several names that versions gave a column, separated by spaces."""
+    numbers = (_number(row.get(name)) for name in columns.split())
+    return next((number for number in numbers if number is not None), None)
+
+
 def _resources(row: Row, registers: str, shared: str, scratch: str) -> Resources | None:
-    seen = _number(row.get(registers))
+    seen = _first(row, registers)
     if seen is None:
         return None
     return Resources(
         registers=int(seen),
-        shared=int(_number(row.get(shared)) or 0),
-        stack=int(_number(row.get(scratch)) or 0),
+        shared=int(_first(row, shared) or 0),
+        stack=int(_first(row, scratch) or 0),
         source="rocprof",
     )
 
 
 def _between(start: str | None, end: str | None) -> float | None:
     try:
-        spent = int(end or "") - int(start or "")
+        spent = int((end or "").removesuffix(".0")) - int((start or "").removesuffix(".0"))
     except ValueError:
         return None
     return float(spent) if spent > 0 else None
@@ -218,7 +241,7 @@ def _number(cell: str | None) -> float | None:
         number = float(cell or "")
     except ValueError:
         return None
-    return None if math.isnan(number) else number
+    return number if math.isfinite(number) else None
 
 
 def _joined(every: Sequence[KernelFacts]) -> tuple[KernelFacts, ...]:

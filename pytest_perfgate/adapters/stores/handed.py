@@ -14,7 +14,9 @@ COMPILED = "compiled"
 """The folder of a profile that takes every stage of a compilation, not the machine code alone."""
 MACHINE_CODE = (".cubin", ".fatbin", ".o", ".so")
 MOST_FILES = 1000
-_KINDS = ((b"\x7fELF", ".cubin"), (b"\x50\xed\x55\xba", ".fatbin"))
+_ELF, _CUDA = b"\x7fELF", b"\xbe\x00"
+_SECTIONS = (b".nv_fatbin", b"__nv_relfatbin")
+_KINDS = ((_ELF, ".cubin"), (b"\x50\xed\x55\xba", ".fatbin"))
 _OFFERED = "a path, bytes, or a compiled kernel of Triton (it has .asm['cubin'])"
 
 Named = Iterator[tuple[str, Path]]
@@ -43,11 +45,20 @@ def _on_disk(name: str, path: Path) -> Named:
     if not path.is_dir():
         raise PerfgateError("call-wrong", f"attach({name!r}) found no file {path}")
     inside = sorted(p for p in path.rglob("*") if p.is_file())
-    files = [p for p in inside if p.suffix in MACHINE_CODE] or inside
+    built = [p for p in inside if p.suffix in MACHINE_CODE]
+    files = [p for p in built if not _of_the_host(p)] or built or inside
     if not files or len(files) > MOST_FILES:
         said = f"holds {len(files):,} files, {MOST_FILES:,} at the most" if files else "is empty"
         raise PerfgateError("call-wrong", f"attach({name!r}): the folder {path} {said}")
     yield from ((f"{name}/{file.relative_to(path).as_posix()}", file) for file in files)
+
+
+def _of_the_host(path: Path) -> bool:
+    """Whether an object file or library of a build carries no code of a GPU: nvcc keeps it in a section of its own."""
+    if path.suffix not in {".o", ".so"}:
+        return False
+    content = path.read_bytes()
+    return content[:4] == _ELF and content[18:20] != _CUDA and not any(name in content for name in _SECTIONS)
 
 
 def _compiled(name: str, kernel: Any, room: Path) -> Named:

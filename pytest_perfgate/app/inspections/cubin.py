@@ -76,7 +76,7 @@ class Cubin:
 
     def recognises(self, path: Path, head: bytes) -> bool:
         if path.is_dir():
-            return any(path.rglob("*.cubin")) or any(path.rglob("*.fatbin"))
+            return any(any(path.rglob(f"*{suffix}")) for suffix in _SUFFIXES)
         if head[:4] == _FATBIN:
             return True
         return head[:4] == _ELF and (head[18:20] == _CUDA or path.suffix in _SUFFIXES)

@@ -41,8 +41,16 @@ def _launches(diagnoses: Sequence[Diagnosis]) -> str:
 
 
 def _is_header(line: bytes) -> bool:
-    """The header of a page; rocprof writes its names with underscores."""
-    return line.lstrip(b'"').startswith(b"ID") and b"Kernel Name" in line
+    """The header of a page, or of its source; rocprof writes its names with underscores."""
+    line = line.replace(b'"', b"")
+    return (line.startswith((b"ID", b"Process ID")) and b"Kernel Name" in line) or line.startswith(b"#,Address,")
+
+
+def _text(head: bytes) -> bytes:
+    """The head as UTF-8 without a mark: shells of Windows redirect into UTF-16."""
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return head.decode("utf-16", "replace").encode()
+    return head.removeprefix(b"\xef\xbb\xbf")
 
 
 class Ncu:
@@ -63,8 +71,9 @@ class Ncu:
     def recognises(self, path: Path, head: bytes) -> bool:
         if head.startswith(b"NVR\0"):
             return True
+        text = _text(head)
         return path.suffix in {".csv", ".txt", ".log"} and (
-            b"==PROF==" in head or any(map(_is_header, head.splitlines()))
+            b"==PROF==" in text or any(map(_is_header, text.splitlines()))
         )
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from pytest_perfgate.core.gate.context import Trial
+from pytest_perfgate.core.gate.full_name import not_in_the_report
 from pytest_perfgate.core.gate.merge import without_case
 from pytest_perfgate.core.gate.metrics import DERIVED
 from pytest_perfgate.core.gate.nearest import proposal
@@ -68,6 +69,9 @@ def _not_found(limit: Limit, trial: Trial) -> Ruling:
     meant = trial.metrics.missing(limit.metric, scope)
     if meant is not None and scope:
         return _lacking(limit, meant)
+    uncollected = not_in_the_report(limit, trial.metrics)
+    if uncollected is not None and trial.metrics.find(limit.metric):
+        return _lacking(limit, uncollected)
     missing = meant or trial.metrics.missing(limit.metric)
     others = [m for m in trial.metrics.metrics if m.name == limit.metric]
     if others:

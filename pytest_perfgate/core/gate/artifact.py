@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from pytest_perfgate.core.gate.against_limit import beside, holds
 from pytest_perfgate.core.gate.context import JudgeContext
-from pytest_perfgate.core.gate.nearest import proposal
+from pytest_perfgate.core.gate.full_name import not_in_the_report
+from pytest_perfgate.core.gate.nearest import proposal, some_of
 from pytest_perfgate.core.gate.policy import CI
 from pytest_perfgate.core.gate.ruling import Ruling, verdict
 from pytest_perfgate.core.gate.scope import render_scope
@@ -45,6 +46,9 @@ def _judged(analysis: Analysis, limit: Limit) -> list[Ruling]:
         absent = analysis.metrics.missing(limit.metric)
     if absent is not None or limit.metric not in analysis.metrics.names():
         return [_lacking(limit.metric, absent or Absent(name=limit.metric, why=f"nothing in {analysis.kind} gives it"))]
+    uncollected = not_in_the_report(limit, analysis.metrics)
+    if uncollected is not None:
+        return [_lacking(limit.metric, uncollected)]
     raise _unmatched(limit, analysis.metrics)
 
 
@@ -80,6 +84,5 @@ def _unmatched(limit: Limit, metrics: MetricSet) -> PerfgateError:
         return PerfgateError("limit-scope", what, place=limit.source, mend=proposal(unknown[0], names))
     asked = dict(limit.labels)
     values = sorted({text for m in there for name, text in m.labels if name in asked})
-    shown = ", ".join(values[:12]) + (f" and {len(values) - 12} more" if len(values) > 12 else "")
     what = f"'{limit.text}': no {limit.metric} matches {render_scope(limit.labels)}"
-    return PerfgateError("limit-scope", what, place=limit.source, mend=f"there are: {shown}")
+    return PerfgateError("limit-scope", what, place=limit.source, mend=f"there are: {some_of(values)}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+_SHOWN = 12
 
 
 def nearest(word: str, valid: Iterable[str], count: int = 3) -> tuple[str, ...]:
@@ -23,7 +25,13 @@ def proposal(word: str, valid: Iterable[str], *, all_of: str = "") -> str:
     near = nearest(word, words)
     if near:
         return f"did you mean {either(near)}?"
-    return f"{all_of}: {', '.join(sorted(words))}" if all_of and words else ""
+    return f"{all_of}: {some_of(sorted(words))}" if all_of and words else ""
+
+
+def some_of(words: Sequence[str]) -> str:
+    """The first dozen, and how many more there are."""
+    more = f" and {len(words) - _SHOWN} more" if len(words) > _SHOWN else ""
+    return ", ".join(words[:_SHOWN]) + more
 
 
 def either(words: Iterable[str]) -> str:

@@ -17,9 +17,9 @@ _MATRIX = (("F16", "fp16"), ("BF16", "bf16"), ("F32", "fp32"), ("F64", "fp64"), 
 def amd_numbers(facts: KernelFacts, spec: DeviceSpec | None) -> Iterator[tuple[str, float]]:
     """(plain name, value) of all that these counters and this data sheet allow."""
     seen = facts.counters
-    hits, misses = (_of(seen, name) for name in ("TCC_HIT_sum", "TCC_MISS_sum"))
-    if hits is not None and misses is not None and hits + misses:
-        yield "l2_hit", hits / (hits + misses)
+    hit = _l2_hit(seen)
+    if hit is not None:
+        yield "l2_hit", hit
     if facts.resources is not None:
         yield "spills", facts.resources.stack
     moved = memory_bytes(seen)
@@ -30,18 +30,30 @@ def amd_numbers(facts: KernelFacts, spec: DeviceSpec | None) -> Iterator[tuple[s
         yield "sm", busy
 
 
+def _l2_hit(counters: Mapping[str, Counter]) -> float | None:
+    hits, misses = (_of(counters, name) for name in ("TCC_HIT_sum", "TCC_MISS_sum"))
+    if hits is not None and misses is not None and hits + misses:
+        return hits / (hits + misses)
+    derived = _of(counters, "L2CacheHit")
+    return derived / 100 if derived is not None and 0 <= derived <= 100 else None
+
+
 def _of(counters: Mapping[str, Counter], *names: str) -> float | None:
     return next((counters[name].value for name in names if name in counters), None)
 
 
 def memory_bytes(counters: Mapping[str, Counter]) -> float | None:
-    """Bytes between L2 and memory: requests of 32, 64 and 128 bytes, under their names of gfx90a and gfx942."""
+    """Bytes between L2 and memory: requests of 32, 64 and 128 bytes, under their names of gfx90a and gfx942.
+
+    Where they were not asked for, the kilobytes that rocprof derives from them.
+    """
     reads = _of(counters, "TCC_EA0_RDREQ_sum", "TCC_EA_RDREQ_sum")
     small = _of(counters, "TCC_EA0_RDREQ_32B_sum", "TCC_EA_RDREQ_32B_sum")
     writes = _of(counters, "TCC_EA0_WRREQ_sum", "TCC_EA_WRREQ_sum")
     large = _of(counters, "TCC_EA0_WRREQ_64B_sum", "TCC_EA_WRREQ_64B_sum")
     if reads is None or small is None or writes is None or large is None:
-        return None
+        fetched, written = _of(counters, "FETCH_SIZE"), _of(counters, "WRITE_SIZE")
+        return None if fetched is None or written is None else 1024 * (fetched + written)
     double = _of(counters, "TCC_BUBBLE_sum") or 0.0
     return 128 * double + 64 * (reads - small - double) + 32 * small + 64 * large + 32 * (writes - large)
 

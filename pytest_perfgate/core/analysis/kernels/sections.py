@@ -20,6 +20,8 @@ _TIGHT = {
     "FFMA": (4, "independent FFMAs could issue at S01"),
 }
 """From which stall on a note is worth its line."""
+_HMMA = 8
+"""The stall that one HMMA needs before the next on Ampere; a shorter one says that something else stands between."""
 LOW, HIGH = 5.0, 20.0
 """Compute instructions a load, under which cp.async pays and over which it does not."""
 _NO_CODE = "not collected (machine code: perfgate profile NODEID --mode cubin, or perfgate inspect FILE.cubin)"
@@ -188,7 +190,7 @@ def _stall(cycles: int | None) -> str:
 
 
 def _note(name: str, diagnosis: Diagnosis, stall: int | None) -> str:
-    if name == "HMMA" and diagnosis.facts.arch in {"sm_80", "sm_86"}:
+    if name == "HMMA" and diagnosis.facts.arch in {"sm_80", "sm_86"} and (stall is None or stall >= _HMMA):
         return "S08 is the hardware's minimum"
     if name == "BAR.SYNC" and diagnosis.inner and diagnosis.inner.counts.get(name, 0) > 2:
         return "many barriers between stages"

@@ -111,6 +111,29 @@ def test_an_empty_directory_says_so(tmp_path: Path) -> None:
         read_cubins([tmp_path])
 
 
+@needs_tools
+def test_object_files_of_the_host_may_lie_beside_those_of_kernels(tmp_path: Path) -> None:
+    shutil.copy(COPY, tmp_path / "k.cubin")
+    (tmp_path / "host.o").write_bytes(b"\x7fELF" + bytes(100))
+    assert [k.source for k in read_cubins([tmp_path])] == [str(tmp_path / "k.cubin")]
+    (tmp_path / "k.cubin").unlink()
+    with pytest.raises(PerfgateError, match="none of its"):
+        read_cubins([tmp_path])
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ("nvdisasm fatal   : Cannot decode architecture 'SM200'", "kernel-arch"),
+        ("nvdisasm fatal   : File the file is an invalid ELF file", "kernel-broken"),
+        ("nvdisasm error   : Unrecognized operation for functional unit 'uC' at address 0x0", "kernel-broken"),
+        ("nvdisasm: out of memory", "kernel-tool-failed"),
+    ],
+)
+def test_what_the_disassembler_says_tells_damage_from_what_it_does_not_know(said: str, code: str) -> None:
+    assert cubin._code(said) == code
+
+
 def test_a_missing_tool_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tools, "find_tool", lambda name: None)
     with pytest.raises(PerfgateError) as caught:

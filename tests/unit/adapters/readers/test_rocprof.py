@@ -68,3 +68,40 @@ def test_files_are_told_apart_by_content(tmp_path: Path) -> None:
     assert ROCPROF.recognises(tmp_path / "t.csv", TRACE.encode())
     assert not ROCPROF.recognises(tmp_path / "t.csv", b'"ID","Process ID","Kernel Name"\n')
     assert not ROCPROF.recognises(tmp_path / "t.txt", TRACE.encode())
+
+
+COUNTED = """"Dispatch_Id","Process_Id","Grid_Size","Kernel_Name","Workgroup_Size","VGPR_Count","Counter_Name","Counter_Value"
+1,5,1024,"k(int)",64,inf,"SQ_WAVES",16
+1,6,1024,"k(int)",64,8,"SQ_WAVES",16
+"""
+
+
+def test_dispatches_of_two_processes_are_two_and_an_infinite_cell_is_no_number(tmp_path: Path) -> None:
+    (tmp_path / "c.csv").write_text(COUNTED)
+    first, second = read_rocprof([tmp_path / "c.csv"])
+    assert [k.counters["SQ_WAVES"].value for k in (first, second)] == [16.0, 16.0]
+    assert (first.resources, second.resources.registers) == (None, 8)
+
+
+def test_later_traces_name_their_columns_otherwise_and_write_stamps_as_floats(tmp_path: Path) -> None:
+    head, row = TRACE.splitlines()[:2]
+    named = (
+        f'{head},"LDS_Block_Size","Scratch_Size","VGPR_Count"\n{row.replace("100,1100", "100.0,1100.0")},2048,64,128\n'
+    )
+    (tmp_path / "t.csv").write_text(named)
+    (kernel,) = read_rocprof([tmp_path / "t.csv"])
+    assert (kernel.duration, kernel.resources.shared, kernel.resources.stack) == (1000.0, 2048, 64)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (TRACE.replace("End_Timestamp", "Stop"), "no column End_Timestamp"),
+        (TRACE[:-20], "cut short"),
+        (COUNTED.replace("Dispatch_Id", "Id"), "no column Dispatch_Id"),
+    ],
+)
+def test_a_renamed_column_is_named_and_a_cut_file_refused(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(PerfgateError, match=said):
+        read_rocprof([tmp_path / "t.csv"])

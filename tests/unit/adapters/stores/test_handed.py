@@ -37,6 +37,18 @@ def test_of_a_folder_the_machine_code_or_everything(tmp_path: Path) -> None:
     assert list(kept("build", tmp_path, tmp_path)) == ["build/notes.txt"]
 
 
+def test_object_files_of_the_host_are_no_kernels_of_a_folder(tmp_path: Path) -> None:
+    build = tmp_path / "build"
+    build.mkdir()
+    (build / "host.o").write_bytes(b"\x7fELF" + bytes(60))
+    (build / "k.o").write_bytes(b"\x7fELF" + bytes(60) + b".nv_fatbin")
+    (build / "text.o").write_bytes(b"not what it says")
+    assert [name for name, _ in handed_files("b", build, tmp_path)] == ["b/k.o", "b/text.o"]
+    (build / "k.o").unlink()
+    (build / "text.o").unlink()
+    assert [name for name, _ in handed_files("b", build, tmp_path)] == ["b/host.o"], "it says itself that it has none"
+
+
 @pytest.mark.parametrize(
     ("content", "name"), [(b"\x7fELF..", "k.cubin"), (b"\x50\xed\x55\xba", "k.fatbin"), (b"?", "k")]
 )

@@ -4,8 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_perfgate.core.gate.grammar import parse_limit
 from pytest_perfgate.core.gate.judge import JudgeContext, judge
+from pytest_perfgate.core.gate.nearest import proposal
 from pytest_perfgate.core.gate.policy import CI
+from pytest_perfgate.core.metrics.registry import by_name
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.metric import Absent, Metric, MetricSet, labels
 from pytest_perfgate.model.quantity import Dimension, Interval
@@ -150,3 +153,16 @@ def test_a_rank_without_the_stage_that_others_have_does_not_pass_with_them() -> 
     assert outcome(
         limits=[limit("overlap(rank=0) >= 80%")], metrics=replace(found, absent=(silent,)), processes=()
     ) is (Outcome.PASSED)
+
+
+def test_a_counter_by_its_full_name_that_no_report_holds_is_not_measured_in_one_line() -> None:
+    found = of_value(3.0, name="ncu", metric="sm__a.sum")
+    asked = parse_limit("ncu(sm__b.sum) >= 3", kinds=by_name())
+    told = verdict(limits=[asked], metrics=found, processes=())
+    assert told.outcome is Outcome.NOT_MEASURED
+    assert told.sentence == "ncu: sm__b.sum is not in the report"
+    assert told.next == ("collect it with --metrics sm__b.sum",)
+
+
+def test_a_long_list_of_what_there_is_ends() -> None:
+    assert proposal("zzz", [f"x{n:02}" for n in range(40)], all_of="there are").endswith("x11 and 28 more")

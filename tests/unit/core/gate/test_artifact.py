@@ -107,3 +107,14 @@ def test_what_there_is_no_sense_in_asking_for_is_invalid() -> None:
     (alone,) = judge_artifact(found, [one])
     assert alone.outcome is Outcome.INVALID
     assert alone.sentence == "overlap: no communication in the window"
+
+
+def test_a_metric_by_its_full_name_that_the_report_does_not_hold_is_not_measured() -> None:
+    there = Metric(name="ncu", value=3.0, dimension=Dimension.PLAIN, labels=labels(kernel="k", metric="sm__a.sum"))
+    analysis = Analysis(kind="ncu", subject="x", metrics=MetricSet(metrics=(there,)), views={})
+    limits = [parse_limit(text, kinds=KINDS) for text in ("ncu(sm__a.sum) >= 3", "ncu(sm__b.sum) >= 3")]
+    held, absent = judge_artifact(analysis, limits)
+    assert (held.outcome, absent.outcome) == (Outcome.PASSED, Outcome.NOT_MEASURED)
+    assert absent.next == ("collect it with --metrics sm__b.sum",)
+    with pytest.raises(PerfgateError, match="limit-scope"):
+        judge_artifact(analysis, [parse_limit("ncu(sm__a.sum, kernel=other) >= 3", kinds=KINDS)])

@@ -35,6 +35,14 @@ def test_requests_of_every_size_are_bytes() -> None:
     assert memory_bytes(facts({"TCC_EA0_RDREQ_sum": 1.0}).counters) is None
 
 
+def test_derived_counters_say_the_same_where_the_raw_ones_are_absent() -> None:
+    told = facts({"FETCH_SIZE": 8.0, "WRITE_SIZE": 2.0, "L2CacheHit": 33.0})
+    assert memory_bytes(told.counters) == 10 * 1024
+    assert dict(amd_numbers(told, SPEC))["l2_hit"] == pytest.approx(0.33)
+    assert memory_bytes(facts({"FETCH_SIZE": 8.0}).counters) is None
+    assert "l2_hit" not in dict(amd_numbers(facts({"L2CacheHit": 330.0}), SPEC))
+
+
 def test_hits_spills_and_bandwidth() -> None:
     told = dict(
         amd_numbers(

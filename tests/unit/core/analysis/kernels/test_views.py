@@ -9,7 +9,13 @@ import pytest
 from pytest_perfgate.core.analysis.kernels.bottleneck import bottleneck_report
 from pytest_perfgate.core.analysis.kernels.evidence import code_evidence, findings_of
 from pytest_perfgate.core.analysis.kernels.rules import rules_view
-from pytest_perfgate.core.analysis.kernels.sections import cliff_section, mix_section, occupancy_section, ratio_section
+from pytest_perfgate.core.analysis.kernels.sections import (
+    _note,
+    cliff_section,
+    mix_section,
+    occupancy_section,
+    ratio_section,
+)
 from pytest_perfgate.core.analysis.kernels.summary import analysis_report
 from pytest_perfgate.core.analysis.kernels.views import (
     bottleneck_view,
@@ -114,6 +120,12 @@ def test_the_ratio_of_what_was_executed(executed: dict[str, float], said: str) -
 def test_without_code_and_counts_the_sections_say_how() -> None:
     assert "perfgate profile NODEID --mode cubin" in text(ratio_section(launch()))
     assert "perfgate profile NODEID --mode cubin" in text(mix_section(launch()))
+
+
+def test_the_least_stall_of_hmma_is_noted_where_the_code_shows_it() -> None:
+    bare = launch()
+    ampere = replace(bare, facts=replace(bare.facts, arch="sm_86"))
+    assert [_note("HMMA", ampere, stall) for stall in (8, 3)] == ["S08 is the hardware's minimum", ""]
 
 
 def test_a_kernel_without_a_loop_and_one_with_local_memory() -> None:

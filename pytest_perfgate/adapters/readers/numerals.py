@@ -1,0 +1,42 @@
+"""Numbers as a locale writes them: which mark stands before the decimals is seen on the page as a whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_SPACES = re.compile(r"(?<=\d)[\s'\u2019](?=\d{3}(?:\D|$))")
+"""What separates thousands without being a comma or a point: any space, an apostrophe."""
+_NUMERAL = re.compile(r"[+-]?[\d.,]*\d[\d.,]*(?:[eE][+-]?\d+)?%?")
+_COMMA_DECIMAL = re.compile(
+    r"[+-]?(?:\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}|\d+,(?!\d{3}$)\d+|(?:0|\d{4,}),\d+)"
+)
+_POINT_DECIMAL = re.compile(
+    r"[+-]?(?:\d{1,3}(?:,\d{2,3})+\.\d+|\d{1,3}(?:,\d{3}){2,}|\d+\.(?!\d{3}$)\d+|(?:0|\d{4,})\.\d+)"
+)
+
+
+def bare(cell: str | None) -> str:
+    """The numeral that a cell starts with: without its instances in brackets, and thousands that spaces separate."""
+    return _SPACES.sub("", (cell or "").partition(" (")[0].strip())
+
+
+def decimal_comma(cells: Iterable[str | None]) -> bool:
+    """Whether more of these numerals can only be read with a decimal comma than with a decimal point."""
+    texts = [bare(cell) for cell in cells]
+    commas = sum(1 for text in texts if _COMMA_DECIMAL.fullmatch(text))
+    return commas > sum(1 for text in texts if _POINT_DECIMAL.fullmatch(text))
+
+
+def with_point(cell: str) -> str:
+    """A numeral of a page with decimal commas, written with a point; anything else as it is."""
+    text = bare(cell)
+    return text.replace(".", "").replace(",", ".") if _NUMERAL.fullmatch(text) else cell
+
+
+def parse_numeral(cell: str | None) -> float | None:
+    """``4,963,609.19`` is a number, whatever separates its thousands."""
+    try:
+        return float(bare(cell).replace(",", ""))
+    except ValueError:
+        return None
