@@ -90,8 +90,8 @@ def _asked(name: str, members: Iterable[N], family: str) -> N:
     members = tuple(members)
     found = next((member for member in members if member.name == name), None)
     if found is None:
-        known = ", ".join(member.name for member in members)
-        raise PerfgateError(f"{family}-unknown", f"there is no {family} {name!r}", mend=f"known: auto, {known}")
+        known = ", ".join(dict.fromkeys(("auto", *(member.name for member in members))))
+        raise PerfgateError(f"{family}-unknown", f"there is no {family} {name!r}", mend=f"known: {known}")
     return found
 
 

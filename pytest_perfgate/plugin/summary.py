@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from pytest_perfgate.app.gate import new_baselines
 from pytest_perfgate.app.machine import REFUSED
 from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.core.render.report import sighted
@@ -39,7 +40,7 @@ def write_summary(out: Any, session: Docket) -> None:
             out.write_line(line)
     for report in [r for r in reports if r.effect is Effect.WARN and r.worst not in _PLAIN][:_SHOWN]:
         out.write_line(render_block(report).rstrip())
-    fresh = sum(r.worst is Outcome.UNBASELINED and r.effect is Effect.WARN for r in reports)
+    fresh = len(new_baselines(reports, session.court.tools.committed, "", ""))
     if fresh and session.court.context.policy.records:
         out.write_line(
             f"{fresh} without a baseline: what was measured is kept under .perfgate/ as this machine's first"

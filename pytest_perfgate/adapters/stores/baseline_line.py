@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import math
 import re
@@ -137,6 +138,10 @@ def _parse_text(node: Node, place: str) -> str:
 def _parse_date(node: Node, place: str) -> str:
     if not isinstance(node, str) or not re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9:.+Z-]+)?\Z", node):
         raise _wrong(place, "a date such as 2026-05-02", node)
+    try:
+        dt.date.fromisoformat(node[:10])
+    except ValueError:
+        raise _wrong(place, "a day of the calendar", node) from None
     return node
 
 

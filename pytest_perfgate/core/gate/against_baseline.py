@@ -81,7 +81,7 @@ def _identities(baseline: Baseline, trial: Trial) -> str:
 
 
 def _unbaselined(trial: Trial, reason: str, then: str = "") -> Ruling:
-    local = trial.context.policy.records and trial.baseline is None
+    local = trial.context.policy.records and trial.baseline is None and not trial.context.unbaselined
     kept = "; this measurement is kept under .perfgate/ as the local one" if local else ""
     return Ruling(
         outcome=Outcome.UNBASELINED,

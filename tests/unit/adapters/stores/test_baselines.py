@@ -235,3 +235,11 @@ def test_the_copy_of_a_revision(tmp_path: Path) -> None:
     assert store.read(DEVICE, "tests/test_new.py", "HEAD") == {}
     with pytest.raises(PerfgateError, match="repository-missing"):
         store.read(DEVICE, "tests/test_k.py", "nowhere")
+
+
+def test_a_day_that_no_calendar_has_is_no_end() -> None:
+    from pytest_perfgate.adapters.stores.baseline_line import parse_fields
+
+    with pytest.raises(PerfgateError, match="expected a day of the calendar, found 2026-13-41") as raised:
+        parse_fields({"time": "1us", "expires": "2026-13-41"}, "baselines.'test_a'", "gpu")
+    assert raised.value.place == "baselines.'test_a'.expires"

@@ -263,3 +263,10 @@ def test_an_edit_that_the_measurement_does_not_agree_with_changes_nothing() -> N
     assert outcome(1.2e6, context=edited(1.5e6, "x")) is Outcome.SUSPECT
     assert outcome(1.2e6, context=edited(0.0, "x")) is Outcome.SUSPECT
     assert outcome(1e6, context=edited(1.5e6, "x")) is Outcome.PASSED
+
+
+def test_what_is_not_kept_is_not_said_to_be() -> None:
+    """On a device whose baselines are committed only an acceptance writes one."""
+    committed = replace(CONTEXT, unbaselined="nobody has accepted one for gpu yet")
+    assert verdict(baseline=None, context=committed).sentence == "nobody has accepted one for gpu yet"
+    assert "kept under .perfgate/" in verdict(baseline=None, context=CONTEXT).sentence
