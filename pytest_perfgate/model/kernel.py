@@ -41,6 +41,8 @@ class Resources:
     constant: int = 0
     source: str = ""
     """The tool that said so; tools differ on shared memory, so a baseline keeps to one."""
+    unsaid: tuple[str, ...] = ()
+    """``shared`` and ``stack`` where the tool said nothing of them: their zero is none."""
 
 
 @value

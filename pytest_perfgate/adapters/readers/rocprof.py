@@ -220,11 +220,13 @@ def _resources(row: Row, registers: str, shared: str, scratch: str) -> Resources
     seen = _first(row, registers)
     if seen is None:
         return None
+    told = {"shared": _first(row, shared), "stack": _first(row, scratch)}
     return Resources(
         registers=int(seen),
-        shared=int(_first(row, shared) or 0),
-        stack=int(_first(row, scratch) or 0),
+        shared=int(told["shared"] or 0),
+        stack=int(told["stack"] or 0),
         source="rocprof",
+        unsaid=tuple(name for name, number in told.items() if number is None),
     )
 
 

@@ -20,7 +20,7 @@ def amd_numbers(facts: KernelFacts, spec: DeviceSpec | None) -> Iterator[tuple[s
     hit = _l2_hit(seen)
     if hit is not None:
         yield "l2_hit", hit
-    if facts.resources is not None:
+    if facts.resources is not None and "stack" not in facts.resources.unsaid:
         yield "spills", facts.resources.stack
     moved = memory_bytes(seen)
     if moved is not None and facts.duration and spec and spec.bandwidth:

@@ -106,7 +106,8 @@ def _static_numbers(facts: KernelFacts) -> Iterator[tuple[str, float]]:
         if facts.code is not None:
             yield "spills", spilled(facts)
             yield "stack", facts.resources.stack
-        yield "smem", shared_of(facts)
+        if "shared" not in facts.resources.unsaid:
+            yield "smem", shared_of(facts)
     if facts.duration is not None and not math.isnan(facts.duration):
         yield "duration", facts.duration
 

@@ -105,3 +105,10 @@ def test_a_renamed_column_is_named_and_a_cut_file_refused(tmp_path: Path, text: 
     (tmp_path / "t.csv").write_text(text)
     with pytest.raises(PerfgateError, match=said):
         read_rocprof([tmp_path / "t.csv"])
+
+
+def test_what_no_column_says_is_no_zero(tmp_path: Path) -> None:
+    (tmp_path / "c.csv").write_text(COUNTED.replace("inf", "8"))
+    told = ROCPROF.inspect([tmp_path / "c.csv"], {})
+    assert told.metrics.find("registers")
+    assert told.metrics.find("spills") == told.metrics.find("smem") == ()
