@@ -74,16 +74,25 @@ def project(root: Path, slowed: bool) -> None:
     (root / "kern.py").write_text(kernels + PLANTED.format(factors=factors) + "\n# the head\n")
 
 
+def environment() -> dict[str, str]:
+    """Nothing of an outer pytest or CI."""
+    return {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "PERFGATE_")) and k != "CI"}
+
+
 def one_suite(slowed: bool) -> dict[str, Any]:
     """What one run of the real command came to."""
     folder = Path(tempfile.mkdtemp(prefix="live-suite-"))
     try:
         project(folder, slowed)
         words = ["--perfgate-against", "HEAD", "--perfgate-json", "out.json", "-q", "-p", "no:cacheprovider", "tests"]
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "PERFGATE_")) and k != "CI"}
         began, load = time.monotonic(), os.getloadavg()[0]
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", *words], cwd=folder, env=kept, capture_output=True, text=True, check=False
+            [sys.executable, "-m", "pytest", *words],
+            cwd=folder,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if not (folder / "out.json").exists():
             raise SystemExit(f"the suite left no record:\n{done.stdout}{done.stderr}")
