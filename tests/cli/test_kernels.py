@@ -62,7 +62,7 @@ def test_the_log_says_what_changed_in_the_kernels(project: Place) -> None:
         (["inspect", PAGE, "--device", "A100"], "A100-SXM4-40GB, A100-SXM4-80GB"),
         (["inspect", PAGE, "--code", "out"], "holds no code to write"),
         (["devlog", "--capture", "gone.ncu-rep"], "there is no such file"),
-        (["check", PAGE, "ncu(sm__no_such_metric.sum) >= 1"], "no ncu matches"),
+        (["check", PAGE, "ncu(sm__no_such_metric.sum) >= 1"], "collect it with --metrics sm__no_such_metric.sum"),
         (["check", PAGE, "executed(FFMA) >= 1"], "--section InstructionStats"),
         (["check", PAGE, "l1_hit >= 1%"], "--section MemoryWorkloadAnalysis"),
         (["inspect", CUBINS / "copy.sm_86.cubin", "--set", "time=3"], "time=3 does not read"),
