@@ -68,25 +68,21 @@ def _problems(captures: list[Capture], rounds: int) -> Iterable[Problem]:
 
 def metrics_of_capture(capture: Capture) -> MetricSet:
     """What one process's samples say, for the test that took them."""
-    alone = Measurement(
-        key=capture.key,
-        processes=capture.samples,
-        device=capture.device,
-        identity=capture.identity,
-        work=capture.work,
-    )
-    return metrics_of(alone, None) | capture.metrics
+    return metrics_of(_alone(capture), None) | capture.metrics
 
 
 def record_of(capture: Capture) -> RunReport:
     """One call alone, as a record: its samples and what they come to, without a verdict."""
-    alone = Measurement(
+    alone = replace(_alone(capture), metrics=metrics_of_capture(capture))
+    case = CaseReport(key=capture.key, verdicts=(), measurement=alone)
+    return RunReport(cases=(case,), environment=alone.environment, mode="profile", started="")
+
+
+def _alone(capture: Capture) -> Measurement:
+    return Measurement(
         key=capture.key,
         processes=capture.samples,
         device=capture.device,
         identity=capture.identity,
         work=capture.work,
-        metrics=metrics_of_capture(capture),
     )
-    case = CaseReport(key=capture.key, verdicts=(), measurement=alone)
-    return RunReport(cases=(case,), environment=alone.environment, mode="profile", started="")
