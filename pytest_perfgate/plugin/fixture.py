@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,14 @@ class Gate:
             raise PerfgateError("call-wrong", f"calls={calls!r} is no whole number from 1")
         key = self._key(name)
         asked = Asked(key, fn, args, setup=setup, work=work, check=check, calls=calls, limits=_texts(limits))
-        return self._bench.take(asked)
+        view = self._bench.take(asked)
+        if isinstance(view.result, Coroutine):
+            view.result.close()
+            what = "the call returned a coroutine that nobody ran: only its making was timed"
+            raise PerfgateError(
+                "call-wrong", what, mend="measure lambda: asyncio.run(f()), or a loop's run_until_complete"
+            )
+        return view
 
     @contextmanager
     def region(self, name: str = "", *, work: Work | None = None, limits: Iterable[str] = ()) -> Iterator[None]:
