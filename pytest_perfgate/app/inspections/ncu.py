@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pytest_perfgate.app.inspections.cubin import earlier_report, limits_by_arch, spec_of
 from pytest_perfgate.core.analysis.kernels.annotation import annotation_view
+from pytest_perfgate.core.analysis.kernels.asked import asked_opcodes
 from pytest_perfgate.core.analysis.kernels.comparison import counters_compared, slowdowns
 from pytest_perfgate.core.analysis.kernels.contract import contract_document
 from pytest_perfgate.core.analysis.kernels.devlog import devlog_part
@@ -62,6 +63,7 @@ class Ncu:
         ("kernel", "only kernels whose name holds this"),
         ("baseline", "an earlier report to compare with, in a view of its own and in the contract"),
         *OPTIONS,
+        ("limits", "the limits to judge: instructions in their scopes are counted"),
     )
 
     def __init__(self, read: Read, catalogue: Callable[[], Catalogue]) -> None:
@@ -87,7 +89,7 @@ class Ncu:
         return Analysis(
             kind=self.name,
             subject=subject,
-            metrics=metrics_of(found, self.name),
+            metrics=metrics_of(found, self.name, asked_opcodes(options)),
             views={
                 "overview": lambda: counter_overview(found, title),
                 "bottleneck": lambda: bottleneck_view(found, title, timing(stated, total, "the profiler")),
@@ -110,7 +112,7 @@ class Ncu:
         return Analysis(
             kind=self.name,
             subject=subject,
-            metrics=metrics_of(new, self.name) | MetricSet(metrics=tuple(slowdowns(old, new))),
+            metrics=metrics_of(new, self.name, asked_opcodes(options)) | MetricSet(metrics=tuple(slowdowns(old, new))),
             views={"comparison": lambda: counters_compared(old, new, subject)},
             window=f"{len(old)} and {len(new)} launches under ncu",
         )
