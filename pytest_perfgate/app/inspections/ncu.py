@@ -9,7 +9,7 @@ from pytest_perfgate.app.inspections.cubin import earlier_report, limits_by_arch
 from pytest_perfgate.core.analysis.kernels.annotation import annotation_view
 from pytest_perfgate.core.analysis.kernels.asked import asked_opcodes
 from pytest_perfgate.core.analysis.kernels.comparison import counters_compared, slowdowns
-from pytest_perfgate.core.analysis.kernels.contract import contract_document
+from pytest_perfgate.core.analysis.kernels.contract import contract_document, contract_text
 from pytest_perfgate.core.analysis.kernels.devlog import devlog_part
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, diagnose
 from pytest_perfgate.core.analysis.kernels.evidence import findings_of
@@ -41,10 +41,22 @@ def _launches(diagnoses: Sequence[Diagnosis]) -> str:
     return f"{len(diagnoses)} launch{'' if len(diagnoses) == 1 else 'es'}"
 
 
+_PAGES = (
+    b"#,Address,",
+    b"Address,Source,",
+    b"Line No,",
+    b"Launch Attribute,",
+    b"Session Attribute,",
+    b"Device Attribute,",
+)
+"""Headers of the pages of source and session."""
+
+
 def _is_header(line: bytes) -> bool:
-    """The header of a page, or of its source; rocprof writes its names with underscores."""
-    line = line.replace(b'"', b"")
-    return (line.startswith((b"ID", b"Process ID")) and b"Kernel Name" in line) or line.startswith(b"#,Address,")
+    """The header of a page in any of its forms; rocprof writes its names with underscores."""
+    line = line.replace(b'"', b"").replace(b";", b",")
+    launches = line.startswith((b"ID,", b"Process ID,")) and b"Kernel Name" in line
+    return launches or line.startswith(_PAGES) or line.startswith(b"    Section: ")
 
 
 def _text(head: bytes) -> bytes:
@@ -102,7 +114,7 @@ class Ncu:
                 **views,
             },
             findings=findings_of(found),
-            files=code_files(found),
+            files={**code_files(found), "contract.json": lambda: contract_text(found)},
             window=f"{_launches(found)} under ncu: times are of the profiled, serialised kernel",
         )
 

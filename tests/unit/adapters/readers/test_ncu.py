@@ -56,6 +56,7 @@ def test_the_ladder_is_ranked_as_the_times_say_and_nothing_is_called_healthy() -
 
 def test_the_rules_of_the_profiler_come_as_findings_with_their_gain() -> None:
     (facts,) = read_ncu([report("matmul_h100")])
+    assert facts.notes["profiler"] == "ncu 2023.2.2"
     gains = {f.title: f for f in facts.findings if f.gain}
     assert gains["L2 Load Access Pattern"].gain.high == pytest.approx(0.09743893959530284)
     assert "local estimate" in gains["L2 Load Access Pattern"].doubt
