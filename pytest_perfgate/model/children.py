@@ -109,6 +109,8 @@ class Entered:
     """Child: the test stands in ``perfgate(fn)``."""
 
     key: CaseKey
+    samples: int = 0
+    """Samples that the call asks for at least."""
 
 
 @value

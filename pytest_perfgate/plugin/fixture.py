@@ -12,7 +12,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.samples import Samples
 from pytest_perfgate.model.work import Work
-from pytest_perfgate.plugin.asked import Asked, Brought
+from pytest_perfgate.plugin.asked import Asked, Brought, Schedule
 from pytest_perfgate.plugin.benches import Bench
 from pytest_perfgate.plugin.view import View
 
@@ -52,6 +52,10 @@ class Gate:
         key = self._key(name)
         asked = Asked(key, fn, args, setup=setup, work=work, check=check, calls=calls, limits=_texts(limits))
         return self._bench.take(asked)
+
+    def scheduled(self, fn: Callable[..., Any], setup: Callable[[], Any] | None, schedule: Schedule) -> View:
+        """Measure ``fn`` as often as a suite of pytest-benchmark asks for, at least."""
+        return self._bench.take(Asked(self._key(""), fn, setup=setup, schedule=schedule))
 
     @contextmanager
     def region(self, name: str = "", *, work: Work | None = None, limits: Iterable[str] = ()) -> Iterator[None]:
