@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.plugin.asked import FREE, Schedule
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.inherited import add_inherited, heed, intruder, said, select, take_seats
 from pytest_perfgate.plugin.roles import ROLE
@@ -90,11 +91,13 @@ class Benchmark:
         self.param: str | None = callspec.id if callspec else None
         self.params: dict[str, Any] | None = dict(callspec.params) if callspec else None
         self.group: str | None = marker.kwargs.get("group") if marker else None
+        self._min_rounds: int = marker.kwargs.get("min_rounds", 1) if marker else 1
         self.extra_info: dict[str, Any] = {}
         self._view: Any = None
 
     def __call__(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        return self._measured(partial(function, *args, **kwargs) if args or kwargs else function)
+        _check_schedule({"rounds": self._min_rounds})
+        return self._measured(_bound(function, args, kwargs), schedule=Schedule(self._min_rounds))
 
     def pedantic(
         self,
@@ -105,15 +108,16 @@ class Benchmark:
         teardown: Callable[..., Any] | None = None,
         **schedule: int,
     ) -> Any:
-        """``rounds``, ``warmup_rounds`` and ``iterations`` are checked; perfgate's own stopping rule decides."""
+        """At least ``rounds`` samples of ``iterations`` calls each, after ``warmup_rounds`` that are not timed."""
         _check_schedule(schedule)
+        asked = Schedule(schedule.get("rounds", 0), schedule.get("iterations", 1), schedule.get("warmup_rounds", 0))
         if setup is None and teardown is None:
-            return self(target, *args, **(kwargs or {}))
-        if schedule.get("iterations", 1) != 1 and setup is not None:
+            return self._measured(_bound(target, args, kwargs or {}), schedule=asked)
+        if asked.iterations != 1 and setup is not None:
             raise ValueError("setup runs before each call: iterations must be 1")
         prepared = _Prepared(args, kwargs or {}, setup, teardown)
         try:
-            return self._measured(lambda given: target(*given[0], **given[1]), setup=prepared.arguments)
+            return self._measured(lambda given: target(*given[0], **given[1]), prepared.arguments, asked)
         finally:
             prepared.clear()
 
@@ -148,11 +152,17 @@ class Benchmark:
             yield "benchmark.group", self.group
         yield from ((f"benchmark.extra_info.{name}", said) for name, said in self.extra_info.items())
 
-    def _measured(self, call: Callable[..., Any], setup: Callable[[], Any] | None = None) -> Any:
+    def _measured(
+        self, call: Callable[..., Any], setup: Callable[[], Any] | None = None, schedule: Schedule = FREE
+    ) -> Any:
         if self._view is not None:
             raise RuntimeError("benchmark was called already in this test")
-        self._view = self._gate(call, setup=setup)
+        self._view = self._gate.scheduled(call, setup, schedule)
         return self._view.result
+
+
+def _bound(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Callable[[], Any]:
+    return partial(function, *args, **kwargs) if args or kwargs else function
 
 
 class _Prepared:
@@ -192,7 +202,9 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(
             f"{name} is loaded and has a fixture of the same name: load pytest_perfgate.compat by -p"
         )
-    config.addinivalue_line("markers", "benchmark(**schedule): of pytest-benchmark; perfgate's own rule decides")
+    config.addinivalue_line(
+        "markers", "benchmark(group=, min_rounds=, ...): of pytest-benchmark; others have no effect"
+    )
     config.addinivalue_line("markers", "codspeed_benchmark(**schedule): of pytest-codspeed; the whole test is measured")
     heed(config)
     if config.option.benchmark_json and not config.pluginmanager.has_plugin(ROLE):

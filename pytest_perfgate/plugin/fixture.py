@@ -12,7 +12,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.samples import Samples
 from pytest_perfgate.model.work import Work
-from pytest_perfgate.plugin.asked import Asked, Brought
+from pytest_perfgate.plugin.asked import Asked, Brought, Schedule
 from pytest_perfgate.plugin.benches import Bench
 from pytest_perfgate.plugin.view import View
 
@@ -59,6 +59,10 @@ class Gate:
                 "call-wrong", what, mend="measure lambda: asyncio.run(f()), or a loop's run_until_complete"
             )
         return view
+
+    def scheduled(self, fn: Callable[..., Any], setup: Callable[[], Any] | None, schedule: Schedule) -> View:
+        """Measure ``fn`` as often as a suite of pytest-benchmark asks for, at least."""
+        return self._bench.take(Asked(self._key(""), fn, setup=setup, schedule=schedule))
 
     @contextmanager
     def region(self, name: str = "", *, work: Work | None = None, limits: Iterable[str] = ()) -> Iterator[None]:

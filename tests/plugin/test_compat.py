@@ -25,7 +25,8 @@ SUITE = """
         assert (benchmark.param, benchmark.params) == ("3", {"size": 3})
         benchmark.group = "other"
         benchmark.extra_info["size"] = size
-        assert benchmark.pedantic(max, args=([1, 5, 2],), rounds=3, iterations=2, warmup_rounds=1) == 5
+        assert benchmark.pedantic(max, args=([1, 5, 2],), rounds=60, iterations=7, warmup_rounds=1) == 5
+        assert benchmark.stats["rounds"] >= 60 and benchmark.stats.iterations % 7 == 0
 
     def test_figures(benchmark):
         pauses = itertools.cycle([0.0005, 0.003])
