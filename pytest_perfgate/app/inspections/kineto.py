@@ -60,12 +60,14 @@ class Kineto:
         catalogue: Callable[[], Catalogue],
         replay: WriteReplay,
         spread: Callable[[str], Spread],
+        project: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         self._read = read
         self._recognise = recognise
         self._catalogue = catalogue
         self._replay = replay
         self._spread = spread
+        self._project = project
         self.operators: Mapping[str, Callable[..., Work]] = {}
         """Work of the user's operators, filled from ``pytest_perfgate_operators``."""
 
@@ -79,7 +81,7 @@ class Kineto:
             raise PerfgateError("trace-memory", "the memory is full", place=str(paths[0])) from full
 
     def _inspected(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
-        asked = parse_options(options, self.operators)
+        asked = parse_options(options, self.operators, self._project())
         lens = Lens(read=self._read, catalogue=self._catalogue(), asked=asked, most=MOST // max(len(paths), 1))
         if len(paths) == 1:
             traces = self._read(paths[0])
@@ -99,7 +101,7 @@ class Kineto:
         return analysis_of(seen)
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
-        asked = parse_options(options, self.operators)
+        asked = parse_options(options, self.operators, self._project())
         sides = []
         for side, paths, device in (("reference", before, asked.reference), ("target", after, "")):
             traces = [trace for path in paths for trace in self._read(path)]

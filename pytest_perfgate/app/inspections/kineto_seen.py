@@ -105,11 +105,16 @@ class Seen:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Why no limit on this trace may be kept or broken."""
-        coverage, floor = self.survey.coverage, self.asked.settings.floor
-        if coverage is None or coverage >= floor:
-            return ()
-        what = f"only {coverage:.1%} of the GPU time is linked to a launch; the floor is {floor:.0%}"
-        return (Problem(code="trace-coverage", what=what, evidence=(("trace", self.whole.trace.path),), retry=False),)
+        coverage, unread, floor = self.survey.coverage, self.survey.unread, self.asked.settings.floor
+        said = []
+        if coverage is not None and coverage < floor:
+            what = f"only {coverage:.1%} of the GPU time is linked to a launch; the floor is {floor:.0%}"
+            said.append(("trace-coverage", what))
+        if unread > 1 - floor:
+            what = f"{unread:.1%} of the GPU events or their time has no readable duration; the floor is {floor:.0%}"
+            said.append(("trace-durations", what))
+        place = (("trace", self.whole.trace.path),)
+        return tuple(Problem(code=code, what=what, evidence=place, retry=False) for code, what in said)
 
     def figures(self, rank: int, most: int = MOST) -> RankFigures:
         """What is kept of it as one of several ranks."""

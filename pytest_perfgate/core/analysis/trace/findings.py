@@ -28,6 +28,7 @@ def findings(
 ) -> tuple[Finding, ...]:
     """Everything that was seen; time beside compute first."""
     found = [
+        *_durations(seen),
         *(_beside(line) if line else ()),
         *(() if seen.on_host else _launches(line, kernels)),
         *_attention(rows, roof),
@@ -37,6 +38,20 @@ def findings(
         *_recompute(seen),
     ]
     return tuple(found)
+
+
+def _durations(seen: Survey) -> Iterator[Finding]:
+    """Durations that say nothing, before any figure that stands on them."""
+    guessed, untimed = int(seen.guessed.sum()), seen.trace.untimed
+    if guessed or untimed:
+        yield Finding(
+            title=f"{guessed + untimed:,} GPU durations cannot be read",
+            detail=f"{guessed:,} are negative or overflowed and end where the next one starts, "
+            f"{untimed:,} have nothing to go by and are left out.",
+            trigger=f"unread={seen.unread:.3f}",
+            advice="profile again with a newer PyTorch, or fewer steps",
+            severity=Severity.WARNING,
+        )
 
 
 def _beside(line: Timeline) -> Iterator[Finding]:
