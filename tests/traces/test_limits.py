@@ -17,13 +17,16 @@ from pytest_perfgate.model.quantity import Dimension
 from .generated import host, kernel, launch, written
 
 KINDS = by_name()
-FAMILY = [kind.name for kind in (*overlap.KINDS, *trace.KINDS)]
+OF_ROWS = ("module_", "forward_", "backward_", "compared_", "difference", "expected_", "tree_")
+"""Figures of modules, of gradients and of two traces: test_figures has them."""
+FAMILY = [kind.name for kind in (*overlap.KINDS, *trace.KINDS) if not kind.name.startswith(OF_ROWS)]
 RATES = ["tflops", "bandwidth", "intensity", "mfu", "mfu_datasheet", "sol", "sol_datasheet"]
 UNITS = {
     Dimension.TIME: "1ns",
     Dimension.FRACTION: "0%",
     Dimension.COUNT: "0",
     Dimension.BYTES: "0B",
+    Dimension.WORK: "0FLOP",
     Dimension.FLOPS: "0TFLOPS",
     Dimension.BANDWIDTH: "0GB/s",
     Dimension.INTENSITY: "0",

@@ -19,6 +19,7 @@ from pytest_perfgate.core.analysis.trace.metrics import (
 )
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow, operators
 from pytest_perfgate.core.analysis.trace.peaks import given_roof, sheet_roof
+from pytest_perfgate.core.analysis.trace.row_metrics import impact_metrics, row_metrics
 from pytest_perfgate.core.analysis.trace.scoped import MOST, scoped_metrics
 from pytest_perfgate.core.analysis.trace.survey import Survey, pooled, through, timelines
 from pytest_perfgate.core.analysis.trace.timeline import Timeline
@@ -96,11 +97,17 @@ class Seen:
         inner = [part for part in self.windows if part.window] if len(self.windows) > 1 else parts
         return (
             timeline_metrics(self.survey, scopes)
-            | operator_metrics(self.rows, self.roof, scopes)
+            | operator_metrics(self.rows, self.roof, scopes, on_host=self.survey.on_host)
             | kernel_metrics(self.kernels, self.survey, scopes)
             | step_metrics(inner, scopes)
             | scoped_metrics(self.survey, inner, scopes, most)
+            | row_metrics(self.survey, self.rows, self.kernels, self.roof, scopes, most)
+            | self._impact(scopes)
         )
+
+    def _impact(self, scopes: Sequence[Labels]) -> MetricSet:
+        total = self.line.total if self.line else 0
+        return impact_metrics(self.rows, self.asked.settings.top, self.roof, total, scopes)
 
     @property
     def problems(self) -> tuple[Problem, ...]:

@@ -78,7 +78,7 @@ CODES: tuple[Code, ...] = (
         name="trace-memory",
         family=Family.ARTIFACT,
         title="A trace does not fit this machine's memory",
-        why="a trace takes about two thirds of its unpacked size while it is read",
+        why="reading a trace takes about half of its unpacked size, in one process or two",
         mend="profile fewer steps, raise the limit of the process, or look at it on a larger machine",
     ),
     Code(

@@ -60,14 +60,24 @@ def _beside(line: Timeline) -> Iterator[Finding]:
     if share >= BUSY_ENOUGH:
         return
     parts = (
-        ("idle", line.idle, PERFETTO),
-        ("exposed_comm", line.exposed_comm, "overlap it with compute, or ask all ranks who is late"),
-        ("exposed_memcpy", line.exposed_memcpy, "use pinned memory and copy on a stream of its own"),
+        ("idle", "Idle time takes", line.idle, PERFETTO),
+        (
+            "exposed_share",
+            "Exposed communication takes",
+            line.exposed_comm,
+            "overlap it with compute, or ask all ranks",
+        ),
+        (
+            "exposed_memcpy_share",
+            "Exposed copies take",
+            line.exposed_memcpy,
+            "use pinned memory and a stream of its own",
+        ),
     )
-    for name, part, advice in parts:
+    for name, words, part, advice in parts:
         if line.share(part) >= 0.05:
             yield Finding(
-                title=f"{name.replace('_', ' ')} takes {line.share(part):.0%} of the window",
+                title=f"{words} {line.share(part):.0%} of the window",
                 detail=f"Computation fills {share:.1%}; look here before looking at kernels.",
                 trigger=f"{name}={line.share(part):.3f}",
                 advice=advice,
@@ -92,7 +102,7 @@ def _launches(line: Timeline | None, kernels: Sequence[KernelRow]) -> Iterator[F
         yield Finding(
             title="The device waits in few long gaps",
             detail=f"{line.gaps:,} gaps against {count:,} kernels: the host has nothing to launch.",
-            trigger=f"idle_macro={line.share(line.idle_macro):.3f}",
+            trigger=f"idle_macro_share={line.share(line.idle_macro):.3f}",
             advice="look for the data loader, a synchronisation or host code in these gaps; " + PERFETTO,
         )
 

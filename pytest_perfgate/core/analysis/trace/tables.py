@@ -112,7 +112,7 @@ def argument_table(rows: Sequence[OperatorRow], limit: int = 0) -> Table:
             Column(name="calls", dimension=_COUNT),
             *(Column(name=name, dimension=_TIME) for name in ("total", "mean", "median", "deviation", "min", "max")),
             Column(name="share", dimension=_PART),
-            Column(name="kernels a call"),
+            Column(name="kernels a call", dimension=_COUNT, digits=3),
             Column(name="event", dimension=_COUNT),
         ),
         rows=tuple(
@@ -125,7 +125,7 @@ def argument_table(rows: Sequence[OperatorRow], limit: int = 0) -> Table:
                 row.count,
                 *(_number(getattr(row, name)) for name in times),
                 row.share,
-                f"{row.kernels:g}",
+                row.kernels,
                 row.example,
             )
             for row in rows
