@@ -161,7 +161,8 @@ def _without_opening(head: bytes, path: Path) -> Iterator[Header | list[Event]]:
         yield _decoded_list(head, 0, path)
         return
     _decoded_header(head, 0, path)
-    raise PerfgateError("trace-not-a-trace", 'no "traceEvents" in this JSON', place=str(path))
+    what = '"traceEvents" holds no list' if b'"traceEvents"' in head else 'no "traceEvents" in this JSON'
+    raise PerfgateError("trace-not-a-trace", what, place=str(path))
 
 
 def _ending(rest: bytes, offset: int, path: Path) -> Iterator[Header | list[Event]]:
@@ -228,5 +229,8 @@ def _malformed(broken: Exception, offset: int, path: Path) -> PerfgateError:
         return PerfgateError("trace-truncated", "the JSON ends in the middle of an event list", place=str(path))
     if second:
         return PerfgateError("trace-two-documents", f"another document starts{at}", place=str(path))
+    if "out of range" in said:
+        what = f"a number is larger than a computer's ({said})"
+        return PerfgateError("trace-malformed", what, mend="export the trace again", place=str(path))
     what = _BYTE.sub("", said).strip() if found else said
     return PerfgateError("trace-malformed", f"{what}{at}", place=str(path))

@@ -38,17 +38,18 @@ def traces_of(columns: Columns, header: Header) -> tuple[Trace, ...]:
 
 def nothing(columns: Columns) -> PerfgateError:
     """Why no event of a file can be used: it has none, or they are another program's."""
-    place, seen = columns.path, columns.seen
+    place = columns.path
+    seen = f"{columns.seen:,} event{'s' * (columns.seen != 1)}"
     if columns.dropped[APART]:
-        what = f"{seen:,} events, and their begins and ends stand apart (phases B and E): PyTorch writes one event (X)"
+        what = f"{seen}, and their begins and ends stand apart (phases B and E): PyTorch writes one event (X)"
         return PerfgateError("trace-foreign", what, place=place)
     strange = {name.partition(" ")[2]: n for name, n in columns.dropped.items() if name.startswith(UNKNOWN)}
     if strange and not columns.dropped["without a time"]:
         most = sorted(strange.items(), key=lambda item: -item[1])[:4]
         named = ", ".join(f"{name} ({count:,})" for name, count in most)
-        what = f"{seen:,} events, and none of a category that PyTorch writes; their categories: {named}"
+        what = f"{seen}, and none of a category that PyTorch writes; their categories: {named}"
         return PerfgateError("trace-foreign", what, place=place)
-    what = f"{seen:,} events, none of them with a category and a duration" if seen else "no events"
+    what = f"{seen}, none of them with a category and a duration" if columns.seen else "no events"
     return PerfgateError("trace-empty", what, place=place)
 
 

@@ -21,7 +21,11 @@ _WIDE = {b"\xff\xfe", b"\xfe\xff"}
 OPENING = re.compile(rb'"traceEvents"\s*:\s*\[')
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity|nan|inf|Inf|N/A)\b|,(?=\s*[\]}])', re.DOTALL)
 _CONTROL = re.compile(rb"[\x00-\x1f]")
-_ESCAPE = re.compile(rb'(\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|\\')
+_HALF = rb"\\u[dD][%s][0-9a-fA-F]{2}"
+_ESCAPE = re.compile(
+    rb"(?P<pair>" + _HALF % b"89abAB" + _HALF % b"c-fC-F" + rb")|(?P<half>" + _HALF % b"89a-fA-F" + rb")|"
+    rb'(?P<good>\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|\\'
+)
 _NUMBERS = {b"NaN", b"Infinity", b"nan", b"inf", b"Inf", b"N/A"}
 
 
@@ -129,5 +133,12 @@ def _mended_token(found: re.Match[bytes]) -> bytes:
     if token.lstrip(b"-") in _NUMBERS:
         return b"null"
     clean = token.decode("utf-8", errors="replace").encode("utf-8")
-    clean = _ESCAPE.sub(lambda mark: mark.group(1) or b"\\\\", clean)
+    clean = _ESCAPE.sub(_mended_escape, clean)
     return _CONTROL.sub(lambda char: b"\\u%04x" % char.group()[0], clean)
+
+
+def _mended_escape(found: re.Match[bytes]) -> bytes:
+    """Half a character is replaced, a backslash that escapes nothing is escaped itself."""
+    if found["half"]:
+        return b"\\ufffd"
+    return found["pair"] or found["good"] or b"\\\\"
