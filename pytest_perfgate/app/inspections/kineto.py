@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from pytest_perfgate.app.inspections.kineto_analysis import analysis_of, job_analysis, replay_text
+from pytest_perfgate.app.inspections.kineto_analysis import TABLES, analysis_of, job_analysis, replay_text
 from pytest_perfgate.app.inspections.kineto_comparison import comparison_of
 from pytest_perfgate.app.inspections.kineto_job import Lens, Spread, job_of
 from pytest_perfgate.app.inspections.kineto_options import OPTIONS, parse_options
@@ -29,28 +29,7 @@ class Kineto:
     """The inspector of PyTorch traces."""
 
     name = "kineto"
-    views = (
-        "report",
-        "timeline",
-        "steps",
-        "categories",
-        "ops",
-        "arguments",
-        "kernels",
-        "roofline",
-        "impact",
-        "fusion",
-        "backward",
-        "findings",
-        "ranks",
-        "tracelens",
-        "stack",
-        "selection",
-        "tree",
-        "replay",
-        "fair",
-        "rough",
-    )
+    views = ("report", *TABLES, "findings", "tracelens", "stack", "tree", "replay", "fair", "rough")
     options = OPTIONS
 
     def __init__(
