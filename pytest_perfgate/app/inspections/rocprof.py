@@ -25,7 +25,10 @@ _MARKS = (
     (b"Kernel_Name", b"Workgroup_Size_X"),
     (b"KernelName", b"wgr"),
     (b"Kernel_Name", b"Arch_VGPR"),
+    (b"Name", b"Calls", b"TotalDurationNs"),
 )
+_FILES = ("*counter_collection.csv", "*kernel_trace.csv", "pmc_perf*.csv", "*kernel_stats.csv", "results*.csv")
+"""What tells a folder of rocprof; its passes lie in folders of their own."""
 
 
 class Rocprof:
@@ -40,6 +43,8 @@ class Rocprof:
         self._catalogue = catalogue
 
     def recognises(self, path: Path, head: bytes) -> bool:
+        if path.is_dir():
+            return any(any(path.rglob(name)) for name in _FILES)
         first = head.partition(b"\n")[0]
         return path.suffix == ".csv" and any(all(word in first for word in mark) for mark in _MARKS)
 
