@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from pytest_perfgate.app.instrument import at_least
 from pytest_perfgate.model.children import (
     Bye,
     Capture,
@@ -182,6 +183,6 @@ def conversation(child: Child, job: Job, timeout_s: float) -> Iterator[Ready | F
         if isinstance(message, Ready):
             child.send(Go() if message.nodeid in plans else Skip())
         elif isinstance(message, Entered):
-            child.send(Measure(plan=plans[message.key.nodeid]))
+            child.send(Measure(plan=at_least(plans[message.key.nodeid], message.samples)))
         elif isinstance(message, Taken):
             child.send(Finish())

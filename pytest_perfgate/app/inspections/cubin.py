@@ -14,6 +14,7 @@ from pytest_perfgate.core.analysis.kernels.measured import metrics_of
 from pytest_perfgate.core.analysis.kernels.stated import OPTIONS, Stated, parse_stated, signals, timing
 from pytest_perfgate.core.analysis.kernels.views import bottleneck_view, changes_view, code_overview, mix_view
 from pytest_perfgate.core.analysis.sass.facts import kernels, labels_of
+from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.device import DeviceSpec, SmLimits
 from pytest_perfgate.model.errors import PerfgateError
@@ -162,4 +163,4 @@ def _launched(facts: KernelFacts, options: Mapping[str, str]) -> KernelFacts:
 def _window(found: Sequence[Diagnosis]) -> str:
     arches = sorted({d.facts.arch for d in found})
     compilers = sorted({d.facts.code.compiler for d in found if d.facts.code and d.facts.code.compiler})
-    return "; ".join(filter(None, (f"{len(found)} kernels for {', '.join(arches)}", *compilers)))
+    return "; ".join(filter(None, (f"{plural(len(found), 'kernel')} for {', '.join(arches)}", *compilers)))

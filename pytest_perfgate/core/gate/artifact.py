@@ -14,10 +14,12 @@ from pytest_perfgate.core.gate.ruling import Ruling, verdict
 from pytest_perfgate.core.gate.scope import render_scope
 from pytest_perfgate.core.render.quantity import quantity
 from pytest_perfgate.model.analysis import Analysis
+from pytest_perfgate.model.codes import CODES
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Limit, Outcome
 from pytest_perfgate.model.metric import Absent, Metric, MetricSet, matches
 from pytest_perfgate.model.policy import Policy
+from pytest_perfgate.model.problem import Problem
 from pytest_perfgate.model.verdict import Verdict
 
 
@@ -33,8 +35,7 @@ def judge_artifact(analysis: Analysis, limits: Sequence[Limit], policy: Policy =
 
 def _judged(analysis: Analysis, limit: Limit) -> list[Ruling]:
     if analysis.problems:
-        problem = analysis.problems[0]
-        return [Ruling(outcome=Outcome.INVALID, sentence=problem.what, evidence=problem.evidence)]
+        return [_invalid(limit, analysis.problems)]
     selected = analysis.metrics.find(limit.metric, limit.labels)
     if selected:
         lacking = beside(limit.metric, limit.labels, selected, analysis.metrics)
@@ -51,6 +52,19 @@ def _judged(analysis: Analysis, limit: Limit) -> list[Ruling]:
     if uncollected is not None:
         return [_lacking(limit.metric, uncollected)]
     raise _unmatched(limit, analysis.metrics)
+
+
+def _invalid(limit: Limit, problems: Sequence[Problem]) -> Ruling:
+    """Every limit is named: which of them a run of several could not answer must be told apart."""
+    first, more = problems[0], len(problems) - 1
+    others = f" (and {more} more problem{'s' * (more > 1)})" if more else ""
+    code = CODES.get(first.code)
+    return Ruling(
+        outcome=Outcome.INVALID,
+        sentence=f"{limit.text}: {first.what}{others}",
+        next=(code.mend,) if code and code.mend else (),
+        evidence=first.evidence,
+    )
 
 
 def _lacking(name: str, absent: Absent) -> Ruling:
