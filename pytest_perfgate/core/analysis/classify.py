@@ -104,8 +104,7 @@ class Classification:
 
     @property
     def _named(self) -> str:
-        name = self.bottleneck.value
-        said = f"{name}-bound" if self.bottleneck in _BOUND else name
+        said = f"{self.bottleneck.value}{'-bound' if self.bottleneck in _BOUND else ''}"
         return said if self.measured else f"{said} (a bound from intensity, not a measurement)"
 
     @property
