@@ -114,7 +114,8 @@ class Ncu:
                 **views,
             },
             findings=findings_of(found),
-            files={**code_files(found), "contract.json": lambda: contract_text(found)},
+            files=code_files(found),
+            kept={"contract.json": lambda: contract_text(found)},
             window=f"{_launches(found)} under ncu: times are of the profiled, serialised kernel",
         )
 
