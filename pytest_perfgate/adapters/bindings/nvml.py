@@ -151,19 +151,30 @@ class NvmlDevice:
 
     def sample(self) -> ClockSample:
         nvml, handle = self._nvml, self._handle
-        reasons = getattr(
-            nvml, "nvmlDeviceGetCurrentClocksEventReasons", nvml.nvmlDeviceGetCurrentClocksThrottleReasons
-        )
         try:
             return ClockSample(
                 sm_hz=nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM) * MEGA,
                 memory_hz=nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM) * MEGA,
-                reasons=int(reasons(handle)),
+                reasons=self._reasons(),
                 temperature=float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
                 watts=self._watts(),
             )
         except nvml.NVMLError as error:
+            if getattr(error, "value", 0) in {NOT_SUPPORTED, NO_PERMISSION, FUNCTION_NOT_FOUND}:
+                raise PerfgateError("clocks-unsupported", f"this device does not tell its clocks: {error}") from error
             raise PerfgateError("device-lost", f"NVML stopped answering: {error}") from error
+
+    def _reasons(self) -> int:
+        """By the name of today; drivers before 535 know the older one alone."""
+        nvml = self._nvml
+        try:
+            return int(nvml.nvmlDeviceGetCurrentClocksEventReasons(self._handle))
+        except AttributeError:
+            return int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(self._handle))
+        except nvml.NVMLError as error:
+            if getattr(error, "value", 0) != FUNCTION_NOT_FOUND:
+                raise
+            return int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(self._handle))
 
     def violations(self) -> dict[str, int]:
         """Nanoseconds that each reason has held the clocks down since the driver started."""

@@ -75,6 +75,10 @@ class CardClocks:
             yield Unwatched(found.why)
             return
         card = self._library.device(device)
+        silent = "" if plan.clocks is ClockPolicy.LOCK else _silent(card)
+        if silent:
+            yield Unwatched(silent)
+            return
         cool = self._cooled(card)
         locked = take_lock(card, lock_frequency(device)) if plan.clocks is ClockPolicy.LOCK else None
         watch = DeviceWatch(
@@ -122,6 +126,16 @@ class CardClocks:
                 return ()
         heat = f"{card.sample().temperature:.0f} of {limit:.0f} degrees C"
         return (Problem(code="hot", what="the device did not cool down", evidence=(("temperature", heat),)),)
+
+
+def _silent(card: Card) -> str:
+    """Why a card tells nothing of its clocks, as some instances and virtual cards do not; empty where it does."""
+    try:
+        card.sample()
+    except PerfgateError as error:
+        if error.code.name == "clocks-unsupported":
+            return error.what
+    return ""
 
 
 class NvmlClocks(CardClocks):
