@@ -194,13 +194,19 @@ class NvmlDevice:
         found = self._tried(lambda: self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle))
         return tuple(int(process.pid) for process in found or ())
 
-    def lock(self, sm_hz: float | None, memory_hz: float | None = None) -> None:
-        """Lock the SM clock, at base where no frequency is given, and the memory clock where one is."""
+    def lock(self, sm_hz: float | None) -> None:
+        """Lock the SM clock, at base where no frequency is given."""
         megahertz = TDP if sm_hz is None else round(sm_hz / MEGA)
         self._set(self._nvml.nvmlDeviceSetGpuLockedClocks, megahertz, megahertz)
-        if memory_hz is not None:
-            at = round(memory_hz / MEGA)
-            self._set(self._nvml.nvmlDeviceSetMemoryLockedClocks, at, at)
+
+    def lock_memory(self) -> float:
+        """Lock the memory's clock at its highest, which it holds under any load."""
+        nvml = self._nvml
+        highest = self._tried(lambda: int(nvml.nvmlDeviceGetMaxClockInfo(self._handle, nvml.NVML_CLOCK_MEM)))
+        if not highest:
+            raise PerfgateError("clocks-unsupported", "NVML does not tell the highest clock of its memory")
+        self._set(nvml.nvmlDeviceSetMemoryLockedClocks, highest, highest)
+        return float(highest * MEGA)
 
     def unlock(self, *, memory: bool = False) -> None:
         self._set(self._nvml.nvmlDeviceResetGpuLockedClocks)
