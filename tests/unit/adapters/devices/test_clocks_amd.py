@@ -293,11 +293,7 @@ def test_spellings_of_one_bus() -> None:
 
 def test_the_device_as_it_tells_itself(smi) -> None:
     device = Amd(lambda: smi).every()[0].described()
-    assert (device.name, device.uuid, device.pci, device.memory_bytes) == (
-        "AMD Instinct MI300X",
-        UUIDS[0],
-        BUSES[0],
-        None,
-    )
+    told = (device.name, device.uuid, device.pci, device.memory_bytes)
+    assert told == ("AMD Instinct MI300X", UUIDS[0], BUSES[0], None)
     assert dict(device.facts)["driver"] == "6.10.5"
     assert "6.10.5" in Amd(lambda: smi).availability().version
