@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
 import sys
 import tarfile
 from importlib import metadata
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,6 +16,7 @@ import pytest
 from ci.gpu import processes
 from ci.gpu.page import bars, failed, page, unshown
 from pytest_perfgate.adapters.runtimes.torch import TorchRuntime
+from tests.bench import simulated
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -51,9 +50,7 @@ with (out / "parts" / f"{name}.jsonl").open("w") as file:
 
 @pytest.fixture
 def script(tmp_path, monkeypatch):
-    loader = SourceFileLoader("gpu_check", str(ROOT / "ci" / "gpu-check"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_check", loader))
-    loader.exec_module(module)
+    module = simulated.script()
     fake = tmp_path / "part.py"
     fake.write_text(PART)
     monkeypatch.setattr(module, "__file__", str(fake))
@@ -115,3 +112,19 @@ def test_parts_for_which_no_time_is_left_say_so(script, tmp_path) -> None:
 def test_all_parts_together_fit_the_time_with_what_they_need_at_most(script) -> None:
     assert sum(limit for _, limit, _ in script.PARTS.values()) < 2 * script.BUDGET_S
     assert script.BUDGET_S <= 480
+
+
+def test_the_whole_script_runs_on_a_simulated_card(tmp_path) -> None:
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, simulated.__file__, "--quick", "--clocks", "off", "--out", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=env)
+    result = json.loads((tmp_path / "gpu-check.json").read_text())
+    told = bars(result)
+    assert {name: told[name].partition(" ")[0] for name in ("long", "short", "escape")} == dict.fromkeys(
+        ("long", "short", "escape"), "held"
+    ), done.stdout + done.stderr
+    assert done.returncode == int(told["host"].startswith("missed"))
+    assert [line.split(":")[0] for line in done.stderr.splitlines()] == [
+        n for n in ("machine", "agreement", "overlap") for _ in "12"
+    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["gpu-check.json", "gpu-check.md", "gpu-check.tar.gz"]
