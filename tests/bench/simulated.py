@@ -47,6 +47,9 @@ class Tensor:
     def contiguous(self):
         return self
 
+    def __matmul__(self, other):
+        self.gpu.kernel(60_000)
+
     def _long(self, *given):
         self.gpu.kernel(100_000)
 
