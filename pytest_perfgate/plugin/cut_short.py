@@ -16,22 +16,27 @@ _NAMED = 5
 
 
 def cut_short_lines(session: Docket) -> list[str]:
-    """Lines for the terminal; none where nothing was to be measured."""
-    if not session.cases:
+    """Lines for the terminal; none where nothing is left to be measured."""
+    missing = _missing(session)
+    if not missing and not _fewer(session):
         return []
-    lines, missing = [_headline(session)], _missing(session)
+    lines = [_headline(session, len(missing))]
     if len(missing) < len(session.cases):
         lines += [f"  not measured  {case.nodeid}" for case in missing[:_NAMED]]
         lines += [f"  not measured  {plural(len(missing) - _NAMED, 'more case')}"] if len(missing) > _NAMED else []
     return [*lines, f"next  {_onward(session, missing)}"]
 
 
-def _headline(session: Docket) -> str:
-    measured = len(session.cases) - len(_missing(session))
+def _headline(session: Docket, missing: int) -> str:
+    measured, fewer = len(session.cases) - missing, _fewer(session)
     said = f"cut short: {measured} of {plural(len(session.cases), 'case')} measured"
     said += " and kept" if measured else ", nothing is kept"
-    fewer = [nodeid for nodeid in session.cases if 0 < _processes(session, nodeid) < _asked(session, nodeid)]
-    return f"{said}; {len(fewer)} of them in fewer processes than asked for" if fewer else said
+    return f"{said}; {fewer} of them in fewer processes than asked for" if fewer else said
+
+
+def _fewer(session: Docket) -> int:
+    """Cases with a measurement of fewer processes than were asked for."""
+    return sum(0 < _processes(session, nodeid) < _asked(session, nodeid) for nodeid in session.cases)
 
 
 def _missing(session: Docket) -> Sequence[Case]:

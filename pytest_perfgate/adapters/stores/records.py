@@ -98,9 +98,7 @@ def render_record(report: RunReport, samples: dict[str, Any] | None = None) -> b
 def parse_record(data: bytes, place: str) -> tuple[RunReport, dict[str, Any]]:
     """(report without its samples, where those are)."""
     if data[:256].lstrip()[:1] == b"<":
-        mend = (
-            "a page to sign in or to look at stands there: name the address of the file itself, or download it"
-        )
+        mend = "a page to sign in or to look at stands there: name the address of the file itself, or download it"
         raise PerfgateError("record-unreadable", "it is a web page and no record", mend=mend, place=place)
     try:
         body = msgspec.json.decode(data)

@@ -55,6 +55,7 @@ def test_nothing_measured_is_nothing_kept(resumable: bool, onward: str) -> None:
     assert first == "cut short: 0 of 1 case measured, nothing is kept"
     assert onward in last
     assert cut_short_lines(session(0, of=0)) == []
+    assert cut_short_lines(session(8)) == [], "pytest stopped, and everything was measured before"
 
 
 def test_an_interrupted_trial_of_suspects_leaves_what_was_measured() -> None:
