@@ -53,7 +53,7 @@ def test_selection_first_failure_and_last_failed(project: Project) -> None:
 def test_a_rerun_reads_the_same_verdict(project: Project) -> None:
     project.write("test_two.py", TWO)
     run = project.run("--reruns=2", "-k", "bad", "--perfgate=full", "--perfgate-rounds=1")
-    assert run.outcome("test_bad") == "failed"
+    assert run.outcome("test_bad") == "failed", run.text
     figures = {line.split("[")[0] for line in run.text.splitlines() if line.startswith("BROKEN")}
     assert len(figures) == 1, run.text
     assert run.text.count("round 1,") == 1

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_perfgate.core.analysis.kernels.asked import asked_launches, asked_metrics
+from pytest_perfgate.core.analysis.kernels.asked import asked_launches, asked_metrics, asked_opcodes
 from pytest_perfgate.core.analysis.kernels.devlog import devlog_part
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, diagnose
 from pytest_perfgate.core.analysis.kernels.evidence import findings_of
@@ -68,7 +68,7 @@ class Cubin:
         ("baseline", "an earlier build to compare with"),
         ("time", "kernel time by device events, such as 11.2ms"),
         *OPTIONS,
-        ("limits", "the limits to judge: launches in their scopes are worked out"),
+        ("limits", "the limits to judge: launches and instructions in their scopes are worked out"),
     )
 
     def __init__(self, read: Read, catalogue: Callable[[], Catalogue]) -> None:
@@ -94,7 +94,8 @@ class Cubin:
         return Analysis(
             kind=self.name,
             subject=subject,
-            metrics=metrics_of(found, self.name) | MetricSet(metrics=tuple(asked_metrics(found, asked, limits))),
+            metrics=metrics_of(found, self.name, asked_opcodes(options))
+            | MetricSet(metrics=tuple(asked_metrics(found, asked, limits))),
             views={
                 "overview": lambda: code_overview(found, title),
                 "bottleneck": lambda: bottleneck_view(found, title, timing(stated, stated.time_ns, "device events")),
@@ -113,7 +114,7 @@ class Cubin:
         return Analysis(
             kind=self.name,
             subject=subject,
-            metrics=metrics_of(new, self.name),
+            metrics=metrics_of(new, self.name, asked_opcodes(options)),
             views={"changes": lambda: changes_view(old, new, _changed(_listed(before), _listed(after)))},
             window=_window(new),
         )
