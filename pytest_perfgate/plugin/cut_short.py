@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.render.plural import plural
+from pytest_perfgate.model.limit import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,13 +14,16 @@ if TYPE_CHECKING:
     from pytest_perfgate.plugin.docket import Docket
 
 _NAMED = 5
+_BEHIND = "the same command again: it goes on behind the rounds that were finished"
 
 
 def cut_short_lines(session: Docket) -> list[str]:
     """Lines for the terminal; none where nothing is left to be measured."""
     missing = _missing(session)
-    if not missing and not _fewer(session):
+    if not missing and not _fewer(session) and not _untried(session):
         return []
+    if session.resumable and len(missing) == len(session.cases):
+        return ["cut short before any verdict: the finished rounds of both arms are kept", f"next  {_BEHIND}"]
     lines = [_headline(session, len(missing))]
     if len(missing) < len(session.cases):
         lines += [f"  not measured  {case.nodeid}" for case in missing[:_NAMED]]
@@ -31,7 +35,16 @@ def _headline(session: Docket, missing: int) -> str:
     measured, fewer = len(session.cases) - missing, _fewer(session)
     said = f"cut short: {measured} of {plural(len(session.cases), 'case')} measured"
     said += " and kept" if measured else ", nothing is kept"
-    return f"{said}; {fewer} of them in fewer processes than asked for" if fewer else said
+    said += f"; {fewer} of them in fewer processes than asked for" if fewer else ""
+    untried = _untried(session)
+    return f"{said}; {plural(untried, 'suspect')} not tried to the end" if untried else said
+
+
+def _untried(session: Docket) -> int:
+    """Suspects of a run that would have tried them."""
+    if session.court.tools.convict is None:
+        return 0
+    return sum(report.worst is Outcome.SUSPECT for found in session.reports.values() for report in found)
 
 
 def _fewer(session: Docket) -> int:
@@ -55,7 +68,7 @@ def _asked(session: Docket, nodeid: str) -> int:
 
 def _onward(session: Docket, missing: Sequence[Case]) -> str:
     if session.resumable:
-        return "the same command again: it goes on behind the rounds that were finished"
+        return _BEHIND
     if missing and len(missing) <= _NAMED and len(missing) < len(session.cases):
         names = " ".join("'" + case.nodeid.replace("'", "'\"'\"'") + "'" for case in missing)
         return f"pytest --perfgate={session.mode.value} {names} measures the rest, the same command again everything"
