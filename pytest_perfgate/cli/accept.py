@@ -10,6 +10,7 @@ A line is rewritten only where the time moved beyond its noise.
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.cli.looking import write, write_json
@@ -42,10 +43,21 @@ def run(options: Namespace) -> int:
     report = project.records.read(options.source)
     request = request_of(options, project, report)
     found = decisions(report, request, project.baselines, sittings_of(project))
-    check_decisions(found, request)
+    if not options.dry_run:
+        check_decisions(found, request)
     paths = () if options.dry_run else accept(found, project.baselines)
     _show(found, paths, options, project)
+    if options.dry_run and not options.json:
+        _show_objection(lambda: check_decisions(found, request))
     return 0
+
+
+def _show_objection(check: Callable[[], None]) -> None:
+    """What would keep the real thing from being written: looking refuses nothing."""
+    try:
+        check()
+    except PerfgateError as fault:
+        write(f"{fault.what}\n  next  {fault.mend}")
 
 
 def check_place(options: Namespace, project: Project) -> None:
