@@ -51,11 +51,11 @@ class Gate:
             raise PerfgateError("call-wrong", f"calls={calls!r} is no whole number from 1")
         key = self._key(name)
         asked = Asked(key, fn, args, setup=setup, work=work, check=check, calls=calls, limits=_texts(limits))
-        return _ran(self._bench.take(asked))
+        return self._taken(asked)
 
     def scheduled(self, fn: Callable[..., Any], setup: Callable[[], Any] | None, schedule: Schedule) -> View:
         """Measure ``fn`` as often as a suite of pytest-benchmark asks for, at least."""
-        return _ran(self._bench.take(Asked(self._key(""), fn, setup=setup, schedule=schedule)))
+        return self._taken(Asked(self._key(""), fn, setup=setup, schedule=schedule))
 
     @contextmanager
     def region(self, name: str = "", *, work: Work | None = None, limits: Iterable[str] = ()) -> Iterator[None]:
@@ -115,22 +115,22 @@ class Gate:
         """The samples of each process that measured a call; none where nothing did."""
         return self._bench.samples(key)
 
+    def _taken(self, asked: Asked) -> View:
+        view = self._bench.take(asked)
+        if isinstance(view.result, Coroutine):
+            view.result.close()
+            what = "the call returned a coroutine that nobody ran: only its making was timed"
+            raise PerfgateError(
+                "call-wrong", what, mend="measure lambda: asyncio.run(f()), or a loop's run_until_complete"
+            )
+        return view
+
     def _key(self, name: str) -> CaseKey:
         if name in self._names:
             what = f"two measurements named {name!r}" if name else "two measurements without a name"
             raise PerfgateError("call-wrong", f"{what} in one test", mend="give each a name=", place=self._case.nodeid)
         self._names.add(name)
         return CaseKey(nodeid=self._case.nodeid, name=name)
-
-
-def _ran(view: View) -> View:
-    """Of an asynchronous function only the making of its coroutine would be timed."""
-    if isinstance(view.result, Coroutine):
-        view.result.close()
-        what = "the call returned a coroutine that nobody ran: only its making was timed"
-        mend = "measure lambda: asyncio.run(f()), or a loop's run_until_complete"
-        raise PerfgateError("call-wrong", what, mend=mend)
-    return view
 
 
 def _texts(limits: Iterable[str]) -> tuple[str, ...]:

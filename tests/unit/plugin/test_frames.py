@@ -71,4 +71,4 @@ def test_the_users_frames_are_what_is_seen(act: Any, frames: list[str]) -> None:
 
 
 def test_full_trace_keeps_every_frame() -> None:
-    assert shown(lambda: gate()(kernel, 0), full=True)[:3] == ["<lambda>", "__call__", "take"]
+    assert shown(lambda: gate()(kernel, 0), full=True)[:4] == ["<lambda>", "__call__", "_taken", "take"]
