@@ -13,6 +13,7 @@ import pytest
 from pytest_perfgate.app.compare_arms import SCREEN, Comparison, Stage, phase_of
 from pytest_perfgate.core.gate.calibration import INJECTED, LEAST
 from pytest_perfgate.core.gate.rounds import Design
+from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.arm import Arm
 from pytest_perfgate.model.children import ChildSpec
 from pytest_perfgate.model.paired import PairedRound
@@ -51,7 +52,7 @@ class Calibrating:
     def run(self, seconds: float, *, slowing: bool) -> None:
         """Unchanged code and slowed code by turns, until the time is spent."""
         cases, until = list(self._gate.cases.values()), time.monotonic() + seconds
-        progress = Progress(self._config, f"{len(cases)} cases, the same code on both sides, {seconds:.0f} s")
+        progress = Progress(self._config, f"{plural(len(cases), 'case')}, the same code on both sides, {seconds:.0f} s")
         comparison = Comparison((_side("base"), _side("head")), cases, self._stage(progress), Design())
         comparison.resume(one for one in read_values(self._path, PairedRound) if not one.trouble)
         for phase, by in self._turns(comparison, slowing=slowing):
@@ -63,7 +64,7 @@ class Calibrating:
             if _played(comparison, phase) < count:
                 progress.tell(f"no test is left that runs: {_trouble(comparison)}")
                 break
-            progress.tell(f"{phase}: {count} rounds, {max(0.0, until - time.monotonic()):.0f} s left")
+            progress.tell(f"{phase}: {plural(count, 'round')}, {max(0.0, until - time.monotonic()):.0f} s left")
         progress.close()
 
     @staticmethod

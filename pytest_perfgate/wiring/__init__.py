@@ -283,5 +283,7 @@ def here(project: Config | None = None) -> Any:
 
 def ward(root: Path) -> Any:
     """What the doctor looks at."""
+    from pytest_perfgate.wiring import examining
+
     hooks = own_host(root).hook
-    return wiring_devices.ward(instruments(hooks), joined(hooks.pytest_perfgate_profilers()))
+    return examining.ward(instruments(hooks), joined(hooks.pytest_perfgate_profilers()))

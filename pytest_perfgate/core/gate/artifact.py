@@ -8,6 +8,7 @@ from pytest_perfgate.core.gate.against_limit import beside, holds
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.full_name import not_in_the_report
 from pytest_perfgate.core.gate.nearest import proposal, some_of
+from pytest_perfgate.core.gate.opcode_named import no_instruction
 from pytest_perfgate.core.gate.policy import CI
 from pytest_perfgate.core.gate.ruling import Ruling, verdict
 from pytest_perfgate.core.gate.scope import render_scope
@@ -16,7 +17,7 @@ from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.codes import CODES
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Limit, Outcome
-from pytest_perfgate.model.metric import Absent, Metric, MetricSet
+from pytest_perfgate.model.metric import Absent, Metric, MetricSet, matches
 from pytest_perfgate.model.policy import Policy
 from pytest_perfgate.model.problem import Problem
 from pytest_perfgate.model.verdict import Verdict
@@ -96,7 +97,11 @@ def _unmatched(limit: Limit, metrics: MetricSet) -> PerfgateError:
         known = ", ".join(names) or "no scopes"
         what = f"'{limit.text}': {limit.metric} has no scope '{unknown[0]}' here, only {known}"
         return PerfgateError("limit-scope", what, place=limit.source, mend=proposal(unknown[0], names))
-    asked = dict(limit.labels)
+    strange = no_instruction(limit, metrics)
+    if strange is not None:
+        return PerfgateError("limit-scope", f"'{limit.text}': {strange[0]}", place=limit.source, mend=strange[1])
+    asked = {name for name, text in limit.labels if not any(matches(m.labels, ((name, text),)) for m in there)}
+    asked = asked or {name for name, _ in limit.labels}
     values = sorted({text for m in there for name, text in m.labels if name in asked})
     what = f"'{limit.text}': no {limit.metric} matches {render_scope(limit.labels)}"
     return PerfgateError("limit-scope", what, place=limit.source, mend=f"there are: {some_of(values)}")

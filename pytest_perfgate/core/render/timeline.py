@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.core.render.quantity import quantity, signed
 from pytest_perfgate.core.render.svg import OTHER, SOFT, Axis, Frame, dot, line, picture
 from pytest_perfgate.core.stats.change_points import ChangePoint
@@ -30,7 +31,8 @@ def timeline(
     if accepted:
         marks.append(line(frame, [(0, accepted), (max(1, len(times) - 1), accepted)], colour=SOFT, dash="5 4"))
     return Picture(
-        svg=picture(frame, marks, alt := f"{name} over {len(times)} sittings; {told(sittings, changes)}"), alt=alt
+        svg=picture(frame, marks, alt := f"{name} over {plural(len(times), 'sitting')}; {told(sittings, changes)}"),
+        alt=alt,
     )
 
 
