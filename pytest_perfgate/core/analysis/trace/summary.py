@@ -19,7 +19,7 @@ def summary_blocks(seen: Survey, line: Timeline | None, rows: Sequence[OperatorR
     ranked = ranked_operators(rows)[: seen.settings.top]
     table = Table(
         columns=(
-            Column(name="rank"),
+            Column(name="#"),
             Column(name="operation"),
             Column(name="time", dimension=_TIME),
             Column(name="of operators' time", dimension=_PART, digits=3),
