@@ -43,6 +43,7 @@ class User:
         write(self.repo, sources(BUILDS[build], SLOW))
         commit(self.repo, "slower")
         self._python = editable(self._folder)
+        self.site = next(self._folder.rglob("site-packages"))
         self._install(build)
 
     def run(self, *line: str) -> subprocess.CompletedProcess[str]:
@@ -71,11 +72,10 @@ class User:
 
     def _install(self, build: str) -> None:
         if build == "cmake":
-            site = next(self._folder.rglob("site-packages"))
             for line in (
                 ["-S", ".", "-B", "build", f"-DPython_EXECUTABLE={sys.executable}"],
                 ["--build", "build"],
-                ["--install", "build", "--prefix", str(site)],
+                ["--install", "build", "--prefix", str(self.site)],
             ):
                 subprocess.run(["cmake", *line], cwd=self.repo, check=True, capture_output=True)
         else:
@@ -115,6 +115,14 @@ def test_a_native_part_that_became_slower_is_convicted(tmp_path: Path, build: st
 
     left = {name: data for name, data in user.files().items() if name != "README"}
     assert left == before
+
+    if build != "cmake":  # a conftest that brings the hooks of the editable install into the arms
+        hooked = f"import site\nsite.addsitedir({str(user.site)!r})\n"
+        write(user.repo, {"tests/conftest.py": hooked})
+        told = user.against("HEAD~1")
+        assert "full: 1 invalid" in told, told
+        assert "the base arm loaded files of the package under test that are not its own" in told, told
+        (user.repo / "tests" / "conftest.py").unlink()
 
     write(user.repo, {"_loop.c": "#error out of order\n"})
     commit(user.repo, "broken")

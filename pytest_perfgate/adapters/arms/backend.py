@@ -7,7 +7,6 @@ import shutil
 import sys
 from collections.abc import Iterator
 from importlib import import_module, metadata
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +39,7 @@ def scripts_first() -> str:
 
 def _lacking_programs(backend: str) -> Iterator[str]:
     for names in _PROGRAMS.get(backend, ()):
-        if not any(shutil.which(name, path=scripts_first()) or find_spec(name) for name in names):
+        if not any(shutil.which(name, path=scripts_first()) or _is_met(name) for name in names):
             yield names[0]
 
 

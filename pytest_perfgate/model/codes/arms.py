@@ -94,6 +94,7 @@ CODES: tuple[Code, ...] = (
         family=Family.CHILD,
         title="An arm loaded modules that are not its own",
         why="both sides would measure the same code; the verdict would mean nothing",
-        mend='tests and package cannot be separated here: set arms = "worktree" in [tool.perfgate]',
+        mend="let nothing name a folder of the working copy: no sys.path.insert in a conftest, no variable with a "
+        'path of the build; where tests and package cannot be separated, set arms = "worktree" in [tool.perfgate]',
     ),
 )

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 from pytest_perfgate.adapters.arms.backend import is_buildable, missing_tools, scripts_first
+
+
+def installed(name: str) -> str:
+    if name != "pytest":
+        raise metadata.PackageNotFoundError(name)
+    return "9"
 
 
 def project(folder: Path, requires: str, backend: str) -> Path:
@@ -35,7 +42,9 @@ def test_programs_that_a_backend_starts_are_required_too(tmp_path: Path, monkeyp
     bare.mkdir()
     monkeypatch.setattr(sys, "executable", str(bare / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("pytest_perfgate.adapters.arms.backend.find_spec", lambda _: None)
+    monkeypatch.setattr("pytest_perfgate.adapters.arms.backend.metadata.version", installed)
+    (tmp_path / "cmake").mkdir()  # a folder of that name in the repository is no cmake
+    monkeypatch.syspath_prepend(str(tmp_path))
     folder = project(tmp_path, '"pytest"', "scikit_build_core.build")
     assert missing_tools(folder) == ("cmake", "ninja")
     for name in ("cmake", "make"):
