@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
@@ -20,6 +21,8 @@ from pytest_perfgate.model.values import value
 
 _STEERED = ("CMAKE", "CUDA", "CXX", "HIP", "LD", "MESON", "NVCC", "PKG_CONFIG", "ROCM", "RUST", "SKBUILD", "TORCH_CUDA")
 _FLAGS = ("CC", "CFLAGS", "CPATH", "CPPFLAGS", "LIBRARY_PATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "ARCHFLAGS")
+
+_PROJECT, _SHOWN = {"pyproject.toml", "setup.py"}, 3
 
 
 @value
@@ -42,8 +45,19 @@ def build_into(site: Site, source: Path, settings: ArmSettings) -> None:
         lines = dict(settings.builds).get(project, "").splitlines() or settings.build
         if lines:
             _by_command(lines, folder, site, settings.timeout_s)
-        else:
+        elif is_buildable(folder):
             _by_pip(folder, site, settings.timeout_s)
+        else:
+            where = "its root" if project == "." else f"its folder {project!r}"
+            raise nothing_in(source, f"no pyproject.toml or setup.py that builds in {where}")
+
+
+def nothing_in(source: Path, what: str) -> PerfgateError:
+    """Nothing to import or to build where it was looked for; with the folders that do build, if there are any."""
+    places = {file.parent for depth in ("*", "*/*") for file in source.glob(f"{depth}/*") if file.name in _PROJECT}
+    found = sorted(place.relative_to(source).as_posix() for place in places if is_buildable(place))[:_SHOWN]
+    mend = f"set projects = {json.dumps(found)} in [tool.perfgate], as far as that is the package" if found else ""
+    return PerfgateError("arm-no-project", what, mend=mend)
 
 
 def installed_modules(packages: Path) -> tuple[str, ...]:
@@ -95,8 +109,6 @@ def _filled(part: str, fill: dict[str, Path]) -> str:
 
 def _by_pip(folder: Path, site: Site, timeout_s: float) -> None:
     """Without isolation where this environment can build by itself: faster, and with the same tools on both sides."""
-    if not is_buildable(folder):
-        raise PerfgateError("arm-no-project", f"no pyproject.toml or setup.py that builds in {folder.name!r}")
     if find_spec("pip") is None:
         raise PerfgateError(
             "arm-build-failed",

@@ -11,7 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_perfgate.adapters.arms.backend import is_buildable
-from pytest_perfgate.adapters.arms.build import Site, build_environment, build_into, installed_modules, toolchain
+from pytest_perfgate.adapters.arms.build import (
+    Site,
+    build_environment,
+    build_into,
+    installed_modules,
+    nothing_in,
+    toolchain,
+)
 from pytest_perfgate.adapters.arms.checkout import check_out
 from pytest_perfgate.adapters.arms.git import Git, Revision
 from pytest_perfgate.adapters.arms.keeping import READY, discard, forget_unused, leftovers
@@ -23,6 +30,8 @@ from pytest_perfgate.adapters.arms.room import explained
 from pytest_perfgate.model.arm import Arm, ArmSettings, Leftover
 from pytest_perfgate.model.errors import PerfgateError
 
+_FORM = "2"
+"""Of what lies in an arm's folder: another version's is not found again."""
 _CACHES = {
     "TORCH_EXTENSIONS_DIR": "torch-extensions",
     "TRITON_CACHE_DIR": "triton",
@@ -119,7 +128,15 @@ class ArmStore:
     def _digest(self, revision: Revision, mode: str) -> str:
         """Whatever makes an arm another one; which tests are measured does only where they lie inside it."""
         laid = [self._git.snapshot().tree, *self._paths] if mode == "worktree" else []
-        said = [revision.tree, mode, sys.version, str(Path(sys.prefix).resolve()), repr(self._settings), toolchain()]
+        said = [
+            _FORM,
+            revision.tree,
+            mode,
+            sys.version,
+            str(Path(sys.prefix).resolve()),
+            repr(self._settings),
+            toolchain(),
+        ]
         said += [str(self._rootdir), *surroundings(self._settings.editable), *laid]
         return hashlib.sha256("\0".join(said).encode("utf-8", "surrogateescape")).hexdigest()[:20]
 
@@ -169,6 +186,8 @@ class ArmStore:
         for path in (*with_conftests(self._paths), *self._settings.tests):
             lay_over(self._rootdir / path, inside / path)
         modules = {name for place in self._places(inside) for name in source_modules(place)}
+        if not modules and not self._settings.packages:
+            raise nothing_in(inside, "nothing in its checkout can be imported from the root or from src")
         return _facts(python, inside, tree, tuple(sorted(modules)))
 
     def _site(self, folder: Path, packages: Path) -> Site:

@@ -50,9 +50,9 @@ CODES: tuple[Code, ...] = (
     Code(
         name="arm-no-project",
         family=Family.BUILD,
-        title="There is nothing to build at a revision",
-        why="an overlay needs a pyproject.toml or setup.py in every configured project",
-        mend='set projects = ["path"] or arms = "worktree" in [tool.perfgate]',
+        title="There is no package at a revision",
+        why="an arm that has no package of its own would measure whatever else is installed",
+        mend='name its folder or its modules: projects = ["path"] or packages = ["name"] in [tool.perfgate]',
     ),
     Code(
         name="arm-build-failed",

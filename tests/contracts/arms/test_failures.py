@@ -39,7 +39,17 @@ def test_a_build_that_installs_nothing(repo: Path) -> None:
 
 
 def test_nothing_to_build(repo: Path) -> None:
-    assert failure(repo, ArmSettings(mode="overlay")).code.name == "arm-no-project"
+    error = failure(repo, ArmSettings(mode="overlay"))
+    assert (error.code.name, error.mend) == ("arm-no-project", error.code.mend)
+    (repo / "deep" / "one").mkdir(parents=True)
+    (repo / "deep" / "one" / "setup.py").write_text("")
+    (repo / "k.py").unlink()
+    commit(repo, "the package lies deeper")
+    for mode in ("overlay", "auto"):
+        error = failure(repo, ArmSettings(mode=mode))
+        assert error.code.name == "arm-no-project"
+        assert error.mend.startswith('set projects = ["deep/one"]')
+    assert ArmStore(repo, ArmSettings(packages=("found_otherwise",))).prepare("base", "HEAD").mode == "worktree"
 
 
 def test_a_command_builds_what_pip_cannot(repo: Path) -> None:
