@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import pytest
 
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.plugin.asked import FREE, Schedule
 from pytest_perfgate.plugin.fixture import Gate
+from pytest_perfgate.plugin.inherited import add_inherited, heed, intruder, said, select, take_seats
+from pytest_perfgate.plugin.roles import ROLE
+from pytest_perfgate.plugin.whole import gate_whole, measure_whole
 
-_THEIRS = "pytest-benchmark is loaded and has a fixture of the same name: add -p no:benchmark"
-_FLAGS = ("autosave", "disable-gc", "skip", "disable", "enable", "only", "save-data", "verbose", "quiet")
-_VALUES = (
-    "min-time", "max-time", "min-rounds", "timer", "calibration-precision", "warmup-iterations", "json", "cprofile",
-    "cprofile-loops", "cprofile-top", "cprofile-dump", "storage", "netrc", "sort", "group-by", "columns", "name",
-    "save", "time-unit", "compare-fail",
-)  # fmt: skip
-_EITHER = ("warmup", "compare", "histogram")
 _LEAST = {"rounds": 1, "iterations": 1, "warmup_rounds": 0}
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    """Its options may stand in ``addopts``: they are accepted and do nothing. The plugin itself stays out."""
-    pluginmanager.set_blocked("benchmark")
-    group = parser.getgroup("benchmark", "pytest-benchmark's options, accepted and without effect")
-    for name in _FLAGS:
-        group.addoption(f"--benchmark-{name}", action="store_true", help="no effect")
-    for name in _VALUES:
-        group.addoption(f"--benchmark-{name}", action="append", help="no effect")
-    for name in _EITHER:
-        group.addoption(f"--benchmark-{name}", nargs="?", const="", help="no effect")
+    """Their plugins stay out; their options may stand in ``addopts``, each with its meaning here or said to be idle."""
+    take_seats(pluginmanager)
+    add_inherited(parser)
 
 
 def pytest_plugin_registered(plugin: object, manager: pytest.PytestPluginManager) -> None:
@@ -46,7 +36,7 @@ class Stats:
     """What ``benchmark.stats`` is: figures by ``stats["mean"]`` and ``stats.stats.mean``, times in seconds.
 
     They are of every sample that was kept of this call, in the process that measures, or, where fresh processes
-    measured before the tests, of all of those. Where nothing was measured it is false, and reading is an error.
+    measured before the tests, of all of those.
     """
 
     def __init__(self, benchmark: Benchmark) -> None:
@@ -72,7 +62,8 @@ class Stats:
 
         samples = self._benchmark.samples()
         if not samples:
-            raise PerfgateError("not-measured", self._benchmark.lack, mend="ask benchmark.enabled first")
+            what = f"benchmark.stats of {self._benchmark.fullname} was read, and no sample of it was kept"
+            raise PerfgateError("not-measured", what)
         return Figures([duration / 1e9 for process in samples for duration in process.durations])
 
     @property
@@ -90,7 +81,7 @@ class Benchmark:
     """Calls, ``pedantic``, ``extra_info``, ``group`` and what names the test; ``weave`` is refused."""
 
     has_error = skipped = False
-    cprofile = None
+    cprofile = cprofile_stats = cprofile_loops = cprofile_dump = None
 
     def __init__(self, gate: Gate, node: Any) -> None:
         self._gate, self._node = gate, node
@@ -100,11 +91,13 @@ class Benchmark:
         self.param: str | None = callspec.id if callspec else None
         self.params: dict[str, Any] | None = dict(callspec.params) if callspec else None
         self.group: str | None = marker.kwargs.get("group") if marker else None
+        self._min_rounds: int = marker.kwargs.get("min_rounds", 1) if marker else 1
         self.extra_info: dict[str, Any] = {}
         self._view: Any = None
 
     def __call__(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        return self._measured(partial(function, *args, **kwargs) if args or kwargs else function)
+        _check_schedule({"rounds": self._min_rounds})
+        return self._measured(_bound(function, args, kwargs), schedule=Schedule(self._min_rounds))
 
     def pedantic(
         self,
@@ -115,15 +108,16 @@ class Benchmark:
         teardown: Callable[..., Any] | None = None,
         **schedule: int,
     ) -> Any:
-        """``rounds``, ``warmup_rounds`` and ``iterations`` are checked; perfgate's own stopping rule decides."""
+        """At least ``rounds`` samples of ``iterations`` calls each, after ``warmup_rounds`` that are not timed."""
         _check_schedule(schedule)
+        asked = Schedule(schedule.get("rounds", 0), schedule.get("iterations", 1), schedule.get("warmup_rounds", 0))
         if setup is None and teardown is None:
-            return self(target, *args, **(kwargs or {}))
-        if schedule.get("iterations", 1) != 1 and setup is not None:
+            return self._measured(_bound(target, args, kwargs or {}), schedule=asked)
+        if asked.iterations != 1 and setup is not None:
             raise ValueError("setup runs before each call: iterations must be 1")
         prepared = _Prepared(args, kwargs or {}, setup, teardown)
         try:
-            return self._measured(lambda given: target(*given[0], **given[1]), setup=prepared.arguments)
+            return self._measured(lambda given: target(*given[0], **given[1]), prepared.arguments, asked)
         finally:
             prepared.clear()
 
@@ -136,8 +130,9 @@ class Benchmark:
     patch = weave
 
     @property
-    def stats(self) -> Stats:
-        return Stats(self)
+    def stats(self) -> Stats | None:
+        """As theirs, ``None`` before the call and where the run measures nothing."""
+        return None if self._view is None or self.disabled else Stats(self)
 
     @property
     def enabled(self) -> bool:
@@ -151,25 +146,23 @@ class Benchmark:
         """The samples of each process; none before the call, or where this run measures nothing."""
         return () if self._view is None else [one for one in self._gate.kept(self._view.key) if one.durations]
 
-    @property
-    def lack(self) -> str:
-        """Why there are no samples."""
-        if not self._gate.measures:
-            return f"benchmark.stats of {self.fullname} was read, and this run measures nothing"
-        when = "was read before the benchmark ran" if self._view is None else "was read, and no sample of it was kept"
-        return f"benchmark.stats of {self.fullname} {when}"
-
     def told(self) -> Iterator[tuple[str, object]]:
         """What the test said of itself, for its JUnit entry."""
         if self.group is not None:
             yield "benchmark.group", self.group
         yield from ((f"benchmark.extra_info.{name}", said) for name, said in self.extra_info.items())
 
-    def _measured(self, call: Callable[..., Any], setup: Callable[[], Any] | None = None) -> Any:
+    def _measured(
+        self, call: Callable[..., Any], setup: Callable[[], Any] | None = None, schedule: Schedule = FREE
+    ) -> Any:
         if self._view is not None:
             raise RuntimeError("benchmark was called already in this test")
-        self._view = self._gate(call, setup=setup)
+        self._view = self._gate.scheduled(call, setup, schedule)
         return self._view.result
+
+
+def _bound(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Callable[[], Any]:
+    return partial(function, *args, **kwargs) if args or kwargs else function
 
 
 class _Prepared:
@@ -203,11 +196,49 @@ def _check_schedule(schedule: Mapping[str, int]) -> None:
             raise ValueError(f"{name}={count!r} is no whole number from {_LEAST[name]}")
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    if config.pluginmanager.has_plugin("benchmark"):
-        raise pytest.UsageError(_THEIRS)
-    config.addinivalue_line("markers", "benchmark(**schedule): of pytest-benchmark; perfgate's own rule decides")
+    name = intruder(config.pluginmanager)
+    if name:
+        raise pytest.UsageError(
+            f"{name} is loaded and has a fixture of the same name: load pytest_perfgate.compat by -p"
+        )
+    config.addinivalue_line(
+        "markers", "benchmark(group=, min_rounds=, ...): of pytest-benchmark; others have no effect"
+    )
+    config.addinivalue_line("markers", "codspeed_benchmark(**schedule): of pytest-codspeed; the whole test is measured")
+    heed(config)
+    if config.option.benchmark_json and not config.pluginmanager.has_plugin(ROLE):
+        from pytest_perfgate.plugin.benchmark_json import BenchmarkJson
+
+        config.pluginmanager.register(BenchmarkJson(config.option.benchmark_json), "perfgate-benchmark-json")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    gate_whole(items)
+    select(config.option, items)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    return measure_whole(pyfuncitem, Benchmark)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: Any) -> Generator[None, Any, Any]:
+    report = yield
+    if item.config.option.benchmark_json and report.when == "call":
+        from pytest_perfgate.plugin.benchmark_json import FIGURES, plain
+
+        made = getattr(item, "funcargs", {}).get("benchmark")
+        if isinstance(made, Benchmark) and made.stats:
+            setattr(report, FIGURES, plain(made.stats.as_dict()))
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    for line in said(terminalreporter.config):
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture
@@ -222,3 +253,9 @@ def benchmark(perfgate: Gate, request: pytest.FixtureRequest) -> Iterator[Benchm
 def benchmark_weave(benchmark: Benchmark) -> Callable[..., None]:
     """Refused with the reason, as ``benchmark.weave``."""
     return benchmark.weave
+
+
+@pytest.fixture
+def codspeed_benchmark(benchmark: Benchmark) -> Benchmark:
+    """The same under the name that pytest-codspeed gives it."""
+    return benchmark

@@ -1,9 +1,10 @@
-"""What the plugin costs a session that gates nothing: CPU time of ``pytest --collect-only``, with and without it.
+"""What the plugin costs a session that gates nothing: CPU time of ``pytest --collect-only``, installed and not.
 
-Other plugins are left out on both sides, and ours comes by ``PYTEST_PLUGINS``: naming it with ``-p`` while discovery
-is off would charge it with pytest's own scan of every installed distribution. User and system time together: the
-kernel knows their sum to the microsecond and splits it by sampling. What else runs on the machine only ever adds, so
-the difference of the quickest tenths stands beside the median of the pairs.
+Folders of packages stand for environments: pytest and what it needs alone; with this package from its checkout; with
+its wheel as pip installs it, because pytest reads the list of files of every plugin and a wheel's is long; and with
+pytest-benchmark, where that is here. Each plugin is discovered as pytest discovers any, all taking turns. User and
+system time together: the kernel knows their sum to the microsecond and splits it by sampling. What else runs on the
+machine only ever adds, so the difference of the quickest tenths stands beside the median of the pairs.
 """
 
 from __future__ import annotations
@@ -14,55 +15,117 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
-KEPT = {name: text for name, text in os.environ.items() if not name.startswith(("PYTEST_", "PYTHON"))}
-WITH = {"PYTEST_PLUGINS": "pytest_perfgate.plugin"}
+from packaging.requirements import Requirement
+
+import pytest_perfgate
+
+ROOT = Path(__file__).resolve().parents[2]
+KEPT = {name: text for name, text in os.environ.items() if not name.startswith(("PYTEST_", "PYTHON", "PIP_"))}
+BARE, CHECKOUT, WHEEL, PEER = "pytest alone", "from a checkout", "from a wheel, by pip", "pytest-benchmark"
 
 
-def cpu_seconds(folder: Path, **more: str) -> float:
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q"]
-    child = subprocess.Popen(command, cwd=folder, env=environment(folder) | more, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    assert child.returncode == 0, command
-    return usage.ru_utime + usage.ru_stime
+# the environments
 
 
-def environment(folder: Path) -> dict[str, str]:
-    """Byte code is cached, as it is for every installed package, in a place of its own."""
-    own = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONHASHSEED": "0", "PYTHONPYCACHEPREFIX": str(folder / "cache")}
-    return KEPT | own
+def needed(name: str) -> set[str]:
+    """The distribution and all that it requires, without extras."""
+    wanted = [Requirement(text) for text in distribution(name).requires or ()]
+    here = [each.name for each in wanted if each.marker is None or each.marker.evaluate({"extra": ""})]
+    return {name}.union(*(needed(each) for each in here))
 
 
-def pairs_of(count: int) -> list[tuple[float, float]]:
-    """Milliseconds without and with the plugin, taking turns; the first of a pair changes."""
+def tops(found: Distribution) -> set[Path]:
+    """What the distribution put into its folder of packages, and nothing that it put elsewhere."""
+    home = Path(str(found.locate_file("")))
+    names = {file.parts[0] for file in found.files or () if ".." not in file.parts and file.suffix != ".pth"}
+    return {home / name for name in names if name != "__pycache__"}
+
+
+def linked(place: Path, *names: str) -> Path:
+    place.mkdir()
+    for target in {top for name in names for top in tops(distribution(name))}:
+        (place / target.name).symlink_to(target)
+    return place
+
+
+def environments(folder: Path) -> dict[str, Path]:
+    """A folder of packages by what is installed in it."""
+    shared = needed("pytest")
+    found = {BARE: linked(folder / "bare", *shared)}
+    found[CHECKOUT] = linked(folder / "checkout", *shared, "pytest-perfgate")
+    code = found[CHECKOUT] / "pytest_perfgate"
+    if not code.exists():
+        code.symlink_to(Path(pytest_perfgate.__file__).parent)
+    found[WHEEL] = linked(folder / "wheel", *shared)
+    quietly = ("--quiet", "--no-deps", "--disable-pip-version-check")
+    subprocess.run([sys.executable, "-m", "pip", "install", *quietly, "--target", found[WHEEL], ROOT], check=True)
+    try:
+        found[PEER] = linked(folder / "peer", *shared, *needed(PEER))
+    except PackageNotFoundError:
+        print(f"{PEER} is not installed: not measured")
+    return found
+
+
+# one session
+
+
+def run(packages: Path, tests: Path, *words: str) -> tuple[float, str]:
+    """CPU seconds and output; byte code is cached, as it is for every installed package, in a place of its own."""
+    command = [sys.executable, "-S", "-m", "pytest", *words]
+    own = {"PYTHONPATH": str(packages), "PYTHONHASHSEED": "0", "PYTHONPYCACHEPREFIX": str(packages.parent / "cache")}
+    with tempfile.TemporaryFile("w+") as out:
+        child = subprocess.Popen(command, cwd=tests, env=KEPT | own, stdout=out)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        assert child.returncode == 0, command
+        out.seek(0)
+        return usage.ru_utime + usage.ru_stime, out.read()
+
+
+def rounds_of(count: int) -> dict[str, list[float]]:
+    """Milliseconds by environment, one of each a round; each round begins with another one."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "test_nothing.py").write_text("def test_nothing():\n    pass\n")
-        cpu_seconds(folder), cpu_seconds(folder, **WITH)
-        seen = []
+        tests = Path(name) / "tests"
+        tests.mkdir()
+        (tests / "test_nothing.py").write_text("def test_nothing():\n    pass\n")
+        places = environments(Path(name))
+        for kind, packages in places.items():
+            told = run(packages, tests, "--help")[1]
+            assert ("--perfgate-against" in told) == (kind in {CHECKOUT, WHEEL}), kind
+            assert ("--benchmark-json" in told) == (kind == PEER), kind
+            run(packages, tests, "--collect-only", "-q")
+        seen: dict[str, list[float]] = {kind: [] for kind in places}
+        kinds = list(places)
         for number in range(count):
-            sides = [cpu_seconds(folder, **more) for more in (({}, WITH) if number % 2 else (WITH, {}))]
-            without, with_it = sides if number % 2 else sides[::-1]
-            seen.append((1e3 * without, 1e3 * with_it))
+            turn = number % len(kinds)
+            for kind in kinds[turn:] + kinds[:turn]:
+                seen[kind].append(1e3 * run(places[kind], tests, "--collect-only", "-q")[0])
     return seen
+
+
+def told(kind: str, bare: list[float], whole: list[float]) -> str:
+    count = len(bare)
+    differences = sorted(with_it - without for without, with_it in zip(bare, whole))
+    half = 1.96 * count**0.5 / 2
+    low, high = differences[max(0, int(count / 2 - half))], differences[min(count - 1, int(count / 2 + half))]
+    quick = sorted(whole)[count // 10] - sorted(bare)[count // 10]
+    return (
+        f"{kind:21}  +{statistics.median(differences):.2f} ms, median of {count} interleaved pairs, "
+        f"95 % interval [{low:.2f}, {high:.2f}]; quickest tenths +{quick:.2f} ms"
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=100)
-    pairs = parser.parse_args().pairs
-    seen = pairs_of(pairs)
-    differences = sorted(with_it - without for without, with_it in seen)
-    half = 1.96 * pairs**0.5 / 2
-    low, high = differences[max(0, int(pairs / 2 - half))], differences[min(pairs - 1, int(pairs / 2 + half))]
-    quick = [sorted(side)[pairs // 10] for side in zip(*seen)]
-    print(f"pytest --collect-only without the plugin: {statistics.median(w for w, _ in seen):.1f} ms of CPU")
-    print(
-        f"the plugin adds: median of {pairs} interleaved pairs {statistics.median(differences):.2f} ms, "
-        f"95 % interval [{low:.2f}, {high:.2f}]; quickest tenths {quick[1] - quick[0]:.2f} ms; budget 5 ms"
-    )
+    seen = rounds_of(parser.parse_args().pairs)
+    bare = seen.pop(BARE)
+    print(f"pytest --collect-only alone: {statistics.median(bare):.1f} ms of CPU; the plugin may add 5 ms")
+    for kind, whole in seen.items():
+        print(told(kind, bare, whole))
 
 
 if __name__ == "__main__":

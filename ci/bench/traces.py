@@ -6,6 +6,9 @@
     python ci/bench/traces.py --file T.json.gz --reference FOLDER   # beside the reference tool, from its checkout
     python ci/bench/traces.py --megabytes 30 --reference FOLDER     # the same on a generated trace
 
+The checkout is one of github.com/AMD-AGI/TraceLens, in an environment that has what its setup.py requires; what is
+timed is its own ``generate_perf_report_pytorch`` with its defaults, written as CSV.
+
 Each measurement is a fresh process. Wall time needs two idle cores to mean anything; processor time is printed too.
 """
 
@@ -38,14 +41,20 @@ opened = gzip.open(PATH) if PATH.endswith(".gz") else open(PATH, "rb")
 events = json.load(opened)["traceEvents"]
 """
 REFERENCE = """
-import sys
+import sys, tempfile
 sys.path.insert(0, FOLDER)
-from TraceLens.TreePerf import TreePerfAnalyzer
-analyzer = TreePerfAnalyzer.from_file(PATH)
-launchers = analyzer.get_df_kernel_launchers(include_kernel_details=True)
-analyzer.get_df_gpu_timeline()
-analyzer.get_df_kernel_launchers_summary(launchers)
-analyzer.get_df_kernel_launchers_unique_args(launchers)
+try:
+    from TraceLens.Reporting.generate_perf_report_pytorch import generate_perf_report_pytorch
+except ImportError:  # before it had a function for its report
+    from TraceLens.TreePerf import TreePerfAnalyzer
+    analyzer = TreePerfAnalyzer.from_file(PATH)
+    launchers = analyzer.get_df_kernel_launchers(include_kernel_details=True)
+    analyzer.get_df_gpu_timeline()
+    analyzer.get_df_kernel_launchers_summary(launchers)
+    analyzer.get_df_kernel_launchers_unique_args(launchers)
+else:
+    with tempfile.TemporaryDirectory() as out:
+        generate_perf_report_pytorch(PATH, output_csvs_dir=out)
 """
 WRAP = """
 import json, os, resource, time
@@ -111,6 +120,8 @@ def linear(folder: Path, sizes: list[int], plot: str) -> None:
 
 
 def against_reference(path: str, folder: str) -> None:
+    if not (Path(folder) / "TraceLens").is_dir():
+        raise SystemExit(f"{folder} is no checkout of the reference tool: it has no folder TraceLens")
     ours, theirs = measured(OURS, PATH=path), measured(REFERENCE, PATH=path, FOLDER=folder)
     row("full default report", ours)
     row("reference tool", theirs)

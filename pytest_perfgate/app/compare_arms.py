@@ -17,6 +17,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.paired import PairedRound
 from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.problem import Problem
+from pytest_perfgate.model.profiling import code_alone
 from pytest_perfgate.model.values import array_value
 
 SCREEN, CONFIRM = "screen", "confirm"
@@ -79,13 +80,17 @@ class Comparison:
         for number in range(max(counts.values(), default=0)):
             done = {one.nodeid for one in self.rounds if (one.phase, one.number) == (phase, number)}
             wanted = (nodeid for nodeid, count in counts.items() if count > number)
-            left = [self.cases[nodeid] for nodeid in wanted if nodeid not in done | self._out]
+            left = [self.cases[nodeid] for nodeid in wanted if nodeid not in done | self._out | self._read()]
             if left and self.start_s + sum(self.cost(case.nodeid) for case in left) > self.left_s:
                 return
             while left:
                 left = self._lap(phase, number, left)
             if not self.problems:  # rounds of an arm that was not itself are nobody's to take up
                 self.stage.keep(self.rounds)
+
+    def _read(self) -> set[str]:
+        """Cases of machine code alone: one round has judged them, for it is the same in every process."""
+        return {one.nodeid for one in self.rounds if code_alone(one.head)}
 
     def captures(self, phase: str) -> dict[CaseKey, list[tuple[Capture, Capture]]]:
         """Base and head of every round by key."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_perfgate.app.gate import Court, new_baselines
@@ -12,6 +12,7 @@ from pytest_perfgate.core.gate.family import family_limits
 from pytest_perfgate.core.gate.suite import Suite, judge_suite
 from pytest_perfgate.core.render.quantity import signed
 from pytest_perfgate.model.baseline import Baseline, Sitting, commit_name
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.plan import Case, Mode
 from pytest_perfgate.model.values import value
@@ -101,18 +102,48 @@ def run_report(court: Court, reports: Sequence[CaseReport], notes: Sequence[Suit
     )
 
 
-def keep(court: Court, report: RunReport) -> tuple[Path, ...]:
-    """Write the record, the first baselines of this machine, and what the history learns; where they lie."""
-    tools, written = court.tools, []
-    if tools.records is not None:
-        written.append(tools.records.write(report))
+@value
+class Kept:
+    """What a run left behind, and what it could not."""
+
+    written: tuple[Path, ...] = ()
+    lost: tuple[tuple[str, PerfgateError], ...] = ()
+    """What was not kept, and why."""
+
+
+def keep(court: Court, report: RunReport) -> Kept:
+    """The record, the first baselines of this machine, and what the history learns: one that fails costs no other."""
     commit = commit_name(report.environment.commit, dirty=report.environment.dirty)
-    fresh = new_baselines(report.cases, tools.committed, report.started[:10], commit)
-    if fresh and tools.baselines is not None and court.context.policy.records:
-        written += tools.baselines.write(fresh)
-    if tools.history is not None and report.mode == Mode.FULL.value:
-        tools.history.append(tuple(_sittings(report, commit)))
-    return tuple(written)
+    parts: dict[str, Callable[[], Iterable[Path]]] = {
+        "the record of this run": lambda: _record(court, report),
+        "this machine's first baselines": lambda: _first_baselines(court, report, commit),
+        "this run's part of the history": lambda: _history(court, report, commit),
+    }
+    written: list[Path] = []
+    lost: list[tuple[str, PerfgateError]] = []
+    for name, write in parts.items():
+        try:
+            written += write()
+        except PerfgateError as fault:  # noqa: PERF203 - each part has its own fate
+            lost.append((name, fault))
+    return Kept(written=tuple(written), lost=tuple(lost))
+
+
+def _record(court: Court, report: RunReport) -> Iterable[Path]:
+    return [court.tools.records.write(report)] if court.tools.records is not None else ()
+
+
+def _first_baselines(court: Court, report: RunReport, commit: str) -> Iterable[Path]:
+    fresh = new_baselines(report.cases, court.tools.committed, report.started[:10], commit)
+    if not fresh or court.tools.baselines is None or not court.context.policy.records:
+        return ()
+    return court.tools.baselines.write(fresh)
+
+
+def _history(court: Court, report: RunReport, commit: str) -> Iterable[Path]:
+    if court.tools.history is not None and report.mode == Mode.FULL.value:
+        court.tools.history.append(tuple(_sittings(report, commit)))
+    return ()
 
 
 def _sittings(report: RunReport, commit: str) -> Iterable[Sitting]:

@@ -1,4 +1,4 @@
-"""Explains the machine in one screen: what works here, what does not and why, how finely it can see."""
+"""Explains the whole machine: what works here, what does not and why, how finely it can see."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pytest_perfgate.model.document import Block, Bullets, Column, Document, Par
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Plan
 from pytest_perfgate.model.ports import Call, Runtime, Timer
+from pytest_perfgate.model.profiling import TIMED
 from pytest_perfgate.model.quantity import Dimension
 from pytest_perfgate.model.values import array_value
 
@@ -42,25 +43,35 @@ class Ward:
     devices: Sequence[Device]
     libraries: Sequence[Availability]
     runtimes: Sequence[Runtime]
-    """Those that work here."""
+    """Those that work here, each with its device in the same place."""
     timers: Sequence[Timer]
-    others: Sequence[Availability]
-    """Profilers, clocks, permissions."""
+    management: Availability
+    """The library that watches and locks clocks."""
+    profilers: Sequence[Availability]
+    gpu_permissions: Sequence[Availability]
+    host_permissions: Sequence[Availability]
     locks: Sequence[StaleLock]
     visible: str
+    restricted: bool
+    """Whether a variable keeps devices from libraries."""
     resolution: Callable[[Runtime, str], tuple[float | None, float | None]]
     """Overhead and resolution of a timer with a library."""
 
+    @property
+    def others(self) -> tuple[Availability, ...]:
+        """Clocks, profilers, permissions."""
+        return (self.management, *self.profilers, *self.gpu_permissions, *self.host_permissions)
+
 
 def diagnosis(ward: Ward, same: tuple[float, float] | None) -> Document:
-    """Everything on one screen; ``same`` is the A/A's shift and scatter."""
+    """Everything; ``same`` is the A/A's shift and scatter."""
     blocks: tuple[Block, ...] = (
         Bullets(items=tuple(device_words(device) for device in ward.devices)),
         Paragraph(text=f"Visible to libraries: {ward.visible}."),
         Section(title="Libraries", blocks=(Bullets(items=tuple(map(words, ward.libraries))),)),
         Section(title="Timers", blocks=(timers_table(ward), Bullets(items=tuple(unsuited(ward))))),
         Section(title="Clocks, profilers, permissions", blocks=(Bullets(items=tuple(map(words, ward.others))),)),
-        *_locks(ward.locks),
+        *(Paragraph(text=text) for text in left_locked(ward.locks)),
         *_same(same),
     )
     return Document(title="Doctor", blocks=(Section(title="This machine", blocks=blocks),))
@@ -84,7 +95,7 @@ def timers_table(ward: Ward) -> Table:
     """Each timer that works with a library here, and how finely it sees."""
     pairs = ((runtime, timer) for runtime in ward.runtimes for timer in ward.timers if timer.name != "auto")
     usable = [(runtime, timer) for runtime, timer in pairs if timer.availability(runtime).usable]
-    rows = [(runtime.name, timer.name, *_figures(ward, runtime, timer.name)) for runtime, timer in usable]
+    rows = [(runtime.name, timer.name, *figures(ward, runtime, timer.name)) for runtime, timer in usable]
     columns = (
         Column(name="library"),
         Column(name="timer"),
@@ -116,21 +127,41 @@ def same_against_same(call: Call, runtime: Runtime, timer: Timer, seconds: float
     return middle, median(abs(shift - middle) for shift in shifts)
 
 
-def _figures(ward: Ward, runtime: Runtime, timer: str) -> tuple[float | None, float | None]:
+def figures(ward: Ward, runtime: Runtime, timer: str) -> tuple[float | None, float | None]:
+    """Overhead and resolution; nothing of a timer that fails when it is asked."""
     try:
         return ward.resolution(runtime, timer)
     except PerfgateError:
         return None, None
 
 
-def _locks(locks: Iterable[StaleLock]) -> tuple[Block, ...]:
+def timed_here(found: Availability, runtimes: Sequence[Runtime]) -> Availability:
+    """Event mode runs nothing by itself: it works where a library has a device with events."""
+    if found.name != TIMED or any(hasattr(runtime, "wait") for runtime in runtimes):
+        return found
+    return replace(found, usable=False, why="no library here has a device with events")
+
+
+def left_locked(locks: Iterable[StaleLock]) -> tuple[str, ...]:
+    """A sentence for each lock whose process is gone."""
     return tuple(
-        Paragraph(
-            text=f"Clocks of {lock.device} were left locked by process {lock.pid}, now gone: `perfgate clocks reset`."
-        )
+        f"Clocks of {lock.device} were left locked by process {lock.pid}, now gone: `perfgate clocks reset`."
         for lock in locks
         if lock.stale
     )
+
+
+def same_words(same: tuple[float, float]) -> str:
+    """Shift and scatter in a sentence, and what they mean."""
+    shift, scatter = (quantity(part, Dimension.FRACTION) for part in same)
+    return f"The same call against itself: shift {shift}, scatter of a pair {scatter}. {quietness(same)}"
+
+
+def quietness(same: tuple[float, float]) -> str:
+    """Whether small slowdowns can be seen here now."""
+    if max(abs(same[0]), same[1]) <= QUIET:
+        return "This machine is quiet."
+    return "Something else is running, or the clock moves: small slowdowns cannot be seen here now."
 
 
 def _same(same: tuple[float, float] | None) -> tuple[Block, ...]:
@@ -142,6 +173,4 @@ def _same(same: tuple[float, float] | None) -> tuple[Block, ...]:
         Column(name="shift", dimension=Dimension.FRACTION),
         Column(name="scatter of a pair", dimension=Dimension.FRACTION),
     )
-    quiet = max(abs(shift), scatter) <= QUIET
-    note = "" if quiet else "Something else is running, or the clock moves: small slowdowns cannot be seen here now."
-    return (Table(columns=columns, rows=(("host", shift, scatter),), note=note),)
+    return (Table(columns=columns, rows=(("host", shift, scatter),), note=quietness(same)),)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pytest_perfgate.model.errors import PerfgateError
@@ -43,3 +44,24 @@ def _asked(name: str, check: Check, project: Any) -> Iterable[Finding]:
         return (Finding(name=name, level=Level.BAD, what=f"{where}{error.what}  [{error.code.name}]", mend=error.mend),)
     except (OSError, ValueError, ImportError) as fault:
         return (Finding(name=name, level=Level.BAD, what=f"{type(fault).__name__}: {fault}"),)
+
+
+def brief(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """What is well in one line a check, with the number of further ones."""
+    good: dict[str, list[Finding]] = {}
+    told: list[Finding] = []
+    for finding in findings:
+        if finding.level is not Level.GOOD:
+            told.append(finding)
+        elif finding.name in good:
+            good[finding.name].append(finding)
+        else:
+            good[finding.name] = [finding]
+            told.append(finding)
+    return tuple(_counted(finding, good.get(finding.name, [finding])) for finding in told)
+
+
+def _counted(finding: Finding, like: Sequence[Finding]) -> Finding:
+    if finding is not like[0] or len(like) == 1:
+        return finding
+    return replace(finding, what=f"{finding.what}; {len(like) - 1} more")

@@ -24,10 +24,13 @@ from pytest_perfgate.model.children import (
 )
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey, Plan
+from pytest_perfgate.model.profiling import STATIC
 from pytest_perfgate.model.samples import Samples, Stop
 from pytest_perfgate.model.values import value
 
 BASE, HEAD = 0, 1
+_BROUGHT = frozenset({"region", "record", "read", STATIC})
+"""What a test takes by itself: there are no turns to share."""
 
 
 @value
@@ -179,6 +182,6 @@ def _with_turns(finished: Finished, taken: dict[CaseKey, tuple[Samples, Samples]
     for capture in finished.captures:
         if capture.key in taken:
             kept.append(replace(capture, samples=(taken[capture.key][side],)))
-        elif capture.identity.timer in {"region", "record", "read"}:
+        elif capture.identity.timer in _BROUGHT:
             kept.append(capture)
     return tuple(kept)

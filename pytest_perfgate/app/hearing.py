@@ -18,6 +18,7 @@ from pytest_perfgate.core.gate.budget import (
 )
 from pytest_perfgate.core.gate.clocks import paired_clocks
 from pytest_perfgate.core.gate.rounds import Finding, Pairs, confirming_rounds, convicted, finding, suspected
+from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.core.render.spans import span
 from pytest_perfgate.model.paired import Decision, Paired
 from pytest_perfgate.model.plan import CaseKey
@@ -111,7 +112,8 @@ class Hearing:
         if not plan.rounds:
             return
         self._say(
-            f"{len(plan.rounds)} undecided: up to {max(plan.rounds.values())} rounds more, about {span(plan.cost)}"
+            f"{len(plan.rounds)} undecided: up to {plural(max(plan.rounds.values()), 'round')} more, "
+            f"about {span(plan.cost)}"
         )
         self._all.play(SCREEN, {nodeid: self._played(nodeid) + more for nodeid, more in plan.rounds.items()})
         fresh = {key: pair for key, pair in self._all.pairs(SCREEN).items() if key in open_}
@@ -183,7 +185,7 @@ def _planned(plan: Allotment, suspects: tuple[CaseKey, ...], cases: int) -> str:
     """``1 of 3 suspected: 10 fresh rounds each``."""
     head = f"{len({key.nodeid for key in suspects})} of {cases} suspected"
     counts = sorted(set(plan.rounds.values()))
-    each = f"{counts[0]} fresh rounds each" if len(counts) == 1 else ""
+    each = f"{plural(counts[0], 'fresh round')} each" if len(counts) == 1 else ""
     each = each or (f"{counts[0]} to {counts[-1]} fresh rounds" if counts else "none within the budget")
     lost = f", {len(plan.beyond)} beyond the budget" if plan.beyond and counts else ""
     cost = f", about {span(plan.cost)}" if plan.cost else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from pytest_perfgate.core.analysis.foreign import foreign
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.document import Document
 from pytest_perfgate.model.errors import PerfgateError
@@ -50,11 +51,17 @@ def _recognised(path: Path, inspectors: Sequence[Inspector], peek: Peek) -> Insp
     head = peek(path)
     found = next((one for one in inspectors if one.recognises(path, head)), None)
     if found is None:
-        known = ", ".join(one.name for one in inspectors)
-        what = "is empty" if not head and path.is_file() else "is of no kind that anything here reads"
-        thing = "folder" if path.is_dir() else "file"
-        raise PerfgateError("artifact-unknown", f"the {thing} {what}", place=str(path), mend=f"kinds: {known}")
+        raise unknown(path, head, inspectors)
     return found
+
+
+def unknown(path: Path, head: bytes, inspectors: Sequence[Inspector]) -> PerfgateError:
+    """The error for a file that nothing reads: what it is where its first bytes tell, else what is read."""
+    seen, mend = foreign(head)
+    what = seen or ("is empty" if not head and path.is_file() else "is of no kind that anything here reads")
+    known = "kinds: " + ", ".join(one.name for one in inspectors)
+    thing = "folder" if path.is_dir() else "file"
+    return PerfgateError("artifact-unknown", f"the {thing} {what}", place=str(path), mend=mend or known)
 
 
 def _check_options(inspector: Inspector, options: Mapping[str, str]) -> None:

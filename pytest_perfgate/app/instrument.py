@@ -68,6 +68,14 @@ def per_call(samples: Samples, calls: int) -> Samples:
     )
 
 
+def at_least(plan: Plan, samples: int) -> Plan:
+    """The plan with so many samples, whatever its budget."""
+    if not samples:
+        return plan
+    least, most = max(plan.min_samples, samples), max(plan.max_samples, samples)
+    return replace(plan, least_samples=samples, min_samples=least, max_samples=most)
+
+
 def identity(
     instruments: Instruments, plan: Plan, runtime: Runtime, timer: str, notes: tuple[tuple[str, str], ...]
 ) -> Identity:

@@ -10,6 +10,7 @@ from functools import partial
 
 from pytest_perfgate.app.machine import lease_name
 from pytest_perfgate.app.measure import Rounds
+from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case
@@ -41,7 +42,7 @@ class Fleet:
         if len(self.alike) >= wanted:
             return ""
         seen = f"{len(self.alike)} of one kind are visible" if self.devices else "none is visible"
-        return f"it asks for {wanted} devices, and {seen}"
+        return f"it asks for {plural(wanted, 'device')}, and {seen}"
 
 
 def run_spread(rounds: Rounds, cases: Sequence[Case], fleet: Fleet) -> None:

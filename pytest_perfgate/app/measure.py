@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from pytest_perfgate.app.instrument import at_least
 from pytest_perfgate.model.children import (
     Bye,
     Capture,
@@ -26,6 +27,7 @@ from pytest_perfgate.model.children import (
 )
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case
+from pytest_perfgate.model.profiling import code_alone
 from pytest_perfgate.model.values import array_value
 
 Progress = Callable[[int, Case, Finished], None]
@@ -73,9 +75,14 @@ class Rounds:
 
         Several threads may run rounds at once, each of cases of its own.
         """
-        left = [case for case in cases if number < case.plan.rounds and case.nodeid not in self._outcome]
+        left = [case for case in cases if number < case.plan.rounds and not self._is_done(case.nodeid)]
         while left and not self._stopped:
             left = self._lap(number, left, env or {})
+
+    def _is_done(self, nodeid: str) -> bool:
+        """Whether no further round can say more."""
+        seen = self._captures[nodeid]
+        return nodeid in self._outcome or (bool(seen) and code_alone(seen[-1]))
 
     def give_up(self, nodeid: str, why: str) -> None:
         """A case that cannot be measured, and why."""
@@ -176,6 +183,6 @@ def conversation(child: Child, job: Job, timeout_s: float) -> Iterator[Ready | F
         if isinstance(message, Ready):
             child.send(Go() if message.nodeid in plans else Skip())
         elif isinstance(message, Entered):
-            child.send(Measure(plan=plans[message.key.nodeid]))
+            child.send(Measure(plan=at_least(plans[message.key.nodeid], message.samples)))
         elif isinstance(message, Taken):
             child.send(Finish())

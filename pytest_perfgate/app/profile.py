@@ -22,7 +22,11 @@ TIMED_OUT = 124
 _FINAL = frozenset({"ncu-permission"})
 """What is missing at the first try is missing at the second as well."""
 
-Inspect = Callable[[Sequence[Path]], Analysis]
+
+class Inspect(Protocol):
+    """Reads what an instrument left; the text of limits tells an inspector what to work out."""
+
+    def __call__(self, paths: Sequence[Path], limits: str = "") -> Analysis: ...
 
 
 class RunLogged(Protocol):

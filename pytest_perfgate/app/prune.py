@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect
@@ -33,7 +34,7 @@ def check_complete(report: RunReport) -> None:
         ("the last run left tests out", report.filtered),
         (f"the last run was a {report.mode} run", report.mode != "full"),
         ("the last run measured nothing", not any(case.measurement for case in report.cases)),
-        (f"{len(failing)} cases of the last run failed", bool(failing)),
+        (f"{plural(len(failing), 'case')} of the last run failed", bool(failing)),
     )
     for what, holds in reasons:
         if holds:

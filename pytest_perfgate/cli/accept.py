@@ -10,11 +10,14 @@ A line is rewritten only where the time moved beyond its noise.
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.cli.looking import write, write_json
 from pytest_perfgate.cli.project import Project, add_root
 from pytest_perfgate.model.errors import PerfgateError
+
+if TYPE_CHECKING:
+    from datetime import date
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -72,28 +75,36 @@ def signature_of(options: Namespace, project: Project, report: Any) -> Any:
     from pytest_perfgate.app.accept import measured_commit
     from pytest_perfgate.core.gate.acceptance import Signature
 
+    today = dt.datetime.now(dt.timezone.utc).date()
     try:
         who = project.repository.author() or getpass.getuser()
     except (OSError, KeyError):
         who = ""
     return Signature(
         who=who,
-        when=dt.datetime.now(dt.timezone.utc).date().isoformat(),
+        when=today.isoformat(),
         why=" ".join(options.reason.split()),
         commit=measured_commit(report.environment, None if options.source else project.repository),
-        expires=_date(options.expires),
+        expires=_end(options.expires, today),
     )
 
 
-def _date(text: str) -> str:
-    import datetime as dt
-
+def _end(text: str, today: date) -> str:
+    """The last day on which an acceptance holds: today at the earliest."""
     if not text:
         return ""
     try:
-        return dt.date.fromisoformat(text).isoformat()
+        end = type(today).fromisoformat(text)
     except ValueError as fault:
         raise PerfgateError("command-usage", f"--expires {text} is no date", mend="write 2027-01-31") from fault
+    if end < today:
+        raise PerfgateError(
+            "command-usage",
+            f"--expires {text} has passed: today is {today.isoformat()} (UTC)",
+            why="the baseline would have run out before its first use",
+            mend="name a day from today on, or leave --expires out",
+        )
+    return end.isoformat()
 
 
 def sittings_of(project: Project) -> Any:

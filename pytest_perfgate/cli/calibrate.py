@@ -15,6 +15,7 @@ from typing import Any
 from pytest_perfgate import wiring
 from pytest_perfgate.cli.output import show, write_file
 from pytest_perfgate.cli.project import Project, add_root
+from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.errors import PerfgateError
 
 
@@ -64,7 +65,7 @@ def _measured(options: Namespace) -> Any:
         most = max((len(pairs.base) for pairs in found.values()), default=0)
         raise PerfgateError(
             "calibration-wrong",
-            f"{most} rounds so far, and {LEAST} are the least to judge by",
+            f"{plural(most, 'round')} so far, and {LEAST} are the least to judge by",
             mend="run it again: the rounds that are here are kept",
         )
     return Recorded(pairs=measured, slowed=_slowed(rounds, measured), shares=_shares(rounds))

@@ -14,6 +14,7 @@ from typing import Any
 import pytest_perfgate
 from pytest_perfgate.cli.commands import GROUPS
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.refusals import refusal, speaks_of_a_file
 
 USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 
@@ -58,10 +59,9 @@ def _guarded(name: str, rest: list[str]) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except OSError as denied:
-        if denied.filename is None:
+        if not speaks_of_a_file(denied):
             raise
-        what = denied.strerror or type(denied).__name__
-        return _said(PerfgateError("file-refused", what, place=str(denied.filename)), as_json="--json" in rest)
+        return _said(refusal(denied), as_json="--json" in rest)
 
 
 def _parsed(name: str, module: Any, rest: list[str]) -> argparse.Namespace:

@@ -1,59 +1,77 @@
 """Say what works here, what does not and why, and what mends it: the project, then the machine.
 
-It changes nothing. The last table times one call against itself for a few seconds.
+It changes nothing. The last line times one call against itself for a few seconds. One screen, device by
+device; all that was found is behind ``--verbose`` and ``--json``.
 """
 
 from __future__ import annotations
 
 import textwrap
 from argparse import ArgumentParser, Namespace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.cli.looking import write, write_json
 from pytest_perfgate.cli.output import plain
 from pytest_perfgate.cli.project import Project, add_root
-from pytest_perfgate.model.document import Document
+
+if TYPE_CHECKING:
+    from pytest_perfgate.app.diagnosis import Ward
+    from pytest_perfgate.app.doctor import Finding
+
+_WIDTH = 100
 
 
 def arguments(parser: ArgumentParser) -> None:
     add_root(parser)
+    parser.add_argument("-v", "--verbose", action="store_true", help="all that was found, each part in a table")
     parser.add_argument(
         "--seconds", type=float, default=5.0, help="how long to time a call against itself; 0: not at all"
     )
 
 
 def run(options: Namespace) -> int:
-    from pytest_perfgate.app.doctor import Level, examined
+    from pytest_perfgate.app.diagnosis import diagnosis
+    from pytest_perfgate.app.doctor import Level, brief, examined
+    from pytest_perfgate.app.screen import groups, screen
     from pytest_perfgate.cli.symptoms import CHECKS
     from pytest_perfgate.core.render.text import render_text
 
     project = Project(options)
     findings = examined(CHECKS, project)
-    ward, machine = _machine(project, options.seconds)
+    ward, same = _machine(project, options.seconds)
     if options.json:
-        instruments = [plain(found) for found in (*ward.libraries, *ward.others)]
-        write_json({"findings": plain(findings), "instruments": instruments, "machine": plain(machine)})
+        parts = {"instruments": (*ward.libraries, *ward.others), "devices": groups(ward)}
+        told = {name: [plain(one) for one in found] for name, found in parts.items()}
+        write_json({"findings": plain(findings), **told, "machine": plain(diagnosis(ward, same))})
     else:
-        for finding in findings:
-            _tell(f"{finding.level.value:<4}  {finding.name:<12}  {finding.what}")
-            if finding.mend:
-                _tell(f"      {'':<12}  next: {finding.mend}")
-        write("\n" + render_text(machine))
+        for finding in findings if options.verbose else brief(findings):
+            _tell(finding, options.verbose)
+        write("\n" + (render_text(diagnosis(ward, same)) if options.verbose else screen(ward, same)))
     return 1 if any(finding.level is Level.BAD for finding in findings) else 0
 
 
-def _tell(line: str) -> None:
-    """A line of at most a hundred columns, and its rest below where it began."""
-    write(textwrap.fill(line, 100, subsequent_indent=" " * 20, break_long_words=False, break_on_hyphens=False))
+def _tell(finding: Finding, verbose: bool) -> None:
+    """A line of at most a hundred columns; its rest below where it began, but of what is well nobody needs it."""
+    line = f"{finding.level.value:<4}  {finding.name:<12}  {finding.what}"
+    if verbose:
+        _write(line, *([f"      {'':<12}  next: {finding.mend}"] if finding.mend else []))
+    elif finding.mend:
+        _write(f"{line} > {finding.mend}")
+    else:
+        _write(line if len(line) <= _WIDTH or finding.level.value != "ok" else f"{line[: _WIDTH - 2]} …")
 
 
-def _machine(project: Project, seconds: float) -> tuple[Any, Document]:
-    """What was looked at, and what it comes to."""
-    from pytest_perfgate.app.diagnosis import diagnosis, same_against_same
+def _write(*lines: str) -> None:
+    for line in lines:
+        write(textwrap.fill(line, _WIDTH, subsequent_indent=" " * 20, break_long_words=False, break_on_hyphens=False))
+
+
+def _machine(project: Project, seconds: float) -> tuple[Ward, tuple[float, float] | None]:
+    """What was looked at, and the same call against itself."""
+    from pytest_perfgate.app.diagnosis import same_against_same
     from pytest_perfgate.wiring import devices, ward
 
     same = None
     if seconds > 0:
         same = same_against_same(devices.reference_call(), devices.host_runtime(), devices.host_timer(), seconds)
-    found = ward(project.root)
-    return found, diagnosis(found, same)
+    return ward(project.root), same

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.doctor import Check, Finding, Level
+from pytest_perfgate.core.render.plural import plural
 
 if TYPE_CHECKING:
     from pytest_perfgate.cli.project import Project
@@ -84,7 +85,7 @@ def baselines(project: Project) -> Iterator[Finding]:
     for device in devices:
         lines = project.baselines.read_all(device)
         kind = "committed" if project.baselines.committed(device) else "local"
-        yield Finding(name="baselines", level=Level.GOOD, what=f"{device}: {len(lines)} cases, {kind}")
+        yield Finding(name="baselines", level=Level.GOOD, what=f"{device}: {plural(len(lines), 'case')}, {kind}")
     if not devices:
         yield Finding(
             name="baselines", level=Level.NOTE, what="none yet", mend="pytest --perfgate=full, perfgate accept"
@@ -115,7 +116,8 @@ def record(project: Project) -> Iterator[Finding]:
 
 def history(project: Project) -> Iterator[Finding]:
     keys = project.history.keys()
-    yield Finding(name="history", level=Level.GOOD, what=f"{len(keys)} cases on {len({d for d, _ in keys})} devices")
+    devices = plural(len({device for device, _ in keys}), "device")
+    yield Finding(name="history", level=Level.GOOD, what=f"{plural(len(keys), 'case')} on {devices}")
 
 
 def leftovers(project: Project) -> Iterator[Finding]:

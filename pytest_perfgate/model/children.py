@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol, Union
 
 from pytest_perfgate.model.device import Device
+from pytest_perfgate.model.errors import PerfgateError, restored
 from pytest_perfgate.model.measurement import Artifact, Identity
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
@@ -108,6 +109,8 @@ class Entered:
     """Child: the test stands in ``perfgate(fn)``."""
 
     key: CaseKey
+    samples: int = 0
+    """Samples that the call asks for at least."""
 
 
 @value
@@ -202,3 +205,24 @@ class CaseResult:
     outcome: str = "passed"
     """How the test itself ended where it did not pass: skipped, xfailed, failed, crashed."""
     seconds: float = 0.0
+
+
+@value
+class Fault:
+    """What is wrong with one test, on its way to the worker that runs it."""
+
+    nodeid: str
+    code: str
+    what: str
+    why: str = ""
+    mend: str = ""
+    place: str = ""
+
+    @classmethod
+    def of(cls, nodeid: str, error: PerfgateError) -> Fault:
+        return cls(
+            nodeid=nodeid, code=error.code.name, what=error.what, why=error.why, mend=error.mend, place=error.place
+        )
+
+    def error(self) -> PerfgateError:
+        return restored(self.code, self.what, self.why, self.mend, self.place)

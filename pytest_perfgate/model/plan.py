@@ -44,6 +44,8 @@ class Plan:
     rounds: int = 3
     """Fresh processes."""
     min_samples: int = 20
+    least_samples: int = 0
+    """Samples that a budget does not cut: the test asked for so many by name."""
     max_samples: int = 2000
     warmup_ns: float = 200e6
     budget_ns: float = 1e9

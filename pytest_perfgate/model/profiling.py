@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.model.values import value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.children import Capture
 
 CAPTURES = ("event", "annotation", "ncu", "nsys", "torch", "cupti", "cubin")
 """The one list of captures: ``capture=``, ``--perfgate-capture`` and ``perfgate profile --mode``."""
@@ -25,6 +29,11 @@ LOG, TOLD = "profiler.log", "child.json"
 def external(names: tuple[str, ...]) -> tuple[str, ...]:
     """The captures that are taken in a run of their own, after the timing."""
     return tuple(dict.fromkeys(name for name in names if name not in {TIMED, STATIC}))
+
+
+def code_alone(captures: Sequence[Capture]) -> bool:
+    """Whether a test brought machine code and nothing else: it is the same in every process, so one has read it all."""
+    return bool(captures) and all(capture.identity.timer == STATIC for capture in captures)
 
 
 @value

@@ -112,5 +112,10 @@ class Trace:
     events: int = 0
     """Every event of the file, of any kind."""
 
+    guessed: tuple[int, ...] = ()
+    """GPU rows whose duration was negative or overflowed: they end where the next one starts."""
+    untimed: int = 0
+    """GPU events left out since nothing tells how long they took."""
+
     def __len__(self) -> int:
         return len(self.start)

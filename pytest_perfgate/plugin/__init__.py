@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_perfgate.plugin.roles import ROLE, is_gated, role_of
-
 if TYPE_CHECKING:
     from collections.abc import Generator
 
@@ -20,11 +18,11 @@ _MARKER = (
 )
 
 
-def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    from pytest_perfgate.plugin.options import add_options
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    _load_as_installed(pluginmanager)  # pytest calls this hook before any other
+    from pytest_perfgate import hookspecs
 
-    _load_as_installed(pluginmanager)
-    add_options(parser)
+    pluginmanager.add_hookspecs(hookspecs)
 
 
 def _load_as_installed(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -37,14 +35,16 @@ def _load_as_installed(pluginmanager: pytest.PytestPluginManager) -> None:
         marked -= {"pytest_perfgate", "pytest_perfgate.plugin"}
 
 
-def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
-    from pytest_perfgate import hookspecs
+def pytest_addoption(parser: pytest.Parser) -> None:
+    from pytest_perfgate.plugin.options import add_options
 
-    pluginmanager.add_hookspecs(hookspecs)
+    add_options(parser)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
+    from pytest_perfgate.plugin.roles import ROLE
+
     config.addinivalue_line("markers", _MARKER)
     address = os.environ.pop("PERFGATE_CHANNEL", "")
     if address:
@@ -71,6 +71,8 @@ def pytest_xdist_setupnodes(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
+    from pytest_perfgate.plugin.roles import ROLE, is_gated, role_of
+
     gated = [item for item in getattr(session, "items", ()) if is_gated(item)]
     if gated and not session.config.option.collectonly:
         role_of(session.config).before(session, gated)
@@ -88,5 +90,7 @@ def perfgate(request: pytest.FixtureRequest) -> Gate:
     ``perfgate(fn, *args, setup=, work=, check=, calls=1, name=, limits=())`` calls ``fn`` and
     returns a view whose ``result`` is what ``fn`` returned and whose ``time`` is its time.
     """
+    from pytest_perfgate.plugin.roles import role_of
+
     gate: Gate = role_of(request.config).gate(request.node)
     return gate

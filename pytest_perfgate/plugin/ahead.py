@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any
 from pytest_perfgate.app.lanes import run_spread
 from pytest_perfgate.app.measure import Crew, Rounds
 from pytest_perfgate.core.gate.budget import SCREENING, shrunk
+from pytest_perfgate.core.gate.rounds import Design
+from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Mode
 from pytest_perfgate.plugin.captures import captured
 from pytest_perfgate.plugin.invocation import child_job, child_spec
 from pytest_perfgate.plugin.progress import Progress
 from pytest_perfgate.plugin.spans import span
+from pytest_perfgate.plugin.trying import triable, trying_line
 from pytest_perfgate.wiring.devices import fleet, pick_device
 
 if TYPE_CHECKING:
@@ -45,7 +48,7 @@ def measure_ahead(session: Docket) -> None:
     known = read_costs(costs)
     keeps = SCREENING if session.court.tools.convict is not None else 1.0
     part = affordable(cases, known, keeps * session.left_s())
-    progress = Progress(config, cost_line(cases, known, part))
+    progress = Progress(config, cost_line(cases, known, part) + suspicion_line(session, cases))
     cases = [sampled(case, part) for case in cases]
     crew = Crew(
         nursery=session.court.tools.nursery,
@@ -60,16 +63,32 @@ def measure_ahead(session: Docket) -> None:
         run_spread(rounds, cases, fleet())
         results = captured(session, rounds.results(), progress.tell)
     except BaseException:
-        results = {nodeid: result for nodeid, result in rounds.results().items() if result.captures}
+        keep_measured(session, {nodeid: result for nodeid, result in rounds.results().items() if result.captures})
         raise
     finally:
         progress.close()
-        judge_measured(session, results)
+    judge_measured(session, results)
     if part == 1:
         write_costs(costs, results)
 
 
 def judge_measured(session: Docket, results: Mapping[str, CaseResult]) -> None:
+    """Judge everything, and try the suspects; an interrupted trial leaves what the screening said."""
+    fit = fit_results(session, results)
+    try:
+        session.reports.update(session.court.judge_all(fit))
+    except BaseException:
+        keep_measured(session, fit)
+        raise
+
+
+def keep_measured(session: Docket, results: Mapping[str, CaseResult]) -> None:
+    """Somebody wants this run to end: what was measured is judged by itself, and nobody is tried any more."""
+    fit = fit_results(session, results)
+    session.reports.update((nodeid, session.court.judge_result(result)) for nodeid, result in fit.items())
+
+
+def fit_results(session: Docket, results: Mapping[str, CaseResult]) -> dict[str, CaseResult]:
     """A limit of a call that does not read is the fault of its test alone; the others keep what was measured."""
     readable = dict(results)
     for nodeid, result in results.items():
@@ -78,7 +97,7 @@ def judge_measured(session: Docket, results: Mapping[str, CaseResult]) -> None:
         except PerfgateError as fault:  # noqa: PERF203 - a wrong limit is the fault of its test alone
             session.faults[nodeid] = fault
             readable[nodeid] = replace(result, captures=(), trouble=(fault.what.splitlines()[0],))
-    session.reports.update(session.court.judge_all(readable))
+    return readable
 
 
 def on_device(options: Any, cases: list[Case]) -> list[Case]:
@@ -115,6 +134,14 @@ def cost_line(cases: Iterable[Case], known: Mapping[str, float], part: float = 1
     return f"{plural(len(cases), 'case')}, {plural(rounds, 'round')}, {word} {span(starts + part * total)}{cut}"
 
 
+def suspicion_line(session: Docket, cases: Iterable[Case]) -> str:
+    """What suspects would cost, where a suspect is tried at all: it needs a baseline to be slower than."""
+    store = session.court.tools.baselines
+    if session.court.tools.convict is None or store is None or not store.devices():
+        return ""
+    return trying_line(triable(cases), Design())
+
+
 def seconds_of(cases: Iterable[Case], known: Mapping[str, float]) -> tuple[float, float]:
     """What starting children takes, and all sampling: as it was last time, else what the plan allows."""
     cases = list(cases)
@@ -136,10 +163,6 @@ def sampled(case: Case, part: float) -> Case:
     return replace(
         case, plan=replace(case.plan, warmup_ns=case.plan.warmup_ns * part, budget_ns=case.plan.budget_ns * part)
     )
-
-
-def plural(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def read_costs(path: Path) -> dict[str, float]:

@@ -16,12 +16,14 @@ from pytest_perfgate.app.hearing import Hearing
 from pytest_perfgate.core.gate.budget import SCREENING, shrunk
 from pytest_perfgate.core.gate.conviction import suspects
 from pytest_perfgate.core.gate.rounds import Design
+from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.children import ChildSpec
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.paired import Paired, PairedRound
 from pytest_perfgate.plugin.invocation import arm_arguments, child_job, environment
 from pytest_perfgate.plugin.progress import Progress
 from pytest_perfgate.plugin.spans import span
+from pytest_perfgate.plugin.trying import START_S, TEST_S, trying_line
 from pytest_perfgate.wiring import read_values, write_values
 from pytest_perfgate.wiring.arms import arms
 
@@ -34,8 +36,6 @@ if TYPE_CHECKING:
     from pytest_perfgate.plugin.docket import Docket
 
 MERGE_BASE = "@merge-base"
-_START_S, _TEST_S = 2.5, 0.6
-"""What starting two processes takes, and one test in both."""
 _SHORTEST = 0.25
 """The part of their usual length that turns keep at least."""
 _FRESH = {"PYTHONDONTWRITEBYTECODE": "1"}
@@ -102,17 +102,18 @@ class Bailiff:
             if self._progress is not None:
                 self._progress.close()
         self._path(comparison.arms).unlink(missing_ok=True)
+        self._session.resumable = False
         return hearing.paired(revision=revision)
 
     def _headline(self, cases: int, design: Design) -> str:
         """What it will cost, and how a budget is kept."""
-        tests, left = design.screen * _TEST_S * cases, self._session.left_s()
-        starts = design.screen * _START_S
+        tests, left = design.screen * TEST_S * cases, self._session.left_s()
+        starts = design.screen * START_S
         part = shrunk(tests, max(0.0, SCREENING * left - starts), _SHORTEST)
         self._beat = Beat(batch_ns=Beat().batch_ns * part, warmup_ns=Beat().warmup_ns * part)
-        said = f"{cases} cases in two arms, {design.screen} rounds, about {span(starts + part * tests)}"
+        said = f"{plural(cases, 'case')} in two arms, {design.screen} rounds, about {span(starts + part * tests)}"
         if not math.isfinite(left):
-            return said
+            return said + trying_line(cases, design)
         short = f", turns cut to {part:.0%}" if part < 1 else ""
         return f"{said}{short}; {span(left)} of the budget are left, the rest is for whom it decides"
 
@@ -121,9 +122,8 @@ class Bailiff:
         comparison = Comparison(both, cases, self._stage(both), design)
         comparison.resume(self._kept(both))
         if comparison.rounds:
-            self._say(
-                f"{len({(one.phase, one.number) for one in comparison.rounds})} rounds of a run that was cut short"
-            )
+            finished = len({(one.phase, one.number) for one in comparison.rounds})
+            self._say(f"{plural(finished, 'round')} of a run that was cut short")
         if comparison.same:
             self._say("both arms hold the same code: what differs then is the machine")
         return comparison
@@ -151,8 +151,8 @@ class Bailiff:
         path, left = self._path(both), self._session.left_s()
 
         def keep(rounds: Sequence[PairedRound]) -> None:
-            path.parent.mkdir(parents=True, exist_ok=True)
             write_values(path, rounds)
+            self._session.resumable = True
 
         return Stage(
             nursery=self._session.court.tools.nursery,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import repeat
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import MetricSet
@@ -14,6 +15,21 @@ from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.problem import Finding, Problem
 from pytest_perfgate.model.samples import Discard, Samples, Stop
 from pytest_perfgate.model.work import Work
+
+
+class Schedule(NamedTuple):
+    """What a suite of pytest-benchmark says of how often a call runs."""
+
+    samples: int = 0
+    """At least."""
+    iterations: int = 1
+    """Calls behind one sample, at least."""
+    warmups: int = 0
+    """Runs of so many iterations before anything is timed."""
+
+
+FREE = Schedule()
+"""Nothing was said: perfgate's own rule decides."""
 
 
 @dataclass
@@ -28,6 +44,7 @@ class Asked:
     check: Callable[[Any], Any] | None = None
     calls: int = 1
     limits: tuple[str, ...] = ()
+    schedule: Schedule = FREE
     _made: list[Any] = field(default_factory=list)
 
     def once(self) -> Any:
@@ -52,6 +69,17 @@ class Asked:
             self._made[:] = spread(self.setup())
         return tuple(self._made)
 
+    def sample(self, call: Callable[[], Any]) -> Callable[[], Any]:
+        """The call as often as one sample asks for at least."""
+        return repeated(call, self.schedule.iterations) if self.schedule.iterations > 1 else call
+
+    def warm_up(self) -> None:
+        """The untimed runs that were asked for, each with its set-up."""
+        run = self.sample(self.timed())
+        for _ in repeat(None, self.schedule.warmups):
+            self.prepare()
+            run()
+
     def timed(self) -> Callable[[], Any]:
         """The call and nothing around it."""
         if self.setup is not None:
@@ -62,6 +90,18 @@ class Asked:
         """The call, which keeps what it returned last: for ``check`` to see the output of a timed call."""
         call = self.timed()
         return KeptPrepared(call) if isinstance(call, Prepared) else Kept(call)
+
+
+def repeated(call: Callable[[], Any], times: int) -> Callable[[], Any]:
+    """The call so many times over; what the last one returned."""
+
+    def run() -> Any:
+        result = None
+        for _ in repeat(None, times):
+            result = call()
+        return result
+
+    return run
 
 
 def spread(made: Any) -> tuple[Any, ...]:

@@ -13,11 +13,11 @@ import pytest
 from pytest_perfgate.app.compare_arms import SCREEN, Comparison, Stage, phase_of
 from pytest_perfgate.core.gate.calibration import INJECTED, LEAST
 from pytest_perfgate.core.gate.rounds import Design
+from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.arm import Arm
 from pytest_perfgate.model.children import ChildSpec
 from pytest_perfgate.model.paired import PairedRound
 from pytest_perfgate.model.plan import Case
-from pytest_perfgate.plugin.ahead import plural
 from pytest_perfgate.plugin.arms import one_core
 from pytest_perfgate.plugin.invocation import child_job, child_spec
 from pytest_perfgate.plugin.progress import Progress
@@ -54,7 +54,7 @@ class Calibrating:
     def run(self, seconds: float, *, slowing: bool) -> None:
         """Unchanged code and slowed code by turns, until the time is spent."""
         cases, until = list(self._gate.cases.values()), time.monotonic() + seconds
-        progress = Progress(self._config, f"{len(cases)} cases, the same code on both sides, {seconds:.0f} s")
+        progress = Progress(self._config, f"{plural(len(cases), 'case')}, the same code on both sides, {seconds:.0f} s")
         comparison = Comparison((_side("base"), _side("head")), cases, self._stage(progress), Design())
         kept = [one for one in read_values(self._path, PairedRound) if not one.trouble]
         self._others = [one for one in kept if one.nodeid not in comparison.cases]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,11 +42,16 @@ def captured(session: Docket, results: Mapping[str, CaseResult], say: Say) -> di
             markers=job.markers, bare=True,
         )  # fmt: skip
         try:
-            return profile(one.key, mode, case.plan, tools, assigned)
+            return profile(one.key, mode, case.plan, asking(tools, case), assigned)
         except OSError as fault:
             raise PerfgateError("profile-child", f"the profile could not be kept: {fault}") from fault
 
     return {nodeid: with_captures(result, take) for nodeid, result in results.items()}
+
+
+def asking(tools: ProfileTools, case: Case) -> ProfileTools:
+    """Tools that tell an inspector what the limits of a case ask for."""
+    return replace(tools, inspect=partial(tools.inspect, limits="\n".join(limit.text for limit in case.limits)))
 
 
 def _tools(session: Docket) -> ProfileTools:

@@ -45,7 +45,7 @@ class ChildBench(MeasuringBench):
         self._parent = parent
 
     def _capture(self, asked: Asked) -> Capture:
-        self._parent.send(Entered(key=asked.key))
+        self._parent.send(Entered(key=asked.key, samples=asked.schedule.samples))
         taken: list[Samples] = []
         while not isinstance(command := self._parent.receive(), Finish):
             if isinstance(command, Measure):

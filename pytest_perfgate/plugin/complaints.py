@@ -38,6 +38,11 @@ def complain(config: pytest.Config, fault: PerfgateError) -> None:
     if reporter is not None:
         reporter.write_line("")
         reporter.write_line(f"ERROR: {fault.text()}", red=True)
+    fail(config)
+
+
+def fail(config: pytest.Config) -> None:
+    """A run of which something was lost has not passed."""
     session: Any = config.pluginmanager.get_plugin("session")
     if session is not None and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.USAGE_ERROR

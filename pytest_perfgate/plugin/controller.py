@@ -10,6 +10,7 @@ import pytest
 from pytest_perfgate.plugin.complaints import readable
 from pytest_perfgate.plugin.ending import close_session, write_session
 from pytest_perfgate.plugin.fixture import Gate
+from pytest_perfgate.plugin.frames import UsersFrames
 from pytest_perfgate.plugin.session import GateSession
 from pytest_perfgate.plugin.settings import Settings
 from pytest_perfgate.plugin.summary import write_summary
@@ -34,7 +35,7 @@ class ControllerRole:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
-        with readable():
+        with readable(), UsersFrames(item.config):
             result = yield
         self.session.judge(item)
         return result
@@ -47,5 +48,5 @@ class ControllerRole:
     def pytest_sessionfinish(self) -> None:
         write_session(self.session)
 
-    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        write_summary(terminalreporter, self.session)
+    def pytest_terminal_summary(self, terminalreporter: Any, exitstatus: int) -> None:
+        write_summary(terminalreporter, self.session, cut_short=exitstatus == pytest.ExitCode.INTERRUPTED)

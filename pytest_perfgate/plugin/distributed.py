@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.plugin.roles import role_of
-from pytest_perfgate.plugin.workers import CASES, VERDICTS
+from pytest_perfgate.plugin.workers import CASES, FAULTS, VERDICTS
 
 
 class DistributedRole:
@@ -51,11 +51,15 @@ class DistributedRole:
         listed = sorted(folder.glob(CASES.format("*")))
         if not listed:
             return
+        from pytest_perfgate.model.children import Fault
         from pytest_perfgate.model.plan import Case
+        from pytest_perfgate.plugin.complaints import usage_errors
         from pytest_perfgate.wiring import read_values, write_values
 
         session = role_of(self._config).session
         for path in listed:
             session.cases.update((case.nodeid, case) for case in read_values(path, Case))
         session.measure()
-        write_values(folder / VERDICTS, [report for found in session.reports.values() for report in found])
+        with usage_errors():
+            write_values(folder / FAULTS, [Fault.of(nodeid, error) for nodeid, error in session.faults.items()])
+            write_values(folder / VERDICTS, [report for found in session.reports.values() for report in found])

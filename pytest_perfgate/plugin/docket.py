@@ -43,6 +43,12 @@ class Docket:
         self.excused: list[str] = []
         """Failing verdicts of tests that are expected to fail."""
         self.written: tuple[Path, ...] = ()
+        self.lost: list[PerfgateError] = []
+        """What could not be kept, and why."""
+        self.measured_ahead = False
+        """Measured before the first test, or about to be; else each test measures itself."""
+        self.resumable = False
+        """Whether finished rounds of two arms lie ready for the same command."""
         self.convictor: Callable[[Docket, GateTools], Convict | None] | None = None
         """Makes what tries suspects; without it nothing is convicted by two arms."""
         self._court: Court | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,7 +15,7 @@ from pytest_perfgate.app.conclude import Ending, keep, run_report, suite_notes
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.verdict import SuiteNote
-from pytest_perfgate.plugin.complaints import complain, usage_errors
+from pytest_perfgate.plugin.complaints import complain, fail, usage_errors
 from pytest_perfgate.plugin.docket import Docket
 from pytest_perfgate.plugin.outputs import write_outputs
 
@@ -35,17 +36,36 @@ def write_session(session: Docket) -> None:
         try:
             report = run_report(session.court, session.all_reports(), session.notes, ending_of(session))
             session.written = write_outputs(session.settings.pytest, report)
-            session.written = (*keep(session.court, report), *session.written)
+            kept = keep(session.court, report)
+            session.written = (*kept.written, *session.written)
+            session.lost = not_kept(kept.lost)
+            if session.lost:
+                fail(session.settings.pytest)
         except PerfgateError as fault:
             complain(session.settings.pytest, fault)
         ignored(session.settings.pytest.rootpath / ".perfgate")
 
 
+def not_kept(lost: Iterable[tuple[str, PerfgateError]]) -> list[PerfgateError]:
+    """What this run could not keep: a sentence for each cause, with all that it cost."""
+    causes: dict[tuple[str, str, str], list[tuple[str, PerfgateError]]] = {}
+    for name, fault in lost:
+        causes.setdefault((fault.code.name, fault.what, fault.mend), []).append((name, fault))
+    return [_not_kept([name for name, _ in found], found[0][1]) for found in causes.values()]
+
+
+def _not_kept(names: list[str], fault: PerfgateError) -> PerfgateError:
+    said = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+    why = f"{fault.place}: {fault.what}" if fault.place else fault.what
+    return PerfgateError(fault.code.name, f"not kept: {said}", why=why, mend=fault.mend)
+
+
 def ignored(folder: Path) -> None:
     """What lies under ``.perfgate/`` belongs to this checkout alone: git need not be told by hand."""
     note = folder / ".gitignore"
-    if folder.is_dir() and not note.exists():
-        note.write_text("# made by perfgate\n*\n", encoding="utf-8")
+    with contextlib.suppress(OSError):  # whatever else could not be written has said so
+        if folder.is_dir() and not note.exists():
+            note.write_text("# made by perfgate\n*\n", encoding="utf-8")
 
 
 def ending_of(session: Docket) -> Ending:
@@ -79,7 +99,15 @@ def announce(config: pytest.Config, notes: Iterable[SuiteNote]) -> None:
     """A note that fails is a failed report of its own: JUnit and the exit code tell of it."""
     for note in notes:
         if note.effect is Effect.FAIL:
+            _expected(config)
             _report(config, f"perfgate::{note.kind}", text_of(note))
+
+
+def _expected(config: pytest.Config) -> None:
+    """One report more than tests were collected: pytest's progress would count beyond its end."""
+    session: Any = config.pluginmanager.get_plugin("session")
+    if session is not None:
+        session.testscollected += 1
 
 
 def text_of(note: SuiteNote) -> str:

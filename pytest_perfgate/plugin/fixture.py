@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.samples import Samples
 from pytest_perfgate.model.work import Work
-from pytest_perfgate.plugin.asked import Asked, Brought
+from pytest_perfgate.plugin.asked import Asked, Brought, Schedule
 from pytest_perfgate.plugin.benches import Bench
 from pytest_perfgate.plugin.view import View
 
@@ -51,7 +51,11 @@ class Gate:
             raise PerfgateError("call-wrong", f"calls={calls!r} is no whole number from 1")
         key = self._key(name)
         asked = Asked(key, fn, args, setup=setup, work=work, check=check, calls=calls, limits=_texts(limits))
-        return self._bench.take(asked)
+        return self._taken(asked)
+
+    def scheduled(self, fn: Callable[..., Any], setup: Callable[[], Any] | None, schedule: Schedule) -> View:
+        """Measure ``fn`` as often as a suite of pytest-benchmark asks for, at least."""
+        return self._taken(Asked(self._key(""), fn, setup=setup, schedule=schedule))
 
     @contextmanager
     def region(self, name: str = "", *, work: Work | None = None, limits: Iterable[str] = ()) -> Iterator[None]:
@@ -110,6 +114,16 @@ class Gate:
     def kept(self, key: CaseKey) -> tuple[Samples, ...]:
         """The samples of each process that measured a call; none where nothing did."""
         return self._bench.samples(key)
+
+    def _taken(self, asked: Asked) -> View:
+        view = self._bench.take(asked)
+        if isinstance(view.result, Coroutine):
+            view.result.close()
+            what = "the call returned a coroutine that nobody ran: only its making was timed"
+            raise PerfgateError(
+                "call-wrong", what, mend="measure lambda: asyncio.run(f()), or a loop's run_until_complete"
+            )
+        return view
 
     def _key(self, name: str) -> CaseKey:
         if name in self._names:

@@ -38,6 +38,13 @@ _OWN_GROUPS = {
 }  # fmt: skip
 
 
+_LENIENT = (
+    "-o", "strict_config=false", "-o", "required_plugins=",
+    "-W", "ignore:Unknown config option:pytest.PytestConfigWarning",
+)  # fmt: skip
+"""The configuration may speak to plugins that a child leaves out: here that is no mistake."""
+
+
 def child_spec(config: pytest.Config, settings: Config, cases: Sequence[Case]) -> ChildSpec:
     """A child of this session that runs these cases."""
     from pytest_perfgate.wiring import interpreter
@@ -61,16 +68,22 @@ def arguments(config: pytest.Config, cases: Iterable[Case]) -> list[str]:
         told += ["-c", str(config.inipath)]
     for name in _LEFT_OUT:
         told += ["-p", f"no:{name}"]
-    for plugin in config.option.plugins or ():
+    for plugin in _plugins(config):
         told += ["-p", plugin]
     if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD") and "pytest_perfgate.plugin" not in told:
         told += ["-p", "pytest_perfgate.plugin"]
     for setting in config.option.override_ini or ():
-        if not setting.startswith("addopts"):
+        if not setting.startswith(("addopts", "strict_config")):
             told += ["-o", setting]
+    told += _LENIENT
     for rule in config.option.pythonwarnings or ():
         told += ["-W", rule]
     return [*told, *(str(config.rootpath / name) for name in files)]
+
+
+def _plugins(config: pytest.Config) -> Iterable[str]:
+    """What the command line, ``addopts`` and the environment loaded by name."""
+    return (*(config.option.plugins or ()), *filter(None, os.environ.get("PYTEST_PLUGINS", "").split(",")))
 
 
 def arm_arguments(config: pytest.Config, cases: Iterable[Case], arm: Arm) -> list[str]:
@@ -98,9 +111,13 @@ def _holds(place: Path, modules: Sequence[str]) -> bool:
     return any((place / name).is_dir() or (place / f"{name}.py").is_file() for name in modules)
 
 
+_STEERING = ("PYTEST_", "COV_CORE_", "COVERAGE_PROCESS_")
+"""Variables that select tests, or have coverage watch every line of a process that is timed."""
+
+
 def environment(inherited: Iterable[tuple[str, str]]) -> dict[str, str]:
     """The environment without what would steer pytest from outside."""
-    kept = {name: text for name, text in inherited if not name.startswith("PYTEST_")}
+    kept = {name: text for name, text in inherited if not name.startswith(_STEERING)}
     if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):
         kept["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"]
     kept["PYTHONHASHSEED"] = kept.get("PYTHONHASHSEED", "random")

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pytest_perfgate.app.honest import Scrutiny, Subject, scrutinised
-from pytest_perfgate.app.instrument import choose_runtime, choose_timer, identity, per_call
+from pytest_perfgate.app.instrument import at_least, choose_runtime, choose_timer, identity, per_call
 from pytest_perfgate.app.machine import REFUSED, keyed, lease_name, settled, watched
 from pytest_perfgate.model.children import Capture
 from pytest_perfgate.model.device import Device
@@ -39,6 +39,7 @@ class Measuring:
         self._instruments = instruments
         self.metrics = metrics
         self._scrutinised: set[CaseKey] = set()
+        self._warmed: set[CaseKey] = set()
 
     @property
     def instruments(self) -> Instruments:
@@ -60,14 +61,21 @@ class Measuring:
         stand = self.stand(plan, call)
         setup = asked.prepare if asked.setup is not None else None
         scrutiny = self._scrutiny(asked, call, stand.runtime)
-        by = asked_for()
+        call, by = asked.sample(call), asked_for()
         if by is not None and stand.timer.name == "host":
             call = slowed(call, by)
 
         def take() -> Samples:
+            self._warm_up(asked)
             return scrutinised(lambda: stand.timer.measure(call, plan, stand.runtime, setup), scrutiny)
 
-        return per_call(self._taken(stand, plan, take), asked.calls)
+        return per_call(self._taken(stand, plan, take), asked.calls * asked.schedule.iterations)
+
+    def _warm_up(self, asked: Asked) -> None:
+        """What the call asks for beside our own warming up: the first time that this process measures it."""
+        if asked.key not in self._warmed:
+            self._warmed.add(asked.key)
+            asked.warm_up()
 
     def _taken(self, stand: Stand, plan: Plan, take: Callable[[], Samples]) -> Samples:
         """Samples under a lease, with what the clocks did meanwhile."""
@@ -90,7 +98,7 @@ class Measuring:
         return Scrutiny(subject, contents)
 
     def capture(self, asked: Asked, plan: Plan) -> Capture:
-        return self.packed(asked, plan, (self.samples(asked, plan),))
+        return self.packed(asked, plan, (self.samples(asked, at_least(plan, asked.schedule.samples)),))
 
     def packed(self, asked: Asked, plan: Plan, samples: Iterable[Samples]) -> Capture:
         """Samples of a call with its identity."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from glob import glob
 from pathlib import Path
 
+from pytest_perfgate.core.analysis.foreign import foreign
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.ports import Inspector
 from pytest_perfgate.plugin.asked import Brought
@@ -21,8 +22,10 @@ def read_artifact(brought: Brought, source: str, inspectors: Sequence[Inspector]
     head = _head(paths[0])
     inspector = next((one for one in inspectors if one.recognises(paths[0], head)), None)
     if inspector is None:
-        known = ", ".join(one.name for one in inspectors)
-        raise PerfgateError("call-wrong", f"read() does not know what {paths[0]} is", mend=f"it knows: {known}")
+        seen, mend = foreign(head)
+        what = f"read() cannot use {paths[0]}: it {seen}" if seen else f"read() does not know what {paths[0]} is"
+        known = "it knows: " + ", ".join(one.name for one in inspectors)
+        raise PerfgateError("call-wrong", what, mend=mend or known)
     analysis = inspector.inspect(paths, options_of(inspector, "\n".join((*limits, *brought.limits))))
     brought.metrics = analysis.metrics
     brought.findings, brought.problems = analysis.findings, analysis.problems

@@ -37,8 +37,7 @@ class GateSession(Docket):
     def __init__(self, settings: Settings, *, ahead: bool = False) -> None:
         super().__init__(settings)
         self.convictor = convictor
-        self._ahead = ahead
-        """Workers: whatever the mode, the controller has measured."""
+        self.measured_ahead = ahead  # workers: whatever the mode, the controller has measured
         self._benches: dict[str, Bench] = {}
 
     def prepare(self, items: Sequence[pytest.Item]) -> None:
@@ -62,7 +61,7 @@ class GateSession(Docket):
         """Measure all cases in children and judge them, unless nothing is to be measured."""
         from pytest_perfgate.plugin.ahead import measure_ahead
 
-        self._ahead = True
+        self.measured_ahead = True
         with usage_errors():
             if self.cases and self.mode is not Mode.OFF:
                 measure_ahead(self)
@@ -113,7 +112,7 @@ class GateSession(Docket):
     def _bench(self, case: Case) -> Bench:
         if self.mode is Mode.OFF:
             return Bench(case)
-        if self._ahead or case.nodeid in self.judged:
+        if self.measured_ahead or case.nodeid in self.judged:
             return JudgedBench(case, self.known)
         return QuickBench(case, measuring_tools(self.settings.pytest))
 
@@ -122,7 +121,7 @@ class GateSession(Docket):
         seen = bench.seen if bench is not None else []
         if isinstance(bench, MeasuringBench):
             return self.court.judge_result(CaseResult(case=case, captures=(bench.captures(),)))
-        if self._ahead or self.mode is Mode.OFF or case.nodeid in self.judged:
+        if self.measured_ahead or self.mode is Mode.OFF or case.nodeid in self.judged:
             return self._settled(case, seen)
         return self.court.judge_result(CaseResult(case=case, captures=((),)))
 

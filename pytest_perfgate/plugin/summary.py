@@ -13,6 +13,7 @@ from pytest_perfgate.core.render.text import table_lines
 from pytest_perfgate.model.document import Cell, Column, Table
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.plugin.cut_short import cut_short_lines
 from pytest_perfgate.plugin.ending import text_of
 
 if TYPE_CHECKING:
@@ -28,12 +29,19 @@ _PLAIN = (Outcome.UNBASELINED, Outcome.IMPROVED)
 """Outcomes of which the table says all that there is to say."""
 
 
-def write_summary(out: Any, session: Docket) -> None:
+def write_summary(out: Any, session: Docket, *, cut_short: bool = False) -> None:
     """The table of verdicts, notes on the suite, where the files lie, what to do next."""
     reports = session.all_reports()
-    if not reports:
-        return
-    out.section("perfgate", sep="=")
+    ending = cut_short_lines(session) if cut_short else []
+    if reports or ending:
+        out.write_sep("=", "perfgate")
+    if reports:
+        _write_verdicts(out, session, reports)
+    for line in ending:
+        out.write_line(line)
+
+
+def _write_verdicts(out: Any, session: Docket, reports: list[CaseReport]) -> None:
     told = reports if out.verbosity > 0 else [r for r in reports if r.worst not in _KEPT and r.verdicts]
     if told:
         for line in table_lines(verdict_table(told)):
@@ -41,7 +49,7 @@ def write_summary(out: Any, session: Docket) -> None:
     for report in [r for r in reports if r.effect is Effect.WARN and r.worst not in _PLAIN][:_SHOWN]:
         out.write_line(render_block(report).rstrip())
     fresh = len(new_baselines(reports, session.court.tools.committed, "", ""))
-    if fresh and session.court.context.policy.records:
+    if fresh and session.court.context.policy.records and not session.lost:
         out.write_line(
             f"{fresh} without a baseline: what was measured is kept under .perfgate/ as this machine's first"
         )
@@ -52,7 +60,9 @@ def write_summary(out: Any, session: Docket) -> None:
     out.write_line(counted(session.mode.value, reports))
     for path in session.written:
         out.write_line(f"wrote {shown(path, session.settings.pytest.rootpath)}")
-    for command in next_commands(reports):
+    for fault in session.lost:
+        out.write_line(fault.text(), red=True)
+    for command in next_commands(reports) if not session.lost else ():
         out.write_line(f"next  {command}")
 
 

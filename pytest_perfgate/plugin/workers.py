@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.plugin.fixture import Gate
     from pytest_perfgate.plugin.session import GateSession
 
-CASES, VERDICTS = "cases-{}.json", "verdicts.json"
+CASES, VERDICTS, FAULTS = "cases-{}.json", "verdicts.json", "faults.json"
 
 
 class WorkerRole:
@@ -56,9 +56,10 @@ class WorkerRole:
         if self._session is None:
             return (yield)
         from pytest_perfgate.plugin.complaints import readable
+        from pytest_perfgate.plugin.frames import UsersFrames
 
         session = self._told()
-        with readable():
+        with readable(), UsersFrames(item.config):
             result = yield
         session.judge(item)
         return result
@@ -74,10 +75,13 @@ class WorkerRole:
         """The session with the verdicts that the controller wrote, once all had collected."""
         assert self._session is not None
         if not self._loaded:
+            from pytest_perfgate.model.children import Fault
             from pytest_perfgate.model.verdict import CaseReport
             from pytest_perfgate.wiring import read_values
 
             self._loaded = True
             for report in read_values(self._folder / VERDICTS, CaseReport):
                 self._session.store(report)
+            for fault in read_values(self._folder / FAULTS, Fault):
+                self._session.faults[fault.nodeid] = fault.error()
         return self._session

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.refusals import refusal
 from pytest_perfgate.wiring import devices as wiring_devices
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ _PROFILERS: tuple[Part, ...] = (
     ("adapters.profilers.cubin:CubinKeeper",),
 )
 _CATALOGUE = wiring_devices.CATALOGUE
+_PATTERNS = "wiring.looking:communication"
 _INSPECTORS: tuple[Part, ...] = (
     ("wiring.profiling:timeline_inspection",),
     (
@@ -37,6 +38,7 @@ _INSPECTORS: tuple[Part, ...] = (
         _CATALOGUE,
         "adapters.formats.replay:write_replay",
         "adapters.children.cluster:spread",
+        _PATTERNS,
     ),
     ("app.inspections.cubin:Cubin", "adapters.readers.cubin:read_cubins", _CATALOGUE),
     ("app.inspections.ncu:Ncu", "adapters.readers.ncu:read_ncu", _CATALOGUE),
@@ -63,8 +65,9 @@ class BuiltIns:
     """Our own instruments; they come in by the same hooks as anybody's, and know the project's own devices."""
 
     def __init__(self, project: Config | None = None) -> None:
-        own = project if project is not None and project.device else None
-        self._own: Mapping[str, Any] = wiring_devices.own_sheets(own) if own else {}
+        own = wiring_devices.own_sheets(project) if project is not None and project.device else {}
+        patterns = {_PATTERNS: lambda: project.communication} if project is not None else {}
+        self._own: Mapping[str, Any] = {**own, **patterns}
 
     def pytest_perfgate_runtimes(self) -> Sequence[Any]:
         return _made(wiring_devices.RUNTIMES, self._own)
@@ -131,7 +134,7 @@ class CommandLineTools:
             with path.open("rb") as file:
                 return file.read(4096)
         except OSError as error:
-            raise PerfgateError("artifact-missing", str(error.strerror), place=str(path)) from error
+            raise refusal(error, str(path)) from error
 
 
 def command_line_tools(root: Path) -> CommandLineTools:
@@ -280,5 +283,7 @@ def here(project: Config | None = None) -> Any:
 
 def ward(root: Path) -> Any:
     """What the doctor looks at."""
+    from pytest_perfgate.wiring import examining
+
     hooks = own_host(root).hook
-    return wiring_devices.ward(instruments(hooks), joined(hooks.pytest_perfgate_profilers()))
+    return examining.ward(instruments(hooks), joined(hooks.pytest_perfgate_profilers()))

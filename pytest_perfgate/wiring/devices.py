@@ -246,32 +246,6 @@ def machine(runtimes: Any) -> tuple[list[Device], list[Any]]:
     return [runtime.device() for runtime, one in found if one.usable], [one for _, one in found]
 
 
-def ward(instruments: Any, profilers: Any) -> Any:
-    """What the doctor looks at, from the instruments of the command line."""
-    from pytest_perfgate.adapters.devices.locks import read_locks
-    from pytest_perfgate.adapters.devices.permissions import probe_permissions, visible_devices
-    from pytest_perfgate.app.diagnosis import Ward
-
-    devices, libraries = machine(instruments.runtimes)
-    for runtime in instruments.runtimes:
-        if hasattr(runtime, "own_queue") and runtime.availability().usable:
-            runtime.own_queue()
-    return Ward(
-        devices=devices,
-        libraries=libraries,
-        runtimes=[runtime for runtime in instruments.runtimes if runtime.availability().usable],
-        timers=instruments.timers,
-        others=[
-            management().availability(),
-            *(profiler.availability() for profiler in profilers),
-            *probe_permissions(),
-        ],
-        locks=read_locks(),
-        visible=visible_devices(),
-        resolution=finest,
-    )
-
-
 def finest(runtime: Any, timer: str = "events") -> tuple[float | None, float | None]:
     """Overhead and resolution of a timer: of an empty pair of events, of the host's clock, of CUPTI's stamps."""
     import time

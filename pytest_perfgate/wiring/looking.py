@@ -10,9 +10,14 @@ from pytest_perfgate.app.inspect import choose, inspect
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.document import Document
 from pytest_perfgate.model.verdict import RunReport
-from pytest_perfgate.wiring import command_line_tools
+from pytest_perfgate.wiring import command_line_tools, configuration
 
 Place = Union[str, Path]
+
+
+def communication() -> tuple[str, ...]:
+    """Patterns of communication kernels of the project that is worked in."""
+    return configuration(Path.cwd()).communication
 
 
 def look(*paths: Place, **options: Any) -> Analysis:

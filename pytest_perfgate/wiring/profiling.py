@@ -84,7 +84,9 @@ def profile_tools(root: Path, hooks: Any = None, command: Command | None = None,
         profilers=tuple(joined(found.pytest_perfgate_profilers())),
         folders=folders,
         execute=partial(run_logged, env=env),
-        inspect=lambda paths: _inspected(paths, tools, folders.statement(paths[0]) if paths else {}),
+        inspect=lambda paths, limits="": _inspected(
+            paths, tools, {"limits": limits, **(folders.statement(paths[0]) if paths else {})}
+        ),
         command=partial(_launched, project.launcher, command or partial(_command, root)),
         root=root,
         timeout_s=project.timeout,

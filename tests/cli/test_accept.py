@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timezone
 from types import SimpleNamespace
 
 import pytest
@@ -176,6 +177,19 @@ def test_an_acceptance_that_ran_out_is_renewed_with_a_reason(place: Place) -> No
     assert (line.time, line.why, line.expires) == (1e6, "no compiler yet", "2999-01-31")
     assert line.when > "2020-05-31"
     assert "1 kept" in place.perfgate("accept", "test_same").out
+
+
+@pytest.mark.parametrize("command", [["accept", "--new"], ["accept", "--reason", "for now"]])
+def test_an_acceptance_ends_today_at_the_earliest(project: Place, command: list[str]) -> None:
+    before = project.times()
+    done = project.perfgate(*command, "--expires", "2020-01-31")
+    assert done.code == 2
+    assert "--expires 2020-01-31 has passed: today is 20" in done.err
+    assert "name a day from today on" in done.err
+    assert project.times() == before
+    today = datetime.now(timezone.utc).date().isoformat()
+    assert project.perfgate(*command, "--expires", today).code == 0
+    assert {line.expires for line in project.baselines.read_all("NVIDIA-H200").values()} >= {today}
 
 
 def test_what_was_measured_with_changes_says_so(place: Place) -> None:

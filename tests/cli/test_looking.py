@@ -159,10 +159,15 @@ def test_help_and_version_are_there_and_light(command) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [("--html", "empty/x.html"), ("--csv", "empty/tables"), ("--markdown", "nowhere/x.md")]
+    ("option", "place", "code"),
+    [
+        ("--html", "empty/x.html", "file-kind"),
+        ("--csv", "empty/tables", "file-kind"),
+        ("--markdown", "nowhere/x.md", "file-missing"),
+    ],
 )
-def test_a_place_that_cannot_be_written_is_an_error(command, words: tuple[str, str]) -> None:
-    done = command("inspect", "a.toy", *words)
+def test_a_place_that_cannot_be_written_is_an_error(command, option: str, place: str, code: str) -> None:
+    done = command("inspect", "a.toy", option, place)
     assert done.returncode == 2
-    assert words[1] in done.stderr
-    assert "[file-refused]" in done.stderr
+    assert place in done.stderr
+    assert f"[{code}]" in done.stderr

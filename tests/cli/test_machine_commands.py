@@ -57,13 +57,24 @@ def test_a_lock_left_behind_is_named_by_the_doctor(tmp_path, capsys) -> None:
     assert "perfgate clocks reset" in said
 
 
-def test_the_doctor_times_a_call_against_itself(capsys) -> None:
+def test_the_doctor_times_a_call_against_itself_on_one_screen(capsys) -> None:
     assert dispatch(["doctor", "--seconds", "0.05"]) == 0
     said = capsys.readouterr().out
-    for part in ("Libraries", "Timers", "permissions", "against itself", "lock GPU clocks"):
+    for part in ("libraries", "host timers", "settings", "against itself", "clocks"):
         assert part in said
     assert max(map(len, said.splitlines())) <= 100
-    assert "without events" in said
+    assert len(said.splitlines()) <= 40
+
+
+def test_the_doctor_tells_all_it_found_when_asked(capsys) -> None:
+    assert dispatch(["doctor", "--seconds", "0", "--verbose"]) == 0
+    said = capsys.readouterr().out
+    for part in ("Libraries", "Timers", "permissions", "lock GPU clocks", "without events"):
+        assert part in said
+    assert dispatch(["doctor", "--seconds", "0", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["devices"][-1]["parts"][0]["name"] == "host timers"
+    assert {"findings", "instruments", "machine"} <= set(told)
 
 
 def test_ceilings_are_measured_kept_and_shown(tmp_path, capsys, monkeypatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from pytest_perfgate.core.analysis.trace.figures import FIGURES
 from pytest_perfgate.core.gate.policy import CHOICES, CI, LOCAL, RULES, effect
 from pytest_perfgate.core.gate.units import UNITLESS, UNITS
 from pytest_perfgate.core.metrics.registry import BUILT_IN
@@ -75,8 +76,17 @@ def units() -> str:
     return table(["dimension", "units", "a bare number"], rows)
 
 
+def figures() -> str:
+    rows = [
+        [figure.view, figure.shown, f"`{figure.metric}`", ", ".join(f"`{s}`" for s in figure.scopes.split(", ") if s)]
+        for figure in FIGURES
+    ]
+    return table(["view", "figure", "metric", "scopes beside `case`"], rows)
+
+
 TABLES = {
     "outcomes.md": {"outcomes": outcomes, "policies": policies},
+    "traces.md": {"figures": figures},
     "limits.md": {"metrics": metrics, "units": units},
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from tests.plugin.projects import Project
 
 SUITE = """
@@ -23,7 +25,8 @@ SUITE = """
         assert (benchmark.param, benchmark.params) == ("3", {"size": 3})
         benchmark.group = "other"
         benchmark.extra_info["size"] = size
-        assert benchmark.pedantic(max, args=([1, 5, 2],), rounds=3, iterations=2, warmup_rounds=1) == 5
+        assert benchmark.pedantic(max, args=([1, 5, 2],), rounds=60, iterations=7, warmup_rounds=1) == 5
+        assert benchmark.stats["rounds"] >= 60 and benchmark.stats.iterations % 7 == 0
 
     def test_figures(benchmark):
         pauses = itertools.cycle([0.0005, 0.003])
@@ -50,9 +53,7 @@ SUITE = """
         for wrong in ({"rounds": 0}, {"iterations": 2, "setup": dict}, {"warmup_rounds": -1}):
             with pytest.raises(ValueError):
                 benchmark.pedantic(int, **wrong)
-        with pytest.raises(Exception, match="before the benchmark ran"):
-            benchmark.stats["mean"]
-        assert not benchmark.stats
+        assert benchmark.stats is None
         benchmark(int)
         with pytest.raises(RuntimeError, match="already"):
             benchmark(int)
@@ -62,6 +63,25 @@ SUITE = """
 
     def test_weave(benchmark):
         benchmark.weave("os.getcwd")
+
+    @pytest.mark.codspeed_benchmark
+    @pytest.mark.parametrize("size", [3])
+    def test_whole(size, tmp_path):
+        assert sorted(range(size)) == [0, 1, 2] and tmp_path.exists()
+
+    def test_by_their_other_name(codspeed_benchmark):
+        @codspeed_benchmark
+        def run():
+            return sum(range(10))
+        assert run == 45
+
+    def test_coroutine(benchmark):
+        async def run():
+            return 1
+        benchmark(run)
+
+    def test_without_a_benchmark():
+        raise AssertionError("--benchmark-only leaves it out")
 
     def test_slow(benchmark):
         benchmark(sorted, list(range(100_000)))
@@ -78,23 +98,37 @@ def test_an_existing_suite_runs_under_the_gate(project: Project) -> None:
         'rounds = 1\n[[tool.perfgate.tests]]\npattern = "*::test_slow"\nlimits = "time <= 1ns"\n'
         '[[tool.perfgate.tests]]\npattern = "*::test_figures"\nbudget = "100 ms"\n'
         '[tool.perfgate.policy]\nmissing = "record"',
-        'addopts = "--benchmark-columns=min,max --benchmark-disable-gc"',
+        'addopts = "--benchmark-columns=min,max --benchmark-disable-gc --benchmark-only --benchmark-json=out/figures.json '
+        '--benchmark-compare-fail=mean:400% --strict-config --strict-markers"\n'
+        'filterwarnings = ["error"]\njunit_family = "xunit2"\nfaulthandler_timeout = 30\nrequired_plugins = "pytest-xdist"',
     )
     project.write("test_theirs.py", SUITE)
     project.write("conftest.py", THEIR_CONFTEST)
     run = project.run(ci=True, plugins=PLUGINS)
-    passing = ("call", "names[3]", "figures", "setup_and_teardown", "mistakes")
+    passing = ("call", "names[3]", "figures", "setup_and_teardown", "mistakes", "whole[3]", "by_their_other_name")
     assert {name: outcome for name, (outcome, _) in run.tests.items()} == {
         **{f"test_{name}": "passed" for name in passing},
         "test_both": "failed",
         "test_weave": "failed",
+        "test_coroutine": "failed",
         "test_slow": "failed",
+        "test_without_a_benchmark": "skipped",
     }, run.text
     assert "benchmark(function, ...)" in run.says("test_weave")
+    assert "a coroutine that nobody ran" in run.says("test_coroutine")
+    assert float(run.properties["test_whole[3]"]["perfgate.time_ns"]) > 0
     assert "given as well" in run.says("test_both")
     assert "BROKEN" in run.says("test_slow")
     assert run.properties["test_names[3]"]["benchmark.group"] == "other"
     assert run.properties["test_names[3]"]["benchmark.extra_info.size"] == "3"
+    assert "idle: --benchmark-columns (the report is perfgate's own)" in run.text
+    assert "--benchmark-compare-fail mean:400%: held as slowdown <= 400%" in run.text
+    written = json.loads((project.root / "out" / "figures.json").read_text(encoding="utf-8"))
+    assert {"test_whole[3]", "test_by_their_other_name"} <= {each["name"] for each in written["benchmarks"]}
+    figures = {each["name"]: each for each in written["benchmarks"]}
+    assert figures["test_names[3]"]["group"] == "other"
+    assert figures["test_names[3]"]["stats"]["mean"] > 0
+    assert "test_weave" not in figures
 
 
 UNGUARDED = """
@@ -102,8 +136,7 @@ UNGUARDED = """
         assert benchmark(int) == 0
         if benchmark.enabled:
             assert benchmark.stats["min"] > 0
-        if benchmark.stats:
-            assert benchmark.stats.stats.mean > 0
+        assert benchmark.stats is None
         assert benchmark.disabled
 
     def test_unguarded(benchmark):
@@ -114,8 +147,8 @@ UNGUARDED = """
 
 def test_a_figure_that_was_not_measured_is_an_error_and_no_figure(project: Project) -> None:
     project.write("test_theirs.py", UNGUARDED)
-    run = project.run("--perfgate=off", plugins=PLUGINS)
+    run = project.run("--benchmark-disable", plugins=PLUGINS)
     assert run.outcome("test_guarded") == "passed", run.text
     assert run.outcome("test_unguarded") == "failed"
-    assert "this run measures nothing" in run.says("test_unguarded")
-    assert "Traceback" not in run.says("test_unguarded")
+    assert "NoneType" in run.says("test_unguarded")
+    assert "--benchmark-disable: nothing was measured" in run.text

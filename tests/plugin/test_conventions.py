@@ -52,8 +52,8 @@ def test_selection_first_failure_and_last_failed(project: Project) -> None:
 
 def test_a_rerun_reads_the_same_verdict(project: Project) -> None:
     project.write("test_two.py", TWO)
-    run = project.run("--reruns=2", "-k", "bad", "--perfgate=full")
-    assert run.outcome("test_bad") == "failed"
+    run = project.run("--reruns=2", "-k", "bad", "--perfgate=full", "--perfgate-rounds=1")
+    assert run.outcome("test_bad") == "failed", run.text
     figures = {line.split("[")[0] for line in run.text.splitlines() if line.startswith("BROKEN")}
     assert len(figures) == 1, run.text
     assert run.text.count("round 1,") == 1
@@ -150,6 +150,8 @@ def test_interrupting_keeps_what_was_measured_and_leaves_no_child(project: Proje
     running.send_signal(signal.SIGINT)
     text, _ = running.communicate(timeout=30)
     assert running.returncode == 2, text
+    assert "cut short: 1 of 2 cases measured and kept\n  not measured  test_slow.py::test_endless\n" in text
+    assert "next  pytest --perfgate=full 'test_slow.py::test_endless' measures the rest" in text
     record = last_record(project.root)
     assert record.complete is False
     assert [case.key.nodeid for case in record.cases] == ["test_slow.py::test_first"]

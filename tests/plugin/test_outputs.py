@@ -61,4 +61,6 @@ def test_a_record_that_cannot_be_written_is_a_sentence_and_every_verdict_is_stil
     assert "[file-unwritable]" in run.text
     assert "Traceback" not in run.text
     assert "BROKEN     test_broken" in run.text
+    assert "not kept: the record of this run  [file-unwritable]" in run.text
+    assert "next  perfgate report" not in run.text, "it would show an earlier run"
     assert project.run("-k", "kept").code == 4, "a run whose record is lost has not passed"

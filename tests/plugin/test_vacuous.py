@@ -125,6 +125,9 @@ DISTRIBUTED = """
     @pytest.mark.perfgate("time <= 1s")
     def test_good(perfgate):
         perfgate(int)
+
+    def test_misspelt(perfgate):
+        perfgate(int, limits=["tme <= 1ns"])
 """
 
 
@@ -136,13 +139,15 @@ def test_xfail_and_reruns_under_xdist(project: Project) -> None:
         "test_bad": "failed",
         "test_never_calls": "failed",
         "test_good": "passed",
+        "test_misspelt": "error",
     }, run.text
+    assert "did you mean 'time'" in run.says("test_misspelt")
     assert [line for line in run.text.splitlines() if line.startswith("xfail hides")] == [
         "xfail hides  broken: test_it.py::test_excused"
     ]
     figures = {line.split("[")[0] for line in run.text.splitlines() if line.startswith("BROKEN")}
     assert len(figures) == 1, "a rerun reads the same verdict"
-    assert "full: 2 broken, 1 not measured, 1 passed" in run.text
+    assert "full: 2 broken, 2 not measured, 1 passed" in run.text
 
 
 GATED = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_perfgate import wiring
+from pytest_perfgate.cli import main
 from pytest_perfgate.core.gate.artifact import judge_artifact
 from pytest_perfgate.core.gate.grammar import parse_limit
 from pytest_perfgate.core.metrics import kernel as counters
@@ -16,13 +17,16 @@ from pytest_perfgate.model.quantity import Dimension
 from .generated import host, kernel, launch, written
 
 KINDS = by_name()
-FAMILY = [kind.name for kind in (*overlap.KINDS, *trace.KINDS)]
+OF_ROWS = ("module_", "forward_", "backward_", "compared_", "difference", "expected_", "tree_")
+"""Figures of modules, of gradients and of two traces: test_figures has them."""
+FAMILY = [kind.name for kind in (*overlap.KINDS, *trace.KINDS) if not kind.name.startswith(OF_ROWS)]
 RATES = ["tflops", "bandwidth", "intensity", "mfu", "mfu_datasheet", "sol", "sol_datasheet"]
 UNITS = {
     Dimension.TIME: "1ns",
     Dimension.FRACTION: "0%",
     Dimension.COUNT: "0",
     Dimension.BYTES: "0B",
+    Dimension.WORK: "0FLOP",
     Dimension.FLOPS: "0TFLOPS",
     Dimension.BANDWIDTH: "0GB/s",
     Dimension.INTENSITY: "0",
@@ -191,3 +195,24 @@ def test_a_comparison_with_little_coverage_is_invalid(kineto, tmp_path):
     assert "only 9.1% of the GPU time is linked to a launch" in verdict.sentence
     (verdict,) = judge_artifact(kineto.compare(path, path, {"floor": "0"}), [limit])
     assert verdict.outcome is Outcome.PASSED
+
+
+def test_the_project_s_own_patterns_of_communication_are_known(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    settings = tmp_path / "pyproject.toml"
+    settings.write_text('[tool.perfgate]\ncommunication = ["ring_.*_sum", "my_gather"]\n')
+    events = [launch(0, 1), kernel("ring_fp8_sum", 10, 20, correlation=1), launch(1, 2)]
+    events += [kernel("my_gather", 40, 5, correlation=2), launch(2, 3), kernel("other", 50, 5, correlation=3)]
+    path = written(tmp_path / "t.json", events)
+    assert main(["check", str(path), "communication_time <= 25us"]) == 0
+    assert main(["check", str(path), "communication_time >= 30us", "--set", "communication=^other$"]) == 0
+    assert main(["inspect", str(path), "--view", "kernels"]) == 0
+    assert capsys.readouterr().out.count("communication ") >= 2
+    project = wiring.configuration(tmp_path)
+    monkeypatch.chdir("/")
+    own = next(i for i in wiring.BuiltIns(project).pytest_perfgate_inspectors() if i.name == "kineto")
+    assert own.inspect([path], {}).metrics.find("communication_time")[0].value == 25_000
+    settings.write_text('[tool.perfgate]\ncommunication = ["("]\n')
+    monkeypatch.chdir(tmp_path)
+    assert main(["inspect", str(path)]) == 2
+    assert "tool.perfgate.communication: communication='(' is no pattern" in capsys.readouterr().err

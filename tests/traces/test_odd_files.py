@@ -46,12 +46,13 @@ def test_a_byte_order_mark_is_no_part_of_a_trace(tmp_path):
     assert len(read_kineto(path)[0]) == 3
 
 
-@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_utf_16_is_recognised_and_refused(tmp_path, encoding):
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_wider_texts_are_recognised_and_refused(tmp_path, encoding, mark):
     path = tmp_path / "t.json"
-    path.write_bytes(f"\ufeff{TEXT}".encode(encoding))
+    path.write_bytes(f"{mark}{TEXT}".encode(encoding))
     assert looks_like_kineto(path, path.read_bytes()[:4096])
-    assert "save it as UTF-8" in refused(path, "trace-malformed")
+    assert "convert it: iconv -f UTF-" in refused(path, "trace-encoding")
 
 
 @pytest.mark.parametrize("where", ["args", "Input Dims", "name", "around"])

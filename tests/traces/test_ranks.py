@@ -62,7 +62,7 @@ def test_a_collective_has_size_and_bandwidths(ranks):
 def test_one_rank_alone_says_what_it_cannot_know(ranks):
     meeting = Meeting(parts=collectives(ranks[0], 0), present=frozenset({0}))
     found = meeting_metrics(meeting)
-    assert found.names() == ("comm_bytes",)
+    assert found.names() == ("comm_bytes", "comm_count", "comm_time")
     assert found.missing("bus_bandwidth").mend == "give the traces of all ranks"
     assert "Only one rank's trace is here" in alone(meeting)
 

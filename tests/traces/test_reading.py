@@ -161,7 +161,8 @@ def test_what_is_no_trace_is_refused(tmp_path, text, code):
 
 
 def test_a_missing_file_is_refused(tmp_path):
-    refused(tmp_path / "none.json", "trace-unreadable")
+    refused(tmp_path / "none.json", "file-missing")
+    assert "name the file itself" in refused(tmp_path, "file-kind")
 
 
 def test_a_bare_list_of_events_is_a_trace(tmp_path):
@@ -184,11 +185,33 @@ def test_the_rank_comes_from_the_header_else_from_the_name(tmp_path):
     assert read_kineto(written(tmp_path / "trace.json", EVENTS))[0].rank is None
 
 
-def test_a_duration_that_overflowed_ends_at_the_next_start(tmp_path):
-    events = [kernel("a", 0, 1.8e19), kernel("b", 40, 5), kernel("c", 50, -3)]
-    (trace,) = read_kineto(written(tmp_path / "t.json", events))
-    assert trace.end.tolist() == [40_000, 45_000, 50_000]
-    assert trace.dropped["durations clipped to the next start"] == 2
+def test_what_follows_a_packed_trace_is_told_from_padding(tmp_path):
+    path = written(tmp_path / "t.json.gz", EVENTS)
+    packed = path.read_bytes()
+    path.write_bytes(packed + b"\0" * 600_000)
+    assert len(read_kineto(path)[0]) == 3
+    path.write_bytes(packed + b"\0" * 7 + b"rubbish")
+    assert f"ends at byte {len(packed) + 7:,} of the file" in refused(path, "trace-trailing")
+    path.write_bytes(packed[:40] + gzip.compress(b"x"))
+    refused(path, "trace-unreadable")
+    text = gzip.decompress(packed)
+    path.write_bytes(gzip.compress(text[:100]) + gzip.compress(text[100:]))
+    assert len(read_kineto(path)[0]) == 3
+
+
+def test_a_comma_before_an_end_is_mended_and_is_no_second_document(tmp_path):
+    path = written(tmp_path / "t.json", [*EVENTS, host("a,]}b", 40, 1)])
+    path.write_text(path.read_text().replace("}]", "},\n]").replace('"correlation": 1}', '"correlation": 1,}'))
+    (trace,) = read_kineto(path)
+    assert len(trace) == 4
+    assert "a,]}b" in trace.names
+
+
+def test_an_empty_file_inside_a_gzip_is_called_that(tmp_path):
+    path = tmp_path / "t.json.gz"
+    path.write_bytes(gzip.compress(b""))
+    assert looks_like_kineto(path, path.read_bytes())
+    assert "what is packed in it is empty" in refused(path, "trace-empty")
 
 
 def test_times_are_exact_nanoseconds_relative_to_the_smallest(tmp_path):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import re
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -88,11 +91,44 @@ def test_a_workbook_without_openpyxl_is_an_error_and_a_folder_does_without(tmp_p
     assert [path.name for path in written] == ["r.md", "ops.csv"]
 
 
-def test_a_sheet_that_would_be_cut_is_refused(tmp_path, monkeypatch):
+@pytest.fixture
+def ignored(monkeypatch):
+    """What Python could only print: an exception in an object that nobody closed."""
+    found = []
+    monkeypatch.setattr(sys, "unraisablehook", found.append)
+    return found
+
+
+def refused_workbook(path, code, **documents):
+    with pytest.raises(PerfgateError) as error:
+        workbook.write_workbook(path, documents or {"ops": page(("a", 1)), "more": page(("b", 2))})
+    assert error.value.code.name == code
+    said = error.value.text()
+    del error
+    gc.collect()
+    return said
+
+
+def test_a_sheet_that_would_be_cut_is_refused(tmp_path, monkeypatch, ignored):
     pytest.importorskip("openpyxl", reason="workbooks need openpyxl")
     monkeypatch.setattr(workbook, "ROWS", 2)
-    with pytest.raises(PerfgateError, match="2 rows in"):
-        workbook.write_workbook(tmp_path / "t.xlsx", {"ops": page(("a", 1), ("b", 2))})
+    long = page(("a", 1), ("b", 2))
+    assert "2 rows in" in refused_workbook(tmp_path / "t.xlsx", "workbook-rows", short=page(("a", 1)), ops=long)
+    assert not ignored
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device here that is always full")
+def test_a_place_that_takes_no_workbook_is_one_sentence(tmp_path, monkeypatch, ignored):
+    pytest.importorskip("openpyxl", reason="workbooks need openpyxl")
+    assert refused_workbook(Path("/dev/full"), "file-full").startswith("/dev/full: No space left")
+    assert str(tmp_path) in refused_workbook(tmp_path / "none" / "t.xlsx", "file-missing")
+    refused_workbook(tmp_path, "file-kind")
+    full = tmp_path / "full"
+    full.symlink_to("/dev/full")  # a sheet removes its temporary file
+    monkeypatch.setattr("openpyxl.worksheet._writer.create_temporary_file", lambda: str(full))
+    assert "temporary files" in refused_workbook(tmp_path / "t.xlsx", "file-full", ops=page(*(("a", 1),) * 9999))
+    assert not (tmp_path / "t.xlsx").exists()
+    assert not ignored
 
 
 def test_an_inspection_without_tables_of_its_own_writes_its_first_view(tmp_path):

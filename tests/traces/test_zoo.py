@@ -110,7 +110,8 @@ def test_every_view_of_the_zoo_and_of_it_against_itself(kineto, tmp_path):
     (share,) = analysis.metrics.find("modelled")
     assert share.value == pytest.approx((len(CALLS) - 1) / len(CALLS))
     same = kineto.compare(path, path, {})
-    assert {metric.value for metric in same.metrics.metrics} == {0.0}
+    changes = ("slowdown", "difference", "tree_edits")
+    assert {metric.value for metric in same.metrics.metrics if metric.name in changes} == {0.0}
     assert all(render_text(view()) for view in same.views.values())
 
 
@@ -170,7 +171,7 @@ def test_patterns_are_found(kineto, tmp_path):
     events[0]["ts"] = 1
     titles = "\n".join(findings_of(kineto, tmp_path, events))
     for said in (
-        "idle takes",
+        "Idle time takes",
         "Attention is not fused",
         "Attention over a short sequence: 128",
         "Layout changes take 50% of convolution time",

@@ -59,4 +59,4 @@ def launch_line(python: Path) -> tuple[str, ...]:
     if sys.version_info >= (3, 11):
         return (str(python), "-P", "-m", "pytest")
     drop = "import os, sys; sys.path[:] = [p for p in sys.path if p not in ('', os.getcwd())]; import pytest"
-    return (str(python), "-c", f"{drop}; raise SystemExit(pytest.console_main())")
+    return (str(python), "-c", f"{drop}; raise SystemExit(pytest.main())")

@@ -14,6 +14,7 @@ LIBRARY = "libcuda.so.1"
 _PORTABLE_AND_MAPPED = 0x01 | 0x02
 _WAIT_UNTIL_EQUAL = 0x1
 _LIMIT_PERSISTING = 0x06
+_FEW = 256
 
 
 class DriverFault(RuntimeError):
@@ -63,6 +64,16 @@ class CudaDriver:
     def synchronize(self) -> None:
         """Until every stream of the current context is done."""
         self._call("cuCtxSynchronize")
+
+    def touch(self) -> None:
+        """The least work that a device can be given: a few bytes set, and waited for."""
+        where = ctypes.c_uint64(0)
+        self._call("cuMemAlloc_v2", ctypes.byref(where), ctypes.c_size_t(_FEW))
+        try:
+            self._call("cuMemsetD8_v2", where, ctypes.c_ubyte(0), ctypes.c_size_t(_FEW))
+            self.synchronize()
+        finally:
+            self._call("cuMemFree_v2", where)
 
     def _allocated(self) -> ctypes.c_uint32:
         host = ctypes.c_void_p(0)

@@ -16,8 +16,8 @@ from pytest_perfgate.model.values import value
 _KINDS = ("CONCURRENT_KERNEL", "MEMCPY", "MEMSET", "EXTERNAL_CORRELATION", "RUNTIME", "DRIVER")
 _WORK = ("CONCURRENT_KERNEL", "KERNEL", "MEMCPY", "MEMSET")
 _NOUNS = {"MEMCPY": "copy", "MEMSET": "set"}
-TOO_SMALL = 64
-"""Bytes: no record fits, so that every one is dropped."""
+TOO_SMALL = (64, 8)
+"""Bytes in which no record of device work fits, so that each is dropped; of the smaller, no record at all."""
 
 
 @value
@@ -106,8 +106,12 @@ class CuptiRecorder:
         return count.value
 
     def counts_drops(self, call: Callable[[], object]) -> bool:
-        """Whether the counter counts: with buffers that hold nothing it has to."""
-        size, self._size = self._size, TOO_SMALL
+        """Whether the counter counts: with buffers that hold no work it has to."""
+        return any(self._lost_in(size, call) for size in TOO_SMALL)
+
+    def _lost_in(self, size: int, call: Callable[[], object]) -> bool:
+        """Whether the counter saw a call's records go that had no room."""
+        size, self._size = self._size, size
         try:
             self._cupti.activity_flush_all(1)
             call()

@@ -180,4 +180,4 @@ def interpreter(*, here: bool, prelude: str = "") -> tuple[str, ...]:
     """This interpreter with its flags, running pytest; ``here`` puts the working directory on the path."""
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined] # noqa: SLF001 - what multiprocessing uses
     drop = "" if here else "'' in sys.path and sys.path.remove(''); "
-    return (sys.executable, *flags, "-c", f"import sys; {prelude}{drop}import pytest; sys.exit(pytest.console_main())")
+    return (sys.executable, *flags, "-c", f"import sys; {prelude}{drop}import pytest; sys.exit(pytest.main())")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_perfgate.model.device import Availability
@@ -13,19 +14,24 @@ _AMD = Path("/sys/module/amdgpu")
 _PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 _GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 _TURBO = Path("/sys/devices/system/cpu/intel_pstate/no_turbo")
+_UNTOLD = "the kernel does not tell (a virtual machine, often)"
 
 
-def probe_permissions() -> tuple[Availability, ...]:
-    """Locking clocks, counters of the GPU, counters of the processor, its governor, its turbo."""
-    return (_clock_lock(), _gpu_counters(), _processor_counters(), _governor(), _turbo())
+def probe_gpu_permissions() -> tuple[Availability, ...]:
+    """Locking clocks, counters of the GPU."""
+    return (_clock_lock(), _gpu_counters())
 
 
-def visible_devices(environ: dict[str, str] | None = None) -> str:
-    """What restricts the devices that libraries see, in words."""
-    env = dict(os.environ) if environ is None else environ
+def probe_host_permissions() -> tuple[Availability, ...]:
+    """Counters of the processor, its governor, its turbo."""
+    return (_processor_counters(), _governor(), _turbo())
+
+
+def visible_devices(environ: Mapping[str, str] | None = None) -> str:
+    """What restricts the devices that libraries see, in words; empty where nothing does."""
+    env = os.environ if environ is None else environ
     names = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
-    said = [f"{name}={env[name]}" for name in names if name in env]
-    return ", ".join(said) or "nothing restricts them"
+    return ", ".join(f"{name}={env[name]}" for name in names if name in env)
 
 
 def _clock_lock() -> Availability:
@@ -62,8 +68,7 @@ def _processor_counters() -> Availability:
 def _governor() -> Availability:
     text = _text(_GOVERNOR)
     if text is None:
-        why = "the kernel does not tell (a virtual machine, often)"
-        return Availability(name="governor 'performance'", usable=False, why=why)
+        return Availability(name="governor 'performance'", usable=False, why=_UNTOLD)
     mend = "cpupower frequency-set -g performance"
     return Availability(name="governor 'performance'", usable=text == "performance", why=f"it is {text!r}", mend=mend)
 
@@ -71,7 +76,7 @@ def _governor() -> Availability:
 def _turbo() -> Availability:
     text = _text(_TURBO)
     if text is None:
-        return Availability(name="turbo off", usable=False, why="the kernel does not tell")
+        return Availability(name="turbo off", usable=False, why=_UNTOLD)
     mend = "echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo"
     return Availability(name="turbo off", usable=text == "1", why="it is on: the clock moves with heat", mend=mend)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from pytest_perfgate.adapters.formats.tables import write_tables
 from pytest_perfgate.adapters.formats.workbook import write_workbook, writes_workbooks
 from pytest_perfgate.model.document import Document
+from pytest_perfgate.model.refusals import written
 
 Render = Callable[[Document], str]
 
@@ -17,13 +18,15 @@ def write_reports(
 ) -> tuple[Path, ...]:
     """Write everything; the files, the reports first."""
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
+    files = []
     for stem, document in reports.items():
         for ending, render in renders.items():
             path = folder / f"{stem}.{ending}"
-            path.write_text(render(document), encoding="utf-8")
-            written.append(path)
-    written += write_tables(folder / "tables", tables)
+            text = render(document)
+            with written(str(path)):
+                path.write_text(text, encoding="utf-8")
+            files.append(path)
+    files += write_tables(folder / "tables", tables)
     if writes_workbooks():
-        written.append(write_workbook(folder / "tables.xlsx", tables))
-    return tuple(written)
+        files.append(write_workbook(folder / "tables.xlsx", tables))
+    return tuple(files)

@@ -8,23 +8,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_perfgate.model.document import Block, Document, Section, Table
+from pytest_perfgate.model.refusals import written
 
 
 def write_tables(folder: Path, documents: Mapping[str, Document]) -> tuple[Path, ...]:
     """One file a table, named after its view and title; the files written."""
     folder.mkdir(parents=True, exist_ok=True)
-    written: dict[Path, None] = {}
+    files: dict[Path, None] = {}
     for view, document in documents.items():
         for table in tables_of(document.blocks):
             title = re.sub(r"[^\w.-]+", "_", table.title).strip("_").lower()
             stem = f"{view}_{title}".rstrip("_")
             path = folder / f"{stem}.csv"
             number = 2
-            while path in written:
+            while path in files:
                 path, number = folder / f"{stem}_{number}.csv", number + 1
             _write(path, table)
-            written[path] = None
-    return tuple(written)
+            files[path] = None
+    return tuple(files)
 
 
 def tables_of(blocks: Sequence[Block]) -> Iterator[Table]:
@@ -37,7 +38,7 @@ def tables_of(blocks: Sequence[Block]) -> Iterator[Table]:
 
 
 def _write(path: Path, table: Table) -> None:
-    with path.open("w", encoding="utf-8", newline="") as out:
+    with written(str(path)), path.open("w", encoding="utf-8", newline="") as out:
         writer = csv.writer(out)
         writer.writerow([column.name for column in table.columns])
         writer.writerows(table.rows)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ from pytest_perfgate.adapters.formats.tables import tables_of
 from pytest_perfgate.model.document import Cell, Column, Document, Table
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.model.refusals import written
 
 ROWS = 2**20
 _TITLE = 31
@@ -38,15 +42,35 @@ def write_workbook(path: Path, documents: Mapping[str, Document]) -> Path:
         raise PerfgateError("workbook-tool", "openpyxl is not installed", place=str(path))
     from openpyxl import Workbook  # type: ignore[import-untyped, unused-ignore]
 
-    book = Workbook(write_only=True)
-    taken: set[str] = set()
-    for view, document in documents.items():
-        for table in tables_of(document.blocks):
-            _fill(book.create_sheet(_title(f"{view} {table.title}".strip(), taken)), table)
-    if not taken:
-        book.create_sheet("no tables")
-    book.save(path)
+    book, packed = Workbook(write_only=True), BytesIO()
+    with written(f"{path} (or the folder for temporary files, {tempfile.gettempdir()})"), _given_up_whole(book):
+        taken: set[str] = set()
+        for view, document in documents.items():
+            for table in tables_of(document.blocks):
+                _fill(book.create_sheet(_title(f"{view} {table.title}".strip(), taken)), table)
+        if not taken:
+            book.create_sheet("no tables")
+        book.save(packed)
+    with written(str(path)):
+        path.write_bytes(packed.getbuffer())
     return path
+
+
+@contextmanager
+def _given_up_whole(book: Any) -> Iterator[None]:
+    """A workbook that fails closes its sheets: left open, each would complain on its own when it is collected."""
+    try:
+        yield
+    except BaseException:
+        for sheet in book.worksheets:
+            writer: Any = getattr(sheet, "_writer", None)
+            parts: tuple[Any, ...] = (getattr(sheet, "_rows", None), getattr(writer, "xf", None))
+            for part in parts:
+                with suppress(Exception):
+                    part.close()
+            with suppress(Exception):
+                writer.cleanup()
+        raise
 
 
 def _fill(sheet: Any, table: Table) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from pytest_perfgate.adapters.bindings.border import sentence
+from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
 from pytest_perfgate.adapters.profilers.profiler_api import settle
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
@@ -31,14 +33,17 @@ class Recorder(Protocol):
 
     def dropped(self) -> int: ...
 
+    def counts_drops(self, call: Callable[[], object]) -> bool: ...
+
 
 class Cupti:
     """Overlap, idle time and kernels of whatever launches on CUDA."""
 
     name = "cupti"
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, touch: Callable[[], object] | None = None) -> None:
         self._recorder = recorder
+        self._touch = touch or CudaDriver().touch
 
     def availability(self) -> Availability:
         found = self._recorder.availability()
@@ -58,12 +63,23 @@ class Cupti:
             yield
             settle()
             records, lost = list(self._recorder.drain()), self._recorder.dropped()
+            self._prove()
         if lost:
             raise PerfgateError("cupti-dropped", f"{lost:,} records of the region were lost")
         if not records:
             raise PerfgateError("profile-child", "the region launched nothing that CUPTI saw", place=str(out))
         out.mkdir(parents=True, exist_ok=True)
         self._next(out).write_text(render_trace(records), encoding="utf-8")
+
+    def _prove(self) -> None:
+        """A counter that reads nought is believed when it is seen to count."""
+        why = "a record without room was lost, and it was not counted"
+        try:
+            counts = self._recorder.counts_drops(self._touch)
+        except (RuntimeError, OSError, AttributeError) as error:
+            counts, why = False, sentence(error)
+        if not counts:
+            raise PerfgateError("cupti-unproved", why)
 
     def artifacts(self, out: Path) -> tuple[Artifact, ...]:
         return tuple(Artifact(kind="kineto", path=str(path)) for path in self._written(out))

@@ -11,14 +11,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from pytest_perfgate.adapters.readers.elf import CubinFile, is_cubin, parse_cubin, read_head
+from pytest_perfgate.adapters.readers.elf import CubinFile, architecture, is_cubin, parse_cubin, read_head
 from pytest_perfgate.adapters.readers.tools import tool
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.kernel import Disassembly, Launch
+from pytest_perfgate.model.values import value
 
 SUFFIXES = (".cubin", ".fatbin", ".o", ".so")
 _LARGE = 1 << 17
 """Bytes of code from which the disassembler is shown a sample: it would take seconds."""
+_FEW = 2
+"""Files of one architecture up to which each is shown whole: the disassembler takes half a second to start."""
 _SECONDS = 120
 _HOST_ONLY = "does not contain device code"
 """What ``cuobjdump`` says of a whole file without a kernel."""
@@ -29,9 +32,63 @@ _DAMAGED = re.compile(r"invalid|not a supported elf|unrecognized operation", re.
 def read_cubins(paths: Sequence[Path]) -> tuple[Disassembly, ...]:
     """Every cubin in these files and directories, disassembled side by side."""
     with tempfile.TemporaryDirectory(prefix="perfgate-cubin-") as room:
-        cubins = [found for path in paths for found in _cubins(Path(path), Path(room))]
+        cubins = [_opened(*found) for path in paths for found in _cubins(Path(path), Path(room))]
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-            return tuple(pool.map(lambda pair: _disassembled(*pair), cubins))
+            resources = pool.map(_resources, cubins)
+            listings = {key: text for part in pool.map(_listings, _batches(cubins)) for key, text in part.items()}
+            return tuple(_disassembly(one, listings[one.name], said) for one, said in zip(cubins, resources))
+
+
+@value
+class _Opened:
+    """A cubin that was read, and how to name it."""
+
+    path: Path
+    name: str
+    data: bytes
+    code: CubinFile
+
+    @property
+    def large(self) -> bool:
+        return sum(map(len, self.code.words.values())) > _LARGE
+
+
+def _opened(path: Path, name: str) -> _Opened:
+    data = path.read_bytes()
+    code = parse_cubin(data, name)
+    if not code.symbols:
+        raise PerfgateError("kernel-stripped", "it has code and no symbol of a function", place=name)
+    return _Opened(path=path, name=name, data=data, code=code)
+
+
+def _batches(cubins: Sequence[_Opened]) -> list[list[_Opened]]:
+    """What one call of the disassembler reads: all files of an architecture, where there are many or one is large."""
+    by_arch: dict[int, list[_Opened]] = {}
+    for one in cubins:
+        by_arch.setdefault(architecture(one.data), []).append(one)
+    apart = [len(alike) <= _FEW and not any(one.large for one in alike) for alike in by_arch.values()]
+    return [
+        batch
+        for alone, alike in zip(apart, by_arch.values())
+        for batch in ([[one] for one in alike] if alone else [alike])
+    ]
+
+
+def _listings(batch: Sequence[_Opened]) -> dict[str, bytes]:
+    """Listings by name of the file; what cannot be read together is halved until the one that stops it is alone."""
+    if len(batch) == 1 and not batch[0].large:
+        return {batch[0].name: _whole(batch[0])}
+    try:
+        return _sampled(batch)
+    except PerfgateError:
+        if len(batch) == 1:
+            raise
+    half = len(batch) // 2
+    return {**_listings(batch[:half]), **_listings(batch[half:])}
+
+
+def _whole(one: _Opened) -> bytes:
+    return _listing([str(tool("nvdisasm")), "-json", str(one.path.resolve())], one.name)
 
 
 def _cubins(path: Path, room: Path) -> Iterator[tuple[Path, str]]:
@@ -72,37 +129,33 @@ def _extracted(path: Path, room: Path) -> Iterable[tuple[Path, str]]:
     return [(file, f"{path}:{file.name}") for file in found]
 
 
-def _disassembled(path: Path, name: str) -> Disassembly:
-    data = path.read_bytes()
-    cubin = parse_cubin(data, name)
-    if not cubin.symbols:
-        raise PerfgateError("kernel-stripped", "it has code and no symbol of a function", place=name)
-    nvdisasm, cuobjdump = str(tool("nvdisasm")), str(tool("cuobjdump"))
-    target = str(path.resolve())
-    listing = _sampled(cubin, data, name) if _large(cubin) else _listing([nvdisasm, "-json", target], name)
-    resources = _run([cuobjdump, "--dump-resource-usage", target])
+def _resources(one: _Opened) -> str:
+    done = _run([str(tool("cuobjdump")), "--dump-resource-usage", str(one.path.resolve())])
+    return done.stdout.decode("utf-8", "replace")
+
+
+def _disassembly(one: _Opened, listing: bytes, resources: str) -> Disassembly:
     return Disassembly(
-        source=name,
+        source=one.name,
         arch="",
         listing=listing,
-        words=cubin.words,
-        resources=resources.stdout.decode("utf-8", "replace"),
-        launches=_launches(path),
-        bounds=cubin.bounds,
+        words=one.code.words,
+        resources=resources,
+        launches=_launches(one.path),
+        bounds=one.code.bounds,
     )
 
 
-def _large(cubin: CubinFile) -> bool:
-    return sum(map(len, cubin.words.values())) > _LARGE
+def _sampled(batch: Sequence[_Opened]) -> dict[str, bytes]:
+    """Files of one architecture by one instruction of each encoding."""
+    from pytest_perfgate.adapters.readers.sampled import sampled_listings
 
-
-def _sampled(cubin: CubinFile, data: bytes, name: str) -> bytes:
-    """A large cubin by one instruction of each encoding."""
-    from pytest_perfgate.adapters.readers.sampled import sampled_listing
-
+    names = ", ".join(one.name for one in batch[:3])
     with tempfile.TemporaryDirectory(prefix="perfgate-sample-") as room:
         nvdisasm = str(tool("nvdisasm"))
-        return sampled_listing(cubin, data, Path(room), lambda words: _listing([nvdisasm, *words], name))
+        files = [(one.code, one.data) for one in batch]
+        told = sampled_listings(files, Path(room), lambda words: _listing([nvdisasm, *words], names))
+    return {one.name: listing for one, listing in zip(batch, told)}
 
 
 def _listing(command: Sequence[str], name: str) -> bytes:

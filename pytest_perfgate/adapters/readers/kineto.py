@@ -23,6 +23,7 @@ from pytest_perfgate.model.trace import Trace
 
 _BYTE = re.compile(r"\(byte (\d+)\)")
 _LONGEST_HEADER = 64 * 2**20
+_COPIED = "copy the file again, or profile again and let the profiler's context end before the process exits"
 
 
 def read_kineto(path: Path) -> tuple[Trace, ...]:
@@ -97,10 +98,12 @@ def _without_collector() -> Iterator[None]:
 
 def looks_like_kineto(path: Path, head: bytes) -> bool:
     """Whether a file's first bytes, or those inside its gzip, are of a trace."""
-    if head[:2] == b"\x1f\x8b":
+    if head[:2] == text.GZIP:
         try:
             head = next(text.blocks(path), b"")[: 2**20]
         except PerfgateError:
+            return ".json" in path.name
+        if not head.strip():
             return ".json" in path.name
     head = text.readable(head)
     start = head.lstrip()[:1]
@@ -147,7 +150,8 @@ def _opening(stream: Iterator[bytes], path: Path) -> tuple[bytes, re.Match[bytes
         if found or len(head) > _LONGEST_HEADER:
             return head, found
     if not head.strip():
-        raise PerfgateError("trace-empty", "the file is empty", place=str(path))
+        inside = "what is packed in it is empty" if path.stat().st_size else "the file is empty"
+        raise PerfgateError("trace-empty", inside, mend=_COPIED, place=str(path))
     return head, None
 
 
@@ -157,7 +161,8 @@ def _without_opening(head: bytes, path: Path) -> Iterator[Header | list[Event]]:
         yield _decoded_list(head, 0, path)
         return
     _decoded_header(head, 0, path)
-    raise PerfgateError("trace-not-a-trace", 'no "traceEvents" in this JSON', place=str(path))
+    what = '"traceEvents" holds no list' if b'"traceEvents"' in head else 'no "traceEvents" in this JSON'
+    raise PerfgateError("trace-not-a-trace", what, place=str(path))
 
 
 def _ending(rest: bytes, offset: int, path: Path) -> Iterator[Header | list[Event]]:
@@ -217,11 +222,15 @@ def _malformed(broken: Exception, offset: int, path: Path) -> PerfgateError:
     """The error for JSON that does not parse, with its place in the unpacked file."""
     said = str(broken)
     found = _BYTE.search(said)
-    past = 1 if "trailing" in said else 0  # the decoder has read one byte of what it complains about
+    second = "trailing characters" in said
+    past = 1 if second else 0  # the decoder has read one byte of what it complains about
     at = f" at byte {max(0, offset + int(found.group(1)) - past):,} of the unpacked file" if found else ""
     if "truncated" in said:
         return PerfgateError("trace-truncated", "the JSON ends in the middle of an event list", place=str(path))
-    if "trailing" in said:
+    if second:
         return PerfgateError("trace-two-documents", f"another document starts{at}", place=str(path))
+    if "out of range" in said:
+        what = f"a number is larger than a computer's ({said})"
+        return PerfgateError("trace-malformed", what, mend="export the trace again", place=str(path))
     what = _BYTE.sub("", said).strip() if found else said
     return PerfgateError("trace-malformed", f"{what}{at}", place=str(path))

@@ -8,29 +8,49 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pytest_perfgate.adapters.readers.kineto_columns import Columns
+from pytest_perfgate.adapters.readers.kineto_columns import APART, UNKNOWN, Columns
 from pytest_perfgate.adapters.readers.kineto_events import Header
 from pytest_perfgate.adapters.readers.kineto_rows import COLUMNS
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.trace import Queue, Thread, Trace
+from pytest_perfgate.model.trace import GPU, Queue, Thread, Trace
 
 _LONGEST = 9e15
 """Microseconds whose nanoseconds fit 64 bits: 285 years."""
+_DAY = 24 * 3600e6
+"""Microseconds that no one event of a profile takes: beyond, a counter has overflowed."""
+CLIPPED, LOST = "durations clipped to the next start", "durations overflowed or negative, and nothing follows"
 _RANK = re.compile(r"rank[-_]?(\d+)")
 
 
 def traces_of(columns: Columns, header: Header) -> tuple[Trace, ...]:
     """The traces: one, or one a rank."""
     if not columns.rows:
-        seen = f"{columns.seen:,} events, none of them with a category and a duration" if columns.seen else "no events"
-        raise PerfgateError("trace-empty", seen, place=columns.path)
+        raise nothing(columns)
     names = columns.chunks[0].keys()
     table = {name: np.concatenate([chunk.pop(name) for chunk in columns.chunks]) for name in list(names)}
     base = _timed(columns, table)
-    ranks = _ranks(columns, table)
+    ranks, kept = _ranks(columns, table), ~table["lost"]
     if len(ranks) < 2:
-        return (_trace(columns, table, header, ranks[0] if ranks else _rank(columns, header), base),)
-    return tuple(_trace(columns, table, header, rank, base, table["rank"] == rank) for rank in ranks)
+        mask = None if kept.all() else kept
+        return (_trace(columns, table, header, ranks[0] if ranks else _rank(columns, header), base, mask),)
+    return tuple(_trace(columns, table, header, rank, base, kept & (table["rank"] == rank)) for rank in ranks)
+
+
+def nothing(columns: Columns) -> PerfgateError:
+    """Why no event of a file can be used: it has none, or they are another program's."""
+    place = columns.path
+    seen = f"{columns.seen:,} event{'s' * (columns.seen != 1)}"
+    if columns.dropped[APART]:
+        what = f"{seen}, and their begins and ends stand apart (phases B and E): PyTorch writes one event (X)"
+        return PerfgateError("trace-foreign", what, place=place)
+    strange = {name.partition(" ")[2]: n for name, n in columns.dropped.items() if name.startswith(UNKNOWN)}
+    if strange and not columns.dropped["without a time"]:
+        most = sorted(strange.items(), key=lambda item: -item[1])[:4]
+        named = ", ".join(f"{name} ({count:,})" for name, count in most)
+        what = f"{seen}, and none of a category that PyTorch writes; their categories: {named}"
+        return PerfgateError("trace-foreign", what, place=place)
+    what = f"{seen}, none of them with a category and a duration" if columns.seen else "no events"
+    return PerfgateError("trace-empty", what, place=place)
 
 
 def _timed(columns: Columns, table: dict[str, NDArray[Any]]) -> float:
@@ -45,12 +65,12 @@ def _timed(columns: Columns, table: dict[str, NDArray[Any]]) -> float:
         what = "time stamps lie further apart than any clock can tell"
         raise PerfgateError("trace-malformed", what, place=columns.path)
     start = np.rint((stamps - base) * 1e3).astype(np.int64)
-    broken = (spans < 0) | (spans > 1e12)
+    broken = (spans < 0) | (spans > _DAY)
     length = np.rint(np.where(broken, 0.0, spans) * 1e3).astype(np.int64)
     table["start"], table["end"] = start, start + length
+    table["guessed"] = table["lost"] = broken
     if broken.any():
-        columns.dropped["durations clipped to the next start"] += int(broken.sum())
-        _clip(table, np.flatnonzero(broken))
+        _clip(columns, table, broken)
     return base
 
 
@@ -111,8 +131,16 @@ def _trace(
         dropped=dict(columns.dropped),
         flows=frozenset(flow for flow in columns.flows if isinstance(flow, int)),
         events=columns.seen,
+        guessed=_guessed(table, rows),
+        untimed=columns.untimed,
         stamps=(table["ts"], table["dur"]) if rows is None else (table["ts"][rows], table["dur"][rows]),
     )
+
+
+def _guessed(table: dict[str, NDArray[Any]], rows: NDArray[np.int64] | None) -> tuple[int, ...]:
+    """GPU rows, as the trace numbers them, that end where the next one starts for want of a duration."""
+    guessed = table["guessed"] & ~table["lost"] & np.isin(table["category"], GPU)
+    return tuple(np.flatnonzero(guessed if rows is None else guessed[rows]).tolist())
 
 
 def _thread(columns: Columns, process: Any, thread: Any, rank: Any) -> Thread:
@@ -130,9 +158,29 @@ def _rank_of(rank: Any) -> int | None:
     return rank if isinstance(rank, int) else None
 
 
-def _clip(table: dict[str, NDArray[Any]], rows: NDArray[np.int64]) -> None:
-    """End broken events where the next one at their place starts."""
-    for row in rows.tolist():
-        same = table["start"][(table["place"] == table["place"][row]) & (table["category"] == table["category"][row])]
-        later = same[same > table["start"][row]]
-        table["end"][row] = later.min() if len(later) else table["start"][row]
+def _clip(columns: Columns, table: dict[str, NDArray[Any]], broken: NDArray[np.bool_]) -> None:
+    """End broken events where the next one at their place starts; where nothing follows, nothing is known."""
+    after = following(table["start"], table["place"].astype(np.int64) * 16 + table["category"])
+    table["lost"] = lost = broken & (after < 0)
+    table["guessed"] = guessed = broken & ~lost
+    table["end"][guessed] = after[guessed]
+    columns.dropped[CLIPPED] += int(guessed.sum())
+    columns.dropped[LOST] += int(lost.sum())
+    columns.untimed += int((lost & np.isin(table["category"], GPU)).sum())
+    if lost.all():
+        what = f"{columns.seen:,} events, and every duration is negative or overflowed"
+        raise PerfgateError("trace-durations", what, place=columns.path)
+
+
+def following(start: NDArray[np.int64], group: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The next later start in the group of each row; -1 where none is."""
+    order = np.lexsort((start, group))
+    starts, groups = start[order], group[order]
+    change = np.flatnonzero((np.diff(starts) != 0) | (np.diff(groups) != 0)) + 1
+    ends = np.append(change, len(starts))
+    at = ends[np.searchsorted(change, np.arange(len(starts)), side="right")]
+    inside = np.minimum(at, len(starts) - 1)
+    found = np.where((at < len(starts)) & (groups[inside] == groups), starts[inside], -1)
+    after = np.empty_like(found)
+    after[order] = found
+    return after

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pytest_perfgate.adapters.readers.kineto_events import NOTHING, Arguments, Event
 from pytest_perfgate.adapters.readers.kineto_messages import message
 from pytest_perfgate.adapters.readers.kineto_rows import Interned, table_of
-from pytest_perfgate.model.trace import Category, Message
+from pytest_perfgate.model.trace import GPU, Category, Message
 
 CATEGORIES = {
     "cpu_op": Category.OPERATOR,
@@ -25,7 +25,10 @@ CATEGORIES = {
     "hip_runtime": Category.RUNTIME,
     "hip_api": Category.RUNTIME,
     "privateuse1_runtime": Category.RUNTIME,
+    "privateuse1_driver": Category.RUNTIME,
     "xpu_runtime": Category.RUNTIME,
+    "xpu_driver": Category.RUNTIME,
+    "mtia_runtime": Category.RUNTIME,
     "kernel": Category.KERNEL,
     "Kernel": Category.KERNEL,
     "gpu_memcpy": Category.MEMCPY,
@@ -36,9 +39,13 @@ CATEGORIES = {
     "Memcpy": Category.MEMCPY,
     "Memset": Category.MEMSET,
 }
+_LEGACY: dict[object, Category] = {"CPU functions": Category.OPERATOR, "CUDA functions": Category.KERNEL}
+"""How torch.autograd.profiler told the two apart: by process name, without a category."""
 _DEVICE_SIDE = (Category.KERNEL, Category.MEMCPY, Category.MEMSET, Category.GPU_ANNOTATION)
 _NAME, _PROCESS, _THREAD, _RANK_OF, _COLLECTIVE = map(attrgetter, ("name", "pid", "tid", "rank", "collective"))
 _NONE = Arguments()
+UNKNOWN, APART = "category", "begin and end written apart (B and E)"
+"""Reasons to leave an event out, as they are counted."""
 
 
 class Columns:
@@ -56,6 +63,8 @@ class Columns:
         self.chunks: list[dict[str, NDArray[Any]]] = []
         self.flows: list[Any] = []
         self.rows = self.seen = 0
+        self.untimed = 0
+        """GPU events that have no start or no duration."""
 
     def add(self, events: Sequence[Event]) -> None:
         """Take in one chunk."""
@@ -72,11 +81,12 @@ class Columns:
         known = CATEGORIES.get
         for at, event in enumerate(events, self.seen):
             if event.ph == "X":
-                category = known(event.cat)
+                category = known(event.cat) if event.cat else _LEGACY.get(event.pid)
                 if category is None:
-                    self.dropped[f"category {event.cat or 'none'}"] += 1
+                    self.dropped[f"{UNKNOWN} {event.cat or 'none'}"] += 1
                 elif event.ts is None or event.dur is None:
                     self.dropped["without a time"] += 1
+                    self.untimed += category in GPU
                 else:
                     kept.append(event)
                     categories.append(category)
@@ -86,6 +96,8 @@ class Columns:
                     self.flows.append(event.id)
             elif event.ph == "M":
                 self._label(event)
+            elif event.ph in "BE":
+                self.dropped[APART] += 1
         return kept, categories, index
 
     def _label(self, event: Event) -> None:

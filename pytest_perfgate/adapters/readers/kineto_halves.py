@@ -84,6 +84,7 @@ def joined(first: Columns, second: Columns) -> Columns:
     first.dropped.update(second.dropped)
     first.rows += second.rows
     first.seen += second.seen
+    first.untimed += second.untimed
     return first
 
 

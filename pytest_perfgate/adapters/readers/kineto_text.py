@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 import zlib
 from collections.abc import Iterator
@@ -10,16 +9,23 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.refusals import refusal
 
 CHUNK = 4 * 2**20
+GZIP = b"\x1f\x8b"
+_PACKED = 2**18
 CUTS = (b"},\n  {", b'}, {"ph"', b'},{"ph"', b'},\n{"ph"', b'},\n    {"ph"')
 """Between two events and never inside a legal string: a quote or line break there would be escaped."""
 MARK = b"\xef\xbb\xbf"
 _WIDE = {b"\xff\xfe", b"\xfe\xff"}
 OPENING = re.compile(rb'"traceEvents"\s*:\s*\[')
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity|nan|inf|Inf|N/A)\b', re.DOTALL)
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity|nan|inf|Inf|N/A)\b|,(?=\s*[\]}])', re.DOTALL)
 _CONTROL = re.compile(rb"[\x00-\x1f]")
-_ESCAPE = re.compile(rb'(\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|\\')
+_HALF = rb"\\u[dD][%s][0-9a-fA-F]{2}"
+_ESCAPE = re.compile(
+    rb"(?P<pair>" + _HALF % b"89abAB" + _HALF % b"c-fC-F" + rb")|(?P<half>" + _HALF % b"89a-fA-F" + rb")|"
+    rb'(?P<good>\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|\\'
+)
 _NUMBERS = {b"NaN", b"Infinity", b"nan", b"inf", b"Inf", b"N/A"}
 
 
@@ -27,20 +33,22 @@ def blocks(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes
     """The file's text in blocks, unpacked where it is gzip; offsets are for plain files."""
     try:
         with path.open("rb") as raw:
-            packed = raw.read(2) == b"\x1f\x8b"
+            packed = raw.read(2) == GZIP
             raw.seek(start)
             read = _unpacked(raw, path) if packed and not start else _plain(raw, end)
             yield from read if start else _unmarked(read, path)
     except OSError as broken:
-        raise PerfgateError("trace-unreadable", str(broken.strerror or broken), place=str(path)) from broken
+        raise refusal(broken, str(path)) from broken
 
 
 def _unmarked(read: Iterator[bytes], path: Path) -> Iterator[bytes]:
     """The blocks without the byte-order mark that some editors put in front."""
     first = next(read, b"")
-    if first[:2] in _WIDE:
-        what = "the file is UTF-16 text, and a trace is UTF-8"
-        raise PerfgateError("trace-malformed", what, mend="save it as UTF-8", place=str(path))
+    wide = wide_encoding(first)
+    if wide:
+        mend = f"convert it: iconv -f {wide} -t UTF-8 {path.name} > utf8.json (PowerShell's > writes UTF-16)"
+        what = f"the file is {wide} text, and a trace is UTF-8"
+        raise PerfgateError("trace-encoding", what, mend=mend, place=str(path))
     yield first.removeprefix(MARK)
     yield from read
 
@@ -50,27 +58,60 @@ def _plain(raw: BinaryIO, end: int | None) -> Iterator[bytes]:
         yield block
 
 
-def _unpacked(raw: object, path: Path) -> Iterator[bytes]:
-    done = 0
-    try:
-        with gzip.GzipFile(fileobj=raw) as stream:  # type: ignore[call-overload]
-            while block := stream.read(CHUNK):
-                done += len(block)
+def _unpacked(raw: BinaryIO, path: Path) -> Iterator[bytes]:
+    """The text of one gzip member after the other; what follows the last must be padding."""
+    done, raw_at, packed = 0, 0, b""
+    while True:
+        member = zlib.decompressobj(wbits=31)
+        while not member.eof:
+            packed = packed or raw.read(_PACKED)
+            if not packed:
+                said = f"the gzip stream ends in the middle, after {done:,} unpacked bytes"
+                raise PerfgateError("trace-truncated", said, place=str(path))
+            raw_at = raw.tell() - len(packed)
+            try:
+                block = member.decompress(packed, CHUNK)
+            except zlib.error as broken:
+                where = f"near its byte {raw_at:,}, after {done:,} unpacked bytes"
+                said = f"the gzip stream is damaged {where}: {broken}"
+                raise PerfgateError("trace-unreadable", said, place=str(path)) from broken
+            packed = member.unconsumed_tail
+            done += len(block)
+            if block:
                 yield block
-    except EOFError as cut:
-        raise PerfgateError(
-            "trace-truncated", f"the gzip stream ends in the middle, after {done:,} unpacked bytes", place=str(path)
-        ) from cut
-    except (zlib.error, gzip.BadGzipFile) as broken:
-        raise PerfgateError(
-            "trace-unreadable", f"the gzip stream is damaged after {done:,} unpacked bytes: {broken}", place=str(path)
-        ) from broken
+        packed = _next_member(raw, member.unused_data, path)
+        if not packed:
+            return
+
+
+def _next_member(raw: BinaryIO, rest: bytes, path: Path) -> bytes:
+    """What follows a gzip member: another one, or nothing but padding."""
+    while not rest.lstrip(b"\0"):
+        rest = raw.read(_PACKED)
+        if not rest:
+            return b""
+    rest = rest.lstrip(b"\0")
+    if not rest.startswith(GZIP[: len(rest)]):
+        at = raw.tell() - len(rest)
+        said = f"the gzip stream ends at byte {at:,} of the file, and what follows is no gzip"
+        raise PerfgateError("trace-trailing", said, place=str(path))
+    return rest
+
+
+def wide_encoding(head: bytes) -> str:
+    """Which text of two or four bytes a character begins so, by its mark or its zeros; empty where none does."""
+    zeros = [at % 4 for at in range(min(len(head), 4)) if not head[at]]
+    if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")) or len(zeros) == 3:
+        return "UTF-32"
+    if head[:2] in _WIDE:
+        return "UTF-16"
+    return "UTF-16LE" if zeros == [1, 3] else "UTF-16BE" if zeros == [0, 2] else ""
 
 
 def readable(head: bytes) -> bytes:
-    """The first bytes of a text as UTF-8 without a mark, UTF-16 included, to tell what it is about."""
-    if head[:2] in _WIDE:
-        return head.decode("utf-16", errors="ignore").encode()
+    """The first bytes of a text as UTF-8 without a mark, wider texts included, to tell what it is about."""
+    if wide_encoding(head):
+        return head.replace(b"\0", b"").lstrip(b"\xff\xfe")
     return head.removeprefix(MARK)
 
 
@@ -81,14 +122,23 @@ def last_cut(text: bytes) -> int:
 
 
 def mended(text: bytes) -> bytes:
-    """The same JSON with NaN, infinities and N/A as null, control characters and paths escaped, bad UTF-8 replaced."""
+    """The same JSON with NaN, infinities and N/A as null, commas before an end left out, texts escaped as UTF-8."""
     return _TOKEN.sub(_mended_token, text)
 
 
 def _mended_token(found: re.Match[bytes]) -> bytes:
     token = found.group()
+    if token == b",":
+        return b""
     if token.lstrip(b"-") in _NUMBERS:
         return b"null"
     clean = token.decode("utf-8", errors="replace").encode("utf-8")
-    clean = _ESCAPE.sub(lambda mark: mark.group(1) or b"\\\\", clean)
+    clean = _ESCAPE.sub(_mended_escape, clean)
     return _CONTROL.sub(lambda char: b"\\u%04x" % char.group()[0], clean)
+
+
+def _mended_escape(found: re.Match[bytes]) -> bytes:
+    """Half a character is replaced, a backslash that escapes nothing is escaped itself."""
+    if found["half"]:
+        return b"\\ufffd"
+    return found["pair"] or found["good"] or b"\\\\"

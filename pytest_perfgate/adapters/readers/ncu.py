@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from pytest_perfgate.model.problem import Finding, Severity
 from pytest_perfgate.model.quantity import Interval
 
 _LINK = re.compile(r"@(section|url|source):([^@:]*):?([^@]*?)@")
+_VERSION = re.compile(rb"\b(20\d\d\.\d+\.\d+)\.\d+ \(build \d+\)")
+"""Of the ncu that wrote the report, among the facts of its session."""
 _SEVERITIES = {1: Severity.INFO, 2: Severity.NOTE}
 _LOCAL = 1
 
@@ -37,7 +40,9 @@ def _read(path: Path) -> Iterator[KernelFacts]:
 
 
 def _report(path: Path) -> Iterator[KernelFacts]:
-    check_whole(path.read_bytes(), str(path))
+    data = path.read_bytes()
+    check_whole(data, str(path))
+    version = _VERSION.search(data)
     try:
         import ncu_report
     except (ImportError, OSError) as error:
@@ -50,8 +55,9 @@ def _report(path: Path) -> Iterator[KernelFacts]:
         raise PerfgateError("ncu-report", f"ncu_report does not read it: {error}", place=str(path)) from error
     if not actions:
         raise PerfgateError("ncu-nothing", "the report holds no kernel", place=str(path))
+    notes = {"profiler": f"ncu {version[1].decode()}"} if version else {}
     for index, action in enumerate(actions):
-        yield _facts(action, index, str(path))
+        yield replace(_facts(action, index, str(path)), notes=notes)
 
 
 def _facts(action: Any, index: int, source: str) -> KernelFacts:
@@ -73,7 +79,7 @@ def _metrics(action: Any) -> tuple[dict[str, Counter], dict[str, str]]:
     for name in action.metric_names():
         found = action.metric_by_name(name)
         seen = found.value() if found is not None else None
-        if isinstance(seen, (int, float)):
+        if isinstance(seen, (int, float)) and math.isfinite(seen):
             numbers[name] = Counter(name=name, value=float(seen), unit=found.unit() or "")
         elif isinstance(seen, str):
             texts[name] = seen

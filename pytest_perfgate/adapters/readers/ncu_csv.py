@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
+from pytest_perfgate.adapters.readers.ncu_csv_source import PAGE as SOURCE_PAGE
+from pytest_perfgate.adapters.readers.ncu_csv_source import parse_source
 from pytest_perfgate.adapters.readers.ncu_facts import kernel_facts
 from pytest_perfgate.adapters.readers.ncu_labels import full_name, scaled
 from pytest_perfgate.adapters.readers.numerals import decimal_comma, parse_numeral, with_point
@@ -21,31 +25,58 @@ _SUMMED = ("Process ID", _NAME, "Context", "Stream", "Block Size", "Grid Size", 
 _WHO = frozenset((*_SUMMED, _FIRST, "Process Name", "Host Name", "CC", "Invocations"))
 _VALUES = frozenset(("Metric Value", "Minimum", "Maximum", "Average", "Estimated Speedup"))
 _HEADER = re.compile(r'^"?(?:ID|Process ID)"?[,;].*"?Kernel Name"?', re.MULTILINE)
-_SOURCE = re.compile(r'^"?#"?[,;]"?Address"?[,;]', re.MULTILINE)
+_SESSION = re.compile(r'^"?(?:Launch|Session|Device) Attribute"?[,;]', re.MULTILINE)
+_AS_TEXT = re.compile(r"^ +Section: .+\n +-{5,}", re.MULTILINE)
 _DIMENSIONS = re.compile(r"\(\s*(\d+),\s*(\d+),\s*(\d+)\s*\)")
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 Row = dict[str, str]
 
 
 def parse_csv(data: bytes, place: str) -> Iterator[KernelFacts]:
-    """Every launch of the page."""
+    """Every launch of the pages; several runs may have written one file."""
     text = data.decode("utf-16" if data.startswith(_UTF16) else "utf-8-sig", "replace")
-    rows = [row for row in _rows(_page(text, place), place) if not _printed(row)]
-    if not rows:
-        raise PerfgateError("ncu-nothing", "the page holds no kernel", place=place)
-    parse = _long if "Metric Name" in rows[0] else _wide
-    yield from parse(_pointed(rows), place)
+    pages = _pages(text)
+    if not pages and SOURCE_PAGE.search(text):
+        yield from parse_source(text, place)
+        return
+    kernels = [facts for page in pages for facts in _kernels(page, place)]
+    if not kernels:
+        raise (
+            _no_page(text, place)
+            if not pages
+            else PerfgateError("ncu-nothing", "the page holds no kernel", place=place)
+        )
+    yield from (replace(facts, index=index) for index, facts in enumerate(kernels))
 
 
-def _page(text: str, place: str) -> str:
-    """From the header on: after whatever ncu and the program printed."""
-    found = _HEADER.search(text)
-    if found is None:
-        what = "neither an .ncu-rep nor a page of ncu --csv"
-        if _SOURCE.search(text):
-            what = "it is the source page, which holds no metric of a kernel"
-        raise PerfgateError("ncu-report", what, place=place)
-    return text[found.start() :]
+def _pages(text: str) -> list[str]:
+    """From each header to the next: after whatever ncu and the program printed."""
+    starts = [found.start() for found in _HEADER.finditer(text)]
+    return [text[begin:end] for begin, end in zip(starts, [*starts[1:], len(text)])]
+
+
+def _kernels(page: str, place: str) -> Iterator[KernelFacts]:
+    rows = [row for row in _rows(page, place) if not _printed(row)]
+    if rows:
+        parse = _long if "Metric Name" in rows[0] else _wide
+        yield from parse(_pointed(rows), place)
+
+
+def _no_page(text: str, place: str) -> PerfgateError:
+    """What it is instead, and which page to export."""
+    what, mend = "neither an .ncu-rep nor a page of ncu --csv", ""
+    if _SESSION.search(text):
+        what = "it is the session page, which holds no kernel"
+        mend = "export the metrics: ncu --import FILE.ncu-rep --csv --page raw"
+    elif _AS_TEXT.search(text):
+        what = "it is a page as text, which only people can read"
+        mend = "add --csv: ncu --import FILE.ncu-rep --csv --page raw"
+    elif "==PROF==" in text or "==ERROR==" in text:
+        said = [line for line in text.splitlines() if line.startswith(("==ERROR==", "==WARNING=="))]
+        if "ERR_NVGPUCTRPERM" in text:
+            return PerfgateError("ncu-permission", "ncu might not read the counters: ERR_NVGPUCTRPERM", place=place)
+        what = f"ncu printed no page: {said[-1].rpartition('== ')[2]}" if said else "ncu printed no page"
+    return PerfgateError("ncu-report", what, place=place, mend=mend)
 
 
 def _rows(page: str, place: str) -> list[Row]:
@@ -104,8 +135,6 @@ def _wide(rows: Sequence[Row], place: str) -> Iterator[KernelFacts]:
     """A column a metric; the line under the header holds the units."""
     units = rows[0] if not (rows[0].get(_FIRST) or rows[0].get(_NAME) or "").strip() else {}
     launches = rows[1:] if units else rows
-    if not launches:
-        raise PerfgateError("ncu-nothing", "the page holds no kernel", place=place)
     for index, row in enumerate(launches):
         counters = dict(_launch_counters(row))
         for name, cell in _cells(row):
@@ -129,7 +158,7 @@ def _facts(
 def _counters(name: str | None, unit: str | None, cell: str | None) -> Iterator[tuple[str, Counter]]:
     """The cell under its full name, in base units; a cell that is no number is no counter."""
     number = parse_numeral(cell)
-    if not name or number is None:
+    if not name or number is None or not math.isfinite(number):
         return
     value, base = scaled(number, (unit or "").strip())
     full = full_name(name.strip(), base)

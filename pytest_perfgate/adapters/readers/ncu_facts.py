@@ -73,10 +73,10 @@ def _resources(counters: Mapping[str, Counter]) -> Resources | None:
     registers = _value(counters, "launch__registers_per_thread")
     if registers is None:
         return None
-    shared = _value(counters, "launch__shared_mem_per_block_static")
+    static, dynamic = (_value(counters, f"launch__shared_mem_per_block_{kind}") for kind in ("static", "dynamic"))
     return Resources(
         registers=int(registers),
-        shared=int(shared or 0),
+        shared=int(static or 0),
         source="ncu",
-        unsaid=("shared",) if shared is None else (),
+        unsaid=("shared",) if static is None or dynamic is None else (),
     )

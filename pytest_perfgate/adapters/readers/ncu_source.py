@@ -12,7 +12,8 @@ _EXECUTED = "inst_executed"
 _STALLED = "smsp__pcsamp_warps_issue_stalled_"
 _NOT_ISSUED = "_not_issued"
 _ISSUING = frozenset({"selected"})
-_PER_OPCODE = "sass__inst_executed_per_opcode"
+_PER_OPCODE = ("sass__inst_executed_per_opcode_with_modifier_all", "sass__inst_executed_per_opcode")
+"""With their modifiers where the report has them."""
 
 
 def code_lines(action: Any) -> tuple[SourceLine, ...]:
@@ -43,8 +44,9 @@ def source_texts(action: Any) -> Mapping[str, str]:
 
 def executed_opcodes(action: Any) -> Mapping[str, float]:
     """Warp instructions by opcode, as the profiler counted them."""
-    found = action.metric_by_name(_PER_OPCODE)
-    if found is None or not found.has_correlation_ids():
+    every = (action.metric_by_name(name) for name in _PER_OPCODE)
+    found = next((one for one in every if one is not None and one.has_correlation_ids()), None)
+    if found is None:
         return {}
     names = found.correlation_ids()
     return {str(names.value(i)): float(found.value(i)) for i in range(found.num_instances())}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -20,16 +21,26 @@ _OWN = {"torch", "triton"}
 
 
 class TorchEvent:
-    """A torch event whose ``record`` is torch's own, without a layer in between."""
+    """A torch event on one stream, reached below torch's own layer, which looks the stream up at every call."""
 
     __slots__ = ("inner", "record")
 
-    def __init__(self, inner: Any) -> None:
+    def __init__(self, inner: Any, stream: Any) -> None:
         self.inner = inner
-        self.record: Callable[[], None] = inner.record
+        self.record: Callable[[], None] = partial(_below(inner, "record"), stream)
+
+    def look(self, earlier: TorchEvent) -> tuple[Callable[[Any], float], Any]:
+        """What reads the milliseconds since an earlier event, and what it is given."""
+        return _below(earlier.inner, "elapsed_time"), self.inner
 
     def since(self, earlier: TorchEvent) -> float:
-        return float(earlier.inner.elapsed_time(self.inner)) * 1e6
+        elapsed, later = self.look(earlier)
+        return float(elapsed(later)) * 1e6
+
+
+def _below(inner: Any, name: str) -> Any:
+    """The method that torch's own of this name hands its call to."""
+    return getattr(super(type(inner), inner), name, None) or getattr(inner, name)
 
 
 class TorchRuntime:
@@ -114,7 +125,9 @@ class TorchRuntime:
             event.inner.synchronize()
 
     def event(self) -> TorchEvent:
-        return TorchEvent(self._cuda.Event(enable_timing=True))
+        made = TorchEvent(self._cuda.Event(enable_timing=True), self._cuda.current_stream())
+        made.record()  # torch makes the device's event at the first record, which must not be a timed one
+        return made
 
     def capture(self, call: Call) -> Call:
         """Torch captures on a stream of its own; memory of the graph lives as long as the replay."""

@@ -15,12 +15,12 @@ from pytest_perfgate.model.errors import PerfgateError
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Replace a file by its new content; whoever reads, or a crash, sees the old or the new one whole."""
-    with _said(path):
+    with said(path):
         _replace(path, data)
 
 
 @contextlib.contextmanager
-def _said(path: Path) -> Iterator[None]:
+def said(path: Path) -> Iterator[None]:
     """What the system refuses, as a sentence."""
     try:
         yield
@@ -59,7 +59,7 @@ def locked(root: Path, path: Path) -> Iterator[None]:
     """One writer of this file at a time, across processes; the lock ends with its process."""
     folder = root / ".perfgate" / "locks"
     name = hashlib.sha256(str(path.absolute()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    with _said(folder / name):
+    with said(folder / name):
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / name).open("a+b")
     with file:

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pytest_perfgate.adapters.stores.files import locked
+from pytest_perfgate.adapters.stores.files import locked, said
 from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey, parse_case_key
@@ -15,6 +15,8 @@ from pytest_perfgate.model.plan import CaseKey, parse_case_key
 SCHEMA = 1
 _APPLICATION = 0x50474154
 _SECONDS = 30.0
+_REFUSED = ("readonly", "disk is full", "unable to open", "disk I/O error")
+"""What SQLite says where the disk, and no database, is at fault; names of its errors come with Python 3.11."""
 _COLUMNS = "key, device, time, moment, git_commit, branch, processes, scatter, clock_hz, identity"
 _TABLE = """
 create table if not exists sitting (
@@ -35,7 +37,8 @@ class SqliteHistory:
     def append(self, sittings: Sequence[Sitting]) -> None:
         if not sittings:
             return
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with said(self._path):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._opened() as database:
             marks = ", ".join("?" * 10)
             database.executemany(f"insert into sitting ({_COLUMNS}) values ({marks})", map(_row, sittings))  # noqa: S608
@@ -45,7 +48,7 @@ class SqliteHistory:
         if not self._path.exists():
             return ()
         query = f"select {_COLUMNS} from sitting where key = ? and device = ? order by id desc limit ?"  # noqa: S608
-        with self._opened() as database:
+        with self._opened(reading=True) as database:
             rows = database.execute(query, (str(key), device, last or -1)).fetchall()
         return tuple(_sitting(row) for row in reversed(rows))
 
@@ -54,21 +57,36 @@ class SqliteHistory:
         if not self._path.exists():
             return ()
         query = "select distinct device, key from sitting where device = ?1 or ?1 = '' order by device, key"
-        with self._opened() as database:
+        with self._opened(reading=True) as database:
             return tuple((name, parse_case_key(key)) for name, key in database.execute(query, (device,)))
 
     @contextlib.contextmanager
-    def _opened(self) -> Iterator[sqlite3.Connection]:
+    def _opened(self, *, reading: bool = False) -> Iterator[sqlite3.Connection]:
         try:
-            database = sqlite3.connect(self._path, timeout=_SECONDS)
+            database = self._connected(reading=reading)
             try:
-                self._prepare(database)
                 with database:
                     yield database
             finally:
                 database.close()
         except sqlite3.Error as fault:
+            if _is_refusal(fault):
+                what = f"it cannot be written: {fault}"
+                raise PerfgateError("file-unwritable", what, place=str(self._path)) from fault
             raise PerfgateError("history-unreadable", str(fault), place=str(self._path)) from fault
+
+    def _connected(self, *, reading: bool) -> sqlite3.Connection:
+        """A connection; where nothing can be written, one that reads what was there before."""
+        database = sqlite3.connect(self._path, timeout=_SECONDS)
+        try:
+            self._prepare(database)
+        except BaseException as fault:
+            database.close()
+            if not reading or not _is_refusal(fault) or _unread(self._path):
+                raise
+            database = sqlite3.connect(f"{self._path.absolute().as_uri()}?immutable=1", uri=True)
+            self._prepare(database)
+        return database
 
     def _prepare(self, database: sqlite3.Connection) -> None:
         version = database.execute("pragma user_version").fetchone()[0]
@@ -92,6 +110,17 @@ class SqliteHistory:
         database.execute(f"pragma application_id = {_APPLICATION}")
         database.execute(f"pragma user_version = {SCHEMA}")
         database.commit()
+
+
+def _is_refusal(fault: BaseException) -> bool:
+    """Whether the disk, and no database, is at fault."""
+    return isinstance(fault, sqlite3.Error) and any(word in str(fault) for word in _REFUSED)
+
+
+def _unread(path: Path) -> bool:
+    """Whether a writer left something beside the database that only a writable disk could join to it."""
+    log = path.with_name(f"{path.name}-wal")
+    return log.exists() and log.stat().st_size > 0
 
 
 def _home(path: Path) -> Path:

@@ -37,7 +37,11 @@ class Records:
         path = self._folder / f"{_stamp(report.started)}-{os.getpid()}.json"
         samples = path.with_suffix(".samples")
         write_atomically(samples, render_samples(report))
-        write_atomically(path, render_record(report, {"file": samples.name}))
+        try:
+            write_atomically(path, render_record(report, {"file": samples.name}))
+        except PerfgateError:
+            samples.unlink(missing_ok=True)
+            raise
         write_atomically(self._folder / "last", f"{path.name}\n".encode())
         self._forget()
         return path

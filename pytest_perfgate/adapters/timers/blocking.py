@@ -10,7 +10,7 @@ from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_availabili
 from pytest_perfgate.adapters.timers.events import launch_gap
 from pytest_perfgate.adapters.timers.pairs import (
     TRIALS,
-    Pair,
+    Pairs,
     allocate,
     empty_pair,
     enclosed,
@@ -51,7 +51,7 @@ class BlockingTimer:
         calls = bench.batch()
         warmups = bench.warm()
         empty = empty_pair(bench.runtime)
-        pair = allocate(bench.runtime, 1)[0]
+        pair = allocate(bench.runtime, 1)
         trial = [self.blocked(bench, pair, calls) for _ in range(TRIALS)]
         refuse_short(median(trial) * calls, empty, self.name, calls)
         problems = escaped(bench)
@@ -69,19 +69,19 @@ class BlockingTimer:
             notes=bench.runtime.notes(),
         )
 
-    def blocked(self, bench: Bench, pair: Pair, calls: int = 1) -> float:
+    def blocked(self, bench: Bench, pair: Pairs, calls: int = 1) -> float:
         """One sample behind a blocked queue, in nanoseconds per call."""
         bench.ready()
         bench.runtime.synchronize()
         watch = _Watch(bench.runtime.block(), self._patience)
         try:
-            enclosed(pair[0], bench.call, calls, pair[1])
+            enclosed(*pair[0], bench.call, calls)
         finally:
             watch.release()
         bench.runtime.synchronize()
         if watch.expired:
             raise PerfgateError("timer-deadlock", f"the call did not return within {self._patience:g} s")
-        return sound([duration / calls for duration in read([pair])], self.name)[0]
+        return sound([duration / calls for duration in read(pair)], self.name)[0]
 
 
 class _Watch:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from statistics import median
 from typing import Any, Protocol
 
-from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_availability, queue_of, sound, uninterrupted
+from pytest_perfgate.adapters.timers.bench import Bench, Rules, Uninterrupted, queue_availability, queue_of, sound
 from pytest_perfgate.adapters.timers.events import launch_gap
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
@@ -97,7 +97,8 @@ class CuptiTimer:
             return [activity.busy for activity in chunk]
 
         with self._recorder.opened(size):
-            proved = self._recorder.counts_drops(bench.once)
+            if not self._recorder.counts_drops(bench.once):
+                raise PerfgateError("cupti-unproved", "a record without room was lost, and it was not counted")
             (alone,) = self._chunk(bench, 0, 1)
             durations, stop = bench.sampled(take)
             _same_kernels((alone, *activities))
@@ -110,14 +111,14 @@ class CuptiTimer:
             launch_gap=launch_gap(bench, durations),
             discarded=tuple(discarded),
             span=tuple(activity.span for activity in activities),
-            notes=(*bench.runtime.notes(), *_notes(activities, proved)),
+            notes=(*bench.runtime.notes(), *_notes(activities)),
         )
 
     def _chunk(self, bench: Bench, first: int, count: int = CHUNK) -> list[Activity]:
         """Activities of some calls; one call alone fits any buffer, and so tells how many records a call leaves."""
         recorder = self._recorder
         ids = range(first + 1, first + 1 + count)
-        with uninterrupted():
+        with Uninterrupted():
             for call in ids:
                 bench.ready()
                 recorder.push(call)
@@ -161,13 +162,12 @@ def _same_kernels(activities: Sequence[Activity]) -> None:
         raise Dropped(f"calls left between {min(counts)} and {max(counts)} records", len(activities))
 
 
-def _notes(activities: Sequence[Activity], proved: bool) -> tuple[tuple[str, str], ...]:
+def _notes(activities: Sequence[Activity]) -> tuple[tuple[str, str], ...]:
     busy, alone = median(a.busy for a in activities), median(a.alone for a in activities)
     first = activities[0]
-    counter = "counter proved" if proved else "counter not proved; every call left as many records as one alone"
     return (
         ("kernels", f"{first.kernels} a call on {first.streams} streams"),
         ("busy and span", f"{busy:.0f} ns, {median(a.span for a in activities):.0f} ns"),
         ("overlap of streams", f"{1 - busy / alone:.3f}"),
-        ("dropped records", f"none; {counter}"),
+        ("dropped records", "none; counter proved; every call left as many records as one alone"),
     )

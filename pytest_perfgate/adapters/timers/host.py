@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -53,7 +54,7 @@ class HostTimer:
     def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples:
         clock: Clock = getattr(runtime, "clock", time.perf_counter_ns)
         resolution, overhead = self._instrument(clock)
-        with paused_collection():
+        with paused_collection(), paused_tracing():
             take = _after(setup, call, clock) if setup else _singles(call, clock)
             first: list[float] = []
             take(1, first)
@@ -125,6 +126,19 @@ def paused_collection() -> Iterator[None]:
     finally:
         if running:
             gc.enable()
+
+
+@contextmanager
+def paused_tracing() -> Iterator[None]:
+    """What watches every line, such as coverage, looks away: else its own time would be measured."""
+    tracer, profiler = sys.gettrace(), sys.getprofile()
+    sys.settrace(None)
+    sys.setprofile(None)
+    try:
+        yield
+    finally:
+        sys.settrace(tracer)
+        sys.setprofile(profiler)
 
 
 def _singles(call: Call, clock: Clock) -> Take:

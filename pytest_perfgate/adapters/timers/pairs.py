@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from itertools import repeat
 from math import isfinite
 from statistics import median
+from typing import Any
 
-from pytest_perfgate.adapters.timers.bench import Bench, sound, uninterrupted
+from pytest_perfgate.adapters.timers.bench import Bench, Uninterrupted, sound
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.ports import Call, Event, QueueRuntime
 from pytest_perfgate.model.problem import Problem
@@ -15,6 +16,7 @@ from pytest_perfgate.model.values import value
 
 Pair = tuple[Event, Event]
 Record = Callable[[], None]
+Look = tuple[Callable[[Any], float], Any]
 
 RESOLUTION_NS = 500.0
 """How finely devices stamp events; finer claims are not believed."""
@@ -38,11 +40,20 @@ class Empty:
 
 
 class Pairs(list[Pair]):
-    """Pairs with their two methods looked up once."""
+    """Pairs with whatever is called of them looked up once."""
 
     def __init__(self, pairs: Iterable[Pair]) -> None:
         super().__init__(pairs)
         self.records = [(start.record, end.record) for start, end in self]
+        self.looks = [look(start, end) for start, end in self]
+        self.milliseconds = any(hasattr(end, "look") for _, end in self)
+        """Whether that is what a look reads; else it is nanoseconds."""
+
+
+def look(start: Event, end: Event) -> Look:
+    """What reads a pair, and what it is given: the library's own method where it offers one."""
+    offered: Callable[[Event], Look] | None = getattr(end, "look", None)
+    return offered(start) if offered else (end.since, start)
 
 
 def allocate(runtime: QueueRuntime, count: int) -> Pairs:
@@ -50,10 +61,12 @@ def allocate(runtime: QueueRuntime, count: int) -> Pairs:
     return Pairs((runtime.event(), runtime.event()) for _ in range(count))
 
 
-def read(pairs: Iterable[Pair]) -> list[float]:
+def read(pairs: Pairs) -> list[float]:
     """What pairs read, in nanoseconds; a stamp that the device never made is no reading."""
     try:
-        return [end.since(start) for start, end in pairs]
+        if pairs.milliseconds:
+            return [1e6 * look(other) for look, other in pairs.looks]
+        return [look(other) for look, other in pairs.looks]
     except PerfgateError:
         raise
     except Exception as error:
@@ -92,7 +105,7 @@ def idle_pairs(bench: Bench, count: int = TRIALS) -> list[float]:
     for start, end in pairs:
         bench.ready()
         bench.runtime.synchronize()
-        enclosed(start, bench.call, 1, end)
+        enclosed(start, end, bench.call)
         bench.runtime.synchronize()
     return list(sound(read(pairs), "events"))
 
@@ -100,13 +113,14 @@ def idle_pairs(bench: Bench, count: int = TRIALS) -> list[float]:
 def queued(bench: Bench, pairs: Pairs, calls: int = 1) -> tuple[list[float], bool]:
     """A chunk of samples behind one synchronisation, and whether the queue ran dry meanwhile."""
     loop = _plain if calls == 1 and not bench.prepares else _prepared
-    bench.runtime.synchronize()
-    with uninterrupted():
-        begun = bench.clock()
+    clock, synchronize = bench.clock, bench.runtime.synchronize
+    synchronize()
+    with Uninterrupted():
+        begun = clock()
         loop(bench, pairs.records, calls)
-        enqueued = bench.clock()
-    bench.runtime.synchronize()
-    ended = bench.clock()
+        enqueued = clock()
+    synchronize()
+    ended = clock()
     durations = read(pairs)
     if calls > 1:
         durations = [duration / calls for duration in durations]
@@ -135,7 +149,7 @@ def _prepared(bench: Bench, records: list[tuple[Record, Record]], calls: int) ->
         end()
 
 
-def enclosed(start: Event, call: Call, calls: int, end: Event) -> None:
+def enclosed(start: Event, end: Event, call: Call, calls: int = 1) -> None:
     """Nothing between the two records but the calls."""
     if calls == 1:
         start.record()
@@ -159,12 +173,12 @@ def escaped(bench: Bench) -> tuple[Problem, ...]:
         begun = clock()
         runtime.synchronize()
         idle.append(clock() - begun)
-        enclosed(start, bench.call, 1, end)
+        enclosed(start, end, bench.call)
         runtime.wait(end)
         passed = clock()
         runtime.synchronize()
         left.append(clock() - passed)
-        lasted += read([(start, end)])
+        lasted += read(Pairs([(start, end)]))
     rest = median(left) - median(idle)
     if rest <= max(0.05 * median(lasted), 20_000.0):
         return ()

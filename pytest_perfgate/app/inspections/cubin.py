@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_perfgate.core.analysis.kernels.asked import asked_launches, asked_metrics
+from pytest_perfgate.core.analysis.kernels.asked import asked_launches, asked_metrics, asked_opcodes
 from pytest_perfgate.core.analysis.kernels.devlog import devlog_part
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, diagnose
 from pytest_perfgate.core.analysis.kernels.evidence import findings_of
@@ -14,6 +14,7 @@ from pytest_perfgate.core.analysis.kernels.measured import metrics_of
 from pytest_perfgate.core.analysis.kernels.stated import OPTIONS, Stated, parse_stated, signals, timing
 from pytest_perfgate.core.analysis.kernels.views import bottleneck_view, changes_view, code_overview, mix_view
 from pytest_perfgate.core.analysis.sass.facts import kernels, labels_of
+from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.device import DeviceSpec, SmLimits
 from pytest_perfgate.model.errors import PerfgateError
@@ -67,7 +68,7 @@ class Cubin:
         ("baseline", "an earlier build to compare with"),
         ("time", "kernel time by device events, such as 11.2ms"),
         *OPTIONS,
-        ("limits", "the limits to judge: launches in their scopes are worked out"),
+        ("limits", "the limits to judge: launches and instructions in their scopes are worked out"),
     )
 
     def __init__(self, read: Read, catalogue: Callable[[], Catalogue]) -> None:
@@ -93,7 +94,8 @@ class Cubin:
         return Analysis(
             kind=self.name,
             subject=subject,
-            metrics=metrics_of(found, self.name) | MetricSet(metrics=tuple(asked_metrics(found, asked, limits))),
+            metrics=metrics_of(found, self.name, asked_opcodes(options))
+            | MetricSet(metrics=tuple(asked_metrics(found, asked, limits))),
             views={
                 "overview": lambda: code_overview(found, title),
                 "bottleneck": lambda: bottleneck_view(found, title, timing(stated, stated.time_ns, "device events")),
@@ -112,7 +114,7 @@ class Cubin:
         return Analysis(
             kind=self.name,
             subject=subject,
-            metrics=metrics_of(new, self.name),
+            metrics=metrics_of(new, self.name, asked_opcodes(options)),
             views={"changes": lambda: changes_view(old, new, _changed(_listed(before), _listed(after)))},
             window=_window(new),
         )
@@ -161,4 +163,4 @@ def _launched(facts: KernelFacts, options: Mapping[str, str]) -> KernelFacts:
 def _window(found: Sequence[Diagnosis]) -> str:
     arches = sorted({d.facts.arch for d in found})
     compilers = sorted({d.facts.code.compiler for d in found if d.facts.code and d.facts.code.compiler})
-    return "; ".join(filter(None, (f"{len(found)} kernels for {', '.join(arches)}", *compilers)))
+    return "; ".join(filter(None, (f"{plural(len(found), 'kernel')} for {', '.join(arches)}", *compilers)))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from pytest_perfgate.app.inspections.kineto_analysis import analysis_of, job_analysis, replay_text
+from pytest_perfgate.app.inspections.kineto_analysis import TABLES, analysis_of, job_analysis, replay_text
 from pytest_perfgate.app.inspections.kineto_comparison import comparison_of
 from pytest_perfgate.app.inspections.kineto_job import Lens, Spread, job_of
 from pytest_perfgate.app.inspections.kineto_options import OPTIONS, parse_options
@@ -29,28 +29,7 @@ class Kineto:
     """The inspector of PyTorch traces."""
 
     name = "kineto"
-    views = (
-        "report",
-        "timeline",
-        "steps",
-        "categories",
-        "ops",
-        "arguments",
-        "kernels",
-        "roofline",
-        "impact",
-        "fusion",
-        "backward",
-        "findings",
-        "ranks",
-        "tracelens",
-        "stack",
-        "selection",
-        "tree",
-        "replay",
-        "fair",
-        "rough",
-    )
+    views = ("report", *TABLES, "findings", "tracelens", "stack", "tree", "replay", "fair", "rough")
     options = OPTIONS
 
     def __init__(
@@ -60,12 +39,14 @@ class Kineto:
         catalogue: Callable[[], Catalogue],
         replay: WriteReplay,
         spread: Callable[[str], Spread],
+        project: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         self._read = read
         self._recognise = recognise
         self._catalogue = catalogue
         self._replay = replay
         self._spread = spread
+        self._project = project
         self.operators: Mapping[str, Callable[..., Work]] = {}
         """Work of the user's operators, filled from ``pytest_perfgate_operators``."""
 
@@ -79,7 +60,7 @@ class Kineto:
             raise PerfgateError("trace-memory", "the memory is full", place=str(paths[0])) from full
 
     def _inspected(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
-        asked = parse_options(options, self.operators)
+        asked = parse_options(options, self.operators, self._project())
         lens = Lens(read=self._read, catalogue=self._catalogue(), asked=asked, most=MOST // max(len(paths), 1))
         if len(paths) == 1:
             traces = self._read(paths[0])
@@ -99,7 +80,7 @@ class Kineto:
         return analysis_of(seen)
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
-        asked = parse_options(options, self.operators)
+        asked = parse_options(options, self.operators, self._project())
         sides = []
         for side, paths, device in (("reference", before, asked.reference), ("target", after, "")):
             traces = [trace for path in paths for trace in self._read(path)]

@@ -8,8 +8,9 @@ from pytest_perfgate.app.inspections.kineto_seen import Seen
 from pytest_perfgate.core.analysis.trace.comparison import (
     comparison_document,
     edit_table,
+    pair_metrics,
     pair_table,
-    slowdown_metrics,
+    tree_metrics,
     whole_slowdown,
 )
 from pytest_perfgate.core.analysis.trace.identity import selection_table
@@ -33,6 +34,7 @@ def comparison_of(before: Seen, after: Seen) -> Analysis:
     exact = by_arguments(before.rows, after.rows, roofs)
     categories = by_category(before.rows, after.rows, roofs)
     kernels = by_kernel(before.kernels, after.kernels)
+    differing = edits(forest(before.survey), forest(after.survey))
     lines = (before.line, after.line)
     subject = f"{name_of(before.survey)} and {name_of(after.survey)}"
     note = _framing(before, after)
@@ -40,29 +42,29 @@ def comparison_of(before: Seen, after: Seen) -> Analysis:
     def page(title: str, table: Table) -> Document:
         return Document(title=f"{title}: {subject}", subtitle=note, blocks=(table,))
 
-    def structure(limit: int = 0) -> Table:
-        return edit_table(edits(forest(before.survey), forest(after.survey)), limit)
-
     def overview() -> Document:
         top = before.asked.settings.top * 2
         tables = (
             ("Operators", pair_table(ops, "operator", top)),
             ("Operators by arguments", pair_table(exact, "operator", top)),
-            ("Call trees", structure(top)),
+            ("Call trees", edit_table(differing, top)),
         )
         return comparison_document(f"Comparison of {subject}", lines, tables, note)
 
     return Analysis(
         kind="kineto",
         subject=subject,
-        metrics=whole_slowdown(*lines) | _slowdowns(op=ops, category=categories, kernel=kernels),
+        metrics=whole_slowdown(*lines)
+        | _by_scope(op=ops, category=categories, kernel=kernels)
+        | pair_metrics("op", [pair for pair in exact if pair.detail])
+        | tree_metrics(differing),
         views={
             "report": overview,
             "ops": lambda: page("Operators", pair_table(ops, "operator")),
             "arguments": lambda: page("Operators by arguments", pair_table(exact, "operator")),
             "categories": lambda: page("Categories", pair_table(categories, "category")),
             "kernels": lambda: page("Kernels", pair_table(kernels, "kernel")),
-            "tree": lambda: page("Call trees", structure()),
+            "tree": lambda: page("Call trees", edit_table(differing)),
             "selection": lambda: page("Kernel selection in the target", selection_table(after.rows)),
             "fair": lambda: comparative_fair(subject, lines, exact, (before.roof, after.roof)),
             "rough": lambda: comparative_rough(subject, lines, (ops, exact, kernels), note),
@@ -75,10 +77,10 @@ def comparison_of(before: Seen, after: Seen) -> Analysis:
     )
 
 
-def _slowdowns(**scopes: Sequence[Pair]) -> MetricSet:
+def _by_scope(**scopes: Sequence[Pair]) -> MetricSet:
     found = MetricSet()
     for scope, pairs in scopes.items():
-        found |= slowdown_metrics(scope, pairs)
+        found |= pair_metrics(scope, pairs)
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from pytest_perfgate.core.analysis.trace.survey import Settings
 from pytest_perfgate.model.errors import PerfgateError
@@ -46,8 +46,13 @@ class Asked:
     workers: str = ""
 
 
-def parse_options(options: Mapping[str, str], models: Mapping[str, Callable[..., Work]]) -> Asked:
-    """Options as values; an unknown or unreadable one is an error that names the known."""
+def parse_options(
+    options: Mapping[str, str], models: Mapping[str, Callable[..., Work]], project: Sequence[str] = ()
+) -> Asked:
+    """Options as values, beside the project's own patterns of communication.
+
+    An unknown or unreadable option is an error that names the known.
+    """
     unknown = sorted(set(options) - {name for name, _ in OPTIONS})
     if unknown:
         known = ", ".join(name for name, _ in OPTIONS)
@@ -55,13 +60,8 @@ def parse_options(options: Mapping[str, str], models: Mapping[str, Callable[...,
     rates = options.get("rates", "datasheet")
     if rates not in {"datasheet", "achievable"}:
         raise PerfgateError("trace-option", f"rates={rates!r}", mend="datasheet or achievable")
-    pattern = options.get("communication", "")
-    try:
-        re.compile(pattern)
-    except re.error as odd:
-        raise PerfgateError("trace-option", f"communication={pattern!r} is no pattern: {odd}") from odd
     settings = Settings(
-        communication=(pattern,) if pattern else (),
+        communication=_patterns(options.get("communication", ""), project),
         micro_ns=round(1e3 * _number(options, "micro", 10.0)),
         floor=_number(options, "floor", 0.9),
         top=round(_number(options, "top", 6)),
@@ -77,6 +77,21 @@ def parse_options(options: Mapping[str, str], models: Mapping[str, Callable[...,
     if "step" in options:
         named["window"] = f"step={options['step']}"
     return Asked(settings=settings, rates=rates, compat=options.get("compat", ""), **named)
+
+
+def _patterns(asked: str, project: Sequence[str]) -> tuple[str, ...]:
+    """Patterns of communication, those of the project first."""
+    for pattern in project:
+        _check_pattern(pattern, "tool.perfgate.communication")
+    _check_pattern(asked)
+    return tuple(filter(None, (*project, asked)))
+
+
+def _check_pattern(pattern: str, place: str = "") -> None:
+    try:
+        re.compile(pattern)
+    except re.error as odd:
+        raise PerfgateError("trace-option", f"communication={pattern!r} is no pattern: {odd}", place=place) from odd
 
 
 def _number(options: Mapping[str, str], name: str, default: float) -> float:

@@ -19,6 +19,7 @@ from pytest_perfgate.core.analysis.trace.metrics import (
 )
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow, operators
 from pytest_perfgate.core.analysis.trace.peaks import given_roof, sheet_roof
+from pytest_perfgate.core.analysis.trace.row_metrics import impact_metrics, row_metrics
 from pytest_perfgate.core.analysis.trace.scoped import MOST, scoped_metrics
 from pytest_perfgate.core.analysis.trace.survey import Survey, pooled, through, timelines
 from pytest_perfgate.core.analysis.trace.timeline import Timeline
@@ -96,20 +97,31 @@ class Seen:
         inner = [part for part in self.windows if part.window] if len(self.windows) > 1 else parts
         return (
             timeline_metrics(self.survey, scopes)
-            | operator_metrics(self.rows, self.roof, scopes)
+            | operator_metrics(self.rows, self.roof, scopes, on_host=self.survey.on_host)
             | kernel_metrics(self.kernels, self.survey, scopes)
             | step_metrics(inner, scopes)
             | scoped_metrics(self.survey, inner, scopes, most)
+            | row_metrics(self.survey, self.rows, self.kernels, self.roof, scopes, most)
+            | self._impact(scopes)
         )
+
+    def _impact(self, scopes: Sequence[Labels]) -> MetricSet:
+        total = self.line.total if self.line else 0
+        return impact_metrics(self.rows, self.asked.settings.top, self.roof, total, scopes)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Why no limit on this trace may be kept or broken."""
-        coverage, floor = self.survey.coverage, self.asked.settings.floor
-        if coverage is None or coverage >= floor:
-            return ()
-        what = f"only {coverage:.1%} of the GPU time is linked to a launch; the floor is {floor:.0%}"
-        return (Problem(code="trace-coverage", what=what, evidence=(("trace", self.whole.trace.path),), retry=False),)
+        coverage, unread, floor = self.survey.coverage, self.survey.unread, self.asked.settings.floor
+        said = []
+        if coverage is not None and coverage < floor:
+            what = f"only {coverage:.1%} of the GPU time is linked to a launch; the floor is {floor:.0%}"
+            said.append(("trace-coverage", what))
+        if unread > 1 - floor:
+            what = f"{unread:.1%} of the GPU events or their time has no readable duration; the floor is {floor:.0%}"
+            said.append(("trace-durations", what))
+        place = (("trace", self.whole.trace.path),)
+        return tuple(Problem(code=code, what=what, evidence=place, retry=False) for code, what in said)
 
     def figures(self, rank: int, most: int = MOST) -> RankFigures:
         """What is kept of it as one of several ranks."""

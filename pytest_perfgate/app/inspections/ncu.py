@@ -7,8 +7,9 @@ from pathlib import Path
 
 from pytest_perfgate.app.inspections.cubin import earlier_report, limits_by_arch, spec_of
 from pytest_perfgate.core.analysis.kernels.annotation import annotation_view
+from pytest_perfgate.core.analysis.kernels.asked import asked_opcodes
 from pytest_perfgate.core.analysis.kernels.comparison import counters_compared, slowdowns
-from pytest_perfgate.core.analysis.kernels.contract import contract_document
+from pytest_perfgate.core.analysis.kernels.contract import contract_document, contract_text
 from pytest_perfgate.core.analysis.kernels.devlog import devlog_part
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, diagnose
 from pytest_perfgate.core.analysis.kernels.evidence import findings_of
@@ -40,10 +41,22 @@ def _launches(diagnoses: Sequence[Diagnosis]) -> str:
     return f"{len(diagnoses)} launch{'' if len(diagnoses) == 1 else 'es'}"
 
 
+_PAGES = (
+    b"#,Address,",
+    b"Address,Source,",
+    b"Line No,",
+    b"Launch Attribute,",
+    b"Session Attribute,",
+    b"Device Attribute,",
+)
+"""Headers of the pages of source and session."""
+
+
 def _is_header(line: bytes) -> bool:
-    """The header of a page, or of its source; rocprof writes its names with underscores."""
-    line = line.replace(b'"', b"")
-    return (line.startswith((b"ID", b"Process ID")) and b"Kernel Name" in line) or line.startswith(b"#,Address,")
+    """The header of a page in any of its forms; rocprof writes its names with underscores."""
+    line = line.replace(b'"', b"").replace(b";", b",")
+    launches = line.startswith((b"ID,", b"Process ID,")) and b"Kernel Name" in line
+    return launches or line.startswith(_PAGES) or line.startswith(b"    Section: ")
 
 
 def _text(head: bytes) -> bytes:
@@ -62,6 +75,7 @@ class Ncu:
         ("kernel", "only kernels whose name holds this"),
         ("baseline", "an earlier report to compare with, in a view of its own and in the contract"),
         *OPTIONS,
+        ("limits", "the limits to judge: instructions in their scopes are counted"),
     )
 
     def __init__(self, read: Read, catalogue: Callable[[], Catalogue]) -> None:
@@ -87,7 +101,7 @@ class Ncu:
         return Analysis(
             kind=self.name,
             subject=subject,
-            metrics=metrics_of(found, self.name),
+            metrics=metrics_of(found, self.name, asked_opcodes(options)),
             views={
                 "overview": lambda: counter_overview(found, title),
                 "bottleneck": lambda: bottleneck_view(found, title, timing(stated, total, "the profiler")),
@@ -100,7 +114,7 @@ class Ncu:
                 **views,
             },
             findings=findings_of(found),
-            files=code_files(found),
+            files={**code_files(found), "contract.json": lambda: contract_text(found)},
             window=f"{_launches(found)} under ncu: times are of the profiled, serialised kernel",
         )
 
@@ -110,7 +124,7 @@ class Ncu:
         return Analysis(
             kind=self.name,
             subject=subject,
-            metrics=metrics_of(new, self.name) | MetricSet(metrics=tuple(slowdowns(old, new))),
+            metrics=metrics_of(new, self.name, asked_opcodes(options)) | MetricSet(metrics=tuple(slowdowns(old, new))),
             views={"comparison": lambda: counters_compared(old, new, subject)},
             window=f"{len(old)} and {len(new)} launches under ncu",
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.document import Column, Table
 from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.metric import Absent, Metric, MetricSet, labels
@@ -89,5 +90,5 @@ def dropped(before: RunReport, after: RunReport) -> tuple[Problem, ...]:
     gone = [str(c.key) for c in before.cases if c.measurement and str(c.key) not in paired]
     if not gone:
         return ()
-    what = f"{len(gone)} cases of the earlier run have no counterpart measured alike: {', '.join(gone[:5])}"
+    what = f"{plural(len(gone), 'case')} of the earlier run without a counterpart measured alike: {', '.join(gone[:5])}"
     return (Problem(code="benchmark-dropped", what=what, retry=False),)

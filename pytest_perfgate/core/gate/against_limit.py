@@ -11,6 +11,7 @@ from pytest_perfgate.core.gate.full_name import not_in_the_report
 from pytest_perfgate.core.gate.merge import without_case
 from pytest_perfgate.core.gate.metrics import DERIVED
 from pytest_perfgate.core.gate.nearest import proposal
+from pytest_perfgate.core.gate.opcode_named import no_instruction
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.scope import render_scope
 from pytest_perfgate.model.limit import Limit, Operator, Outcome
@@ -76,6 +77,10 @@ def _not_found(limit: Limit, trial: Trial) -> Ruling:
     others = [m for m in trial.metrics.metrics if m.name == limit.metric]
     if others:
         held = sorted({render_scope(m.labels) for m in others if m.labels})
+        strange = no_instruction(limit, trial.metrics)
+        if strange is not None:
+            said = f"{strange[0]}; {strange[1]}"
+            return Ruling(outcome=Outcome.NOT_MEASURED, sentence=said, fails=True)
         what = render_scope(limit.labels)
         near = proposal(what, held, all_of="there are")
         return Ruling(

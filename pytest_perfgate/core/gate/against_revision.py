@@ -8,6 +8,7 @@ from pytest_perfgate.core.gate.cycles import clock_event
 from pytest_perfgate.core.gate.rounds import LEAST
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.tolerance import tolerance
+from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.limit import Limit, Outcome
 from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.paired import Decision, Paired
@@ -31,7 +32,7 @@ def against_revision(limit: Limit, trial: Trial) -> Ruling:
     assert paired is not None
     metric = shift_metric(paired)
     counts = tolerance(limit, trial.context, seen, seen.time / (1 + paired.shift)).counts if seen else limit.bound
-    said = f"{paired.rounds} rounds beside {paired.base}"
+    said = f"{plural(paired.rounds, 'round')} beside {paired.base}"
     slower = paired.decision is Decision.SLOWER and paired.shift >= counts
     if slower and paired.same:
         return _ruling(trial, Outcome.MOVED, f"slower in {said}, {SAME}", metric, ("perfgate doctor",))
@@ -52,11 +53,12 @@ def against_revision(limit: Limit, trial: Trial) -> Ruling:
 
 def _open(paired: Paired) -> str:
     """Why it is undecided."""
+    rounds = plural(paired.rounds, "round")
     if paired.rounds < LEAST:
         return f"the budget ended after {paired.rounds} of at least {LEAST} rounds beside {paired.base}"
     if paired.untried:
-        return f"suspected in {paired.rounds} rounds beside {paired.base}, and the budget ended before it was tried"
-    return f"the interval of {paired.rounds} rounds beside {paired.base} spans the limit"
+        return f"suspected in {rounds} beside {paired.base}, and the budget ended before it was tried"
+    return f"the interval of {rounds} beside {paired.base} spans the limit"
 
 
 def _ruling(trial: Trial, outcome: Outcome, sentence: str, metric: Metric, then: tuple[str, ...]) -> Ruling:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
+from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.values import value
 
@@ -40,7 +41,7 @@ class Drift:
         if not self.alarms:
             return ""
         small = "no step of them beyond the limit" if self.largest <= self.limit else "with a step beyond the limit"
-        return f"slower than the anchor after {self.steps} sittings, {small}"
+        return f"slower than the anchor after {plural(self.steps, 'sitting')}, {small}"
 
 
 def drift(sittings: Sequence[Sitting], anchor: float, limit: float, since: str = "") -> Drift | None:

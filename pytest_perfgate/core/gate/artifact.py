@@ -8,15 +8,18 @@ from pytest_perfgate.core.gate.against_limit import beside, holds
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.full_name import not_in_the_report
 from pytest_perfgate.core.gate.nearest import proposal, some_of
+from pytest_perfgate.core.gate.opcode_named import no_instruction
 from pytest_perfgate.core.gate.policy import CI
 from pytest_perfgate.core.gate.ruling import Ruling, verdict
 from pytest_perfgate.core.gate.scope import render_scope
 from pytest_perfgate.core.render.quantity import quantity
 from pytest_perfgate.model.analysis import Analysis
+from pytest_perfgate.model.codes import CODES
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Limit, Outcome
-from pytest_perfgate.model.metric import Absent, Metric, MetricSet
+from pytest_perfgate.model.metric import Absent, Metric, MetricSet, matches
 from pytest_perfgate.model.policy import Policy
+from pytest_perfgate.model.problem import Problem
 from pytest_perfgate.model.verdict import Verdict
 
 
@@ -32,8 +35,7 @@ def judge_artifact(analysis: Analysis, limits: Sequence[Limit], policy: Policy =
 
 def _judged(analysis: Analysis, limit: Limit) -> list[Ruling]:
     if analysis.problems:
-        problem = analysis.problems[0]
-        return [Ruling(outcome=Outcome.INVALID, sentence=problem.what, evidence=problem.evidence)]
+        return [_invalid(limit, analysis.problems)]
     selected = analysis.metrics.find(limit.metric, limit.labels)
     if selected:
         lacking = beside(limit.metric, limit.labels, selected, analysis.metrics)
@@ -50,6 +52,19 @@ def _judged(analysis: Analysis, limit: Limit) -> list[Ruling]:
     if uncollected is not None:
         return [_lacking(limit.metric, uncollected)]
     raise _unmatched(limit, analysis.metrics)
+
+
+def _invalid(limit: Limit, problems: Sequence[Problem]) -> Ruling:
+    """Every limit is named: which of them a run of several could not answer must be told apart."""
+    first, more = problems[0], len(problems) - 1
+    others = f" (and {more} more problem{'s' * (more > 1)})" if more else ""
+    code = CODES.get(first.code)
+    return Ruling(
+        outcome=Outcome.INVALID,
+        sentence=f"{limit.text}: {first.what}{others}",
+        next=(code.mend,) if code and code.mend else (),
+        evidence=first.evidence,
+    )
 
 
 def _lacking(name: str, absent: Absent) -> Ruling:
@@ -82,7 +97,11 @@ def _unmatched(limit: Limit, metrics: MetricSet) -> PerfgateError:
         known = ", ".join(names) or "no scopes"
         what = f"'{limit.text}': {limit.metric} has no scope '{unknown[0]}' here, only {known}"
         return PerfgateError("limit-scope", what, place=limit.source, mend=proposal(unknown[0], names))
-    asked = dict(limit.labels)
+    strange = no_instruction(limit, metrics)
+    if strange is not None:
+        return PerfgateError("limit-scope", f"'{limit.text}': {strange[0]}", place=limit.source, mend=strange[1])
+    asked = {name for name, text in limit.labels if not any(matches(m.labels, ((name, text),)) for m in there)}
+    asked = asked or {name for name, _ in limit.labels}
     values = sorted({text for m in there for name, text in m.labels if name in asked})
     what = f"'{limit.text}': no {limit.metric} matches {render_scope(limit.labels)}"
     return PerfgateError("limit-scope", what, place=limit.source, mend=f"there are: {some_of(values)}")

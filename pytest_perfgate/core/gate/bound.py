@@ -12,6 +12,8 @@ from pytest_perfgate.model.limit import Operator
 from pytest_perfgate.model.quantity import Dimension
 
 _NUMBER = re.compile(r"[+\-−]?(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+\-−]?\d+)?", re.ASCII)
+_COMMAS = re.compile(r"([+\-−]?\d+(?:,\d+)+(?:\.\d+)?)(?: ?[^\s\d,.][^\s,]*)?", re.ASCII)
+_GROUPED = re.compile(r"[+\-−]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
 _MAY_BE_NEGATIVE = frozenset({Dimension.FRACTION, Dimension.PLAIN, Dimension.TEMPERATURE, Dimension.COUNT})
 
 
@@ -26,6 +28,8 @@ def parse_bound(written: Written, span: Span, dimension: Dimension, head: str) -
     unit = written.text[rest.start : rest.end].strip()
     rest = Span(start=rest.start, end=rest.start + len(unit))
     whole = Span(start=begin, end=rest.end if unit else match.end())
+    if unit[:1] == "," and not any(op.value in unit for op in Operator):
+        raise _comma(written, whole, head, dimension)
     if not unit:
         return _bare(written, whole, number, dimension, head), dimension
     bound, measured = _with_unit(written, rest, number, dimension, head)
@@ -97,9 +101,8 @@ def _with_unit(written: Written, span: Span, number: float, dimension: Dimension
         return number * UNITS[measured][unit], measured
     if measured:
         raise _misfit(written, span, dimension, measured, head)
-    rival = next((op.value for op in Operator if op.value in unit), "")
-    if rival or unit[:1] == ",":
-        raise _not_one_number(written, span, rival)
+    if any(op.value in unit for op in Operator):
+        raise written.fault("limit-syntax", "one limit compares once", span, "write two limits, each in its own string")
     raise written.fault(
         "limit-unit",
         f"unknown unit '{unit}'",
@@ -122,12 +125,22 @@ def _wanted(dimension: Dimension) -> str:
     return f"units that fit: {', '.join(units)}" if units else "write the number without a unit"
 
 
-def _not_one_number(written: Written, span: Span, rival: str) -> Exception:
-    if rival:
-        return written.fault(
-            "limit-syntax", "one limit compares once", span, "write two limits, each in its own string"
-        )
-    return written.fault("limit-number", "a comma ends the number", span, "write 1000 or 1_000")
+def _comma(written: Written, whole: Span, head: str, dimension: Dimension) -> Exception:
+    """A comma is the decimal point of some and groups the thousands of others; where it can be both, both are said."""
+    text = written.text[whole.start : whole.end]
+    at = whole.start + text.index(",")
+    span = Span(start=at, end=whole.end)
+    match = _COMMAS.fullmatch(text)
+    if match is None:
+        return written.fault("limit-number", "a comma ends the number", span, "write 1000 or 1_000")
+    number, unit = match[1], text[match.end(1) :]
+    readings = [number.replace(",", "_")] if _GROUPED.fullmatch(number) else []
+    readings += [number.replace(",", ".")] if number.count(",") == 1 and "." not in number else []
+    if not readings:
+        return written.fault("limit-number", "a comma ends the number", span, "write 1000 or 1_000")
+    below_one = dimension is Dimension.FRACTION and number.lstrip("+-−")[0] == "0"
+    said = (f"{head} {one}{unit}" if unit or below_one else _examples(head, one, dimension) for one in readings)
+    return written.fault("limit-number", "a comma ends the number", span, f"write {' or '.join(said)}")
 
 
 def render_bound(bound: float, dimension: Dimension) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pytest_perfgate.core.gate.context import JudgeContext, Trial
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.surroundings import named
+from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.core.render.quantity import quantity, signed
 from pytest_perfgate.core.render.spans import span
 from pytest_perfgate.core.stats.prediction import Prediction, predict, prior
@@ -112,7 +113,7 @@ def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
     """Two arms measured side by side decide."""
     paired = trial.paired
     assert paired is not None
-    beside = f"than {paired.base or 'the base'} beside it over {paired.rounds} rounds: {signed(paired.shift)}"
+    beside = f"than {paired.base or 'the base'} beside it over {plural(paired.rounds, 'round')}: {signed(paired.shift)}"
     facts = tuple(("moved", f"{name} {then} -> {now}") for name, then, now in paired.moved)
     slower = paired.decision is Decision.SLOWER and paired.shift >= suspicion.counts
     if slower and paired.same:

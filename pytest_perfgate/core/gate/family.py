@@ -12,6 +12,7 @@ from pytest_perfgate.core.gate.grammar import FAMILY_MEAN
 from pytest_perfgate.core.gate.merge import applies_on
 from pytest_perfgate.core.gate.policy import effect
 from pytest_perfgate.core.gate.sense import CHANGES
+from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.core.render.quantity import quantity, signed
 from pytest_perfgate.core.stats.prediction import predict, prior
 from pytest_perfgate.model.limit import Limit, Outcome
@@ -63,12 +64,14 @@ def _judged(family: str, limit: Limit, members: list[CaseReport], context: Judge
     metrics = [_metric(report, of) for report in members]
     if not members or None in metrics:
         gaps = sum(1 for m in metrics if m is None)
-        text = f"{of} of {gaps} of {len(members)} cases was not measured" if members else "no case was measured"
+        text = (
+            f"{of} of {gaps} of {plural(len(members), 'case')} was not measured" if members else "no case was measured"
+        )
         yield _note(family, limit, Outcome.NOT_MEASURED, text, context)
         return
     mean = geometric_mean([m for m in metrics if m is not None], change=of in CHANGES)
     outcome, why = _outcome(limit, mean, of, members, context)
-    yield _note(family, limit, outcome, f"{_reading(mean, of)} over {len(members)} cases{why}", context)
+    yield _note(family, limit, outcome, f"{_reading(mean, of)} over {plural(len(members), 'case')}{why}", context)
 
 
 def _metric(report: CaseReport, of: str) -> Metric | None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pytest_perfgate.model.metric import MetricKind
 from pytest_perfgate.model.quantity import Better, Dimension
 
 SCOPES = ("stage", "rank", "gpu", "stream", "step", "kernel", "op", "category", "pid")
+_LAUNCHED = (*SCOPES, "launcher")
 _SOURCE = "a trace or an nsys export"
 _LOW, _HIGH, _EITHER = Better.LOWER, Better.HIGHER, Better.NEITHER
 _TIME, _PART = Dimension.TIME, Dimension.FRACTION
@@ -37,6 +40,6 @@ KINDS: tuple[MetricKind, ...] = (
     profile_kind("communication", _PART, _LOW, "fraction of the window in which communication runs", "rank"),
     profile_kind("communication_time", _TIME, _LOW, "time in which communication runs, by union", "rank"),
     profile_kind("total_time", _TIME, _LOW, "the window: from the first start to the last end", "rank"),
-    profile_kind("kernel_time", _TIME, _LOW, "time in kernels, summed", "kernel"),
-    profile_kind("kernel_count", Dimension.COUNT, _LOW, "kernels launched", "kernel"),
+    replace(profile_kind("kernel_time", _TIME, _LOW, "time in kernels, summed", "kernel"), scopes=_LAUNCHED),
+    replace(profile_kind("kernel_count", Dimension.COUNT, _LOW, "kernels launched", "kernel"), scopes=_LAUNCHED),
 )

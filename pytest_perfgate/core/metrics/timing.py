@@ -7,7 +7,7 @@ from pytest_perfgate.model.quantity import Better, Dimension
 
 _LOW, _HIGH = Better.LOWER, Better.HIGHER
 _TIME, _PART = Dimension.TIME, Dimension.FRACTION
-_TRACED = ("case", "op", "category", "rank", "gpu", "step")
+_TRACED = ("case", "op", "category", "rank", "gpu", "step", "shapes", "types", "strides", "scalars")
 """Scopes of what a test times and a trace splits by operator."""
 
 KINDS: tuple[MetricKind, ...] = (
@@ -17,7 +17,7 @@ KINDS: tuple[MetricKind, ...] = (
         dimension=_PART,
         better=_LOW,
         doc="time against the accepted baseline, or the base revision, minus one",
-        scopes=("case", "op", "kernel", "category", "rank", "gpu", "step", "stage"),
+        scopes=(*_TRACED, "kernel", "stage", "part"),
     ),
     MetricKind(
         name="geomean",

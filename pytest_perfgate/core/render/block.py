@@ -127,7 +127,9 @@ def _reasons(told: list[Verdict]) -> Iterator[str]:
     texts = [v.sentence for v in told if v.outcome not in _QUIET]
     new = [(label, text) for v in told for label, text in v.evidence if not any(text in said for said in texts)]
     facts = [text if label == "why" else f"{label}: {text}" for label, text in new]
-    yield from (printable(text) for text in dict.fromkeys((*texts, *facts)) if text)
+    for text in dict.fromkeys((*texts, *facts)):
+        if text:
+            yield "\n".join(printable(line) for line in text.splitlines())
 
 
 def seen(measurement: Measurement) -> Iterator[str]:
@@ -139,11 +141,13 @@ def seen(measurement: Measurement) -> Iterator[str]:
 
 
 def _labelled(label: str, text: str, width: int) -> list[str]:
-    return textwrap.wrap(
-        text,
-        width,
-        initial_indent=f"  {label:<4}  ",
-        subsequent_indent=" " * 8,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    """Wrapped under its label; what has lines of its own, such as a process's last words, keeps them."""
+    starts = [f"  {label:<4}  "]
+    lines = []
+    for line in text.splitlines():
+        start = starts.pop() if starts else " " * 8
+        wrapped = textwrap.wrap(
+            line, width, initial_indent=start, subsequent_indent=" " * 8, break_long_words=False, break_on_hyphens=False
+        )
+        lines += wrapped
+    return lines

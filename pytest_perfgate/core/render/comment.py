@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.core.render.markdown import render_markdown
+from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.core.render.report import headline, summary_line, verdict_table
 from pytest_perfgate.model.document import Document
 from pytest_perfgate.model.limit import Effect, Outcome
@@ -26,5 +27,5 @@ def render_comment(report: RunReport) -> str:
         lines += [f"{fence}text", block, fence, ""]
     lines += [f"and {len(told) - _SHOWN} more", ""] if len(told) > _SHOWN else []
     table = render_markdown(Document(title="all", blocks=(verdict_table(cases, limit=200),))).partition("\n")[2]
-    lines += [f"<details><summary>All {len(cases)} cases</summary>", table.rstrip("\n"), "", "</details>"]
+    lines += [f"<details><summary>All {plural(len(cases), 'case')}</summary>", table.rstrip("\n"), "", "</details>"]
     return "\n".join(lines) + "\n"

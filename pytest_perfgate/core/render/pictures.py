@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.render.block import short_name
+from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.core.render.quantity import quantity
 from pytest_perfgate.core.render.svg import MARK, OTHER, Axis, Frame, box, dot, line, picture, words
 from pytest_perfgate.model.baseline import Sitting
@@ -50,7 +51,7 @@ def distribution_picture(case: CaseReport) -> Picture | None:
         marks.append(words(x + 5, y + 12, "accepted", colour=OTHER))
     held = sum(len(p.durations) for p in processes) - sum(map(len, usual))
     said = f"; {held} slowest of all samples lie to the right of the picture" if held else ""
-    alt = f"Samples of {short_name(case.key)}: {len(processes)} processes" + (
+    alt = f"Samples of {short_name(case.key)}: {plural(len(processes), 'process', 'processes')}" + (
         f", accepted {_time(then)}" if then else ""
     )
     return Picture(svg=picture(frame, marks, alt), alt=alt + said)
@@ -96,7 +97,8 @@ def history_picture(case: CaseReport, sittings: Sequence[Sitting]) -> Picture | 
     ]
     if then:
         marks.append(line(frame, [(0.0, then), (float(len(times) - 1), then)], colour=OTHER, dash="5 4"))
-    alt = f"History of {short_name(case.key)}: {len(times)} sittings from {_time(times[0])} to {_time(times[-1])}"
+    sat = plural(len(times), "sitting")
+    alt = f"History of {short_name(case.key)}: {sat} from {_time(times[0])} to {_time(times[-1])}"
     return Picture(svg=picture(frame, marks, alt), alt=alt)
 
 
@@ -132,7 +134,7 @@ def roofline_picture(cases: Sequence[CaseReport]) -> Picture | None:
         dot(frame, i, rate, title=f"{short_name(case.key)}: {quantity(rate, Dimension.FLOPS)}")
         for case, i, rate in points
     ]
-    alt = f"Roofline, {roof.basis.value}: {len(points)} cases"
+    alt = f"Roofline, {roof.basis.value}: {plural(len(points), 'case')}"
     return Picture(svg=picture(frame, marks, alt), alt=alt)
 
 

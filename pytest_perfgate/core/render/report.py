@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_perfgate.core.render.block import printable, render_block, short_name
 from pytest_perfgate.core.render.pictures import distribution_picture, history_picture, roofline_picture
+from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.core.render.quantity import quantity, sight
 from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.document import (
@@ -73,7 +74,7 @@ def summary_line(report: RunReport) -> str:
     """How many cases came to what, and whether that is all of them."""
     counts = Counter(case.worst for case in report.cases)
     said = ", ".join(f"{counts[outcome]} {outcome.value}" for outcome in reversed(_ORDER) if counts[outcome])
-    parts = [f"{len(report.cases)} cases: {said}" if said else "No case was measured"]
+    parts = [f"{plural(len(report.cases), 'case')}: {said}" if said else "No case was measured"]
     parts += [] if report.complete else ["the run was interrupted: this is what it had"]
     parts += ["some tests were left out"] if report.filtered and report.mode != "check" else []
     return "; ".join(parts) + "."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.core.render.quantity import quantity, signed
 from pytest_perfgate.core.render.svg import OTHER, SOFT, Axis, Frame, dot, line, picture, words
 from pytest_perfgate.core.stats.change_points import ChangePoint
@@ -35,7 +36,7 @@ def timeline(
     ]
     marks += [line(frame, points, colour=OTHER) for points in _levels(len(times), changes)]
     marks += _accepted(frame, accepted) if accepted else []
-    alt = f"{name} over {len(times)} sittings, {_time(min(times))} to {_time(max(times))}"
+    alt = f"{name} over {plural(len(times), 'sitting')}, {_time(min(times))} to {_time(max(times))}"
     return Picture(svg=picture(frame, marks, f"{alt}; {told(sittings, changes)}"), alt=alt)
 
 

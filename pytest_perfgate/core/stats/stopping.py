@@ -39,7 +39,7 @@ class Stopping:
         count = len(durations)
         if count >= plan.max_samples:
             return Stop.COUNT
-        if spent_ns >= plan.budget_ns and count:
+        if spent_ns >= plan.budget_ns and count >= max(1, plan.least_samples):
             return Stop.BUDGET
         if self._seen <= count < self._look and durations[0] == self._first:
             return None

@@ -108,6 +108,13 @@ CODES: tuple[Code, ...] = (
         mend="fewer kernels a call, or another timer",
     ),
     Code(
+        name="cupti-unproved",
+        family=Family.DEVICE,
+        title="CUPTI's counter of dropped records does not count",
+        why="records that are lost unseen make a call look faster than it was",
+        mend='use timer="graph" or timer="events", or another release of cupti-python',
+    ),
+    Code(
         name="cupti-busy",
         family=Family.DEVICE,
         title="Another tool holds CUPTI in this process",

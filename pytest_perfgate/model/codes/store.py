@@ -165,7 +165,8 @@ CODES: tuple[Code, ...] = (
         family=Family.CONFIGURATION,
         title="A record or a baseline cannot be written",
         why="what was measured would be lost when the run ends; what stood there before is unchanged",
-        mend="make the folder writable, or free its disk, and run again",
+        mend="make the folder writable, or free its disk, and run again; --perfgate-json PATH keeps the record "
+        "elsewhere too, for perfgate accept --from PATH",
     ),
     Code(
         name="delivery-failed",

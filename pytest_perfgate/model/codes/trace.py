@@ -20,6 +20,33 @@ CODES: tuple[Code, ...] = (
         mend="profile again and let the profiler's context end before the process exits",
     ),
     Code(
+        name="trace-trailing",
+        family=Family.ARTIFACT,
+        title="Something that is no gzip follows a packed trace",
+        why="two writes to one file leave that, and the first may be the older",
+        mend="copy the file again from where it was made; gzip -t FILE tells whether it is whole",
+    ),
+    Code(
+        name="trace-encoding",
+        family=Family.ARTIFACT,
+        title="A trace is text of another encoding",
+        why="a trace is UTF-8, as the profiler writes it; something has converted this one since",
+    ),
+    Code(
+        name="trace-foreign",
+        family=Family.ARTIFACT,
+        title="A list of trace events holds none of PyTorch's",
+        why="an event of an unknown category may be GPU or host work: a figure of it would be a guess",
+        mend="give a file written by torch.profiler's export_chrome_trace or tensorboard_trace_handler",
+    ),
+    Code(
+        name="trace-durations",
+        family=Family.ARTIFACT,
+        title="Too many GPU events of a trace have no readable duration",
+        why="a negative or overflowed duration says nothing: busy time, overlap and idle time would be guesses",
+        mend="profile again with a newer PyTorch, or fewer steps; or accept the guess with --set floor=0.5",
+    ),
+    Code(
         name="trace-malformed",
         family=Family.ARTIFACT,
         title="A trace is not JSON, even after mending what writers are known to break",
@@ -51,7 +78,7 @@ CODES: tuple[Code, ...] = (
         name="trace-memory",
         family=Family.ARTIFACT,
         title="A trace does not fit this machine's memory",
-        why="a trace takes about two thirds of its unpacked size while it is read",
+        why="reading a trace takes about half of its unpacked size, in one process or two",
         mend="profile fewer steps, raise the limit of the process, or look at it on a larger machine",
     ),
     Code(

@@ -167,3 +167,12 @@ def test_a_second_child_that_does_not_start_leaves_no_first_one() -> None:
     assert not found
     assert comparison.results()["t.py::test_0"].trouble == ("no more processes",)
     assert made[0].closed
+
+
+def test_machine_code_alone_is_read_once_and_kept_for_its_limits() -> None:
+    world = World(time=slower("9", 0.0), static={"t.py::test_1"})
+    comparison, found, _ = compared(world, count=2)
+    assert set(found) == {"0"}
+    read = comparison.results()["t.py::test_1"]
+    assert [[one.identity.timer for one in captures] for captures in read.captures] == [["cubin"]]
+    assert world.turns.count(("head", "t.py::test_1")) == world.turns.count(("base", "t.py::test_1")) == 1

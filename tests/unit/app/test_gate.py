@@ -19,6 +19,7 @@ from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.measurement import Environment, Measurement
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.tools import GateTools
+from pytest_perfgate.plugin.ending import not_kept
 from tests.reports import run
 from tests.unit.core.gate.bench import GPU, HOST, KEY, accepted, limit, measured, samples
 
@@ -136,6 +137,30 @@ def test_what_a_run_leaves_names_the_tree_that_it_measured(dirty: bool, commit: 
     keep(bench, run(found, environment=Environment(commit="c0ffee", dirty=dirty)))
     assert [(line.commit, line.time, line.device) for line in lines.written] == [(commit, 1e6, HOST.key)]
     assert [(s.commit, s.clock_hz) for s in past.sittings] == [(commit, 2e9)]
+
+
+def test_what_cannot_be_kept_costs_nothing_else() -> None:
+    full = PerfgateError("file-unwritable", "it cannot be written: No space left on device", place="records/1.json")
+    damaged = PerfgateError("history-unreadable", "file is not a database", place="history.db")
+    lines = Lines(None)
+
+    def refuse(fault: PerfgateError) -> Any:
+        raise fault
+
+    past: Any = SimpleNamespace(read=lambda *_: [], append=lambda sittings: refuse(damaged))
+    records = SimpleNamespace(write=lambda report: refuse(full))
+    bench = court(lines, past, committed=lambda device: False, records=records)
+    (found,) = bench.judge_result(captured(measured(1e6)))
+    kept = keep(bench, run(found))
+    assert kept.lost == (("the record of this run", full), ("this run's part of the history", damaged))
+    assert len(lines.written) == 1
+    both = not_kept([*kept.lost, ("this machine's first baselines", full)])
+    assert [fault.what for fault in both] == [
+        "not kept: the record of this run and this machine's first baselines",
+        "not kept: this run's part of the history",
+    ]
+    assert both[0].why == "records/1.json: it cannot be written: No space left on device"
+    assert "make the folder writable, or free its disk" in both[0].mend
 
 
 def test_a_mean_over_a_family_is_no_limit_of_one_call() -> None:

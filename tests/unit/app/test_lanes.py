@@ -45,7 +45,11 @@ class Child:
             self.cases = list(command.cases)
             self.answers = [Collected(found=tuple(c.nodeid for c in self.cases)), self._ready()]
         elif isinstance(command, Go):
-            self.answers.append(Entered(key=CaseKey(nodeid=self.cases[0].nodeid)))
+            if "static" in self.cases[0].nodeid:
+                self.nursery.note(self, self.cases[0].nodeid)
+                self.answers += [self._finished(self.cases.pop(0)), self._ready()]
+            else:
+                self.answers.append(Entered(key=CaseKey(nodeid=self.cases[0].nodeid)))
         elif isinstance(command, Measure):
             nodeid = self.cases[0].nodeid
             self.nursery.note(self, nodeid)
@@ -76,7 +80,7 @@ class Child:
         kind = "gpu" if "gpu" in case.nodeid else "host"
         capture = Capture(
             key=CaseKey(nodeid=case.nodeid), samples=(SAMPLES,), device=Device(key=kind, name=kind, kind=kind),
-            identity=Identity(device=kind),
+            identity=Identity(device=kind, timer="cubin" if "static" in case.nodeid else ""),
         )  # fmt: skip
         return Finished(nodeid=case.nodeid, outcome="passed", captures=(capture,))
 
@@ -228,3 +232,8 @@ def test_a_device_is_picked_by_any_of_its_names() -> None:
     with pytest.raises(PerfgateError, match="device-unknown") as caught:
         picked(devices, "7")
     assert "1: H200 GPU-H2001" in caught.value.mend
+
+
+def test_machine_code_alone_is_read_by_one_process_whatever_the_plan_says(nursery) -> None:
+    results = measured(nursery, [case("static", rounds=3), case("host", rounds=3)], ())
+    assert {n.partition("::")[2]: len(result.captures) for n, result in results.items()} == {"static": 1, "host": 3}

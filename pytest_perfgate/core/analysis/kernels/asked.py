@@ -10,12 +10,17 @@ from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
 from pytest_perfgate.core.analysis.kernels.measured import metric
 from pytest_perfgate.core.analysis.occupancy import occupancy
 from pytest_perfgate.core.analysis.sass.facts import static_shared
+from pytest_perfgate.core.gate.fault import Span, Written
+from pytest_perfgate.core.gate.scope import closing, parse_scope
+from pytest_perfgate.core.metrics.kernel import KINDS
 from pytest_perfgate.model.device import SmLimits
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Metric, labels
+from pytest_perfgate.model.metric import Labels, Metric, labels
 from pytest_perfgate.model.values import value
 
 _SCOPED = re.compile(r"\b(?:occupancy_limit|cliff_distance)\s*\(([^)]*)\)")
+_COUNTS = re.compile(r"\s*(count|executed)\s*\(")
+_KINDS = {kind.name: kind for kind in KINDS}
 _SIZE = re.compile(r"(\d+)\s*(B|KiB|KB|MiB|MB)?")
 _UNITS = {"": 1, "B": 1, "KB": 1000, "KiB": 1024, "MB": 1000**2, "MiB": 1024**2}
 
@@ -61,6 +66,20 @@ def _number(name: str, text: str) -> int:
     if not read:
         raise PerfgateError("kernel-option", f"{name}={text} is no number", mend=f"write {name}=256 or {name}=48KiB")
     return int(read[1]) * _UNITS[read[2] or ""]
+
+
+def asked_opcodes(options: Mapping[str, str]) -> tuple[str, ...]:
+    """Instructions that the limits to judge count, as they are written: ``LDG.E.128``."""
+    scopes = (dict(_scope(line)) for line in options.get("limits", "").splitlines())
+    return tuple(dict.fromkeys(scope["opcode"] for scope in scopes if "opcode" in scope))
+
+
+def _scope(line: str) -> Labels:
+    found = _COUNTS.match(line)
+    if found is None:
+        return ()
+    written, opened = Written(text=line), found.end() - 1
+    return parse_scope(written, Span(start=opened + 1, end=closing(written, opened)), _KINDS[found[1]])
 
 
 def asked_metrics(

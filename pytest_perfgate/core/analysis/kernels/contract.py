@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -44,7 +45,17 @@ def contract_document(
     ]
     for old, new in paired(baseline, diagnoses):
         sections.append(Section(title=f"vs Baseline: {new.name}", blocks=(moved_table(old, new),)))
-    return Document(title=f"Profile: {longest.name}{f' {version}' if version else ''}", blocks=tuple(sections))
+    return Document(title=f"Profile: {longest.name} {version or _written_by(diagnoses)}", blocks=tuple(sections))
+
+
+def profiler_of(diagnoses: Sequence[Diagnosis]) -> str:
+    """The instrument with its version, where the report says it: ``ncu 2025.3.1``."""
+    told = dict.fromkeys(d.facts.notes.get("profiler", "") for d in diagnoses)
+    return ", ".join(filter(None, told))
+
+
+def _written_by(diagnoses: Sequence[Diagnosis]) -> str:
+    return profiler_of(diagnoses) or "(version not collected)"
 
 
 def longest_stage(diagnoses: Sequence[Diagnosis]) -> Diagnosis:
@@ -112,7 +123,7 @@ def contract_data(diagnoses: Sequence[Diagnosis], *, version: str = "") -> dict[
     return {
         "schema": SCHEMA,
         "kernel": longest.name,
-        "version": version,
+        "version": version or profiler_of(diagnoses) or None,
         "stages": [_stage_data(d) for d in diagnoses],
         "bottleneck": {
             "class": longest.classification.bottleneck.value,
@@ -135,6 +146,11 @@ def contract_data(diagnoses: Sequence[Diagnosis], *, version: str = "") -> dict[
     }
 
 
+def contract_text(diagnoses: Sequence[Diagnosis]) -> str:
+    """The JSON as a file."""
+    return json.dumps(contract_data(diagnoses), indent=2, ensure_ascii=False) + "\n"
+
+
 def _stage_data(diagnosis: Diagnosis) -> dict[str, Any]:
     numbers = {n: diagnosis.numbers.get(n) for n in ("duration", "tc_util", "dram", "sm", "occupancy", "l2_hit")}
     return {"name": diagnosis.name, "class": diagnosis.classification.bottleneck.value, **numbers}
@@ -148,7 +164,7 @@ CONTRACT_SCHEMA: Mapping[str, Any] = {
     "properties": {
         "schema": {"const": SCHEMA},
         "kernel": {"type": "string"},
-        "version": {"type": "string"},
+        "version": {"type": ["string", "null"], "description": "of the kernel, or else of the instrument"},
         "stages": {
             "type": "array",
             "minItems": 1,

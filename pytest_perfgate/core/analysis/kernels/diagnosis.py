@@ -118,7 +118,7 @@ def shared_of(facts: KernelFacts) -> int:
 
 
 def _fit(facts: KernelFacts, sm: SmLimits | None) -> tuple[Occupancy | None, Cliff | None]:
-    if sm is None or facts.launch is None or facts.resources is None:
+    if sm is None or facts.launch is None or facts.resources is None or "shared" in facts.resources.unsaid:
         return None, None
     threads, registers, shared = facts.launch.threads, facts.resources.registers, shared_of(facts)
     carved = facts.counters.get("launch__shared_mem_config_size")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
 from pytest_perfgate.core.analysis.kernels.plain import PLAIN
 from pytest_perfgate.core.analysis.sass.control import barrier_waits, stall_cycles
+from pytest_perfgate.core.analysis.sass.facts import architecture
 from pytest_perfgate.core.analysis.sass.mix import COUNTED, Mix
+from pytest_perfgate.core.analysis.sass.opcodes import counted, is_pattern, known, since
 from pytest_perfgate.core.metrics.kernel import KINDS
 from pytest_perfgate.model.kernel import KernelCode
 from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, labels
@@ -16,14 +19,24 @@ from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, labe
 _DIMENSIONS = {kind.name: kind.dimension for kind in KINDS}
 
 
-def metrics_of(diagnoses: Sequence[Diagnosis], source: str) -> MetricSet:
-    """Every metric of every kernel. Launches of one kernel carry their number, so that each must hold."""
+def metrics_of(diagnoses: Sequence[Diagnosis], source: str, asked: Iterable[str] = ()) -> MetricSet:
+    """Every metric of every kernel. Launches of one kernel carry their number, so that each must hold.
+
+    ``asked`` names instructions that a limit counts beside the opcodes that occur: with modifiers, or not there at all.
+    """
     every = [mix for d in diagnoses for mix in (d.whole, d.ran) if mix]
     opcodes = sorted({name for mix in every for name in mix.counts})
+    written = _meant(asked, opcodes, every)
     named = list(zip(diagnoses, _labels(diagnoses)))
-    found = [m for d, who in named for m in _kernel_metrics(d, who, opcodes)]
-    absent = [a for d, who in named for a in _absent(d, who, source)]
+    found = [m for d, who in named for m in (*_kernel_metrics(d, who, opcodes), *asked_counts(d, who, written))]
+    absent = [a for d, who in named for a in (*_absent(d, who, source), *uncounted(d, who, written))]
     return MetricSet(metrics=tuple(found), absent=tuple(absent))
+
+
+def _meant(asked: Iterable[str], opcodes: Sequence[str], every: Sequence[Mix]) -> list[str]:
+    """Of what is asked, the instructions that there are: a name that no architecture has is left to be refused."""
+    exact = {opcode for mix in every for opcode in mix.exact}
+    return [name for name in asked if name not in opcodes and not is_pattern(name) and known(name, exact)]
 
 
 def _labels(diagnoses: Sequence[Diagnosis]) -> list[Labels]:
@@ -58,6 +71,8 @@ def _kernel_metrics(diagnosis: Diagnosis, who: Labels, opcodes: Iterable[str]) -
         yield metric(name, number, who, diagnosis.answered.get(name, ""))
     if diagnosis.occupancy is not None:
         yield metric("occupancy_limit", diagnosis.occupancy.fraction, who, ", ".join(diagnosis.occupancy.limiting))
+    elif (told := theoretical(diagnosis)) is not None:
+        yield metric("occupancy_limit", told, who, "as ncu says")
     if diagnosis.cliff is not None and not diagnosis.cliff.moot:
         yield metric("cliff_distance", diagnosis.cliff.edge - diagnosis.cliff.shared, who)
     for reason, share in diagnosis.stalls.items():
@@ -91,6 +106,48 @@ def _code_metrics(diagnosis: Diagnosis, whole: Mix, who: Labels, opcodes: Iterab
         yield from _scheduling(code, diagnosis.loop.rows, (*who, ("loop", "main")))
 
 
+def asked_counts(diagnosis: Diagnosis, who: Labels, written: Iterable[str]) -> Iterator[Metric]:
+    """Counts of the instructions that limits name, in the kernel, in its main loop, as executed."""
+    whole, inner, ran = diagnosis.whole, diagnosis.inner, diagnosis.ran
+    for name in written:
+        label = _opcode(name)
+        note = _too_early(name, diagnosis.facts.arch)
+        if whole is not None:
+            yield metric("count", counted(name, whole.exact), (*who, *label), note)
+        if whole is not None and inner is not None and diagnosis.loop is not None:
+            yield metric("count", counted(name, inner.exact), (*who, ("loop", "main"), *label), note)
+        if ran is not None and not _bare(name, ran):
+            yield metric("executed", counted(name, ran.exact), (*who, *label), note)
+
+
+def _opcode(name: str) -> Labels:
+    """Modifiers are a label of their own, so that a pattern of opcodes selects opcodes alone."""
+    _, dot, modifiers = name.partition(".")
+    return (("opcode", name), *((("modifiers", modifiers),) if dot else ()))
+
+
+def _too_early(name: str, arch: str) -> str:
+    number = architecture(arch)
+    return f"{arch} has no {name.partition('.')[0]}" if number is not None and number < since(name) else ""
+
+
+def _bare(name: str, ran: Mix) -> bool:
+    """Whether modifiers are asked for where the profiler counted opcodes without theirs."""
+    return "." in name and not any("." in opcode for opcode in ran.exact)
+
+
+def uncounted(diagnosis: Diagnosis, who: Labels, written: Iterable[str]) -> Iterator[Absent]:
+    """Executed instructions whose modifiers nobody counted."""
+    for name in written:
+        if diagnosis.ran is not None and _bare(name, diagnosis.ran):
+            yield Absent(
+                name="executed",
+                labels=tuple(sorted((*who, *_opcode(name)))),
+                why="opcodes were counted without their modifiers",
+                mend="collect it with --metrics sass__inst_executed_per_opcode_with_modifier_all",
+            )
+
+
 def _scheduling(code: KernelCode, rows: range, who: Labels) -> Iterator[Metric]:
     """What the control words say; nothing where they were not at hand."""
     for name, number in (("stall_cycles", stall_cycles(code, rows)), ("barrier_waits", barrier_waits(code, rows))):
@@ -112,13 +169,18 @@ def _absent(diagnosis: Diagnosis, who: Labels, source: str) -> Iterator[Absent]:
         yield Absent(name="compute_load_ratio", labels=who, why=diagnosis.inner.no_ratio)
     if diagnosis.inner is not None and diagnosis.inner.wide is None:
         yield Absent(name="wide_loads", labels=who, why="the main loop has no global loads of its own")
-    if diagnosis.occupancy is None:
-        yield Absent(
-            name="occupancy_limit",
-            labels=who,
-            why=_why_no_occupancy(diagnosis),
-            mend=_name_the_launch(diagnosis),
-        )
+    if diagnosis.occupancy is None and theoretical(diagnosis) is None:
+        mend = "collect it with --section LaunchStats" if source == "ncu" else _name_the_launch(diagnosis)
+        yield Absent(name="occupancy_limit", labels=who, why=_why_no_occupancy(diagnosis), mend=mend)
+
+
+_THEORETICAL = "sm__maximum_warps_per_active_cycle_pct"
+
+
+def theoretical(diagnosis: Diagnosis) -> float | None:
+    """Theoretical occupancy by the profiler's own word."""
+    told = diagnosis.facts.counters.get(_THEORETICAL)
+    return told.value / 100 if told is not None and math.isfinite(told.value) else None
 
 
 def _name_the_launch(diagnosis: Diagnosis) -> str:
@@ -127,6 +189,12 @@ def _name_the_launch(diagnosis: Diagnosis) -> str:
 
 
 def _why_no_occupancy(diagnosis: Diagnosis) -> str:
-    if diagnosis.facts.launch is None:
-        return "the launch is not known: a cubin does not say how many threads a block has"
+    facts = diagnosis.facts
+    if facts.launch is None:
+        whose = "a cubin does" if facts.code is not None else "these pages do"
+        return f"the launch is not known: {whose} not say how many threads a block has"
+    if facts.resources is None:
+        return "the registers of a thread are not collected"
+    if "shared" in facts.resources.unsaid:
+        return "the shared memory of a block is not collected"
     return f"the catalogue has no limits of {diagnosis.facts.arch or 'this architecture'}"

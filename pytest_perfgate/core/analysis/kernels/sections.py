@@ -61,9 +61,8 @@ _SIZES = (64, 128, 256, 512, 1024)
 
 def _possible(sm: SmLimits | None, facts: KernelFacts) -> Iterator[Block]:
     """What blocks of the usual sizes would come to, where the launch is not known."""
-    if sm is None or facts.resources is None:
-        yield Paragraph(text=f"Not collected: {'the registers' if facts.resources is None else 'the limits'} of "
-                        f"{facts.arch or 'this architecture'} are not known here.")  # fmt: skip
+    if sm is None or facts.resources is None or "shared" in facts.resources.unsaid:
+        yield Paragraph(text=f"Not collected: {_unknown(facts)}.")
         return
     registers, shared = facts.resources.registers, shared_of(facts)
     most = facts.most_threads
@@ -79,6 +78,15 @@ def _possible(sm: SmLimits | None, facts: KernelFacts) -> Iterator[Block]:
         note=f"The launch is not known (--set threads=256 --set smem=48KiB); {registers} registers a thread and "
         f"{quantity(shared, Dimension.BYTES)} of static shared memory decide this.{bound}",
     )  # fmt: skip
+
+
+def _unknown(facts: KernelFacts) -> str:
+    """What occupancy cannot be worked out without."""
+    if facts.resources is None:
+        return "the registers of a thread are not known here"
+    if "shared" in facts.resources.unsaid:
+        return "the shared memory of a block is not known here (--section LaunchStats)"
+    return f"the limits of {facts.arch or 'this architecture'} are not known here"
 
 
 def _resource_rows(held: Occupancy, sm: SmLimits, facts: KernelFacts) -> Iterator[tuple[str | float | None, ...]]:
@@ -223,7 +231,7 @@ def cliff_section(diagnosis: Diagnosis) -> Iterator[Block]:
 
 def _static_cliff(diagnosis: Diagnosis) -> str:
     """What can be said without a launch."""
-    if diagnosis.facts.resources is None:
+    if diagnosis.facts.resources is None or "shared" in diagnosis.facts.resources.unsaid:
         return "Shared memory a block: not collected."
     own = quantity(shared_of(diagnosis.facts), Dimension.BYTES)
     at = f"the cliff is at {quantity(edge(diagnosis.sm), Dimension.BYTES)}; " if diagnosis.sm else ""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
+from pytest_perfgate.core.analysis.sass.mix import at_rows
 from pytest_perfgate.model.kernel import Control, KernelCode
 
 NO_BARRIER = 7
+_STALL, _WAITS = 0xF, 0x3F << 11
 
 
 def control(bits: int) -> Control:
@@ -23,15 +26,19 @@ def control(bits: int) -> Control:
 
 def stall_cycles(code: KernelCode, rows: Sequence[int] | range) -> int | None:
     """Sum of the stall counts: a signal for differences, not a time."""
-    return sum(code.controls[row] & 0xF for row in rows) if code.controls else None
+    return sum(map(_STALL.__and__, at_rows(code.controls, rows))) if code.controls else None
 
 
 def usual_stall(code: KernelCode, family: str, rows: Sequence[int] | range) -> int | None:
     """The most frequent stall count of one opcode, the smaller of equals."""
-    seen = [code.controls[row] & 0xF for row in rows if code.opcodes[row].partition(".")[0] == family]
-    return max(sorted(set(seen)), key=seen.count) if seen and code.controls else None
+    shown = at_rows(code.opcodes, rows)
+    names = frozenset(opcode for opcode in set(shown) if opcode.partition(".")[0] == family)
+    if not names or not code.controls:
+        return None
+    seen = Counter(bits & _STALL for bits, opcode in zip(at_rows(code.controls, rows), shown) if opcode in names)
+    return min(seen, key=lambda stall: (-seen[stall], stall))
 
 
 def barrier_waits(code: KernelCode, rows: Sequence[int] | range) -> int | None:
     """Instructions that wait for at least one scoreboard barrier."""
-    return sum(1 for row in rows if code.controls[row] >> 11 & 0x3F) if code.controls else None
+    return sum(1 for bits in at_rows(code.controls, rows) if bits & _WAITS) if code.controls else None

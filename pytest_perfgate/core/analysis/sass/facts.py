@@ -98,7 +98,7 @@ def spilled(facts: KernelFacts) -> int:
     """Bytes of local memory a thread: the stack frame, where the code writes or reads local memory at all."""
     if facts.resources is None:
         return 0
-    touched = facts.code is None or any(o.startswith(("STL", "LDL")) for o in facts.code.opcodes)
+    touched = facts.code is None or any(o.startswith(("STL", "LDL")) for o in set(facts.code.opcodes))
     return facts.resources.stack + facts.resources.local if touched else 0
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from pytest_perfgate.model.kernel import KernelCode
 
+Column = tuple[str, ...]
 INSTRUCTION = 16
 """Bytes, on every architecture from sm_70 on."""
 _CONTROL_SHIFT, _CONTROL_MASK = np.uint64(41), np.uint64(0x1FFFFF)
@@ -17,32 +18,44 @@ _CONTROL_SHIFT, _CONTROL_MASK = np.uint64(41), np.uint64(0x1FFFFF)
 
 def parse_listing(listing: bytes, words: Mapping[str, bytes]) -> Iterator[tuple[str, str, KernelCode]]:
     """(function, architecture, code) of everything in the listing, padding stripped."""
-    header, functions = json.loads(listing)[:2]
+    header, functions, *shared = json.loads(listing)
     version = header.get("SM", {}).get("version", {})
     arch = f"sm_{version.get('major', '')}{version.get('minor', '')}"
-    compiler = header.get(".note.nv.tkinfo", {}).get("tki_toolVersion", "")
+    tools = header.get(".note.nv.tkinfo", {}).get("tki_toolVersion", ""), header.get("Producer", "")
+    kinds = _columns(shared[0]) if shared else ()
     for function in functions:
-        yield (
-            function["function-name"],
-            arch,
-            _code(function, words.get(function["function-name"], b""), compiler, header.get("Producer", "")),
-        )
+        name = function["function-name"]
+        columns = tuple(_picked(kind, function["places"]) for kind in kinds) or _columns(function["sass-instructions"])
+        here = words.get(name, b"")[int(function.get("start", 0)) :]
+        yield name, arch, _code(columns, here, tools)
 
 
-def _code(function: Mapping[str, Any], words: bytes, compiler: str, disassembler: str) -> KernelCode:
-    instructions = function["sass-instructions"]
-    count = len(instructions) - _padding(instructions)
-    kept = instructions[:count]
-    start = int(function.get("start", 0))
-    here = words[start : start + count * INSTRUCTION]
+def _columns(instructions: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
+    """Opcodes, operands, predicates."""
+    return (
+        tuple(i["opcode"] for i in instructions),
+        tuple(i.get("operands", "") for i in instructions),
+        tuple(i.get("predicate", "") for i in instructions),
+    )
+
+
+def _picked(column: Column, places: Sequence[int]) -> Column:
+    """A cell for each instruction of a listing that tells each kind of instruction once."""
+    return tuple(map(column.__getitem__, places))
+
+
+def _code(columns: tuple[Column, ...], words: bytes, tools: tuple[str, str]) -> KernelCode:
+    opcodes, operands, predicates = columns
+    count = _end(opcodes, operands)
+    here = words[: count * INSTRUCTION]
     return KernelCode(
         words=here if len(here) == count * INSTRUCTION else b"",
-        opcodes=tuple(i["opcode"] for i in kept),
-        operands=tuple(i.get("operands", "") for i in kept),
-        predicates=tuple(i.get("predicate", "") for i in kept),
+        opcodes=opcodes[:count],
+        operands=operands[:count],
+        predicates=predicates[:count],
         controls=parse_controls(here, count),
-        compiler=compiler,
-        disassembler=disassembler,
+        compiler=tools[0],
+        disassembler=tools[1],
     )
 
 
@@ -54,15 +67,13 @@ def parse_controls(words: bytes, count: int) -> tuple[int, ...]:
     return tuple(((pairs[1::2] >> _CONTROL_SHIFT) & _CONTROL_MASK).tolist())
 
 
-def _padding(instructions: list[Mapping[str, Any]]) -> int:
-    """How many instructions at the end only fill: ``NOP`` after the ``BRA`` to itself."""
-    end = len(instructions)
-    while end and instructions[end - 1]["opcode"] == "NOP":
+def _end(opcodes: Column, operands: Column) -> int:
+    """Where code ends and padding begins: ``NOP`` after the ``BRA`` to itself."""
+    end = len(opcodes)
+    while end and opcodes[end - 1] == "NOP":
         end -= 1
-    last = instructions[end - 1] if end else {}
-    if last.get("opcode") == "BRA" and branch_target(last.get("operands", "")) == (end - 1) * INSTRUCTION:
-        end -= 1
-    return len(instructions) - end
+    idle = end and opcodes[end - 1] == "BRA" and branch_target(operands[end - 1]) == (end - 1) * INSTRUCTION
+    return end - 1 if idle else end
 
 
 def branch_target(operands: str) -> int | None:

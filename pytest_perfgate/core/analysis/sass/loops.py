@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import accumulate
+
 from pytest_perfgate.core.analysis.sass.listing import INSTRUCTION, branch_target
 from pytest_perfgate.core.analysis.sass.mix import ARITHMETIC, LOADS, TENSOR
 from pytest_perfgate.model.kernel import KernelCode
 from pytest_perfgate.model.values import value
 
-_WORK = frozenset((*ARITHMETIC, *LOADS))
+_WORK, _TENSOR, _BRANCHES = frozenset((*ARITHMETIC, *LOADS)), frozenset(TENSOR), frozenset(("BRA", "JMP", "BRXU"))
 
 
 @value
@@ -26,13 +29,19 @@ class Loop:
 def loops(code: KernelCode) -> tuple[Loop, ...]:
     """Every loop in the order of the code; branches back to one place are one loop."""
     ends: dict[int, int] = {}
+    branches = _named(code, _BRANCHES)
     for row, opcode in enumerate(code.opcodes):
-        if opcode.partition(".")[0] in {"BRA", "JMP", "BRXU"}:
+        if opcode in branches:
             target = branch_target(code.operands[row])
             if target is not None and target // INSTRUCTION < row:
                 ends[target // INSTRUCTION] = row
     spans = sorted(ends.items())
     return tuple(Loop(first=a, last=b, innermost=not _holds_another(a, b, spans)) for a, b in spans)
+
+
+def _named(code: KernelCode, roots: frozenset[str]) -> frozenset[str]:
+    """The whole opcodes that this code has of these."""
+    return frozenset(opcode for opcode in set(code.opcodes) if opcode.partition(".")[0] in roots)
 
 
 def _holds_another(first: int, last: int, spans: list[tuple[int, int]]) -> bool:
@@ -45,9 +54,24 @@ def main_loop(code: KernelCode) -> Loop | None:
     An unrolled loop wins over its remainder, and a tile loop with tensor cores over a small loop inside it.
     """
     found = loops(code)
-    tensor = frozenset(row for row, opcode in enumerate(code.opcodes) if opcode.partition(".")[0] in TENSOR)
-    work = tensor or frozenset(row for row, opcode in enumerate(code.opcodes) if opcode.partition(".")[0] in _WORK)
-    inside = {row for loop in found for row in loop.rows if row in work}
-    carrying = [loop for loop in found if 2 * len(inside.intersection(loop.rows)) > len(inside)]
+    work = _named(code, _TENSOR) or _named(code, _WORK)
+    until = list(accumulate((opcode in work for opcode in code.opcodes), initial=0))
+
+    def held(loop: Loop) -> int:
+        return until[loop.last + 1] - until[loop.first]
+
+    inside = sum(until[last + 1] - until[first] for first, last in _stretches(found))
+    carrying = [loop for loop in found if 2 * held(loop) > inside]
     smallest = min(carrying, key=lambda loop: len(loop.rows), default=None)
     return smallest or max(found, key=lambda loop: len(loop.rows) if loop.innermost else 0, default=None)
+
+
+def _stretches(found: tuple[Loop, ...]) -> Iterator[tuple[int, int]]:
+    """What loops cover together, each row once; they come in the order of the code."""
+    begin, end = 0, -1
+    for loop in found:
+        if loop.first > end:
+            yield begin, end
+            begin = loop.first
+        end = max(end, loop.last)
+    yield begin, end

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from typing import TypeVar
 
 from pytest_perfgate.model.kernel import KernelCode
 from pytest_perfgate.model.values import value
@@ -25,6 +26,7 @@ COUNTED = (
 """Counted in every kernel, zero where there is none: a limit on them always finds its number."""
 TENSOR_TOTAL = "MMA"
 """All tensor-core instructions together."""
+Cell = TypeVar("Cell")
 _BITS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32}
 WIDE = 16
 
@@ -40,6 +42,8 @@ class Mix:
     """(bytes a thread, global loads), widest first."""
     compute: str = ""
     """The compute instruction that there are most of, tensor cores before anything else."""
+    exact: Mapping[str, int] = field(default_factory=dict)
+    """By opcode with all its modifiers."""
 
     @property
     def computing(self) -> int:
@@ -83,7 +87,7 @@ class Mix:
 def mix(code: KernelCode, rows: Sequence[int] | range | None = None) -> Mix:
     """What the rows hold; all of them where none are named."""
     chosen = range(len(code)) if rows is None else rows
-    exact = Counter(_named(code, row) for row in chosen)
+    exact = _exact(code, chosen)
     counts: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))
     widths: Counter[int] = Counter()
     for opcode, number in exact.items():
@@ -99,6 +103,7 @@ def mix(code: KernelCode, rows: Sequence[int] | range | None = None) -> Mix:
         counts=dict(counts),
         widths=tuple(sorted(widths.items(), reverse=True)),
         compute=_leading(counts),
+        exact=dict(exact),
     )
 
 
@@ -108,7 +113,12 @@ def executed_mix(executed: Mapping[str, float]) -> Mix:
     for opcode, number in executed.items():
         counts[opcode.partition(".")[0]] += int(number)
     counts[TENSOR_TOTAL] = sum(counts[name] for name in TENSOR)
-    return Mix(instructions=int(sum(executed.values())), counts=dict(counts), compute=_leading(counts))
+    return Mix(
+        instructions=int(sum(executed.values())),
+        counts=dict(counts),
+        compute=_leading(counts),
+        exact={opcode: int(number) for opcode, number in executed.items()},
+    )
 
 
 def _leading(counts: Mapping[str, int]) -> str:
@@ -118,10 +128,23 @@ def _leading(counts: Mapping[str, int]) -> str:
     return max(tensor or ranked, key=lambda name: counts[name], default="")
 
 
-def _named(code: KernelCode, row: int) -> str:
-    """The opcode; a half-precision multiply-add of zeros is how the compiler writes a constant."""
-    opcode = code.opcodes[row]
-    return "MOV" if opcode.startswith("HFMA2") and "-RZ,RZ" in code.operands[row] else opcode
+def _exact(code: KernelCode, rows: Sequence[int] | range) -> Counter[str]:
+    """Whole opcodes; a half-precision multiply-add of zeros is how the compiler writes a constant."""
+    exact = Counter(at_rows(code.opcodes, rows))
+    halves = frozenset(opcode for opcode in exact if opcode.startswith("HFMA2"))
+    if halves:
+        for opcode, operands in zip(at_rows(code.opcodes, rows), at_rows(code.operands, rows)):
+            if opcode in halves and "-RZ,RZ" in operands:
+                exact[opcode] -= 1
+                exact["MOV"] += 1
+    return +exact
+
+
+def at_rows(column: Sequence[Cell], rows: Sequence[int] | range) -> Sequence[Cell]:
+    """The cells of these rows; a range is cut out whole, for kernels have tens of thousands of them."""
+    if isinstance(rows, range) and rows.step == 1:
+        return column[rows.start : rows.stop]
+    return [column[row] for row in rows]
 
 
 def load_width(opcode: str) -> int:

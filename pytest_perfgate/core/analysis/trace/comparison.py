@@ -8,33 +8,63 @@ from pytest_perfgate.core.analysis.trace.joined import Pair
 from pytest_perfgate.core.analysis.trace.timeline import Timeline
 from pytest_perfgate.core.analysis.trace.treediff import Edit
 from pytest_perfgate.model.document import Block, Column, Document, Paragraph, Section, Table
-from pytest_perfgate.model.metric import Absent, Metric, MetricSet, labels
+from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, labels
 from pytest_perfgate.model.quantity import Dimension
 
 _TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
+SIDES = ("reference", "target")
+PARTS = ("computation", "exposed_comm", "exposed_memcpy", "exposed_memset", "idle", "busy", "total")
 
 
-def slowdown_metrics(scope: str, pairs: Iterable[Pair]) -> MetricSet:
-    """Time a call against the reference, minus one, by scope; what is in one trace only is absent."""
+def pair_metrics(scope: str, pairs: Iterable[Pair]) -> MetricSet:
+    """Both times, calls, their difference, the slowdown, and what the hardware explains; what one lacks is absent."""
     metrics, absent = [], []
     for pair in pairs:
-        where = labels(**{scope: pair.name})
+        shaped = {"shapes": pair.detail.replace("×", "x")} if pair.detail else {}
+        where = labels(**{scope: pair.name}, **shaped)
+        for side, time, calls in zip(SIDES, (pair.before, pair.after), pair.calls):
+            there = tuple(sorted((*where, ("side", side))))
+            metrics.append(_metric("compared_calls", calls, _COUNT, there))
+            metrics += [_metric("compared_time", time, _TIME, there)] if time is not None else []
+        if pair.before is not None and pair.after is not None:
+            metrics.append(_metric("difference", pair.after - pair.before, _TIME, where))
+        if pair.expected is not None:
+            metrics.append(_metric("expected_slowdown", pair.expected - 1, _PART, where))
         if pair.ratio is None:
             absent.append(Absent(name="slowdown", labels=where, why=pair.remark))
         else:
-            note = pair.remark
-            metrics.append(
-                Metric(name="slowdown", value=pair.ratio - 1, dimension=_PART, labels=where, source="trace", note=note)
-            )
+            metrics.append(_metric("slowdown", pair.ratio - 1, _PART, where, pair.remark))
     return MetricSet(metrics=tuple(metrics), absent=tuple(absent))
+
+
+def part_metrics(before: Timeline, after: Timeline) -> MetricSet:
+    """Where the time of each went, part by part."""
+    metrics = []
+    for name in PARTS:
+        one, two, where = getattr(before, name), getattr(after, name), labels(part=name)
+        metrics += [
+            _metric("compared_time", time, _TIME, labels(part=name, side=side)) for side, time in zip(SIDES, (one, two))
+        ]
+        metrics.append(_metric("difference", two - one, _TIME, where))
+        metrics += [_metric("slowdown", two / one - 1, _PART, where)] if one else []
+    return MetricSet(metrics=tuple(metrics))
+
+
+def tree_metrics(found: Sequence[Edit]) -> MetricSet:
+    """By how many operators the call trees differ."""
+    return MetricSet(metrics=(_metric("tree_edits", sum(edit.size for edit in found), _COUNT, ()),))
+
+
+def _metric(name: str, number: float, dimension: Dimension, where: Labels, note: str = "") -> Metric:
+    return Metric(name=name, value=float(number), dimension=dimension, labels=where, source="trace", note=note)
 
 
 def whole_slowdown(before: Timeline | None, after: Timeline | None) -> MetricSet:
     """Busy time of the whole window against the reference's."""
     if before is None or after is None or not before.busy:
         return MetricSet(absent=(Absent(name="slowdown", why="one of the traces has no single device's activity"),))
-    metric = Metric(name="slowdown", value=after.busy / before.busy - 1, dimension=_PART, source="trace")
-    return MetricSet(metrics=(metric,))
+    whole = MetricSet(metrics=(_metric("slowdown", after.busy / before.busy - 1, _PART, ()),))
+    return whole | part_metrics(before, after)
 
 
 def pair_table(pairs: Sequence[Pair], of: str, limit: int = 0) -> Table:
@@ -75,9 +105,8 @@ def pair_table(pairs: Sequence[Pair], of: str, limit: int = 0) -> Table:
 
 def timeline_pair_table(before: Timeline, after: Timeline) -> Table:
     """Where the time of each went."""
-    names = ("computation", "exposed_comm", "exposed_memcpy", "exposed_memset", "idle", "busy", "total")
     rows = []
-    for name in names:
+    for name in PARTS:
         one, two = getattr(before, name), getattr(after, name)
         rows.append((name.replace("_", " "), one, two, two - one, two / one - 1 if one else None))
     return Table(

@@ -28,6 +28,7 @@ def findings(
 ) -> tuple[Finding, ...]:
     """Everything that was seen; time beside compute first."""
     found = [
+        *_durations(seen),
         *(_beside(line) if line else ()),
         *(() if seen.on_host else _launches(line, kernels)),
         *_attention(rows, roof),
@@ -39,20 +40,44 @@ def findings(
     return tuple(found)
 
 
+def _durations(seen: Survey) -> Iterator[Finding]:
+    """Durations that say nothing, before any figure that stands on them."""
+    guessed, untimed = int(seen.guessed.sum()), seen.trace.untimed
+    if guessed or untimed:
+        yield Finding(
+            title=f"{guessed + untimed:,} GPU durations cannot be read",
+            detail=f"{guessed:,} are negative or overflowed and end where the next one starts, "
+            f"{untimed:,} have nothing to go by and are left out.",
+            trigger=f"unread={seen.unread:.3f}",
+            advice="profile again with a newer PyTorch, or fewer steps",
+            severity=Severity.WARNING,
+        )
+
+
 def _beside(line: Timeline) -> Iterator[Finding]:
     """Communication, copies and idle time are looked at while computation is under 95 %."""
     share = line.share(line.computation)
     if share >= BUSY_ENOUGH:
         return
     parts = (
-        ("idle", line.idle, PERFETTO),
-        ("exposed_comm", line.exposed_comm, "overlap it with compute, or ask all ranks who is late"),
-        ("exposed_memcpy", line.exposed_memcpy, "use pinned memory and copy on a stream of its own"),
+        ("idle", "Idle time takes", line.idle, PERFETTO),
+        (
+            "exposed_share",
+            "Exposed communication takes",
+            line.exposed_comm,
+            "overlap it with compute, or ask all ranks",
+        ),
+        (
+            "exposed_memcpy_share",
+            "Exposed copies take",
+            line.exposed_memcpy,
+            "use pinned memory and a stream of its own",
+        ),
     )
-    for name, part, advice in parts:
+    for name, words, part, advice in parts:
         if line.share(part) >= 0.05:
             yield Finding(
-                title=f"{name.replace('_', ' ')} takes {line.share(part):.0%} of the window",
+                title=f"{words} {line.share(part):.0%} of the window",
                 detail=f"Computation fills {share:.1%}; look here before looking at kernels.",
                 trigger=f"{name}={line.share(part):.3f}",
                 advice=advice,
@@ -77,7 +102,7 @@ def _launches(line: Timeline | None, kernels: Sequence[KernelRow]) -> Iterator[F
         yield Finding(
             title="The device waits in few long gaps",
             detail=f"{line.gaps:,} gaps against {count:,} kernels: the host has nothing to launch.",
-            trigger=f"idle_macro={line.share(line.idle_macro):.3f}",
+            trigger=f"idle_macro_share={line.share(line.idle_macro):.3f}",
             advice="look for the data loader, a synchronisation or host code in these gaps; " + PERFETTO,
         )
 

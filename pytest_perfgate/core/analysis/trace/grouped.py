@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
-from pytest_perfgate.model.values import array_value
+from pytest_perfgate.model.values import array_value, value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,6 +29,25 @@ class Stats:
     high: Floats
     first: Ints
     """The first row of each group."""
+
+
+@value
+class Spread:
+    """How often something ran, and nanoseconds in all, at a time, at least and at most."""
+
+    count: int
+    total: float
+    mean: float
+    median: float
+    std: float
+    low: float
+    high: float
+
+
+def spread(stats: Stats, group: int) -> dict[str, Any]:
+    """The fields of one group's spread."""
+    fields = ("total", "mean", "median", "std", "low", "high")
+    return {"count": int(stats.count[group]), **{name: float(getattr(stats, name)[group]) for name in fields}}
 
 
 def busy(starts: Ints, ends: Ints, group: Ints, groups: int) -> Ints:

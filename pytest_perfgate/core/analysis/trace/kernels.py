@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pytest_perfgate.core.analysis.trace.classes import WORDS, Kind
-from pytest_perfgate.core.analysis.trace.grouped import numbered, statistics
+from pytest_perfgate.core.analysis.trace.grouped import Spread, numbered, spread, statistics
 from pytest_perfgate.core.analysis.trace.operators import OUTSIDE
 from pytest_perfgate.core.analysis.trace.survey import Survey
 from pytest_perfgate.model.trace import Queue
@@ -13,7 +13,7 @@ from pytest_perfgate.model.values import value
 
 
 @value
-class KernelRow:
+class KernelRow(Spread):
     """One kernel of one launcher on one stream."""
 
     name: str
@@ -21,13 +21,6 @@ class KernelRow:
     stream: str
     device: int
     kind: str
-    count: int
-    total: float
-    mean: float
-    median: float
-    std: float
-    low: float
-    high: float
     share: float
 
 
@@ -53,13 +46,7 @@ def kernels(seen: Survey) -> tuple[KernelRow, ...]:
                 stream=str(queue.stream),
                 device=queue.device,
                 kind=WORDS[Kind(int(seen.kinds[at]))],
-                count=int(stats.count[g]),
-                total=float(stats.total[g]),
-                mean=float(stats.mean[g]),
-                median=float(stats.median[g]),
-                std=float(stats.std[g]),
-                low=float(stats.low[g]),
-                high=float(stats.high[g]),
+                **spread(stats, g),
                 share=float(stats.total[g]) / everything,
             )
         )

@@ -40,11 +40,25 @@ _TIMES = (
 _ON_HOST = ("computation_time", "busy_time", "idle_time", "idle_micro", "idle_macro", "total_time")
 """What a program without a GPU has as well, its innermost operators standing for kernels."""
 HOST_ONLY = "this program has no GPU: its operators run on the host"
-_SHARES = (("computation", "computation"), ("communication", "communication"), ("busy", "busy"), ("idle", "idle"))
+ON_HOST = "profile it where its work runs on a GPU, or limit what a host has: idle, total_time, op_time, op_count"
+WITH_GPU = "profile with ProfilerActivity.CUDA on a machine with a GPU, around work that reaches it"
+_SHARES = (
+    ("computation", "computation"),
+    ("communication", "communication"),
+    ("busy", "busy"),
+    ("idle", "idle"),
+    ("exposed_share", "exposed_comm"),
+    ("exposed_memcpy_share", "exposed_memcpy"),
+    ("exposed_memset_share", "exposed_memset"),
+    ("memcpy_share", "memcpy"),
+    ("idle_micro_share", "idle_micro"),
+    ("idle_macro_share", "idle_macro"),
+)
+_SHARES_ON_HOST = ("computation", "busy", "idle", "idle_micro_share", "idle_macro_share")
 
 
 _EACH = ("overlap_sum", "overlap_min", "overlap_max", "exposed_sum")
-_NAMES = ("overlap", *_EACH, "exposed_share", *dict(_TIMES), *dict(_SHARES), "coverage")
+_NAMES = ("overlap", *_EACH, *dict(_TIMES), *dict(_SHARES), "coverage", "unread")
 _KERNELS = ("kernel_time", "kernel_count", "short_kernels")
 
 
@@ -58,7 +72,8 @@ def timeline_metrics(seen: Survey, scopes: Sequence[Labels]) -> MetricSet:
     found = timelines(seen)
     if not found:
         names = (*_NAMES, *_KERNELS)
-        return MetricSet(absent=tuple(Absent(name=name, labels=s, why=NO_GPU) for name in names for s in scopes))
+        missing = [Absent(name=name, labels=s, why=NO_GPU, mend=WITH_GPU) for name in names for s in scopes]
+        return MetricSet(absent=tuple(missing))
     metrics: list[Metric] = []
     absent: list[Absent] = []
     whole = pooled(list(found.values()))
@@ -75,13 +90,13 @@ def timeline_metrics(seen: Survey, scopes: Sequence[Labels]) -> MetricSet:
             absent += missing
         if seen.coverage is not None:
             metrics.append(_metric("coverage", seen.coverage, _PART, scope))
+            metrics.append(_metric("unread", seen.unread, _PART, scope))
     return MetricSet(metrics=tuple(metrics), absent=tuple(absent))
 
 
 def _line(line: Timeline, where: Labels) -> tuple[list[Metric], list[Absent]]:
     made = [_metric(name, getattr(line, field), _TIME, where) for name, field in _TIMES]
     made += [_metric(name, line.share(getattr(line, field)), _PART, where) for name, field in _SHARES]
-    made.append(_metric("exposed_share", line.share(line.exposed_comm), _PART, where))
     missing = []
     for name, dimension, figure in (
         ("overlap", _PART, line.overlap),
@@ -99,10 +114,10 @@ def _line(line: Timeline, where: Labels) -> tuple[list[Metric], list[Absent]]:
 
 def _host_line(line: Timeline, where: Labels) -> tuple[list[Metric], list[Absent]]:
     """The figures that need no device, and the others as absent rather than zero."""
-    made = [m for m in _line(line, where)[0] if m.name in (*_ON_HOST, "computation", "busy", "idle")]
+    made = [m for m in _line(line, where)[0] if m.name in (*_ON_HOST, *_SHARES_ON_HOST)]
     kept = {metric.name for metric in made}
     missing = [name for name in (*_NAMES, *_KERNELS) if name not in kept]
-    return made, [Absent(name=name, labels=where, why=HOST_ONLY) for name in missing]
+    return made, [Absent(name=name, labels=where, why=HOST_ONLY, mend=ON_HOST) for name in missing]
 
 
 def step_metrics(parts: Sequence[Survey], scopes: Sequence[Labels]) -> MetricSet:
@@ -121,7 +136,9 @@ def step_metrics(parts: Sequence[Survey], scopes: Sequence[Labels]) -> MetricSet
     return found | MetricSet(metrics=tuple(metrics), absent=tuple(absent))
 
 
-def operator_metrics(rows: Sequence[OperatorRow], roof: Roof | None, scopes: Sequence[Labels]) -> MetricSet:
+def operator_metrics(
+    rows: Sequence[OperatorRow], roof: Roof | None, scopes: Sequence[Labels], *, on_host: bool = False
+) -> MetricSet:
     """Time, count, rates and fractions by operator and by category; what has no model as absent, with the reason."""
     if not rows:
         return MetricSet()
@@ -130,6 +147,8 @@ def operator_metrics(rows: Sequence[OperatorRow], roof: Roof | None, scopes: Seq
         found |= _operators(rows, roof, scope)
     if roof is None:
         why, mend = "no peaks are known for this trace's device", "give --set device=NAME or --set peak=bf16=989TFLOPS"
+        if on_host:
+            why, mend = "a trace does not say the host's peaks", "give --set peak=fp32=1TFLOPS --set bandwidth=100GB/s"
         names: tuple[str, ...] = ("mfu", "mfu_datasheet", "sol", "sol_datasheet")
     else:
         why, names = "the clock that ran is not in a trace", ("mfu", "sol")
@@ -146,18 +165,24 @@ def _operators(rows: Sequence[OperatorRow], roof: Roof | None, scope: Labels) ->
     made: list[Metric] = []
     missing: list[Absent] = []
     for key, table in (("op", by_name), ("category", by_category)):
-        for name, group in table.items():
+        running = 0.0
+        for name, group in sorted(table.items(), key=lambda item: -sum(row.total for row in item[1])):
             where = _with(scope, **{key: name})
-            spent = sum(row.total for row in group)
+            spent, count = sum(row.total for row in group), sum(row.count for row in group)
+            running += spent / everything
             made.append(_metric("op_time", spent, _TIME, where))
-            made.append(_metric("op_count", sum(row.count for row in group), _COUNT, where))
+            made.append(_metric("op_count", count, _COUNT, where))
             made.append(_metric("op_share", spent / everything, _PART, where))
-            rates = list(_rates(group, roof, where))
-            made += rates
-            missing += _unrated(group, {rate.name for rate in rates}, where)
+            if key == "op":
+                made.append(_metric("op_mean", spent / count, _TIME, where))
+                made.append(_metric("op_variants", len(group), _COUNT, where))
+                made.append(_metric("op_running", running, _PART, where))
+            found = list(rates(group, roof, where))
+            made += found
+            missing += _unrated(group, {rate.name for rate in found}, where)
     modelled = [row for row in rows if row.work is not None]
     made.append(_metric("modelled", sum(row.total for row in modelled) / everything, _PART, scope))
-    return MetricSet(metrics=(*made, *_rates(rows, roof, scope)), absent=tuple(missing))
+    return MetricSet(metrics=(*made, *rates(rows, roof, scope)), absent=tuple(missing))
 
 
 def _unrated(group: Sequence[OperatorRow], have: set[str], where: Labels) -> Iterator[Absent]:
@@ -168,7 +193,7 @@ def _unrated(group: Sequence[OperatorRow], have: set[str], where: Labels) -> Ite
             yield Absent(name=name, labels=where, why=why)
 
 
-def _rates(group: Sequence[OperatorRow], roof: Roof | None, where: Labels) -> Iterator[Metric]:
+def rates(group: Sequence[OperatorRow], roof: Roof | None, where: Labels) -> Iterator[Metric]:
     """Rates of the calls whose work is known, over the time of those calls only."""
     known = [row for row in group if row.work is not None and row.total > 0]
     bounds = "; ".join(dict.fromkeys(row.work.note for row in known if row.work and "lower bound" in row.work.note))

@@ -10,7 +10,7 @@ import numpy as np
 
 from pytest_perfgate.core.analysis.operators.call import Call, parse_call
 from pytest_perfgate.core.analysis.operators.table import category_of, work_of
-from pytest_perfgate.core.analysis.trace.grouped import busy, numbered, statistics
+from pytest_perfgate.core.analysis.trace.grouped import Spread, busy, numbered, spread, statistics
 from pytest_perfgate.core.analysis.trace.survey import Survey
 from pytest_perfgate.model.trace import Category
 from pytest_perfgate.model.values import array_value
@@ -26,8 +26,8 @@ OUTSIDE = "(launched outside any operator)"
 
 
 @array_value
-class OperatorRow:
-    """One operator with one set of arguments."""
+class OperatorRow(Spread):
+    """One operator with one set of arguments; its times are those that its kernels kept the device busy."""
 
     name: str
     call: Call
@@ -35,14 +35,6 @@ class OperatorRow:
     work: Work | None
     why: str
     """Why there is no work."""
-    count: int
-    total: float
-    """Nanoseconds that its kernels kept the device busy, all calls together."""
-    mean: float
-    median: float
-    std: float
-    low: float
-    high: float
     kernels: float
     """GPU rows a call."""
     share: float
@@ -82,13 +74,7 @@ def operators(seen: Survey, by_leaf: bool = False) -> tuple[OperatorRow, ...]:
                 category=category_of(call.name, kernel),
                 work=work,
                 why=why,
-                count=int(stats.count[g]),
-                total=float(stats.total[g]),
-                mean=float(stats.mean[g]),
-                median=float(stats.median[g]),
-                std=float(stats.std[g]),
-                low=float(stats.low[g]),
-                high=float(stats.high[g]),
+                **spread(stats, g),
                 kernels=float(launched[g] / stats.count[g]),
                 share=float(stats.total[g]) / everything,
                 example=example,

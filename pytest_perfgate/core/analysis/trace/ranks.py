@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_perfgate.core.analysis.ops.collective import bus_factor
-from pytest_perfgate.core.analysis.trace.arrivals import one_clock, start_skew
+from pytest_perfgate.core.analysis.trace.arrivals import arrival_waits, one_clock, start_skew
 from pytest_perfgate.core.analysis.trace.collectives import Collective
 from pytest_perfgate.core.analysis.trace.instances import Instance
 from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, labels
@@ -17,7 +17,16 @@ _TIME, _COUNT = Dimension.TIME, Dimension.COUNT
 APART = "The clocks of the ranks do not agree, so their starts cannot be compared"
 UNSIZED = "the trace does not record the sizes of these messages"
 _SIZED = ("comm_bytes", "alg_bandwidth", "bus_bandwidth")
-_TOGETHER = ("comm_wait", "straggler", "comm_latency", "comm_skew", "start_skew", "alg_bandwidth", "bus_bandwidth")
+_TOGETHER = (
+    "comm_wait",
+    "start_wait",
+    "straggler",
+    "comm_latency",
+    "comm_skew",
+    "start_skew",
+    "alg_bandwidth",
+    "bus_bandwidth",
+)
 
 
 @value
@@ -68,11 +77,15 @@ def meeting_metrics(meeting: Meeting) -> MetricSet:
     metrics, late, agreed = [], straggler(shared), one_clock(shared)
     for rank, waited in sorted(waits(shared).items()):
         metrics.append(_metric("comm_wait", waited, _TIME, labels(rank=rank)))
+    starts = arrival_waits(shared) if agreed else {}
+    metrics += [_metric("start_wait", waited, _TIME, labels(rank=rank)) for rank, waited in sorted(starts.items())]
     metrics += [_metric("straggler", late, _COUNT, ())] if late is not None else []
     absent = [] if late is not None else [Absent(name="straggler", why="the ranks do not differ")]
-    absent += [] if agreed else [Absent(name="start_skew", why=APART)]
+    absent += [] if agreed else [Absent(name=name, why=APART) for name in ("start_skew", "start_wait")]
     for kind, group in by_kind(shared).items():
         where, sums = labels(collective=kind), sums_of(group)
+        metrics.append(_metric("comm_count", len(group), _COUNT, where))
+        metrics.append(_metric("comm_ranks", sums.members, _COUNT, where))
         metrics.append(_metric("comm_latency", sums.latency, _TIME, where))
         metrics.append(_metric("comm_skew", max(i.skew for i in group), _TIME, where))
         metrics += [_metric("start_skew", max(map(start_skew, group)), _TIME, where)] if agreed else []
@@ -89,12 +102,13 @@ def _alone_metrics(meeting: Meeting) -> MetricSet:
     """One rank knows which collectives there were and how large; nothing of waiting or of links."""
     why = "one rank's trace cannot tell waiting from transfer" if meeting.parts else "no collective in this window"
     mend = "give the traces of all ranks" if meeting.parts else ""
-    made = [
-        _metric("comm_bytes", moved, Dimension.BYTES, labels(collective=kind))
-        for kind, _, _, moved in lone_rows(meeting)
-        if moved
-    ]
-    names = (*_TOGETHER, *(() if made else ("comm_bytes",)))
+    made, rows = [], lone_rows(meeting)
+    for kind, count, spent, moved in rows:
+        where = labels(collective=kind)
+        made.append(_metric("comm_count", count, _COUNT, where))
+        made.append(_metric("comm_time", spent, _TIME, where))
+        made += [_metric("comm_bytes", moved, Dimension.BYTES, where)] if moved else []
+    names = (*_TOGETHER, *(() if any(row[3] for row in rows) else ("comm_bytes",)))
     return MetricSet(metrics=tuple(made), absent=tuple(Absent(name=name, why=why, mend=mend) for name in names))
 
 

@@ -73,7 +73,26 @@ class Survey:
     @property
     def label(self) -> str:
         named = self.window.label if self.window else "whole trace"
+        guessed, untimed = int(self.guessed.sum()), self.trace.untimed
+        parts = [f"{guessed:,} guessed from the next start"] if guessed else []
+        parts += [f"{untimed:,} left out"] if untimed else []
+        if parts:
+            named += f"; GPU durations that cannot be read: {', '.join(parts)}"
         return f"{named}, on the host: this program has no GPU" if self.on_host else named
+
+    @property
+    def guessed(self) -> NDArray[np.bool_]:
+        """The GPU rows that end where the next one starts, since their durations cannot be read."""
+        return np.isin(self.rows, self.trace.guessed) if self.trace.guessed else np.zeros(len(self.rows), bool)
+
+    @property
+    def unread(self) -> float:
+        """The part of the GPU events, or of their time where that is more, that is guessed or left out."""
+        left = self.trace.untimed
+        spent = self.end - self.start
+        total = int(spent.sum())
+        guessed = float(spent[self.guessed].sum() / total) if total else 0.0
+        return max(guessed, left / (left + len(self.rows)) if left else 0.0)
 
     @property
     def coverage(self) -> float | None:

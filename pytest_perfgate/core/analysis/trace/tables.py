@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from pytest_perfgate.core.analysis.roofline import place
+from pytest_perfgate.core.analysis.trace.grouped import Spread
 from pytest_perfgate.core.analysis.trace.kernels import KernelRow
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow
 from pytest_perfgate.core.analysis.trace.timeline import Timeline
@@ -15,6 +16,7 @@ from pytest_perfgate.model.document import Cell, Column, Table
 from pytest_perfgate.model.quantity import Dimension
 
 _TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
+_TIMES = tuple(Column(name=n, dimension=_TIME) for n in ("total", "mean", "median", "deviation", "min", "max"))
 
 
 def timeline_table(line: Timeline, title: str = "", *, on_host: bool = False) -> Table:
@@ -101,7 +103,6 @@ def operator_table(rows: Sequence[OperatorRow], limit: int = 0) -> Table:
 
 def argument_table(rows: Sequence[OperatorRow], limit: int = 0) -> Table:
     """Operators by name, shapes, types and strides."""
-    times = ("total", "mean", "median", "std", "low", "high")
     return Table(
         columns=(
             Column(name="operator"),
@@ -110,9 +111,9 @@ def argument_table(rows: Sequence[OperatorRow], limit: int = 0) -> Table:
             Column(name="strides"),
             Column(name="scalars"),
             Column(name="calls", dimension=_COUNT),
-            *(Column(name=name, dimension=_TIME) for name in ("total", "mean", "median", "deviation", "min", "max")),
+            *_TIMES,
             Column(name="share", dimension=_PART),
-            Column(name="kernels a call"),
+            Column(name="kernels a call", dimension=_COUNT, digits=3),
             Column(name="event", dimension=_COUNT),
         ),
         rows=tuple(
@@ -123,9 +124,9 @@ def argument_table(rows: Sequence[OperatorRow], limit: int = 0) -> Table:
                 listed(row.call.strides),
                 " ".join(str(c) for c in row.call.concrete if c not in ("", None)),
                 row.count,
-                *(_number(getattr(row, name)) for name in times),
+                *_times(row),
                 row.share,
-                f"{row.kernels:g}",
+                row.kernels,
                 row.example,
             )
             for row in rows
@@ -136,7 +137,6 @@ def argument_table(rows: Sequence[OperatorRow], limit: int = 0) -> Table:
 
 def kernel_table(rows: Sequence[KernelRow], limit: int = 0) -> Table:
     """Kernels by launcher and stream."""
-    times = ("total", "mean", "median", "std", "low", "high")
     return Table(
         columns=(
             Column(name="kernel"),
@@ -144,7 +144,7 @@ def kernel_table(rows: Sequence[KernelRow], limit: int = 0) -> Table:
             Column(name="kind"),
             Column(name="stream"),
             Column(name="count", dimension=_COUNT),
-            *(Column(name=name, dimension=_TIME) for name in ("total", "mean", "median", "deviation", "min", "max")),
+            *_TIMES,
             Column(name="share", dimension=_PART),
         ),
         rows=tuple(
@@ -154,7 +154,7 @@ def kernel_table(rows: Sequence[KernelRow], limit: int = 0) -> Table:
                 row.kind,
                 row.stream,
                 row.count,
-                *(_number(getattr(row, name)) for name in times),
+                *_times(row),
                 row.share,
             )
             for row in rows
@@ -228,6 +228,12 @@ def listed(found: object) -> str:
     if isinstance(found, tuple):
         return "[" + ", ".join(listed(item) for item in found) + "]"
     return str(found)
+
+
+def _times(row: Spread) -> Iterator[float | None]:
+    """What stands under the columns of times; of one call there is no deviation."""
+    for number in (row.total, row.mean, row.median, row.std, row.low, row.high):
+        yield _number(number)
 
 
 def _number(number: float) -> float | None:

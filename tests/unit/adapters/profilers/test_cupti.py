@@ -28,8 +28,8 @@ WORK = (
 
 
 class Recorder:
-    def __init__(self, work=WORK, lost=0, usable=True) -> None:
-        self.work, self.lost, self.usable = work, lost, usable
+    def __init__(self, work=WORK, lost=0, usable=True, counts=True) -> None:
+        self.work, self.lost, self.usable, self.counts = work, lost, usable, counts
 
     def availability(self) -> Availability:
         return Availability(name="cupti", usable=self.usable, why="no libcuda", mend="pip install cupti-python")
@@ -43,6 +43,11 @@ class Recorder:
 
     def dropped(self):
         return self.lost
+
+    def counts_drops(self, call):
+        if self.counts is None:
+            raise RuntimeError("cuMemAlloc_v2 returned 201")
+        return self.counts
 
 
 @pytest.fixture(autouse=True)
@@ -74,6 +79,8 @@ def test_a_region_becomes_a_trace_with_its_overlap(tmp_path: Path) -> None:
         (Recorder(usable=False), "cupti: it needs a GPU and its driver: no libcuda"),
         (Recorder(lost=3), "3 records of the region were lost"),
         (Recorder(work=()), "launched nothing"),
+        (Recorder(counts=False), "it was not counted"),
+        (Recorder(counts=None), "returned 201"),
     ],
 )
 def test_what_is_not_all_there_is_no_trace(tmp_path: Path, recorder: Recorder, says: str) -> None:

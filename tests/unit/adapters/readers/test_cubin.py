@@ -16,7 +16,7 @@ from pytest_perfgate.core.analysis.sass.identity import identity
 from pytest_perfgate.core.analysis.sass.loops import loops
 from pytest_perfgate.core.analysis.sass.mix import mix
 from pytest_perfgate.model.errors import PerfgateError
-from tests.kernels import ARTIFACTS, CUBINS, disassembly
+from tests.kernels import ARTIFACTS, CUBINS, FILES, disassembly
 
 needs_tools = pytest.mark.skipif(
     not (tools.find_tool("nvdisasm") and tools.find_tool("cuobjdump")),
@@ -143,16 +143,30 @@ def test_a_missing_tool_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @needs_tools
-@pytest.mark.parametrize("name", ["attention_tile.sm_100.cubin", "gemm_naive.sm_80.cubin"])
-def test_a_large_cubin_says_from_a_sample_what_the_whole_listing_says(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_or_large_cubins_say_from_a_sample_what_the_whole_listings_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every committed kernel, by one call of the disassembler for each architecture."""
     monkeypatch.setattr(cubin, "_LARGE", 0)
-    (seen,) = read_cubins([CUBINS / name])
-    for here, there in zip(kernels(seen), kernels(disassembly(name)), strict=True):
-        assert (here.name, here.arch, len(here.code)) == (there.name, there.arch, len(there.code))
-        assert mix(here.code) == mix(there.code)
-        assert loops(here.code) == loops(there.code)
-        assert here.code.controls == there.code.controls
-        assert here.code.compiler == there.code.compiler
-        assert identity(here.code) == identity(there.code)
+    seen = {Path(one.source).name: one for one in read_cubins(sorted(CUBINS.glob("*.cubin")))}
+    for name in FILES:
+        for here, there in zip(kernels(seen[name]), kernels(disassembly(name)), strict=True):
+            assert (here.name, here.arch, here.code.opcodes) == (there.name, there.arch, there.code.opcodes)
+            assert mix(here.code) == mix(there.code)
+            assert loops(here.code) == loops(there.code)
+            assert here.code.controls == there.code.controls
+            assert here.code.compiler == there.code.compiler
+            assert identity(here.code) == identity(there.code)
+
+
+@needs_tools
+def test_a_damaged_file_among_many_is_named(tmp_path: Path) -> None:
+    """Its words are no instructions: what the disassembler cannot read together it reads one by one."""
+    for number in range(3):
+        shutil.copy(COPY, tmp_path / f"{number}.cubin")
+    data = bytearray(COPY.read_bytes())
+    code = parse_cubin(bytes(data), "x").words["copy_wide"]
+    at = bytes(data).index(code)
+    data[at : at + 32] = b"\xee" * 32
+    (tmp_path / "bad.cubin").write_bytes(data)
+    with pytest.raises(PerfgateError) as caught:
+        read_cubins([tmp_path])
+    assert (caught.value.code.name, caught.value.place) == ("kernel-broken", str(tmp_path / "bad.cubin"))

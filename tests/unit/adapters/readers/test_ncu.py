@@ -11,6 +11,7 @@ from pytest_perfgate.adapters.readers.ncu_labels import scaled
 from pytest_perfgate.app.inspections.cubin import limits_by_arch
 from pytest_perfgate.core.analysis.classify import Bottleneck
 from pytest_perfgate.core.analysis.kernels.diagnosis import diagnose
+from pytest_perfgate.core.analysis.kernels.measured import metrics_of
 from pytest_perfgate.model.errors import PerfgateError
 from tests.corpus import corpus
 
@@ -55,6 +56,7 @@ def test_the_ladder_is_ranked_as_the_times_say_and_nothing_is_called_healthy() -
 
 def test_the_rules_of_the_profiler_come_as_findings_with_their_gain() -> None:
     (facts,) = read_ncu([report("matmul_h100")])
+    assert facts.notes["profiler"] == "ncu 2023.2.2"
     gains = {f.title: f for f in facts.findings if f.gain}
     assert gains["L2 Load Access Pattern"].gain.high == pytest.approx(0.09743893959530284)
     assert "local estimate" in gains["L2 Load Access Pattern"].doubt
@@ -121,7 +123,27 @@ def test_the_wide_page_with_its_line_of_units() -> None:
     assert facts.resources.registers == 40
     told = diagnose(facts, "k", LIMITS["sm_86"])
     assert told.numbers["occupancy"] == pytest.approx(0.333)
-    assert told.occupancy.blocks == 6
+    assert told.occupancy is None, "shared memory that no page says is no zero"
+    assert "shared memory of a block is not collected" in metrics_of([told], "ncu").missing("occupancy_limit").why
+
+
+SHARED = WIDE.replace(
+    'active"\n', 'active","launch__shared_mem_per_block_static","launch__shared_mem_per_block_dynamic"\n', 1
+)
+SHARED = SHARED.replace('"%"\n', '"%","Kbyte/block","byte/block"\n').replace('"33.3"\n', '"33.3","1.02","49,152"\n')
+
+
+def test_the_wide_page_with_both_kinds_of_shared_memory_has_an_occupancy() -> None:
+    (facts,) = parse_csv(SHARED.encode(), "wide.csv")
+    told = diagnose(facts, "k", LIMITS["sm_86"])
+    assert (told.numbers["smem"], told.occupancy.blocks) == (1020 + 49152, 2)
+
+
+def test_theoretical_occupancy_may_come_from_the_page_itself() -> None:
+    name = "sm__warps_active.avg.pct_of_peak_sustained_active"
+    (facts,) = parse_csv(WIDE.replace(name, "sm__maximum_warps_per_active_cycle_pct").encode(), "wide.csv")
+    (said,) = metrics_of([diagnose(facts, "k", LIMITS["sm_86"])], "ncu").find("occupancy_limit")
+    assert (said.value, said.note) == (pytest.approx(0.333), "as ncu says")
 
 
 @pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"\xff\xfe\x00", LONG.partition('"0"')[0].encode()])

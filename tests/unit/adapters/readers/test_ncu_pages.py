@@ -10,6 +10,7 @@ from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue
 from pytest_perfgate.adapters.readers.ncu import read_ncu
 from pytest_perfgate.adapters.readers.numerals import decimal_comma, parse_numeral, with_point
 from pytest_perfgate.app.inspections.ncu import Ncu
+from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.kernel import KernelFacts
 
@@ -100,9 +101,122 @@ def test_a_page_that_ends_inside_a_row_is_refused(tmp_path: Path, text: str) -> 
         read(tmp_path, text)
 
 
-def test_the_source_page_is_named_as_what_it_is(tmp_path: Path) -> None:
-    with pytest.raises(PerfgateError, match="source page"):
-        read(tmp_path, '"Kernel Name","k"\n"#","Address","Source","# Samples"\n"0","0x7f","MOV R1","1"\n')
+SASS = """==PROF== Connected to process 7
+"Kernel Name","void k<float, 4>(T1 *, ""odd"")"
+"#","Address","Source","Warp Stall Sampling (All Samples)","Instructions Executed","# Samples","Instructions Executed","stall_long_sb","stall_selected","stall_wait","stall_long_sb (Not Issued)"
+"1","0x7f0010","      LDG.E.128 R4, [R2.64]","1,300","64","1,300","9","1200","60","40","99999"
+"2","0x7f0020","@!P0 FFMA R1, R2, R3, R4","20","128","20","9","0","20","0","0"
+"3","0x7f0030","      EXIT","0","64","0","9","0","0","0","0"
+"Kernel Name","second(int)"
+"Address","Source","Warp Stall Sampling (All Cycles)","# Samples"
+"4096","      BRA 0x10","7","7"
+"""
+CUDA = """"File Path","/home/me/k.cu"
+"Function Name","k"
+"#","Address","Source","# Samples"
+"1","","__global__ void k(float* a) {","0"
+"2","","  a[0] += 1.f;  // ""twice"", or so","41"
+"""
+BOTH = """"File Path","k.cu"
+"Function Name","k"
+"Line No","Source","Address","Source","# Samples"
+"12","a += b;","-","FADD R1, R1, R2","40"
+"","","0x10","FADD R1, R1, R2","30"
+"""
+SESSION = """Launch Settings
+"Launch Attribute","Value"
+"Version","2025.1.1.0"
+Session
+"Session Attribute","Value"
+"Report","a.ncu-rep"
+"""
+TEXT = """  k(int) (64, 1, 1)x(256, 1, 1), Context 1, Stream 7, Device 0, CC 9.0
+    Section: GPU Speed Of Light Throughput
+    ----------------------- ----------- ------------
+    Duration                         us        5.41
+"""
+FAILED = "==PROF== Connected to process 1\n==ERROR== No kernels were profiled.\n"
+
+
+def test_the_source_page_of_machine_code_says_where_it_waits_and_what_ran(tmp_path: Path) -> None:
+    first, second = read(tmp_path, SASS)
+    assert (first.name, second.name) == ('void k<float, 4>(T1 *, "odd")', "second(int)")
+    assert [(line.offset, line.samples, line.executed, line.reason) for line in first.lines] == [
+        (0, 1300.0, 64.0, "long_sb"), (16, 20.0, 128.0, ""), (32, 0.0, 64.0, ""),
+    ]  # fmt: skip
+    assert first.executed == {"LDG.E.128": 64.0, "FFMA": 128.0, "EXIT": 64.0}
+    assert (second.lines[0].samples, second.executed, second.duration) == (7.0, {}, None)
+
+
+def test_limits_and_views_find_what_the_source_page_holds(tmp_path: Path) -> None:
+    (tmp_path / "page.csv").write_text(SASS.partition('"Kernel Name","second')[0])
+    told = Ncu(read_ncu, DeviceCatalogue).inspect([tmp_path / "page.csv"], {"limits": "executed(LDG.128) >= 1"})
+    assert [m.value for m in told.metrics.find("executed", (("opcode", "LDG.128"),))] == [64.0]
+    assert told.metrics.missing("duration").mend
+    shown = render_text(told.views["annotation"]())
+    assert "98.5 %" in shown
+    assert "LDG.E.128 R4" in shown
+    for build in told.views.values():
+        render_text(build())
+
+
+def test_the_source_page_of_a_source_has_its_lines(tmp_path: Path) -> None:
+    (kernel,) = read(tmp_path, CUDA)
+    assert [(line.place, line.samples) for line in kernel.lines] == [
+        ("/home/me/k.cu:1", 0.0),
+        ("/home/me/k.cu:2", 41.0),
+    ]
+    assert '"twice", or so' in kernel.sources["/home/me/k.cu"]
+    (both,) = read(tmp_path, BOTH)
+    assert [(line.text, line.samples) for line in both.lines] == [("FADD R1, R1, R2", 30.0)]
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "mend"),
+    [
+        (SESSION, "session page", "--csv --page raw"),
+        (TEXT, "page as text", "add --csv"),
+        (FAILED, "ncu printed no page: No kernels were profiled.", ""),
+        (FAILED + "==ERROR== ERR_NVGPUCTRPERM\n", "counters", "RestrictProfiling"),
+        (SASS.partition('"1","0x7f')[0], "no instruction", ""),
+    ],
+)
+def test_a_page_without_kernels_says_which_one_it_is(tmp_path: Path, text: str, what: str, mend: str) -> None:
+    with pytest.raises(PerfgateError) as caught:
+        read(tmp_path, text)
+    assert what in caught.value.what
+    assert mend in caught.value.mend
+
+
+@pytest.mark.parametrize("cell", ["nan", "n/a", "(!) nan", "inf", "-nan", "", "no data", "<null>"])
+def test_what_is_no_number_is_absent(tmp_path: Path, cell: str) -> None:
+    (kernel,) = read(tmp_path, long_page("10", cell, "5"))
+    assert DRAM not in kernel.counters
+    (wide,) = read(tmp_path, WIDE + f'"0","k","9.0","12","{cell}"\n')
+    assert (DRAM in wide.counters, wide.duration) == (False, 12_000.0)
+
+
+def test_base_units_say_the_same_as_scaled_ones(tmp_path: Path) -> None:
+    base = long_page("1,234,560", "61.80", "12319469").replace('"us"', '"ns"')
+    (kernel,) = read(tmp_path, base)
+    assert kernel.duration == pytest.approx(1_234_560.0)
+
+
+def test_names_with_commas_and_quotes_and_one_kernel_on_two_devices(tmp_path: Path) -> None:
+    head = '"ID","Kernel Name","Device","CC","gpu__time_duration.sum"\n"","","","","ns"\n'
+    name = 'void k<""a"", (int)2>(T1 *, T2)'
+    found = read(tmp_path, f'{head}"0","{name}","0","9.0","5"\n"1","{name}","1","8.0","7"\n')
+    assert [(k.name, k.arch, k.duration) for k in found] == [
+        ('void k<"a", (int)2>(T1 *, T2)', "sm_90", 5.0), ('void k<"a", (int)2>(T1 *, T2)', "sm_80", 7.0),
+    ]  # fmt: skip
+    summed = SUMMED + "".join(f'"7","k","{d}","3","Duration","us","1","9","{d}"\n' for d in (1, 2))
+    assert [k.duration for k in read(tmp_path, summed)] == [1000.0, 2000.0]
+
+
+def test_two_runs_in_one_file_are_not_one_launch(tmp_path: Path) -> None:
+    one = "==PROF== Connected\n" + long_page("10", "61.8", "5") + "==PROF== Disconnected\n"
+    found = read(tmp_path, one + one.replace('"10"', '"20"') + WIDE + '"0","k","9.0","12","1"\n')
+    assert [(k.index, k.duration) for k in found] == [(0, 10_000.0), (1, 20_000.0), (2, 12_000.0)]
 
 
 def test_numerals() -> None:

@@ -93,7 +93,7 @@ def test_sources_and_opcodes() -> None:
 def test_a_real_report_says_what_was_executed_and_where_it_waits() -> None:
     pytest.importorskip("ncu_report", reason="ncu-report is not installed (extra: ncu)")
     (facts,) = read_ncu([corpus("ncu/matmul_h100.ncu-rep")])
-    assert facts.executed["LDG"] == 2 * facts.executed["FFMA"]
+    assert facts.executed["LDG.E"] == 2 * facts.executed["FFMA"]
     hottest = max(facts.lines, key=lambda line: line.samples)
     assert hottest.reason
     assert hottest.text == "", "this report's machine code was zeroed out"

@@ -23,21 +23,32 @@ from pytest_perfgate.model.samples import Stop
 torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
 
 
-class Event:
-    """``torch.cuda.Event``: milliseconds, earlier one first."""
+STREAM = SimpleNamespace(cuda_stream=7)
+
+
+class Below:
+    """What ``torch.cuda.Event`` is made over: milliseconds, earlier one first."""
+
+    def record(self, stream: object) -> None:
+        assert stream is STREAM
+        self.event.record()
+
+    def elapsed_time(self, later: Event) -> float:
+        return later.event.since(self.event) / 1e6
+
+
+class Event(Below):
+    """``torch.cuda.Event``, whose own layer is passed by."""
 
     def __init__(self, gpu: SimulatedGpu, enable_timing: bool) -> None:
         assert enable_timing
         self.gpu, self.event = gpu, gpu.event()
 
-    def record(self) -> None:
-        self.event.record()
+    def record(self, stream: object = None) -> None:
+        raise AssertionError("the layer that looks the stream up")
 
     def synchronize(self) -> None:
         self.gpu.wait(self.event)
-
-    def elapsed_time(self, later: Event) -> float:
-        return later.event.since(self.event) / 1e6
 
 
 class Graph:
@@ -67,6 +78,9 @@ class FakeCuda:
 
     def synchronize(self) -> None:
         self.gpu.synchronize()
+
+    def current_stream(self) -> SimpleNamespace:
+        return STREAM
 
     @contextlib.contextmanager
     def graph(self, graph):
@@ -166,7 +180,6 @@ def test_graphs_and_held_queues_go_through_torch(runtime, rules, gpu) -> None:
     by_graph = GraphTimer(rules).measure(lambda: gpu.kernel(2_000), Plan(), runtime)
     assert median(by_graph.durations) - by_graph.overhead / by_graph.batch == pytest.approx(2_000, rel=0.001)
 
-    runtime._cuda.current_stream = lambda: SimpleNamespace(cuda_stream=0)
     blocked = BlockingTimer(rules).measure(lambda: gpu.kernel(100_000), Plan(), runtime)
     assert median(blocked.durations) == pytest.approx(101_500)
 

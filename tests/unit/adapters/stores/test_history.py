@@ -53,6 +53,33 @@ def test_eight_writers_at_once(path: Path) -> None:
     assert len(SqliteHistory(path).read(KEY, "d")) == 240
 
 
+def full(_: object) -> None:
+    raise sqlite3.OperationalError("database or disk is full")
+
+
+def test_what_cannot_be_written_is_still_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    history = SqliteHistory(path)
+    history.append([sitting(1.0)])
+    prepare, refusals = SqliteHistory._prepare, [full]
+
+    def once(self: SqliteHistory, database: sqlite3.Connection) -> None:
+        (refusals.pop() if refusals else lambda database: prepare(self, database))(database)
+
+    monkeypatch.setattr(SqliteHistory, "_prepare", once)
+    refusals[:] = [full]
+    assert history.read(KEY, "d") == (sitting(1.0),)
+    refusals[:] = [full]
+    assert history.keys() == (("d", KEY),)
+    refusals[:] = [full]
+    with pytest.raises(PerfgateError) as caught:
+        history.append([sitting(2.0)])
+    assert (caught.value.code.name, caught.value.place) == ("file-unwritable", str(path))
+    path.with_name("history.db-wal").write_bytes(b"what a writer left behind")
+    refusals[:] = [full]
+    with pytest.raises(PerfgateError, match="disk is full"):
+        history.read(KEY, "d")
+
+
 @pytest.mark.parametrize(
     "data", [b"not a database at all, but long enough" * 50, b"SQLite format 3\x00" + b"\xff" * 4000]
 )

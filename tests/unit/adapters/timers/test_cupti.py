@@ -6,7 +6,9 @@ from statistics import median
 import pytest
 
 from pytest_perfgate.adapters.bindings.cupti import CuptiRecorder, KernelRecord
+from pytest_perfgate.adapters.timers.auto import AutoTimer
 from pytest_perfgate.adapters.timers.cupti import CuptiTimer
+from pytest_perfgate.adapters.timers.graph import GraphTimer
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -108,15 +110,19 @@ def test_dropped_to_the_end_gives_no_number(gpu, rules, plan) -> None:
     assert "4096 KiB" in caught.value.what
 
 
-def test_a_counter_that_does_not_count_is_not_believed(gpu, rules, plan) -> None:
-    recorder = FakeRecorder(gpu, holds=70, silent=True, counts=False)
+@pytest.mark.parametrize("holds", [10**9, 70], ids=["nothing lost", "records lost unseen"])
+def test_a_counter_that_does_not_count_gives_no_number(gpu, rules, plan, holds) -> None:
+    recorder = FakeRecorder(gpu, holds=holds, silent=True, counts=False)
 
     def call() -> None:
         for _ in range(5):
             gpu.kernel(2_000)
 
-    with pytest.raises(PerfgateError, match="left no kernel record"):
+    with pytest.raises(PerfgateError, match="cupti-unproved"):
         CuptiTimer(rules, recorder).measure(call, plan, gpu)
+    samples = AutoTimer(rules, [CuptiTimer(rules, recorder), GraphTimer(rules)]).measure(call, plan, gpu)
+    assert samples.timer == "graph"
+    assert "not cupti: CUPTI's counter of dropped records does not count" in dict(samples.notes)["timer"]
 
 
 def test_calls_that_differ_in_their_kernels_give_no_number(gpu, rules, plan) -> None:
@@ -228,6 +234,16 @@ def test_the_binding_ties_kernels_to_calls() -> None:
         assert recorder.counts_drops(lambda: cupti.launch(0, 1))
         assert recorder.drain() == []
     assert cupti.enabled == set()
+
+
+def test_a_binding_whose_counter_stands_still_says_so() -> None:
+    cupti = FakeCupti()
+    cupti.activity_get_num_dropped_records = lambda context, stream, address: None
+    recorder = CuptiRecorder(lambda: cupti)
+    with recorder.opened(256 * 1024):
+        assert not recorder.counts_drops(lambda: cupti.launch(0, 1))
+        cupti.launch(3, 4)
+        assert len(recorder.drain()) == 1
 
 
 def test_another_subscriber_is_an_error() -> None:

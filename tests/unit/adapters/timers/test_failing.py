@@ -134,7 +134,7 @@ class Recorder:
 
     def counts_drops(self, call) -> bool:
         call()
-        return False
+        return True
 
 
 @pytest.mark.parametrize("record", [(0, 0), (5_000, 4_000), (0, 900)])
@@ -150,6 +150,6 @@ def test_records_that_go_missing_from_every_call_alike_give_no_number(gpu, rules
         CuptiTimer(rules, Recorder(*two[:1], alone=two)).measure(lambda: gpu.kernel(2_000), plan, gpu)
 
 
-def test_a_counter_that_was_not_proved_is_said(gpu, rules, plan) -> None:
+def test_a_counter_that_was_proved_is_said(gpu, rules, plan) -> None:
     samples = CuptiTimer(rules, Recorder((1_000, 3_000))).measure(lambda: gpu.kernel(2_000), plan, gpu)
-    assert "counter not proved" in dict(samples.notes)["dropped records"]
+    assert "counter proved" in dict(samples.notes)["dropped records"]

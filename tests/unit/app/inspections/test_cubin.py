@@ -60,12 +60,36 @@ def outcome(files: str, limit: str) -> str:
         ("gemm_wgmma.sm_90a.cubin", "count(HGMMA) >= 1", "passed"),
         ("gemm_tcgen05.sm_100a.cubin", "count(UTCHMMA) >= 1", "passed"),
         ("gemm_wgmma.sm_90a.cubin", "occupancy_limit >= 25%", "passed"),
+        ("copy.sm_90.cubin", "count(LDG.E.128, kernel=copy_wide) >= 1", "passed"),
+        ("copy.sm_90.cubin", "count(LDG.128, kernel=copy_narrow) == 0", "passed"),
+        ("copy.sm_90.cubin", "count(LDG.E.128) >= 1", "broken"),
+        ("attention_tile.sm_90.cubin", "count(HMMA.16816, loop=main) >= 64", "passed"),
+        ("copy.sm_80.cubin", "count(I2F) == 0", "passed"),
+        ("copy.sm_80.cubin", "count(UTCBAR) == 0", "passed"),
         ("gemm_tiled.sm_90.cubin", "occupancy_limit >= 1%", "not measured"),
         ("above_cliff.sm_86.cubin spilling.sm_86.cubin", "occupancy_limit >= 1%", "not measured and passed"),
     ],
 )
 def test_limits_on_machine_code(files: str, limit: str, said: str) -> None:
     assert outcome(files, limit) == said
+
+
+@pytest.mark.parametrize(
+    ("limit", "what", "mend"),
+    [
+        ("count(IF2) == 0", "IF2 is no opcode", "did you mean 'I2F'"),
+        ("count(LDG.E.182) == 0", "LDG has no modifiers E.182", "did you mean 'LDG.E.128'?"),
+        ("count(QQQQQQQQ) == 0", "QQQQQQQQ is no opcode", "--view mix"),
+        ("count(ZZ*) == 0", "no count matches", "there are:"),
+        ("count(HMMA, loop=inner) == 0", "no count matches", "main"),
+    ],
+)
+def test_an_instruction_that_does_not_exist_is_refused_with_the_nearest(limit: str, what: str, mend: str) -> None:
+    with pytest.raises(PerfgateError) as caught:
+        outcome("copy.sm_80.cubin", limit)
+    assert caught.value.code.name == "limit-scope"
+    assert what in caught.value.what
+    assert mend in caught.value.mend
 
 
 def test_code_compiled_for_the_asked_architecture_answers_alone() -> None:

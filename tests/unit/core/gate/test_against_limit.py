@@ -166,3 +166,17 @@ def test_a_counter_by_its_full_name_that_no_report_holds_is_not_measured_in_one_
 
 def test_a_long_list_of_what_there_is_ends() -> None:
     assert proposal("zzz", [f"x{n:02}" for n in range(40)], all_of="there are").endswith("x11 and 28 more")
+
+
+def test_a_count_of_an_instruction_that_does_not_exist_fails_with_the_nearest() -> None:
+    counts = MetricSet(
+        metrics=tuple(
+            Metric(name="count", value=1, dimension=Dimension.COUNT, labels=labels(opcode=name))
+            for name in ("LDG", "I2F")
+        )
+    )
+    found = verdict(limits=[limit("count(IF2) == 0")], metrics=counts, processes=())
+    assert (found.outcome, found.effect) == (Outcome.NOT_MEASURED, Effect.FAIL)
+    assert "IF2 is no opcode; did you mean 'I2F'" in found.sentence
+    other = verdict(limits=[limit("count(LDG, kernel=k) == 0")], metrics=counts, processes=())
+    assert "matches nothing" in other.sentence

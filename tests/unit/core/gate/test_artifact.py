@@ -59,8 +59,16 @@ def test_what_was_not_collected_is_not_measured_and_says_how() -> None:
 
 
 def test_a_problem_makes_every_limit_invalid() -> None:
-    (verdict,) = judged("overlap(rank=0) >= 1%", problems=(Problem(code="x", what="coverage is 40 %"),))
-    assert (verdict.outcome, verdict.sentence) == (Outcome.INVALID, "coverage is 40 %")
+    low = Problem(code="trace-coverage", what="coverage is 40 %")
+    verdicts = judged("overlap(rank=0) >= 1%", "idle <= 5%", problems=(low, Problem(code="x", what="odd")))
+    assert {verdict.outcome for verdict in verdicts} == {Outcome.INVALID}
+    assert [verdict.sentence for verdict in verdicts] == [
+        "overlap(rank=0) >= 1%: coverage is 40 % (and 1 more problem)",
+        "idle <= 5%: coverage is 40 % (and 1 more problem)",
+    ]
+    assert "record CPU activities too" in verdicts[0].next[0]
+    (alone,) = judged("idle <= 5%", problems=(Problem(code="x", what="odd"),))
+    assert (alone.sentence, alone.next) == ("idle <= 5%: odd", ())
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 import statistics
+from dataclasses import replace
 
 import pytest
 
@@ -99,3 +100,8 @@ def test_warm_by_count_and_time_or_by_agreement() -> None:
     assert rule([9.0, 5.0, 5.0, 5.0, 5.0, 5.04], 6, 0.0, plan)
     assert not rule([5.0, 5.0, 5.0, 5.0], 4, 0.0, plan)
     assert not rule([5.0, 5.0, 5.0, 5.0, 5.06], 5, 0.0, plan)
+
+
+def test_samples_that_were_asked_for_by_name_are_taken_whatever_the_budget() -> None:
+    assert run(Stopping(), [100.0] * 100, replace(PLAN, budget_ns=1.0)) == (1, Stop.BUDGET)
+    assert run(Stopping(), [100.0] * 100, replace(PLAN, budget_ns=1.0, least_samples=7)) == (7, Stop.BUDGET)

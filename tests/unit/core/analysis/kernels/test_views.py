@@ -93,7 +93,9 @@ def test_occupancy_says_what_limits_or_what_is_missing() -> None:
     bounded = text(occupancy_section(launch(launch=None, most_threads=96)))
     assert "compiled for blocks of 96 threads at the most" in bounded
     assert "128" not in bounded.partition("decide")[0]
-    assert "the registers of sm_90 are not known here" in text(occupancy_section(launch(launch=None, resources=None)))
+    assert "the registers of a thread are not known here" in text(
+        occupancy_section(launch(launch=None, resources=None))
+    )
     few = launch(resources=Resources(registers=255, shared=200 * 1024), launch=Launch(block=(64, 1, 1)))
     assert "insufficient: fewer than 8" in text(occupancy_section(few))
     none = launch(resources=Resources(registers=64, shared=300 * 1024))

@@ -1,0 +1,162 @@
+"""The machine in one screen, device by device: what works there, what does not and why, what mends it."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from pytest_perfgate.app.diagnosis import Ward, figures, left_locked, same_words
+from pytest_perfgate.core.render.quantity import quantity
+from pytest_perfgate.core.render.screen import Line, render_screen
+from pytest_perfgate.model.device import Availability, Device
+from pytest_perfgate.model.ports import Runtime
+from pytest_perfgate.model.profiling import TIMED
+from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.model.values import value
+
+_LONGEST = 78
+"""Letters of a reason; all of it is behind ``--verbose``."""
+_OF_CUDA = frozenset({"cupti", "annotation", "ncu"})
+"""Profilers that need one of NVIDIA's devices."""
+_LOCK = "lock GPU clocks"
+_KIND = re.compile(r"^[A-Za-z_]*(?:Error|NotFound)[A-Za-z_]*: ")
+"""The class of an exception at the head of a reason."""
+
+
+@value
+class Part:
+    """One part of a device: what works, and what does not with its reason and its mend."""
+
+    name: str
+    works: tuple[str, ...] = ()
+    fails: tuple[Availability, ...] = ()
+
+    def lines(self) -> Iterator[Line]:
+        """What works in one line, and one for each reason."""
+        if self.works:
+            yield self.name, "yes", ", ".join(self.works)
+        yield from ((self.name, "no", refusal(found)) for found in together(self.fails))
+
+
+@value
+class Group:
+    """A device with its parts; without one, what keeps its libraries from finding any."""
+
+    title: str
+    parts: tuple[Part, ...]
+
+
+def screen(ward: Ward, same: tuple[float, float] | None) -> str:
+    """What a person needs to know of this machine before measuring on it."""
+    shown = [(group.title, [line for part in group.parts for line in part.lines()]) for group in groups(ward)]
+    after = (*left_locked(ward.locks), *([same_words(same)] if same else []))
+    return "".join([render_screen(shown), *(textwrap.fill(text, 100) + "\n" for text in after)])
+
+
+def groups(ward: Ward) -> tuple[Group, ...]:
+    """GPUs first, or the reasons for none; the host is the last."""
+    users: dict[str, list[Runtime]] = {}
+    devices: dict[str, Device] = {}
+    for runtime, device in zip(ward.runtimes, ward.devices):
+        name = device.uuid.removeprefix("GPU-") or device.pci or device.key
+        devices.setdefault(name, device)
+        users.setdefault(name, []).append(runtime)
+    gpus = [_gpu(ward, device, users[name]) for name, device in devices.items() if device.kind == "gpu"]
+    rest = [_other(ward, device, users[name]) for name, device in devices.items() if device.kind != "gpu"]
+    return (*(gpus or [_no_gpu(ward)]), *rest)
+
+
+def _gpu(ward: Ward, device: Device, runtimes: Sequence[Runtime]) -> Group:
+    names = {runtime.name for runtime in runtimes}
+    works = tuple(said(found) for found in ward.libraries if found.name in names)
+    libraries = Part(name="libraries", works=works, fails=tuple(f for f in ward.libraries if not f.usable))
+    profilers = _split("profilers", [found for found in ward.profilers if found.name in {*_OF_CUDA, TIMED}])
+    timers = (_timers(ward, runtime) for runtime in runtimes)
+    return Group(title=_title(device), parts=(libraries, *timers, *_clocks(ward), profilers, *_shown(ward)))
+
+
+def _no_gpu(ward: Ward) -> Group:
+    libraries = Part(name="libraries", fails=tuple(found for found in ward.libraries if not found.usable))
+    profilers = _split("profilers", [found for found in ward.profilers if found.name in _OF_CUDA])
+    return Group(title="No GPU that a library can use", parts=(libraries, *_clocks(ward), profilers, *_shown(ward)))
+
+
+def _other(ward: Ward, device: Device, runtimes: Sequence[Runtime]) -> Group:
+    """The host, and what is a device to a library and the same processor."""
+    plain = any(runtime.name == "host" for runtime in runtimes)
+    timers = tuple(_timers(ward, runtime) for runtime in runtimes)
+    known = _OF_CUDA if any(hasattr(runtime, "wait") for runtime in runtimes) else {*_OF_CUDA, TIMED}
+    mine = [f for f in ward.profilers if (f.name not in known if plain else f.name == TIMED)]
+    settings = (_split("settings", ward.host_permissions),) if plain else ()
+    return Group(title=_title(device), parts=(*timers, _split("profilers", mine), *settings))
+
+
+def _title(device: Device) -> str:
+    """``NVIDIA-H200-140GiB: 140 GiB, data sheet H200 SXM``."""
+    memory = (quantity(device.memory_bytes, Dimension.BYTES),) if device.memory_bytes else ()
+    sheet = f"data sheet {device.spec.name}" if device.spec else "no data sheet"
+    return f"{device.key}: {', '.join((*memory, sheet))}"
+
+
+def _timers(ward: Ward, runtime: Runtime) -> Part:
+    """Overhead and resolution of each timer that works with a library."""
+    asked = [(timer, timer.availability(runtime)) for timer in ward.timers if timer.name != "auto"]
+    works = tuple(_fineness(ward, runtime, timer.name) for timer, found in asked if found.usable)
+    reasons = together(replace(found, mend="") for _, found in asked if not found.usable)
+    why = "; ".join(refusal(found) for found in reasons)
+    fails = (Availability(name="", usable=False, why=why),) if why else ()
+    told = (f"overhead/resolution: {', '.join(works)}",) if works else ()
+    return Part(name=f"{runtime.name} timers", works=told, fails=fails)
+
+
+def _fineness(ward: Ward, runtime: Runtime, timer: str) -> str:
+    shown = [quantity(figure, Dimension.TIME) for figure in figures(ward, runtime, timer) if figure is not None]
+    return f"{timer} {'/'.join(shown) or '(failed when it was tried)'}"
+
+
+def _clocks(ward: Ward) -> Iterator[Part]:
+    """``--perfgate-clocks=observe``, ``lock``, ``off``, and the other permissions."""
+    lock = next((found for found in ward.gpu_permissions if found.name == _LOCK), None)
+    library = ward.management
+    if not library.usable:
+        fails: tuple[Availability, ...] = (replace(library, name="observe, lock"),)
+        works: tuple[str, ...] = ("off",)
+    else:
+        permitted = lock is not None and lock.usable
+        works = (f"observe ({library.version or library.name})", *(["lock"] if permitted else []), "off")
+        fails = () if lock is None or permitted else (replace(lock, name="lock"),)
+    yield Part(name="clocks", works=works, fails=fails)
+    rest = tuple(found for found in ward.gpu_permissions if found.name != _LOCK)
+    if library.usable or any(found.usable for found in rest):
+        yield _split("permissions", rest)
+
+
+def _shown(ward: Ward) -> tuple[Part, ...]:
+    return (Part(name="shown", works=(ward.visible,)),) if ward.restricted else ()
+
+
+def _split(name: str, found: Sequence[Availability]) -> Part:
+    works = tuple(said(one) for one in found if one.usable)
+    return Part(name=name, works=works, fails=tuple(one for one in found if not one.usable))
+
+
+def said(found: Availability) -> str:
+    """``torch 2.13.0``."""
+    return textwrap.shorten(f"{found.name} {found.version}", _LONGEST, placeholder=" …")
+
+
+def together(fails: Iterable[Availability]) -> Iterator[Availability]:
+    """Those of one reason as one."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for found in fails:
+        names.setdefault((found.why, found.mend), []).append(found.name)
+    for (why, mend), of in names.items():
+        yield Availability(name=", ".join(of), usable=False, why=why, mend=mend)
+
+
+def refusal(found: Availability) -> str:
+    """``cupy: No module named 'cupy' > pip install cupy-cuda13x``."""
+    why = textwrap.shorten(_KIND.sub("", found.why), _LONGEST, placeholder=" …") if found.name else found.why
+    return f"{f'{found.name}: ' if found.name else ''}{why}{f' > {found.mend}' if found.mend else ''}"

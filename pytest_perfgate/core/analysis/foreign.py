@@ -1,0 +1,54 @@
+"""What a file that nothing here reads is, by its first bytes, and what to do about it."""
+
+from __future__ import annotations
+
+import zlib
+
+_PACKED: tuple[tuple[bytes, str, str], ...] = (
+    (b"PK\x03\x04", "a zip archive", "unpack it (unzip FILE) and give the file inside"),
+    (b"PK\x05\x06", "an empty zip archive", "give the file that was to be packed"),
+    (b"\xfd7zXZ\0", "packed with xz", "unpack it: xz -d FILE"),
+    (b"\x28\xb5\x2f\xfd", "packed with zstd", "unpack it: zstd -d FILE"),
+    (b"BZh", "packed with bzip2", "unpack it: bzip2 -d FILE"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7-zip archive", "unpack it and give the file inside"),
+    (b"version https://git-lfs", "a pointer of Git LFS, not the file itself", "fetch it: git lfs pull"),
+    (b"%PDF", "a PDF", ""),
+)
+_GZIP, _TAR = b"\x1f\x8b", slice(257, 262)
+
+
+def foreign(head: bytes) -> tuple[str, str]:
+    """What these bytes are and what mends it; empty where they say nothing."""
+    if head.startswith(_GZIP):
+        inside = _unpacked(head)
+        if not inside.strip():
+            return "is a gzip file with nothing in it", "copy it again from where it was made"
+        what, mend = _plain(inside)
+        return (f"is a gzip file, and inside {what}", mend) if what else ("", "")
+    what, mend = _plain(head)
+    return (f"is {what}", mend) if what else ("", "")
+
+
+def _plain(head: bytes) -> tuple[str, str]:
+    for magic, what, mend in _PACKED:
+        if head.startswith(magic):
+            return what, mend
+    if head.startswith(_GZIP):
+        return "another gzip file", "unpack it once: gunzip FILE"
+    if head[_TAR] == b"ustar":
+        return "a tar archive", "unpack it (tar -xf FILE) and give the file inside"
+    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:200].lower()
+    if start.startswith((b"<!doctype html", b"<html", b"<head")):
+        said = "an HTML page"
+        return said, "the download got a page of login or error instead of the file: open it in a browser and look"
+    if start.startswith(b"<?xml"):
+        return "an XML document", "storage answers so where a file is not there or not yours: look into it"
+    return "", ""
+
+
+def _unpacked(head: bytes) -> bytes:
+    """As much as the first bytes of a gzip file tell; nothing where they are damaged."""
+    try:
+        return zlib.decompressobj(wbits=31).decompress(head, 4096)
+    except zlib.error:
+        return b"damaged"

@@ -1,0 +1,161 @@
+"""Every figure that a view prints, and the metric that a limit names it by."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from pytest_perfgate.core.analysis.trace.operators import OperatorRow
+from pytest_perfgate.core.analysis.trace.tables import listed, shapes
+from pytest_perfgate.model.document import Table
+from pytest_perfgate.model.metric import Labels, Metric, labels
+from pytest_perfgate.model.values import value
+
+
+@value
+class Figure:
+    """A column, or a line, of a view and its metric."""
+
+    view: str
+    shown: str
+    metric: str
+    scopes: str = ""
+
+
+def _all(view: str, scopes: str, **named: str) -> tuple[Figure, ...]:
+    """Figures of one view: the metric of each column, underscores standing for spaces."""
+    return tuple(Figure(view=view, shown=k.replace("_", " "), metric=m, scopes=scopes) for k, m in named.items())
+
+
+_STATS = ("mean", "median", "std", "min", "max")
+_ARGUMENTS, _KERNEL = "op, shapes, types, strides, scalars", "kernel, launcher, stream"
+_LINE = {
+    "computation": "computation_time",
+    "exposed_communication": "exposed_comm",
+    "exposed_copies": "exposed_memcpy",
+    "exposed_memory_sets": "exposed_memset",
+    "idle,_in_gaps_up_to_the_threshold": "idle_micro",
+    "idle,_in_longer_gaps": "idle_macro",
+    "total": "total_time",
+    "all_communication": "communication_time",
+    "all_copies": "memcpy_time",
+}
+_SHARE = {
+    "computation": "computation",
+    "exposed_communication": "exposed_share",
+    "exposed_copies": "exposed_memcpy_share",
+    "exposed_memory_sets": "exposed_memset_share",
+    "idle,_in_gaps_up_to_the_threshold": "idle_micro_share",
+    "idle,_in_longer_gaps": "idle_macro_share",
+    "all_communication": "communication",
+    "all_copies": "memcpy_share",
+}
+_RANKED = {
+    "window": "total_time",
+    "computation": "computation",
+    "exposed_comm": "exposed_share",
+    "exposed_copies": "exposed_memcpy_share",
+    "idle": "idle",
+    "overlap": "overlap",
+    "communication": "communication_time",
+}
+_SHARED = {
+    "instances": "comm_count",
+    "ranks": "comm_ranks",
+    "latency": "comm_latency",
+    "largest_skew": "comm_skew",
+    "bytes": "comm_bytes",
+    "algorithm": "alg_bandwidth",
+    "bus": "bus_bandwidth",
+    "transfer_and_waiting": "comm_time",
+}
+_SIDES = {
+    "calls,_reference": "compared_calls",
+    "calls,_target": "compared_calls",
+    "reference": "compared_time",
+    "target": "compared_time",
+    "difference": "difference",
+    "relative": "slowdown",
+    "expected": "expected_slowdown",
+}
+FIGURES: tuple[Figure, ...] = (
+    *_all("timeline", "rank, gpu, step", **_LINE),
+    *_all("timeline", "rank, gpu, step", **{f"{name},_of_the_window": metric for name, metric in _SHARE.items()}),
+    *_all("steps", "step, rank, gpu", **_RANKED),
+    *_all("categories", "category", GPU_time="op_time", share="op_share", calls="op_count"),
+    *_all("ops", "op", GPU_time="op_time", share="op_share", running="op_running", calls="op_count"),
+    *_all("ops", "op", mean="op_mean", argument_sets="op_variants"),
+    *_all("arguments", _ARGUMENTS, calls="op_count", total="op_time", share="op_share", kernels_a_call="op_kernels"),
+    *_all("arguments", _ARGUMENTS, **{name.replace("std", "deviation"): f"op_{name}" for name in _STATS}),
+    *_all("kernels", _KERNEL, count="kernel_count", total="kernel_time", share="kernel_share"),
+    *_all("kernels", _KERNEL, **{name.replace("std", "deviation"): f"kernel_{name}" for name in _STATS}),
+    *_all("roofline", _ARGUMENTS, calls="op_count", GPU_time="op_time", work="op_flops", bytes="op_bytes"),
+    *_all("roofline", _ARGUMENTS, intensity="intensity", rate="tflops", bandwidth="bandwidth"),
+    *_all("roofline", _ARGUMENTS, of_the_roof="sol_datasheet"),
+    *_all("impact", _ARGUMENTS, GPU_time="op_time", of_the_roof="sol_datasheet"),
+    *_all("impact", f"{_ARGUMENTS}, target", **{"time_then": "time_then", "end-to-end_gain,_at_most": "gain"}),
+    *_all("fusion", "module", instances="module_count", kernels_each="module_kernels"),
+    *_all("fusion", "module", **{"GPU_time,_all_instances": "module_time", "mean_kernel": "module_kernel_mean"}),
+    *_all("backward", "op", calls="forward_calls", with_a_backward_pass="backward_calls"),  # noqa: S106
+    *_all("backward", "op", forward_GPU_time="forward_time", backward_GPU_time="backward_time"),
+    *_all("backward", "op", **{"backward_/_forward": "backward_ratio"}),
+    *_all("selection", _ARGUMENTS, calls="op_count", GPU_time="op_time"),
+    *_all("ranks", "rank", waits_for_others="comm_wait", by_starts="start_wait"),
+    *_all("ranks", "collective", **_SHARED),
+    *_all("report of many ranks", "rank, gpu", **_RANKED),
+    *_all("compare: ops, arguments, categories, kernels", "op, shapes, category, kernel, side", **_SIDES),
+    *_all("compare: where the time went", "part, side", reference="compared_time", target="compared_time"),
+    *_all("compare: where the time went", "part", difference="difference", relative="slowdown"),
+    *_all("compare: tree", "", operators="tree_edits"),
+)
+"""Each numeric column of each view; a view that repeats another's table has that table's metrics."""
+
+
+def metric_of(view: str) -> Mapping[str, str]:
+    """The metric of each column of a view."""
+    return {figure.shown: figure.metric for figure in FIGURES if figure.view == view}
+
+
+def table_metrics(
+    view: str, table: Table, of: Sequence[Labels], scopes: Sequence[Labels], most: int, without: Sequence[str] = ()
+) -> Iterator[Metric]:
+    """The figures of a view's table as metrics, row by row, the first rows where there are more than ``most``."""
+    named = metric_of(view)
+    taken = [(at, c, named[c.name]) for at, c in enumerate(table.columns) if c.name in named and c.name not in without]
+    rows = max(most // max(len(taken) * len(scopes), 1), 0)
+    for row, where in zip(table.rows[:rows], of):
+        for at, column, metric in taken:
+            cell = row[at]
+            if isinstance(cell, str) or cell is None:
+                continue
+            for scope in scopes:
+                yield Metric(
+                    name=metric,
+                    value=float(cell),
+                    dimension=column.dimension,
+                    labels=tuple(sorted((*scope, *where))),
+                    source="trace",
+                )
+
+
+def told_apart(rows: Sequence[OperatorRow]) -> list[Labels]:
+    """Labels of argument sets: operator and shapes, and of what else they differ in as much as is needed."""
+    found = [labels(op=row.name, shapes=shapes(row).replace("×", "x") or "none") for row in rows]
+    for name, told in (("types", _types), ("strides", _strides), ("scalars", _scalars)):
+        seen = Counter(found)
+        found = [
+            tuple(sorted((*where, (name, told(row))))) if seen[where] > 1 else where for row, where in zip(rows, found)
+        ]
+    return found
+
+
+def _types(row: OperatorRow) -> str:
+    return " ".join(row.call.types)
+
+
+def _strides(row: OperatorRow) -> str:
+    return listed(row.call.strides)
+
+
+def _scalars(row: OperatorRow) -> str:
+    return " ".join(str(given) for given in row.call.concrete if given not in ("", None))

@@ -1,0 +1,46 @@
+"""Whose frames a failing test shows: the user's, and not those of the code that called it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
+
+_HOME = f"{Path(__file__).parent.parent}/".replace("\\", "/")
+
+
+class UsersFrames:
+    """What the user's code raises leaves without our frames; ``--full-trace`` keeps every one.
+
+    No generator: ``contextlib`` puts the traceback back that it was given.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._all = bool(config.option.fulltrace)
+
+    def __enter__(self) -> None:
+        """Nothing to do yet."""
+
+    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, trace: object) -> None:
+        if isinstance(fault, Exception) and not self._all:
+            raise fault.with_traceback(without_ours(fault.__traceback__))
+
+
+def without_ours(trace: TracebackType | None) -> TracebackType | None:
+    """The traceback without the frames of this package; the last frame stays, whosever it is."""
+    links = []
+    while trace is not None:
+        links.append(trace)
+        trace = trace.tb_next
+    kept = [link for link in links[:-1] if not _ours(link)] + links[-1:]
+    rebuilt = None
+    for link in reversed(kept):
+        rebuilt = TracebackType(rebuilt, link.tb_frame, link.tb_lasti, link.tb_lineno)
+    return rebuilt
+
+
+def _ours(link: TracebackType) -> bool:
+    return link.tb_frame.f_code.co_filename.replace("\\", "/").startswith(_HOME)

@@ -1,0 +1,34 @@
+"""The composition root of the doctor: everything that it looks at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytest_perfgate.wiring import devices as devices_page
+
+
+def ward(instruments: Any, profilers: Any) -> Any:
+    """What the doctor looks at, from the instruments of the command line."""
+    from pytest_perfgate.adapters.devices import permissions
+    from pytest_perfgate.adapters.devices.locks import read_locks
+    from pytest_perfgate.app.diagnosis import Ward, timed_here
+
+    devices, libraries = devices_page.machine(instruments.runtimes)
+    for runtime in instruments.runtimes:
+        if hasattr(runtime, "own_queue") and runtime.availability().usable:
+            runtime.own_queue()
+    shown, runtimes = permissions.visible_devices(), [r for r in instruments.runtimes if r.availability().usable]
+    return Ward(
+        devices=devices,
+        libraries=libraries,
+        runtimes=runtimes,
+        timers=instruments.timers,
+        management=devices_page.management().availability(),
+        profilers=[timed_here(profiler.availability(), runtimes) for profiler in profilers],
+        gpu_permissions=permissions.probe_gpu_permissions(),
+        host_permissions=permissions.probe_host_permissions(),
+        locks=read_locks(),
+        visible=shown or "nothing restricts them",
+        restricted=bool(shown),
+        resolution=devices_page.finest,
+    )

@@ -1,0 +1,132 @@
+"""One screen, device by device, from instruments that only say what they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pytest_perfgate.app.diagnosis import Ward, timed_here
+from pytest_perfgate.app.doctor import Finding, Level, brief
+from pytest_perfgate.app.screen import groups, screen
+from pytest_perfgate.model.device import Availability, Device, DeviceSpec
+
+SHEET = DeviceSpec(name="H200 SXM", pattern="H200", arch="sm_90")
+CARD = Device(
+    key="NVIDIA-H200-140GiB", name="NVIDIA H200", kind="gpu", uuid="GPU-7", memory_bytes=140 * 2.0**30, spec=SHEET
+)
+HOST = Device(key="host-epyc-64", name="AMD EPYC", kind="host", memory_bytes=2.0**38)
+
+
+def works(name, version=""):
+    return Availability(name=name, usable=True, version=version)
+
+
+def fails(name, why, mend=""):
+    return Availability(name=name, usable=False, why=why, mend=mend)
+
+
+class Library:
+    def __init__(self, name, queue=True) -> None:
+        self.name = name
+        if queue:
+            self.wait = None
+
+
+class Instrument:
+    def __init__(self, name, **why) -> None:
+        self.name, self.why = name, why
+
+    def availability(self, runtime):
+        why = self.why.get(runtime.name, "")
+        return Availability(name=self.name, usable=not why, why=why, mend="another" if why else "")
+
+
+NO_QUEUE = "the host runtime has no queue of its own"
+TIMERS = [
+    Instrument("auto"),
+    *(Instrument(name, host=NO_QUEUE) for name in ("events", "blocking", "graph")),
+    Instrument("cupti", host=NO_QUEUE, torch="RuntimeError: NotSupportedError: only CUDA 13.0 or later"),
+    Instrument("host", torch="it times the host, and torch runs work behind the host's back"),
+]
+LOCK = "once for everybody: sudo perfgate clocks lock"
+
+
+def ward(**changed) -> Ward:
+    parts = {
+        "devices": [CARD, HOST],
+        "libraries": [works("torch", "2.9.0"), fails("cupy", "ModuleNotFoundError: No module named 'cupy'", "pip install cupy"), works("host")],
+        "runtimes": [Library("torch"), Library("host", queue=False)],
+        "timers": TIMERS,
+        "management": works("nvml", "driver 580.65"),
+        "profilers": [works("nsys", "2025.3"), works("torch", "2.9.0"), works("event"), works("cubin"), fails("ncu", "ncu is not on the PATH", "install it"), fails("annotation", "ncu is not on the PATH", "install it")],
+        "gpu_permissions": [fails("lock GPU clocks", "for administrators only", LOCK), fails("GPU counters", "for administrators only", "options nvidia")],
+        "host_permissions": [works("processor counters"), fails("turbo off", "it is on")],
+        "locks": [],
+        "visible": "CUDA_VISIBLE_DEVICES=1",
+        "restricted": True,
+        "resolution": lambda runtime, timer: (73.0, 68.0) if timer == "host" else (3_200.0, 500.0),
+    }  # fmt: skip
+    return Ward(**{**parts, **changed})
+
+
+SCREEN = """\
+NVIDIA-H200-140GiB: 140 GiB, data sheet H200 SXM
+  libraries     yes  torch 2.9.0
+                no   cupy: No module named 'cupy' > pip install cupy
+  torch timers  yes  overhead/resolution: events 3.2 µs/500 ns, blocking 3.2 µs/500 ns, graph 3.2
+                     µs/500 ns
+                no   cupti: NotSupportedError: only CUDA 13.0 or later; host: it times the host, and
+                     torch runs work behind the host's back
+  clocks        yes  observe (driver 580.65), off
+                no   lock: for administrators only > once for everybody: sudo perfgate clocks lock
+  permissions   no   GPU counters: for administrators only > options nvidia
+  profilers     yes  event
+                no   ncu, annotation: ncu is not on the PATH > install it
+  shown         yes  CUDA_VISIBLE_DEVICES=1
+host-epyc-64: 256 GiB, no data sheet
+  host timers  yes  overhead/resolution: host 73 ns/68 ns
+               no   events, blocking, graph, cupti: the host runtime has no queue of its own
+  profilers    yes  nsys 2025.3, torch 2.9.0, cubin
+  settings     yes  processor counters
+               no   turbo off: it is on
+The same call against itself: shift 0.1 %, scatter of a pair 0.2 %. This machine is quiet.
+"""
+
+
+def test_a_machine_with_a_card_on_one_screen() -> None:
+    assert screen(ward(), (0.001, 0.002)) == SCREEN
+
+
+def test_an_administrator_locks_and_nobody_looks_at_what_is_not_restricted() -> None:
+    said = screen(ward(gpu_permissions=[works("lock GPU clocks")], restricted=False), None)
+    assert "yes  observe (driver 580.65), lock, off" in said
+    assert "shown" not in said
+
+
+def test_without_a_card_the_reasons_come_first() -> None:
+    libraries = [fails("torch", "RuntimeError: torch 2.9.0 sees no GPU", "a build for it"), works("host")]
+    found = ward(devices=[HOST], runtimes=[Library("host", queue=False)], libraries=libraries, management=fails("nvml", "no driver"))  # fmt: skip
+    none, host = groups(found)
+    assert none.title == "No GPU that a library can use"
+    said = screen(found, None)
+    assert "no   torch: torch 2.9.0 sees no GPU > a build for it" in said
+    assert "no   observe, lock: no driver" in said
+    assert [part.name for part in host.parts] == ["host timers", "profilers", "settings"]
+
+
+def test_event_mode_is_there_where_a_device_has_events() -> None:
+    event, host, card = works("event"), Library("host", queue=False), Library("torch")
+    assert timed_here(event, [host, card]) is event
+    assert timed_here(event, [host]) == replace(event, usable=False, why="no library here has a device with events")
+    assert timed_here(works("nsys"), [host]).usable
+    processor = replace(HOST, key="pocl")
+    mine = groups(ward(devices=[processor, HOST], runtimes=[Library("opencl"), host]))[1]
+    assert [line for part in mine.parts for line in part.lines() if part.name == "profilers"] == [
+        ("profilers", "yes", "event")
+    ]
+
+
+def test_what_is_well_has_one_line_a_check() -> None:
+    good = [Finding(name="baselines", level=Level.GOOD, what=f"device {at}") for at in range(3)]
+    bad = Finding(name="baselines", level=Level.BAD, what="broken")
+    assert [finding.what for finding in brief([good[0], bad, *good[1:]])] == ["device 0; 2 more", "broken"]
+    assert brief([good[0]]) == (good[0],)

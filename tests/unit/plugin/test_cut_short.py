@@ -1,0 +1,71 @@
+"""What the terminal says of a run that ended before its end, and what such a run still keeps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.model.children import Capture, CaseResult
+from pytest_perfgate.model.plan import Case, CaseKey, Mode, Plan
+from pytest_perfgate.plugin.ahead import judge_measured
+from pytest_perfgate.plugin.cut_short import cut_short_lines
+from tests.reports import case as report_of
+
+NAMES = [f"tests/test_k.py::test_{at}" for at in range(8)]
+
+
+def session(measured: int, of: int = 8, processes: int = 3, **fields: Any) -> Any:
+    cases = {name: Case(nodeid=name, limits=(), plan=Plan(rounds=3)) for name in NAMES[:of]}
+    reports = {}
+    for name in NAMES[:measured]:
+        report = report_of(name.partition("::")[2], 1e6)
+        taken = replace(report.measurement, processes=report.measurement.processes[:processes])
+        reports[name] = (replace(report, measurement=taken),)
+    given = {"measured_ahead": True, "resumable": False, "mode": Mode.FULL} | fields
+    return SimpleNamespace(cases=cases, reports=reports, **given)
+
+
+def test_what_is_left_is_named_and_can_be_measured_alone() -> None:
+    assert cut_short_lines(session(6)) == [
+        "cut short: 6 of 8 cases measured and kept",
+        f"  not measured  {NAMES[6]}",
+        f"  not measured  {NAMES[7]}",
+        f"next  pytest --perfgate=full '{NAMES[6]}' '{NAMES[7]}' measures the rest, the same command again everything",
+    ]
+
+
+def test_many_are_counted_and_fewer_processes_are_said() -> None:
+    assert cut_short_lines(session(2, processes=1)) == [
+        "cut short: 2 of 8 cases measured and kept; 2 of them in fewer processes than asked for",
+        *(f"  not measured  {name}" for name in NAMES[2:7]),
+        "  not measured  1 more case",
+        "next  the same command again: it measures everything anew",
+    ]
+    assert "fewer" not in cut_short_lines(session(2, processes=1, measured_ahead=False))[0]
+
+
+@pytest.mark.parametrize(
+    ("resumable", "onward"), [(False, "it measures everything anew"), (True, "goes on behind the rounds that were")]
+)
+def test_nothing_measured_is_nothing_kept(resumable: bool, onward: str) -> None:
+    first, last = cut_short_lines(session(0, of=1, resumable=resumable))
+    assert first == "cut short: 0 of 1 case measured, nothing is kept"
+    assert onward in last
+    assert cut_short_lines(session(0, of=0)) == []
+
+
+def test_an_interrupted_trial_of_suspects_leaves_what_was_measured() -> None:
+    name = NAMES[0]
+    result = CaseResult(case=Case(nodeid=name, limits=(), plan=Plan()), captures=((Capture.__new__(Capture),),))
+
+    def interrupted(results: object) -> None:
+        raise KeyboardInterrupt
+
+    court = SimpleNamespace(judge_all=interrupted, judge_result=lambda result: (CaseKey(nodeid=name),), read_limits=id)
+    held: Any = SimpleNamespace(court=court, reports={}, faults={})
+    with pytest.raises(KeyboardInterrupt):
+        judge_measured(held, {name: result})
+    assert held.reports == {name: (CaseKey(nodeid=name),)}

@@ -1,0 +1,74 @@
+"""A failing test shows the user's frames; ours stand only where nothing else tells what happened."""
+
+from __future__ import annotations
+
+import traceback
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.adapters.devices.host import probe_host
+from pytest_perfgate.adapters.runtimes.host import HostRuntime
+from pytest_perfgate.adapters.timers.host import HostTimer
+from pytest_perfgate.compat import Benchmark
+from pytest_perfgate.core.stats.stopping import Stopping, WarmUp
+from pytest_perfgate.model.plan import Case, CaseKey, Plan
+from pytest_perfgate.plugin.asked import Asked
+from pytest_perfgate.plugin.benches import Bench
+from pytest_perfgate.plugin.fixture import Gate
+from pytest_perfgate.plugin.frames import UsersFrames
+
+
+def kernel(x: int) -> float:
+    return 1 / x
+
+
+def refuse(_: object) -> None:
+    raise ValueError("wrong")
+
+
+def gate() -> Gate:
+    return Gate(
+        Case(nodeid="t.py::test_a", limits=(), plan=Plan()), Bench(Case(nodeid="t.py::test_a", limits=(), plan=Plan()))
+    )
+
+
+def timed(*args: Any) -> None:
+    asked = Asked(CaseKey(nodeid="t.py::test_a"), kernel, args)
+    HostTimer(Stopping(), WarmUp()).measure(asked.timed(), Plan(), HostRuntime(probe_host))
+
+
+def benchmarked() -> None:
+    node = SimpleNamespace(get_closest_marker=lambda name: None, name="a", nodeid="t.py::a")
+    Benchmark(gate(), node).pedantic(kernel, setup=lambda: ((0,), {}))
+
+
+def shown(act: Any, *, full: bool = False) -> list[str]:
+    """The functions of the traceback, below the test itself."""
+    config: Any = SimpleNamespace(option=SimpleNamespace(fulltrace=full))
+    with pytest.raises(Exception) as caught:
+        with UsersFrames(config):
+            act()
+    names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
+    return names[len(names) - names[::-1].index("shown") :]
+
+
+@pytest.mark.parametrize(
+    ("act", "frames"),
+    [
+        (lambda: timed(0), ["<lambda>", "timed", "kernel"]),
+        (lambda: gate()(kernel, 0), ["<lambda>", "kernel"]),
+        (lambda: gate()(kernel, 1, check=refuse), ["<lambda>", "refuse"]),
+        (lambda: gate()(kernel, setup=lambda: kernel(0)), ["<lambda>", "<lambda>", "kernel"]),
+        (benchmarked, ["benchmarked", "kernel"]),
+        (timed, ["timed", "take"]),
+    ],
+    ids=["measured", "called", "check", "setup", "compat", "wrong arguments"],
+)
+def test_the_users_frames_are_what_is_seen(act: Any, frames: list[str]) -> None:
+    assert shown(act) == frames
+
+
+def test_full_trace_keeps_every_frame() -> None:
+    assert shown(lambda: gate()(kernel, 0), full=True)[:3] == ["<lambda>", "__call__", "take"]

@@ -1,0 +1,105 @@
+"""How often a suite of pytest-benchmark says that a call runs: at least so often."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.adapters.devices.host import probe_host
+from pytest_perfgate.adapters.runtimes.host import HostRuntime
+from pytest_perfgate.adapters.timers.host import HostTimer
+from pytest_perfgate.app.instrument import at_least
+from pytest_perfgate.app.measure import conversation
+from pytest_perfgate.compat import Benchmark
+from pytest_perfgate.core.stats.stopping import Stopping, WarmUp
+from pytest_perfgate.model.children import Bye, Entered, Finish, Go, Job, Measure, Ready
+from pytest_perfgate.model.metric import MetricSet
+from pytest_perfgate.model.plan import Case, CaseKey, Plan
+from pytest_perfgate.model.tools import Instruments
+from pytest_perfgate.plugin.asked import Asked, Schedule
+from pytest_perfgate.plugin.measuring import Measuring
+
+KEY = CaseKey(nodeid="t.py::test_a")
+SHORT = Plan(warmup_ns=1.0, budget_ns=1.0)
+
+
+@pytest.fixture
+def measuring() -> Measuring:
+    instruments = Instruments(
+        runtimes=(HostRuntime(probe_host),), timers=(HostTimer(Stopping(), WarmUp()),), threads=str, affinity=str
+    )
+    return Measuring(instruments, lambda capture: MetricSet())
+
+
+def test_rounds_iterations_and_warm_ups_are_the_least(measuring: Measuring) -> None:
+    calls: list[int] = []
+    asked = Asked(KEY, lambda: calls.append(1), schedule=Schedule(samples=40, iterations=6, warmups=3))
+    quick = measuring.capture(asked, SHORT).samples[0]
+    assert len(quick.durations) >= 40
+    assert quick.batch % 6 == 0
+    assert quick.batch >= 6
+    assert len(calls) >= 3 * 6 + 40 * quick.batch
+    turn = measuring.samples(asked, SHORT)
+    assert len(turn.durations) < 40, "the turns of two arms are as long as their beat"
+
+
+def test_what_is_asked_for_beforehand_runs_once_a_process_each_with_its_set_up(measuring: Measuring) -> None:
+    told: list[str] = []
+    asked = Asked(KEY, lambda: told.append("call"), setup=lambda: told.append("setup"), schedule=Schedule(warmups=2))
+    measuring.samples(asked, SHORT)
+    first = len(told)
+    assert told[:4] == ["setup", "call"] * 2
+    told.clear()
+    measuring.samples(asked, SHORT)
+    assert len(told) == first - 4
+
+
+def test_nothing_asked_for_changes_nothing() -> None:
+    plan, call = Plan(), int
+    assert at_least(plan, 0) is plan
+    assert Asked(KEY, call).sample(call) is call
+    more = at_least(Plan(max_samples=100), 300)
+    assert (more.least_samples, more.min_samples, more.max_samples) == (300, 300, 300)
+    few = at_least(plan, 3)
+    assert (few.least_samples, few.min_samples, few.max_samples) == (3, plan.min_samples, plan.max_samples)
+
+
+def test_a_child_says_what_its_call_asks_for() -> None:
+    answers = iter([Ready(nodeid=KEY.nodeid), Entered(key=KEY, samples=30), Bye()])
+    sent: list[Any] = []
+    child: Any = SimpleNamespace(send=sent.append, receive=lambda timeout_s: next(answers))
+    case = Case(nodeid=KEY.nodeid, limits=(), plan=SHORT)
+    assert list(conversation(child, Job(cases=(case,)), 1.0)) == [Ready(nodeid=KEY.nodeid)]
+    assert sent[1:] == [Go(), Measure(plan=at_least(SHORT, 30))]
+    assert not any(isinstance(one, Finish) for one in sent)
+
+
+class Noted:
+    """A gate that notes what was asked of it."""
+
+    def __init__(self) -> None:
+        self.schedules: list[Schedule] = []
+
+    def scheduled(self, fn: Any, setup: Any, schedule: Schedule) -> Any:
+        self.schedules.append(schedule)
+        return SimpleNamespace(result=None, key=KEY)
+
+
+@pytest.mark.parametrize(
+    ("marker", "call", "schedule"),
+    [
+        ({}, {"rounds": 7, "iterations": 9, "warmup_rounds": 2}, Schedule(7, 9, 2)),
+        ({}, {"rounds": 7, "setup": dict}, Schedule(7)),
+        ({}, {"iterations": 4, "teardown": print}, Schedule(0, 4)),
+        ({}, None, Schedule(1)),
+        ({"min_rounds": 12}, None, Schedule(12)),
+    ],
+)
+def test_what_pedantic_and_the_marker_ask_for(marker: Any, call: Any, schedule: Schedule) -> None:
+    gate = Noted()
+    node = SimpleNamespace(get_closest_marker=lambda name: SimpleNamespace(kwargs=marker), name="a", nodeid=KEY.nodeid)
+    fixture = Benchmark(gate, node)  # type: ignore[arg-type]
+    fixture(int) if call is None else fixture.pedantic(int, **call)
+    assert gate.schedules == [schedule]
