@@ -213,10 +213,11 @@ def _executed_table(ran: Mix) -> Block:
     """The opcodes that were executed most; stalls need the machine code."""
     telling = {n: c for n, c in ran.counts.items() if c >= _LEAST * ran.instructions or (c and n in _TELLING)}
     ranked = sorted(((n, c) for n, c in telling.items() if n != TENSOR_TOTAL), key=lambda pair: -pair[1])
+    whole = ran.instructions or None
     return Table(
         columns=(Column(name="Instruction"), Column(name="Executed", dimension=Dimension.COUNT),
                  Column(name="Share", dimension=Dimension.FRACTION, digits=3), Column(name="Note")),
-        rows=tuple((name, count, count / ran.instructions, _NOTES.get(name, "")) for name, count in ranked[:_SHOWN]),
+        rows=tuple((name, count, whole and count / whole, _NOTES.get(name, "")) for name, count in ranked[:_SHOWN]),
         note=f"{ran.instructions:,} warp instructions as the profiler counted them; stalls by instruction need the "
         "machine code.",
     )  # fmt: skip

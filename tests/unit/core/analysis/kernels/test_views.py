@@ -96,6 +96,11 @@ def test_a_small_carve_out_is_told_beside_what_could_be_configured() -> None:
     assert "configured" not in text(cliff_section(bare))
 
 
+def test_a_kernel_of_which_nothing_ran_has_no_shares() -> None:
+    assert "0 warp instructions" in text(mix_section(launch(executed={"HMMA": 0.0, "LDL": 0.0})))
+    assert "0 warp instructions" in text(mix_section(launch(executed={"HMMA": 4.0, "LDL": -4.0})))
+
+
 def test_the_lines_of_the_mix_add_up_to_the_kernel() -> None:
     told = compiled("gemm_tiled")
     (table,) = mix_section(told)
