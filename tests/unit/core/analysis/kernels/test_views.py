@@ -136,7 +136,8 @@ def test_occupancy_says_what_limits_or_what_is_missing() -> None:
 @pytest.mark.parametrize(
     ("executed", "said"),
     [
-        ({"FFMA": 200.0, "LDG.E": 100.0}, "2 : 1 (low: cp.async pays)"),
+        ({"FFMA": 200.0, "LDG.E": 100.0, "STS": 100.0}, "2 : 1 (low: cp.async pays)"),
+        ({"FFMA": 200.0, "LDG.E": 100.0}, "2 : 1 (low: loads dominate, and no tile goes through shared memory"),
         ({"HMMA.16816": 600.0, "LDGSTS": 100.0}, "6 : 1 (medium"),
         ({"FFMA": 900.0, "LDG": 10.0}, "90 : 1 (high"),
         ({"FFMA": 900.0}, "none (nothing is loaded)"),
