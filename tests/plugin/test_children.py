@@ -134,7 +134,7 @@ def test_inherited_options_start_nothing_and_a_lost_worker_is_replaced(project: 
     outcomes = sorted(outcome for outcome, _ in run.tests.values())
     assert outcomes == ["error", "failed", *["passed"] * 6], run.text
     assert "crashed while running 'test_it.py::test_loses_its_worker'" in run.text
-    assert "full: 1 broken, 7 passed" in run.text, "the worker in its place reads the same verdicts"
+    assert "full: 1 broken, 7 passed" in run.text, f"the worker in its place reads the same verdicts\n{run.text}"
     assert "BROKEN" in run.says("test_bad")
     assert float(run.properties["test_it[a b]"]["perfgate.time_ns"]) > 0
     record = next((project.root / ".perfgate" / "records").glob("*.json"))
