@@ -93,12 +93,17 @@ def clocks() -> Any:
 
 
 def fleet() -> Any:
-    """The devices that this run may use: those that CUDA shows."""
+    """The devices that this run may use: those that CUDA shows, else those that HIP does."""
+    from pytest_perfgate.adapters.bindings.amdsmi import Amd
     from pytest_perfgate.adapters.bindings.nvml import Nvml
     from pytest_perfgate.adapters.devices.visible import surroundings, visible_cards
+    from pytest_perfgate.adapters.devices.visible_amd import surroundings_amd, visible_amd
     from pytest_perfgate.app.lanes import Fleet
 
-    return Fleet(devices=visible_cards(Nvml()), surroundings=surroundings, hold=leases().hold_all)
+    nvml = Nvml()
+    if nvml.availability().usable:
+        return Fleet(devices=visible_cards(nvml), surroundings=surroundings, hold=leases().hold_all)
+    return Fleet(devices=visible_amd(Amd()), surroundings=surroundings_amd, hold=leases().hold_all)
 
 
 def pick_device(options: Any) -> None:
@@ -258,11 +263,23 @@ def finest(runtime: Any, timer: str = "events") -> tuple[float | None, float | N
         resolution, overhead = probe_clock(time.perf_counter_ns)
         return overhead, resolution
     if timer == "cupti":
+        prove_cupti(runtime)
         return 0.0, 1.0
     from pytest_perfgate.adapters.timers.pairs import empty_pair
 
     empty = empty_pair(runtime)
     return empty.overhead, empty.resolution
+
+
+def prove_cupti(runtime: Any) -> None:
+    """CUPTI's counter of lost records is seen to count on this device, or there is an error."""
+    from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
+    from pytest_perfgate.adapters.bindings.cupti import BUFFER, CuptiRecorder, prove
+
+    runtime.synchronize()
+    recorder = CuptiRecorder()
+    with recorder.opened(BUFFER):
+        prove(recorder, CudaDriver().touch)
 
 
 def reference_call() -> Any:
