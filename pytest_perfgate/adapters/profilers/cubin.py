@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_perfgate.adapters.profilers.within import Within
+from pytest_perfgate.adapters.profilers.bystander import Bystander
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
 
 SUFFIXES = (".cubin", ".fatbin", ".o", ".so")
 
 
-class CubinKeeper(Within):
-    """Runs nothing by itself: the child writes what the test attaches."""
+class CubinKeeper(Bystander):
+    """The child writes what the test attaches."""
 
     name = "cubin"
 

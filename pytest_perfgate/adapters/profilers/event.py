@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_perfgate.adapters.profilers.within import Within
+from pytest_perfgate.adapters.profilers.bystander import Bystander
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.profiling import TIMED
@@ -12,8 +12,8 @@ from pytest_perfgate.model.profiling import TIMED
 TIMES = "event.json"
 
 
-class EventTimes(Within):
-    """Runs nothing by itself: the events timer of the child does, where a device has events."""
+class EventTimes(Bystander):
+    """The events timer of the child does the work, where a device has events."""
 
     name = TIMED
 

@@ -162,7 +162,7 @@ def undecided(metric: Metric, trial: Trial) -> Ruling:
             next=("perfgate doctor",),
             metric=metric,
         )
-    more = f"pytest {trial.name} --perfgate=full --perfgate-rounds={2 * max(len(trial.measurement.processes), 3)}"
+    more = f"{trial.rerun} --perfgate=full --perfgate-rounds={2 * max(len(trial.measurement.processes), 3)}"
     return Ruling(
         outcome=Outcome.UNDECIDED,
         sentence="the interval spans the limit",

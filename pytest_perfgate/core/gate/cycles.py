@@ -35,7 +35,7 @@ def clock_event(suspicion: Suspicion, trial: Trial) -> Ruling | None:
     return Ruling(
         outcome=Outcome.INVALID,
         sentence=f"{said}: the clock ran at {clocks[0][1]}, and at {clocks[1][1]} {since}",
-        next=(f"pytest {trial.name} --perfgate=full --perfgate-clocks=lock", "perfgate clocks"),
+        next=(f"{trial.rerun} --perfgate=full --perfgate-clocks=lock", "perfgate clocks"),
         evidence=clocks,
         metric=suspicion.metric,
         visible=suspicion.visible,

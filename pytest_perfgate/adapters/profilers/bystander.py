@@ -1,4 +1,4 @@
-"""Captures that put nothing around the child: it does the work by itself, as it is assigned."""
+"""A capture that runs nothing by itself: the child leaves what it is after."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.plan import Plan
 
 
-class Within:
-    """The child as it is; what it leaves is for those who know this capture to find."""
+class Bystander:
+    """Everything of a profiler but its artifacts."""
 
-    name = ""
+    name: str
 
     def availability(self) -> Availability:
         return Availability(name=self.name, usable=True)
