@@ -118,13 +118,18 @@ def _change(report: CaseReport, before: Baseline | None, measurement: Measuremen
     if before.identity is not None and before.identity.differences(measurement.identity):
         return Change.OTHER
     quiet = abs(time.value / before.time - 1) <= noise(before, time)
-    if quiet and not _judged_moved(report):
+    if quiet and not _judged_moved(report, before):
         return Change.KEPT
     return Change.SLOWER if time.value > before.time else Change.FASTER
 
 
-def _judged_moved(report: CaseReport) -> bool:
-    """Whether the gate itself said so, with more evidence than one interval."""
+def _judged_moved(report: CaseReport, before: Baseline) -> bool:
+    """Whether the gate itself said so of this line, with more evidence than one interval.
+
+    A line that was accepted since was never judged by this report.
+    """
+    if report.baseline is not None and report.baseline.time != before.time:
+        return False
     return any(v.outcome in _MOVED and v.limit.metric == "slowdown" for v in report.verdicts)
 
 

@@ -105,8 +105,10 @@ def _joined(derived: MetricSet, others: MetricSet, *, timed: bool) -> MetricSet:
         return MetricSet(
             metrics=others.metrics, absent=others.absent + tuple(a for a in derived.absent if a.name not in have)
         )
+    own = {(m.name, m.labels) for m in derived.metrics}
+    strange = (m for m in others.metrics if (m.name, m.labels) not in own)
     return derived | MetricSet(
-        metrics=tuple(m for m in others.metrics if m.labels or m.name not in DERIVED),
+        metrics=tuple(m for m in strange if m.labels or m.name not in DERIVED),
         absent=tuple(a for a in others.absent if a.name not in DERIVED),
     )
 

@@ -55,6 +55,13 @@ def test_what_moved(now: float, then: float | None, outcome: Outcome, change: Ch
     assert found.writes == (change is not Change.KEPT)
 
 
+@pytest.mark.parametrize("now", [1.2e6, 0.8e6])
+def test_what_was_accepted_from_a_report_did_not_move_any_more(now: float) -> None:
+    report = case("test_a", now, 1e6, Outcome.REGRESSED if now > 1e6 else Outcome.IMPROVED)
+    line = decide(report, report.baseline, (), Signature(why="exact rounding")).after
+    assert decide(report, line, (), Signature()).change is Change.KEPT
+
+
 def test_scatter_between_sittings_is_no_movement() -> None:
     report = case("test_a", 1.05e6, 1e6)
     assert decide(report, baseline("test_a", 1e6, scatter=0.03), (), Signature()).change is Change.KEPT
