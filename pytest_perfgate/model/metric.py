@@ -73,12 +73,9 @@ class MetricSet:
     metrics: tuple[Metric, ...] = ()
     absent: tuple[Absent, ...] = ()
 
-    def of(self, name: str) -> MetricSet:
-        """Those of one name alone."""
-        return MetricSet(
-            metrics=tuple([m for m in self.metrics if m.name == name]),
-            absent=tuple([a for a in self.absent if a.name == name]),
-        )
+    def absences(self, name: str) -> tuple[Absent, ...]:
+        """Every metric of one name that is known to be absent."""
+        return tuple([a for a in self.absent if a.name == name])
 
     def find(self, name: str, scope: Labels = ()) -> tuple[Metric, ...]:
         """Metrics that a scope selects: those with the fewest labels beside the ones it names.
@@ -90,7 +87,7 @@ class MetricSet:
 
     def missing(self, name: str, scope: Labels = ()) -> Absent | None:
         """Why a metric is not here, where the instrument said so."""
-        return next((a for a in self.absent if a.name == name and matches(a.labels, scope)), None)
+        return next((a for a in self.absences(name) if matches(a.labels, scope)), None)
 
     def names(self) -> tuple[str, ...]:
         return tuple(sorted({m.name for m in self.metrics}))

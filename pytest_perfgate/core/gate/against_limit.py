@@ -34,27 +34,25 @@ _SEVERITY = (Outcome.PASSED, Outcome.UNSTABLE, Outcome.UNDECIDED, Outcome.NOT_ME
 
 def against_limit(limit: Limit, trial: Trial) -> Ruling:
     """The worst of all metrics that the limit's scope selects; each must hold."""
-    named, scope = trial.metrics.of(limit.metric), without_case(limit)
-    found = named.find(limit.metric, scope)
+    scope = without_case(limit)
+    found = trial.metrics.find(limit.metric, scope)
     if not found:
         return _not_found(limit, trial)
     rulings = [_one(limit, metric, trial) for metric in found]
-    rulings += [_lacking(limit, gap) for gap in beside(limit.metric, scope, found, named)]
+    rulings += [_lacking(limit, gap) for gap in beside(limit.metric, scope, found, trial.metrics)]
     return max(rulings, key=lambda ruling: _SEVERITY.index(ruling.outcome))
 
 
 def beside(name: str, scope: Labels, found: Sequence[Metric], metrics: MetricSet) -> tuple[Absent, ...]:
     """What a limit means as well and is not there: the stage of a rank among ranks that have it."""
-    if not metrics.absent:
+    absences = metrics.absences(name)
+    if not absences:
         return ()
-    level = {name for name, _ in found[0].labels}
+    level = {label for label, _ in found[0].labels}
     return tuple(
         absent
-        for absent in metrics.absent
-        if absent.name == name
-        and absent.labels
-        and {label for label, _ in absent.labels} == level
-        and matches(absent.labels, scope)
+        for absent in absences
+        if absent.labels and {label for label, _ in absent.labels} == level and matches(absent.labels, scope)
     )
 
 
@@ -77,7 +75,7 @@ def _not_found(limit: Limit, trial: Trial) -> Ruling:
     if uncollected is not None and trial.metrics.find(limit.metric):
         return _lacking(limit, uncollected)
     missing = meant or trial.metrics.missing(limit.metric)
-    others = trial.metrics.of(limit.metric).metrics
+    others = [m for m in trial.metrics.metrics if m.name == limit.metric]
     if others:
         held = sorted({render_scope(m.labels) for m in others if m.labels})
         strange = no_instruction(limit, trial.metrics)

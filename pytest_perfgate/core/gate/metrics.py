@@ -91,15 +91,11 @@ class Derived(MetricSet):
     def absent(self) -> tuple[Absent, ...]:
         return _absent(self._call.everything())
 
-    def of(self, name: str) -> MetricSet:
-        found = [one for one in self._call.made(name) if one.name == name]
-        return MetricSet(metrics=_metrics(found), absent=_absent(found))
+    def absences(self, name: str) -> tuple[Absent, ...]:
+        return _absent([one for one in self._call.made(name) if one.name == name])
 
     def find(self, name: str, scope: Labels = ()) -> tuple[Metric, ...]:
         return selected([one for one in self._call.made(name) if isinstance(one, Metric) and one.name == name], scope)
-
-    def missing(self, name: str, scope: Labels = ()) -> Absent | None:
-        return self.of(name).missing(name, scope)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, MetricSet) and (self.metrics, self.absent) == (other.metrics, other.absent)

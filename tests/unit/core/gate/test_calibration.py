@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+from statistics import stdev
+
 import numpy as np
 import pytest
 
-from pytest_perfgate.core.gate.calibration import INJECTED, Recorded, calibration, own_shift
-from pytest_perfgate.core.gate.rounds import Pairs
+from pytest_perfgate.core.gate.calibration import (
+    INJECTED,
+    LIMITS,
+    Recorded,
+    _block,
+    _judged,
+    _suits,
+    calibration,
+    own_shift,
+)
+from pytest_perfgate.core.gate.rounds import SURELY, Pairs
 from pytest_perfgate.core.render.calibration import calibration_document
 from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.core.stats.hodges_lehmann import hodges_lehmann
+from pytest_perfgate.model.paired import Decision
 
 
 def measured(scatter: float, tests: int = 6, rounds: int = 40, by: float = 0.0) -> dict[str, Pairs]:
@@ -69,3 +84,58 @@ def test_slowdowns_that_were_really_there_are_counted_beside_those_that_scale_ti
     assert "one side was kept busy" in text
     assert f"{found.seconds:.0f} s a run" in text
     assert '"slowdown <= ' in text
+
+
+def flat(ratios: tuple[float, ...], base: float = 100.0) -> Pairs:
+    return Pairs(base=(base,) * len(ratios), head=tuple(base * ratio for ratio in ratios), spread=0.5)
+
+
+def test_rounds_are_drawn_in_a_ring_from_where_a_suite_starts() -> None:
+    numbered = Pairs(base=tuple(map(float, range(1, 8))), head=tuple(map(float, range(11, 18))), spread=0.1)
+    assert _block(numbered, 5, 1, 3) == Pairs(base=(7.0, 1.0, 2.0), head=(17.0, 11.0, 12.0), spread=0.1)
+    assert _block(numbered, 0, 0, 2).base == (1.0, 2.0)
+
+
+def test_screening_reads_five_rounds_of_the_ring() -> None:
+    spike = [0.0] * 9 + [0.9]
+    every = [sorted((spike + spike)[at : at + 5]) for at in range(10)]
+    shifts = [abs(hodges_lehmann(five)) for five in every]
+    assert own_shift(spike) == pytest.approx(np.expm1(np.quantile(shifts, 0.99)))
+    ramp = [0.01 * n * n for n in range(10)]
+    shifts = [abs(hodges_lehmann((ramp + ramp)[at : at + 5])) for at in range(10)]
+    assert own_shift(ramp) == pytest.approx(np.expm1(np.quantile(shifts, 0.99)))
+
+
+def test_a_test_s_limit_is_the_least_usual_one_that_ten_rounds_show() -> None:
+    ratios = (1.03, 0.97, 1.02, 0.99, 1.0, 1.01, 0.98, 1.0)
+    logs = [math.log(ratio) for ratio in ratios]
+    own, limit, rounds = _suits(flat(ratios))
+    scatter = stdev(logs)
+    need = max(own, math.expm1(SURELY * scatter / math.sqrt(10)) / 2)
+    assert limit == next(usual for usual in LIMITS if usual >= need)
+    assert rounds == max(10, math.ceil((SURELY * scatter / math.log1p(limit) / (1 - 1 / 3)) ** 2))
+    assert _suits(flat((3.0, 0.3) * 8))[1] == LIMITS[-1]
+    assert _suits(flat((1.0,) * 8))[1] == LIMITS[0]
+
+
+def test_a_suite_costs_its_screening_and_the_fresh_rounds_of_its_suspects() -> None:
+    calm, slow = flat((1.0,) * 20), flat((1.5,) * 20)
+    starts, shares = {"a": 0, "b": 0, "c": 0, "d": 0}, {"a": 1.0, "b": 2.0, "c": 4.0, "d": 8.0}
+    clean = _judged(dict.fromkeys(starts, calm), starts, 0.03, shares)
+    assert (clean.processes, clean.seconds) == (5, 5 * 15)
+    one = _judged({**dict.fromkeys(starts, calm), "b": slow}, starts, 0.03, shares)
+    assert (one.processes, one.seconds) == (5 + 10 / 4, 5 * 15 + 10 * 2)
+    assert one.decisions["b"] is Decision.SLOWER
+    assert _judged({**dict.fromkeys(starts, calm), "b": slow}, starts, 0.03, {"a": 1.0}).seconds == 5
+
+
+def test_a_calibration_is_as_long_as_its_shortest_test_and_suits_the_wildest() -> None:
+    recorded = Recorded(
+        pairs={"long": flat((1.0,) * 30), "short": flat((1.2, 0.8) * 6)},
+        slowed={0.05: {"long": flat((1.05,) * 9), "short": flat((1.05,) * 7)}},
+    )
+    found = calibration(recorded, 0.03, suites=4)
+    assert (found.rounds, found.injected[0].rounds) == (12, 7)
+    assert found.suits == max(limit for _, _, limit, _ in found.own) > LIMITS[0]
+    assert replace(found, own=()).suits == 0.03
+    assert found.undecided.count == 8

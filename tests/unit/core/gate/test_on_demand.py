@@ -39,7 +39,7 @@ def test_what_was_looked_at_before_changes_nothing(measurement, order) -> None:
     for name in order:
         assert looked.find(name) == everything.find(name)
         assert looked.missing(name) == everything.missing(name)
-        assert looked.of(name) == everything.of(name)
+        assert looked.absences(name) == everything.absences(name)
         assert looked.find(name, (("roof", "*"),)) == everything.find(name, (("roof", "*"),))
     assert looked == everything
     assert looked.names() == everything.names()
@@ -88,7 +88,7 @@ def test_figures_that_no_limit_names_are_not_worked_out_to_judge(monkeypatch) ->
 
 def test_a_metric_is_made_once() -> None:
     found = metrics_of(CALLS["worked"], accepted(1e6))
-    assert found.find("mfu")[0] is found.find("mfu")[0] is found.of("mfu").metrics[0]
+    assert found.find("mfu")[0] is found.find("mfu")[0]
     assert any(metric is found.find("mfu")[0] for metric in found.metrics)
 
 
