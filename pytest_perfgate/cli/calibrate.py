@@ -13,7 +13,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from pytest_perfgate import wiring
-from pytest_perfgate.cli.output import plain, show, write_file
+from pytest_perfgate.cli.output import show, write_file
 from pytest_perfgate.cli.project import Project, add_root
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.errors import PerfgateError
@@ -32,7 +32,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> int:
     from pytest_perfgate.core.gate.calibration import calibration
-    from pytest_perfgate.core.render.calibration import calibration_document, curve
+    from pytest_perfgate.core.render.calibration import calibration_document, calibration_facts, curve
 
     found = calibration(_measured(options), options.limit / 100, suites=options.suites)
     if options.svg:
@@ -40,7 +40,7 @@ def run(options: Namespace) -> int:
     if options.json:
         from pytest_perfgate.cli.looking import write_json
 
-        write_json(plain(found))
+        write_json(calibration_facts(found))
     else:
         show(calibration_document(found), options)
     return 0
@@ -105,16 +105,20 @@ def _shares(rounds: Any) -> dict[str, float]:
 
 
 def _pytest(options: Namespace, path: str) -> None:
-    told = ["-q", "-p", "no:cacheprovider", "-p", "pytest_perfgate.plugin.calibrating", "--perfgate=quick"]
+    told = ["-qq", "-p", "no:cacheprovider", "-p", "pytest_perfgate.plugin.calibrating", "--perfgate=quick"]
     seconds = str(options.minutes * 60)
     ours = {"PERFGATE_CALIBRATION": path, "PERFGATE_CALIBRATION_SECONDS": seconds}
     slowing = {} if options.scaled_only else {"PERFGATE_CALIBRATION_SLOWING": "1"}
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *told, *shlex.split(options.pytest)],
-        cwd=options.root or None,
-        env={**os.environ, **ours, **slowing},
-        stdout=sys.stderr,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *told, *shlex.split(options.pytest)],
+            cwd=options.root or None,
+            env={**os.environ, **ours, **slowing},
+            stdout=sys.stderr,
+            check=False,
+        )
+    except KeyboardInterrupt:
+        sys.stderr.write("perfgate: finished rounds are kept; run it again and it goes on\n")
+        raise
     if done.returncode not in {0, 5}:
         raise PerfgateError("calibration-wrong", f"pytest ended with exit code {done.returncode}; it says why above")

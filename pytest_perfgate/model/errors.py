@@ -24,7 +24,8 @@ class PerfgateError(Exception):
     def text(self) -> str:
         """The error as a person reads it."""
         where = f"{self.place}: " if self.place else ""
-        lines = [f"{where}{self.what}  [{self.code.name}]"]
+        first, *rest = self.what.splitlines() or [""]
+        lines = [f"{where}{first}  [{self.code.name}]", *rest]
         lines += [f"  why   {self.why}"] if self.why else []
         lines += [f"  next  {self.mend}"] if self.mend else []
         return "\n".join(lines)

@@ -48,13 +48,19 @@ class Calibrating:
         self._config = gate.settings.pytest
         self._by: float | None = None
         """By how much the head is slowed now; ``None`` leaves both sides alone."""
+        self._others: list[PairedRound] = []
+        """Rounds of tests that this run did not select: they stay."""
 
     def run(self, seconds: float, *, slowing: bool) -> None:
         """Unchanged code and slowed code by turns, until the time is spent."""
         cases, until = list(self._gate.cases.values()), time.monotonic() + seconds
         progress = Progress(self._config, f"{plural(len(cases), 'case')}, the same code on both sides, {seconds:.0f} s")
         comparison = Comparison((_side("base"), _side("head")), cases, self._stage(progress), Design())
-        comparison.resume(one for one in read_values(self._path, PairedRound) if not one.trouble)
+        kept = [one for one in read_values(self._path, PairedRound) if not one.trouble]
+        self._others = [one for one in kept if one.nodeid not in comparison.cases]
+        comparison.resume(kept)
+        if comparison.rounds:
+            progress.tell(f"{_kept(comparison)} of earlier calibrations are kept")
         for phase, by in self._turns(comparison, slowing=slowing):
             if time.monotonic() >= until:
                 break
@@ -64,7 +70,8 @@ class Calibrating:
             if _played(comparison, phase) < count:
                 progress.tell(f"no test is left that runs: {_trouble(comparison)}")
                 break
-            progress.tell(f"{phase}: {plural(count, 'round')}, {max(0.0, until - time.monotonic()):.0f} s left")
+            left = max(0.0, until - time.monotonic())
+            progress.tell(f"{_named(by)}: {plural(count, 'round')}, {left:.0f} s left")
         progress.close()
 
     @staticmethod
@@ -86,7 +93,7 @@ class Calibrating:
             job=replace(child_job(config), cpus=one_core(list(self._gate.cases.values()))),
             timeout_s=project.timeout,
             say=progress.tell,
-            keep=lambda rounds: write_values(self._path, rounds),
+            keep=lambda rounds: write_values(self._path, [*self._others, *rounds]),
             clock=time.monotonic,
         )
 
@@ -100,6 +107,14 @@ class Calibrating:
 
 def _played(comparison: Comparison, phase: str) -> int:
     return len({one.number for one in comparison.rounds if one.phase == phase})
+
+
+def _kept(comparison: Comparison) -> str:
+    return plural(len({(one.phase, one.number) for one in comparison.rounds}), "round")
+
+
+def _named(by: float | None) -> str:
+    return "unchanged code" if by is None else f"one side {by:.0%} slower"
 
 
 def _trouble(comparison: Comparison) -> str:

@@ -20,7 +20,7 @@ def arms(root: Path, project: Config, paths: Sequence[str]) -> Any:
         mode={"package": "overlay", "": "auto"}.get(project.arms, project.arms),
         projects=tuple(one.path for one in project.projects) or (".",),
         builds=tuple((one.path, one.build) for one in project.projects if one.build),
-        build=(project.build,) if project.build else (),
+        build=tuple(project.build.splitlines()),
         editable=tuple(str((root / place).resolve()) for place in project.editable),
         tests=project.test_paths,
         packages=project.packages,

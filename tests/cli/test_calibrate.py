@@ -57,13 +57,19 @@ def test_rounds_that_are_kept_are_judged_without_measuring(place: Place) -> None
     assert "of suites of this project's 2 tests alarm on unchanged code" in done.out
     assert "Slowdowns that were injected" in done.out
     assert "limit that suits" in done.out
-    assert (place.root / "power.svg").read_text().startswith("<svg")
+    drawn = (place.root / "power.svg").read_text()
+    assert drawn.startswith("<svg")
+    assert "limit 3.0%" in drawn
+    assert "one side kept busy" in drawn
 
 
 def test_a_program_reads_it_too(place: Place) -> None:
     rounds(place.root, 15)
     found = json.loads(place.perfgate("calibrate", "--minutes", 0, "--suites", 10, "--json").out)
     assert found["alarms"]["count"] == 10
+    assert found["alarms"]["low"] <= found["alarms"]["rate"] <= found["alarms"]["high"] < 1
+    assert [one["test"] for one in found["tests"]] == ["t.py::test_a", "t.py::test_b"]
+    assert [one["by"] for one in found["power"]] == list(INJECTED)
     assert found["seconds"] >= 2 * 5 * 1.5
     assert [one["by"] for one in found["injected"]] == list(INJECTED)
     assert [one["found"] for one in found["injected"]] == pytest.approx(INJECTED, abs=0.005)

@@ -102,9 +102,9 @@ def test_a_machine_that_moved_is_named_and_not_the_code(repository: Project) -> 
     assert f"python 3.0.1 -> {here}" in " ".join(run.text.split())
 
 
-def test_an_unknown_revision_says_what_to_fetch(repository: Project) -> None:
+def test_an_unknown_revision_says_where_those_are_that_are_here(repository: Project) -> None:
     run = repository.run("--perfgate-against", "nowhere", "tests")
     assert run.code == 4, run.text
     assert "nowhere" in run.text
-    assert "git fetch" in run.text
+    assert "git log --oneline --all" in run.text
     assert "Traceback" not in run.text

@@ -2,121 +2,135 @@
 
 from __future__ import annotations
 
-import importlib.util
+import json
 import os
 import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.util import find_spec
 from pathlib import Path
 
+from pytest_perfgate.adapters.arms.backend import is_buildable, missing_tools, scripts_first
+from pytest_perfgate.adapters.arms.command import run_logged
 from pytest_perfgate.model.arm import ArmSettings
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.values import value
 
-_IGNORED = {"bin", "__pycache__"}
+_STEERED = ("CMAKE", "CUDA", "CXX", "HIP", "LD", "MESON", "NVCC", "PKG_CONFIG", "ROCM", "RUST", "SKBUILD", "TORCH_CUDA")
+_FLAGS = ("CC", "CFLAGS", "CPATH", "CPPFLAGS", "LIBRARY_PATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "ARCHFLAGS")
+
+_PROJECT, _SHOWN = {"pyproject.toml", "setup.py"}, 3
 
 
-def build_into(packages: Path, source: Path, settings: ArmSettings, log: Path) -> None:
+@value
+class Site:
+    """Where a build goes: the folder to install into, one for scratch, the log, and what the commands see."""
+
+    packages: Path
+    scratch: Path
+    log: Path
+    environment: tuple[tuple[str, str], ...] = ()
+
+
+def build_into(site: Site, source: Path, settings: ArmSettings) -> None:
     """Install every project of a checkout, non-editable; the log keeps all that was said."""
-    with log.open("ab") as out:
-        for project in settings.projects:
-            folder = source / project
-            if not folder.is_dir():
-                raise PerfgateError("arm-no-project", f"the revision has no folder {project!r}")
-            for command in _commands(folder, packages, settings, project):
-                _run(command, folder, out, log, settings.timeout_s)
+    site.log.touch()
+    for project in settings.projects:
+        folder = source / project
+        if not folder.is_dir():
+            raise PerfgateError("arm-no-project", f"the revision has no folder {project!r}")
+        lines = dict(settings.builds).get(project, "").splitlines() or settings.build
+        if lines:
+            _by_command(lines, folder, site, settings.timeout_s)
+        elif is_buildable(folder):
+            _by_pip(folder, site, settings.timeout_s)
+        else:
+            where = "its root" if project == "." else f"its folder {project!r}"
+            raise nothing_in(source, f"no pyproject.toml or setup.py that builds in {where}")
 
 
-def is_buildable(folder: Path) -> bool:
-    return (folder / "setup.py").is_file() or _has_build(folder / "pyproject.toml")
+def nothing_in(source: Path, what: str) -> PerfgateError:
+    """Nothing to import or to build where it was looked for; with the folders that do build, if there are any."""
+    places = {file.parent for depth in ("*", "*/*") for file in source.glob(f"{depth}/*") if file.name in _PROJECT}
+    found = sorted(place.relative_to(source).as_posix() for place in places if is_buildable(place))[:_SHOWN]
+    mend = f"set projects = {json.dumps(found)} in [tool.perfgate], as far as that is the package" if found else ""
+    return PerfgateError("arm-no-project", what, mend=mend)
 
 
 def installed_modules(packages: Path) -> tuple[str, ...]:
     """Top-level import names that a build left."""
-    names = set()
-    for entry in packages.iterdir():
-        if entry.is_dir() and entry.suffix not in {".dist-info", ".egg-info"} and entry.name not in _IGNORED:
-            names.add(entry.name)
-        if entry.suffix in {".py", ".so", ".pyd"}:
-            names.add(entry.name.split(".", 1)[0])
-    return tuple(sorted(names))
+    return tuple(sorted({entry.name.split(".", 1)[0] for entry in packages.iterdir() if _is_module(entry)}))
 
 
 def toolchain() -> str:
     """Whatever a compiled extension depends on beside its source."""
-    said = [os.environ.get(name, "") for name in ("CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "CUDA_HOME")]
-    compiler = shutil.which(os.environ.get("CC", "cc"))
-    if compiler:
-        done = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
-        said.append(done.stdout.partition("\n")[0])
+    said = [
+        f"{name}={text}" for name, text in sorted(os.environ.items()) if name in _FLAGS or name.startswith(_STEERED)
+    ]
+    for name in (os.environ.get("CC", "cc"), os.environ.get("CXX", "c++")):
+        compiler = shutil.which(shlex.split(name)[0] if name.strip() else "cc")
+        if compiler:
+            done = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
+            said.append(done.stdout.partition("\n")[0])
     return "\n".join(said)
 
 
-def _has_build(pyproject: Path) -> bool:
-    """Whether a pyproject.toml is there for building: tool tables alone make no project."""
-    if not pyproject.is_file():
-        return False
-    text = pyproject.read_text(encoding="utf-8", errors="replace")
-    heads = {line.strip() for line in text.splitlines()}
-    return bool(heads & {"[build-system]", "[project]", "[tool.poetry]"})
+def _is_module(entry: Path) -> bool:
+    """A file that can be imported, or a folder with one in it: not what a build lays beside them."""
+    if entry.is_dir():
+        return entry.name.isidentifier() and any(_is_code(path) for path in entry.rglob("*"))
+    return _is_code(entry)
 
 
-def _commands(folder: Path, packages: Path, settings: ArmSettings, project: str) -> Sequence[Sequence[str]]:
-    own = dict(settings.builds).get(project)
-    lines = (own,) if own else settings.build
-    if lines:
-        fill = {"{source}": str(folder), "{site}": str(packages), "{python}": sys.executable}
-        return [[_filled(part, fill) for part in shlex.split(line)] for line in lines]
-    if not is_buildable(folder):
-        raise PerfgateError("arm-no-project", f"no pyproject.toml or setup.py that builds in {folder.name!r}")
-    return [_pip_command(folder, packages)]
+def _is_code(path: Path) -> bool:
+    return path.name.endswith((".py", *EXTENSION_SUFFIXES))
 
 
-def _filled(part: str, fill: dict[str, str]) -> str:
-    for mark, text in fill.items():
-        part = part.replace(mark, text)
+def _by_command(lines: Sequence[str], folder: Path, site: Site, timeout_s: float) -> None:
+    """Each line is a command; blanks are filled in after it was cut into words, so a space in a path is no matter."""
+    fill = {"{source}": folder, "{site}": site.packages, "{build}": site.scratch, "{python}": Path(sys.executable)}
+    shutil.rmtree(site.scratch, ignore_errors=True)
+    site.scratch.mkdir(parents=True)
+    for line in lines:
+        words = [_filled(part, fill) for part in shlex.split(line, comments=True)]
+        if words:
+            run_logged(words, folder, site.log, dict(site.environment), timeout_s)
+    shutil.rmtree(site.scratch, ignore_errors=True)
+
+
+def _filled(part: str, fill: dict[str, Path]) -> str:
+    for mark, path in fill.items():
+        part = part.replace(mark, str(path))
     return part
 
 
-def _pip_command(folder: Path, packages: Path) -> list[str]:
-    if importlib.util.find_spec("pip") is None:
+def _by_pip(folder: Path, site: Site, timeout_s: float) -> None:
+    """Without isolation where this environment can build by itself: faster, and with the same tools on both sides."""
+    if find_spec("pip") is None:
         raise PerfgateError(
             "arm-build-failed",
             "this environment has no pip",
             mend='install pip beside the tests, or set build = "uv pip install --no-deps --target {site} {source}"',
         )
+    missing = missing_tools(folder)
     line = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-compile", "--quiet", "--upgrade"]
-    line += ["--disable-pip-version-check", "--no-input", "--target", str(packages)]
-    return [*line, *(["--no-build-isolation"] if _backend_is_here(folder) else []), str(folder)]
-
-
-def _backend_is_here(folder: Path) -> bool:
-    """Whether the caller's environment can build by itself: faster, and the same on both sides."""
-    pyproject = folder / "pyproject.toml"
-    backend = "setuptools"
-    if pyproject.is_file():
-        for line in pyproject.read_text(encoding="utf-8", errors="replace").splitlines():
-            key, _, found = line.partition("=")
-            if key.strip() == "build-backend":
-                backend = found.strip().strip("\"'").split(".", 1)[0].split(":", 1)[0]
-    needed = {"setuptools": ("setuptools", "wheel"), "mesonpy": ("mesonpy", "ninja")}.get(backend, (backend,))
-    return all(importlib.util.find_spec(name) is not None for name in needed)
-
-
-def _run(command: Sequence[str], folder: Path, out: object, log: Path, timeout_s: float) -> None:
-    failed = ""
+    line += ["--disable-pip-version-check", "--no-input", "--target", str(site.packages)]
+    line += [] if missing else ["--no-build-isolation"]
     try:
-        done = subprocess.run(command, cwd=folder, stdout=out, stderr=out, timeout=timeout_s, check=False)  # type: ignore[call-overload]
-        failed = f"exit {done.returncode}" if done.returncode else ""
-    except subprocess.TimeoutExpired:
-        failed = f"no end after {timeout_s:.0f} s"
-    except FileNotFoundError:
-        failed = f"{command[0]} is not installed"
-    if failed:
-        tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-20:])
-        raise PerfgateError(
-            "arm-build-failed",
-            f"{shlex.join(command[:6])} ...: {failed}\n{tail}",
-            place=str(log),
-        )
+        run_logged([*line, str(folder)], folder, site.log, dict(site.environment), timeout_s)
+    except PerfgateError as fault:
+        if not missing:
+            raise
+        names = ", ".join(missing)
+        what = f"{fault.what}\n  tools {names}: not installed beside the tests, so pip was left to download them"
+        mend = f"pip install {shlex.join(missing)}   (then nothing is downloaded); or mend the build"
+        raise PerfgateError(fault.code.name, what, mend=mend, place=fault.place) from fault
+
+
+def build_environment(python_path: str) -> tuple[tuple[str, str], ...]:
+    """The caller's variables, with its own tools in front and nothing of the working copy on Python's path."""
+    kept = {name: text for name, text in os.environ.items() if name not in {"PIP_TARGET", "PIP_PREFIX", "PIP_ROOT"}}
+    return tuple({**kept, "PATH": scripts_first(), "PYTHONPATH": python_path, "PIP_USER": "0"}.items())

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pytest_perfgate.model.errors import PerfgateError
@@ -14,6 +15,11 @@ from pytest_perfgate.model.values import value
 
 _SELF = {"GIT_AUTHOR_NAME": "perfgate", "GIT_AUTHOR_EMAIL": "perfgate@localhost", "GIT_COMMITTER_NAME": "perfgate"}
 _SELF["GIT_COMMITTER_EMAIL"] = "perfgate@localhost"
+_QUIET = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.safecrlf=false", "-c", "advice.addEmbeddedRepo=false")
+"""Nobody's hooks run for our worktrees, and line ends that git would change are no reason to stop."""
+_STEERING = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR"}
+_NO_SOURCE = (":(exclude,top,glob)**/.perfgate/**", ":(exclude,top,glob)**/__pycache__/**")
+"""Never part of a snapshot, ignored or not: every run changes them."""
 
 
 @value
@@ -30,93 +36,128 @@ class Git:
 
     def __init__(self, inside: Path) -> None:
         self._inside = inside
-        self.top = Path(self._checked("rev-parse", "--show-toplevel"))
+        self.top = Path(self.checked("rev-parse", "--show-toplevel"))
 
     def revision(self, name: str) -> Revision:
         """The commit that a name means, or a clear error with the command that fetches it."""
-        found = self._run("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
-        if found.returncode:
+        commit = self._commit(name)
+        if not commit:
             raise self._missing(name)
-        commit = found.stdout.strip()
-        return Revision(commit=commit, tree=self._checked("rev-parse", f"{commit}^{{tree}}"))
+        return Revision(commit=commit, tree=self.checked("rev-parse", f"{commit}^{{tree}}"))
 
     def snapshot(self) -> Revision:
         """The working copy as a commit that no branch names: staged, unstaged and untracked files."""
         head = self.revision("HEAD")
         with tempfile.TemporaryDirectory() as scratch:
             index = Path(scratch, "index")
-            own = Path(self._checked("rev-parse", "--path-format=absolute", "--git-path", "index"))
+            own = self.top / self.checked("rev-parse", "--git-path", "index")
             if own.exists():
                 shutil.copy2(own, index)
             variables = {"GIT_INDEX_FILE": str(index)}
-            self._checked("add", "--all", "--", ":/", variables=variables)
-            tree = self._checked("write-tree", variables=variables)
+            self.checked("add", "--all", "--", ":/", *_NO_SOURCE, variables=variables)
+            for path, commit in self._changed_submodules(variables):
+                self.checked("update-index", "--cacheinfo", f"160000,{commit},{path}", variables=variables)
+            tree = self.checked("write-tree", variables=variables)
         if tree == head.tree:
             return head
-        commit = self._checked("commit-tree", tree, "-p", head.commit, "-m", "working copy", variables=_SELF)
+        commit = self.checked("commit-tree", tree, "-p", head.commit, "-m", "working copy", variables=_SELF)
         return Revision(commit=commit, tree=tree, dirty=True)
 
     def add_worktree(self, folder: Path, revision: Revision) -> None:
-        """A detached worktree with its submodules, cloned from here where they are here."""
+        """A detached worktree, over whatever was registered at its place."""
         folder.parent.mkdir(parents=True, exist_ok=True)
-        self._checked("worktree", "add", "--detach", "--force", str(folder), revision.commit)
-        if (folder / ".gitmodules").exists():
-            self._add_submodules(folder)
+        self.checked("worktree", "add", "--detach", "--force", "--force", str(folder), revision.commit)
 
     def remove_worktree(self, folder: Path) -> None:
-        self._run("worktree", "remove", "--force", "--force", str(folder))
-        shutil.rmtree(folder, ignore_errors=True)
-        self._run("worktree", "prune")
+        """The folder and its registration; the second call is for one that was never finished."""
+        self.run("worktree", "remove", "--force", "--force", str(folder))
+        if folder.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            self.run("worktree", "remove", "--force", "--force", str(folder))
 
     def lost_worktrees(self) -> tuple[str, ...]:
         """Folders that git still holds for worktrees, and that are gone."""
-        listed = self._run("worktree", "list", "--porcelain").stdout.split("\n\n")
-        lines = [entry.splitlines() for entry in listed]
-        gone = (entry[0].removeprefix("worktree ") for entry in lines if any(x.startswith("prunable") for x in entry))
-        return tuple(gone)
+        listed = self.run("worktree", "list", "--porcelain").stdout.split("\n\n")
+        folders = (entry.splitlines()[0].removeprefix("worktree ") for entry in listed if entry.strip())
+        return tuple(folder for folder in folders if not Path(folder).exists())
 
-    def _add_submodules(self, folder: Path) -> None:
-        own = Path(self._checked("rev-parse", "--path-format=absolute", "--git-common-dir")) / "modules"
-        listed = self._run("config", "--file", str(folder / ".gitmodules"), "--get-regexp", r"\.url$").stdout
-        names = [line.split(" ", 1)[0][len("submodule.") : -len(".url")] for line in listed.splitlines()]
-        urls = [f"submodule.{name}.url={own / name}" for name in names if (own / name).is_dir()]
-        options = [part for url in urls for part in ("-c", url)]
-        update = ("submodule", "update", "--init", "--recursive", "--quiet")
-        done = self._run("-C", str(folder), "-c", "protocol.file.allow=always", *options, *update)
+    def checked(self, *arguments: str, variables: Mapping[str, str] | None = None) -> str:
+        """What git says, or an error with its own words."""
+        done = self.run(*arguments, variables=variables)
         if done.returncode:
-            raise PerfgateError(
-                "submodule-missing",
-                f"a submodule of {folder.name} could not be checked out: {_tail(done.stderr)}",
-            )
-
-    def _missing(self, name: str) -> PerfgateError:
-        if self._run("rev-parse", "--is-shallow-repository").stdout.strip() == "true":
-            return PerfgateError("revision-shallow", f"{name!r} is not in this shallow clone")
-        mend = f"git fetch origin {name.removeprefix('origin/')}"
-        return PerfgateError("revision-missing", f"{name!r} is not in this clone", mend=mend)
-
-    def _checked(self, *arguments: str, variables: Mapping[str, str] | None = None) -> str:
-        done = self._run(*arguments, variables=variables)
-        if done.returncode:
-            code = "no-repository" if "not a git repository" in done.stderr else "revision-missing"
-            raise PerfgateError(code, f"git {arguments[0]} failed: {_tail(done.stderr)}")
+            raise _refused(arguments[0], done.stderr)
         return done.stdout.strip()
 
-    def _run(self, *arguments: str, variables: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        ours = {k: v for k, v in os.environ.items() if k not in {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"}}
+    def run(self, *arguments: str, variables: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        """Git without questions, hooks and the surroundings of a hook that called us."""
+        ours = {k: v for k, v in os.environ.items() if k not in _STEERING}
         try:
             return subprocess.run(
-                ["git", *arguments],
+                ["git", *_QUIET, *arguments],
                 cwd=getattr(self, "top", self._inside),
                 env={**ours, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", **(variables or {})},
+                stdin=subprocess.DEVNULL,
                 capture_output=True,
-                text=True,
-                errors="replace",
+                encoding="utf-8",
+                errors="surrogateescape",
                 check=False,
             )
         except FileNotFoundError as error:
             raise PerfgateError("no-repository", "git is not installed", mend="install git") from error
 
+    def _commit(self, name: str) -> str:
+        found = self.run("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        return "" if found.returncode else found.stdout.strip()
 
-def _tail(text: str, lines: int = 3) -> str:
-    return " / ".join(text.strip().splitlines()[-lines:])
+    def _changed_submodules(self, variables: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """Submodules whose own working copy differs from their commit, each with a snapshot of it."""
+        staged = self.checked("ls-files", "--stage", "-z", variables=variables).split("\0")
+        paths = [entry.partition("\t")[2] for entry in staged if entry.startswith("160000 ")]
+        for path in paths:
+            if (self.top / path / ".git").exists():
+                found = Git(self.top / path).snapshot()
+                if found.dirty:
+                    yield path, found.commit
+
+    def _missing(self, name: str) -> PerfgateError:
+        """Why a revision is not here, and what fetches it."""
+        if self.run("rev-parse", "--is-shallow-repository").stdout.strip() == "true":
+            return PerfgateError("revision-shallow", f"{name!r} is not in this shallow clone")
+        start = re.split(r"[~^@]", name)[0] or "HEAD"
+        if start == "HEAD" and not self._commit("HEAD"):
+            return PerfgateError("revision-missing", "nothing was ever committed here", mend="git commit")
+        if start != name and self._commit(start):
+            count = self.checked("rev-list", "--count", start)
+            what = f"{name!r} lies before the first commit: {start} has a history of {count}"
+            return PerfgateError("revision-missing", what, mend="name a later revision: git log --oneline")
+        remotes = self.run("remote").stdout.split()
+        for remote in remotes:
+            if self._commit(f"{remote}/{start}"):
+                mend = f"name the branch of the remote: {remote}/{name}"
+                return PerfgateError("revision-missing", f"{name!r} is no branch of this clone", mend=mend)
+        mend = _fetching(name, remotes) if remotes else "name a revision that is here: git log --oneline --all"
+        return PerfgateError("revision-missing", f"{name!r} is not in this clone", mend=mend)
+
+
+def _fetching(name: str, remotes: list[str]) -> str:
+    """What fetches a branch of a remote, or else whatever a name is there."""
+    remote, _, branch = name.partition("/")
+    if remote in remotes and branch:
+        return f"git fetch {remote} {branch}"
+    return f"git fetch {remotes[0]} {name}, then name FETCH_HEAD; a tag: git fetch {remotes[0]} tag {name}"
+
+
+def _refused(command: str, said: str) -> PerfgateError:
+    if "dubious ownership" in said:
+        mend = next((line.strip() for line in said.splitlines() if "safe.directory" in line), "")
+        return PerfgateError("no-repository", "git does not trust this folder: it belongs to another user", mend=mend)
+    if "No space left on device" in said:
+        return PerfgateError("arm-no-room", f"git {command} failed: {tail(said)}")
+    code = "no-repository" if "not a git repository" in said or "must be run in a work tree" in said else "git-failed"
+    return PerfgateError(code, f"git {command} failed: {tail(said)}")
+
+
+def tail(text: str, lines: int = 3) -> str:
+    """The end of what git said, in one line."""
+    readable = text.encode("utf-8", "replace").decode("utf-8")
+    return " / ".join(readable.strip().splitlines()[-lines:])

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from pytest_perfgate.model.errors import PerfgateError
+
 PARENT = "perfgate_parent.pth"
 
 
@@ -17,11 +19,11 @@ def make_overlay(folder: Path, editable: Sequence[str]) -> tuple[Path, Path]:
     A ``.pth`` names the caller's folders. Their own ``.pth`` files are not run, so an editable
     install of the package under test stays out of sight; other editable packages are listed.
     """
-    subprocess.run(
-        [sys.executable, "-m", "venv", "--without-pip", "--symlinks", str(folder)],
-        check=True,
-        capture_output=True,
-    )
+    line = [sys.executable, "-I", "-m", "venv", "--without-pip", "--symlinks", str(folder)]
+    done = subprocess.run(line, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode:
+        said = (done.stdout + done.stderr).strip()[-400:]
+        raise PerfgateError("arm-not-made", f"python -m venv: exit {done.returncode}: {said}", place=str(folder))
     scripts = "Scripts" if sys.platform == "win32" else "bin"
     python = folder / scripts / Path(sys.executable).name
     python = python if python.exists() else folder / scripts / "python"
@@ -37,6 +39,14 @@ def parent_folders(editable: Sequence[str]) -> list[str]:
     ours = str(Path(__file__).resolve().parents[3])
     folders = [*editable, *installed, *([] if ours in installed else [ours])]
     return list(dict.fromkeys(str(Path(folder).resolve()) for folder in folders if Path(folder).is_dir()))
+
+
+def surroundings(editable: Sequence[str]) -> list[str]:
+    """What is installed beside the package, by name and version: an arm built against others is another arm."""
+    folders = [Path(folder) for folder in parent_folders(editable)]
+    return [str(folder) for folder in folders] + sorted(
+        entry.name for folder in folders for entry in folder.glob("*.dist-info")
+    )
 
 
 def _linked() -> list[str]:

@@ -1,4 +1,4 @@
-"""The proof of an arm: which files the modules of the package under test came from, and what they hold."""
+"""The proof of an arm: which files the package under test was loaded from, and what they hold."""
 
 from __future__ import annotations
 
@@ -12,14 +12,38 @@ _MARKS = frozenset({".pyc", ".pth"})
 
 
 def loaded_modules(names: Collection[str]) -> tuple[tuple[str, str], ...]:
-    """(file, hash) of every loaded module below these top-level names, sorted by file."""
+    """(file, hash) of every loaded module below these top-level names, sorted by file.
+
+    With them every shared library that the arm has, and that was loaded from another place: a path in the environment
+    or in the library's own header leads past the arm as an import does.
+    """
     wanted = set(names)
     files = {
         str(Path(file).resolve())
         for name, module in list(sys.modules.items())
         if name.split(".", 1)[0] in wanted and isinstance(file := getattr(module, "__file__", None), str)
     }
+    files.update(foreign_libraries(_mapped(), Path(sys.prefix).parent))
     return tuple((file, _digest(Path(file))) for file in sorted(files))
+
+
+def foreign_libraries(mapped: Collection[str], arm: Path) -> list[str]:
+    """Shared libraries from elsewhere whose names the arm has itself."""
+    outside = {file for file in mapped if not Path(file).is_relative_to(arm)}
+    if not outside or not (arm / "ready.json").is_file():
+        return []
+    own = {path.name for path in arm.rglob("*.so*")}
+    return sorted(file for file in outside if Path(file).name in own)
+
+
+def _mapped() -> set[str]:
+    """Shared libraries in this process; none where the system does not say."""
+    try:
+        lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return set()
+    files = {line.split(maxsplit=5)[-1] for line in lines if line.count("/")}
+    return {file for file in files if ".so" in Path(file).name and file.startswith("/")}
 
 
 def content_of(folder: Path) -> str:

@@ -7,20 +7,31 @@ import json
 import os
 import shutil
 import sys
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_perfgate.adapters.arms.build import build_into, installed_modules, is_buildable, toolchain
+from pytest_perfgate.adapters.arms.backend import is_buildable
+from pytest_perfgate.adapters.arms.build import (
+    Site,
+    build_environment,
+    build_into,
+    installed_modules,
+    nothing_in,
+    toolchain,
+)
+from pytest_perfgate.adapters.arms.checkout import check_out
 from pytest_perfgate.adapters.arms.git import Git, Revision
+from pytest_perfgate.adapters.arms.keeping import READY, discard, forget_unused, leftovers
 from pytest_perfgate.adapters.arms.layout import inside_package, lay_over, source_modules, with_conftests
-from pytest_perfgate.adapters.arms.overlay import launch_line, make_overlay
+from pytest_perfgate.adapters.arms.lock import held
+from pytest_perfgate.adapters.arms.overlay import launch_line, make_overlay, surroundings
 from pytest_perfgate.adapters.arms.proof import content_of
+from pytest_perfgate.adapters.arms.room import explained
 from pytest_perfgate.model.arm import Arm, ArmSettings, Leftover
 from pytest_perfgate.model.errors import PerfgateError
 
-_READY = "ready.json"
+_FORM = "2"
+"""Of what lies in an arm's folder: another version's is not found again."""
 _CACHES = {
     "TORCH_EXTENSIONS_DIR": "torch-extensions",
     "TRITON_CACHE_DIR": "triton",
@@ -62,11 +73,14 @@ class ArmStore:
         mode = self._mode()
         digest = self._digest(wanted, mode)
         folder = self._home / digest
-        with _held(self._home / f"{digest}.lock"):
-            reused = (folder / _READY).is_file()
-            if not reused:
-                self._make(folder, wanted, mode)
-        facts = json.loads((folder / _READY).read_text(encoding="utf-8"))
+        with explained(f"the {name} arm ({revision or 'the working copy'}, {wanted.commit[:10]})", self._home):
+            with held(self._home / f"{digest}.lock"):
+                reused = (folder / READY).is_file()
+                if reused:
+                    os.utime(folder / READY)
+                else:
+                    self._make(folder, wanted, mode)
+            facts = json.loads((folder / READY).read_text(encoding="utf-8"))
         return Arm(
             name=name,
             revision=wanted.commit,
@@ -85,30 +99,13 @@ class ArmStore:
         )
 
     def leftovers(self) -> tuple[Leftover, ...]:
-        """Arms that were never finished, locks whose owner is gone, rounds that wait, worktrees that are lost."""
-        return (*self._unfinished(), *self._waiting(), *self._lost())
-
-    def _unfinished(self) -> Iterator[Leftover]:
-        for entry in sorted(self._home.iterdir()) if self._home.is_dir() else ():
-            if entry.is_dir() and not (entry / _READY).is_file() and not _alive(self._home / f"{entry.name}.lock"):
-                yield Leftover(path=str(entry), what="an arm that was never finished", mend=f"rm -r '{entry}'")
-            if entry.suffix == ".lock" and not _alive(entry):
-                yield Leftover(path=str(entry), what="a lock whose owner is gone", mend=f"rm '{entry}'")
-
-    def _waiting(self) -> Iterator[Leftover]:
-        for entry in sorted((self._home.parent / "rounds").glob("*.bin")):
-            what = "finished rounds of a run that was cut short: the next run of the same trees takes them up"
-            yield Leftover(path=str(entry), what=what, mend=f"rm '{entry}'")
-
-    def _lost(self) -> Iterator[Leftover]:
-        for folder in self._git.lost_worktrees():
-            if Path(folder).is_relative_to(self._home):
-                yield Leftover(path=folder, what="a worktree that git holds and nobody has", mend="git worktree prune")
+        """What an interrupted run left behind."""
+        return tuple(leftovers(self._home, self._git))
 
     def remove(self) -> None:
         """Delete all arms; a worktree is unregistered too."""
-        for tree in self._home.glob("*/tree"):
-            self._git.remove_worktree(tree)
+        for entry in self._home.glob("*/"):
+            discard(entry, self._git)
         shutil.rmtree(self._home, ignore_errors=True)
 
     def _mode(self) -> str:
@@ -125,11 +122,14 @@ class ArmStore:
         return "overlay" if builds and apart else "worktree"
 
     def _python_path(self, cwd: Path, mode: str) -> str:
+        """Of a checkout the folders it is imported from, then the caller's entries outside the repository."""
+        own = [str(place) for place in self._places(cwd)] if mode == "worktree" else []
+        return os.pathsep.join([*dict.fromkeys(own), *self._outside()])
+
+    def _outside(self) -> list[str]:
         """The caller's entries without those inside the repository, which would win over the arm."""
         given = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-        kept = [entry for entry in given if not Path(entry).resolve().is_relative_to(self._git.top)]
-        own = [str(place) for place in self._places(cwd)] if mode == "worktree" else []
-        return os.pathsep.join([*dict.fromkeys(own), *kept])
+        return [entry for entry in given if not Path(entry).resolve().is_relative_to(self._git.top.resolve())]
 
     def _places(self, inside: Path) -> list[Path]:
         """Folders of a checkout that packages are imported from, the root first."""
@@ -137,33 +137,54 @@ class ArmStore:
         return [place.resolve() for folder in folders for place in (folder, folder / "src") if place.is_dir()]
 
     def _digest(self, revision: Revision, mode: str) -> str:
-        laid = self._git.snapshot().tree if mode == "worktree" else ""
-        said = [revision.tree, laid, mode, sys.version, sys.prefix, repr(self._settings), toolchain()]
-        said += [str(self._rootdir), *self._paths]
-        return hashlib.sha256("\0".join(said).encode()).hexdigest()[:20]
+        """Whatever makes an arm another one; which tests are measured does only where they lie inside it."""
+        laid = [self._git.snapshot().tree, *self._paths] if mode == "worktree" else []
+        said = [
+            _FORM,
+            revision.tree,
+            mode,
+            sys.version,
+            str(Path(sys.prefix).resolve()),
+            repr(self._settings),
+            toolchain(),
+        ]
+        said += [str(self._rootdir), *surroundings(self._settings.editable), *laid]
+        return hashlib.sha256("\0".join(said).encode("utf-8", "surrogateescape")).hexdigest()[:20]
 
     def _make(self, folder: Path, revision: Revision, mode: str) -> None:
-        if folder.exists():
-            self._git.remove_worktree(folder / "tree")
-            shutil.rmtree(folder)
+        """Whatever goes wrong, git holds no worktree afterwards; the log stays."""
+        discard(folder, self._git)
         folder.mkdir(parents=True)
         tree = folder / "tree"
-        self._git.add_worktree(tree, revision)
         try:
-            facts = self._overlay(folder, tree) if mode == "overlay" else self._worktree(folder, tree)
-        except PerfgateError:
+            empty = check_out(self._git, tree, revision)
+            facts = self._made(folder, tree, mode, empty)
+        except BaseException:
             self._git.remove_worktree(tree)
+            shutil.rmtree(folder / "env", ignore_errors=True)
+            shutil.rmtree(folder / "build", ignore_errors=True)
             raise
         scratch = folder / "ready.part"
         scratch.write_text(json.dumps(facts), encoding="utf-8")
-        scratch.replace(folder / _READY)
+        scratch.replace(folder / READY)
+        forget_unused(self._home, self._git)
+
+    def _made(self, folder: Path, tree: Path, mode: str, empty: Sequence[str]) -> dict[str, object]:
+        try:
+            return self._overlay(folder, tree) if mode == "overlay" else self._worktree(folder, tree)
+        except PerfgateError as fault:
+            if not empty:
+                raise
+            what = f"{fault.what}\n  submodules that are not initialised here were left empty: {', '.join(empty)}"
+            mend = f"git submodule update --init --recursive; if that is not it: {fault.mend}"
+            raise PerfgateError(fault.code.name, what, mend=mend, place=fault.place) from fault
 
     def _overlay(self, folder: Path, tree: Path) -> dict[str, object]:
         python, packages = make_overlay(folder / "env", self._settings.editable)
-        build_into(packages, tree / self._inside, self._settings, folder / "build.log")
+        build_into(self._site(folder, packages), tree / self._inside, self._settings)
         modules = installed_modules(packages)
         if not modules:
-            raise PerfgateError("arm-empty", f"the build of {tree.parent.name} installed nothing")
+            raise PerfgateError("arm-empty", "its build installed nothing that can be imported", place=_log(folder))
         self._git.remove_worktree(tree)
         return _facts(python, self._rootdir, packages, modules)
 
@@ -172,11 +193,17 @@ class ArmStore:
         python, _ = make_overlay(folder / "env", self._settings.editable)
         inside = tree / self._inside
         if self._settings.build or self._settings.builds:
-            build_into(inside, inside, self._settings, folder / "build.log")
+            build_into(self._site(folder, inside), inside, self._settings)
         for path in (*with_conftests(self._paths), *self._settings.tests):
             lay_over(self._rootdir / path, inside / path)
         modules = {name for place in self._places(inside) for name in source_modules(place)}
+        if not modules and not self._settings.packages:
+            raise nothing_in(inside, "nothing in its checkout can be imported from the root or from src")
         return _facts(python, inside, tree, tuple(sorted(modules)))
+
+    def _site(self, folder: Path, packages: Path) -> Site:
+        seen = build_environment(os.pathsep.join(self._outside()))
+        return Site(packages=packages, scratch=folder / "build", log=Path(_log(folder)), environment=seen)
 
 
 def _caches(folder: Path) -> tuple[tuple[str, str], ...]:
@@ -190,36 +217,5 @@ def _facts(python: Path, cwd: Path, root: Path, modules: tuple[str, ...]) -> dic
     return {**facts, "modules": modules, "content": content}
 
 
-@contextmanager
-def _held(lock: Path, patience_s: float = 1800.0) -> Iterator[None]:
-    """One maker per arm; a lock whose owner died is taken over."""
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    until = time.monotonic() + patience_s
-    while True:
-        try:
-            handle = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
-            break
-        except FileExistsError:
-            if not _alive(lock) or time.monotonic() > until:
-                lock.unlink(missing_ok=True)
-            time.sleep(0.05)
-    try:
-        os.write(handle, str(os.getpid()).encode())
-        os.close(handle)
-        yield
-    finally:
-        lock.unlink(missing_ok=True)
-
-
-def _alive(lock: Path) -> bool:
-    """Whether the process that a lock names still runs; a lock being written counts as alive for a moment."""
-    try:
-        text = lock.read_text(encoding="utf-8")
-        if not text:
-            return time.time() - lock.stat().st_mtime < 5.0
-        os.kill(int(text), 0)
-    except (FileNotFoundError, ProcessLookupError, ValueError):
-        return False
-    except PermissionError:
-        return True
-    return True
+def _log(folder: Path) -> str:
+    return str(folder / "build.log")

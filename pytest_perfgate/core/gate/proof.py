@@ -14,7 +14,8 @@ def foreign_modules(arm: Arm, loaded: Sequence[tuple[str, str]]) -> Problem | No
     strangers = [file for file, _ in loaded if not file.startswith(root)]
     if strangers:
         evidence = (("arm", arm.name), ("belongs below", arm.root), *(("loaded", file) for file in strangers[:5]))
-        what = f"the {arm.name} arm loaded {len(strangers)} modules of the package under test from elsewhere"
+        more = f" and {len(strangers) - 1} more" if len(strangers) > 1 else ""
+        what = f"the {arm.name} arm loaded files of the package under test that are not its own: {strangers[0]}{more}"
         return Problem(code="arm-foreign-module", what=what, evidence=evidence, retry=False)
     if not loaded:
         what = f"the {arm.name} arm loaded no module of the package under test ({', '.join(arm.modules)})"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pytest_perfgate.core.gate.calibration import Calibration, Rate
 from pytest_perfgate.core.gate.rounds import Design
 from pytest_perfgate.core.render.quantity import signed
 from pytest_perfgate.core.render.spans import span
-from pytest_perfgate.core.render.svg import SOFT, Axis, Frame, dot, line, picture
+from pytest_perfgate.core.render.svg import MARK, OTHER, SOFT, Axis, Frame, dot, line, picture, words
 from pytest_perfgate.model.document import Block, Column, Document, Paragraph, Picture, Table
 from pytest_perfgate.model.quantity import Dimension
 
@@ -19,8 +21,9 @@ def calibration_document(found: Calibration) -> Document:
         f"{found.processes:.1f} processes a side on average{_cost(found)}."
     )
     source = (
-        f"Suites are resampled from {found.rounds} rounds with the same code on both sides; "
-        "slowdowns scale the times of one side."
+        f"Suites are resampled from {found.rounds} rounds with the same code on both sides; slowdowns scale the times "
+        "of one side. The bounds count resampled suites, which repeat one another the more, the fewer rounds there "
+        "are: other days may differ by more."
     )
     power = Table(
         title="Slowdowns that are convicted",
@@ -72,19 +75,71 @@ def _advice(found: Calibration) -> str:
 
 
 def curve(found: Calibration) -> Picture:
-    """How surely a slowdown is seen."""
-    points = [(0.0, found.alarms.rate), *((by, rate.rate) for by, rate in found.power)]
+    """How surely a slowdown is seen: where times were scaled, and where one side was really kept busy."""
+    scaled = [(0.0, found.alarms), *found.power]
+    real = [(one.found, one.seen) for one in found.injected]
     frame = Frame(
-        x=Axis(low=0, high=points[-1][0], label="slowdown", text="{:.0%}".format),
-        y=Axis(low=0, high=1, label="convicted", text="{:.0%}".format),
+        x=Axis(low=-0.002, high=1.05 * max(by for by, _ in (*scaled, *real)), label="slowdown", text="{:.0%}".format),
+        y=Axis(low=0, high=1.04, label="convicted", text="{:.0%}".format),
+        top=34,
     )
-    real = [dot(frame, one.by, one.seen.rate, colour=SOFT) for one in found.injected]
-    bands = [line(frame, [(by, r.bounds.low), (by, r.bounds.high)], colour=SOFT) for by, r in found.power]
+    across, _ = frame.at(found.limit, 0)
+    marks = [
+        line(frame, [(found.limit, 0), (found.limit, 1.04)], colour=SOFT, dash="5 4"),
+        words(across + 5, frame.top + 30, f"limit {found.limit:.1%}", colour=SOFT),
+        line(frame, [(by, rate.rate) for by, rate in scaled]),
+        *_points(frame, scaled, MARK),
+        *_points(frame, real, OTHER),
+        *_legend(frame, found),
+    ]
     alt = f"power: {', '.join(f'{signed(by)} {rate.rate:.0%}' for by, rate in found.power)}"
-    return Picture(
-        svg=picture(frame, [line(frame, points), *bands, *real, *(dot(frame, *point) for point in points)], alt),
-        alt=alt,
-    )
+    return Picture(svg=picture(frame, marks, alt), alt=alt)
+
+
+def _points(frame: Frame, points: Sequence[tuple[float, Rate]], colour: str) -> list[str]:
+    """Each with its bounds, and the figures for whoever points at it."""
+    bands = [line(frame, [(by, r.bounds.low), (by, r.bounds.high)], colour=colour) for by, r in points]
+    dots = [dot(frame, by, r.rate, title=f"{signed(by)}: {_rate(r)}", colour=colour) for by, r in points]
+    return [*bands, *dots]
+
+
+def _legend(frame: Frame, found: Calibration) -> list[str]:
+    kinds = [("times scaled", MARK), *([("one side kept busy", OTHER)] if found.injected else [])]
+    said = words(frame.left, 18, f"Slowdowns that are convicted; rounds: {found.rounds}")
+    named = [
+        words(frame.left + 330 + 110 * at, 18, f"● {kind}", colour=colour) for at, (kind, colour) in enumerate(kinds)
+    ]
+    return [said, *named]
+
+
+def calibration_facts(found: Calibration) -> dict[str, object]:
+    """All of it by name, rates with their bounds: for programs."""
+    return {
+        "limit": found.limit,
+        "rounds": found.rounds,
+        "alarms": _facts(found.alarms),
+        "undecided": _facts(found.undecided),
+        "processes": found.processes,
+        "seconds": found.seconds,
+        "power": [{"by": by, "seen": _facts(rate)} for by, rate in found.power],
+        "injected": [
+            {"by": one.by, "found": one.found, "rounds": one.rounds, "seen": _facts(one.seen)} for one in found.injected
+        ],
+        "suits": found.suits,
+        "tests": [
+            {"test": name, "own_shift": own, "limit": limit, "rounds": rounds} for name, own, limit, rounds in found.own
+        ],
+    }
+
+
+def _facts(rate: Rate) -> dict[str, float]:
+    return {
+        "hits": rate.hits,
+        "count": rate.count,
+        "rate": rate.rate,
+        "low": rate.bounds.low,
+        "high": rate.bounds.high,
+    }
 
 
 def _rate(rate: Rate) -> str:

@@ -8,7 +8,7 @@ from pytest_perfgate.core.gate.anchor import LIMIT, drift
 from pytest_perfgate.core.render.block import printable
 from pytest_perfgate.core.render.quantity import quantity, signed
 from pytest_perfgate.core.render.timeline import timeline, told
-from pytest_perfgate.core.stats.change_points import change_points
+from pytest_perfgate.core.stats.change_points import ChangePoint, change_points
 from pytest_perfgate.model.baseline import Baseline, Sitting, short_commit
 from pytest_perfgate.model.document import Block, Column, Document, Paragraph, Section, Table
 from pytest_perfgate.model.plan import CaseKey
@@ -48,26 +48,31 @@ def _overview(cases: Sequence[Told]) -> Table:
 def _section(case: Told, anchors: Anchors) -> Section:
     key, device, sittings, baseline = case
     accepted = baseline.time if baseline else None
-    columns = (
-        Column(name="when"),
-        Column(name="commit"),
-        Column(name="time", dimension=_TIME),
-        Column(name="against accepted"),
-        Column(name="against the one before"),
-        Column(name="processes", dimension=Dimension.COUNT),
-    )
-    before: list[float | None] = [None, *(s.time for s in sittings)]
-    rows = tuple(
-        (s.when[:16], short_commit(s.commit, 7), s.time, _change(s.time, accepted), _change(s.time, last), s.processes)
-        for s, last in zip(sittings, before)
-    )
-    line = f"{bars([s.time for s in sittings])}  accepted: {quantity(accepted, _TIME) if accepted else 'nothing'}"
-    table = Table(columns=columns, rows=rows)
     changes = change_points([s.time for s in sittings]) if all(s.time > 0 for s in sittings) else ()
+    line = f"{bars([s.time for s in sittings])}  accepted: {quantity(accepted, _TIME) if accepted else 'nothing'}"
     said = [line, told(sittings, changes), anchored(sittings, anchors.get((device, str(key)), baseline))]
     paragraphs = tuple(Paragraph(text=text) for text in said if text)
     drawn = (timeline(printable(str(key)), sittings, changes, accepted),) if len(sittings) > 1 else ()
-    return Section(title=f"{printable(str(key))} on {device}", blocks=(*paragraphs, *drawn, table))
+    return Section(
+        title=f"{printable(str(key))} on {device}", blocks=(*paragraphs, *drawn, _sittings(sittings, accepted, changes))
+    )
+
+
+def _sittings(sittings: Sequence[Sitting], accepted: float | None, changes: Sequence[ChangePoint]) -> Table:
+    """A row a sitting; what never occurs has no column."""
+    before: list[float | None] = [None, *(s.time for s in sittings)]
+    new = {change.index: signed(change.change) for change in changes}
+    columns: list[tuple[Column, Sequence[object]]] = [
+        (Column(name="when"), [s.when[:16] for s in sittings]),
+        (Column(name="commit"), [short_commit(s.commit, 7) for s in sittings]),
+        (Column(name="time", dimension=_TIME), [s.time for s in sittings]),
+        (Column(name="against accepted"), [_change(s.time, accepted) for s in sittings]),
+        (Column(name="against the one before"), [_change(s.time, then) for s, then in zip(sittings, before)]),
+        (Column(name="new level"), [new.get(at, "") for at in range(len(sittings))]),
+        (Column(name="processes", dimension=Dimension.COUNT), [s.processes for s in sittings]),
+    ]
+    shown = [(column, cells) for column, cells in columns if any(cell != "" for cell in cells)]
+    return Table(columns=tuple(column for column, _ in shown), rows=tuple(zip(*(cells for _, cells in shown))))
 
 
 def anchored(sittings: Sequence[Sitting], baseline: Baseline | None) -> str:

@@ -27,6 +27,20 @@ CODES: tuple[Code, ...] = (
         mend="git fetch --unshallow   (in CI: fetch-depth: 0)",
     ),
     Code(
+        name="git-failed",
+        family=Family.REPOSITORY,
+        title="Git did not do what an arm needs",
+        why="an arm is checked out by git, and the working copy is read by it",
+        mend="run that git command by hand and mend what it says",
+    ),
+    Code(
+        name="lfs-missing",
+        family=Family.REPOSITORY,
+        title="An arm has pointers of git-lfs instead of files",
+        why="a package built or run with pointers is not the package of that revision",
+        mend="git lfs install && git lfs fetch --all, then run again",
+    ),
+    Code(
         name="submodule-missing",
         family=Family.REPOSITORY,
         title="A submodule of the revision could not be checked out",
@@ -36,9 +50,9 @@ CODES: tuple[Code, ...] = (
     Code(
         name="arm-no-project",
         family=Family.BUILD,
-        title="There is nothing to build at a revision",
-        why="an overlay needs a pyproject.toml or setup.py in every configured project",
-        mend='set projects = ["path"] or arms = "worktree" in [tool.perfgate]',
+        title="There is no package at a revision",
+        why="an arm that has no package of its own would measure whatever else is installed",
+        mend='name its folder or its modules: projects = ["path"] or packages = ["name"] in [tool.perfgate]',
     ),
     Code(
         name="arm-build-failed",
@@ -46,6 +60,27 @@ CODES: tuple[Code, ...] = (
         title="The package could not be built for one arm",
         why="both sides must be built the same way before they can be compared",
         mend='mend the build, or set build = "COMMAND" in [tool.perfgate]',
+    ),
+    Code(
+        name="arm-busy",
+        family=Family.BUILD,
+        title="Another run does not finish making an arm",
+        why="two runs that make one arm at once would spoil it",
+        mend="end that process, or wait for it, then run again",
+    ),
+    Code(
+        name="arm-no-room",
+        family=Family.BUILD,
+        title="The disk was full while an arm was made",
+        why="an arm needs room for a checkout, an environment and a build",
+        mend="make room and run again; rm -r .perfgate/arms removes all arms, TMPDIR=FOLDER builds elsewhere",
+    ),
+    Code(
+        name="arm-not-made",
+        family=Family.BUILD,
+        title="The folder of an arm could not be made",
+        why="an arm is a checkout and an environment under .perfgate/arms",
+        mend="mend what the system says; rm -r .perfgate/arms starts afresh",
     ),
     Code(
         name="arm-empty",
@@ -59,6 +94,7 @@ CODES: tuple[Code, ...] = (
         family=Family.CHILD,
         title="An arm loaded modules that are not its own",
         why="both sides would measure the same code; the verdict would mean nothing",
-        mend='tests and package cannot be separated here: set arms = "worktree" in [tool.perfgate]',
+        mend="let nothing name a folder of the working copy: no sys.path.insert in a conftest, no variable with a "
+        'path of the build; where tests and package cannot be separated, set arms = "worktree" in [tool.perfgate]',
     ),
 )

@@ -6,55 +6,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from pytest_perfgate.adapters.arms.store import ArmStore
 from pytest_perfgate.model.arm import ArmSettings
-from pytest_perfgate.model.errors import PerfgateError
-
-
-def git(repo: Path, *arguments: str) -> str:
-    identity = ["-c", "user.name=t", "-c", "user.email=t@example.invalid", "-c", "protocol.file.allow=always"]
-    return subprocess.run(["git", *identity, *arguments], cwd=repo, check=True, capture_output=True, text=True).stdout
-
-
-@pytest.fixture
-def repo(tmp_path: Path) -> Path:
-    folder = tmp_path / "repo"
-    folder.mkdir()
-    (folder / ".gitignore").write_text(".perfgate/\n")
-    (folder / "k.py").write_text("SPEED = 1\n")
-    git(folder, "init", "-q")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-qm", "one")
-    return folder
-
-
-def failure(repo: Path, settings: ArmSettings, revision: str = "HEAD") -> PerfgateError:
-    with pytest.raises(PerfgateError) as caught:
-        ArmStore(repo, settings).prepare("base", revision)
-    return caught.value
-
-
-def test_no_repository(tmp_path: Path) -> None:
-    with pytest.raises(PerfgateError) as caught:
-        ArmStore(tmp_path, ArmSettings())
-    assert caught.value.code.name == "no-repository"
-
-
-def test_a_missing_revision_names_the_fetch(repo: Path) -> None:
-    error = failure(repo, ArmSettings(), "origin/release")
-    assert (error.code.name, error.mend) == ("revision-missing", "git fetch origin release")
-
-
-def test_a_shallow_clone_is_named(repo: Path, tmp_path: Path) -> None:
-    (repo / "k.py").write_text("SPEED = 2\n")
-    git(repo, "commit", "-qam", "two")
-    first = git(repo, "rev-parse", "HEAD~1").strip()
-    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{repo}", "shallow")
-    error = failure(tmp_path / "shallow", ArmSettings(), first)
-    assert error.code.name == "revision-shallow"
-    assert "--unshallow" in error.mend
+from tests.contracts.arms.made import failure
+from tests.layouts import commit, git
 
 
 def test_a_failed_build_shows_the_tail_of_its_log_and_leaves_no_worktree(repo: Path) -> None:
@@ -92,7 +47,17 @@ def test_a_place_that_takes_no_arm_is_named(repo: Path) -> None:
 
 
 def test_nothing_to_build(repo: Path) -> None:
-    assert failure(repo, ArmSettings(mode="overlay")).code.name == "arm-no-project"
+    error = failure(repo, ArmSettings(mode="overlay"))
+    assert (error.code.name, error.mend) == ("arm-no-project", error.code.mend)
+    (repo / "deep" / "one").mkdir(parents=True)
+    (repo / "deep" / "one" / "setup.py").write_text("")
+    (repo / "k.py").unlink()
+    commit(repo, "the package lies deeper")
+    for mode in ("overlay", "auto"):
+        error = failure(repo, ArmSettings(mode=mode))
+        assert error.code.name == "arm-no-project"
+        assert error.mend.startswith('set projects = ["deep/one"]')
+    assert ArmStore(repo, ArmSettings(packages=("found_otherwise",))).prepare("base", "HEAD").mode == "worktree"
 
 
 def test_a_command_builds_what_pip_cannot(repo: Path) -> None:
@@ -102,28 +67,6 @@ def test_a_command_builds_what_pip_cannot(repo: Path) -> None:
         [arm.python, "-P", "-c", "import k; print(k.__file__)"], capture_output=True, text=True, check=True
     )
     assert said.stdout.strip() == str(Path(arm.root) / "k.py")
-
-
-def test_submodules_come_from_the_clone_that_is_here(repo: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "deep.py").write_text("SPEED = 7\n")
-    git(other, "init", "-q")
-    git(other, "add", "-A")
-    git(other, "commit", "-qm", "deep")
-    git(repo, "submodule", "add", "-q", str(other), "deep")
-    git(repo, "commit", "-qam", "with a submodule")
-    settings = ArmSettings(mode="overlay", build=("cp {source}/deep/deep.py {site}/deep.py",))
-    git(repo, "config", "-f", ".gitmodules", "submodule.deep.url", str(tmp_path / "gone"))
-    git(repo, "commit", "-qam", "its server is gone")
-    assert ArmStore(repo, settings).prepare("base", "HEAD").modules == ("deep",)
-    for place in (repo / ".git" / "modules").glob("*"):
-        place.rename(tmp_path / "moved away")
-    other.rename(tmp_path / "gone for good")
-    assert (
-        failure(repo, ArmSettings(mode="overlay", build=("cp {source}/deep/deep.py {site}/d.py",))).code.name
-        == "submodule-missing"
-    )
 
 
 def test_a_lock_of_a_dead_process_is_taken_over(repo: Path) -> None:
@@ -142,8 +85,7 @@ def test_a_project_can_have_a_command_of_its_own_and_its_folder_must_be_there(re
     for name in ("one", "two"):
         (repo / name).mkdir()
         (repo / name / f"{name}.py").write_text("SPEED = 1\n")
-    git(repo, "add", "-A")
-    git(repo, "commit", "-qm", "two packages")
+    commit(repo, "two packages")
     builds = tuple((name, f"cp {{source}}/{name}.py {{site}}/{name}.py") for name in ("one", "two"))
     settings = ArmSettings(projects=("one", "two"), builds=builds)
     arm = ArmStore(repo, settings).prepare("base", "HEAD")
@@ -151,15 +93,16 @@ def test_a_project_can_have_a_command_of_its_own_and_its_folder_must_be_there(re
     only = ArmStore(repo, ArmSettings(projects=("one", "two"), builds=builds, packages=("two",)))
     assert only.prepare("base", "HEAD").modules == ("two",)
     gone = failure(repo, settings, "HEAD~1")
-    assert (gone.code.name, gone.what) == ("arm-no-project", "the revision has no folder 'one'")
+    assert gone.code.name == "arm-no-project"
+    assert gone.what.startswith("the base arm (HEAD~1, ")
+    assert gone.what.endswith("): the revision has no folder 'one'")
 
 
 def test_projects_are_named_from_the_root_that_pytest_has(repo: Path) -> None:
     """A monorepo in which pytest runs in one package's folder."""
     (repo / "deep").mkdir()
     (repo / "deep" / "inner.py").write_text("SPEED = 1\n")
-    git(repo, "add", "-A")
-    git(repo, "commit", "-qm", "a package further down")
+    commit(repo, "a package further down")
     built = ArmStore(repo / "deep", ArmSettings(mode="overlay", build=("cp {source}/inner.py {site}/inner.py",)))
     assert built.prepare("base", "HEAD").modules == ("inner",)
     checkout = ArmStore(repo / "deep", ArmSettings(mode="worktree")).prepare("base", "HEAD")
@@ -172,8 +115,7 @@ def test_projects_are_named_from_the_root_that_pytest_has(repo: Path) -> None:
 
 def test_arms_of_the_same_code_have_the_same_content_and_others_have_not(repo: Path) -> None:
     (repo / "README").write_text("words\n")
-    git(repo, "add", "-A")
-    git(repo, "commit", "-qm", "only words")
+    commit(repo, "only words")
     build = ArmSettings(mode="overlay", build=("cp {source}/k.py {site}/k.py",))
     store = ArmStore(repo, build)
     first, second = store.prepare("base", "HEAD~1"), store.prepare("head", "HEAD")
@@ -195,6 +137,5 @@ def test_what_a_killed_run_leaves_is_listed(repo: Path) -> None:
     shutil.rmtree(repo / ".perfgate")
     (lost,) = ArmStore(repo, settings).leftovers()
     assert lost.path == str(Path(arm.cwd))
-    assert lost.mend == "git worktree prune"
-    git(repo, *lost.mend.split()[1:])
+    subprocess.run(lost.mend, shell=True, cwd=repo, check=True)
     assert ArmStore(repo, settings).leftovers() == ()

@@ -41,6 +41,8 @@ def test_only_sittings_of_this_level_count(times: tuple[float, ...], expected: f
         (1e6, None, Outcome.UNBASELINED, Change.NEW),
         (1e6, 1e6, Outcome.PASSED, Change.KEPT),
         (1.004e6, 1e6, Outcome.PASSED, Change.KEPT),
+        (1.025e6, 1e6, Outcome.PASSED, Change.KEPT),
+        (1.025e6, 1e6, Outcome.SUSPECT, Change.SLOWER),
         (1.1e6, 1e6, Outcome.PASSED, Change.SLOWER),
         (0.9e6, 1e6, Outcome.PASSED, Change.FASTER),
         (1.004e6, 1e6, Outcome.REGRESSED, Change.SLOWER),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pytest_perfgate.core.gate.anchor import drift
@@ -53,6 +55,8 @@ def test_the_history_says_the_change_point_and_the_anchor() -> None:
     baseline = Baseline(key=KEY, device="host-x", time=1000.0, commit="00000000")
     text = render_text(history_document([(KEY, "host-x", sittings, baseline)], overview=False))
     assert "1 change point: +9.9 % at 00000006" in text
+    assert "new level" in text
+    assert "new level" not in render_text(history_document([(KEY, "host-x", sittings[:3], None)], overview=False))
     assert "ANCHOR  +10.0 %" in text
 
 
@@ -61,7 +65,13 @@ def test_the_picture_has_a_dot_a_sitting_and_a_level_a_segment() -> None:
     changes = change_points([s.time for s in sittings])
     drawn = timeline("a <b>", sittings, changes, accepted=10.0)
     assert drawn.svg.count("<circle") == 16
-    assert drawn.svg.count("<polyline") == 3
+    assert drawn.svg.count("<polyline") == 4  # two levels, the step between them, what was accepted
+    assert "+20.0 % at 0000000<" in drawn.svg
+    assert "accepted 10 ns" in drawn.svg
+    assert "2030-01-01" in drawn.svg
+    late = timeline("a" * 200, sittings, [replace(changes[0], index=15)])
+    assert f"…{'a' * 90}<" in late.svg
+    assert 'text-anchor="end" fill="currentColor">+20.0 %' in late.svg
     assert "a &lt;b&gt;" in drawn.svg
     assert told(sittings, changes) == "1 change point: +20.0 % at 00000008"
     assert told(sittings, ()) == "no change point"

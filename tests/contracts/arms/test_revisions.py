@@ -1,0 +1,153 @@
+"""Revisions: found and checked out whole, or a clear error with the command that mends it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.adapters.arms.store import ArmStore
+from pytest_perfgate.model.arm import ArmSettings
+from pytest_perfgate.model.errors import PerfgateError
+from tests.contracts.arms.made import failure
+from tests.layouts import commit, git
+
+COPY = ArmSettings(mode="overlay", build=("cp {source}/k.py {site}/k.py",))
+DEEP = ArmSettings(mode="overlay", build=("cp {source}/deep/deep.py {site}/deep.py",))
+
+
+def code_of(store: ArmStore, revision: str, name: str = "k.py") -> str:
+    """What an arm has in a module."""
+    return (Path(store.prepare("base", revision).root) / name).read_text()
+
+
+def test_no_repository(tmp_path: Path) -> None:
+    with pytest.raises(PerfgateError) as caught:
+        ArmStore(tmp_path, ArmSettings())
+    assert caught.value.code.name == "no-repository"
+
+
+def test_a_shallow_clone_is_named(repo: Path, tmp_path: Path) -> None:
+    (repo / "k.py").write_text("SPEED = 2\n")
+    git(repo, "commit", "-qam", "two")
+    first = git(repo, "rev-parse", "HEAD~1").strip()
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{repo}", "shallow")
+    error = failure(tmp_path / "shallow", ArmSettings(), first)
+    assert error.code.name == "revision-shallow"
+    assert "--unshallow" in error.mend
+
+
+def test_a_name_that_is_not_here_says_what_fetches_it(repo: Path, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "-q", str(repo), "clone")
+    clone = tmp_path / "clone"
+    git(repo, "branch", "release")
+    assert failure(clone, ArmSettings(), "origin/release").mend == "git fetch origin release"
+    assert failure(clone, ArmSettings(), "v2").mend.startswith("git fetch origin v2, then name FETCH_HEAD")
+    git(clone, "fetch", "-q", "origin", "release")
+    assert ArmStore(clone, COPY).prepare("base", "origin/release").modules == ("k",)
+    assert failure(clone, ArmSettings(), "release~0").mend == "name the branch of the remote: origin/release~0"
+    early = failure(clone, ArmSettings(), "HEAD~7")
+    assert early.what == "'HEAD~7' lies before the first commit: HEAD has a history of 1"
+
+
+def test_a_repository_without_a_commit(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    assert (failure(tmp_path, ArmSettings()).what, failure(tmp_path, ArmSettings()).mend) == (
+        "nothing was ever committed here",
+        "git commit",
+    )
+
+
+def test_what_git_refuses_is_said_in_its_words(repo: Path) -> None:
+    (repo / ".git" / "index").write_bytes(b"no index")
+    error = failure(repo, ArmSettings(), "")
+    assert error.code.name == "git-failed"
+    assert "index" in error.what
+
+
+def test_annotated_tags_and_hooks_of_the_repository(repo: Path) -> None:
+    git(repo, "tag", "-a", "v1", "-m", "first")
+    hook = repo / ".git" / "hooks" / "post-checkout"
+    hook.write_text('#!/bin/sh\ntouch "$(git rev-parse --git-common-dir)/ran"\n')
+    hook.chmod(0o755)
+    store = ArmStore(repo, COPY)
+    (repo / "k.py").write_text("SPEED = 2\n")
+    assert code_of(store, "v1") == "SPEED = 1\n"
+    assert code_of(store, "") == "SPEED = 2\n"
+    assert not list(repo.rglob("ran"))
+
+
+def test_what_every_run_changes_is_in_no_snapshot(repo: Path) -> None:
+    """Also where git was never told to ignore it."""
+    (repo / ".gitignore").unlink()
+    commit(repo, "nothing is ignored")
+    store = ArmStore(repo, COPY)
+    assert store.prepare("base", "HEAD").reused is False
+    (repo / "__pycache__").mkdir()
+    (repo / "__pycache__" / "k.pyc").write_bytes(b"compiled")
+    head = store.prepare("head", "")
+    assert (head.dirty, head.reused) == (False, True)
+
+
+def test_line_ends_that_git_would_change_are_no_reason_to_stop(repo: Path) -> None:
+    git(repo, "config", "core.autocrlf", "input")
+    git(repo, "config", "core.safecrlf", "true")
+    (repo / "k.py").write_bytes(b"SPEED = 2\r\n")
+    assert code_of(ArmStore(repo, COPY), "").split() == ["SPEED", "=", "2"]
+
+
+def with_submodule(repo: Path, tmp_path: Path) -> Path:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "deep.py").write_text("SPEED = 7\n")
+    git(other, "init", "-q")
+    commit(other, "deep")
+    git(repo, "submodule", "add", "-q", str(other), "deep")
+    commit(repo, "with a submodule")
+    return other
+
+
+def test_submodules_come_from_the_clone_that_is_here(repo: Path, tmp_path: Path) -> None:
+    other = with_submodule(repo, tmp_path)
+    git(repo, "config", "-f", ".gitmodules", "submodule.deep.url", str(tmp_path / "gone"))
+    git(repo, "commit", "-qam", "its server is gone")
+    assert ArmStore(repo, DEEP).prepare("base", "HEAD").modules == ("deep",)
+    for place in (repo / ".git" / "modules").glob("*"):
+        place.rename(tmp_path / "moved away")
+    other.rename(tmp_path / "gone for good")
+    shutil.rmtree(repo / ".perfgate")
+    assert failure(repo, DEEP).code.name == "submodule-missing"
+
+
+def test_changes_inside_a_submodule_belong_to_the_working_copy(repo: Path, tmp_path: Path) -> None:
+    with_submodule(repo, tmp_path)
+    (repo / "deep" / "deep.py").write_text("SPEED = 8\n")
+    store = ArmStore(repo, DEEP)
+    assert code_of(store, "HEAD", "deep.py") == "SPEED = 7\n"
+    assert code_of(store, "", "deep.py") == "SPEED = 8\n"
+    assert git(repo, "-C", "deep", "status", "--porcelain") == " M deep.py\n"
+
+
+def test_a_submodule_that_was_never_initialised_is_left_as_it_is(repo: Path, tmp_path: Path) -> None:
+    with_submodule(repo, tmp_path)
+    git(tmp_path, "clone", "-q", str(repo), "clone")
+    assert ArmStore(tmp_path / "clone", COPY).prepare("base", "HEAD").modules == ("k",)
+    error = failure(tmp_path / "clone", DEEP)
+    assert error.code.name == "arm-build-failed"
+    assert error.what.endswith("submodules that are not initialised here were left empty: deep")
+    assert error.mend.startswith("git submodule update --init --recursive")
+    assert "submodule.deep" not in git(tmp_path / "clone", "config", "--local", "--list")
+
+
+def test_pointers_of_git_lfs_are_no_contents(repo: Path) -> None:
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n"
+    (repo / ".gitattributes").write_text("*.bin filter=lfs -text\n")
+    (repo / "table.bin").write_text(pointer)
+    commit(repo, "a table")
+    assert ArmStore(repo, COPY).prepare("base", "HEAD").modules == ("k",)  # nobody has the contents here
+    (repo / "table.bin").write_bytes(b"contents.")
+    shutil.rmtree(repo / ".perfgate")
+    error = failure(repo, COPY)
+    assert (error.code.name, error.what.rpartition(": ")[2]) == ("lfs-missing", "table.bin")
+    assert len(git(repo, "worktree", "list").splitlines()) == 1

@@ -1,0 +1,34 @@
+"""Which files an arm's process has loaded."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.adapters.arms.proof import foreign_libraries, loaded_modules
+
+
+def test_a_library_that_the_arm_has_and_that_came_from_elsewhere(tmp_path: Path) -> None:
+    arm = tmp_path / "arms" / "digest"
+    site = arm / "env" / "lib" / "site-packages" / "fast"
+    site.mkdir(parents=True)
+    (site / "libfast.so.1").touch()
+    inside, outside = str(site / "libfast.so.1"), str(tmp_path / "build" / "libfast.so.1")
+    others = ["/usr/lib/libc.so.6", str(tmp_path / "build" / "libother.so")]
+    assert foreign_libraries([inside, outside, *others], arm) == []  # no arm: nothing says that it is one
+    (arm / "ready.json").touch()
+    assert foreign_libraries([inside, outside, *others], arm) == [outside]
+    assert foreign_libraries([inside], arm) == []
+
+
+def test_an_import_is_found_wherever_it_came_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "proof_k.py").write_text("SPEED = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    __import__("proof_k")
+    try:
+        ((file, digest),) = loaded_modules(["proof_k"])
+    finally:
+        del sys.modules["proof_k"]
+    assert (file, len(digest)) == (str(tmp_path / "proof_k.py"), 16)
