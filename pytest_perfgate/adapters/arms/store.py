@@ -43,9 +43,6 @@ _CACHES = {
 }
 
 
-_NO_ARMS = "without both arms nothing is measured beside its own base"
-
-
 class ArmStore:
     """Prepares arms of one repository."""
 
@@ -61,14 +58,6 @@ class ArmStore:
 
     def prepare(self, name: str, revision: str) -> Arm:
         """The arm of a commit, or of the working copy; built once per tree, interpreter and toolchain."""
-        try:
-            return self._prepared(name, revision)
-        except OSError as fault:
-            what = f"the {name} arm cannot be made: {fault.strerror or fault}"
-            mend = "make the folder writable, or free its disk"
-            raise PerfgateError("file-unwritable", what, why=_NO_ARMS, mend=mend, place=str(self._home)) from fault
-
-    def _prepared(self, name: str, revision: str) -> Arm:
         wanted = self._git.revision(revision) if revision else self._git.snapshot()
         mode = self._mode()
         digest = self._digest(wanted, mode)

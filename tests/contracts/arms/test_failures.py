@@ -38,14 +38,6 @@ def test_a_build_that_installs_nothing(repo: Path) -> None:
     assert failure(repo, ArmSettings(mode="overlay", build=("{python} -c pass",))).code.name == "arm-empty"
 
 
-def test_a_place_that_takes_no_arm_is_named(repo: Path) -> None:
-    (repo / ".perfgate").write_text("a file where the folder would be")
-    error = failure(repo, ArmSettings())
-    assert error.code.name == "file-unwritable"
-    assert error.what.startswith("the base arm cannot be made: ")
-    assert error.place == str(repo.resolve() / ".perfgate" / "arms")
-
-
 def test_nothing_to_build(repo: Path) -> None:
     error = failure(repo, ArmSettings(mode="overlay"))
     assert (error.code.name, error.mend) == ("arm-no-project", error.code.mend)
