@@ -129,8 +129,9 @@ def leftovers(project: Project) -> Iterator[Finding]:
     for path in found:
         what = f"{_shown(path, project)} is half a file that a crash left"
         yield Finding(name="leftovers", level=Level.NOTE, what=what, mend=f"rm {_shown(path, project)}")
-    ignored = project.root / ".gitignore"
-    if project.repository.present() and not (ignored.is_file() and ".perfgate" in ignored.read_text(errors="replace")):
+    ignored, own = project.root / ".gitignore", project.root / ".perfgate" / ".gitignore"
+    told = own.is_file() or (ignored.is_file() and ".perfgate" in ignored.read_text(errors="replace"))
+    if project.repository.present() and not told:
         yield Finding(
             name="leftovers",
             level=Level.NOTE,
