@@ -1,8 +1,23 @@
-"""The result as a page: what was found, part by part, and what kept a part from being run."""
+"""The result as a page: which bars held, what was found part by part, and what kept a part from being run."""
 
 from __future__ import annotations
 
 from typing import Any
+
+BARS = {
+    "long": "calls of 20 us and more within 1 % of the device's own records",
+    "short": "shorter ones within 3 % by a graph or CUPTI",
+    "ncu": "within 5 % of ncu's duration",
+    "host": "a pair of events costs the host no more than in do_bench's loop",
+    "escape": "work on another stream is caught",
+    "seen": "+2 % of a 100 us kernel seen in 95 % of trials, +0 % in none but one",
+    "same": "no false alarm in a suite of 40 against itself",
+    "gate": "the example's suite measured, accepted, held against itself",
+    "roof": "no product above the peak",
+}
+"""What the run is there to show, by the name that its rows carry."""
+OPTIONAL = frozenset({"ncu", "roof"})
+"""Shown where the machine allows: counters need a permission, a roof needs a clock."""
 
 
 def page(result: dict[str, Any]) -> str:
@@ -11,23 +26,39 @@ def page(result: dict[str, Any]) -> str:
     if result["why"]:
         lines += ["", f"Not run: {result['why']}."]
     else:
-        lines += ["", summary(result)]
+        lines += ["", summary(result), "", "| bar | held |", "|---|---|"]
+        lines += [f"| {BARS[name]} | {said} |" for name, said in bars(result).items()]
     for title, rows in result["parts"].items():
         lines += ["", f"## {title}", "", "| what | found | held |", "|---|---|---|"]
         for row in rows:
-            figures = ((name, figure) for name, figure in row.items() if name not in {"what", "held"})
+            figures = ((name, figure) for name, figure in row.items() if name not in {"what", "held", "bar"})
             found = ", ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in figures if v != "")
             lines.append(f"| {row['what']} | {' '.join(found.replace('|', '/').split())} | {row.get('held', '')} |")
     return "\n".join(lines) + "\n"
 
 
+def bars(result: dict[str, Any]) -> dict[str, str]:
+    """Each bar: held, missed, or not shown."""
+    rows = [row for part in result["parts"].values() for row in part if "held" in row]
+    told = {}
+    for name in BARS:
+        held = [bool(row["held"]) for row in rows if row.get("bar") == name]
+        told[name] = f"{'held' if all(held) else 'missed'} ({sum(held)} of {len(held)})" if held else "not shown"
+    return told
+
+
 def summary(result: dict[str, Any]) -> str:
     """``12 held, 1 did not: Agreement of timers: copy 256 MB``."""
-    judged = [(title, row) for title, rows in result["parts"].items() for row in rows if "held" in row]
-    lost = [f"{title}: {row['what']}" for title, row in judged if not row["held"]]
-    said = f"{len(judged) - len(lost)} held, {len(lost)} did not"
+    rows = [(title, row) for title, part in result["parts"].items() for row in part if "held" in row]
+    lost = [f"{title}: {row['what']}" for title, row in rows if not row["held"]]
+    said = f"{len(rows) - len(lost)} held, {len(lost)} did not"
     return f"{said}{': ' if lost else ''}{'; '.join(lost)}."
 
 
 def failed(result: dict[str, Any]) -> bool:
     return any(row.get("held") is False for rows in result["parts"].values() for row in rows)
+
+
+def unshown(result: dict[str, Any]) -> list[str]:
+    """Bars that the run was to show and did not."""
+    return [name for name, said in bars(result).items() if said == "not shown" and name not in OPTIONAL]

@@ -92,22 +92,25 @@ def profiler(check: Check, out: Path) -> Iterator[Row]:
     options = ["--clock-control", "none", "--cache-control", "none", "--kernel-name", "regex:(?i)softmax"]
     command = ["ncu", *options, "--launch-skip", "1", "--launch-count", "1", *sections, "-f", "-o", str(report)]
     command += [sys.executable, str(script)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=45, check=False)
     if not report.is_file():
         yield {"what": "ncu", "refused": f"exit code {done.returncode}", "why": (done.stdout + done.stderr)[-300:]}
         return
     metric = "gpu__time_duration.sum"
     shown = subprocess.run(
         ["ncu", "--import", str(report), "--csv", "--page", "raw", "--metrics", metric, "--print-units", "base"],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=20, check=False,
     )  # fmt: skip
     theirs = _figure(shown.stdout)
     torch = check.runtime_module()
     rows = torch.randn(4096, 4096, device="cuda")
     ours = check.measured("softmax", lambda: torch.softmax(rows, 1), "cupti")
-    row: Row = {"what": "ncu", "bytes": report.stat().st_size, "ncu_ns": theirs, "cupti_ns": ours.get("ns")}
-    if theirs and ours.get("ns"):
-        row |= {"off": ours["ns"] / theirs - 1, "held": abs(ours["ns"] / theirs - 1) <= 0.05}
+    if "ns" not in ours:
+        ours = check.measured("softmax", lambda: torch.softmax(rows, 1), "auto")
+    row: Row = {"what": "ncu", "bytes": report.stat().st_size, "ncu_ns": theirs}
+    if theirs and "ns" in ours:
+        off = (ours["ns"] - ours["overhead_ns"]) / theirs - 1
+        row |= {"timer": ours["timer"], "ns": ours["ns"], "off": off, "bar": "ncu", "held": abs(off) <= 0.05}
     yield row
 
 

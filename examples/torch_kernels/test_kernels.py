@@ -8,7 +8,7 @@ from pytest_perfgate import work
 
 torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
 WHERE = "cuda" if torch.cuda.is_available() else "cpu"
-SIZES = (1024, 4096) if WHERE == "cuda" else (128,)
+SIZES = (1024, 2048) if WHERE == "cuda" else (128,)
 ROWS = 4096 if WHERE == "cuda" else 256
 
 

@@ -81,7 +81,7 @@ def write_profile(done: Profiled, folders: Folders, taken_with: Mapping[str, Any
     folders.write_json(folder, "metrics.json", metrics_data(analysis))
     views, empty = _views(analysis)
     folders.write_pages(folder, views)
-    for name, build in analysis.files.items():
+    for name, build in {**analysis.files, **analysis.kept}.items():
         folders.write_text(folder, name, build())
     if len(analysis.views) > 1:
         text = "\n".join([*map(render_markdown, views.values()), *empty])

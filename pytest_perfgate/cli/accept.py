@@ -42,10 +42,35 @@ def run(options: Namespace) -> int:
     report = project.records.read(options.source)
     request = request_of(options, project, report)
     found = decisions(report, request, project.baselines, sittings_of(project))
+    if options.dry_run:
+        _foresee(found, refusal(found, request), options)
+        return 0
     check_decisions(found, request)
-    paths = () if options.dry_run else accept(found, project.baselines)
-    _show(found, paths, options, project)
+    _show(found, accept(found, project.baselines), options, project)
     return 0
+
+
+def refusal(found: Any, request: Any) -> str:
+    """Why writing these would be refused as they were asked for; empty where it would not."""
+    from pytest_perfgate.app.accept import check_decisions
+
+    try:
+        check_decisions(found, request)
+    except PerfgateError as fault:
+        return f"{fault.what}; {fault.mend}" if fault.mend else fault.what
+    return ""
+
+
+def _foresee(found: Any, refused: str, options: Namespace) -> None:
+    """What would be written, and what stands in the way."""
+    from pytest_perfgate.core.render.acceptance import acceptance_json, acceptance_lines
+
+    if options.json:
+        write_json({"decisions": acceptance_json(found), "files": [], "refused": refused})
+        return
+    write("\n".join(acceptance_lines(found, dry=True)))
+    if refused:
+        write(f"not as it stands: {refused}")
 
 
 def check_place(options: Namespace, project: Project) -> None:
@@ -124,7 +149,7 @@ def _show(found: Any, paths: Any, options: Namespace, project: Project) -> None:
     if options.json:
         write_json({"decisions": acceptance_json(found), "files": [project.shown(Path(path)) for path in paths]})
         return
-    write("\n".join(acceptance_lines(found, dry=options.dry_run)))
+    write("\n".join(acceptance_lines(found)))
     for path in paths:
         write(f"wrote {project.shown(Path(path))}")
     local = sorted({d.after.device for d in found if d.after and not project.baselines.committed(d.after.device)})

@@ -31,7 +31,7 @@ def run(options: Namespace) -> int:
 
     project = Project(options)
     report = project.records.read(options.source)
-    document = run_document(report, history_of(project, report))
+    document = run_document(report, history_of(project, report), drawn=bool(options.html or options.markdown))
     if options.html:
         write_file(options.html, render_html(document))
     if options.markdown == "-":

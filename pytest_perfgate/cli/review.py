@@ -14,7 +14,8 @@ from pytest_perfgate.cli.looking import write, write_json
 from pytest_perfgate.cli.project import Project, add_root
 from pytest_perfgate.model.errors import PerfgateError
 
-_KEYS = "a accept, s skip, q stop asking, ? this help"
+_KEYS = "a or y accept, s or n skip, q stop asking, ? this help"
+_MEANS = {"a": "a", "y": "a", "s": "s", "n": "s", "q": "q"}
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -59,19 +60,23 @@ def _walk(found: Sequence[Any]) -> list[Any]:
     for number, decision in enumerate(found, 1):
         write(f"\n[{number}/{len(found)}]  {decision_line(decision)}")
         write(render_block(decision.report).rstrip("\n"))
-        answer = _answer()
+        try:
+            answer = _answer()
+            if answer == "a":
+                chosen.append(_reasoned(decision))
+        except EOFError:  # the end of input stops the walk, and is no reason of anything
+            write("")
+            break
         if answer == "q":
             break
-        if answer == "a":
-            chosen.append(_reasoned(decision))
     return chosen
 
 
 def _answer() -> str:
     while True:
-        answer = _asked("accept? [a/s/q/?] ").lower()[:1]
-        if answer in {"a", "s", "q"}:
-            return answer
+        answer = input("accept? [a/s/q/?] ").strip().lower()[:1]
+        if answer in _MEANS:
+            return _MEANS[answer]
         write(_KEYS)
 
 
@@ -81,15 +86,7 @@ def _reasoned(decision: Any) -> Any:
 
     needed = decision.change in {Change.SLOWER, Change.RENEWED}
     while True:
-        reason = " ".join(_asked("reason: " if needed else "reason (may be empty): ").split())
+        reason = " ".join(input("reason: " if needed else "reason (may be empty): ").split())
         if reason or not needed:
             return replace(decision, after=replace(decision.after, why=reason))
         write("this needs a reason")
-
-
-def _asked(question: str) -> str:
-    """One answer; the end of input stops the walk."""
-    try:
-        return input(question)
-    except EOFError:
-        return "q"

@@ -27,6 +27,8 @@ class Analysis:
     """Where the figures are from; always printed beside them."""
     files: Mapping[str, Callable[[], str]] = field(default_factory=dict)
     """Texts that belong beside the artifact, by relative path: annotated source, machine code. Built when asked for."""
+    kept: Mapping[str, Callable[[], str]] = field(default_factory=dict)
+    """Texts that a profile keeps beside its report, by relative path, for other programs. Built when asked for."""
     reports: Mapping[str, str] = field(default_factory=dict)
     """Written reports: the name of the file, without its ending, and the view that it holds."""
     tables: tuple[str, ...] = ()

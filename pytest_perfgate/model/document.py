@@ -32,6 +32,8 @@ class Table:
     note: str = ""
     limit: int = 0
     """Rows a person sees; 0 means all. Data formats always carry every row."""
+    rest: str = "all of them with --json or --csv"
+    """How to see the rows that are left out."""
 
 
 @value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from pytest_perfgate.model.quantity import Better, Dimension, Interval
@@ -72,15 +73,20 @@ class MetricSet:
     metrics: tuple[Metric, ...] = ()
     absent: tuple[Absent, ...] = ()
 
+    def of(self, name: str) -> MetricSet:
+        """Those of one name alone."""
+        return MetricSet(
+            metrics=tuple([m for m in self.metrics if m.name == name]),
+            absent=tuple([a for a in self.absent if a.name == name]),
+        )
+
     def find(self, name: str, scope: Labels = ()) -> tuple[Metric, ...]:
         """Metrics that a scope selects: those with the fewest labels beside the ones it names.
 
         An exact aggregate wins over its parts; without one, every part is returned and each
         must hold. Scope texts are globs; a bare ``stage2`` also matches ``stage2_f``.
         """
-        hits = [m for m in self.metrics if m.name == name and matches(m.labels, scope)]
-        fewest = min((len(m.labels) for m in hits), default=0)
-        return tuple(m for m in hits if len(m.labels) == fewest)
+        return selected([m for m in self.metrics if m.name == name], scope)
 
     def missing(self, name: str, scope: Labels = ()) -> Absent | None:
         """Why a metric is not here, where the instrument said so."""
@@ -93,8 +99,19 @@ class MetricSet:
         return MetricSet(metrics=self.metrics + other.metrics, absent=self.absent + other.absent)
 
 
+def selected(named: Sequence[Metric], scope: Labels) -> tuple[Metric, ...]:
+    """Of metrics of one name those that a scope selects; see ``MetricSet.find``."""
+    hits = [m for m in named if matches(m.labels, scope)]
+    if len(hits) < 2:
+        return tuple(hits)
+    fewest = min(len(m.labels) for m in hits)
+    return tuple(m for m in hits if len(m.labels) == fewest)
+
+
 def matches(have: Labels, wanted: Labels) -> bool:
     """Whether labels satisfy a scope, globs included."""
+    if not wanted:
+        return True
     held = dict(have)
     return all(name in held and _fits(held[name], pattern) for name, pattern in wanted)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.render.plural import plural
+from pytest_perfgate.model.limit import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,25 +14,42 @@ if TYPE_CHECKING:
     from pytest_perfgate.plugin.docket import Docket
 
 _NAMED = 5
+_BEHIND = "the same command again: it goes on behind the rounds that were finished"
 
 
 def cut_short_lines(session: Docket) -> list[str]:
-    """Lines for the terminal; none where nothing was to be measured."""
-    if not session.cases:
+    """Lines for the terminal; none where nothing is left to be measured."""
+    missing = _missing(session)
+    if not missing and not _fewer(session) and not _untried(session):
         return []
-    lines, missing = [_headline(session)], _missing(session)
+    if session.resumable and len(missing) == len(session.cases):
+        return ["cut short before any verdict: the finished rounds of both arms are kept", f"next  {_BEHIND}"]
+    lines = [_headline(session, len(missing))]
     if len(missing) < len(session.cases):
         lines += [f"  not measured  {case.nodeid}" for case in missing[:_NAMED]]
         lines += [f"  not measured  {plural(len(missing) - _NAMED, 'more case')}"] if len(missing) > _NAMED else []
     return [*lines, f"next  {_onward(session, missing)}"]
 
 
-def _headline(session: Docket) -> str:
-    measured = len(session.cases) - len(_missing(session))
+def _headline(session: Docket, missing: int) -> str:
+    measured, fewer = len(session.cases) - missing, _fewer(session)
     said = f"cut short: {measured} of {plural(len(session.cases), 'case')} measured"
     said += " and kept" if measured else ", nothing is kept"
-    fewer = [nodeid for nodeid in session.cases if 0 < _processes(session, nodeid) < _asked(session, nodeid)]
-    return f"{said}; {len(fewer)} of them in fewer processes than asked for" if fewer else said
+    said += f"; {fewer} of them in fewer processes than asked for" if fewer else ""
+    untried = _untried(session)
+    return f"{said}; {plural(untried, 'suspect')} not tried to the end" if untried else said
+
+
+def _untried(session: Docket) -> int:
+    """Suspects of a run that would have tried them."""
+    if session.court.tools.convict is None:
+        return 0
+    return sum(report.worst is Outcome.SUSPECT for found in session.reports.values() for report in found)
+
+
+def _fewer(session: Docket) -> int:
+    """Cases with a measurement of fewer processes than were asked for."""
+    return sum(0 < _processes(session, nodeid) < _asked(session, nodeid) for nodeid in session.cases)
 
 
 def _missing(session: Docket) -> Sequence[Case]:
@@ -50,7 +68,7 @@ def _asked(session: Docket, nodeid: str) -> int:
 
 def _onward(session: Docket, missing: Sequence[Case]) -> str:
     if session.resumable:
-        return "the same command again: it goes on behind the rounds that were finished"
+        return _BEHIND
     if missing and len(missing) <= _NAMED and len(missing) < len(session.cases):
         names = " ".join("'" + case.nodeid.replace("'", "'\"'\"'") + "'" for case in missing)
         return f"pytest --perfgate={session.mode.value} {names} measures the rest, the same command again everything"

@@ -20,6 +20,16 @@ class DistributedRole:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._collecting: set[str] = set()
         self._measured = False
+        if getattr(config.option, "perfgate_device", None):
+            self._narrow()
+
+    def _narrow(self) -> None:
+        """Before there is a worker: what this process shows of devices is what workers and children inherit."""
+        from pytest_perfgate.plugin.complaints import usage_errors
+        from pytest_perfgate.wiring.devices import pick_device
+
+        with usage_errors():
+            pick_device(self._config.option)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:

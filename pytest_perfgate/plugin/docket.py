@@ -95,4 +95,5 @@ class Docket:
             gates=max(1, len(self.cases)),
             today=self.started.date().isoformat(),
             facts=self.settings.project.facts or "shown",
+            pytest=self.settings.command,
         )

@@ -97,8 +97,11 @@ def _narrowed(config: pytest.Config) -> bool:
 
 def announce(config: pytest.Config, notes: Iterable[SuiteNote]) -> None:
     """A note that fails is a failed report of its own: JUnit and the exit code tell of it."""
+    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
     for note in notes:
         if note.effect is Effect.FAIL:
+            if reporter is not None and reporter._tw.width_of_current_line:  # noqa: SLF001 - as pytest's own plugins do
+                reporter._tw.line()  # noqa: SLF001 - pytest has said [100%]
             _expected(config)
             _report(config, f"perfgate::{note.kind}", text_of(note))
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from pytest_perfgate.plugin.collect import Collector
 
 
+COMPAT = "pytest_perfgate.compat"
+
+
 class Settings:
     """Read when the first gated test is met, not before."""
 
@@ -49,6 +52,15 @@ class Settings:
 
         given = self.options.perfgate_budget
         return seconds(given, "--perfgate-budget") if given else math.inf
+
+    @property
+    def command(self) -> str:
+        """How pytest must be started to run these tests again: with the plugin that was asked for by hand."""
+        return (
+            f"pytest -p {COMPAT}"
+            if any(arg.endswith(COMPAT) for arg in self.pytest.invocation_params.args)
+            else "pytest"
+        )
 
     @property
     def debugging(self) -> bool:

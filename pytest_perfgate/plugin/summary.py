@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pytest_perfgate.plugin.docket import Docket
 
 _SHOWN = 20
+_FILES = 5
+"""Of more files than these only the folders are named."""
 _KEPT = (Outcome.PASSED, Outcome.NOT_APPLICABLE, Outcome.ACCEPTED)
 _PLAIN = (Outcome.UNBASELINED, Outcome.IMPROVED)
 """Outcomes of which the table says all that there is to say."""
@@ -49,7 +51,8 @@ def _write_verdicts(out: Any, session: Docket, reports: list[CaseReport]) -> Non
     for report in [r for r in reports if r.effect is Effect.WARN and r.worst not in _PLAIN][:_SHOWN]:
         out.write_line(render_block(report).rstrip())
     fresh = len(new_baselines(reports, session.court.tools.committed, "", ""))
-    if fresh and session.court.context.policy.records and not session.lost:
+    recorded = bool(fresh and session.court.context.policy.records)
+    if recorded and not session.lost:
         out.write_line(
             f"{fresh} without a baseline: what was measured is kept under .perfgate/ as this machine's first"
         )
@@ -58,11 +61,11 @@ def _write_verdicts(out: Any, session: Docket, reports: list[CaseReport]) -> Non
     for line in (*hidden(session), *refused(reports)):
         out.write_line(line)
     out.write_line(counted(session.mode.value, reports))
-    for path in session.written:
-        out.write_line(f"wrote {shown(path, session.settings.pytest.rootpath)}")
+    for line in written_lines(session.written, session.settings.pytest.rootpath):
+        out.write_line(line)
     for fault in session.lost:
         out.write_line(fault.text(), red=True)
-    for command in next_commands(reports) if not session.lost else ():
+    for command in next_commands(reports, session.settings.command, recorded=recorded) if not session.lost else ():
         out.write_line(f"next  {command}")
 
 
@@ -76,7 +79,7 @@ def verdict_table(reports: Sequence[CaseReport]) -> Table:
         Column(name="limit"),
         Column(name="smallest visible slowdown", dimension=Dimension.FRACTION, digits=2),
     )
-    return Table(columns=columns, rows=tuple(rows), limit=_SHOWN)
+    return Table(columns=columns, rows=tuple(rows), limit=_SHOWN, rest="perfgate report shows all")
 
 
 def verdict_rows(report: CaseReport) -> list[tuple[Cell, ...]]:
@@ -87,17 +90,28 @@ def verdict_rows(report: CaseReport) -> list[tuple[Cell, ...]]:
     return [(v.outcome.value, name, took, v.limit.text, sighted(v)) for v in report.verdicts]
 
 
-def next_commands(reports: Sequence[CaseReport]) -> list[str]:
-    """What helps with what was seen."""
+def next_commands(reports: Sequence[CaseReport], pytest: str, *, recorded: bool) -> list[str]:
+    """What helps with what was seen; what was recorded as this machine's first waits for nobody."""
     worst = {report.worst for report in reports if report.verdicts}
     commands = ["perfgate report"]
-    if Outcome.UNBASELINED in worst:
+    if Outcome.UNBASELINED in worst and not recorded:
         commands.append('perfgate accept --new --reason "..."')
     if Outcome.IMPROVED in worst:
         commands.append("perfgate accept --improved")
     if Outcome.SUSPECT in worst:
-        commands.append("pytest --perfgate=full")
+        commands.append(f"{pytest} --perfgate=full")
     return commands if worst - set(_KEPT) else []
+
+
+def written_lines(written: Sequence[Path], root: Path) -> list[str]:
+    """Where the files lie; of many in one folder, the folder."""
+    if len(written) <= _FILES:
+        return [f"wrote {shown(path, root)}" for path in written]
+    folders = Counter(path.parent for path in written)
+    first = dict.fromkeys(path if folders[path.parent] == 1 else path.parent for path in written)
+    return [
+        f"wrote {shown(place, root)}" + (f": {folders[place]} files" if place in folders else "") for place in first
+    ]
 
 
 def counted(mode: str, reports: list[CaseReport]) -> str:

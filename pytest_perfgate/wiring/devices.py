@@ -93,12 +93,17 @@ def clocks() -> Any:
 
 
 def fleet() -> Any:
-    """The devices that this run may use: those that CUDA shows."""
+    """The devices that this run may use: those that CUDA shows, else those that HIP does."""
+    from pytest_perfgate.adapters.bindings.amdsmi import Amd
     from pytest_perfgate.adapters.bindings.nvml import Nvml
     from pytest_perfgate.adapters.devices.visible import surroundings, visible_cards
+    from pytest_perfgate.adapters.devices.visible_amd import surroundings_amd, visible_amd
     from pytest_perfgate.app.lanes import Fleet
 
-    return Fleet(devices=visible_cards(Nvml()), surroundings=surroundings, hold=leases().hold_all)
+    nvml = Nvml()
+    if nvml.availability().usable:
+        return Fleet(devices=visible_cards(nvml), surroundings=surroundings, hold=leases().hold_all)
+    return Fleet(devices=visible_amd(Amd()), surroundings=surroundings_amd, hold=leases().hold_all)
 
 
 def pick_device(options: Any) -> None:

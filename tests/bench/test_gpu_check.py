@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
+import time
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from ci.gpu import parts, processes, recordings
+from ci.gpu import parts, processes, recordings, truth
 from ci.gpu.page import page
-from pytest_perfgate.adapters.bindings.cupti import KernelRecord
-from pytest_perfgate.adapters.runtimes.simulated import SimulatedGpu
-from pytest_perfgate.adapters.timers.bench import Rules
-from pytest_perfgate.adapters.timers.blocking import BlockingTimer
-from pytest_perfgate.adapters.timers.cupti import CuptiTimer
-from pytest_perfgate.adapters.timers.events import EventsTimer
-from pytest_perfgate.adapters.timers.graph import GraphTimer
-from pytest_perfgate.model.device import Availability
-from pytest_perfgate.model.plan import Plan
-from pytest_perfgate.model.samples import Stop
+from tests.bench.simulated import SimulatedCheck
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -28,130 +18,36 @@ ROOT = Path(__file__).resolve().parents[2]
 # The check itself, on a simulated card: its arithmetic and its verdicts.
 
 
-class Tensor:
-    """Launches a kernel of the simulated card for whatever is asked of it."""
-
-    T = property(lambda self: self)
-
-    def __init__(self, gpu) -> None:
-        self.gpu = gpu
-        self.shape, self.copy_, self.add_ = (4096, 4096), self._long, self._short
-
-    def to(self, kind):
-        return self
-
-    def t(self):
-        return self
-
-    def contiguous(self):
-        return self
-
-    def _long(self, *given):
-        self.gpu.kernel(100_000)
-
-    def _short(self, *given):
-        self.gpu.kernel(2_000)
-
-
-class Torch:
-    """The names of torch that the check uses."""
-
-    float32, bfloat16, float8_e4m3fn = "float32", "bfloat16", "float8_e4m3fn"
-
-    def __init__(self, gpu) -> None:
-        self.gpu = gpu
-        self.current = 0
-        matmul = SimpleNamespace(allow_tf32=False)
-        self.backends = SimpleNamespace(cuda=SimpleNamespace(matmul=matmul))
-        self.cuda = SimpleNamespace(
-            Stream=object, stream=self._stream, _sleep=lambda cycles: gpu.kernel(cycles / 1.5, self.current)
-        )
-
-    @contextlib.contextmanager
-    def _stream(self, stream):
-        self.current = 1
-        yield
-        self.current = 0
-
-    def randn(self, *shape, device):
-        return Tensor(self.gpu)
-
-    empty_like = softmax = mm = None
-
-    def ones(self, *given, **named):
-        return Tensor(self.gpu)
-
-
-class FakeRecorder:
-    """Reads the records off the simulated card."""
-
-    def __init__(self, gpu) -> None:
-        self.gpu, self.calls = gpu, {}
-
-    def availability(self):
-        return Availability(name="cupti", usable=True)
-
-    @contextlib.contextmanager
-    def opened(self, size):
-        yield self
-
-    def push(self, call):
-        self.call, self.first = call, len(self.gpu.executed)
-
-    def pop(self):
-        self.calls[self.call] = self.gpu.executed[self.first :]
-
-    def drain(self):
-        calls, self.calls = self.calls, {}
-        return [
-            KernelRecord(start=int(start), end=int(end), stream=stream, device=0, call=call)
-            for call, work in calls.items()
-            for start, end, stream in work
-        ]
-
-    def dropped(self):
-        return 0
-
-    def counts_drops(self, call):
-        call()
-        return True
-
-
 @pytest.fixture
 def check(monkeypatch):
-    gpu = SimulatedGpu()
-    torch = Torch(gpu)
-    torch.empty_like = lambda tensor: Tensor(gpu)
-    torch.softmax = torch.mm = torch._scaled_mm = lambda *given, **named: gpu.kernel(60_000)
-    rules = Rules(
-        stop=lambda durations, spent, plan: Stop.COUNT if len(durations) >= 20 else None,
-        warm=lambda medians, calls, spent, plan: calls >= 5,
-        clock=gpu.clock,
-    )
-    made = object.__new__(parts.Check)
-    made.runtime, made.plan = gpu, Plan()
-    made.timers = {
-        "events": EventsTimer(rules), "graph": GraphTimer(rules), "blocking": BlockingTimer(rules),
-        "cupti": CuptiTimer(rules, FakeRecorder(gpu)),
-    }  # fmt: skip
-    made.runtime_module = lambda: torch
-    return made
+    monkeypatch.setattr(parts, "truths", lambda: ({}, "no profiler here"))
+    return SimulatedCheck("observe")
 
 
 def test_timers_are_held_against_kernel_records(check) -> None:
     rows = list(parts.agreement(check))
-    copy = {row["timer"]: row for row in rows if row["what"] == "copy 256 MB"}
-    assert copy["events"]["held"] is True
-    assert abs(copy["events"]["off"]) < 0.001
-    short = {row["timer"]: row for row in rows if row["what"] == "short kernel"}
-    assert short["events"]["refused"] == "timer-too-coarse"
-    assert short["graph"]["held"] is True
+    assert rows[0]["why"] == "no profiler here"
+    (auto,) = [row for row in rows if row["what"] == "copy 256 MB" and row.get("bar") == "long"]
+    assert (auto["timer"], auto["held"]) == ("auto", True)
+    short = [row for row in rows if row["what"] == "short kernel"]
+    assert {row["timer"]: row.get("refused") for row in short}["events"] == "timer-too-coarse"
+    assert (short[-1]["best"], short[-1]["bar"], short[-1]["held"]) == ("graph", "short", True)
+
+
+def test_the_records_of_a_profiler_are_the_truth_where_there_are_any(check, monkeypatch) -> None:
+    monkeypatch.setattr(parts, "truths", lambda: ({"copy 256 MB": 102_000.0, "short kernel": 2_000.0}, ""))
+    rows = list(parts.agreement(check))
+    (auto,) = [row for row in rows if row["what"] == "copy 256 MB" and row.get("bar") == "long"]
+    assert auto["held"] is False
+    (short,) = [row for row in rows if row["what"] == "short kernel" and row.get("bar") == "short"]
+    assert short["timer"] == "torch's profiler"
+    assert short["held"] is True
 
 
 def test_a_timer_that_is_off_is_not_held(check) -> None:
-    check.timers["events"] = WrongTimer(check.timers["events"])
+    check.timers["auto"] = WrongTimer(check.timers["auto"])
     rows = list(parts.agreement(check))
-    (copy,) = [row for row in rows if row["what"] == "copy 256 MB" and row["timer"] == "events"]
+    (copy,) = [row for row in rows if row["what"] == "copy 256 MB" and row.get("bar") == "long"]
     assert copy["held"] is False
 
 
@@ -180,7 +76,7 @@ class FailingTimer:
 def test_a_timer_that_raises_costs_its_own_lines_and_the_truth(check) -> None:
     check.timers["cupti"] = FailingTimer()
     rows = [row for row in parts.agreement(check) if row["what"] == "copy 256 MB"]
-    assert [row.get("refused") for row in rows] == [None, None, None, "ValueError", "no truth"]
+    assert [row.get("refused") for row in rows] == ["ValueError", None, None, None, None, "no truth"]
     assert not any("held" in row for row in rows)
 
 
@@ -194,25 +90,24 @@ def test_slowdowns_streams_and_products(check) -> None:
     assert second["span_ns"] >= second["ns"]
     rows = list(parts.ladder(check))
     assert len(rows) == 16
+    assert all("ns" in row for row in rows)
     assert "| bf16 8192 |" in page({"device": "x", "facts": {}, "why": "", "parts": {"Products": rows}})
 
 
 def test_the_machine_and_the_cost_of_its_instruments(check) -> None:
-    check.runtime.event = lambda: Pair(SimulatedGpu.event(check.runtime))
     rows = {row["what"]: row for row in parts.machine(check)}
     assert rows["events"]["works"] is True
     assert rows["an empty pair of events"]["overhead_ns"] == 1_500
-    assert rows["host cost of a pair"]["ours_ns"] > 0
+    cost = rows["host cost of a pair, beside the loop of do_bench"]
+    assert cost["ours_ns"] > 0
+    assert cost["held"] is (cost["ratio"] <= 1)
 
 
-class Pair:
-    """An event with the library's own inside."""
-
-    def __init__(self, inner) -> None:
-        self.inner, self.record = inner, inner.record
-
-    def since(self, earlier):
-        return self.inner.since(earlier.inner)
+def test_records_of_a_trace_are_shared_out_among_calls() -> None:
+    work = [{"ph": "X", "cat": "kernel", "ts": at, "dur": 2.0 + at % 2} for at in range(8)]
+    assert truth.per_call([*work, {"ph": "X", "cat": "cpu_op", "ts": 0, "dur": 9.0}, {"ph": "M"}], 4) == 5_000.0
+    with pytest.raises(ValueError, match="8 records of 3 calls"):
+        truth.per_call(work, 3)
 
 
 def test_a_suite_against_itself(check, monkeypatch) -> None:
@@ -223,6 +118,9 @@ def test_a_suite_against_itself(check, monkeypatch) -> None:
     assert last["bound_95"] == pytest.approx(0.072, abs=0.001)
     *rounds, last = processes.same(check)
     assert (last["alarms"], last["held"], last["bound_95"]) == (40, False, None)
+    check.ends = time.monotonic()
+    monkeypatch.setattr(processes, "suite", lambda clocks: [100.0] * 40)
+    assert list(processes.same(check))[-1]["rounds"] == processes.LEAST_ROUNDS
 
 
 def test_recordings_that_cannot_be_made_say_why(check, tmp_path, monkeypatch) -> None:

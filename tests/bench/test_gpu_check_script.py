@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
+import os
 import subprocess
 import sys
-from importlib.machinery import SourceFileLoader
+import tarfile
+from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from ci.gpu.page import failed
+from ci.gpu import processes
+from ci.gpu.page import bars, failed, page, unshown
 from pytest_perfgate.adapters.runtimes.torch import TorchRuntime
+from tests.bench import simulated
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -47,9 +50,7 @@ with (out / "parts" / f"{name}.jsonl").open("w") as file:
 
 @pytest.fixture
 def script(tmp_path, monkeypatch):
-    loader = SourceFileLoader("gpu_check", str(ROOT / "ci" / "gpu-check"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_check", loader))
-    loader.exec_module(module)
+    module = simulated.script()
     fake = tmp_path / "part.py"
     fake.write_text(PART)
     monkeypatch.setattr(module, "__file__", str(fake))
@@ -74,6 +75,32 @@ def test_a_part_that_fails_or_hangs_is_on_record_and_the_others_go_on(script, tm
     text = (tmp_path / "out" / "gpu-check.md").read_text()
     assert "3 held, 2 did not: Agreement of timers: did not end well; Work on another stream: did not end well." in text
     assert json.loads((tmp_path / "out" / "gpu-check.json").read_text())["parts"] == result["parts"]
+    with tarfile.open(tmp_path / "out" / "gpu-check.tar.gz") as file:
+        assert "parts/machine.jsonl" in file.getnames()
+    assert len(list((tmp_path / "out").iterdir())) == 3
+
+
+def test_a_bar_is_held_missed_or_not_shown() -> None:
+    rows = [{"what": "a", "bar": "long", "held": True}, {"what": "b", "bar": "long", "held": False}]
+    result = {
+        "device": "x",
+        "facts": {},
+        "why": "",
+        "parts": {"P": [*rows, {"what": "c", "bar": "same", "held": True}]},
+    }
+    told = bars(result)
+    assert (told["long"], told["same"], told["gate"]) == ("missed (1 of 2)", "held (1 of 1)", "not shown")
+    assert unshown(result) == ["short", "host", "escape", "seen", "gate"]
+    assert "| calls of 20 us and more within 1 % of the device's own records | missed (1 of 2) |" in page(result)
+
+
+def test_a_pytest_has_our_plugin_though_it_is_not_installed(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(processes, "installed", lambda: False)
+    monkeypatch.setenv("PYTHONPATH", "/carried")
+    first, site, last = processes.surroundings(tmp_path)["PYTHONPATH"].split(os.pathsep)
+    assert (first, last) == (str(ROOT), "/carried")
+    (found,) = (d for d in metadata.distributions(path=[site]))
+    assert [point.value for point in found.entry_points] == ["pytest_perfgate.plugin"]
 
 
 def test_parts_for_which_no_time_is_left_say_so(script, tmp_path) -> None:
@@ -85,3 +112,19 @@ def test_parts_for_which_no_time_is_left_say_so(script, tmp_path) -> None:
 def test_all_parts_together_fit_the_time_with_what_they_need_at_most(script) -> None:
     assert sum(limit for _, limit, _ in script.PARTS.values()) < 2 * script.BUDGET_S
     assert script.BUDGET_S <= 480
+
+
+def test_the_whole_script_runs_on_a_simulated_card(tmp_path) -> None:
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, simulated.__file__, "--quick", "--clocks", "off", "--out", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=env)
+    result = json.loads((tmp_path / "gpu-check.json").read_text())
+    told = bars(result)
+    assert {name: told[name].partition(" ")[0] for name in ("long", "short", "escape")} == dict.fromkeys(
+        ("long", "short", "escape"), "held"
+    ), done.stdout + done.stderr
+    assert done.returncode == int(told["host"].startswith("missed"))
+    assert [line.split(":")[0] for line in done.stderr.splitlines()] == [
+        n for n in ("machine", "agreement", "overlap") for _ in "12"
+    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["gpu-check.json", "gpu-check.md", "gpu-check.tar.gz"]

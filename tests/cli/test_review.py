@@ -75,6 +75,14 @@ def test_stopping_keeps_what_was_accepted(project: Place) -> None:
     assert project.times() == {"test_new": 5e5, "test_slow": 1e6}
 
 
+def test_the_end_of_input_is_no_reason_and_nothing_is_asked_twice(project: Place) -> None:
+    shown = walked(project.root, ["y\n", "\n", "n\n", "y\n", "\x04"])
+    assert "1 accepted, 2 skipped" in shown
+    assert project.times() == {"test_new": 5e5, "test_slow": 1e6}
+    assert "[1/2]  new" in walked(project.root, ["a\n", "\n", "q\n"]), "what was accepted is not asked again"
+    assert set(project.times()) == {"test_new", "test_slow", "test_other"}
+
+
 def test_an_interrupt_writes_nothing(project: Place) -> None:
     walked(project.root, ["a\n", "first\n", INTERRUPT])
     assert project.times() == {"test_slow": 1e6}

@@ -71,6 +71,18 @@ def lock_permitted() -> dict:
 
 
 @scenario
+def memory_is_locked_too() -> dict:
+    """At its highest clock; of a card that cannot, said; of one whose clock moves, invalid."""
+    library = Library()
+    seen = []
+    locked = region(LOCK, during=lambda: seen.append((library.memory_locked, read_lock(card().uuid).memory)))
+    after = library.memory_locked
+    moved = region(LOCK, during=lambda: setattr(library, "memory_clock", 2600))
+    library.memory_clock, library.memory_status = 3201, 3
+    return {"locked": locked, "seen": seen, "after": after, "moved": moved["codes"], "refused": region(LOCK)}
+
+
+@scenario
 def lock_denied() -> dict:
     Library().permission = 4
     try:

@@ -7,6 +7,8 @@ from dataclasses import replace
 from statistics import median
 from types import SimpleNamespace
 
+from ci.gpu import processes
+from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
 from pytest_perfgate.adapters.devices.catalogue import lookup_spec
 from pytest_perfgate.adapters.runtimes.cuda_core import CudaCoreRuntime
 from pytest_perfgate.adapters.timers.bench import Rules
@@ -206,3 +208,18 @@ def missing() -> dict:
 def present() -> dict:
     found = CudaCoreRuntime(lookup_spec).availability()
     return {"usable": found.usable, "why": found.why}
+
+
+@scenario
+def least_work() -> dict:
+    CudaCoreRuntime(lookup_spec).synchronize()
+    CudaDriver().touch()
+    return {"words": words()[-4:], "memory": [CudaDriver().memory(0), CudaDriver().memory(1)]}
+
+
+@scenario
+def copies_of_the_check() -> dict:
+    """The part of the GPU check that other libraries have."""
+    made = SimpleNamespace(plan=Plan(), timers={"events": EventsTimer(rules()), "graph": GraphTimer(rules())})
+    rows = list(processes.libraries(made))
+    return {"rows": [row for row in rows if row["what"] == "cuda_core"]}

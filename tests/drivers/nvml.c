@@ -9,7 +9,7 @@ int fake_throttle_after = -1; /* looks until the power cap holds the clocks down
 int fake_drop_lock_after = -1; /* looks until the lock is lost */
 int fake_lost_after = -1;    /* looks until the card is off the bus */
 int fake_temperature = 50, fake_cooling = 0, fake_pid = 0, fake_reasons = 1;
-int fake_mig = 0, fake_unlike = 0;
+int fake_mig = 0, fake_unlike = 0, fake_memory_locked = 0, fake_memory_status = 0, fake_memory_clock = 3201;
 int fake_locked = 0, fake_sets = 0, fake_resets = 0, fake_looks = 0, fake_reset_status = 0;
 unsigned long long fake_violation = 0;
 
@@ -78,7 +78,7 @@ int nvmlDeviceGetClockInfo(void *h, int kind, unsigned *mhz) {
     if (kind == 1) fake_looks++;
     if (gone()) return LOST;
     int held = fake_locked && !(fake_drop_lock_after >= 0 && fake_looks > fake_drop_lock_after);
-    *mhz = kind == 2 ? 3201 : held ? fake_locked : 1980;
+    *mhz = kind == 2 ? fake_memory_clock : held ? fake_locked : 1980;
     return OK;
 }
 int nvmlDeviceGetCurrentClocksEventReasons(void *h, unsigned long long *r) {
@@ -115,5 +115,10 @@ int nvmlDeviceResetGpuLockedClocks(void *h) {
     fake_locked = 0;
     return OK;
 }
-int nvmlDeviceSetMemoryLockedClocks(void *h, unsigned low, unsigned high) { return fake_permission; }
-int nvmlDeviceResetMemoryLockedClocks(void *h) { return fake_reset_status; }
+int nvmlDeviceGetMaxClockInfo(void *h, int kind, unsigned *mhz) { *mhz = kind == 2 ? 3201 : 1980; return OK; }
+int nvmlDeviceSetMemoryLockedClocks(void *h, unsigned low, unsigned high) {
+    if (fake_memory_status) return fake_memory_status;
+    fake_memory_locked = (int)high;
+    return fake_permission;
+}
+int nvmlDeviceResetMemoryLockedClocks(void *h) { fake_memory_locked = 0; return fake_memory_status ? fake_memory_status : fake_reset_status; }

@@ -79,6 +79,16 @@ def test_a_lock_that_is_lost_is_invalid(clocks) -> None:
     assert told["resets"] == 1
 
 
+def test_the_memory_is_locked_where_it_can_be_and_said_where_not(clocks) -> None:
+    told = clocks("memory_is_locked_too")
+    assert told["seen"] == [[3201, True]]
+    assert told["locked"]["facts"]["memory clock lock"] == "at 3201 MHz"
+    assert (told["after"], told["locked"]["codes"], told["moved"]) == (0, [], ["clock-moved"])
+    refused = told["refused"]
+    assert refused["facts"]["memory clock lock"].startswith("not available: nvmlDeviceSetMemoryLockedClocks")
+    assert (refused["codes"], refused["locked"] > 0, refused["after"], refused["left"]) == ([], True, 0, 0)
+
+
 def test_a_lost_device_is_invalid_and_no_hang(clocks) -> None:
     assert clocks("device_lost")["codes"] == ["device-lost"]
 

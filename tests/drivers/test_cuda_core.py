@@ -93,3 +93,16 @@ def test_a_missing_driver_is_a_reason(cuda) -> None:
     assert told["usable"] is False
     assert "driver" in told["why"]
     assert cuda("present")["usable"] is True
+
+
+def test_the_least_work_is_done_and_given_back(cuda) -> None:
+    told = cuda("least_work")
+    assert told["words"] == ["sync", "alloc", "touch", "sync"]
+    assert told["memory"] == [2.0**37, None]
+
+
+def test_the_copy_of_the_gpu_check_is_timed_by_events_and_by_a_graph(cuda) -> None:
+    events, graph = cuda("copies_of_the_check")["rows"]
+    assert events["ns"] == pytest.approx(61_000, rel=0.02), events
+    assert graph["timer"] == "graph"
+    assert "ns" in graph, graph

@@ -88,3 +88,40 @@ def test_cases_are_spread_and_wide_ones_see_several(tmp_path, drivers) -> None:
     wide = dict(cases["test_wide"].measurement.identity.notes)
     assert (len(wide["sees"].split(",")), wide["leases"]) == (3, "3")
     assert "asks for 5 devices, and 4 of one kind are visible" in cases["test_too_wide"].verdicts[0].sentence
+
+
+ASKED = """
+import os
+import pytest
+from conftest import CARD
+
+
+@pytest.mark.perfgate("time <= 1ms", runtime="card")
+@pytest.mark.parametrize("n", [1, 2])
+def test_asked(perfgate, n):
+    perfgate.note("sees", os.environ.get("CUDA_VISIBLE_DEVICES", ""))
+    perfgate(lambda: CARD.kernel(100_000))
+
+
+def test_worker_sees():
+    assert os.environ["PYTEST_XDIST_WORKER"]
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "GPU-31111111-2222-3333-4444-555555555555"
+"""
+
+
+def test_the_device_that_is_asked_for_is_that_of_workers_and_children(tmp_path, drivers) -> None:
+    project = Project(tmp_path)
+    project.configure("rounds = 1", 'pythonpath = ["."]')
+    project.write("conftest.py", CONFTEST)
+    project.write("test_s.py", ASKED)
+    env = {"LD_LIBRARY_PATH": str(drivers), "PERFGATE_LOCKS": str(tmp_path / "locks"), "CUDA_DEVICE_ORDER": ""}
+    done = project.run("-n", "2", "--perfgate=full", "--perfgate-device", "2", **env)
+    assert [outcome for outcome, _ in done.tests.values()] == ["passed"] * 3, done.text
+    for case in Records(tmp_path).read().cases:
+        assert dict(case.measurement.identity.notes)["sees"] == "GPU-31111111-2222-3333-4444-555555555555"
+        assert case.measurement.problems == ()
+    wrong = project.run("-n", "2", "--perfgate=full", "--perfgate-device", "7", **env)
+    assert wrong.code == pytest.ExitCode.USAGE_ERROR
+    assert "no device '7' is visible here" in wrong.text
+    assert "0: NVIDIA H200 GPU-1" in wrong.text
+    assert "Traceback" not in wrong.text

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.traces.generated import kernel, launch, written
+
 pytest.importorskip("torch", reason="capturing needs torch")
 
 SUITE = """
@@ -24,13 +26,20 @@ def test_step(perfgate):
 def test_call(perfgate):
     a = torch.randn(64, 64)
     perfgate(lambda: a @ a)
+
+@pytest.mark.perfgate("communication_time >= 20us")
+def test_file(perfgate):
+    perfgate.read("rank*.json")
 """
+PROJECT = '[tool.perfgate]\ncommunication = ["my_ring"]\n'
 
 
 def test_a_capture_meets_its_limits_and_is_kept(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(SUITE)
+    (tmp_path / "pyproject.toml").write_text(PROJECT)
+    written(tmp_path / "rank0.json", [launch(0, 1), kernel("my_ring_sum", 5, 20, correlation=1)])
     command = [sys.executable, "-m", "pytest", "-q", "--perfgate=quick", "-p", "no:randomly", "-p", "no:cacheprovider"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert "1 failed, 1 passed" in done.stdout, done.stdout
+    assert "1 failed, 2 passed" in done.stdout, done.stdout
     assert "op_count(op=aten::mm)  1   limit == 3" in done.stdout
     assert len(list((tmp_path / ".perfgate" / "profiles" / "torch").rglob("torch-0.json"))) == 2

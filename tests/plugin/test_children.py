@@ -98,7 +98,7 @@ INHERITING = """
             return request.config.getoption("size")
     """
 AWKWARD = """
-        import pytest
+        import os, pytest
 
         @pytest.mark.mine
         @pytest.mark.perfgate("time <= 1s")
@@ -110,10 +110,16 @@ AWKWARD = """
         @pytest.mark.perfgate("time <= 1ns")
         def test_bad(perfgate, worker_id):
             perfgate(sorted, list(range(100_000)))
+
+        @pytest.mark.perfgate("time <= 1s")
+        def test_loses_its_worker(perfgate, worker_id):
+            perfgate(int)
+            if worker_id != "master":
+                os._exit(3)
     """
 
 
-def test_inherited_options_start_nothing_a_second_time(project: Project) -> None:
+def test_inherited_options_start_nothing_and_a_lost_worker_is_replaced(project: Project) -> None:
     """``-n 2`` and ``--junitxml`` in ``addopts`` and in the environment once overwrote the parent's file."""
     project.configure(pytest_ini='addopts = "-n 2 --junitxml=inherited.xml --strict-markers"\nmarkers = ["mine: own"]')
     project.write("conftest.py", INHERITING)
@@ -123,10 +129,12 @@ def test_inherited_options_start_nothing_a_second_time(project: Project) -> None
     children = [line for line in lines if "no xdist" in line]
     assert len(children) == 2, lines
     assert all(line == "none no xdist None" for line in children)
-    assert sorted(line.split()[0] for line in lines if line not in children) == ["gw0", "gw1", "none"]
+    assert sorted(line.split()[0] for line in lines if line not in children) == ["gw0", "gw1", "gw2", "none"]
     assert not (project.root / "inherited.xml").exists()
     outcomes = sorted(outcome for outcome, _ in run.tests.values())
-    assert outcomes == ["failed"] + ["passed"] * 6, run.text
+    assert outcomes == ["error", "failed", *["passed"] * 6], run.text
+    assert "crashed while running 'test_it.py::test_loses_its_worker'" in run.text
+    assert "full: 1 broken, 7 passed" in run.text, "the worker in its place reads the same verdicts"
     assert "BROKEN" in run.says("test_bad")
     assert float(run.properties["test_it[a b]"]["perfgate.time_ns"]) > 0
     record = next((project.root / ".perfgate" / "records").glob("*.json"))

@@ -41,9 +41,11 @@ def test_a_marker_whose_test_never_calls_the_fixture(in_ci: Run, here: Run, test
     assert "not measured" in here.text
 
 
-def test_a_call_behind_an_if(in_ci: Run) -> None:
+def test_a_call_behind_an_if(in_ci: Run, here: Run) -> None:
     failing(in_ci, "test_only_measured", "never called in the test itself")
     failing(in_ci, "test_only_judged", "#sometimes", "not while it was measured")
+    assert here.outcome("test_only_measured") == "passed"
+    assert "NOT MEASURED  test_only_measured  time" in here.text
 
 
 def test_calls_that_differ_between_rounds(in_ci: Run) -> None:

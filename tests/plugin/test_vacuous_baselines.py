@@ -100,6 +100,11 @@ def in_ci(shared: Shared) -> Run:
     return shared("baselines", lambda project: repository(project).run(ci=True))
 
 
+@pytest.fixture
+def on_a_laptop(shared: Shared) -> Run:
+    return shared("baselines-here", lambda project: repository(project).run())
+
+
 def failing(run: Run, test: str, *said: str) -> None:
     assert run.outcome(test) == "failed", run.text
     assert [words for words in said if words not in run.says(test)] == [], run.says(test)
@@ -111,24 +116,32 @@ def test_a_baseline_that_is_kept_and_one_that_is_not(in_ci: Run) -> None:
     failing(in_ci, "test_edited", "REGRESSED")
 
 
-def test_a_dropped_test(in_ci: Run) -> None:
+def test_a_dropped_test(in_ci: Run, on_a_laptop: Run) -> None:
     failing(in_ci, "dropped", "test_it.py::test_gone")
     assert in_ci.code == 1
+    assert "dropped" not in on_a_laptop.tests
+    assert "\n  test_it.py::test_gone\n" in on_a_laptop.text, "a note"
+    assert on_a_laptop.code == 0, on_a_laptop.text
 
 
-def test_a_renamed_parameter(in_ci: Run) -> None:
+def test_a_renamed_parameter(in_ci: Run, on_a_laptop: Run) -> None:
     failing(in_ci, "test_sized[two]", "UNBASELINED")
-    failing(in_ci, "dropped", "test_it.py::test_sized[2] (renamed to test_it.py::test_sized[two]?)")
+    renamed = "test_it.py::test_sized[2] (renamed to test_it.py::test_sized[two]?)"
+    failing(in_ci, "dropped", renamed)
+    assert renamed in on_a_laptop.text
+    assert "unbaselined  test_it.py::test_sized[two] " in on_a_laptop.text
 
 
-def test_another_identity(in_ci: Run) -> None:
+def test_another_identity(in_ci: Run, on_a_laptop: Run) -> None:
     failing(in_ci, "test_cold", "UNBASELINED", "cache was cold and is warm")
+    assert "unbaselined  test_it.py::test_cold " in on_a_laptop.text
 
 
-def test_an_acceptance_that_expired(in_ci: Run) -> None:
+def test_an_acceptance_that_expired(in_ci: Run, on_a_laptop: Run) -> None:
     expired = 'the acceptance expired on 2020-02-01: "until the new compiler"'
     failing(in_ci, "test_expired", "UNBASELINED", " ".join(expired.split()[:5]), "perfgate accept")
     failing(in_ci, "test_renewed", "UNBASELINED")
+    assert "unbaselined  test_it.py::test_expired " in on_a_laptop.text
 
 
 def test_a_baseline_edited_in_the_change_under_test(project: Project) -> None:
@@ -171,5 +184,6 @@ def test_a_corrupt_baseline(project: Project) -> None:
     file.write_text(file.read_text().replace("time:", "time: [").replace("1", "x"))
     run = project.run(ci=True)
     assert run.code == 4, run.text
-    assert file.name in run.text
+    assert f"{file.relative_to(project.root).as_posix()}: " in run.text
+    assert "[baseline-unreadable]" in run.text
     assert "Traceback" not in run.text

@@ -100,3 +100,13 @@ def test_a_limit_on_a_trace_of_little_coverage_names_itself(kineto, tmp_path):
     texts = ["idle <= 90%", "busy >= 1%"]
     verdicts = judge_artifact(analysis, [parse_limit(text, kinds=by_name()) for text in texts])
     assert [verdict.sentence.partition(": only 50.0% of the GPU time")[0] for verdict in verdicts] == texts
+
+
+def test_an_event_that_lasts_longer_than_the_trace_is_said(kineto, tmp_path):
+    events = [*pairs(9), launch(20, 90), kernel("stuck", 22, 2**32, correlation=90)]
+    first, *_ = kineto.inspect([written(tmp_path / "t.json", events)], {}).findings
+    assert first.title == "One GPU event lasts longer than the trace"
+    assert "stuck is said to take 4,295 s and to hold 6 others" in first.detail
+    alone = [*pairs(2), launch(30, 90), kernel("long", 32, 2**20, correlation=90)]
+    titles = [finding.title for finding in kineto.inspect([written(tmp_path / "t.json", alone)], {}).findings]
+    assert first.title not in titles

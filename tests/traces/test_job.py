@@ -86,6 +86,16 @@ def test_ranks_in_one_file_or_several_say_the_same(kineto, tmp_path):
     assert len(several.metrics.find("overlap")) == 3
 
 
+@pytest.mark.parametrize("kind", ["fair", "rough"])
+def test_a_written_report_of_many_ranks_begins_with_all_of_them(kineto, tmp_path, kind):
+    page = kineto.inspect(job(tmp_path), {}).views[kind]()
+    text = render_text(page)
+    assert page.title.startswith("2 ranks: standalone analysis")
+    assert page.blocks[0].title == "All ranks"
+    assert "Rank 1 waits least and so arrives last. What follows is of rank 0 alone." in text
+    assert text.index("straggler") < text.index("What follows is of rank 0 alone")
+
+
 def test_the_order_in_which_files_come_back_does_not_matter(kineto, tmp_path, monkeypatch):
     paths = job(tmp_path, ranks=3)
     monkeypatch.setattr(kineto, "_spread", lambda _: lambda look, files: [look(file) for file in reversed(files)])

@@ -12,10 +12,16 @@ import pytest
 from pytest_perfgate import wiring
 from pytest_perfgate.adapters.formats import reports, workbook
 from pytest_perfgate.cli import main
+from pytest_perfgate.core.analysis.trace.hardware import hardware_table
+from pytest_perfgate.core.analysis.trace.identity import short_name
+from pytest_perfgate.core.render.quantity import ABSENT
+from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.model.device import Basis, Roof
 from pytest_perfgate.model.document import Column, Document, Table
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.quantity import Dimension
 
+from .generated import host, kernel, launch, written
 from .test_limits import PEAKS, job
 
 PEAK = ["--peak", PEAKS["peak"], "--bandwidth", PEAKS["bandwidth"]]
@@ -57,6 +63,37 @@ def test_a_summary_and_a_recommendation_are_short(tmp_path, capsys):
         assert "Issue: " in one
         assert "Action: " in one
         assert "Impact: " in one
+
+
+MM = [host("aten::mm", 0, 9), launch(1, 1), kernel("a", 10, 5, correlation=1)]
+FIRST_PAGES = {
+    "The host's operators run 100 % of a window of 9 µs. aten::mm is the largest operator: 9 µs": MM[:1],
+    "Several devices, or none, were at work": [*MM, launch(2, 2), kernel("b", 10, 7, correlation=2, device=1)],
+    "no GPU activity": MM[:2],
+    "and 0 % of its communication is hidden": [*MM, launch(2, 2), kernel("ncclDevKernel", 30, 7, correlation=2)],
+}
+
+
+@pytest.mark.parametrize("said", FIRST_PAGES)
+def test_the_first_page_of_any_trace_says_what_happened(tmp_path, said):
+    kineto = next(i for i in wiring.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
+    paths = [written(tmp_path / "t.json", FIRST_PAGES[said])]
+    summary, *_ = kineto.inspect(paths, {}).views["fair"]().blocks
+    assert said in render_text(Document(title="", blocks=(summary,)))
+    other = [written(tmp_path / "u.json", MM)]
+    page = render_text(kineto.compare(paths, other, {}).views["fair"]())
+    assert "Compute time of the target is" in page or "no single device's activity" in page
+    assert "peaks not known not known" in " ".join(page.split())
+
+
+def test_names_and_peaks_fit_a_page():
+    long = "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<c10::BFloat16, float>(int, float*)"
+    assert short_name(long) == "vectorized_layer_norm_kernel<c10::BFloat16, float>"
+    assert len(short_name("sm90_xmma_gemm_" + "x" * 200)) == 72
+    roof = Roof(basis=Basis.DATASHEET, compute=(("bf16", 1e15),), bandwidth=3e12, note="a sheet")
+    table = hardware_table(reference=roof, target=None)
+    assert table.rows[0] == ("peaks", "a sheet", "not known")
+    assert table.rows[1:] == (("memory bandwidth", "3 TB/s", ABSENT), ("bf16", "1,000 TFLOPS", ABSENT))
 
 
 def test_reports_of_a_comparison_have_their_names(tmp_path, capsys, monkeypatch):

@@ -67,28 +67,31 @@ class Amd:
     def every(self) -> tuple[AmdDevice, ...]:
         """All devices of the machine."""
         library = self.library
-        return tuple(AmdDevice(library, handle) for handle in library.amdsmi_get_processor_handles())
+        return tuple(AmdDevice(library, handle, at) for at, handle in enumerate(library.amdsmi_get_processor_handles()))
 
 
 class AmdDevice:
     """One device, in the units of the inside."""
 
-    def __init__(self, library: Any, handle: Any) -> None:
-        self._amd, self._handle = library, handle
+    def __init__(self, library: Any, handle: Any, place: int = 0) -> None:
+        self._amd, self._handle, self._place = library, handle, place
 
     def described(self) -> Device:
         """As a device of the model."""
         amd, handle = self._amd, self._handle
         memory = self._tried(lambda: amd.amdsmi_get_gpu_memory_total(handle, amd.AmdSmiMemoryType.VRAM))
         name = self._tried(lambda: amd.amdsmi_get_gpu_asic_info(handle)["market_name"])
+        told = self._tried(lambda: amd.amdsmi_get_gpu_enumeration_info(handle)) or {}
+        marks = (("hip uuid", str(told["hip_uuid"])),) if "hip_uuid" in told else ()
         return Device(
             key="",
             name=str(name or "AMD GPU"),
             kind="gpu",
+            index=int(told.get("hip_id", self._place)),
             uuid=self.uuid(),
             pci=self.bus(),
             memory_bytes=float(memory) if memory else None,
-            facts=self.facts(),
+            facts=(*self.facts(), *marks),
         )
 
     def uuid(self) -> str:
@@ -127,31 +130,43 @@ class AmdDevice:
         found = self._tried(lambda: self._amd.amdsmi_get_gpu_process_list(self._handle)) or ()
         return tuple(int(process["pid"]) for process in found if isinstance(process, dict))
 
-    def lock(self, sm_hz: float | None, memory_hz: float | None = None) -> None:
-        """Determinism up to a clock; the memory's clock is not touched."""
-        del memory_hz
+    def lock(self, sm_hz: float | None) -> None:
+        """Determinism up to a clock."""
         if sm_hz is None:
             mend = "add lock_mhz to [tool.perfgate.device.NAME]"
             raise PerfgateError("clocks-unsupported", "amdsmi locks at a given clock, and none is known", mend=mend)
-        self._set(self._amd.amdsmi_set_gpu_perf_determinism_mode, round(sm_hz / MEGA))
+        self._set("amdsmi_set_gpu_perf_determinism_mode", round(sm_hz / MEGA))
+
+    def lock_memory(self) -> float:
+        """Keep the memory's clock from falling below its highest, where the card has more than one."""
+        highest = self._tried(lambda: int(self._told(self._amd.AmdSmiClkType.MEM)["max_clk"]))
+        if not highest:
+            raise PerfgateError("clocks-unsupported", "amdsmi does not tell the highest clock of its memory")
+        self._set("amdsmi_set_gpu_clk_limit", "mclk", "min", highest)
+        return float(highest * MEGA)
 
     def unlock(self, *, memory: bool = False) -> None:
-        """Back to the driver's own control."""
+        """Back to the driver's own control, which is that of the memory as well."""
         del memory
-        self._set(self._amd.amdsmi_set_gpu_perf_level, self._amd.AmdSmiDevPerfLevel.AUTO)
+        self._set("amdsmi_set_gpu_perf_level", self._amd.AmdSmiDevPerfLevel.AUTO)
 
-    def _set(self, change: Callable[..., Any], argument: Any) -> None:
+    def _set(self, name: str, *arguments: Any) -> None:
+        change = getattr(self._amd, name, None)
+        if change is None:
+            raise PerfgateError("clocks-unsupported", f"this release of amdsmi has no {name}")
         try:
-            change(self._handle, argument)
+            change(self._handle, *arguments)
         except (self._amd.AmdSmiException, *BORDER) as error:
             status = int(getattr(error, "err_code", 0) or 0)
             code = "clocks-denied" if status == NO_PERMISSION else "clocks-unsupported"
             code = "device-lost" if status in NO_DEVICE else code
-            name = getattr(change, "__name__", "amdsmi")
             raise PerfgateError(code, f"{name}: {sentence(error)}") from error
 
+    def _told(self, kind: Any) -> Any:
+        return self._amd.amdsmi_get_clock_info(self._handle, kind)
+
     def _clock(self, kind: Any) -> float:
-        told = self._amd.amdsmi_get_clock_info(self._handle, kind)
+        told = self._told(kind)
         return float(told["clk"] if "clk" in told else told["cur_clk"])
 
     def _temperature(self, metric: Any) -> float:

@@ -61,6 +61,16 @@ class CudaDriver:
             return f"not reset: {sentence(error)}"
         return "reset, limit 0"
 
+    def memory(self, index: int) -> float | None:
+        """Bytes of a device; nothing where the driver does not say."""
+        device, size = ctypes.c_int(0), ctypes.c_size_t(0)
+        try:
+            self._call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(index))
+            self._call("cuDeviceTotalMem_v2", ctypes.byref(size), device)
+        except (OSError, RuntimeError, AttributeError):
+            return None
+        return float(size.value) or None
+
     def synchronize(self) -> None:
         """Until every stream of the current context is done."""
         self._call("cuCtxSynchronize")

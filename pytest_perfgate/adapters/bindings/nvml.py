@@ -151,19 +151,30 @@ class NvmlDevice:
 
     def sample(self) -> ClockSample:
         nvml, handle = self._nvml, self._handle
-        reasons = getattr(
-            nvml, "nvmlDeviceGetCurrentClocksEventReasons", nvml.nvmlDeviceGetCurrentClocksThrottleReasons
-        )
         try:
             return ClockSample(
                 sm_hz=nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM) * MEGA,
                 memory_hz=nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM) * MEGA,
-                reasons=int(reasons(handle)),
+                reasons=self._reasons(),
                 temperature=float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
                 watts=self._watts(),
             )
         except nvml.NVMLError as error:
+            if getattr(error, "value", 0) in {NOT_SUPPORTED, NO_PERMISSION, FUNCTION_NOT_FOUND}:
+                raise PerfgateError("clocks-unsupported", f"this device does not tell its clocks: {error}") from error
             raise PerfgateError("device-lost", f"NVML stopped answering: {error}") from error
+
+    def _reasons(self) -> int:
+        """By the name of today; drivers before 535 know the older one alone."""
+        nvml = self._nvml
+        try:
+            return int(nvml.nvmlDeviceGetCurrentClocksEventReasons(self._handle))
+        except AttributeError:
+            return int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(self._handle))
+        except nvml.NVMLError as error:
+            if getattr(error, "value", 0) != FUNCTION_NOT_FOUND:
+                raise
+            return int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(self._handle))
 
     def violations(self) -> dict[str, int]:
         """Nanoseconds that each reason has held the clocks down since the driver started."""
@@ -183,13 +194,19 @@ class NvmlDevice:
         found = self._tried(lambda: self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle))
         return tuple(int(process.pid) for process in found or ())
 
-    def lock(self, sm_hz: float | None, memory_hz: float | None = None) -> None:
-        """Lock the SM clock, at base where no frequency is given, and the memory clock where one is."""
+    def lock(self, sm_hz: float | None) -> None:
+        """Lock the SM clock, at base where no frequency is given."""
         megahertz = TDP if sm_hz is None else round(sm_hz / MEGA)
         self._set(self._nvml.nvmlDeviceSetGpuLockedClocks, megahertz, megahertz)
-        if memory_hz is not None:
-            at = round(memory_hz / MEGA)
-            self._set(self._nvml.nvmlDeviceSetMemoryLockedClocks, at, at)
+
+    def lock_memory(self) -> float:
+        """Lock the memory's clock at its highest, which it holds under any load."""
+        nvml = self._nvml
+        highest = self._tried(lambda: int(nvml.nvmlDeviceGetMaxClockInfo(self._handle, nvml.NVML_CLOCK_MEM)))
+        if not highest:
+            raise PerfgateError("clocks-unsupported", "NVML does not tell the highest clock of its memory")
+        self._set(nvml.nvmlDeviceSetMemoryLockedClocks, highest, highest)
+        return float(highest * MEGA)
 
     def unlock(self, *, memory: bool = False) -> None:
         self._set(self._nvml.nvmlDeviceResetGpuLockedClocks)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+import sys
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -32,7 +35,7 @@ def _look(thing: Any, kind: Any, found: dict[int, Any], seen: set[int], depth: i
 def _parts(thing: Any) -> Iterator[Any]:
     if isinstance(thing, Mapping):
         yield from thing.values()
-    elif isinstance(thing, (list, tuple, set)):
+    elif isinstance(thing, (list, tuple, set, frozenset, deque)):
         yield from thing
     elif isinstance(thing, functools.partial):
         yield from (thing.func, thing.args, thing.keywords)
@@ -42,17 +45,54 @@ def _parts(thing: Any) -> Iterator[Any]:
 
 def _of_function(thing: Any) -> Iterator[Any]:
     """Closure cells, defaults and named globals of a function; the object of a method; fields of an object."""
-    yield from (getattr(thing, name) for name in ("__self__", "__wrapped__") if hasattr(thing, name))
-    function = getattr(thing, "__func__", thing)
-    code = getattr(function, "__code__", None)
-    if code is not None:
+    yield from (part for name in ("__self__", "__wrapped__") if (part := _field(thing, name)) is not None)
+    function = _field(thing, "__func__") or thing
+    code = _field(function, "__code__")
+    if isinstance(code, CodeType):
         yield from (cell.cell_contents for cell in function.__closure__ or () if _bound(cell))
         yield from function.__defaults__ or ()
-        names = function.__globals__
-        yield from (names[name] for name in code.co_names if name in names)
+        yield from (function.__kwdefaults__ or {}).values()
+        yield from _globals(function.__globals__, tuple(dict.fromkeys(_names(code))))
     elif not isinstance(thing, (type, str, bytes, int, float)) and not _module(thing):
+        yield from _weights(thing)
         yield from getattr(thing, "__dict__", {}).values()
-        yield from (getattr(thing, name, None) for name in getattr(type(thing), "__slots__", ()))
+        yield from (_field(thing, name) for name in getattr(type(thing), "__slots__", ()))
+        call = getattr(type(thing), "__call__", None)  # noqa: B004 - its code is looked at
+        if isinstance(call, FunctionType):
+            yield call
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """Names that a function uses, those of comprehensions and functions inside it as well."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def _globals(space: Mapping[str, Any], names: Sequence[str]) -> Iterator[Any]:
+    """What the names stand for; of a module the data that it has under one of the names, not its own functions."""
+    for found in (space[name] for name in names if name in space):
+        yield found
+        if _module(found):
+            inside = (vars(found)[inner] for inner in names if inner in vars(found))
+            yield from (part for part in inside if not callable(part) and not _module(part))
+
+
+def _weights(thing: Any) -> Iterator[Any]:
+    """Parameters and buffers of torch's modules, however deep they lie."""
+    torch: Any = sys.modules.get("torch")
+    module: Any = getattr(getattr(torch, "nn", None), "Module", None)
+    if module is not None and isinstance(thing, module):
+        yield from (*thing.parameters(), *thing.buffers())
+
+
+def _field(thing: Any, name: str) -> Any:
+    """Nothing where an object raises whatever it likes at being asked."""
+    try:
+        return getattr(thing, name, None)
+    except Exception:  # noqa: BLE001 - anybody's code
+        return None
 
 
 def _bound(cell: Any) -> bool:
@@ -64,4 +104,4 @@ def _bound(cell: Any) -> bool:
 
 
 def _module(thing: Any) -> bool:
-    return type(thing).__name__ == "module"
+    return isinstance(thing, ModuleType)

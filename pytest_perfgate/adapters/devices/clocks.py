@@ -34,7 +34,9 @@ class Card(Watched, Protocol):
 
     def slowdown_temperature(self) -> float | None: ...
 
-    def lock(self, sm_hz: float | None, memory_hz: float | None = None) -> None: ...
+    def lock(self, sm_hz: float | None) -> None: ...
+
+    def lock_memory(self) -> float: ...
 
     def unlock(self, *, memory: bool = False) -> None: ...
 
@@ -75,15 +77,22 @@ class CardClocks:
             yield Unwatched(found.why)
             return
         card = self._library.device(device)
+        silent = "" if plan.clocks is ClockPolicy.LOCK else _silent(card)
+        if silent:
+            yield Unwatched(silent)
+            return
         cool = self._cooled(card)
         locked = take_lock(card, lock_frequency(device)) if plan.clocks is ClockPolicy.LOCK else None
         watch = DeviceWatch(
             card,
             locked_hz=locked.sm_hz if locked else None,
+            memory_hz=locked.memory_hz if locked else None,
             strangers=strangers,
             cap=bool(getattr(self._library, "cap", False)),
         )
         watch.note("clocks", "locked" if locked else "observed")
+        if locked:
+            watch.note("memory clock lock", locked.memory)
         for problem in cool:
             watch.add(problem)
         try:
@@ -122,6 +131,16 @@ class CardClocks:
                 return ()
         heat = f"{card.sample().temperature:.0f} of {limit:.0f} degrees C"
         return (Problem(code="hot", what="the device did not cool down", evidence=(("temperature", heat),)),)
+
+
+def _silent(card: Card) -> str:
+    """Why a card tells nothing of its clocks, as some instances and virtual cards do not; empty where it does."""
+    try:
+        card.sample()
+    except PerfgateError as error:
+        if error.code.name == "clocks-unsupported":
+            return error.what
+    return ""
 
 
 class NvmlClocks(CardClocks):
@@ -163,9 +182,12 @@ class MachineClocks:
 class Held:
     """A lock that this process owns."""
 
-    def __init__(self, sm_hz: float | None, restoration: Restoration) -> None:
+    def __init__(self, sm_hz: float | None, restoration: Restoration, memory: str | float = "by hand") -> None:
         self.sm_hz = sm_hz
         self.restoration = restoration
+        self.memory_hz = memory if isinstance(memory, float) else None
+        self.memory = f"at {memory / 1e6:.0f} MHz" if isinstance(memory, float) else memory
+        """Its clock, or why there is none."""
 
 
 def take_lock(card: Card, sm_hz: float | None) -> Held:
@@ -184,7 +206,18 @@ def take_lock(card: Card, sm_hz: float | None) -> Held:
         remove_lock(uuid)
         raise
     restoration.arm()
-    return Held(sm_hz if sm_hz is not None else card.sample().sm_hz, restoration)
+    memory = _memory_locked(card, uuid, sm_hz)
+    return Held(sm_hz if sm_hz is not None else card.sample().sm_hz, restoration, memory)
+
+
+def _memory_locked(card: Card, uuid: str, sm_hz: float | None, *, by_hand: bool = False) -> str | float:
+    """The clock at which the memory is held, or why it is not; the lock of the SMs stays either way."""
+    write_lock(uuid, sm_hz, memory=True, by_hand=by_hand)
+    try:
+        return card.lock_memory()
+    except PerfgateError as error:
+        write_lock(uuid, sm_hz, by_hand=by_hand)
+        return f"not available: {error.what}"
 
 
 def _nothing() -> None:
@@ -203,6 +236,7 @@ def lock_for_good(card: Card, sm_hz: float | None) -> None:
     except PerfgateError:
         remove_lock(uuid)
         raise
+    _memory_locked(card, uuid, sm_hz, by_hand=True)
 
 
 def put_back(card: Card) -> None:

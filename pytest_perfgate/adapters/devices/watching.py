@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Protocol
 
@@ -41,8 +41,10 @@ class DeviceWatch:
         strangers: Callable[[tuple[int, ...]], tuple[int, ...]] = lambda pids: (),  # noqa: ARG005 - nobody is one
         period_s: float = PERIOD_S,
         cap: bool = False,
+        memory_hz: float | None = None,
     ) -> None:
         self._device, self._locked, self._strangers, self._period = device, locked_hz, strangers, period_s
+        self._memory = memory_hz
         self._cap = cap
         """A locked clock is a highest one: falling below it is no fault."""
         self._samples: list[ClockSample] = []
@@ -130,22 +132,22 @@ class DeviceWatch:
             yield Problem(code="throttled", what=what, evidence=tuple(evidence))
 
     def _moved(self) -> Iterator[Problem]:
-        if self._locked is None or not self._samples:
-            return
-        apart = (sample.sm_hz - self._locked for sample in self._samples)
-        off = [self._locked + a for a in apart if (a if self._cap else abs(a)) > PLAY * self._locked]
-        if off:
-            evidence = (
-                ("locked at", f"{self._locked / 1e6:.0f} MHz"),
-                (
-                    "seen",
-                    f"{min(off) / 1e6:.0f} to {max(off) / 1e6:.0f} MHz in {len(off)} of {len(self._samples)} looks",
-                ),
-            )
-            yield Problem(code="clock-moved", what="the SM clock left its lock while measuring", evidence=evidence)
+        yield from left("SM", self._locked, [sample.sm_hz for sample in self._samples], cap=self._cap)
+        yield from left("memory", self._memory, [sample.memory_hz for sample in self._samples])
 
     def _others(self) -> Iterator[Problem]:
         if self._foreign:
             pids = ", ".join(map(str, sorted(self._foreign)))
             what = f"another process used the device while measuring: {pids}"
             yield Problem(code="foreign-process", what=what, evidence=(("processes", pids),))
+
+
+def left(name: str, locked: float | None, seen: Sequence[float], *, cap: bool = False) -> Iterator[Problem]:
+    """A clock that was seen elsewhere than where it was locked; of a cap, above it."""
+    if locked is None:
+        return
+    off = [hz for hz in seen if (hz - locked if cap else abs(hz - locked)) > PLAY * locked]
+    if off:
+        spread = f"{min(off) / 1e6:.0f} to {max(off) / 1e6:.0f} MHz in {len(off)} of {len(seen)} looks"
+        evidence = (("locked at", f"{locked / 1e6:.0f} MHz"), ("seen", spread))
+        yield Problem(code="clock-moved", what=f"the {name} clock left its lock while measuring", evidence=evidence)

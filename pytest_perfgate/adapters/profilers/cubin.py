@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from pytest_perfgate.model.device import Availability
+from pytest_perfgate.adapters.profilers.bystander import Bystander
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
-from pytest_perfgate.model.plan import Plan
 
 SUFFIXES = (".cubin", ".fatbin", ".o", ".so")
 
 
-class CubinKeeper:
-    """Runs nothing by itself: the child writes what the test attaches."""
+class CubinKeeper(Bystander):
+    """The child writes what the test attaches."""
 
     name = "cubin"
-
-    def availability(self) -> Availability:
-        return Availability(name=self.name, usable=True)
-
-    def command(self, argv: Sequence[str], out: Path, plan: Plan) -> list[str]:
-        del out, plan
-        return list(argv)
-
-    def region(self, out: Path) -> AbstractContextManager[None]:
-        del out
-        return nullcontext()
 
     def artifacts(self, out: Path) -> tuple[Artifact, ...]:
         found = sorted(path for path in out.rglob("*") if path.suffix in SUFFIXES)

@@ -12,12 +12,10 @@ from typing import Any, Protocol
 from pytest_perfgate.adapters.bindings.border import sentence
 from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
 from pytest_perfgate.adapters.profilers.profiler_api import settle
+from pytest_perfgate.adapters.profilers.traces import OwnTraces
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Artifact
-from pytest_perfgate.model.plan import Plan
 
-_STEM = "cupti-"
 _BUFFER = 8 << 20
 _CATEGORIES = {"kernel": "kernel", "copy": "gpu_memcpy", "set": "gpu_memset"}
 
@@ -36,10 +34,11 @@ class Recorder(Protocol):
     def counts_drops(self, call: Callable[[], object]) -> bool: ...
 
 
-class Cupti:
+class Cupti(OwnTraces):
     """Overlap, idle time and kernels of whatever launches on CUDA."""
 
     name = "cupti"
+    stem = "cupti-"
 
     def __init__(self, recorder: Recorder, touch: Callable[[], object] | None = None) -> None:
         self._recorder = recorder
@@ -48,9 +47,6 @@ class Cupti:
     def availability(self) -> Availability:
         found = self._recorder.availability()
         return found if found.usable else replace(found, why=f"it needs a GPU and its driver: {found.why}")
-
-    def command(self, argv: Sequence[str], out: Path, plan: Plan) -> Sequence[str]:  # noqa: ARG002 - the port's
-        return argv
 
     @contextmanager
     def region(self, out: Path) -> Iterator[None]:
@@ -68,8 +64,7 @@ class Cupti:
             raise PerfgateError("cupti-dropped", f"{lost:,} records of the region were lost")
         if not records:
             raise PerfgateError("profile-child", "the region launched nothing that CUPTI saw", place=str(out))
-        out.mkdir(parents=True, exist_ok=True)
-        self._next(out).write_text(render_trace(records), encoding="utf-8")
+        self.following(out).write_text(render_trace(records), encoding="utf-8")
 
     def _prove(self) -> None:
         """A counter that reads nought is believed when it is seen to count."""
@@ -80,18 +75,6 @@ class Cupti:
             counts, why = False, sentence(error)
         if not counts:
             raise PerfgateError("cupti-unproved", why)
-
-    def artifacts(self, out: Path) -> tuple[Artifact, ...]:
-        return tuple(Artifact(kind="kineto", path=str(path)) for path in self._written(out))
-
-    def _next(self, out: Path) -> Path:
-        return out / f"{_STEM}{len(self._written(out))}.json"
-
-    @staticmethod
-    def _written(out: Path) -> list[Path]:
-        """In the order in which the region was entered."""
-        found = out.glob(f"{_STEM}*.json") if out.is_dir() else ()
-        return sorted(found, key=lambda path: int(path.stem.removeprefix(_STEM)))
 
 
 def render_trace(records: Sequence[Any]) -> str:

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from pytest_perfgate.adapters.readers.elf import CubinFile, architecture, is_cubin, parse_cubin, read_head
+from pytest_perfgate.adapters.readers.strangers import AMD_MACHINE, elf_machine, only_ptx, stranger
 from pytest_perfgate.adapters.readers.tools import tool
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.kernel import Disassembly, Launch
@@ -22,10 +23,12 @@ _LARGE = 1 << 17
 """Bytes of code from which the disassembler is shown a sample: it would take seconds."""
 _FEW = 2
 """Files of one architecture up to which each is shown whole: the disassembler takes half a second to start."""
-_SECONDS = 120
+_SECONDS, _HEAD = 120, 4096
+_IT_IS = "it is "
+"""How an error begins that says what a file is instead."""
 _HOST_ONLY = "does not contain device code"
 """What ``cuobjdump`` says of a whole file without a kernel."""
-_NO_ARCH = re.compile(r"architecture|sm version|unsupported arch", re.IGNORECASE)
+_NO_ARCH = re.compile(r"architecture|sm version|unsupported arch|compatibility section", re.IGNORECASE)
 _DAMAGED = re.compile(r"invalid|not a supported elf|unrecognized operation", re.IGNORECASE)
 
 
@@ -104,6 +107,8 @@ def _cubins(path: Path, room: Path) -> Iterator[tuple[Path, str]]:
         yield from found
     elif is_cubin(read_head(path)):
         yield path, str(path)
+    elif _is_alien(path):
+        raise _no_kernel(path, "")
     else:
         yield from _extracted(path, room)
 
@@ -113,9 +118,15 @@ def _within(file: Path, room: Path) -> list[tuple[Path, str]]:
     try:
         return list(_cubins(file, room))
     except PerfgateError as error:
-        if error.code.name == "kernel-none" and _HOST_ONLY in error.what:
+        if error.code.name == "kernel-none" and error.what.startswith(_IT_IS):
             return []
         raise
+
+
+def _is_alien(path: Path) -> bool:
+    """Whether nothing of NVIDIA can be in it; object files of the host may hold a fatbin."""
+    head = read_head(path, _HEAD)
+    return bool(stranger(head)[0]) and elf_machine(head) in {None, AMD_MACHINE}
 
 
 def _extracted(path: Path, room: Path) -> Iterable[tuple[Path, str]]:
@@ -124,9 +135,19 @@ def _extracted(path: Path, room: Path) -> Iterable[tuple[Path, str]]:
     done = _run([str(tool("cuobjdump")), "--extract-elf", "all", str(path.resolve())], where=out)
     found = sorted(out.iterdir())
     if not found:
-        said = (done.stderr or done.stdout).decode("utf-8", "replace").strip().splitlines()
-        raise PerfgateError("kernel-none", said[-1] if said else "cuobjdump finds no kernel in it", place=str(path))
+        raise _no_kernel(path, (done.stderr or done.stdout).decode("utf-8", "replace").strip())
     return [(file, f"{path}:{file.name}") for file in found]
+
+
+def _no_kernel(path: Path, said: str) -> PerfgateError:
+    """What it is instead, as far as its first bytes or the tool say."""
+    ptx, (is_a, mend) = only_ptx(said), stranger(read_head(path, _HEAD))
+    if ptx is not None:
+        return PerfgateError("kernel-none", ptx[0], place=str(path), mend=ptx[1])
+    if is_a and (_HOST_ONLY in said or not said):
+        return PerfgateError("kernel-none", f"{_IT_IS}{is_a}", place=str(path), mend=mend)
+    last = said.splitlines()[-1].replace(f"'{path.resolve()}'", "it") if said else "cuobjdump finds no kernel in it"
+    return PerfgateError("kernel-none", last.partition(" : ")[2].strip() or last, place=str(path))
 
 
 def _resources(one: _Opened) -> str:
@@ -161,9 +182,11 @@ def _sampled(batch: Sequence[_Opened]) -> dict[str, bytes]:
 def _listing(command: Sequence[str], name: str) -> bytes:
     done = _run(command)
     if done.returncode or not done.stdout.strip():
-        said = done.stderr.decode("utf-8", "replace").replace(f"File {command[-1]}", command[-1])
-        said = said.replace(command[-1], "the file").strip()
-        raise PerfgateError(_code(said), said.splitlines()[0] if said else "nvdisasm printed nothing", place=name)
+        said = done.stderr.decode("utf-8", "replace")
+        for called in (f"Elf file {command[-1]}", f"File {command[-1]}", command[-1]):
+            said = said.replace(called, "the file")
+        first = said.strip().splitlines()[0] if said.strip() else "nvdisasm printed nothing"
+        raise PerfgateError(_code(said), first.partition(" : ")[2].strip() or first, place=name)
     return done.stdout
 
 

@@ -19,7 +19,8 @@ def check_whole(data: bytes, place: str) -> None:
     try:
         (size,) = struct.unpack_from("<I", data, len(MAGIC))
         at = len(MAGIC) + 4 + size
-        if dict(_fields(data[len(MAGIC) + 4 : at])).get(1) != _VERSION:
+        head = dict(_fields(data[len(MAGIC) + 4 : at])) if at <= len(data) else {1: _VERSION}
+        if head and head.get(1) != _VERSION:
             return
         while at < len(data):
             (size,) = struct.unpack_from("<I", data, at)

@@ -14,6 +14,26 @@ from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.ports import Call
 
+_FAULTS = (
+    "cuda.core._utils.cuda_utils",
+    "cuda.core.cu13._utils.cuda_utils",
+    "cuda.core.experimental._utils.cuda_utils",
+)
+
+
+def cuda_core() -> Any:
+    """The package; its first releases kept all of it one level below."""
+    found = import_module("cuda.core")
+    return found if hasattr(found, "Device") else import_module("cuda.core.experimental")
+
+
+def timed_event(options: Callable[..., Any]) -> Any:
+    """What an event with a stamp is made with: the name changed with version 1."""
+    try:
+        return options(timing_enabled=True)
+    except TypeError:
+        return options(enable_timing=True)
+
 
 class CudaCoreEvent:
     """An event on one stream."""
@@ -40,7 +60,7 @@ class CudaCoreRuntime:
     def __init__(
         self,
         lookup: Lookup = no_lookup,
-        load: Callable[[], Any] = lambda: import_module("cuda.core"),
+        load: Callable[[], Any] = lambda: cuda_core(),  # noqa: PLW0108 - defined below
         driver: CudaDriver | None = None,
     ) -> None:
         self._lookup = lookup
@@ -57,11 +77,11 @@ class CudaCoreRuntime:
 
     def _version(self) -> str:
         self._load().Device(0)
-        return str(self._load().__version__)
+        return str(import_module("cuda.core").__version__)
 
     def _errors(self) -> tuple[type[Exception], ...]:
         found = [getattr(import_module("cuda.core"), "CUDAError", None)]
-        for module in ("cuda.core._utils.cuda_utils", "cuda.core.cu13._utils.cuda_utils"):
+        for module in _FAULTS:
             try:
                 found.append(import_module(module).CUDAError)
             except (ImportError, AttributeError):  # noqa: PERF203 - the place of this class moves between releases
@@ -106,7 +126,8 @@ class CudaCoreRuntime:
                 arch=f"sm_{seen.arch}",
                 cache_bytes=float(limits.l2_cache_size) or None,
                 multiprocessors=int(limits.multiprocessor_count),
-                facts=(("framework", f"cuda.core {self._load().__version__}"),),
+                memory_bytes=self._driver.memory(seen.device_id),
+                facts=(("framework", f"cuda.core {import_module('cuda.core').__version__}"),),
             ),
             self._lookup,
         )
@@ -121,7 +142,7 @@ class CudaCoreRuntime:
 
     def event(self) -> CudaCoreEvent:
         stream = self._stream or self._device.default_stream
-        return CudaCoreEvent(self._device.create_event(self._load().EventOptions(timing_enabled=True)), stream)
+        return CudaCoreEvent(self._device.create_event(timed_event(self._load().EventOptions)), stream)
 
     def capture(self, call: Call) -> Call:
         """What the call launches on its stream is recorded by a builder over that stream."""

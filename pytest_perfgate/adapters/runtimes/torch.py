@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
@@ -133,8 +134,10 @@ class TorchRuntime:
         """Torch captures on a stream of its own; memory of the graph lives as long as the replay."""
         graph = self._cuda.CUDAGraph()
         try:
-            with self._cuda.graph(graph):
-                call()
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message=".*CUDA Graph is empty")  # a trial of nothing is
+                with self._cuda.graph(graph):
+                    call()
         except RuntimeError as error:
             raise PerfgateError("graph-unsupported", sentence(error)) from error
         replay: Call = graph.replay
@@ -155,6 +158,14 @@ class TorchRuntime:
         return self._driver.block(int(self._cuda.current_stream().cuda_stream))
 
     def notes(self) -> tuple[tuple[str, str], ...]:
-        precision = import_module("torch").get_float32_matmul_precision()
+        precision = _precision(import_module("torch"))
         flushed = cache_note(self.device(), self._persisting) if self._evictor is not None else ()
         return (("float32 products", precision), *flushed)
+
+
+def _precision(torch: Any) -> str:
+    """How float32 products are made: by the older switch, or the newer one where only that was used."""
+    try:
+        return str(torch.get_float32_matmul_precision())
+    except RuntimeError:
+        return str(torch.backends.cuda.matmul.fp32_precision)

@@ -11,10 +11,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, urlsplit, urlunsplit
 
 import msgspec
 
-from pytest_perfgate.adapters.stores.fetch import fetched
+from pytest_perfgate.adapters.stores.fetch import fetched, without_secrets
 from pytest_perfgate.adapters.stores.files import write_atomically
 from pytest_perfgate.adapters.stores.packing import packed, unpacked
 from pytest_perfgate.adapters.stores.sample_file import counts, render_samples, with_samples, without_samples
@@ -47,7 +48,11 @@ class Records:
         return path
 
     def read(self, source: str = "") -> RunReport:
-        if re.match(r"https?://", source):
+        scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+)://", source)
+        if scheme and scheme[1].lower() not in {"http", "https"}:
+            mend = "http:// and https:// are; or download the file and name its path"
+            raise PerfgateError("record-fetch", f"{scheme[1]}:// is not read", mend=mend, place=without_secrets(source))
+        if scheme:
             return _read_url(source)
         path = Path(source) if source else self.last()
         return read_record(path)
@@ -92,6 +97,9 @@ def render_record(report: RunReport, samples: dict[str, Any] | None = None) -> b
 
 def parse_record(data: bytes, place: str) -> tuple[RunReport, dict[str, Any]]:
     """(report without its samples, where those are)."""
+    if data[:256].lstrip()[:1] == b"<":
+        mend = "a page to sign in or to look at stands there: name the address of the file itself, or download it"
+        raise PerfgateError("record-unreadable", "it is a web page and no record", mend=mend, place=place)
     try:
         body = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as fault:
@@ -121,8 +129,15 @@ def read_record(path: Path) -> RunReport:
 
 
 def _read_url(url: str) -> RunReport:
-    report, samples = parse_record(fetched(url), url)
-    return _joined(report, samples, url, lambda name: fetched(url.rpartition("/")[0] + "/" + Path(name).name))
+    shown = without_secrets(url)
+    report, samples = parse_record(fetched(url), shown)
+    return _joined(report, samples, shown, lambda name: fetched(beside(url, Path(name).name)))
+
+
+def beside(url: str, name: str) -> str:
+    """The address of another file in the same folder, with the query that may hold the permission."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(path=f"{parts.path.rpartition('/')[0]}/{quote(name)}"))
 
 
 def _joined(report: RunReport, samples: dict[str, Any], place: str, read: Any) -> RunReport:
@@ -142,5 +157,9 @@ def _bad_samples(place: str) -> Iterator[None]:
         yield
     except PerfgateError:
         raise
+    except FileNotFoundError as fault:
+        what = f"its samples are not beside it: {Path(fault.filename).name}"
+        mend = "copy that file with it, or write both as one: pytest --perfgate-json PATH"
+        raise PerfgateError("record-unreadable", what, mend=mend, place=place) from fault
     except (OSError, binascii.Error, KeyError, TypeError, ValueError) as fault:
         raise PerfgateError("record-unreadable", f"its samples cannot be read: {fault}", place=place) from fault

@@ -24,6 +24,9 @@ from pytest_perfgate.model.ports import Catalogue
 
 Read = Callable[[Sequence[Path]], Sequence[Disassembly]]
 _FATBIN, _ELF, _CUDA = b"\x50\xed\x55\xba", b"\x7fELF", b"\xbe\x00"
+_AMD, _PTX = b"\xe0\x00", b".target"
+_BUNDLES = (b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB")
+"""Of kernels as well, though not of NVIDIA's: taken up to be told what they are."""
 _SUFFIXES = (".cubin", ".fatbin", ".o", ".so")
 
 
@@ -78,9 +81,9 @@ class Cubin:
     def recognises(self, path: Path, head: bytes) -> bool:
         if path.is_dir():
             return any(any(path.rglob(f"*{suffix}")) for suffix in _SUFFIXES)
-        if head[:4] == _FATBIN:
+        if head.startswith((_FATBIN, *_BUNDLES)) or (path.suffix == ".ptx" and _PTX in head):
             return True
-        return head[:4] == _ELF and (head[18:20] == _CUDA or path.suffix in _SUFFIXES)
+        return head[:4] == _ELF and (head[18:20] in {_CUDA, _AMD} or path.suffix in _SUFFIXES)
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         catalogue = self._catalogue()

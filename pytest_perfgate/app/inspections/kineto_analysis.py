@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -19,7 +20,7 @@ from pytest_perfgate.core.analysis.trace.impact import impact, impact_table
 from pytest_perfgate.core.analysis.trace.job import Job
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow
 from pytest_perfgate.core.analysis.trace.rank_tables import meeting_document
-from pytest_perfgate.core.analysis.trace.ranks import Meeting, meeting_metrics
+from pytest_perfgate.core.analysis.trace.ranks import Meeting, meeting_metrics, straggler
 from pytest_perfgate.core.analysis.trace.replay import render_ir, replay_ir
 from pytest_perfgate.core.analysis.trace.report import findings_block, name_of, report_document, subtitle
 from pytest_perfgate.core.analysis.trace.stack import stack_document
@@ -47,6 +48,8 @@ TABLES = (
     "ranks",
 )
 """Views that are tables."""
+_GLANCE = 16
+"""Ranks that a written report shows before it folds the others away."""
 
 
 def analysis_of(seen: Seen) -> Analysis:
@@ -73,7 +76,12 @@ def job_analysis(job: Job, again: Callable[[], Iterator[Seen]], compat: bool) ->
     """The analysis of several ranks; ``again`` looks at their traces once more, one at a time."""
     meeting, subject = job.meeting, f"{len(job.ranks)} ranks"
     views = _pages(subject, again, compat)
-    own = {"report": lambda: _overview(job, subject), "ranks": lambda: meeting_document(meeting, subject)}
+    own = {
+        "report": lambda: _overview(job, subject),
+        "ranks": lambda: meeting_document(meeting, subject),
+        "fair": lambda: _of_job(job, subject, views["fair"]()),
+        "rough": lambda: _of_job(job, subject, views["rough"]()),
+    }
     whole = job.metrics | meeting_metrics(meeting) | unobservable()
     return Analysis(
         kind="kineto",
@@ -145,21 +153,35 @@ def _report(one: Seen) -> Document:
     return report_document(one.survey, one.rows, one.kernels, one.findings, one.roof)
 
 
-def _overview(job: Job, subject: str) -> Document:
+def _ranks_section(job: Job, limit: int = 0) -> Section:
+    """Every rank, and every device of it, in one table."""
     lines = [
         (str(one.rank) if len(one.lines) == 1 else f"{one.rank}, device {device}", line)
         for one in job.ranks
         for device, line in one.lines
     ]
     silent = [str(one.rank) for one in job.ranks if not one.lines]
-    first: list[Block] = [tables.ranks_table(lines)]
-    first += [Paragraph(text=f"Without GPU activity: rank {', '.join(silent)}.")] if silent else []
-    ranks = meeting_document(job.meeting, subject)
+    blocks: list[Block] = [replace(tables.ranks_table(lines), limit=limit)]
+    blocks += [Paragraph(text=f"Without GPU activity: rank {', '.join(silent)}.")] if silent else []
+    return Section(title="Ranks", blocks=tuple(blocks))
+
+
+def _overview(job: Job, subject: str) -> Document:
     return Document(
         title=f"Traces of {subject}",
         subtitle=f"window: {job.ranks[0].window}",
-        blocks=(Section(title="Ranks", blocks=tuple(first)), *ranks.blocks),
+        blocks=(_ranks_section(job), *meeting_document(job.meeting, subject).blocks),
     )
+
+
+def _of_job(job: Job, subject: str, page: Document) -> Document:
+    """The report of the first rank behind what all ranks say together."""
+    late = straggler(job.meeting.shared)
+    said = f"Rank {late} waits least and so arrives last. " if late is not None else ""
+    note = Paragraph(text=f"{said}What follows is of rank {job.ranks[0].rank} alone.")
+    blocks = (*_ranks_section(job, _GLANCE).blocks, *meeting_document(job.meeting, subject).blocks)
+    everybody = Section(title="All ranks", blocks=(*blocks, Section(title="One rank", blocks=(note,))))
+    return replace(page, title=f"{subject}: {page.title.rpartition(': ')[2]}", blocks=(everybody, *page.blocks))
 
 
 def _timeline_block(one: Seen) -> Block:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_perfgate.app.inspections.kineto_seen import Seen
+from pytest_perfgate.core.analysis.trace.comparative import comparative_fair, comparative_rough
 from pytest_perfgate.core.analysis.trace.comparison import (
     comparison_document,
     edit_table,
@@ -17,7 +18,6 @@ from pytest_perfgate.core.analysis.trace.identity import selection_table
 from pytest_perfgate.core.analysis.trace.joined import Pair, Roofs, by_arguments, by_category, by_kernel, by_operator
 from pytest_perfgate.core.analysis.trace.report import name_of
 from pytest_perfgate.core.analysis.trace.treediff import edits, forest
-from pytest_perfgate.core.analysis.trace.written import comparative_fair, comparative_rough
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.document import Document, Table
 from pytest_perfgate.model.metric import MetricSet

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_perfgate.app.inspections.cubin import earlier_report, limits_by_arch, spec_of
+from pytest_perfgate.app.inspections.launches import Side, launches_compared
 from pytest_perfgate.core.analysis.kernels.annotation import annotation_view
 from pytest_perfgate.core.analysis.kernels.asked import asked_opcodes
-from pytest_perfgate.core.analysis.kernels.comparison import counters_compared, slowdowns
+from pytest_perfgate.core.analysis.kernels.comparison import counters_compared
 from pytest_perfgate.core.analysis.kernels.contract import contract_document, contract_text
 from pytest_perfgate.core.analysis.kernels.devlog import devlog_part
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, diagnose
@@ -24,7 +25,6 @@ from pytest_perfgate.core.analysis.sass.facts import labels_of
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.kernel import KernelFacts
-from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.ports import Catalogue
 
 Read = Callable[[Sequence[Path]], Sequence[KernelFacts]]
@@ -114,20 +114,14 @@ class Ncu:
                 **views,
             },
             findings=findings_of(found),
-            files={**code_files(found), "contract.json": lambda: contract_text(found)},
+            files=code_files(found),
+            kept={"contract.json": lambda: contract_text(found)},
             window=f"{_launches(found)} under ncu: times are of the profiled, serialised kernel",
         )
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
-        old, new = self._diagnosed(before, options), self._diagnosed(after, options)
-        subject = f"{', '.join(map(str, before))} -> {', '.join(map(str, after))}"
-        return Analysis(
-            kind=self.name,
-            subject=subject,
-            metrics=metrics_of(new, self.name, asked_opcodes(options)) | MetricSet(metrics=tuple(slowdowns(old, new))),
-            views={"comparison": lambda: counters_compared(old, new, subject)},
-            window=f"{len(old)} and {len(new)} launches under ncu",
-        )
+        old, new = (Side(paths=paths, found=self._diagnosed(paths, options)) for paths in (before, after))
+        return launches_compared(self.name, old, new, "launches under ncu", asked_opcodes(options))
 
     def _diagnosed(self, paths: Sequence[Path], options: Mapping[str, str]) -> list[Diagnosis]:
         limits = limits_by_arch(self._catalogue())

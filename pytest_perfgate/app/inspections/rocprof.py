@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from pytest_perfgate.app.inspections.launches import Side, launches_compared
 from pytest_perfgate.core.analysis.kernels.amd import amd_numbers
-from pytest_perfgate.core.analysis.kernels.comparison import counters_compared, slowdowns
 from pytest_perfgate.core.analysis.kernels.contract import contract_document
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, diagnose
 from pytest_perfgate.core.analysis.kernels.evidence import findings_of
@@ -17,7 +17,6 @@ from pytest_perfgate.core.analysis.sass.facts import labels_of
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.device import DeviceSpec
 from pytest_perfgate.model.kernel import KernelFacts
-from pytest_perfgate.model.metric import MetricSet
 
 Read = Callable[[Sequence[Path]], Sequence[KernelFacts]]
 _MARKS = (
@@ -25,7 +24,10 @@ _MARKS = (
     (b"Kernel_Name", b"Workgroup_Size_X"),
     (b"KernelName", b"wgr"),
     (b"Kernel_Name", b"Arch_VGPR"),
+    (b"Name", b"Calls", b"TotalDurationNs"),
 )
+_FILES = ("*counter_collection.csv", "*kernel_trace.csv", "pmc_perf*.csv", "*kernel_stats.csv", "results*.csv")
+"""What tells a folder of rocprof; its passes lie in folders of their own."""
 
 
 class Rocprof:
@@ -40,6 +42,8 @@ class Rocprof:
         self._catalogue = catalogue
 
     def recognises(self, path: Path, head: bytes) -> bool:
+        if path.is_dir():
+            return any(any(path.rglob(name)) for name in _FILES)
         first = head.partition(b"\n")[0]
         return path.suffix == ".csv" and any(all(word in first for word in mark) for mark in _MARKS)
 
@@ -61,15 +65,8 @@ class Rocprof:
         )
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
-        old, new = self._diagnosed(before, options), self._diagnosed(after, options)
-        subject = f"{', '.join(map(str, before))} -> {', '.join(map(str, after))}"
-        return Analysis(
-            kind=self.name,
-            subject=subject,
-            metrics=metrics_of(new, self.name) | MetricSet(metrics=tuple(slowdowns(old, new))),
-            views={"comparison": lambda: counters_compared(old, new, subject)},
-            window=f"{len(old)} and {len(new)} dispatches under rocprof",
-        )
+        old, new = (Side(paths=paths, found=self._diagnosed(paths, options)) for paths in (before, after))
+        return launches_compared(self.name, old, new, "dispatches under rocprof")
 
     def _diagnosed(self, paths: Sequence[Path], options: Mapping[str, str]) -> list[Diagnosis]:
         specs = list(self._catalogue())

@@ -95,10 +95,17 @@ class Classification:
 
     @property
     def sentence(self) -> str:
-        name = self.bottleneck.value
-        said = f"{name}-bound" if self.bottleneck in _BOUND else name
-        tail = "" if self.measured else " (a bound from intensity, not a measurement)"
-        return f"{said}{tail}: {', '.join(self.evidence)}{self._near}" if self.evidence else f"{said}{tail}"
+        return f"{self._named}: {', '.join(self.evidence)}{self._near}" if self.evidence else self._named
+
+    @property
+    def short(self) -> str:
+        """The class and how far the next one is, for where the evidence has lines of its own."""
+        return f"{self._named}{self._near}" if self.evidence else self._named
+
+    @property
+    def _named(self) -> str:
+        said = f"{self.bottleneck.value}{'-bound' if self.bottleneck in _BOUND else ''}"
+        return said if self.measured else f"{said} (a bound from intensity, not a measurement)"
 
     @property
     def _near(self) -> str:

@@ -25,6 +25,8 @@ class Cliff:
     blocks: int
     doubled_blocks: int
     """Blocks with twice the shared memory: double buffering."""
+    alone: int = 0
+    """Blocks that fit by shared memory alone, with as much of it as can be configured."""
 
     @property
     def doubling_crosses(self) -> bool:
@@ -56,4 +58,5 @@ def cliff(sm: SmLimits, *, threads: int, registers: int, shared: int) -> Cliff:
         distance=following - shared,
         blocks=here.blocks,
         doubled_blocks=at(2 * shared).blocks,
+        alone=blocks,
     )

@@ -19,6 +19,10 @@ from pytest_perfgate.model.verdict import CaseReport
 
 _BETWEEN = 2.0
 """Standard deviations between sittings that are no movement."""
+_KNOWN = 2
+"""Sittings from which on their scatter says something."""
+_UNKNOWN = 0.03
+"""What two sittings of the same code usually differ by at least, where the line stands on one."""
 _LEVEL = 0.15
 """Nearly four standard deviations between sittings on the noisiest kind of machine."""
 _MOVED = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.MOVED, Outcome.SUSPECT})
@@ -113,13 +117,19 @@ def _change(report: CaseReport, before: Baseline | None, measurement: Measuremen
         return Change.NEW
     if before.identity is not None and before.identity.differences(measurement.identity):
         return Change.OTHER
-    if abs(time.value / before.time - 1) <= noise(before, time) and not _judged_moved(report):
+    quiet = abs(time.value / before.time - 1) <= noise(before, time)
+    if quiet and not _judged_moved(report, before):
         return Change.KEPT
     return Change.SLOWER if time.value > before.time else Change.FASTER
 
 
-def _judged_moved(report: CaseReport) -> bool:
-    """Whether the gate itself said so, with more evidence than one interval."""
+def _judged_moved(report: CaseReport, before: Baseline) -> bool:
+    """Whether the gate itself said so of this line, with more evidence than one interval.
+
+    A line that was accepted since was never judged by this report.
+    """
+    if report.baseline is not None and report.baseline.time != before.time:
+        return False
     return any(v.outcome in _MOVED and v.limit.metric == "slowdown" for v in report.verdicts)
 
 
@@ -127,7 +137,8 @@ def noise(before: Baseline, time: Metric) -> float:
     """The relative difference that is no movement: of this sitting, and between sittings."""
     within = (time.high - time.low) / (2 * time.value)
     rounding = 1e-4
-    return max(math.hypot(within, _BETWEEN * before.scatter), rounding)
+    between = _BETWEEN * before.scatter if before.sittings >= _KNOWN else max(_BETWEEN * before.scatter, _UNKNOWN)
+    return max(math.hypot(within, between), rounding)
 
 
 def _line(measurement: Measurement, time: Metric, sittings: Sequence[Sitting], signature: Signature) -> Baseline:

@@ -26,7 +26,7 @@ def against_baseline(limit: Limit, trial: Trial) -> Ruling:
     reason = incomparable(trial)
     if reason or trial.baseline is None or trial.seen is None:
         return _unbaselined(trial, reason or "there is no baseline for this device")
-    metric = next(m for m in trial.metrics.metrics if m.name == "slowdown" and not m.labels)
+    metric = next(m for m in trial.metrics.find("slowdown") if not m.labels)
     allowed = tolerance(limit, trial.context, trial.seen, trial.baseline.time)
     if expired(trial.baseline, trial.context):
         visible = max(allowed.counts, trial.seen.visible)
@@ -34,13 +34,13 @@ def against_baseline(limit: Limit, trial: Trial) -> Ruling:
         return renewed(suspicion, trial) or _unbaselined(trial, _run_out(trial.baseline), ' --reason "..."')
     if limit.bound < 0:
         return against_limit(limit, trial)
-    ruling = _screened(limit, trial, metric, allowed)
-    return replace(ruling, evidence=(*ruling.evidence, *_moved(trial, trial.baseline)))
+    ruling, since = _screened(limit, trial, metric, allowed), _moved(trial, trial.baseline)
+    return replace(ruling, evidence=(*ruling.evidence, *since)) if since else ruling
 
 
 def _moved(trial: Trial, baseline: Baseline) -> tuple[tuple[str, str], ...]:
     """Versions that are others than when the time was accepted."""
-    if trial.context.facts == "off":
+    if trial.context.facts == "off" or baseline.surroundings is None:
         return ()
     found = moves(accepted_facts(baseline), facts_of(trial.measurement.device))
     return tuple(("since accepted", f"{name} {then} -> {now}") for name, then, now in found)

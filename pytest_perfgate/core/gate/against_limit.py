@@ -34,16 +34,19 @@ _SEVERITY = (Outcome.PASSED, Outcome.UNSTABLE, Outcome.UNDECIDED, Outcome.NOT_ME
 
 def against_limit(limit: Limit, trial: Trial) -> Ruling:
     """The worst of all metrics that the limit's scope selects; each must hold."""
-    found = trial.metrics.find(limit.metric, without_case(limit))
+    named, scope = trial.metrics.of(limit.metric), without_case(limit)
+    found = named.find(limit.metric, scope)
     if not found:
         return _not_found(limit, trial)
     rulings = [_one(limit, metric, trial) for metric in found]
-    rulings += [_lacking(limit, gap) for gap in beside(limit.metric, without_case(limit), found, trial.metrics)]
+    rulings += [_lacking(limit, gap) for gap in beside(limit.metric, scope, found, named)]
     return max(rulings, key=lambda ruling: _SEVERITY.index(ruling.outcome))
 
 
 def beside(name: str, scope: Labels, found: Sequence[Metric], metrics: MetricSet) -> tuple[Absent, ...]:
     """What a limit means as well and is not there: the stage of a rank among ranks that have it."""
+    if not metrics.absent:
+        return ()
     level = {name for name, _ in found[0].labels}
     return tuple(
         absent
@@ -74,7 +77,7 @@ def _not_found(limit: Limit, trial: Trial) -> Ruling:
     if uncollected is not None and trial.metrics.find(limit.metric):
         return _lacking(limit, uncollected)
     missing = meant or trial.metrics.missing(limit.metric)
-    others = [m for m in trial.metrics.metrics if m.name == limit.metric]
+    others = trial.metrics.of(limit.metric).metrics
     if others:
         held = sorted({render_scope(m.labels) for m in others if m.labels})
         strange = no_instruction(limit, trial.metrics)
@@ -124,7 +127,8 @@ def _past_ceiling(metric: Metric, trial: Trial) -> bool:
 
 
 def _held(limit: Limit, metric: Metric, trial: Trial) -> Ruling:
-    low, high = holds(limit, metric.low), holds(limit, metric.high)
+    keeps = _HOLDS[limit.operator]
+    low, high = keeps(metric.low, limit.bound), keeps(metric.high, limit.bound)
     if limit.operator is Operator.EQUAL:
         low = high = low and high
     if low and high:
@@ -158,7 +162,7 @@ def undecided(metric: Metric, trial: Trial) -> Ruling:
             next=("perfgate doctor",),
             metric=metric,
         )
-    more = f"pytest {trial.name} --perfgate=full --perfgate-rounds={2 * max(len(trial.measurement.processes), 3)}"
+    more = f"{trial.rerun} --perfgate=full --perfgate-rounds={2 * max(len(trial.measurement.processes), 3)}"
     return Ruling(
         outcome=Outcome.UNDECIDED,
         sentence="the interval spans the limit",

@@ -47,7 +47,7 @@ def against_revision(limit: Limit, trial: Trial) -> Ruling:
     if paired.unstable:
         said = f"processes stand in groups over {said}: the machine or the code is in two states"
         return _ruling(trial, Outcome.UNSTABLE, said, metric, ())
-    more = f"pytest {trial.name} --perfgate-against {paired.base} --perfgate-rounds={2 * max(paired.rounds, 5)}"
+    more = f"{trial.rerun} --perfgate-against {paired.base} --perfgate-rounds={2 * max(paired.rounds, 5)}"
     return _ruling(trial, Outcome.UNDECIDED, f"{_open(paired)}{wanting(paired)}", metric, (more,))
 
 

@@ -49,6 +49,8 @@ class JudgeContext:
     """The clock of the sittings that were accepted, where the history knows it."""
     unbaselined: str = ""
     """Why there is no baseline, where the caller knows more than that."""
+    pytest: str = "pytest"
+    """How this run was started, as far as the next one must be started so too."""
 
 
 @value
@@ -68,3 +70,8 @@ class Trial:
     def name(self) -> str:
         """The node id, quoted for a shell."""
         return "'" + str(self.measurement.key).replace("'", "'\"'\"'") + "'"
+
+    @property
+    def rerun(self) -> str:
+        """The command that runs this test once more; what to add to it stands behind."""
+        return f"{self.context.pytest} {self.name}"

@@ -44,9 +44,7 @@ def convict(suspicion: Suspicion, trial: Trial) -> Ruling:
     if trial.paired is not None:
         return by_arms(suspicion, trial)
     if trial.context.mode is Mode.QUICK:
-        return _suspect(
-            suspicion, "measured in one process; a full run decides", (f"pytest {trial.name} --perfgate=full",)
-        )
+        return _suspect(suspicion, "measured in one process; a full run decides", (f"{trial.rerun} --perfgate=full",))
     if trial.context.paired_available:
         return _suspect(suspicion, "to be confirmed beside the accepted commit", ())
     return _by_prediction(suspicion, trial)
@@ -146,7 +144,7 @@ def _by_prediction(suspicion: Suspicion, trial: Trial) -> Ruling:
     if uncommitted(trial.baseline):
         return _suspect(suspicion, explained, (accept,))
     commit = trial.baseline.commit if trial.baseline else ""
-    decide = f"pytest {trial.name} --perfgate-against {commit}".rstrip()
+    decide = f"{trial.rerun} --perfgate-against {commit}".rstrip()
     return _suspect(suspicion, explained, (decide, accept))
 
 

@@ -22,7 +22,8 @@ def clock_event(suspicion: Suspicion, trial: Trial) -> Ruling | None:
         then, now = trial.paired.clocks_hz or (None, None)
         shift, since = trial.paired.shift, f"in {trial.paired.base or 'the base'} beside it"
     else:
-        then, now = trial.context.then_hz, clock_of(trial.measurement.processes)
+        then = trial.context.then_hz
+        now = clock_of(trial.measurement.processes) if then is not None else None
         shift, since = suspicion.metric.value, "when it was accepted"
     if now is None or then is None:
         return None
@@ -34,7 +35,7 @@ def clock_event(suspicion: Suspicion, trial: Trial) -> Ruling | None:
     return Ruling(
         outcome=Outcome.INVALID,
         sentence=f"{said}: the clock ran at {clocks[0][1]}, and at {clocks[1][1]} {since}",
-        next=(f"pytest {trial.name} --perfgate=full --perfgate-clocks=lock", "perfgate clocks"),
+        next=(f"{trial.rerun} --perfgate=full --perfgate-clocks=lock", "perfgate clocks"),
         evidence=clocks,
         metric=suspicion.metric,
         visible=suspicion.visible,

@@ -34,17 +34,14 @@ def accepted_facts(baseline: Baseline) -> tuple[Fact, ...]:
 def moves(then: Iterable[Fact], now: Iterable[Fact], level: str = "exact") -> tuple[Move, ...]:
     """What differs at this level; what one side does not know is no difference."""
     here = dict(now)
-    return tuple(
-        (name, was, here[name])
-        for name, was in then
-        if name in here and rounded(was, level) != rounded(here[name], level)
-    )
+    both = ((name, was, here[name]) for name, was in then if name in here)
+    return tuple(move for move in both if rounded(move[1], level) != rounded(move[2], level))
 
 
 def rounded(text: str, level: str) -> tuple[str, ...]:
     """A version as far as this level looks: ``torch 2.13.0`` is ``torch``, 2, 13 at ``minor``."""
-    found = _VERSION.match(text)
-    if level == "exact" or found is None:
+    found = _VERSION.match(text) if level != "exact" else None
+    if found is None:
         return (text,)
     name, major, minor = found.group(1), found.group(2), found.group(3) or ""
     return (name, major) if level == "major" else (name, major, minor)

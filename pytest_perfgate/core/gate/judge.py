@@ -105,8 +105,10 @@ def _joined(derived: MetricSet, others: MetricSet, *, timed: bool) -> MetricSet:
         return MetricSet(
             metrics=others.metrics, absent=others.absent + tuple(a for a in derived.absent if a.name not in have)
         )
+    own = {(m.name, m.labels) for m in derived.metrics}
+    strange = (m for m in others.metrics if (m.name, m.labels) not in own)
     return derived | MetricSet(
-        metrics=tuple(m for m in others.metrics if m.labels or m.name not in DERIVED),
+        metrics=tuple(m for m in strange if m.labels or m.name not in DERIVED),
         absent=tuple(a for a in others.absent if a.name not in DERIVED),
     )
 
@@ -133,7 +135,7 @@ def _invalid(problems: tuple[Problem, ...], trial: Trial) -> Ruling:
     return Ruling(
         outcome=Outcome.INVALID,
         sentence=f"{problems[0].what}  [{problems[0].code}]{more}",
-        next=(f"pytest {trial.name} --perfgate=full",) if again else (),
+        next=(f"{trial.rerun} --perfgate=full",) if again else (),
         evidence=evidence,
     )
 
@@ -141,7 +143,7 @@ def _invalid(problems: tuple[Problem, ...], trial: Trial) -> Ruling:
 def not_measured(key: CaseKey, limits: Sequence[Limit], why: str, context: JudgeContext) -> CaseReport:
     """The report of a case that was collected and never measured: each of its limits says why."""
     off = context.mode is Mode.OFF
-    then = (f"pytest '{key}' --perfgate=full",) if off else ()
+    then = (f"{context.pytest} '{key}' --perfgate=full",) if off else ()
     ruling = Ruling(outcome=Outcome.NOT_MEASURED, sentence=why, next=then)
     meant = [limit for limit in limits if limit.metric != FAMILY_MEAN]
     return CaseReport(key=key, verdicts=tuple(verdict(limit, ruling, context) for limit in meant))

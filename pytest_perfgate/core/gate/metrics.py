@@ -3,51 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Mapping
 
-from pytest_perfgate.core.gate.roofs import (
-    Fraction,
-    no_roof,
-    of_compute,
-    of_memory,
-    ridge,
-    roof_of,
-)
+from pytest_perfgate.core.gate.absolute import OF_WORK, WORKED, Absolute, Made, absences, absolute
 from pytest_perfgate.core.gate.trust import untrusted_samples
 from pytest_perfgate.core.stats.interval import median
 from pytest_perfgate.core.stats.summary import Summary, summary
 from pytest_perfgate.model.baseline import Baseline
-from pytest_perfgate.model.device import Basis, Roof
 from pytest_perfgate.model.measurement import Measurement
-from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet
+from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, selected
 from pytest_perfgate.model.quantity import Dimension, Interval
-from pytest_perfgate.model.work import Work
 
-TAILS = ("", "_datasheet", "_ceiling")
-RATES = (
-    ("tflops", "flops", Dimension.FLOPS, "flops"),
-    ("bandwidth", "bytes", Dimension.BANDWIDTH, "bytes"),
-    ("throughput", "items", Dimension.RATE, "items"),
-)
-DERIVED = frozenset(
-    {"time", "slowdown", "launch_gap", "span", "intensity", *(name for name, *_ in RATES)}
-    | {f"{stem}{tail}" for stem in ("mfu", "sol") for tail in TAILS}
-)
+DERIVED = frozenset({"time", "slowdown", "launch_gap", "span", *OF_WORK})
 """What this module alone produces; the same names from elsewhere give way."""
 
-
-@lru_cache(maxsize=256)
-def _absent(names: tuple[str, ...], why: str, mend: str) -> tuple[Absent, ...]:
-    return tuple(Absent(name=name, why=why, mend=mend) for name in names)
-
-
-OF_WORK = tuple(sorted(DERIVED - {"time", "slowdown", "launch_gap", "span"}))
 _NO_BASELINE = Absent(name="slowdown", why="no baseline for this device", mend="perfgate accept")
 _NO_GAP = Absent(name="launch_gap", why="the timer does not see the device's side", mend="use the cupti timer")
-_OF_TAIL = tuple((tail, (f"mfu{tail}", f"sol{tail}")) for tail in TAILS)
 _NO_SPAN = Absent(name="span", why="the timer does not see kernels apart", mend='use timer="cupti"')
-_WORKLESS = _absent(OF_WORK, "no work= was given", "pass work=work.gemm(...)")
 
 
 def metrics_of(measurement: Measurement, baseline: Baseline | None) -> MetricSet:
@@ -65,55 +37,129 @@ def timed_metrics(measurement: Measurement, baseline: Baseline | None, seen: Sum
     """The same, of a sitting that was summed up before."""
     if seen is None:
         why = "the samples are not to be trusted" if measurement.processes else "nothing was timed"
-        return MetricSet(absent=_absent(tuple(sorted(DERIVED)), why, ""))
-    metrics: list[Metric] = [Metric(name="time", value=seen.time, dimension=Dimension.TIME, interval=seen.interval)]
-    absent: list[Absent] = []
-    more = (*_of_kernels(measurement), *_of_work(measurement, seen))
-    for found in (slowdown(seen, baseline), _launch_gap(measurement), *more):
-        if isinstance(found, Metric):
-            metrics.append(found)
-        else:
-            absent.append(found)
-    return MetricSet(metrics=tuple(metrics), absent=tuple(absent))
+        return MetricSet(absent=absences(tuple(sorted(DERIVED)), why, ""))
+    return Derived(Call(measurement, baseline, seen))
 
 
-def slowdown(seen: Summary, baseline: Baseline | None) -> Metric | Absent:
+class Call:
+    """One timed call, which makes its metrics by name, each once."""
+
+    def __init__(self, measurement: Measurement, baseline: Baseline | None, seen: Summary) -> None:
+        self.measurement, self.baseline, self.seen = measurement, baseline, seen
+        self._made: dict[str, Made] = {}
+        self._absolute: Absolute | tuple[Absent, ...] | None = None
+
+    def made(self, name: str) -> Made:
+        """All of that name, or why there is none, beside those that are worked out with it."""
+        if name not in self._made:
+            self._made[name] = _MAKERS[name](self, name) if name in _MAKERS else ()
+        return self._made[name]
+
+    @property
+    def absolute(self) -> Absolute | tuple[Absent, ...]:
+        """The figures of its work."""
+        if self._absolute is None:
+            self._absolute = absolute(self.measurement, self.seen)
+        return self._absolute
+
+    def everything(self) -> Made:
+        """Each of them, in the order of reports."""
+        timed = [one for name in _TIMED for one in self.made(name)]
+        if not isinstance(self.absolute, Absolute):
+            return (*timed, *self.absolute)
+        return (*timed, *[one for name in WORKED for one in self.made(name)])
+
+
+class Derived(MetricSet):
+    """The metrics of one timed call, each worked out when it is first asked for.
+
+    They rest on frozen values, so a later look sees what an earlier one would have; the set equals the plain one
+    that holds them all, and becomes it where it is copied.
+    """
+
+    __slots__ = ("_call",)
+    _call: Call
+
+    def __init__(self, call: Call) -> None:
+        object.__setattr__(self, "_call", call)
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        return _metrics(self._call.everything())
+
+    @property
+    def absent(self) -> tuple[Absent, ...]:
+        return _absent(self._call.everything())
+
+    def of(self, name: str) -> MetricSet:
+        found = [one for one in self._call.made(name) if one.name == name]
+        return MetricSet(metrics=_metrics(found), absent=_absent(found))
+
+    def find(self, name: str, scope: Labels = ()) -> tuple[Metric, ...]:
+        return selected([one for one in self._call.made(name) if isinstance(one, Metric) and one.name == name], scope)
+
+    def missing(self, name: str, scope: Labels = ()) -> Absent | None:
+        return self.of(name).missing(name, scope)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MetricSet) and (self.metrics, self.absent) == (other.metrics, other.absent)
+
+    def __hash__(self) -> int:
+        return hash((self.metrics, self.absent))
+
+    def __reduce__(self) -> tuple[Callable[..., MetricSet], tuple[object, ...]]:
+        return _plain, (self.metrics, self.absent)
+
+
+def _plain(metrics: tuple[Metric, ...], absent: tuple[Absent, ...]) -> MetricSet:
+    return MetricSet(metrics=metrics, absent=absent)
+
+
+def _metrics(made: Made) -> tuple[Metric, ...]:
+    return tuple([one for one in made if isinstance(one, Metric)])
+
+
+def _absent(made: Made) -> tuple[Absent, ...]:
+    return tuple([one for one in made if isinstance(one, Absent)])
+
+
+def _time(call: Call, _name: str) -> Made:
+    seen = call.seen
+    return (Metric(name="time", value=seen.time, dimension=Dimension.TIME, interval=seen.interval),)
+
+
+def _slowdown(call: Call, _name: str) -> Made:
     """Time over accepted time, minus one; the overhead of timing stays in both."""
+    seen, baseline = call.seen, call.baseline
     if baseline is None or baseline.time <= 0:
-        return _NO_BASELINE
-    then = baseline.time
-    return Metric(
-        name="slowdown",
-        value=seen.time / then - 1,
-        dimension=Dimension.FRACTION,
-        interval=Interval(
-            low=seen.interval.low / then - 1, high=seen.interval.high / then - 1, confidence=seen.interval.confidence
-        ),
-    )
+        return (_NO_BASELINE,)
+    then, now = baseline.time, seen.interval
+    interval = Interval(low=now.low / then - 1, high=now.high / then - 1, confidence=now.confidence)
+    return (Metric(name="slowdown", value=seen.time / then - 1, dimension=Dimension.FRACTION, interval=interval),)
 
 
-def _launch_gap(measurement: Measurement) -> Metric | Absent:
-    gaps = sorted([p.launch_gap for p in measurement.processes if p.launch_gap is not None])
-    if not gaps:
-        return _NO_GAP
-    return _of_processes("launch_gap", Dimension.TIME, gaps)
+def _launch_gap(call: Call, _name: str) -> Made:
+    gaps = sorted([p.launch_gap for p in call.measurement.processes if p.launch_gap is not None])
+    return (_of_processes("launch_gap", Dimension.TIME, gaps),) if gaps else (_NO_GAP,)
 
 
-def _of_kernels(measurement: Measurement) -> Iterator[Metric | Absent]:
+def _of_kernels(call: Call, _name: str) -> Made:
     """What an instrument that records kernels sees: from the first start to the last end, and how full that is."""
-    seen = [process for process in measurement.processes if process.span]
-    if not seen or len(seen) < len(measurement.processes):
-        yield _NO_SPAN
-        return
+    seen = [process for process in call.measurement.processes if process.span]
+    if not seen or len(seen) < len(call.measurement.processes):
+        return (_NO_SPAN,)
     spans = [median(sorted(process.span)) for process in seen]
     busy = [median(sorted(process.durations)) for process in seen]
     full = [math.fsum(process.durations) / math.fsum(process.span) for process in seen]
-    for name, dimension, of in (
-        ("span", Dimension.TIME, spans),
-        ("busy_time", Dimension.TIME, busy),
-        ("busy", Dimension.FRACTION, full),
-    ):
-        yield _of_processes(name, dimension, sorted(of))
+    return (
+        _of_processes("span", Dimension.TIME, sorted(spans)),
+        _of_processes("busy_time", Dimension.TIME, sorted(busy)),
+        _of_processes("busy", Dimension.FRACTION, sorted(full)),
+    )
+
+
+def _beside_span(call: Call, _name: str) -> Made:
+    return call.made("span")
 
 
 def _of_processes(name: str, dimension: Dimension, found: list[float]) -> Metric:
@@ -122,96 +168,16 @@ def _of_processes(name: str, dimension: Dimension, found: list[float]) -> Metric
     return Metric(name=name, value=median(found), dimension=dimension, interval=interval)
 
 
-def _of_work(measurement: Measurement, seen: Summary) -> Sequence[Metric | Absent]:
-    """Absolute figures: here alone the overhead of timing is subtracted."""
-    work = measurement.work
-    if work is None:
-        return _WORKLESS
-    net = Interval(low=seen.interval.low - seen.overhead, high=seen.interval.high - seen.overhead)
-    if net.low <= 0:
-        return _absent(OF_WORK, "the call is no longer than the overhead of timing it", "raise calls=")
-    timed = (seen.time - seen.overhead, net)
-    found = [_inverse(name, getattr(work, field), timed, dimension, noun) for name, field, dimension, noun in RATES]
-    if work.intensity is None:
-        found.append(Absent(name="intensity", why="the work lacks operations or bytes", mend="pass work= with both"))
-    else:
-        found.append(Metric(name="intensity", value=work.intensity, dimension=Dimension.INTENSITY))
-    return [*found, *_fractions(measurement, work, timed)]
+def _of_work(call: Call, name: str) -> Made:
+    figures = call.absolute
+    return figures.figure(name) if isinstance(figures, Absolute) else [a for a in figures if a.name == name]
 
 
-Timed = tuple[float, Interval]
-
-
-def _inverse(name: str, amount: float | None, timed: Timed, dimension: Dimension, noun: str) -> Metric | Absent:
-    if not amount:
-        return _absent((name,), f"the work counts no {noun}", f"pass work= with {noun}")[0]
-    return _rate(name, amount * 1e9, timed, dimension)
-
-
-def _rate(name: str, amount: float, timed: Timed, dimension: Dimension) -> Metric:
-    return Metric(name=name, value=amount / timed[0], dimension=dimension, interval=_span(amount, timed[1]))
-
-
-def _span(amount: float, net: Interval) -> Interval:
-    return Interval(low=amount / net.high, high=amount / net.low, confidence=net.confidence)
-
-
-def _fractions(measurement: Measurement, work: Work, timed: Timed) -> list[Metric | Absent]:
-    """``mfu`` and ``sol`` of every denominator; one roof under two names is asked once."""
-    device = measurement.device
-    known: dict[Basis, tuple[tuple[Part, Part], str]] = {}
-    found: list[Metric | Absent] = []
-    for tail, names in _OF_TAIL:
-        roof, alias = roof_of(device, tail)
-        if roof is None:
-            found += _absent(names, *no_roof(device, tail))
-            continue
-        if roof.basis not in known:
-            compute, memory = of_compute(work, roof), of_memory(work, roof, device, measurement.identity)
-            known[roof.basis] = ((_part(compute, timed), _part(memory, timed)), _sides(work, roof))
-        found += _named(tail, names, *known[roof.basis], alias)
-    return found
-
-
-Part = tuple[Fraction, float, "Interval | None"]
-"""A fraction of a roof with its value and interval; without an interval it does not apply."""
-
-
-def _part(fraction: Fraction, timed: Timed) -> Part:
-    if fraction.least_ns is None:
-        return fraction, 0.0, None
-    return fraction, fraction.least_ns / timed[0], _span(fraction.least_ns, timed[1])
-
-
-def _named(
-    tail: str, names: tuple[str, str], parts: tuple[Part, Part], sides: str, alias: str
-) -> list[Metric | Absent]:
-    """``mfu`` is the compute part; ``sol`` the larger of both, which roof it is, and what is known of the other."""
-    mfu, sol = names
-    compute = parts[0]
-    found: list[Metric | Absent] = []
-    if compute[2] is None:
-        found.append(Absent(name=mfu, why=compute[0].why, mend=compute[0].mend))
-    else:
-        found.append(_fraction(mfu, compute, note=alias))
-    held = [part for part in parts if part[2] is not None]
-    lacking = [f"{part[0].roof} {part[0].why}" for part in parts if part[2] is None]
-    if not held:
-        return [*found, Absent(name=sol, why="; ".join(lacking), mend=compute[0].mend)]
-    binding = held[0] if held[0][1] >= held[-1][1] else held[-1]
-    words = (f"{binding[0].roof} roof", sides, alias, *lacking)
-    found.append(_fraction(sol, binding, note="; ".join([word for word in words if word])))
-    if not tail:
-        found += [_fraction(sol, part, labels=(("roof", part[0].roof),)) for part in held]
-    return found
-
-
-def _fraction(name: str, part: Part, *, note: str = "", labels: Labels = ()) -> Metric:
-    return Metric(name=name, value=part[1], dimension=Dimension.FRACTION, labels=labels, interval=part[2], note=note)
-
-
-def _sides(work: Work, roof: Roof) -> str:
-    edge = ridge(work, roof)
-    if work.intensity is None or edge is None:
-        return ""
-    return f"{work.intensity:.3g} FLOP/B, ridge at {edge:.3g}"
+_TIMED: Mapping[str, Callable[[Call, str], Made]] = {
+    "time": _time,
+    "slowdown": _slowdown,
+    "launch_gap": _launch_gap,
+    "span": _of_kernels,
+}
+_BESIDE = {"busy_time": _beside_span, "busy": _beside_span}
+_MAKERS = {**_TIMED, **_BESIDE, **dict.fromkeys(WORKED, _of_work)}

@@ -12,6 +12,8 @@ LEAST = 2
 
 def split(medians: Sequence[float], spread: float, resolution: float = 0.0) -> tuple[float, float] | None:
     """The two edges of the widest gap that separates the process medians into groups."""
+    if len(medians) < 2 * LEAST:
+        return None
     ordered = sorted(medians)
     places = range(LEAST, len(ordered) - LEAST + 1)
     gaps = [(ordered[at] - ordered[at - 1], ordered[at - 1], ordered[at]) for at in places]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from pytest_perfgate.model.device import Basis, Device, Roof
 from pytest_perfgate.model.measurement import Identity
-from pytest_perfgate.model.values import value
 from pytest_perfgate.model.work import Work
 
 COLD = "cold"
 
 
-@value
-class Fraction:
+class Fraction(NamedTuple):
     """Nanoseconds that a roof needs at least, or why it does not apply."""
 
     roof: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pytest_perfgate.model.device import Basis
 from pytest_perfgate.model.measurement import Measurement
@@ -13,12 +13,18 @@ from pytest_perfgate.model.problem import Problem
 
 def untrusted_samples(measurement: Measurement) -> tuple[Problem, ...]:
     """What is wrong with the samples themselves."""
-    return tuple(_samples(measurement))
+    sound = [_sound(process.durations) for process in measurement.processes]
+    return () if all(sound) else tuple(_samples(measurement))
+
+
+def _sound(durations: Sequence[float]) -> bool:
+    """Positive numbers, and some of them."""
+    return bool(durations) and min(durations) > 0 and math.isfinite(sum(durations))
 
 
 def problems_of(measurement: Measurement, metrics: MetricSet, *, timed: bool) -> tuple[Problem, ...]:
     """Everything that makes all limits on this measurement INVALID; ``timed`` when its samples were summed up."""
-    recorded = (*measurement.problems, *(p for process in measurement.processes for p in process.problems))
+    recorded = [*measurement.problems, *[p for process in measurement.processes for p in process.problems]]
     samples = () if timed else untrusted_samples(measurement)
     return (*dict.fromkeys(recorded), *samples, *_above_peak(measurement, metrics))
 
@@ -30,7 +36,7 @@ def _samples(measurement: Measurement) -> Iterator[Problem]:
             gone = ", ".join(f"{d.count} x {d.reason}" for d in process.discarded)
             what = f"every sample of process {number} was discarded: {gone}" if gone else f"process {number} is empty"
             yield Problem(code="no-samples", what=what)
-        elif not (min(durations) > 0 and math.isfinite(sum(durations))):
+        elif not _sound(durations):
             at = next((n for n, d in enumerate(durations) if not (d > 0 and math.isfinite(d))), 0)
             yield Problem(
                 code="bad-timing",
@@ -43,8 +49,8 @@ def _above_peak(measurement: Measurement, metrics: MetricSet) -> Iterator[Proble
     """Faster than a physical peak; a measured ceiling is no such thing."""
     if measurement.device.roof(Basis.CLOCK) is None or measurement.device.kind != "gpu":
         return
-    for metric in metrics.metrics:
-        if metric.name == "sol" and not metric.labels and metric.value > 1:
+    for metric in metrics.find("sol"):
+        if not metric.labels and metric.value > 1:
             yield Problem(
                 code="above-peak",
                 what=f"{metric.value * 100:.3g} % of the physical peak ({metric.note})",

@@ -37,7 +37,7 @@ def render_block(report: CaseReport, width: int = WIDTH) -> str:
     lines += _then(next((v.baseline for v in told if v.baseline), None))
     lines += [line for text in _reasons(told) for line in _labelled("why", text, width)]
     if report.measurement and not all(v.outcome in _QUIET for v in told):
-        lines += [line for text in seen(report.measurement) for line in _labelled("seen", text, width)]
+        lines += [line for label, text in seen(report.measurement) for line in _labelled(label, text, width)]
     for at, command in enumerate(dict.fromkeys(c for v in told for c in v.next)):
         lines.append(f"  {'' if at else 'next':<4}  {printable(command)}")
     return "\n".join(lines) + "\n"
@@ -132,12 +132,12 @@ def _reasons(told: list[Verdict]) -> Iterator[str]:
             yield "\n".join(printable(line) for line in text.splitlines())
 
 
-def seen(measurement: Measurement) -> Iterator[str]:
+def seen(measurement: Measurement) -> Iterator[tuple[str, str]]:
     """What an analysis saw, three things at the most: a class with its evidence, advice with what triggered it."""
     notable = [f for f in measurement.findings if f.severity is not Severity.INFO]
     for finding in notable[:_SEEN]:
         told = f"{finding.advice} ({finding.trigger})" if finding.advice else finding.detail
-        yield printable(f"{finding.title}: {told}")
+        yield ("try" if finding.advice else "seen"), printable(f"{finding.title}: {told}")
 
 
 def _labelled(label: str, text: str, width: int) -> list[str]:

@@ -41,4 +41,4 @@ def shown_rows(table: Table) -> list[list[str]]:
 def left_out(table: Table) -> str:
     """The line that owns up to rows not shown."""
     more = len(table.rows) - table.limit if table.limit else 0
-    return f"... and {more:,} more rows (all of them with --json or --csv)" if more > 0 else ""
+    return f"... and {more:,} more rows ({table.rest})" if more > 0 else ""

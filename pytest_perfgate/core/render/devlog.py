@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_perfgate.core.analysis.previous import Previous
 from pytest_perfgate.core.render.block import printable
@@ -25,6 +25,8 @@ ROWS: tuple[tuple[str, str, Dimension, Better], ...] = (
 _OWN = ("Issues", "Insights")
 """Paragraphs that people write; an entry written again keeps them."""
 _EMPTY = "_none yet_"
+_MANY = 4
+"""From so many cases on, those of which only the time is known share a table."""
 
 
 @value
@@ -47,13 +49,37 @@ def render_entry(
     """One entry: a heading, then each case with its table, its bottleneck, its kernels, what people wrote."""
     lines = [f"## {_one_line(version.name)}" + (f" ({version.when})" if version.when else ""), ""]
     lines += [_one_line(version.changed), ""] if version.changed else []
-    for case in cases:
-        if case.measurement is not None:
-            lines += [*_case_lines(case.key, case.measurement, (before or {}).get(case.key)), ""]
+    known = before or {}
+    measured = [(case.key, case.measurement) for case in cases if case.measurement is not None]
+    bare = [(key, found) for key, found in measured if _is_bare(found)]
+    bare = bare if len(bare) >= _MANY else []
+    shared = {key for key, _ in bare}
+    for key, found in measured:
+        if key not in shared:
+            lines += [*_case_lines(key, found, known.get(key)), ""]
+    lines += [*_bare_lines(bare, known), ""] if bare else []
     lines += [kernels.rstrip(), ""] if kernels else []
     for name in _OWN:
         lines += [f"**{name}**", "", (kept or {}).get(name) or _EMPTY, ""]
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _is_bare(measurement: Measurement) -> bool:
+    """Whether nothing but its time is known: an entry of its own would say so five times."""
+    told = any(measurement.metrics.find(name) for _, name, *_ in ROWS[1:])
+    return not told and _bottleneck(measurement) == ABSENT and bool(measurement.metrics.find("time"))
+
+
+def _bare_lines(bare: Sequence[tuple[CaseKey, Measurement]], before: Mapping[CaseKey, Previous]) -> Iterator[str]:
+    """Cases of which only the time is known, a line each."""
+    places = dict.fromkeys(printable(m.device.name or m.device.key) for _, m in bare)
+    yield from (f"### {len(bare)} cases of which only the time was collected ({_one_line(', '.join(places))})", "")
+    yield from ("| Case | Duration | vs Previous | Previous |", "|---|---:|---:|---|")
+    for key, measurement in bare:
+        _, shown, change = _row(ROWS[0], measurement, before.get(key)).strip("|").split("|")
+        told = _told(before.get(key)).removeprefix("Previous: ").removesuffix(".")
+        name = _one_line(str(key)).replace("|", "\\|")
+        yield f"| {name} | {shown.strip()} | {change.strip()} | {_one_line(told)} |"
 
 
 def _case_lines(key: CaseKey, measurement: Measurement, before: Previous | None) -> list[str]:
@@ -121,7 +147,7 @@ def _bottleneck(measurement: Measurement) -> str:
     if finding:
         return _one_line(f"{finding.title}. {finding.detail}".strip())
     sol = next((m for m in measurement.metrics.find("sol") if not m.labels), None)
-    return f"{quantity(sol.value, Dimension.FRACTION, 3)} of SOL; {_one_line(sol.note)}" if sol else "not collected"
+    return f"{quantity(sol.value, Dimension.FRACTION, 3)} of SOL; {_one_line(sol.note)}" if sol else ABSENT
 
 
 def written(log: str, entry: str) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from pytest_perfgate.core.render.block import printable, render_block, short_name
+from pytest_perfgate.core.render.block import CHANGES, printable, render_block, short_name
 from pytest_perfgate.core.render.pictures import distribution_picture, history_picture, roofline_picture
 from pytest_perfgate.core.render.plural import plural
-from pytest_perfgate.core.render.quantity import quantity, sight
+from pytest_perfgate.core.render.quantity import quantity, sight, signed
 from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.document import (
     Block,
@@ -43,15 +43,15 @@ _COLUMNS = (
 )
 
 
-def run_document(report: RunReport, history: History | None = None) -> Document:
-    """The whole run, the worst first; pictures where there is something to draw."""
+def run_document(report: RunReport, history: History | None = None, *, drawn: bool = True) -> Document:
+    """The whole run, the worst first; pictures where there is something to draw, unless nobody could see them."""
     cases = sorted(report.cases, key=lambda case: (-_ORDER.index(case.worst), str(case.key)))
     told = [case for case in cases if case.worst not in _QUIET]
     blocks: list[Block] = [Paragraph(text=summary_line(report))]
     blocks += _accepted(cases) + _notes(report)
     blocks += [Section(title="What needs a look", blocks=tuple(_block(case) for case in told))] if told else []
     blocks.append(Section(title="Verdicts", blocks=(verdict_table(cases),)))
-    pictures = _pictures(told or cases, history or {})
+    pictures = _pictures(told or cases, history or {}) if drawn else ()
     blocks += [Section(title="Pictures", blocks=pictures)] if pictures else []
     blocks.append(Section(title="Where and how", blocks=(_surroundings(report),)))
     return Document(title="perfgate: " + headline(report), subtitle=_subtitle(report), blocks=tuple(blocks))
@@ -126,11 +126,20 @@ def _row(case: CaseReport, verdict: Verdict) -> tuple[Cell, ...]:
         verdict.outcome.value.upper(),
         printable(str(case.key)),
         verdict.limit.text,
-        quantity(verdict.metric.value, verdict.metric.dimension) if verdict.metric else None,
+        _measured(verdict),
         baseline.time if baseline else "none",
         found[0].value if found else None,
         sighted(verdict),
     )
+
+
+def _measured(verdict: Verdict) -> Cell:
+    """What was held against the limit: a change with its sign, as in the block."""
+    if verdict.metric is None:
+        return None
+    if verdict.limit.metric in CHANGES:
+        return signed(verdict.metric.value)
+    return quantity(verdict.metric.value, verdict.metric.dimension)
 
 
 def sighted(verdict: Verdict) -> Cell:

@@ -29,7 +29,7 @@ td.absent { color:var(--soft); font-style:italic }
   border-style:dashed }
 .regressed, .broken, .invalid { color:var(--bad); border-width:2px }
 pre { background:var(--tint); border:1px solid var(--line); border-radius:6px; padding:.8rem;
-  overflow-x:auto; font-size:.88rem }
+  overflow-x:auto; white-space:pre-wrap; overflow-wrap:anywhere; font-size:.88rem }
 figure { margin:1rem 0; overflow-x:auto } figure svg { max-width:100%; height:auto; color:var(--ink) }
 details > summary { cursor:pointer; color:var(--link); margin:.4rem 0 }
 @media print { nav { display:none } .table { overflow:visible } }

@@ -93,8 +93,15 @@ def _row(cells: list[str], widths: list[int], right: list[bool]) -> str:
 
 
 def _clip(text: str) -> str:
-    """Long names keep both ends: template arguments sit in the middle."""
+    """Long names keep both ends: template arguments sit in the middle, and of a test its file tells least."""
     text = "".join(c if c.isprintable() else "�" for c in text)
+    if len(text) <= _WIDEST:
+        return text
+    file = text.find("::")
+    if file > 0:
+        folder = text.rfind("/", 0, file)
+        fits = folder > 0 and len(text) - folder < _WIDEST
+        text = f"…{text[folder:] if fits else text[file:]}"
     if len(text) <= _WIDEST:
         return text
     return text[: _WIDEST - 21] + "…" + text[-20:]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from pytest_perfgate.core.stats.student import t_quantile
 from pytest_perfgate.model.quantity import Interval
@@ -24,13 +25,25 @@ def median(ordered: Sequence[float]) -> float:
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
-def of_processes(medians: Sequence[float], centre: float) -> Interval:
-    """Student's interval of the logarithms of two or more process medians, widened to hold their median."""
-    logs = [math.log(m) for m in medians]
-    count = len(logs)
-    mean = math.fsum(logs) / count
-    half = t_quantile((1 + CONFIDENCE) / 2, count - 1) * deviation(logs, mean) / math.sqrt(count)
-    low, high = math.exp(mean - half), math.exp(mean + half)
+class Logs(NamedTuple):
+    """The logarithms of some numbers, as far as an interval asks: they scatter alike at every scale."""
+
+    size: int
+    mean: float
+    deviation: float
+
+
+def logs_of(numbers: Sequence[float]) -> Logs:
+    """Sum up the logarithms of positive numbers."""
+    logs = [math.log(number) for number in numbers]
+    mean = math.fsum(logs) / len(logs)
+    return Logs(len(logs), mean, deviation(logs, mean))
+
+
+def of_processes(logs: Logs, centre: float) -> Interval:
+    """Student's interval from the logarithms of two or more process medians, widened to hold their median."""
+    half = t_quantile((1 + CONFIDENCE) / 2, logs.size - 1) * logs.deviation / math.sqrt(logs.size)
+    low, high = math.exp(logs.mean - half), math.exp(logs.mean + half)
     return Interval(low=min(low, centre), high=max(high, centre), confidence=CONFIDENCE)
 
 
@@ -38,7 +51,7 @@ def deviation(numbers: Sequence[float], mean: float) -> float:
     """The standard deviation of a sample; zero for fewer than two."""
     if len(numbers) < 2:
         return 0.0
-    return math.sqrt(math.fsum((n - mean) ** 2 for n in numbers) / (len(numbers) - 1))
+    return math.sqrt(math.fsum([(n - mean) ** 2 for n in numbers]) / (len(numbers) - 1))
 
 
 def of_samples(ordered: Sequence[float]) -> Interval:
@@ -47,7 +60,7 @@ def of_samples(ordered: Sequence[float]) -> Interval:
     Below six samples no rank covers 95 %, and Student's stands in; one alone says nothing of its error.
     """
     if 1 < len(ordered) < RANKED:
-        return of_processes(ordered, median(ordered))
+        return of_processes(logs_of(ordered), median(ordered))
     rank, confidence = median_rank(len(ordered))
     return Interval(low=ordered[rank], high=ordered[len(ordered) - 1 - rank], confidence=confidence)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pytest_perfgate.core.stats.interval import deviation, median, of_processes, of_samples
+from pytest_perfgate.core.stats.interval import Logs, logs_of, median, of_processes, of_samples
 from pytest_perfgate.core.stats.student import t_quantile
 from pytest_perfgate.model.quantity import Interval
 from pytest_perfgate.model.samples import Samples, Stop
@@ -43,23 +43,21 @@ class Summary:
 def summary(processes: Sequence[Samples]) -> Summary:
     """Sum up one sitting; the caller has made sure that every sample is a positive number."""
     ordered = [sorted(process.durations) for process in processes]
-    medians = tuple(median(samples) for samples in ordered)
-    time = median(sorted(medians))
-    interval = of_processes(medians, time) if len(medians) > 1 else _of_one(processes[0], ordered[0])
-    logs = [math.log(m) for m in medians]
-    scatter = deviation(logs, math.fsum(logs) / len(logs))
-    resolution = max(process.resolution / process.batch for process in processes)
+    medians = tuple([median(samples) for samples in ordered])
+    time, logs = median(sorted(medians)), logs_of(medians)
+    interval = of_processes(logs, time) if logs.size > 1 else _of_one(processes[0], ordered[0])
+    resolution = max([process.resolution / process.batch for process in processes])
     return Summary(
         time=time,
         interval=_no_finer(interval, time, resolution),
         medians=medians,
-        scatter=scatter,
-        spread=median(sorted(_quartiles(samples) for samples in ordered)),
-        samples=min(len(samples) for samples in ordered),
-        batch=min(process.batch for process in processes),
-        overhead=max(process.overhead / process.batch for process in processes),
+        scatter=logs.deviation,
+        spread=median(sorted([_quartiles(samples) for samples in ordered])),
+        samples=min(map(len, ordered)),
+        batch=min([process.batch for process in processes]),
+        overhead=max([process.overhead / process.batch for process in processes]),
         resolution=resolution,
-        visible=_visible(interval, scatter, len(medians)) + resolution / time,
+        visible=_visible(interval, logs) + resolution / time,
     )
 
 
@@ -70,11 +68,11 @@ def _of_one(process: Samples, ordered: Sequence[float]) -> Interval:
     return Interval(low=ordered[0] / ALONE, high=ordered[0] * ALONE, confidence=0.0)
 
 
-def _visible(interval: Interval, scatter: float, count: int) -> float:
+def _visible(interval: Interval, logs: Logs) -> float:
     """Of one process its own interval; of several, what their scatter leaves to see."""
-    if count < 2:
+    if logs.size < 2:
         return interval.high / interval.low - 1
-    return math.expm1((t_quantile(ALARM, count - 1) + POWER) * scatter / math.sqrt(count))
+    return math.expm1((t_quantile(ALARM, logs.size - 1) + POWER) * logs.deviation / math.sqrt(logs.size))
 
 
 def _quartiles(ordered: Sequence[float]) -> float:

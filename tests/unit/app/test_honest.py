@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import types
 
 import numpy as np
 import pytest
@@ -197,3 +198,56 @@ def test_a_call_is_bound_to_one_making_of_its_setup(form) -> None:
     asked.prepare()
     assert [one(), two(), call(), one()] == [11, 12, 13, 11]
     assert form == "timed" or call.last == 11
+
+
+# Arrays that a function holds rather than being given.
+
+HELD, SPACE = np.ones(64), types.ModuleType("space")
+SPACE.held = np.ones(64)
+
+
+def spoils_a_global():
+    HELD[0] += 1
+    return HELD[1:] * 2
+
+
+def spoils_a_part_of_a_module():
+    SPACE.held[0] += 1
+    return SPACE.held[1:] * 2
+
+
+def closed_over():
+    held = {"a": [np.ones(64)]}
+
+    def call():
+        return [np.add(x, 1, out=x) and None for x in ()] or (held["a"][0].__iadd__(1)[1:] * 2)
+
+    return call
+
+
+def of_an_object():
+    class Layer:
+        def __init__(self) -> None:
+            self.weight = np.ones(64)
+
+        def __call__(self):
+            self.weight += 1
+            return self.weight * 2
+
+    return Layer()
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: spoils_a_global, lambda: spoils_a_part_of_a_module, closed_over, of_an_object]
+)
+def test_a_changed_array_is_caught_wherever_the_function_holds_it(make) -> None:
+    assert codes(make()) == ["input-changed"]
+
+
+def test_a_tensor_in_a_closure_is_caught() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
+    x = torch.ones(64)
+    assert codes(lambda: x.add_(1) * 2) == ["input-changed"]
+    assert codes(lambda: x * 2) == []
+    out = torch.empty(64)
+    assert codes(functools.partial(lambda kept: kept, out.add_(0))) == ["output-not-written"]

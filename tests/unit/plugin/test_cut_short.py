@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.model.children import Capture, CaseResult
+from pytest_perfgate.model.limit import Outcome
 from pytest_perfgate.model.plan import Case, CaseKey, Mode, Plan
 from pytest_perfgate.plugin.ahead import judge_measured
 from pytest_perfgate.plugin.cut_short import cut_short_lines
@@ -24,7 +25,8 @@ def session(measured: int, of: int = 8, processes: int = 3, **fields: Any) -> An
         report = report_of(name.partition("::")[2], 1e6)
         taken = replace(report.measurement, processes=report.measurement.processes[:processes])
         reports[name] = (replace(report, measurement=taken),)
-    given = {"measured_ahead": True, "resumable": False, "mode": Mode.FULL} | fields
+    court = SimpleNamespace(tools=SimpleNamespace(convict=dict))
+    given = {"measured_ahead": True, "resumable": False, "mode": Mode.FULL, "court": court} | fields
     return SimpleNamespace(cases=cases, reports=reports, **given)
 
 
@@ -47,14 +49,28 @@ def test_many_are_counted_and_fewer_processes_are_said() -> None:
     assert "fewer" not in cut_short_lines(session(2, processes=1, measured_ahead=False))[0]
 
 
-@pytest.mark.parametrize(
-    ("resumable", "onward"), [(False, "it measures everything anew"), (True, "goes on behind the rounds that were")]
-)
-def test_nothing_measured_is_nothing_kept(resumable: bool, onward: str) -> None:
-    first, last = cut_short_lines(session(0, of=1, resumable=resumable))
-    assert first == "cut short: 0 of 1 case measured, nothing is kept"
-    assert onward in last
+def test_nothing_measured_is_nothing_kept_but_finished_rounds() -> None:
+    assert cut_short_lines(session(0, of=1)) == [
+        "cut short: 0 of 1 case measured, nothing is kept",
+        "next  the same command again: it measures everything anew",
+    ]
+    assert cut_short_lines(session(0, of=1, resumable=True)) == [
+        "cut short before any verdict: the finished rounds of both arms are kept",
+        "next  the same command again: it goes on behind the rounds that were finished",
+    ]
     assert cut_short_lines(session(0, of=0)) == []
+    assert cut_short_lines(session(8)) == [], "pytest stopped, and everything was measured before"
+
+
+def test_suspects_that_nobody_tried_to_the_end_are_counted() -> None:
+    held = session(2, of=2, resumable=True)
+    held.reports[NAMES[0]] = (report_of("test_0", 1.2e6, 1e6, Outcome.SUSPECT),)
+    assert cut_short_lines(held) == [
+        "cut short: 2 of 2 cases measured and kept; 1 suspect not tried to the end",
+        "next  the same command again: it goes on behind the rounds that were finished",
+    ]
+    held.court.tools.convict = None
+    assert cut_short_lines(held) == []
 
 
 def test_an_interrupted_trial_of_suspects_leaves_what_was_measured() -> None:

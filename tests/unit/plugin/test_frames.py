@@ -71,4 +71,6 @@ def test_the_users_frames_are_what_is_seen(act: Any, frames: list[str]) -> None:
 
 
 def test_full_trace_keeps_every_frame() -> None:
-    assert shown(lambda: gate()(kernel, 0), full=True)[:3] == ["<lambda>", "__call__", "take"]
+    frames = shown(lambda: gate()(kernel, 0), full=True)
+    assert (frames[:2], frames[-1]) == (["<lambda>", "__call__"], "kernel")
+    assert len(frames) > 4

@@ -98,3 +98,18 @@ def test_names_from_files_cannot_draw_on_the_terminal() -> None:
     text = render_text(evil)
     assert "\x1b" not in text
     assert "…" in text
+
+
+def test_of_a_long_name_of_a_test_the_folders_go_first() -> None:
+    deep = "a/very/deep/folder/of/tests/test_attrs_collections.py::test_unstructure"
+    long = f"{deep}_attrs_mappings[UnstructureStrategy.AS_DICT-BaseConverter]"
+    table = Table(columns=(Column(name="test"),), rows=((deep,), (long,)))
+    text = render_text(Document(title="t", blocks=(table,)))
+    assert "\n…/test_attrs_collections.py::test_unstructure\n" in text
+    assert "\n…::test_unstructure_attrs_mappings[Unst" in text
+    assert "_DICT-BaseConverter]\n" in text
+
+
+def test_rows_that_are_left_out_say_where_they_are() -> None:
+    table = Table(columns=(Column(name="n"),), rows=((1,), (2,)), limit=1, rest="perfgate report shows all")
+    assert "... and 1 more rows (perfgate report shows all)" in render_text(Document(title="t", blocks=(table,)))

@@ -14,12 +14,29 @@ _VECTOR = (("F16", "fp16"), ("F32", "fp32"), ("F64", "fp64"))
 _MATRIX = (("F16", "fp16"), ("BF16", "bf16"), ("F32", "fp32"), ("F64", "fp64"), ("I8", "int8"))
 
 
+_DERIVED = (("tc_util", "MfmaUtil"), ("occupancy", "OccupancyPercent"))
+"""Plain names that rocprof answers by itself."""
+COLLECT = {
+    "tc_util": "--pmc MfmaUtil",
+    "occupancy": "--pmc OccupancyPercent",
+    "l2_hit": "--pmc TCC_HIT_sum TCC_MISS_sum",
+    "dram": "--pmc FETCH_SIZE WRITE_SIZE, with --kernel-trace and --device",
+    "sm": "--pmc SQ_INSTS_VALU_FMA_F32 and the others of its kind, with --kernel-trace and --device",
+    "duration": "--kernel-trace",
+}
+"""How a plain metric is collected; what is not here no counter of AMD says."""
+
+
 def amd_numbers(facts: KernelFacts, spec: DeviceSpec | None) -> Iterator[tuple[str, float]]:
     """(plain name, value) of all that these counters and this data sheet allow."""
     seen = facts.counters
     hit = _l2_hit(seen)
     if hit is not None:
         yield "l2_hit", hit
+    for name, derived in _DERIVED:
+        share = _share(seen, derived)
+        if share is not None:
+            yield name, share
     if facts.resources is not None and "stack" not in facts.resources.unsaid:
         yield "spills", facts.resources.stack
     moved = memory_bytes(seen)
@@ -34,7 +51,12 @@ def _l2_hit(counters: Mapping[str, Counter]) -> float | None:
     hits, misses = (_of(counters, name) for name in ("TCC_HIT_sum", "TCC_MISS_sum"))
     if hits is not None and misses is not None and hits + misses:
         return hits / (hits + misses)
-    derived = _of(counters, "L2CacheHit")
+    return _share(counters, "L2CacheHit")
+
+
+def _share(counters: Mapping[str, Counter], name: str) -> float | None:
+    """A per cent that rocprof derives; one beyond the whole was summed over something, and says nothing."""
+    derived = _of(counters, name)
     return derived / 100 if derived is not None and 0 <= derived <= 100 else None
 
 

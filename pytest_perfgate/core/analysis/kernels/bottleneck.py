@@ -30,13 +30,14 @@ class Timing:
     basis: str = ""
 
 
+_FLOPS, _BYTES = "--set flops=137.4GFLOP", "--set bytes=201MB"
 _STATED = {
-    "problem": "--set problem='GEMM, M=N=K=4096'",
-    "kernel time": "--set time=11.2ms",
-    "effective rate": "--set flops=137.4GFLOP",
-    "effective bandwidth": "--set bytes=201MB",
-    "arithmetic intensity": "--set flops=137.4GFLOP --set bytes=201MB",
-    "balance point": "--set dtype=fp16 --device 'H100 SXM'",
+    "problem": ("--set problem='GEMM, M=N=K=4096'",),
+    "kernel time": ("--set time=11.2ms",),
+    "effective rate": (_FLOPS,),
+    "effective bandwidth": (_BYTES,),
+    "arithmetic intensity": (_FLOPS, _BYTES),
+    "balance point": ("--set dtype=fp16", "--device 'H100 SXM'"),
 }
 """How a person states what no file says."""
 _COUNTERS = "perfgate profile NODEID --mode annotation"
@@ -99,6 +100,10 @@ def _baseline(time: Timing) -> Iterator[str]:
 
 
 def _no_baseline(time: Timing) -> str:
+    return _missing(_unknown(time))
+
+
+def _unknown(time: Timing) -> list[str]:
     placed = time.placement
     known = {
         "problem": bool(time.problem),
@@ -106,13 +111,17 @@ def _no_baseline(time: Timing) -> str:
         "effective rate": placed is not None and placed.flops_rate is not None,
         "effective bandwidth": placed is not None and placed.bandwidth is not None,
     }
-    return _missing([name for name, there in known.items() if not there])
+    return [name for name, there in known.items() if not there]
 
 
-def _missing(names: Sequence[str]) -> str:
-    """What is not there, and how to state it."""
-    how = " ".join(_STATED[name] for name in names if name in _STATED)
-    return f"Not collected: {', '.join(names)} (state {'them' if len(names) > 1 else 'it'}: {how})" if names else ""
+def _missing(names: Sequence[str], told: Sequence[str] = (), device: str = "") -> str:
+    """What is not there, and how to state it: neither what was asked for further up, nor a device that is known."""
+    asked = [flag for name in names for flag in _STATED.get(name, ()) if not (device and flag.startswith("--device"))]
+    fresh = " ".join(dict.fromkeys(flag for flag in asked if flag not in told))
+    above = "the work as above" if any(flag in told for flag in asked) else ""
+    how = " and ".join(filter(None, (above, fresh)))
+    state = f"state {how}" if above else f"state {'them' if len(names) > 1 else 'it'}: {how}"
+    return f"Not collected: {', '.join(names)}" + (f" ({state})" if how else "") if names else ""
 
 
 def _roofline(diagnosis: Diagnosis, time: Timing) -> Iterator[str]:
@@ -122,7 +131,8 @@ def _roofline(diagnosis: Diagnosis, time: Timing) -> Iterator[str]:
     if time.ridge is not None:
         yield f"Balance point: {quantity(time.ridge, Dimension.INTENSITY)} ({time.dtype})"
     if found.bottleneck is not Bottleneck.NOT_COLLECTED:
-        yield f"Classification: {found.sentence}"
+        yield f"Classification: {found.short}"
+        yield from (f"{told[:1].upper()}{told[1:]}" for told in found.evidence)
     yield from (f"Note: {note}" for note in found.notes)
     if diagnosis.pipe:
         yield f"Busiest pipe that computes: {diagnosis.pipe[0]}, {quantity(diagnosis.pipe[1], Dimension.FRACTION, 3)}"
@@ -138,8 +148,8 @@ def _no_roofline(diagnosis: Diagnosis, time: Timing) -> str:
     missing = [] if placed and placed.intensity is not None else ["arithmetic intensity"]
     missing += [] if time.ridge is not None else ["balance point"]
     missing += [] if placed and placed.fraction is not None else ["attained fraction"]
-    stated = [name for name in missing if name in _STATED]
-    told += [_missing(missing) if stated else f"Not collected: {', '.join(missing)}"] if missing else []
+    above = [flag for name in _unknown(time) for flag in _STATED[name]]
+    told += [_missing(missing, above, diagnosis.facts.device)] if missing else []
     return "; ".join(told[:1] + [text[:1].lower() + text[1:] for text in told[1:]])
 
 

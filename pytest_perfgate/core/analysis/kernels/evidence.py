@@ -66,4 +66,4 @@ def _loop(diagnosis: Diagnosis) -> Iterator[str]:
         return
     where = "in the main loop" if diagnosis.loop else "in the kernel"
     against = f" for {inner.loads:,} load{'' if inner.loads == 1 else 's'}" if inner.ratio is not None else ""
-    yield f"{inner.computing:,} {inner.compute}{against} {where}"
+    yield f"{inner.computed}{against} {where}"

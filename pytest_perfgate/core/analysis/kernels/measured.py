@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from pytest_perfgate.core.analysis.kernels.amd import COLLECT
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
 from pytest_perfgate.core.analysis.kernels.plain import PLAIN
 from pytest_perfgate.core.analysis.sass.control import barrier_waits, stall_cycles
@@ -68,7 +69,7 @@ def metric(name: str, number: float, who: Labels, note: str = "") -> Metric:
 
 def _kernel_metrics(diagnosis: Diagnosis, who: Labels, opcodes: Iterable[str]) -> Iterator[Metric]:
     for name, number in diagnosis.numbers.items():
-        yield metric(name, number, who, diagnosis.answered.get(name, ""))
+        yield metric(name, number, who, diagnosis.answered.get(name) or diagnosis.facts.notes.get(name, ""))
     if diagnosis.occupancy is not None:
         yield metric("occupancy_limit", diagnosis.occupancy.fraction, who, ", ".join(diagnosis.occupancy.limiting))
     elif (told := theoretical(diagnosis)) is not None:
@@ -165,6 +166,8 @@ def _absent(diagnosis: Diagnosis, who: Labels, source: str) -> Iterator[Absent]:
             yield Absent(name="executed", labels=who, mend="collect it with --section InstructionStats")
         if not diagnosis.stalls:
             yield Absent(name="stall", labels=who, mend="collect it with --section WarpStateStats")
+    if source == "rocprof":
+        yield from _absent_of_amd(diagnosis, who)
     if diagnosis.inner is not None and diagnosis.inner.ratio is None:
         yield Absent(name="compute_load_ratio", labels=who, why=diagnosis.inner.no_ratio)
     if diagnosis.inner is not None and diagnosis.inner.wide is None:
@@ -172,6 +175,14 @@ def _absent(diagnosis: Diagnosis, who: Labels, source: str) -> Iterator[Absent]:
     if diagnosis.occupancy is None and theoretical(diagnosis) is None:
         mend = "collect it with --section LaunchStats" if source == "ncu" else _name_the_launch(diagnosis)
         yield Absent(name="occupancy_limit", labels=who, why=_why_no_occupancy(diagnosis), mend=mend)
+
+
+def _absent_of_amd(diagnosis: Diagnosis, who: Labels) -> Iterator[Absent]:
+    for name in (*(entry.name for entry in PLAIN), "stall", "executed"):
+        if name not in diagnosis.numbers and name in COLLECT:
+            yield Absent(name=name, labels=who, mend=f"collect it with rocprofv3 {COLLECT[name]}")
+        elif name not in diagnosis.numbers:
+            yield Absent(name=name, labels=who, why="no column of rocprof says it")
 
 
 _THEORETICAL = "sm__maximum_warps_per_active_cycle_pct"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pytest_perfgate.core.analysis.cliff import edge
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, shared_of
-from pytest_perfgate.core.analysis.occupancy import ENOUGH_WARPS, Occupancy, occupancy
+from pytest_perfgate.core.analysis.occupancy import ENOUGH_WARPS, WARP, Occupancy, occupancy
 from pytest_perfgate.core.analysis.sass.control import usual_stall
 from pytest_perfgate.core.analysis.sass.mix import COUNTED, LOCAL, TENSOR, TENSOR_TOTAL, Mix
 from pytest_perfgate.core.render.quantity import quantity
@@ -24,7 +24,10 @@ _HMMA = 8
 """The stall that one HMMA needs before the next on Ampere; a shorter one says that something else stands between."""
 LOW, HIGH = 5.0, 20.0
 """Compute instructions a load, under which cp.async pays and over which it does not."""
-_NO_CODE = "not collected (machine code: perfgate profile NODEID --mode cubin, or perfgate inspect FILE.cubin)"
+_NO_CODE = (
+    "Not collected: it needs the machine code (perfgate profile NODEID --mode cubin, perfgate inspect FILE.cubin)."
+)
+_NO_CODE_EITHER = "Not collected: it needs the machine code as well."
 _NOTES = {
     "LDL": "local memory: registers or arrays that did not fit",
     "STL": "local memory: registers or arrays that did not fit",
@@ -94,9 +97,17 @@ def _resource_rows(held: Occupancy, sm: SmLimits, facts: KernelFacts) -> Iterato
     carved = facts.counters.get("launch__shared_mem_config_size")
     room = quantity(carved.value if carved else sm.smem_bytes, Dimension.BYTES) + (" configured" if carved else "")
     registers = facts.resources.registers if facts.resources else 0
-    yield "Registers", f"{registers}/thread", f"{sm.registers:,}", limits["registers"]
-    yield "Shared memory", quantity(held.shared, Dimension.BYTES), room, limits["shared memory"]
-    yield "Warps", str(-(-held.threads // 32)), str(sm.warps), limits["warps"]
+    warps = -(-held.threads // WARP)
+    kept = quantity(sm.smem_reserved, Dimension.BYTES)
+    reserved = f" ({kept} of it the driver's)" if held.shared > sm.smem_reserved else ", the driver's"
+    yield "Registers", f"{held.registers * warps:,} ({registers} a thread)", f"{sm.registers:,}", limits["registers"]
+    yield (
+        "Shared memory",
+        quantity(held.shared, Dimension.BYTES) + (reserved if sm.smem_reserved else ""),
+        room,
+        limits["shared memory"],
+    )
+    yield "Warps", str(warps), str(sm.warps), limits["warps"]
     yield "Blocks", "1", str(sm.blocks), limits["blocks"]
     yield f"Limiting: {', '.join(held.limiting)}", "", "", held.blocks
 
@@ -111,7 +122,7 @@ def ratio_section(diagnosis: Diagnosis) -> Iterator[Block]:
     widths = " + ".join(f"{count} x {width} bytes" for width, count in inner.widths) or "none"
     yield Bullets(
         items=(
-            f"Compute instructions {where}: {inner.computing:,} {inner.compute}".rstrip(),
+            f"Compute instructions {where}: {inner.computed}",
             f"Global loads {where}: {widths}" + (f", {inner.bulk} bulk copies" if inner.bulk else ""),
             f"Ratio: {_ratio(inner)}",
             *([f"Local memory {where}: {local} instructions"] if (local := _local(inner)) else []),
@@ -123,7 +134,7 @@ def _executed_ratio(ran: Mix) -> Block:
     """Of what was executed, all loops in their true proportion."""
     return Bullets(
         items=(
-            f"Compute instructions executed: {ran.computing:,} {ran.compute}".rstrip(),
+            f"Compute instructions executed: {ran.computed}",
             f"Global loads executed: {ran.loads:,}" + (f", {ran.bulk:,} of them bulk copies" if ran.bulk else ""),
             f"Ratio: {_ratio(ran)}",
         )
@@ -147,16 +158,17 @@ def mix_section(diagnosis: Diagnosis) -> Iterator[Block]:
     """Instructions of the kernel and of its main loop, with the usual stall of each."""
     code, whole, inner = diagnosis.facts.code, diagnosis.whole, diagnosis.inner
     if code is None or whole is None or inner is None:
-        yield _executed_table(diagnosis.ran) if diagnosis.ran else Paragraph(text=_NO_CODE)
+        yield _executed_table(diagnosis.ran) if diagnosis.ran else Paragraph(text=_NO_CODE_EITHER)
         return
     rows = diagnosis.loop.rows if diagnosis.loop else range(len(code))
     yield Table(
         columns=(Column(name="Instruction"), Column(name="Kernel", dimension=Dimension.COUNT),
                  Column(name="Main loop", dimension=Dimension.COUNT), Column(name="Usual stall"), Column(name="Note")),
-        rows=tuple(
-            (name, whole.counts[name], inner.counts.get(name, 0) if diagnosis.loop else None,
-             _stall(stall), _note(name, diagnosis, stall))
-            for name, stall in _counted(code, whole, rows)
+        rows=(
+            *((name, whole.counts[name], inner.counts.get(name, 0) if diagnosis.loop else None,
+               _stall(stall), _note(name, diagnosis, stall))
+              for name, stall in _counted(code, whole, rows)),
+            *_others(whole, inner if diagnosis.loop else None),
         ),
         note=f"{whole.instructions:,} instructions, {_looped(diagnosis)}. {code.compiler}".rstrip(),
     )  # fmt: skip
@@ -169,6 +181,27 @@ def _counted(code: KernelCode, whole: Mix, rows: range) -> Iterator[tuple[str, i
             root = name.partition(".")[0]
             here = usual_stall(code, root, rows)
             yield name, here if here is not None else usual_stall(code, root, range(len(code)))
+
+
+_FREQUENT = 4
+"""Opcodes that are named of all that have no line of their own."""
+
+
+def _others(whole: Mix, loop: Mix | None) -> Iterator[tuple[str, int, int | None, str, str]]:
+    """What has no line of its own, so that the column adds up: addresses, conversions, branches."""
+    rest = {name: _left(whole, name) for name in whole.counts}
+    total = sum(rest.values())
+    if total:
+        ranked = sorted((n for n in rest if rest[n]), key=lambda n: (-rest[n], n))[:_FREQUENT]
+        most = ", ".join(f"{rest[name]:,} {name}" for name in ranked)
+        yield "others", total, sum(_left(loop, name) for name in loop.counts) if loop else None, "", most
+
+
+def _left(mix: Mix, name: str) -> int:
+    """Instructions of an opcode that the lines of the table leave out; of ``BAR`` all but ``BAR.SYNC``."""
+    if name in COUNTED or name == TENSOR_TOTAL:
+        return 0
+    return mix.counts[name] - sum(mix.counts.get(n, 0) for n in COUNTED if n.startswith(f"{name}."))
 
 
 _SHOWN, _LEAST = 16, 0.001
@@ -243,7 +276,7 @@ def _next_drop(diagnosis: Diagnosis) -> str:
     step, held = diagnosis.cliff, diagnosis.occupancy
     if step is None or held is None:
         return ""
-    alone = dict(held.limits)["shared memory"]
-    return (
-        f" (shared memory alone: {alone}, one less when a block takes over {quantity(step.next_edge, Dimension.BYTES)})"
-    )
+    carved, now = diagnosis.facts.counters.get("launch__shared_mem_config_size"), dict(held.limits)["shared memory"]
+    small = f"; {now} in the {quantity(carved.value, Dimension.BYTES)} that were configured" if carved else ""
+    drop = f"{step.alone}, one less when a block takes over {quantity(step.next_edge, Dimension.BYTES)}"
+    return f" (shared memory alone: {drop}{small if now != step.alone else ''})"

@@ -38,11 +38,12 @@ class Stated:
     work: Work | None = None
     roof: Roof | None = None
     device: str = ""
+    dtype: str = ""
 
     @property
     def configuration(self) -> dict[str, str]:
         """What the contract says of the call beside its launch."""
-        given = {"parameters": self.problem, "dtype": self.work.dtype if self.work else ""}
+        given = {"parameters": self.problem, "dtype": self.dtype}
         return {name: text for name, text in given.items() if text}
 
     def placed(self, time_ns: float | None) -> Placement | None:
@@ -67,6 +68,7 @@ def parse_stated(options: Mapping[str, str], spec: DeviceSpec | None) -> Stated:
         work=work if any(number is not None for number in (flops, moved, items)) else None,
         roof=datasheet_roof(Device(key="", name=spec.name, kind="gpu"), spec) if spec else None,
         device=spec.name if spec else "",
+        dtype=known_dtype(dtype) or "",
     )
 
 
@@ -93,14 +95,13 @@ def _items(text: str) -> tuple[float | None, str]:
 
 def timing(stated: Stated, time_ns: float | None, by: str) -> Timing:
     """Baseline and roofline of a report."""
-    dtype = stated.work.dtype if stated.work else ""
     return Timing(
         problem=stated.problem,
         time_ns=time_ns,
         by=by,
         placement=stated.placed(time_ns),
-        ridge=ridge(stated.roof, dtype) if stated.roof else None,
-        dtype=dtype,
+        ridge=ridge(stated.roof, stated.dtype) if stated.roof else None,
+        dtype=stated.dtype,
         basis=f"{stated.roof.basis.value} of {stated.device}" if stated.roof else "",
     )
 
@@ -110,7 +111,7 @@ def signals(stated: Stated, time_ns: float | None) -> Signals | None:
     placed = stated.placed(time_ns)
     if placed is None or stated.roof is None or (placed.compute is None and placed.memory is None):
         return None
-    balance = ridge(stated.roof, stated.work.dtype if stated.work else "")
+    balance = ridge(stated.roof, stated.dtype)
     return Signals(compute=placed.compute, memory=placed.memory, intensity=placed.intensity, ridge=balance)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from pytest_perfgate.core.analysis.kernels.bottleneck import Timing, bottleneck_report
@@ -72,8 +73,11 @@ def counter_overview(diagnoses: Sequence[Diagnosis], title: str) -> Document:
 
 
 def _evidence(diagnoses: Sequence[Diagnosis]) -> Iterator[Block]:
-    items = tuple(f"{d.name}: {d.classification.sentence}" for d in diagnoses)
-    yield Section(title="Classes and their evidence", blocks=(Bullets(items=items),))
+    told = Counter(f"{d.name}: {d.classification.sentence}" for d in diagnoses if d.classification.evidence)
+    silent = len(diagnoses) - sum(told.values())
+    items = [f"{line} ({number:,} launches)" if number > 1 else line for line, number in told.items()]
+    items += [f"Not collected for {'any' if silent == len(diagnoses) else f'{silent:,}'} of them"] if silent else []
+    yield Section(title="Classes and their evidence", blocks=(Bullets(items=tuple(items)),))
 
 
 def _loud(diagnoses: Sequence[Diagnosis]) -> Iterator[Block]:

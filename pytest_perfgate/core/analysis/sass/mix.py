@@ -50,6 +50,16 @@ class Mix:
         return self.counts.get(TENSOR_TOTAL, 0) or sum(self.counts.get(name, 0) for name in ARITHMETIC)
 
     @property
+    def computed(self) -> str:
+        """The number of compute instructions with their opcode: ``64 HMMA``, or ``70, mostly FFMA``."""
+        alone = self.computing == self.counts.get(self.compute, 0)
+        return (
+            f"{self.computing:,}{' ' if alone else ', mostly '}{self.compute}"
+            if self.compute
+            else f"{self.computing:,}"
+        )
+
+    @property
     def loads(self) -> int:
         return sum(self.counts.get(name, 0) for name in LOADS)
 

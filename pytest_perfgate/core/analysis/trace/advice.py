@@ -11,10 +11,13 @@ from pytest_perfgate.core.analysis.trace.identity import library, tile
 from pytest_perfgate.core.analysis.trace.impact import Impact
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow
 from pytest_perfgate.model.document import Block, Bullets, Link, Paragraph, Section
-from pytest_perfgate.model.problem import Finding
+from pytest_perfgate.model.problem import Finding, Severity
 from pytest_perfgate.model.values import value
 
 _ODD = re.compile(r"[^a-z0-9]+")
+MOST, WORTH = 8, 0.005
+"""Recommendations of a report at the most, and the end-to-end gain under which an operator is none."""
+_BESIDE = ("unread=", "idle=", "exposed_", "short_kernels=", "idle_macro_share=")
 REPLAY_SHARE, REPLAY_FRACTION = 0.10, 0.30
 _FUSION = {
     "SDPA_fwd": "use the fused attention of the newest framework, or a shape its kernels prefer",
@@ -34,26 +37,36 @@ class Recommendation:
     action: tuple[str, ...]
     impact: str
     anchor: str = ""
+    details: str = ""
+    """How that section is called."""
 
 
 def recommendations(impacts: Sequence[Impact], found: Sequence[Finding]) -> tuple[Recommendation, ...]:
-    """Time beside compute first, then operators by what they could gain at most."""
-    first = [
-        Recommendation(
-            title=f.title,
-            issue=f"{f.detail} [{f.trigger}]",
-            action=(f.advice,),
-            impact="not projected",
-            anchor="findings",
-        )
-        for f in found
-        if f.trigger.startswith(("idle=", "exposed_"))
-    ]
+    """Time beside compute first, then operators by what they could gain at most, then other patterns."""
+    worth = [finding for finding in found if finding.severity is not Severity.INFO]
+    first = [_pattern(finding) for finding in worth if finding.trigger.startswith(_BESIDE)]
+    others = [_pattern(finding) for finding in worth if not finding.trigger.startswith(_BESIDE)]
     groups: dict[str, list[Impact]] = defaultdict(list)
     for one in impacts:
         groups[one.row.name] += [one] if one.gains else []
-    ranked = sorted(filter(None, groups.values()), key=lambda group: -sum(i.gains[-1][2] for i in group))
-    return (*first, *map(_operator, ranked))
+    ranked = sorted(filter(None, groups.values()), key=lambda group: -_most(group))
+    return (*first, *(_operator(group) for group in ranked if _most(group) >= WORTH), *others)[:MOST]
+
+
+def _most(group: Sequence[Impact]) -> float:
+    """What an operator would gain at the highest share of its roof."""
+    return sum(impact.gains[-1][2] for impact in group)
+
+
+def _pattern(finding: Finding) -> Recommendation:
+    return Recommendation(
+        title=finding.title,
+        issue=f"{finding.detail} [{finding.trigger}]",
+        action=(finding.advice,),
+        impact="not projected",
+        anchor="findings",
+        details="findings",
+    )
 
 
 def wants_replay(row: OperatorRow, fraction: float | None) -> bool:
@@ -71,17 +84,16 @@ def _operator(group: Sequence[Impact]) -> Recommendation:
     path_b = f"kernel only: {kernel} runs it; look at its selection and tile"
     wanted = any(wants_replay(i.row, i.fraction) for i in group)
     path_b += "; replay artifact recommended for the kernel's owners" if wanted else ""
-    low, high = sum(i.gains[0][2] for i in group), sum(i.gains[-1][2] for i in group)
-    span = (
-        f"{low:.1%}" if low == high else f"{low:.1%} (the next step of 20, 50, 80 % of the roof) to {high:.1%} (80 %)"
-    )
-    sets = f", {len(group)} argument sets" if len(group) > 1 else ""
+    low, high = f"{sum(i.gains[0][2] for i in group):.1%}", f"{_most(group):.1%}"
+    span = high if low == high else f"{low} at the next step (20, 50 or 80 % of the roof), {high} at 80 %"
+    sets = f" of its {len(group)} longest argument sets" if len(group) > 1 else ""
     return Recommendation(
         title=f"{row.name} at {reached} of its roof",
-        issue=f"{share:.0%} of operator time in {calls:,} call{'s' if calls > 1 else ''}{sets}: {band(least)}.",
+        issue=f"{share:.0%} of operators' time in {calls:,} call{'s' if calls > 1 else ''}{sets}: {band(least)}.",
         action=(f"fusion or algorithm: {fusion_of(row.category)}", path_b),
         impact=f"end to end at most {span}",
         anchor=anchor_of(row.name),
+        details=row.name,
     )
 
 
@@ -110,7 +122,7 @@ def recommendation_blocks(found: Sequence[Recommendation]) -> tuple[Block, ...]:
                         f"Impact: {one.impact}",
                     )
                 ),
-                *((Link(text=f"Details: {one.anchor}", anchor=one.anchor),) if one.anchor else ()),
+                *((Link(text=f"Details: {one.details or one.anchor}", anchor=one.anchor),) if one.anchor else ()),
             ),
         )
         for number, one in enumerate(found, 1)

@@ -108,7 +108,8 @@ def timeline_pair_table(before: Timeline, after: Timeline) -> Table:
     rows = []
     for name in PARTS:
         one, two = getattr(before, name), getattr(after, name)
-        rows.append((name.replace("_", " "), one, two, two - one, two / one - 1 if one else None))
+        if one or two:
+            rows.append((name.replace("_", " "), one, two, two - one, two / one - 1 if one else None))
     return Table(
         columns=(
             Column(name="part"),

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
+import numpy as np
+
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace.kernels import KernelRow
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow, recompute_share
 from pytest_perfgate.core.analysis.trace.survey import Survey
 from pytest_perfgate.core.analysis.trace.timeline import Timeline
+from pytest_perfgate.core.render.quantity import quantity
 from pytest_perfgate.model.device import Roof
 from pytest_perfgate.model.problem import Finding, Severity
+from pytest_perfgate.model.quantity import Dimension
 
 BUSY_ENOUGH = 0.95
 SHORT_NS = 10_000
@@ -29,6 +33,7 @@ def findings(
     """Everything that was seen; time beside compute first."""
     found = [
         *_durations(seen),
+        *_longer_than_the_trace(seen),
         *(_beside(line) if line else ()),
         *(() if seen.on_host else _launches(line, kernels)),
         *_attention(rows, roof),
@@ -50,6 +55,29 @@ def _durations(seen: Survey) -> Iterator[Finding]:
             f"{untimed:,} have nothing to go by and are left out.",
             trigger=f"unread={seen.unread:.3f}",
             advice="profile again with a newer PyTorch, or fewer steps",
+            severity=Severity.WARNING,
+        )
+
+
+def _longer_than_the_trace(seen: Survey) -> Iterator[Finding]:
+    """One event that holds most others of its own queue and lasts ten times as long as all others together."""
+    if seen.on_host or len(seen.rows) < 3:
+        return
+    start, end = seen.trace.start[seen.rows], seen.trace.end[seen.rows]
+    at = int(np.argmax(end - start))
+    others = np.arange(len(start)) != at
+    lasts, span = int(end[at] - start[at]), int(end[others].max() - start[others].min())
+    beside = others & (seen.trace.place[seen.rows] == seen.trace.place[seen.rows[at]])
+    inside = beside & (start > start[at]) & (start < end[at])
+    if lasts > 10 * span and 2 * np.count_nonzero(inside) > np.count_nonzero(beside):
+        name = seen.trace.names[int(seen.trace.name[seen.rows[at]])]
+        yield Finding(
+            title="One GPU event lasts longer than the trace",
+            detail=f"{name} is said to take {quantity(lasts, Dimension.TIME)} and to hold {np.count_nonzero(inside):,} "
+            f"others of its stream; all others together span {quantity(span, Dimension.TIME)}. "
+            "Busy and idle time stand on it.",
+            trigger=f"kernel_max={lasts}ns",
+            advice="a counter has overflowed: profile again, or look at a window without it (--set window=)",
             severity=Severity.WARNING,
         )
 

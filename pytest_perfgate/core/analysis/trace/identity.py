@@ -22,6 +22,8 @@ _LIBRARIES = (
     ("NCCL", r"(?i:nccl|rccl)"),
     ("PyTorch", r"at::native|at_cuda_detail|cub::"),
 )
+_SHORT = 72
+_AROUND = re.compile(r"^void |\(anonymous namespace\)::|at::native::|\([^()]*\)$")
 _TILES = (
     re.compile(r"tilesize(\d+x\d+x\d+)"),
     re.compile(r"_MT(\d+x\d+x\d+)"),
@@ -41,6 +43,12 @@ def tile(name: str) -> str:
         if found := pattern.search(name):
             return found.group(1)
     return ""
+
+
+def short_name(name: str) -> str:
+    """A kernel's name without what every such name has; its parameters and its far end left out."""
+    plain = _AROUND.sub("", name)
+    return plain if len(plain) <= _SHORT else f"{plain[: _SHORT - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def selection_table(rows: Sequence[OperatorRow]) -> Table:

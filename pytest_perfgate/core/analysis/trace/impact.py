@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow
+from pytest_perfgate.core.analysis.trace.tables import shapes
 from pytest_perfgate.model.device import Roof
 from pytest_perfgate.model.document import Column, Table
 from pytest_perfgate.model.quantity import Dimension, Interval
@@ -46,13 +47,14 @@ def impact(row: OperatorRow, roof: Roof | None, total_ns: float) -> Impact | Non
 def impact_table(impacts: Sequence[Impact]) -> Table:
     """One line for each target of each operator."""
     rows = tuple(
-        (i.row.name, i.row.total, i.fraction, f"{target:.0%}", then, gain)
+        (i.row.name, shapes(i.row), i.row.total, i.fraction, f"{target:.0%}", then, gain)
         for i in impacts
         for target, then, gain in i.gains
     )
     return Table(
         columns=(
             Column(name="operator"),
+            Column(name="shapes"),
             Column(name="GPU time", dimension=Dimension.TIME),
             Column(name="of the roof", dimension=Dimension.FRACTION),
             Column(name="if it reached"),

@@ -20,6 +20,7 @@ from pytest_perfgate.model.trace import Category
 
 _TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
 SHORT_NS = 10_000
+_CHECK = "perfgate check TRACE LIMIT"
 NO_GPU = "the trace has no GPU activity"
 NO_STACKS = "the trace has no Python stacks: profile with with_stack=True"
 NO_COMMUNICATION = "no communication in this window"
@@ -146,13 +147,13 @@ def operator_metrics(
     for scope in scopes:
         found |= _operators(rows, roof, scope)
     if roof is None:
-        why, mend = "no peaks are known for this trace's device", "give --set device=NAME or --set peak=bf16=989TFLOPS"
+        why, mend = "no peaks are known for this trace's device", f"{_CHECK} --device NAME, or --peak bf16=989TFLOPS"
         if on_host:
-            why, mend = "a trace does not say the host's peaks", "give --set peak=fp32=1TFLOPS --set bandwidth=100GB/s"
+            why, mend = "a trace does not say the host's peaks", f"{_CHECK} --peak fp32=1TFLOPS --bandwidth 100GB/s"
         names: tuple[str, ...] = ("mfu", "mfu_datasheet", "sol", "sol_datasheet")
     else:
         why, names = "the clock that ran is not in a trace", ("mfu", "sol")
-        mend = "limit mfu_datasheet or sol_datasheet, or give the peaks with --set peak=bf16=989TFLOPS"
+        mend = f"limit mfu_datasheet or sol_datasheet, or give the peaks: {_CHECK} --peak bf16=989TFLOPS"
     return found | MetricSet(absent=tuple(Absent(name=name, why=why, mend=mend) for name in names))
 
 

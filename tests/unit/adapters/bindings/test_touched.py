@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import functools
+import types
+from collections import deque
+
+import pytest
 
 from pytest_perfgate.adapters.bindings.touched import touched
 
@@ -54,3 +58,62 @@ def test_circles_and_unbound_names_do_no_harm() -> None:
 def test_each_is_found_once() -> None:
     queue = Queue()
     assert touched(lambda: (queue, [queue]), Queue) == (queue,)
+
+
+# Ways in which a call holds what it works with.
+
+HELD = Queue()
+SPACE = types.ModuleType("space")
+SPACE.queue, SPACE.other = Queue(), Queue()
+
+
+def in_a_comprehension():
+    return [HELD for _ in range(3)]
+
+
+def in_a_function_inside():
+    def inner():
+        return HELD
+
+    return inner
+
+
+def of_a_module():
+    return SPACE.queue
+
+
+def by_keyword(*, queue=HELD):
+    return queue
+
+
+class Callable_:
+    def __call__(self):
+        return HELD
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        in_a_comprehension,
+        in_a_function_inside,
+        by_keyword,
+        Callable_(),
+        functools.partial(print, queue=HELD),
+        functools.partial(print, deque([HELD])),
+    ],
+)
+def test_what_a_call_holds_is_found(call) -> None:
+    assert touched(call, Queue) == (HELD,)
+
+
+def test_of_a_module_what_is_named_is_found_and_the_rest_is_not() -> None:
+    assert touched(of_a_module, Queue) == (SPACE.queue,)
+
+
+def test_weights_are_found_however_deep_they_lie() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
+    layers = torch.nn.Linear(2, 3)
+    for _ in range(5):
+        layers = torch.nn.Sequential(layers)
+    found = touched(lambda: layers, torch.Tensor)
+    assert {id(tensor) for tensor in found} >= {id(tensor) for tensor in layers.parameters()}

@@ -46,6 +46,7 @@ class FakeAmdSmi:
         self.cap, self.clock, self.temperature, self.cooling = 0, 2100, 50, 0
         self.active, self.pids, self.gone = {}, [], False
         self.clock_key = "clk"
+        self.memory, self.highest, self.one_clock = 1300, 1300, 2
 
     def amdsmi_init(self) -> None:
         self.changes.append("init")
@@ -71,8 +72,8 @@ class FakeAmdSmi:
     def amdsmi_get_clock_info(self, handle, kind):
         if self.gone:
             raise AmdSmiLibraryException(32)
-        clock = min(self.cap or self.clock, self.clock) if kind == "gfx" else 1300
-        return {self.clock_key: clock, "max_clk": 2100}
+        clock = min(self.cap or self.clock, self.clock) if kind == "gfx" else self.memory
+        return {self.clock_key: clock, "max_clk": 2100 if kind == "gfx" else self.highest}
 
     def amdsmi_get_temp_metric(self, handle, kind, metric):
         if metric == "critical":
@@ -94,6 +95,11 @@ class FakeAmdSmi:
             raise AmdSmiLibraryException(self.refuses)
         self.changes.append(("determinism", handle, megahertz))
         self.cap = megahertz
+
+    def amdsmi_set_gpu_clk_limit(self, handle, kind, limit, megahertz):
+        if self.one_clock:
+            raise AmdSmiLibraryException(self.one_clock)
+        self.changes.append((kind, limit, megahertz))
 
     def amdsmi_set_gpu_perf_level(self, handle, level):
         if self.keeps:
@@ -141,6 +147,34 @@ def test_a_lock_is_taken_on_the_right_card_and_put_back(clocks, smi) -> None:
     assert set(watch.clock_hz()) == {1.9e9}
     assert watch.problems() == ()
     assert read_locks() == ()
+
+
+def test_the_memory_is_kept_at_its_highest_clock_where_it_has_several(clocks, smi) -> None:
+    smi.one_clock = 0
+    with clocks.hold(card(), LOCK) as watch:
+        pass
+    assert ("mclk", "min", 1300) in smi.changes
+    assert smi.changes[-1] == ("level", 1, "auto")
+    assert dict(watch.facts())["memory clock lock"] == "at 1300 MHz"
+    assert codes(clocks, LOCK, during=lambda: setattr(smi, "memory", 900)) == ["clock-moved"]
+
+
+@pytest.mark.parametrize(("change", "why"), [({}, "amdsmi_set_gpu_clk_limit: "), ({"highest": "N/A"}, "does not tell")])
+def test_a_memory_with_one_clock_is_said_and_the_lock_stands(clocks, smi, change, why) -> None:
+    vars(smi).update(change)
+    with clocks.hold(card(), LOCK) as watch:
+        pass
+    told = dict(watch.facts())["memory clock lock"]
+    assert told.startswith("not available: ")
+    assert why in told
+    assert watch.problems() == ()
+
+
+def test_a_release_without_limits_is_said(clocks, smi, monkeypatch) -> None:
+    monkeypatch.delattr(FakeAmdSmi, "amdsmi_set_gpu_clk_limit")
+    with clocks.hold(card(), LOCK) as watch:
+        pass
+    assert "this release of amdsmi has no amdsmi_set_gpu_clk_limit" in dict(watch.facts())["memory clock lock"]
 
 
 @pytest.mark.parametrize(("status", "code"), [(10, "clocks-denied"), (2, "clocks-unsupported"), (32, "device-lost")])
@@ -259,11 +293,7 @@ def test_spellings_of_one_bus() -> None:
 
 def test_the_device_as_it_tells_itself(smi) -> None:
     device = Amd(lambda: smi).every()[0].described()
-    assert (device.name, device.uuid, device.pci, device.memory_bytes) == (
-        "AMD Instinct MI300X",
-        UUIDS[0],
-        BUSES[0],
-        None,
-    )
+    told = (device.name, device.uuid, device.pci, device.memory_bytes)
+    assert told == ("AMD Instinct MI300X", UUIDS[0], BUSES[0], None)
     assert dict(device.facts)["driver"] == "6.10.5"
     assert "6.10.5" in Amd(lambda: smi).availability().version

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import struct
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,7 @@ def test_a_fatbin_gives_the_kernels_inside_and_leaves_nothing_behind(tmp_path: P
 
 def test_cut_short_at_any_byte_is_an_error_or_the_whole(tmp_path: Path) -> None:
     data = COPY.read_bytes()
-    for end in (*range(0, 64, 7), 500, 2000, len(data) // 2, len(data) - 64, len(data) - 1):
+    for end in (*range(0, 64, 7), *(len(data) * part // 50 for part in range(1, 50)), len(data) - 64, len(data) - 1):
         try:
             seen = parse_cubin(data[:end], "cut.cubin")
         except PerfgateError as error:
@@ -170,3 +171,60 @@ def test_a_damaged_file_among_many_is_named(tmp_path: Path) -> None:
     with pytest.raises(PerfgateError) as caught:
         read_cubins([tmp_path])
     assert (caught.value.code.name, caught.value.place) == ("kernel-broken", str(tmp_path / "bad.cubin"))
+
+
+def elf_of(machine: int) -> bytes:
+    data = bytearray(COPY.read_bytes())
+    struct.pack_into("<H", data, 18, machine)
+    return bytes(data)
+
+
+PTX = b"//\n// Generated\n//\n.version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "what", "mend"),
+    [
+        ("kernel.hsaco", elf_of(224), "it is an ELF file of AMD's GPUs", "rocprof"),
+        ("bundle.o", b"__CLANG_OFFLOAD_BUNDLE__" + bytes(99), "a bundle of clang", "rocprof"),
+        ("k.ptx", PTX, "it is PTX", "ptxas -arch=sm_90"),
+        ("host.so", Path("/bin/sh").read_bytes(), "it is an ELF file of", ""),
+        ("lib.o", b"!<arch>\n" + bytes(99), "it is an archive", ""),
+    ],
+)
+def test_a_stranger_is_told_what_it_is(tmp_path: Path, name: str, content: bytes, what: str, mend: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(PerfgateError) as caught:
+        read_cubins([tmp_path / name])
+    assert caught.value.code.name in {"kernel-none", "kernel-tool"}
+    if caught.value.code.name == "kernel-none":
+        assert caught.value.what.startswith(what) or what in caught.value.what
+        assert mend in caught.value.mend
+    assert (tmp_path / name).read_bytes() == content
+
+
+def test_what_cuobjdump_says_of_ptx_alone_is_said_in_plain_words(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    said = b"cuobjdump info    : No ELF file found to extract from 'x'. You may try with -all option."
+    monkeypatch.setattr(cubin, "tool", Path)
+    monkeypatch.setattr(cubin, "_run", lambda command, where: subprocess.CompletedProcess(command, 0, b"", said))
+    (tmp_path / "ptx.fatbin").write_bytes(b"\x50\xed\x55\xba" + bytes(99))
+    with pytest.raises(PerfgateError, match="PTX and no machine code"):
+        read_cubins([tmp_path / "ptx.fatbin"])
+
+
+def test_links_in_circles_names_of_any_kind_and_what_is_no_file_stop_nothing(tmp_path: Path) -> None:
+    (tmp_path / "up").symlink_to("..")
+    (tmp_path / "self.cubin").symlink_to("self.cubin")
+    (tmp_path / "folder.cubin").mkdir()
+    with pytest.raises(PerfgateError, match=r"no \.cubin"):
+        read_cubins([tmp_path])
+
+
+@needs_tools
+def test_odd_names_are_names(tmp_path: Path) -> None:
+    names = ("-rf.cubin", "new\nline.cubin", "a 'b\".cubin", f"{'x' * 200}.cubin")
+    for name in names:
+        shutil.copy(COPY, tmp_path / name)
+    assert sorted(Path(one.source).name for one in read_cubins([tmp_path])) == sorted(names)

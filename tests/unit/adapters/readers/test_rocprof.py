@@ -112,3 +112,123 @@ def test_what_no_column_says_is_no_zero(tmp_path: Path) -> None:
     told = ROCPROF.inspect([tmp_path / "c.csv"], {})
     assert told.metrics.find("registers")
     assert told.metrics.find("spills") == told.metrics.find("smem") == ()
+
+
+V3 = (
+    '"Correlation_Id","Dispatch_Id","Agent_Id","Process_Id","Grid_Size","Kernel_Name","Workgroup_Size","VGPR_Count",'
+    '"Counter_Name","Counter_Value","Start_Timestamp","End_Timestamp"\n'
+)
+
+
+def counted(process: int, counter: str, *values: float, times: bool = True, name: str = "k(int)") -> str:
+    stamps = "100,1100" if times else ","
+    rows = (
+        f'{n},{n},"Agent 1",{process},1024,"{name}",64,8,"{counter}",{value},{stamps}\n'
+        for n, value in enumerate(values, 1)
+    )
+    return V3 + "".join(rows)
+
+
+def laid(root: Path, **files: str) -> Path:
+    """``pmc_1__7_counter_collection`` is a file in a folder."""
+    for name, text in files.items():
+        path = root / f"{name.replace('__', '/')}.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+def test_the_passes_of_a_dispatch_are_put_together(tmp_path: Path) -> None:
+    """Each pass runs the program anew: dispatches keep their numbers, processes do not."""
+    root = laid(
+        tmp_path,
+        pmc_1__host__218_counter_collection=counted(218, "MfmaUtil", 55.5, 10, times=False),
+        pmc_2__host__219_counter_collection=counted(219, "OccupancyPercent", 25, 120),
+        pmc_1__host__218_kernel_trace=TRACE,
+        pmc_2__host__219_agent_info="ignored\n",
+    )
+    assert ROCPROF.recognises(root, b"")
+    first, second = read_rocprof([root])
+    assert {n: c.value for n, c in first.counters.items()} == {"MfmaUtil": 55.5, "OccupancyPercent": 25.0}
+    assert (first.duration, second.duration) == (1000.0, 1000.0)
+    told = ROCPROF.inspect([root], {"device": "MI300X"})
+    assert [m.value for m in told.metrics.find("tc_util")] == [0.555, 0.1]
+    assert [m.value for m in told.metrics.find("occupancy")] == [0.25], "120 per cent say nothing"
+    assert told.metrics.missing("occupancy").mend == "collect it with rocprofv3 --pmc OccupancyPercent"
+    assert told.metrics.missing("waves").why == "no column of rocprof says it"
+    assert told.metrics.missing("l2_hit").mend.endswith("TCC_HIT_sum TCC_MISS_sum")
+
+
+def test_a_counter_of_two_passes_is_of_the_first_and_a_dispatch_of_one_pass_lacks_the_others(tmp_path: Path) -> None:
+    root = laid(
+        tmp_path,
+        pass_1__1_counter_collection=counted(1, "SQ_WAVES", 16, 17),
+        pass_2__2_counter_collection=counted(2, "SQ_WAVES", 99) + counted(2, "MfmaUtil", 5).partition("\n")[2],
+    )
+    first, second = read_rocprof([root])
+    assert {n: c.value for n, c in first.counters.items()} == {"SQ_WAVES": 16.0, "MfmaUtil": 5.0}
+    assert set(second.counters) == {"SQ_WAVES"}
+
+
+def test_passes_with_other_processes_cannot_be_put_together(tmp_path: Path) -> None:
+    root = laid(
+        tmp_path,
+        pmc_1__1_counter_collection=counted(1, "SQ_WAVES", 16),
+        pmc_1__2_counter_collection=counted(2, "SQ_WAVES", 16),
+        pmc_2__3_counter_collection=counted(3, "MfmaUtil", 5),
+    )
+    with pytest.raises(PerfgateError, match="different numbers of processes"):
+        read_rocprof([root])
+    (root / "pmc_2" / "4_counter_collection.csv").write_text(counted(4, "MfmaUtil", 6))
+    assert [k.counters["MfmaUtil"].value for k in read_rocprof([root])] == [5.0, 6.0]
+
+
+def test_files_without_folders_are_passes_where_they_share_no_counter(tmp_path: Path) -> None:
+    root = laid(tmp_path, a=counted(1, "SQ_WAVES", 16), b=counted(1, "MfmaUtil", 5), c=counted(1, "SQ_WAVES", 3))
+    assert [set(k.counters) for k in read_rocprof([root / "a.csv", root / "b.csv"])] == [{"SQ_WAVES", "MfmaUtil"}]
+    assert [k.counters["SQ_WAVES"].value for k in read_rocprof([root / "a.csv", root / "c.csv"])] == [16.0, 3.0]
+
+
+def test_a_trace_of_another_process_lends_no_times(tmp_path: Path) -> None:
+    files = {"7_kernel_trace": TRACE, "8_counter_collection": counted(8, "SQ_WAVES", 16, times=False)}
+    assert sorted(k.duration or 0 for k in read_rocprof([laid(tmp_path, **files)])) == [0, 0, 1000.0]
+
+
+V1_STATISTICS = (
+    '"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n"bodyForce(Body*, float, int) [clone .kd]",10,261124944,'
+    "26112494,100.0\n"
+)
+V3_STATISTICS = (
+    '"Name","Calls","TotalDurationNs","AverageNs","Percentage","MinNs","MaxNs","StdDev"\n'
+    '"Jacobi(int, double)",1000,517647434,517647.434,42.56,510404,527365,2907.32\n"Norm",1,0,0,0,0,0,0\n'
+)
+
+
+def test_statistics_give_the_mean_of_all_dispatches_and_say_so(tmp_path: Path) -> None:
+    (tmp_path / "results.stats.csv").write_text(V1_STATISTICS)
+    assert ROCPROF.recognises(tmp_path / "results.stats.csv", V1_STATISTICS.encode())
+    told = ROCPROF.inspect([tmp_path / "results.stats.csv"], {})
+    (time,) = told.metrics.find("duration")
+    assert (dict(time.labels)["kernel"], time.value, time.note) == ("bodyForce", 26112494.0, "mean of 10 dispatches")
+    assert told.metrics.find("rocprof", (("counter", "TotalDurationNs"),))[0].value == 261124944
+    (tmp_path / "results.stats.csv").rename(tmp_path / "9_kernel_stats.csv")
+    (tmp_path / "9_kernel_stats.csv").write_text(V3_STATISTICS)
+    first, second = read_rocprof([tmp_path])
+    assert (first.duration, first.counters["MaxNs"].value, second.duration) == (517647.434, 527365, None)
+
+
+@pytest.mark.parametrize(
+    "name", ["hipMemcpy", "hsa_queue_create", "__hipPushCallConfiguration", "CopyHostToDevice", "KERNEL_DISPATCH"]
+)
+def test_statistics_of_calls_are_of_no_kernel(tmp_path: Path, name: str) -> None:
+    (tmp_path / "results.hip_stats.csv").write_text(
+        V1_STATISTICS.replace("bodyForce(Body*, float, int) [clone .kd]", name)
+    )
+    with pytest.raises(PerfgateError, match="of no kernel"):
+        read_rocprof([tmp_path / "results.hip_stats.csv"])
+
+
+def test_a_folder_without_files_of_rocprof_says_so(tmp_path: Path) -> None:
+    assert not ROCPROF.recognises(tmp_path, b"")
+    with pytest.raises(PerfgateError, match="no file of rocprof"):
+        read_rocprof([tmp_path])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.adapters.stores import fetch
-from pytest_perfgate.adapters.stores.records import Records, render_record
+from pytest_perfgate.adapters.stores.records import Records, beside, render_record
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Outcome
 from tests.reports import case, run
@@ -118,9 +118,18 @@ def test_damaged_samples(records: Records, damage: bytes) -> None:
 
 
 def test_missing_samples(records: Records) -> None:
-    records.write(REPORT).with_suffix(".samples").unlink()
-    with pytest.raises(PerfgateError, match="record-unreadable"):
+    path = records.write(REPORT)
+    path.with_suffix(".samples").unlink()
+    with pytest.raises(PerfgateError, match="record-unreadable") as caught:
         records.read()
+    assert caught.value.what == f"its samples are not beside it: {path.stem}.samples"
+    assert "--perfgate-json" in caught.value.mend
+
+
+def test_an_address_of_another_kind(records: Records) -> None:
+    with pytest.raises(PerfgateError, match="ftp:// is not read") as caught:
+        records.read("ftp://user:secret@host/record.json")
+    assert caught.value.place == "ftp://host/record.json"
 
 
 def test_the_record_fits_the_published_schema() -> None:
@@ -161,6 +170,20 @@ def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_a_record_is_fetched_though_the_server_was_busy(records: Records, address: str) -> None:
     Server.answers = [(503, b""), (200, render_record(REPORT))]
     assert records.read(address) == REPORT
+
+
+def test_a_page_to_sign_in_is_no_record_and_no_secret_is_told(records: Records, address: str) -> None:
+    Server.answers = [(200, b"\n <!doctype html><title>Sign in</title>")]
+    with pytest.raises(PerfgateError, match="web page and no record") as caught:
+        records.read(address)
+    assert "sign in" in caught.value.mend
+    assert "secret" not in caught.value.place + caught.value.text()
+    assert "token" not in caught.value.text()
+
+
+def test_samples_are_fetched_under_the_same_permission() -> None:
+    signed = "https://host/a/b/record.json?signature=x/y%2Fz&part=1"
+    assert beside(signed, "r 1.samples") == "https://host/a/b/r%201.samples?signature=x/y%2Fz&part=1"
 
 
 @pytest.mark.parametrize("status", [404, 403, 500])

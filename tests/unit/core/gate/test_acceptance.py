@@ -41,6 +41,8 @@ def test_only_sittings_of_this_level_count(times: tuple[float, ...], expected: f
         (1e6, None, Outcome.UNBASELINED, Change.NEW),
         (1e6, 1e6, Outcome.PASSED, Change.KEPT),
         (1.004e6, 1e6, Outcome.PASSED, Change.KEPT),
+        (1.025e6, 1e6, Outcome.PASSED, Change.KEPT),
+        (1.025e6, 1e6, Outcome.SUSPECT, Change.SLOWER),
         (1.1e6, 1e6, Outcome.PASSED, Change.SLOWER),
         (0.9e6, 1e6, Outcome.PASSED, Change.FASTER),
         (1.004e6, 1e6, Outcome.REGRESSED, Change.SLOWER),
@@ -51,6 +53,13 @@ def test_what_moved(now: float, then: float | None, outcome: Outcome, change: Ch
     found = decide(report, report.baseline, (), Signature())
     assert found.change is change
     assert found.writes == (change is not Change.KEPT)
+
+
+@pytest.mark.parametrize("now", [1.2e6, 0.8e6])
+def test_what_was_accepted_from_a_report_did_not_move_any_more(now: float) -> None:
+    report = case("test_a", now, 1e6, Outcome.REGRESSED if now > 1e6 else Outcome.IMPROVED)
+    line = decide(report, report.baseline, (), Signature(why="exact rounding")).after
+    assert decide(report, line, (), Signature()).change is Change.KEPT
 
 
 def test_scatter_between_sittings_is_no_movement() -> None:

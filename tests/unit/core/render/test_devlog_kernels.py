@@ -46,3 +46,15 @@ def test_a_class_in_the_findings_is_the_bottleneck() -> None:
 def test_what_changed_in_the_kernels_stands_before_what_people_write() -> None:
     text = entry(kernels="### Kernels\n\n- faster\n")
     assert text.index("- faster") < text.index("**Issues**")
+
+
+def test_many_cases_of_which_only_the_time_is_known_share_a_table() -> None:
+    bare = [case(f"test_k[{n}|x]", 1e6, 1e6) for n in range(4)]
+    known = replace(bare[0], measurement=replace(bare[0].measurement, metrics=MetricSet(metrics=(
+        *bare[0].measurement.metrics.metrics, of("a", "occupancy", 0.5)))))  # fmt: skip
+    other = replace(case("test_other", 1e6), measurement=known.measurement)
+    text = render_entry(Version(name="v2"), [*bare, other])
+    assert "### 4 cases of which only the time was collected" in text
+    assert text.count("TFLOPs/s") == 1
+    assert "test_k[3\\|x] | 1 ms |  | none that was measured alike |" in text
+    assert "### 4 cases" not in render_entry(Version(name="v2"), bare[:3])

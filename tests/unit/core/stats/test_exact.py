@@ -12,13 +12,17 @@ from pytest_perfgate.core.stats.holm import adjusted, holm
 from pytest_perfgate.core.stats.mann_whitney import mann_whitney
 from pytest_perfgate.core.stats.signed_rank import pairs_needed, signed_rank, smallest_p
 
-RANDOM = np.random.default_rng(3)
+
+@pytest.fixture
+def dice() -> np.random.Generator:
+    """The same numbers for a test, whichever ran before it."""
+    return np.random.default_rng(3)
 
 
 @pytest.mark.parametrize("count", [1, 5, 10, 17, 40, 90])
-def test_signed_rank_is_the_oracles(count: int) -> None:
+def test_signed_rank_is_the_oracles(count: int, dice: np.random.Generator) -> None:
     stats = pytest.importorskip("scipy.stats")
-    d = RANDOM.normal(0.2, 1, count)
+    d = dice.normal(0.2, 1, count)
     assert signed_rank(d) == pytest.approx(stats.wilcoxon(d, alternative="greater", method="exact").pvalue, rel=1e-9)
 
 
@@ -29,9 +33,9 @@ def test_signed_rank_with_ties_counts_every_sign() -> None:
     assert signed_rank(d) == pytest.approx(np.mean(signs @ ranks >= 14))
 
 
-def test_signed_rank_far_beyond_the_table_is_its_limit() -> None:
+def test_signed_rank_far_beyond_the_table_is_its_limit(dice: np.random.Generator) -> None:
     stats = pytest.importorskip("scipy.stats")
-    d = RANDOM.normal(0.05, 1, 400)
+    d = dice.normal(0.05, 1, 400)
     oracle = stats.wilcoxon(d, alternative="greater", method="approx", correction=True).pvalue
     assert signed_rank(d) == pytest.approx(oracle, rel=1e-3)
 
@@ -51,8 +55,8 @@ def test_hodges_lehmann_and_its_interval_by_hand() -> None:
     assert (six.low, six.high, six.confidence) == (1, 6, pytest.approx(1 - 2 / 64))
 
 
-def test_the_interval_of_the_shift_covers_what_it_says() -> None:
-    draws = RANDOM.standard_t(3, (600, 10))
+def test_the_interval_of_the_shift_covers_what_it_says(dice: np.random.Generator) -> None:
+    draws = dice.standard_t(3, (600, 10))
     found = [shift_interval(d) for d in draws]
     assert np.mean([i.holds(0.0) for i in found]) >= found[0].confidence - 0.03
 
@@ -84,9 +88,9 @@ def test_a_rate_of_more_than_all_is_refused(hits: int) -> None:
 
 
 @pytest.mark.parametrize("size", [(4, 6), (10, 10), (20, 20), (60, 80)])
-def test_mann_whitney_is_the_oracles(size: tuple[int, int]) -> None:
+def test_mann_whitney_is_the_oracles(size: tuple[int, int], dice: np.random.Generator) -> None:
     stats = pytest.importorskip("scipy.stats")
-    a, b = RANDOM.normal(0.3, 1, size[0]), RANDOM.normal(0, 1, size[1])
+    a, b = dice.normal(0.3, 1, size[0]), dice.normal(0, 1, size[1])
     method = "exact" if max(size) <= 20 else "asymptotic"
     assert mann_whitney(a, b) == pytest.approx(stats.mannwhitneyu(a, b, alternative="greater", method=method).pvalue)
     tied = mann_whitney([1, 2, 2, 3], [1, 1, 2, 5])
@@ -95,10 +99,8 @@ def test_mann_whitney_is_the_oracles(size: tuple[int, int]) -> None:
     assert mann_whitney([1, 1], [1, 1]) == 1.0
 
 
-def test_change_points_are_where_they_were_planted_and_where_the_oracle_finds_them() -> None:
-    line = np.exp(
-        np.concatenate([RANDOM.normal(0, 0.01, 20), RANDOM.normal(0.1, 0.01, 15), RANDOM.normal(0.05, 0.01, 15)])
-    )
+def test_change_points_are_where_they_were_planted_and_where_the_oracle_finds_them(dice: np.random.Generator) -> None:
+    line = np.exp(np.concatenate([dice.normal(0, 0.01, 20), dice.normal(0.1, 0.01, 15), dice.normal(0.05, 0.01, 15)]))
     found = change_points(line.tolist(), seed=1)
     assert [c.index for c in found] == [20, 35]
     assert found[0].change == pytest.approx(0.105, abs=0.02)

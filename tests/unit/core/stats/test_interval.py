@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from pytest_perfgate.core.stats.interval import deviation, median, median_rank, of_processes, of_samples
+from pytest_perfgate.core.stats.interval import deviation, logs_of, median, median_rank, of_processes, of_samples
 from pytest_perfgate.core.stats.summary import summary
 from pytest_perfgate.model.samples import Stop
 from tests.unit.core.gate.bench import samples
@@ -30,7 +30,7 @@ def test_the_interval_of_processes_is_student_s_on_logarithms() -> None:
     mean = sum(logs) / 3
     spread = math.sqrt(sum((x - mean) ** 2 for x in logs) / 2)
     half = t.ppf(0.975, 2) * spread / math.sqrt(3)
-    found = of_processes(medians, 101.0)
+    found = of_processes(logs_of(medians), 101.0)
     assert found.low == pytest.approx(math.exp(mean - half))
     assert found.high == pytest.approx(math.exp(mean + half))
     assert found.confidence == 0.95
@@ -38,8 +38,8 @@ def test_the_interval_of_processes_is_student_s_on_logarithms() -> None:
 
 def test_the_interval_holds_the_median_it_is_shown_with() -> None:
     medians = [100.0] * 30 + [150.0] * 5
-    assert of_processes(medians, 100.0).low == 100.0
-    assert of_processes(medians, 150.0).high == 150.0
+    assert of_processes(logs_of(medians), 100.0).low == 100.0
+    assert of_processes(logs_of(medians), 150.0).high == 150.0
 
 
 @pytest.mark.parametrize(("count", "rank"), [(1, 0), (5, 0), (6, 0), (8, 0), (9, 1), (20, 5), (40, 13), (100, 39)])
@@ -68,7 +68,7 @@ def test_the_interval_of_one_process_covers_as_promised() -> None:
 
 def test_a_few_samples_are_taken_like_a_few_processes() -> None:
     few = [1.0, 2.0, 3.0]
-    assert of_samples(few) == of_processes(few, 2.0)
+    assert of_samples(few) == of_processes(logs_of(few), 2.0)
     assert of_samples([1.0] * 6).confidence == pytest.approx(1 - 2 / 64)
     assert of_samples([1.0, 1.1, 1.2, 1.3, 1.4, 9.0]).high == 9.0
     assert of_samples([1.0, 1.1, 1.2, 1.3, 9.0]).low < 1.0

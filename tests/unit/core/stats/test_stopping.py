@@ -73,7 +73,39 @@ def test_the_spread_is_the_relative_standard_deviation() -> None:
     rule, numbers = Stopping(), [1e9 + n for n in range(32)]
     rule(numbers, 0.0, PLAN)
     expected = statistics.stdev(numbers) / statistics.fmean(numbers)
-    assert rule._noise[-1] == pytest.approx(expected, rel=1e-9)
+    assert rule._noise[-1] == pytest.approx(expected, rel=1e-9, abs=0)
+
+
+def test_the_spread_of_two_and_of_less_than_a_nanosecond() -> None:
+    for numbers in ([1.0, 3.0], [0.25, 0.75]):
+        rule = Stopping()
+        rule(numbers, 0.0, PLAN)
+        assert rule._noise == [pytest.approx(statistics.stdev(numbers) / statistics.fmean(numbers))]
+
+
+def test_the_same_samples_are_looked_at_once() -> None:
+    rule, numbers = Stopping(), [100.0] * 9
+    rule(numbers, 0.0, PLAN)
+    rule(numbers, 0.0, PLAN)
+    assert len(rule._noise) == 1
+
+
+def test_enough_is_enough_and_the_budget_is_spent_when_it_is_spent() -> None:
+    steady = [100.0] * 40
+    assert run(Stopping(), steady, Plan(min_samples=17)) == (17, Stop.PRECISE)
+    assert run(Stopping(least_ns=1700.0), steady, Plan(min_samples=1)) == (17, Stop.PRECISE)
+    assert Stopping()([1.0], 1e9, PLAN) is Stop.BUDGET
+
+
+def test_no_spread_is_not_less_than_none() -> None:
+    assert run(Stopping(), [100.0] * 500, Plan(min_samples=20, max_samples=500, spread=0.0)) == (500, Stop.COUNT)
+
+
+def test_eight_looks_over_the_window_are_enough_to_have_settled() -> None:
+    numbers = [90.5, 109.5] * 4 + [90.0, 110.0] * 28
+    rule = Stopping()
+    stops = [rule(numbers[:count], 0.0, PLAN) for count in range(STEP, len(numbers) + 1, STEP)]
+    assert stops == [None] * 7 + [Stop.SETTLED]
 
 
 def test_looking_costs_a_constant() -> None:
@@ -100,6 +132,7 @@ def test_warm_by_count_and_time_or_by_agreement() -> None:
     assert rule([9.0, 5.0, 5.0, 5.0, 5.0, 5.04], 6, 0.0, plan)
     assert not rule([5.0, 5.0, 5.0, 5.0], 4, 0.0, plan)
     assert not rule([5.0, 5.0, 5.0, 5.0, 5.06], 5, 0.0, plan)
+    assert rule([100.0, 100.0, 100.0, 100.0, 101.0], 5, 0.0, plan)
 
 
 def test_samples_that_were_asked_for_by_name_are_taken_whatever_the_budget() -> None:

@@ -56,3 +56,8 @@ def test_everything_stated_leaves_nothing_to_ask_for() -> None:
 def test_items_alone_are_a_throughput() -> None:
     told = dict(run_figures(parse_stated({"items": "10"}, CARD), 1e9))
     assert told == {"Throughput": "10 items/s"}
+
+
+def test_a_type_without_work_still_sets_the_balance_point() -> None:
+    told = timing(parse_stated({"dtype": "fp32"}, CARD), 5.0, "the profiler")
+    assert (told.dtype, told.ridge) == ("fp32", pytest.approx(35.7, abs=0.5))

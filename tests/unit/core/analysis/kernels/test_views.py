@@ -29,7 +29,7 @@ from pytest_perfgate.model.document import Document
 from pytest_perfgate.model.kernel import Launch, Resources
 from pytest_perfgate.model.problem import Finding
 from pytest_perfgate.model.quantity import Interval
-from tests.launches import ELAPSED, compiled, launch
+from tests.launches import BUSY, ELAPSED, compiled, launch
 
 RULES = (
     Finding(title="Small", detail="d", trigger="rule=s", gain=Interval(low=0.0, high=0.05)),
@@ -84,6 +84,32 @@ def test_what_the_compiler_changed() -> None:
     assert "Only in the second" in render_text(changes_view([wide], [wide, narrow], "T"))
 
 
+def test_a_small_carve_out_is_told_beside_what_could_be_configured() -> None:
+    told = launch(counters={**BUSY, "launch__shared_mem_config_size": 16384.0})
+    said = text(cliff_section(told))
+    assert "shared memory alone: 32, one less when a block takes over 6.125 KiB; 3 in the 16 KiB that" in " ".join(
+        said.split()
+    )
+    assert "5 KiB (1 KiB of it the driver's)" in text(occupancy_section(told))
+    bare = launch(resources=Resources(registers=32, source="ncu"))
+    assert "1 KiB, the driver's" in text(occupancy_section(bare))
+    assert "configured" not in text(cliff_section(bare))
+
+
+def test_the_lines_of_the_mix_add_up_to_the_kernel() -> None:
+    told = compiled("gemm_tiled")
+    (table,) = mix_section(told)
+    assert sum(row[1] for row in table.rows) == told.whole.instructions
+    assert sum(row[2] for row in table.rows) == told.inner.instructions
+
+
+def test_what_was_asked_for_above_is_not_asked_for_again() -> None:
+    said = " ".join(render_text(bottleneck_report(launch(device="NVIDIA H100 PCIe"))).split())
+    assert "attained fraction (state the work as above and --set dtype=fp16)" in said
+    assert said.count("--set flops=") == 1
+    assert "--device" not in said
+
+
 def test_occupancy_says_what_limits_or_what_is_missing() -> None:
     told = text(occupancy_section(launch()))
     assert "Limiting: registers" in told
@@ -121,7 +147,7 @@ def test_the_ratio_of_what_was_executed(executed: dict[str, float], said: str) -
 
 def test_without_code_and_counts_the_sections_say_how() -> None:
     assert "perfgate profile NODEID --mode cubin" in text(ratio_section(launch()))
-    assert "perfgate profile NODEID --mode cubin" in text(mix_section(launch()))
+    assert "needs the machine code as well" in text(mix_section(launch()))
 
 
 def test_the_least_stall_of_hmma_is_noted_where_the_code_shows_it() -> None:
@@ -192,3 +218,11 @@ def test_the_analysis_report_weighs_by_time() -> None:
     assert "Multiprocessor throughput, of its peak: 30 %" in told
     assert "Throughput: 9 tokens/s" in told
     assert "Memory bandwidth, of its peak: not collected" in told
+
+
+def test_launches_of_which_the_same_is_said_are_told_once() -> None:
+    same = render_text(counter_overview([launch(), launch(), launch("bare", counters={})], "T"))
+    assert same.count("memory-bound: compute") == 1
+    assert "(2 launches)" in same
+    assert "Not collected for 1 of them" in same
+    assert "Not collected for any of them" in render_text(counter_overview([launch(counters={})], "T"))

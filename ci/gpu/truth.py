@@ -1,0 +1,75 @@
+"""What the device's own records say of each call, by torch's profiler in a process of its own.
+
+CUPTI serves one subscriber a process: after torch's profiler ours would find it taken.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from ci.gpu.calls import Call, calls
+
+REPEATS = 40
+WARM_S = 0.3
+SCRIPT = str(Path(__file__).resolve().parents[1] / "gpu-check")
+_WORK = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
+
+
+def truths(timeout_s: float = 60.0) -> tuple[dict[str, float], str]:
+    """Nanoseconds by the name of a call; and why there are none, or not all."""
+    try:
+        done = subprocess.run(
+            [sys.executable, SCRIPT, "--truth"], capture_output=True, text=True, timeout=timeout_s, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return {}, f"torch's profiler did not end within {timeout_s:.0f} s"
+    try:
+        told = json.loads(done.stdout.strip().splitlines()[-1])
+    except (ValueError, IndexError):
+        return {}, (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1][:300]
+    return told["ns"], "; ".join(told["why"])[:300]
+
+
+def run_truth(torch: Any) -> None:
+    """One line of JSON; a call that cannot be profiled costs its own figure."""
+    found: dict[str, Any] = {"ns": {}, "why": []}
+    for name, call in calls(torch):
+        try:
+            found["ns"][name] = profiled(torch, call)
+        except Exception as error:  # noqa: PERF203 - a handful of calls
+            found["why"].append(f"{name}: {type(error).__name__}: {error}")
+    print(json.dumps(found))
+
+
+def profiled(torch: Any, call: Call) -> float:
+    """The median over calls, of a warm device."""
+    from torch.profiler import ProfilerActivity, profile
+
+    begun = time.monotonic()
+    while time.monotonic() - begun < WARM_S:
+        call()
+    torch.cuda.synchronize()
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as seen:
+        for _ in range(REPEATS):
+            call()
+        torch.cuda.synchronize()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        seen.export_chrome_trace(str(path))
+        return per_call(json.loads(path.read_text(encoding="utf-8"))["traceEvents"])
+
+
+def per_call(events: list[dict[str, Any]], repeats: int = REPEATS) -> float:
+    """Nanoseconds of device work in a call; every call has to have left the same number of records."""
+    work = sorted((e["ts"], e["dur"]) for e in events if e.get("ph") == "X" and e.get("cat") in _WORK)
+    if not work or len(work) % repeats:
+        raise ValueError(f"{len(work)} records of {repeats} calls")
+    each = len(work) // repeats
+    return 1e3 * median(sum(dur for _, dur in work[at : at + each]) for at in range(0, len(work), each))

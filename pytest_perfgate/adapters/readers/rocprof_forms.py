@@ -1,0 +1,263 @@
+"""Columns of the CSV files of three generations of rocprof, as facts of dispatches."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.kernel import Counter, KernelFacts, Launch, Resources
+
+Row = dict[str, str]
+Form = Callable[[Sequence[Row], Path], Iterator[KernelFacts]]
+
+
+def form_of(rows: Sequence[Row], path: Path) -> Form:
+    """What reads these columns; an error names those that are missing."""
+    columns = set(rows[0]) if rows else set()
+    form = next((parse for needed, parse in _FORMS if needed <= columns), None)
+    if form is None:
+        raise PerfgateError("rocprof-csv", _lacking(columns) if rows else "the file has no rows", place=str(path))
+    return form
+
+
+def _lacking(columns: set[str]) -> str:
+    """What the nearest known form has and these columns have not."""
+    nearest = max((needed for needed, _ in _FORMS), key=lambda needed: len(needed & columns))
+    if len(nearest & columns) < len(nearest) / 2:
+        return f"its columns start {', '.join(sorted(map(str, columns))[:5])}"
+    return f"it has no column {', '.join(sorted(nearest - columns))}"
+
+
+def _trace(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
+    """Of rocprofv3: the kernel trace: times and shapes."""
+    for row in rows:
+        block, grid = (_axes(row, stem) for stem in ("Workgroup_Size", "Grid_Size"))
+        yield KernelFacts(
+            name=row["Kernel_Name"],
+            arch="",
+            source=str(path),
+            launch=_launch(block, grid),
+            resources=_resources(
+                row, "VGPR_Count", "Group_Segment_Size LDS_Block_Size", "Private_Segment_Size Scratch_Size"
+            ),
+            duration=_between(row.get("Start_Timestamp"), row.get("End_Timestamp")),
+            notes={
+                "dispatch": row.get("Dispatch_Id", ""),
+                "process": _process(path, row),
+                "agent": row.get("Agent_Id", ""),
+            },
+        )
+
+
+def _process(path: Path, row: Row) -> str:
+    """The process of a dispatch: in a column, or before the name of the file."""
+    beside = re.match(r"(\d+)_", path.name)
+    return row.get("Process_Id") or (beside[1] if beside else "")
+
+
+def _counters(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
+    """Of rocprofv3: the counters: a line each, summed over what one dispatch repeats."""
+    dispatches: dict[tuple[str, str, str | None, str | None], list[Row]] = {}
+    for row in rows:
+        which = (row["Dispatch_Id"], row["Kernel_Name"], row.get("Process_Id"), row.get("Agent_Id"))
+        dispatches.setdefault(which, []).append(row)
+    for (dispatch, *_), lines in dispatches.items():
+        values: dict[str, float] = {}
+        for line in lines:
+            number = _number(line.get("Counter_Value"))
+            if number is not None:
+                values[line["Counter_Name"]] = values.get(line["Counter_Name"], 0.0) + number
+        first = lines[0]
+        size = int(_number(first.get("Workgroup_Size")) or 0)
+        yield KernelFacts(
+            name=first["Kernel_Name"],
+            arch="",
+            source=str(path),
+            launch=_launch((size, 1, 1), (int(_number(first.get("Grid_Size")) or 0), 1, 1)),
+            resources=_resources(first, "VGPR_Count", "LDS_Block_Size", "Scratch_Size"),
+            counters={name: Counter(name=name, value=number) for name, number in values.items()},
+            duration=_between(first.get("Start_Timestamp"), first.get("End_Timestamp")),
+            notes={"dispatch": dispatch, "process": _process(path, first), "agent": first.get("Agent_Id", "")},
+        )
+
+
+def _results(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
+    """The first rocprof: a line a dispatch, counters in columns of their own."""
+    for row in rows:
+        yield KernelFacts(
+            name=_bare(row["KernelName"]),
+            arch="",
+            source=str(path),
+            launch=_launch((int(_number(row.get("wgr")) or 0), 1, 1), (int(_number(row.get("grd")) or 0), 1, 1)),
+            resources=_resources(row, "arch_vgpr vgpr", "lds", "scr"),
+            counters=_columns(row, _V1),
+            duration=_between(row.get("BeginNs"), row.get("EndNs")) or _number(row.get("DurationNs")),
+            notes={"dispatch": row.get("Index", "")},
+        )
+
+
+def _compute(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
+    """Of rocprof-compute: a line a dispatch, its passes merged."""
+    for row in rows:
+        size = int(_number(row.get("Workgroup_Size")) or 0)
+        yield KernelFacts(
+            name=_bare(row["Kernel_Name"]),
+            arch="",
+            source=str(path),
+            launch=_launch((size, 1, 1), (int(_number(row.get("Grid_Size")) or 0), 1, 1)),
+            resources=_resources(row, "Arch_VGPR", "LDS_Per_Workgroup", "Scratch_Per_Workitem"),
+            counters=_columns(row, _OMNIPERF),
+            duration=_between(row.get("Start_Timestamp"), row.get("End_Timestamp")),
+            notes={"dispatch": row.get("Dispatch_ID", "")},
+        )
+
+
+_API = re.compile(r"(?:__)?hip[A-Z_]\w*|hsa_\w+|roctx\w*|Copy(?:Host|Device)To\w+|[A-Z]+(?:_[A-Z]+)+")
+"""What else has statistics of this form: calls of an interface, copies, whole domains."""
+_CALLS = ("Calls", "TotalDurationNs", "Percentage", "MinNs", "MaxNs", "StdDev")
+
+
+def _statistics(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
+    """Of rocprof --stats, the first and the third: a line a kernel, all its dispatches together."""
+    kernels = [row for row in rows if not _API.fullmatch(row["Name"])]
+    if not kernels:
+        what = "these are statistics of calls or copies, and of no kernel"
+        raise PerfgateError("rocprof-csv", what, place=str(path), mend="name results.stats.csv or *_kernel_stats.csv")
+    for row in kernels:
+        calls = _number(row["Calls"])
+        told = ((name, _number(row.get(name))) for name in _CALLS)
+        yield KernelFacts(
+            name=_bare(row["Name"]),
+            arch="",
+            source=str(path),
+            counters={name: Counter(name=name, value=number) for name, number in told if number is not None},
+            duration=_number(row["AverageNs"]) or None,
+            notes={"duration": f"mean of {calls:,.0f} dispatches" if calls is not None else ""},
+        )
+
+
+def _bare(name: str) -> str:
+    """A kernel's name without the mark of its descriptor."""
+    for suffix in (" (.kd)", " [clone .kd]", ".kd"):
+        name = name.removesuffix(suffix)
+    return name
+
+
+_V1 = frozenset(
+    (
+        "Index",
+        "KernelName",
+        "gpu-id",
+        "queue-id",
+        "queue-index",
+        "pid",
+        "tid",
+        "grd",
+        "wgr",
+        "lds",
+        "scr",
+        "arch_vgpr",
+        "accum_vgpr",
+        "vgpr",
+        "sgpr",
+        "fbar",
+        "wave_size",
+        "sig",
+        "obj",
+        "DispatchNs",
+        "BeginNs",
+        "EndNs",
+        "CompleteNs",
+        "DurationNs",
+    )
+)
+_OMNIPERF = frozenset(
+    (
+        "Dispatch_ID",
+        "GPU_ID",
+        "Grid_Size",
+        "Workgroup_Size",
+        "LDS_Per_Workgroup",
+        "Scratch_Per_Workitem",
+        "Arch_VGPR",
+        "Accum_VGPR",
+        "SGPR",
+        "Wave_Size",
+        "Kernel_Name",
+        "Correlation_ID",
+        "Queue_ID",
+        "PID",
+        "TID",
+        "Start_Timestamp",
+        "End_Timestamp",
+    )
+)
+_REPEATED = ("Wave_Size_", "Correlation_ID_", "XCC_Index")
+_FORMS: tuple[tuple[set[str], Form], ...] = (
+    ({"Kernel_Name", "Counter_Name", "Counter_Value", "Dispatch_Id"}, _counters),
+    ({"Kernel_Name", "Start_Timestamp", "End_Timestamp", "Workgroup_Size_X"}, _trace),
+    ({"KernelName", "grd", "wgr"}, _results),
+    ({"Kernel_Name", "Arch_VGPR"}, _compute),
+    ({"Name", "Calls", "TotalDurationNs", "AverageNs"}, _statistics),
+)
+
+
+def _columns(row: Row, known: frozenset[str]) -> dict[str, Counter]:
+    told = ((name, _number(cell)) for name, cell in row.items() if name and name not in known)
+    return {
+        name: Counter(name=name, value=number)
+        for name, number in told
+        if number is not None and not name.startswith(_REPEATED)
+    }
+
+
+def _launch(block: tuple[int, int, int], items: tuple[int, int, int]) -> Launch | None:
+    """AMD counts the grid in work items; blocks are what is left after the work group."""
+    if not block[0]:
+        return None
+    x, y, z = (-(-count // size) if size else 0 for count, size in zip(items, block))
+    return Launch(block=block, grid=(x, y, z), source="rocprof")
+
+
+def _axes(row: Row, stem: str) -> tuple[int, int, int]:
+    x, y, z = (int(_number(row.get(f"{stem}_{axis}")) or 0) for axis in "XYZ")
+    return x, y, z
+
+
+def _first(row: Row, columns: str) -> float | None:
+    """Of several names that versions gave a column, separated by spaces."""
+    numbers = (_number(row.get(name)) for name in columns.split())
+    return next((number for number in numbers if number is not None), None)
+
+
+def _resources(row: Row, registers: str, shared: str, scratch: str) -> Resources | None:
+    seen = _first(row, registers)
+    if seen is None:
+        return None
+    told = {"shared": _first(row, shared), "stack": _first(row, scratch)}
+    return Resources(
+        registers=int(seen),
+        shared=int(told["shared"] or 0),
+        stack=int(told["stack"] or 0),
+        source="rocprof",
+        unsaid=tuple(name for name, number in told.items() if number is None),
+    )
+
+
+def _between(start: str | None, end: str | None) -> float | None:
+    try:
+        spent = int((end or "").removesuffix(".0")) - int((start or "").removesuffix(".0"))
+    except ValueError:
+        return None
+    return float(spent) if spent > 0 else None
+
+
+def _number(cell: str | None) -> float | None:
+    try:
+        number = float(cell or "")
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None

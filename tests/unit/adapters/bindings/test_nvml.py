@@ -1,0 +1,57 @@
+"""What NVML answers on cards and drivers that do not answer everything."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from pytest_perfgate.adapters.bindings.nvml import Nvml, NvmlDevice
+from pytest_perfgate.adapters.devices.clocks import NvmlClocks
+from pytest_perfgate.model.device import Device
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import Plan
+
+
+class NVMLError(Exception):
+    def __init__(self, value: int) -> None:
+        self.value = value
+        super().__init__(f"status {value}")
+
+
+def library(**changed):
+    def fails(status: int):
+        def ask(*given):
+            raise NVMLError(status)
+
+        return ask
+
+    asked = {
+        "nvmlInit": lambda: None,
+        "nvmlSystemGetDriverVersion": lambda: "580.1",
+        "nvmlDeviceGetHandleByUUID": lambda name: 1,
+        "nvmlDeviceGetClockInfo": lambda handle, kind: 1980,
+        "nvmlDeviceGetCurrentClocksEventReasons": lambda handle: 1,
+        "nvmlDeviceGetCurrentClocksThrottleReasons": lambda handle: 4,
+        "nvmlDeviceGetTemperature": lambda handle, sensor: 40,
+        "nvmlDeviceGetPowerUsage": lambda handle: 100_000,
+    }
+    told = {name: fails(how) if isinstance(how, int) else how for name, how in {**asked, **changed}.items()}
+    names = {"NVML_CLOCK_SM": 1, "NVML_CLOCK_MEM": 2, "NVML_TEMPERATURE_GPU": 0, "NVMLError": NVMLError}
+    return SimpleNamespace(**names, **told)
+
+
+def test_a_driver_before_the_new_name_is_asked_by_the_old_one() -> None:
+    assert NvmlDevice(library(), 1).sample().reasons == 1
+    assert NvmlDevice(library(nvmlDeviceGetCurrentClocksEventReasons=13), 1).sample().reasons == 4
+    with pytest.raises(PerfgateError, match="device-lost"):
+        NvmlDevice(library(nvmlDeviceGetCurrentClocksEventReasons=15), 1).sample()
+
+
+def test_a_card_that_does_not_tell_its_clocks_is_not_observed_and_not_lost() -> None:
+    silent = library(nvmlDeviceGetClockInfo=3)
+    clocks = NvmlClocks(Nvml(lambda: silent))
+    with clocks.hold(Device(key="", name="vGPU", kind="gpu", uuid="GPU-1"), Plan()) as watch:
+        pass
+    assert watch.problems() == ()
+    assert "does not tell its clocks" in dict(watch.facts())["clocks"]
