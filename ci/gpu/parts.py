@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 from ci.gpu.calls import Call, calls
-from ci.gpu.truth import truths
+from ci.gpu.truth import truths, unproved
 from pytest_perfgate.app.machine import keyed, watched
 from pytest_perfgate.model.device import Basis
 from pytest_perfgate.model.errors import PerfgateError
@@ -132,6 +132,7 @@ def lasted(loop: Call) -> float:
 
 def agreement(check: Check) -> Iterator[Row]:
     """Each timer on one call each, beside the device's records: what ``auto`` takes agrees within 1 % from 20 us."""
+    yield from proof(check)
     known, why = truths()
     if why:
         yield {"what": "torch's profiler", "refused": "not all", "why": why}
@@ -146,6 +147,18 @@ def agreement(check: Check) -> Iterator[Row]:
             long = truth and truth >= LONG_NS and timer == "auto"
             yield {**row, "bar": "long", "held": abs(row.get("off", 1.0)) <= 0.01} if long else row
         yield judged(name, rows, truth, named=name in known)
+
+
+def proof(check: Check) -> Iterator[Row]:
+    """CUPTI is left out of this process where its counter cannot be proved in another."""
+    if not check.timers["cupti"].availability(check.runtime).usable:
+        return
+    why = unproved()
+    told: Row = {"refused": "not proved", "why": why} if why else {"proved": True}
+    yield {"what": "CUPTI's counter of lost records", **told}
+    if why:
+        del check.timers["cupti"]
+        check.timers["auto"].leave_out("cupti")
 
 
 def judged(name: str, rows: dict[str, Row], truth: float | None, *, named: bool) -> Row:

@@ -101,8 +101,9 @@ def _title(device: Device) -> str:
 
 
 def _timers(ward: Ward, runtime: Runtime) -> Part:
-    """Overhead and resolution of each timer that works with a library."""
-    asked = [(timer, timer.availability(runtime)) for timer in ward.timers if timer.name != "auto"]
+    """Overhead and resolution of each timer that works with a library; the host's is not for work behind its back."""
+    behind = {"auto", "host"} if hasattr(runtime, "wait") else {"auto"}
+    asked = [(timer, timer.availability(runtime)) for timer in ward.timers if timer.name not in behind]
     works = tuple(_fineness(ward, runtime, timer.name) for timer, found in asked if found.usable)
     reasons = together(replace(found, mend="") for _, found in asked if not found.usable)
     why = "; ".join(refusal(found) for found in reasons)
@@ -125,7 +126,11 @@ def _clocks(ward: Ward) -> Iterator[Part]:
         works: tuple[str, ...] = ("off",)
     else:
         permitted = lock is not None and lock.usable
-        works = (f"observe ({library.version or library.name})", *(["lock"] if permitted else []), "off")
+        works = (
+            f"observe ({library.version or library.name})",
+            *(["lock (as root; not tried)"] if permitted else []),
+            "off",
+        )
         fails = () if lock is None or permitted else (replace(lock, name="lock"),)
     yield Part(name="clocks", works=works, fails=fails)
     rest = tuple(found for found in ward.gpu_permissions if found.name != _LOCK)

@@ -52,9 +52,9 @@ def run(options: Namespace) -> int:
 
 def _tell(finding: Finding, verbose: bool) -> None:
     """A line of at most a hundred columns; its rest below where it began, but of what is well nobody needs it."""
-    line = f"{finding.level.value:<4}  {finding.name:<12}  {finding.what}"
+    line = f"{finding.level.value:<4}  {finding.name:<9}  {finding.what}"
     if verbose:
-        _write(line, *([f"      {'':<12}  next: {finding.mend}"] if finding.mend else []))
+        _write(line, *([f"{' ' * 17}next: {finding.mend}"] if finding.mend else []))
     elif finding.mend:
         _write(f"{line} > {finding.mend}")
     else:
@@ -63,7 +63,7 @@ def _tell(finding: Finding, verbose: bool) -> None:
 
 def _write(*lines: str) -> None:
     for line in lines:
-        write(textwrap.fill(line, _WIDTH, subsequent_indent=" " * 20, break_long_words=False, break_on_hyphens=False))
+        write(textwrap.fill(line, _WIDTH, subsequent_indent=" " * 17, break_long_words=False, break_on_hyphens=False))
 
 
 def _machine(project: Project, seconds: float) -> tuple[Ward, tuple[float, float] | None]:

@@ -60,8 +60,8 @@ def settings(project: Project) -> Iterator[Finding]:
         yield Finding(
             name="settings",
             level=Level.NOTE,
-            what="no device is listed: every baseline stays in this checkout, under .perfgate/",
-            mend='[tool.perfgate] devices = ["NVIDIA-H200*"] commits those of the machines that count',
+            what="no device is listed: every baseline stays in this checkout",
+            mend='[tool.perfgate] devices = ["NVIDIA-H200*"]: those that count',
         )
 
 

@@ -263,11 +263,23 @@ def finest(runtime: Any, timer: str = "events") -> tuple[float | None, float | N
         resolution, overhead = probe_clock(time.perf_counter_ns)
         return overhead, resolution
     if timer == "cupti":
+        prove_cupti(runtime)
         return 0.0, 1.0
     from pytest_perfgate.adapters.timers.pairs import empty_pair
 
     empty = empty_pair(runtime)
     return empty.overhead, empty.resolution
+
+
+def prove_cupti(runtime: Any) -> None:
+    """CUPTI's counter of lost records is seen to count on this device, or there is an error."""
+    from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
+    from pytest_perfgate.adapters.bindings.cupti import BUFFER, CuptiRecorder, prove
+
+    runtime.synchronize()
+    recorder = CuptiRecorder()
+    with recorder.opened(BUFFER):
+        prove(recorder, CudaDriver().touch)
 
 
 def reference_call() -> Any:

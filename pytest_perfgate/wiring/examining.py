@@ -17,15 +17,16 @@ def ward(instruments: Any, profilers: Any) -> Any:
     for runtime in instruments.runtimes:
         if hasattr(runtime, "own_queue") and runtime.availability().usable:
             runtime.own_queue()
+    library = devices_page.management().availability()
     shown, runtimes = permissions.visible_devices(), [r for r in instruments.runtimes if r.availability().usable]
     return Ward(
         devices=devices,
         libraries=libraries,
         runtimes=runtimes,
         timers=instruments.timers,
-        management=devices_page.management().availability(),
+        management=library,
         profilers=[timed_here(profiler.availability(), runtimes) for profiler in profilers],
-        gpu_permissions=permissions.probe_gpu_permissions(),
+        gpu_permissions=permissions.probe_gpu_permissions(driven=library.usable),
         host_permissions=permissions.probe_host_permissions(),
         locks=read_locks(),
         visible=shown or "nothing restricts them",

@@ -10,6 +10,7 @@ import pytest
 
 from ci.gpu import parts, processes, recordings, truth
 from ci.gpu.page import page
+from pytest_perfgate.model.device import Availability
 from tests.bench.simulated import SimulatedCheck
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,12 +22,13 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def check(monkeypatch):
     monkeypatch.setattr(parts, "truths", lambda: ({}, "no profiler here"))
+    monkeypatch.setattr(parts, "unproved", lambda: "")
     return SimulatedCheck("observe")
 
 
 def test_timers_are_held_against_kernel_records(check) -> None:
     rows = list(parts.agreement(check))
-    assert rows[0]["why"] == "no profiler here"
+    assert (rows[0]["proved"], rows[1]["why"]) == (True, "no profiler here")
     (auto,) = [row for row in rows if row["what"] == "copy 256 MB" and row.get("bar") == "long"]
     assert (auto["timer"], auto["held"]) == ("auto", True)
     short = [row for row in rows if row["what"] == "short kernel"]
@@ -42,6 +44,26 @@ def test_the_records_of_a_profiler_are_the_truth_where_there_are_any(check, monk
     (short,) = [row for row in rows if row["what"] == "short kernel" and row.get("bar") == "short"]
     assert short["timer"] == "torch's profiler"
     assert short["held"] is True
+
+
+def test_without_a_proof_kernel_records_are_left_out(check, monkeypatch) -> None:
+    monkeypatch.setattr(parts, "unproved", lambda: "the proof died of signal 11")
+    rows = list(parts.agreement(check))
+    assert rows[0]["why"] == "the proof died of signal 11"
+    assert "cupti" not in {row.get("timer") for row in rows}
+    assert {row["timer"] for row in rows if row["what"] == "short kernel" and "ns" in row} == {"graph", "auto"}
+
+
+def test_how_a_proof_ended(monkeypatch, tmp_path) -> None:
+    script = tmp_path / "proof.py"
+    monkeypatch.setattr(truth, "SCRIPT", str(script))
+    for text, why in (
+        ("", ""),
+        ("import os; os.kill(os.getpid(), 11)", "the proof died of signal 11"),
+        ("raise SystemExit('not counted')", "not counted"),
+    ):
+        script.write_text(text)
+        assert truth.unproved() == why
 
 
 def test_a_timer_that_is_off_is_not_held(check) -> None:
@@ -68,6 +90,9 @@ class FailingTimer:
     """Raises what a library raises."""
 
     name = "cupti"
+
+    def availability(self, runtime):
+        return Availability(name="cupti", usable=True)
 
     def measure(self, *given):
         raise ValueError("an illegal memory access was encountered")
@@ -106,8 +131,9 @@ def test_the_machine_and_the_cost_of_its_instruments(check) -> None:
 def test_records_of_a_trace_are_shared_out_among_calls() -> None:
     work = [{"ph": "X", "cat": "kernel", "ts": at, "dur": 2.0 + at % 2} for at in range(8)]
     assert truth.per_call([*work, {"ph": "X", "cat": "cpu_op", "ts": 0, "dur": 9.0}, {"ph": "M"}], 4) == 5_000.0
-    with pytest.raises(ValueError, match="8 records of 3 calls"):
-        truth.per_call(work, 3)
+    assert truth.per_call(work[1:], 4) == 5_000.0
+    with pytest.raises(ValueError, match="3 records of 8 calls"):
+        truth.per_call(work[:3], 8)
 
 
 def test_a_suite_against_itself(check, monkeypatch) -> None:

@@ -224,12 +224,3 @@ def test_what_was_measured_with_changes_says_so(place: Place) -> None:
 def test_the_commit_of_a_record(environment: Environment, here: bool, commit: str) -> None:
     repository = SimpleNamespace(head=lambda: "def", dirty=lambda: True)
     assert measured_commit(environment, repository if here else None) == commit
-
-
-def test_looking_asks_for_no_reason_and_says_that_writing_will(project: Place) -> None:
-    before = project.times()
-    done = project.perfgate("accept", "--dry-run")
-    assert done.code == 0
-    assert "3 would be accepted" in done.out
-    assert "1 case is slower: tests/test_k.py::test_slow[1]\n  next  add --reason TEXT" in done.out
-    assert project.times() == before

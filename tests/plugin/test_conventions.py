@@ -58,7 +58,8 @@ def test_a_rerun_reads_the_same_verdict(project: Project) -> None:
     assert len(figures) == 1, run.text
     assert run.text.count("round 1,") == 1
     quick = project.run("--reruns=2", "-k", "bad")
-    assert len({line.split("[")[0] for line in quick.text.splitlines() if line.startswith("BROKEN")}) == 1
+    seen = {line.split("[")[0] for line in quick.text.splitlines() if line.startswith("BROKEN")}
+    assert len(seen) == 1, quick.text
 
 
 def test_nothing_is_measured_where_nothing_runs(project: Project) -> None:

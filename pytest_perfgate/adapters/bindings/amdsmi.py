@@ -109,11 +109,13 @@ class AmdDevice:
         try:
             return ClockSample(
                 sm_hz=self._clock(amd.AmdSmiClkType.GFX) * MEGA,
-                memory_hz=self._clock(amd.AmdSmiClkType.MEM) * MEGA,
+                memory_hz=(self._tried(lambda: self._clock(amd.AmdSmiClkType.MEM)) or 0.0) * MEGA,
                 reasons=self._reasons(),
                 temperature=self._temperature(amd.AmdSmiTemperatureMetric.CURRENT),
                 watts=self._watts(),
             )
+        except (TypeError, ValueError) as error:  # a card that does not tell answers with the word N/A
+            raise PerfgateError("clocks-unsupported", f"this device does not tell its clocks: {error}") from error
         except (amd.AmdSmiException, *BORDER) as error:
             raise PerfgateError("device-lost", f"amdsmi stopped answering: {sentence(error)}") from error
 

@@ -16,6 +16,8 @@ from pytest_perfgate.model.values import value
 _KINDS = ("CONCURRENT_KERNEL", "MEMCPY", "MEMSET", "EXTERNAL_CORRELATION", "RUNTIME", "DRIVER")
 _WORK = ("CONCURRENT_KERNEL", "KERNEL", "MEMCPY", "MEMSET")
 _NOUNS = {"MEMCPY": "copy", "MEMSET": "set"}
+BUFFER = 256 * 1024
+"""Bytes to begin with."""
 TOO_SMALL = (64, 8)
 """Bytes in which no record of device work fits, so that each is dropped; of the smaller, no record at all."""
 
@@ -135,3 +137,14 @@ class CuptiRecorder:
                 self._work.append((activity.start, activity.end, *where, name, noun))
             elif activity.kind == kinds.EXTERNAL_CORRELATION:
                 self._calls[activity.correlation_id] = activity.external_id
+
+
+def prove(recorder: Any, touch: Callable[[], object]) -> None:
+    """A counter that reads nought is believed when it is seen to count: the recorder is open, a context current."""
+    why = "a record without room was lost, and it was not counted"
+    try:
+        counts = recorder.counts_drops(touch)
+    except (RuntimeError, OSError, AttributeError) as error:
+        counts, why = False, sentence(error)
+    if not counts:
+        raise PerfgateError("cupti-unproved", why)

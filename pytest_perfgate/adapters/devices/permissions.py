@@ -14,12 +14,12 @@ _AMD = Path("/sys/module/amdgpu")
 _PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 _GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 _TURBO = Path("/sys/devices/system/cpu/intel_pstate/no_turbo")
-_UNTOLD = "the kernel does not tell (a virtual machine, often)"
+_UNTOLD = "the kernel does not tell (a virtual machine?)"
 
 
-def probe_gpu_permissions() -> tuple[Availability, ...]:
-    """Locking clocks, counters of the GPU."""
-    return (_clock_lock(), _gpu_counters())
+def probe_gpu_permissions(*, driven: bool = False) -> tuple[Availability, ...]:
+    """Locking clocks, counters of the GPU; a driver may work where its files are not shown, as in a container."""
+    return (_clock_lock(driven=driven), _gpu_counters(driven=driven))
 
 
 def probe_host_permissions() -> tuple[Availability, ...]:
@@ -34,20 +34,21 @@ def visible_devices(environ: Mapping[str, str] | None = None) -> str:
     return ", ".join(f"{name}={env[name]}" for name in names if name in env)
 
 
-def _clock_lock() -> Availability:
+def _clock_lock(*, driven: bool) -> Availability:
     """Whether this user may lock the clocks of a GPU: drivers let only an administrator do it."""
     name = "lock GPU clocks"
-    if _text(_NVIDIA) is None and not _AMD.exists():
+    if not driven and _text(_NVIDIA) is None and not _AMD.exists():
         return Availability(name=name, usable=False, why="no driver of a GPU is loaded")
     usable = os.geteuid() == 0
     why = "" if usable else "for administrators only"
     return Availability(name=name, usable=usable, why=why, mend="once for everybody: sudo perfgate clocks lock")
 
 
-def _gpu_counters() -> Availability:
+def _gpu_counters(*, driven: bool) -> Availability:
     text = _text(_NVIDIA)
     if text is None:
-        return Availability(name="GPU counters", usable=False, why="NVIDIA's kernel module is not loaded")
+        why = "the driver does not tell here (a container, often)" if driven else "NVIDIA's kernel module is not loaded"
+        return Availability(name="GPU counters", usable=False, why=why)
     closed = re.search(r"RmProfilingAdminOnly:\s*1", text) is not None and os.geteuid() != 0
     line = "options nvidia NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d, then reload the driver"
     return Availability(

@@ -103,7 +103,8 @@ class DeviceWatch:
         clocks = [sample.sm_hz / 1e6 for sample in self._samples]
         spread = f"{median(clocks):.0f} MHz, {min(clocks):.0f} to {max(clocks):.0f} in {len(clocks)} looks"
         yield ("sm clock", spread)
-        yield ("memory clock", f"{median(s.memory_hz for s in self._samples) / 1e6:.0f} MHz")
+        memory = self._memory_clocks()
+        yield ("memory clock", f"{median(memory) / 1e6:.0f} MHz" if memory else "the device does not tell")
         yield ("temperature", f"{max(s.temperature for s in self._samples):.0f} degrees C at most")
         watts = [s.watts for s in self._samples if s.watts is not None]
         if watts:
@@ -133,7 +134,11 @@ class DeviceWatch:
 
     def _moved(self) -> Iterator[Problem]:
         yield from left("SM", self._locked, [sample.sm_hz for sample in self._samples], cap=self._cap)
-        yield from left("memory", self._memory, [sample.memory_hz for sample in self._samples])
+        yield from left("memory", self._memory, self._memory_clocks())
+
+    def _memory_clocks(self) -> list[float]:
+        """As far as the device tells them."""
+        return [sample.memory_hz for sample in self._samples if sample.memory_hz]
 
     def _others(self) -> Iterator[Problem]:
         if self._foreign:

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from pytest_perfgate.adapters.bindings.border import sentence
 from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
+from pytest_perfgate.adapters.bindings.cupti import prove
 from pytest_perfgate.adapters.profilers.profiler_api import settle
 from pytest_perfgate.adapters.profilers.traces import OwnTraces
 from pytest_perfgate.model.device import Availability
@@ -59,22 +59,12 @@ class Cupti(OwnTraces):
             yield
             settle()
             records, lost = list(self._recorder.drain()), self._recorder.dropped()
-            self._prove()
+            prove(self._recorder, self._touch)
         if lost:
             raise PerfgateError("cupti-dropped", f"{lost:,} records of the region were lost")
         if not records:
             raise PerfgateError("profile-child", "the region launched nothing that CUPTI saw", place=str(out))
         self.following(out).write_text(render_trace(records), encoding="utf-8")
-
-    def _prove(self) -> None:
-        """A counter that reads nought is believed when it is seen to count."""
-        why = "a record without room was lost, and it was not counted"
-        try:
-            counts = self._recorder.counts_drops(self._touch)
-        except (RuntimeError, OSError, AttributeError) as error:
-            counts, why = False, sentence(error)
-        if not counts:
-            raise PerfgateError("cupti-unproved", why)
 
 
 def render_trace(records: Sequence[Any]) -> str:

@@ -29,7 +29,7 @@ _IT_IS = "it is "
 _HOST_ONLY = "does not contain device code"
 """What ``cuobjdump`` says of a whole file without a kernel."""
 _NO_ARCH = re.compile(r"architecture|sm version|unsupported arch|compatibility section", re.IGNORECASE)
-_DAMAGED = re.compile(r"invalid|not a supported elf|unrecognized operation", re.IGNORECASE)
+_DAMAGED = re.compile(r"invalid|not a supported elf|unrecognized operation|out of data", re.IGNORECASE)
 
 
 def read_cubins(paths: Sequence[Path]) -> tuple[Disassembly, ...]:

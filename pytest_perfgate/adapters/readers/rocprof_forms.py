@@ -41,7 +41,10 @@ def _trace(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
             source=str(path),
             launch=_launch(block, grid),
             resources=_resources(
-                row, "VGPR_Count", "Group_Segment_Size LDS_Block_Size", "Private_Segment_Size Scratch_Size"
+                row,
+                "VGPR_Count Vgpr_Count",
+                "Group_Segment_Size LDS_Block_Size Lds_Block_Size",
+                "Private_Segment_Size Scratch_Size",
             ),
             duration=_between(row.get("Start_Timestamp"), row.get("End_Timestamp")),
             notes={
@@ -53,16 +56,16 @@ def _trace(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
 
 
 def _process(path: Path, row: Row) -> str:
-    """The process of a dispatch: in a column, or before the name of the file."""
+    """The process of a dispatch: in a column, by an id of its own in a database, or before the name of the file."""
     beside = re.match(r"(\d+)_", path.name)
-    return row.get("Process_Id") or (beside[1] if beside else "")
+    return row.get("Guid") or row.get("Process_Id") or (beside[1] if beside else "")
 
 
 def _counters(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
     """Of rocprofv3: the counters: a line each, summed over what one dispatch repeats."""
     dispatches: dict[tuple[str, str, str | None, str | None], list[Row]] = {}
     for row in rows:
-        which = (row["Dispatch_Id"], row["Kernel_Name"], row.get("Process_Id"), row.get("Agent_Id"))
+        which = (row["Dispatch_Id"], row["Kernel_Name"], _process(path, row), row.get("Agent_Id"))
         dispatches.setdefault(which, []).append(row)
     for (dispatch, *_), lines in dispatches.items():
         values: dict[str, float] = {}
@@ -77,7 +80,7 @@ def _counters(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
             arch="",
             source=str(path),
             launch=_launch((size, 1, 1), (int(_number(first.get("Grid_Size")) or 0), 1, 1)),
-            resources=_resources(first, "VGPR_Count", "LDS_Block_Size", "Scratch_Size"),
+            resources=_resources(first, "VGPR_Count Vgpr_Count", "LDS_Block_Size Lds_Block_Size", "Scratch_Size"),
             counters={name: Counter(name=name, value=number) for name, number in values.items()},
             duration=_between(first.get("Start_Timestamp"), first.get("End_Timestamp")),
             notes={"dispatch": dispatch, "process": _process(path, first), "agent": first.get("Agent_Id", "")},

@@ -112,6 +112,10 @@ class CudaCoreRuntime:
         streams = touched(call, self._load().Stream)
         self._stream = streams[0] if streams else self._device.default_stream
 
+    def own_queue(self) -> None:
+        """A stream of our own: to look at the machine without a test."""
+        self._stream = self._device.create_stream()
+
     def device(self, index: int = -1) -> Device:
         """Its UUID names it to the management library."""
         seen = self._device if index < 0 else self._load().Device(index)

@@ -38,6 +38,10 @@ class AutoTimer:
         self._rules = rules
         self._timers = {timer.name: timer for timer in timers}
 
+    def leave_out(self, name: str) -> None:
+        """A timer that is known not to be fit."""
+        self._timers.pop(name, None)
+
     def availability(self, runtime: Runtime) -> Availability:
         usable = [name for name, timer in self._timers.items() if timer.availability(runtime).usable]
         return Availability(

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from statistics import median
 from typing import Any, Protocol
 
+from pytest_perfgate.adapters.bindings.cupti import BUFFER
 from pytest_perfgate.adapters.timers.bench import Bench, Rules, Uninterrupted, queue_availability, queue_of, sound
 from pytest_perfgate.adapters.timers.events import launch_gap
 from pytest_perfgate.model.device import Availability
@@ -16,7 +17,6 @@ from pytest_perfgate.model.ports import Call, Runtime
 from pytest_perfgate.model.samples import Discard, Samples
 from pytest_perfgate.model.values import value
 
-BUFFER = 256 * 1024
 SIZES = (BUFFER, 4 * BUFFER, 16 * BUFFER)
 CHUNK = 32
 

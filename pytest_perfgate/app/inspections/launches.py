@@ -9,7 +9,7 @@ from pytest_perfgate.core.analysis.kernels.comparison import counters_compared, 
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
 from pytest_perfgate.core.analysis.kernels.measured import metrics_of
 from pytest_perfgate.model.analysis import Analysis
-from pytest_perfgate.model.metric import MetricSet
+from pytest_perfgate.model.metric import Labels, MetricSet
 from pytest_perfgate.model.values import array_value
 
 
@@ -25,7 +25,7 @@ class Side:
         return ", ".join(map(str, self.paths))
 
 
-def launches_compared(kind: str, before: Side, after: Side, nouns: str, asked: Iterable[str] = ()) -> Analysis:
+def launches_compared(kind: str, before: Side, after: Side, nouns: str, asked: Iterable[Labels] = ()) -> Analysis:
     """The figures of the second side, its slowdowns against the first, and what moved."""
     old, new = before.found, after.found
     subject = f"{before.named} -> {after.named}"

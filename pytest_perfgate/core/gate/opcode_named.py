@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.core.analysis.sass.opcodes import closest, is_pattern, known
+from pytest_perfgate.core.analysis.sass.opcodes import closest, is_pattern, known, whole_name
 from pytest_perfgate.core.gate.nearest import either
 from pytest_perfgate.model.limit import Limit
 from pytest_perfgate.model.metric import MetricSet
@@ -12,7 +12,7 @@ COUNTS = frozenset({"count", "executed"})
 
 def no_instruction(limit: Limit, metrics: MetricSet) -> tuple[str, str] | None:
     """(what is wrong, what was probably meant) where the limit names an instruction that does not exist."""
-    asked = dict(limit.labels).get("opcode", "")
+    asked = whole_name(limit.labels)
     if limit.metric not in COUNTS or not asked or is_pattern(asked):
         return None
     seen = {dict(m.labels).get("opcode", "") for m in metrics.metrics if m.name == limit.metric} - {""}

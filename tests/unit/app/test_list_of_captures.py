@@ -14,12 +14,15 @@ import pytest
 from pytest_perfgate.adapters.profilers.event import TIMES
 from pytest_perfgate.adapters.readers.tools import find_tool
 from pytest_perfgate.app.profile import profile
+from pytest_perfgate.core.gate.grammar import parse_limit
+from pytest_perfgate.core.metrics.registry import by_name
 from pytest_perfgate.model.children import Capture
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.measurement import Artifact, Identity
-from pytest_perfgate.model.plan import CaseKey, Plan
+from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.profiling import CAPTURES
 from pytest_perfgate.model.samples import Samples, Stop
+from pytest_perfgate.plugin.captures import asking
 from pytest_perfgate.wiring.profiling import profile_tools, write_times
 from tests.kernels import CUBINS
 from tests.nsys_file import small_export
@@ -140,3 +143,11 @@ def test_each_capture_has_its_folder_and_its_files(tmp_path: Path, mode: str) ->
     )  # fmt: skip
     assert "policy" in told["clocks"]
     assert json.loads((done.folder / "metrics.json").read_text())["metrics"]
+
+
+def test_what_a_limit_asks_for_reaches_the_inspector_of_a_capture(tmp_path: Path) -> None:
+    limit = parse_limit("executed(LDG.E, kernel=stage1) >= 1", kinds=by_name())
+    case = Case(nodeid=KEY.nodeid, limits=(limit,), plan=Plan(), path="t.py")
+    tools = replace(profile_tools(tmp_path), profilers=(Leaves("ncu"),), execute=execute)
+    done = profile(KEY, "ncu", Plan(), asking(tools, case))
+    assert [m.value for m in done.analysis.metrics.find(limit.metric, limit.labels)] == [8.0]

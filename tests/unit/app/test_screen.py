@@ -74,8 +74,7 @@ NVIDIA-H200-140GiB: 140 GiB, data sheet H200 SXM
                 no   cupy: No module named 'cupy' > pip install cupy
   torch timers  yes  overhead/resolution: events 3.2 µs/500 ns, blocking 3.2 µs/500 ns, graph 3.2
                      µs/500 ns
-                no   cupti: NotSupportedError: only CUDA 13.0 or later; host: it times the host, and
-                     torch runs work behind the host's back
+                no   cupti: NotSupportedError: only CUDA 13.0 or later
   clocks        yes  observe (driver 580.65), off
                 no   lock: for administrators only > once for everybody: sudo perfgate clocks lock
   permissions   no   GPU counters: for administrators only > options nvidia
@@ -98,7 +97,7 @@ def test_a_machine_with_a_card_on_one_screen() -> None:
 
 def test_an_administrator_locks_and_nobody_looks_at_what_is_not_restricted() -> None:
     said = screen(ward(gpu_permissions=[works("lock GPU clocks")], restricted=False), None)
-    assert "yes  observe (driver 580.65), lock, off" in said
+    assert "yes  observe (driver 580.65), lock (as root; not tried), off" in said
     assert "shown" not in said
 
 

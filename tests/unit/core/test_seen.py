@@ -25,7 +25,7 @@ def test_the_class_its_evidence_and_triggered_advice_come_in_three_lines() -> No
         findings=found,
     )
     assert list(seen(told)) == [
-        "gemm: latency-bound: compute 34.4 % of its roof",
-        "Fill the device: more blocks (waves=0.4)",
-        "A rule: said\\x1b[2J so",
+        ("seen", "gemm: latency-bound: compute 34.4 % of its roof"),
+        ("try", "Fill the device: more blocks (waves=0.4)"),
+        ("seen", "A rule: said\\x1b[2J so"),
     ]

@@ -16,6 +16,9 @@ MAGIC = b"SQLite format 3\0"
 _WAL = b"\2\2"
 _HEADER = 100
 
+_ROCPD = "rocpd_"
+"""How the tables begin that rocprofv3 writes by default."""
+
 
 class Connection:
     """Rows of an export by SQL; foreign errors become ours."""
@@ -51,6 +54,10 @@ class Connection:
     def has(self, table: str) -> bool:
         return table.lower() in self._tables
 
+    def begins(self, prefix: str) -> bool:
+        """Whether a table has such a name."""
+        return any(name.startswith(prefix) for name in self._tables)
+
     def columns(self, table: str) -> frozenset[str]:
         """Names of a table's columns; none when it is absent."""
         if table not in self._columns:
@@ -78,8 +85,16 @@ def connect(path: Path) -> Connection:
     connection = Connection(path)
     if not connection.has(tables.STRINGS):
         connection.close()
-        raise PerfgateError("nsys-not-export", f"an SQLite file without the table {tables.STRINGS}", place=str(path))
+        raise _no_export(connection, path)
     return connection
+
+
+def _no_export(connection: Connection, path: Path) -> PerfgateError:
+    """What else it is, as far as its tables say."""
+    if connection.begins(_ROCPD):
+        mend = f"rocpd convert -i {path.name} --output-format csv, and name the folder that it writes"
+        return PerfgateError("rocprof-csv", "a database of rocprofv3, which is read as CSV", place=str(path), mend=mend)
+    return PerfgateError("nsys-not-export", f"an SQLite file without the table {tables.STRINGS}", place=str(path))
 
 
 def _head(path: Path) -> bytes:

@@ -68,10 +68,16 @@ def _number(name: str, text: str) -> int:
     return int(read[1]) * _UNITS[read[2] or ""]
 
 
-def asked_opcodes(options: Mapping[str, str]) -> tuple[str, ...]:
-    """Instructions that the limits to judge count, as they are written: ``LDG.E.128``."""
+def asked_opcodes(options: Mapping[str, str]) -> tuple[Labels, ...]:
+    """Instructions that the limits to judge count: ``count(LDG.E.128)`` or ``count(LDG, modifiers=E.128)``."""
     scopes = (dict(_scope(line)) for line in options.get("limits", "").splitlines())
-    return tuple(dict.fromkeys(scope["opcode"] for scope in scopes if "opcode" in scope))
+    return tuple(dict.fromkeys(instruction(**scope) for scope in scopes if "opcode" in scope))
+
+
+def instruction(opcode: str, modifiers: str = "", **_: str) -> Labels:
+    """Modifiers are a label of their own, so that a pattern of opcodes selects opcodes alone."""
+    told = modifiers or opcode.partition(".")[2]
+    return (*((("modifiers", told),) if told else ()), ("opcode", opcode))
 
 
 def _scope(line: str) -> Labels:

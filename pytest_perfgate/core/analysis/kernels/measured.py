@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pytest_perfgate.core.analysis.kernels.amd import COLLECT
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
@@ -12,7 +12,7 @@ from pytest_perfgate.core.analysis.kernels.plain import PLAIN
 from pytest_perfgate.core.analysis.sass.control import barrier_waits, stall_cycles
 from pytest_perfgate.core.analysis.sass.facts import architecture
 from pytest_perfgate.core.analysis.sass.mix import COUNTED, Mix
-from pytest_perfgate.core.analysis.sass.opcodes import counted, is_pattern, known, since
+from pytest_perfgate.core.analysis.sass.opcodes import counted, is_pattern, known, since, whole_name
 from pytest_perfgate.core.metrics.kernel import KINDS
 from pytest_perfgate.model.kernel import KernelCode
 from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, labels
@@ -20,7 +20,7 @@ from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, labe
 _DIMENSIONS = {kind.name: kind.dimension for kind in KINDS}
 
 
-def metrics_of(diagnoses: Sequence[Diagnosis], source: str, asked: Iterable[str] = ()) -> MetricSet:
+def metrics_of(diagnoses: Sequence[Diagnosis], source: str, asked: Iterable[Labels] = ()) -> MetricSet:
     """Every metric of every kernel. Launches of one kernel carry their number, so that each must hold.
 
     ``asked`` names instructions that a limit counts beside the opcodes that occur: with modifiers, or not there at all.
@@ -34,10 +34,15 @@ def metrics_of(diagnoses: Sequence[Diagnosis], source: str, asked: Iterable[str]
     return MetricSet(metrics=tuple(found), absent=tuple(absent))
 
 
-def _meant(asked: Iterable[str], opcodes: Sequence[str], every: Sequence[Mix]) -> list[str]:
+def _meant(asked: Iterable[Labels], opcodes: Sequence[str], every: Sequence[Mix]) -> dict[Labels, str]:
     """Of what is asked, the instructions that there are: a name that no architecture has is left to be refused."""
     exact = {opcode for mix in every for opcode in mix.exact}
-    return [name for name in asked if name not in opcodes and not is_pattern(name) and known(name, exact)]
+    full = {labelled: whole_name(labelled) for labelled in asked}
+    return {
+        labelled: name
+        for labelled, name in full.items()
+        if name not in opcodes and not is_pattern(name) and known(name, exact)
+    }
 
 
 def _labels(diagnoses: Sequence[Diagnosis]) -> list[Labels]:
@@ -107,11 +112,10 @@ def _code_metrics(diagnosis: Diagnosis, whole: Mix, who: Labels, opcodes: Iterab
         yield from _scheduling(code, diagnosis.loop.rows, (*who, ("loop", "main")))
 
 
-def asked_counts(diagnosis: Diagnosis, who: Labels, written: Iterable[str]) -> Iterator[Metric]:
+def asked_counts(diagnosis: Diagnosis, who: Labels, written: Mapping[Labels, str]) -> Iterator[Metric]:
     """Counts of the instructions that limits name, in the kernel, in its main loop, as executed."""
     whole, inner, ran = diagnosis.whole, diagnosis.inner, diagnosis.ran
-    for name in written:
-        label = _opcode(name)
+    for label, name in written.items():
         note = _too_early(name, diagnosis.facts.arch)
         if whole is not None:
             yield metric("count", counted(name, whole.exact), (*who, *label), note)
@@ -119,12 +123,6 @@ def asked_counts(diagnosis: Diagnosis, who: Labels, written: Iterable[str]) -> I
             yield metric("count", counted(name, inner.exact), (*who, ("loop", "main"), *label), note)
         if ran is not None and not _bare(name, ran):
             yield metric("executed", counted(name, ran.exact), (*who, *label), note)
-
-
-def _opcode(name: str) -> Labels:
-    """Modifiers are a label of their own, so that a pattern of opcodes selects opcodes alone."""
-    _, dot, modifiers = name.partition(".")
-    return (("opcode", name), *((("modifiers", modifiers),) if dot else ()))
 
 
 def _too_early(name: str, arch: str) -> str:
@@ -137,13 +135,13 @@ def _bare(name: str, ran: Mix) -> bool:
     return "." in name and not any("." in opcode for opcode in ran.exact)
 
 
-def uncounted(diagnosis: Diagnosis, who: Labels, written: Iterable[str]) -> Iterator[Absent]:
+def uncounted(diagnosis: Diagnosis, who: Labels, written: Mapping[Labels, str]) -> Iterator[Absent]:
     """Executed instructions whose modifiers nobody counted."""
-    for name in written:
+    for label, name in written.items():
         if diagnosis.ran is not None and _bare(name, diagnosis.ran):
             yield Absent(
                 name="executed",
-                labels=tuple(sorted((*who, *_opcode(name)))),
+                labels=tuple(sorted((*who, *label))),
                 why="opcodes were counted without their modifiers",
                 mend="collect it with --metrics sass__inst_executed_per_opcode_with_modifier_all",
             )

@@ -24,6 +24,8 @@ _HMMA = 8
 """The stall that one HMMA needs before the next on Ampere; a shorter one says that something else stands between."""
 LOW, HIGH = 5.0, 20.0
 """Compute instructions a load, under which cp.async pays and over which it does not."""
+_TILED = ("LDS", "LDSM", "STS", "LDGSTS")
+"""What shows that tiles go through shared memory."""
 _NO_CODE = (
     "Not collected: it needs the machine code (perfgate profile NODEID --mode cubin, perfgate inspect FILE.cubin)."
 )
@@ -148,9 +150,14 @@ def _local(inner: Mix) -> int:
 def _ratio(inner: Mix) -> str:
     if inner.ratio is None:
         return f"none ({inner.no_ratio})"
-    said = "high: cp.async does not pay" if inner.ratio > HIGH else "low: cp.async pays" if inner.ratio < LOW else (
-        "medium: measure with and without cp.async"
-    )  # fmt: skip
+    if inner.ratio > HIGH:
+        said = "high: cp.async does not pay"
+    elif inner.ratio >= LOW:
+        said = "medium: measure with and without cp.async"
+    elif any(inner.counts.get(name) for name in _TILED):
+        said = "low: cp.async pays"
+    else:
+        said = "low: loads dominate, and no tile goes through shared memory, where cp.async would put it"
     return f"{inner.ratio:.3g} : 1 ({said})"
 
 
@@ -213,10 +220,11 @@ def _executed_table(ran: Mix) -> Block:
     """The opcodes that were executed most; stalls need the machine code."""
     telling = {n: c for n, c in ran.counts.items() if c >= _LEAST * ran.instructions or (c and n in _TELLING)}
     ranked = sorted(((n, c) for n, c in telling.items() if n != TENSOR_TOTAL), key=lambda pair: -pair[1])
+    whole = ran.instructions or None
     return Table(
         columns=(Column(name="Instruction"), Column(name="Executed", dimension=Dimension.COUNT),
                  Column(name="Share", dimension=Dimension.FRACTION, digits=3), Column(name="Note")),
-        rows=tuple((name, count, count / ran.instructions, _NOTES.get(name, "")) for name, count in ranked[:_SHOWN]),
+        rows=tuple((name, count, whole and count / whole, _NOTES.get(name, "")) for name, count in ranked[:_SHOWN]),
         note=f"{ran.instructions:,} warp instructions as the profiler counted them; stalls by instruction need the "
         "machine code.",
     )  # fmt: skip

@@ -93,6 +93,13 @@ def known(written: str, seen: Iterable[str] = ()) -> bool:
     return all(part in MODIFIERS or part in shown or _SHAPE.fullmatch(part) for part in parts)
 
 
+def whole_name(labels: Iterable[tuple[str, str]]) -> str:
+    """The instruction that the labels ``opcode`` and ``modifiers`` of a scope mean together."""
+    told = dict(labels)
+    opcode, modifiers = told.get("opcode", ""), told.get("modifiers", "")
+    return f"{opcode.partition('.')[0]}.{modifiers}" if modifiers else opcode
+
+
 def since(written: str) -> int:
     """The first architecture that has the opcode; zero where that is not known."""
     return SINCE.get(written.partition(".")[0], 0)

@@ -49,6 +49,9 @@ def test_another_program_s_database(tmp_path) -> None:
     with sqlite3.connect(path) as db:
         db.execute("CREATE TABLE users(name TEXT)")
     assert code_of(path) == "nsys-not-export"
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE rocpd_string(id INTEGER)")
+    assert code_of(path) == "rocprof-csv"
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])

@@ -128,6 +128,7 @@ def test_object_files_of_the_host_may_lie_beside_those_of_kernels(tmp_path: Path
         ("nvdisasm fatal   : Cannot decode architecture 'SM200'", "kernel-arch"),
         ("nvdisasm fatal   : File the file is an invalid ELF file", "kernel-broken"),
         ("nvdisasm error   : Unrecognized operation for functional unit 'uC' at address 0x0", "kernel-broken"),
+        ('nvdisasm fatal   : Section ".nv.info.k": runs out of data at address 0x8', "kernel-broken"),
         ("nvdisasm: out of memory", "kernel-tool-failed"),
     ],
 )

@@ -232,3 +232,22 @@ def test_a_folder_without_files_of_rocprof_says_so(tmp_path: Path) -> None:
     assert not ROCPROF.recognises(tmp_path, b"")
     with pytest.raises(PerfgateError, match="no file of rocprof"):
         read_rocprof([tmp_path])
+
+
+CONVERTED = (
+    '"Guid","Kind","Agent_Id","Dispatch_Id","Kernel_Name","Start_Timestamp","End_Timestamp","Lds_Block_Size",'
+    '"Scratch_Size","Vgpr_Count","Workgroup_Size_X","Workgroup_Size_Y","Workgroup_Size_Z","Grid_Size_X","Grid_Size_Y",'
+    '"Grid_Size_Z"\n"0000-a","KERNEL_DISPATCH","Agent 4",1,"norm",1000,3000,8456,0,16,256,1,1,1024,1,1\n'
+)
+
+
+def test_what_was_converted_from_a_database_writes_its_columns_otherwise(tmp_path: Path) -> None:
+    counters = (
+        V3.replace('"Correlation_Id"', '"Guid","Correlation_Id"')
+        + '"0000-a",1,1,"Agent 4",77,1024,"norm",256,16,"MfmaUtil",5,,\n'
+    )
+    root = laid(tmp_path, out_kernel_trace=CONVERTED, out_counter_collection=counters)
+    (kernel,) = read_rocprof([root])
+    assert (kernel.duration, kernel.resources.registers, kernel.counters["MfmaUtil"].value) == (2000.0, 16, 5.0)
+    (alone,) = read_rocprof([root / "out_kernel_trace.csv"])
+    assert (alone.resources.registers, alone.resources.shared, alone.launch.grid) == (16, 8456, (4, 1, 1))

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_perfgate.core.analysis.kernels.asked import asked_opcodes
 from pytest_perfgate.core.analysis.kernels.measured import metrics_of
 from pytest_perfgate.model.kernel import Launch
 from pytest_perfgate.model.metric import MetricSet
@@ -32,8 +33,25 @@ def test_what_was_executed_counts_to_zero_and_stalls_have_their_share() -> None:
     assert told.missing("executed") is None
 
 
+def asked(*opcodes: str) -> tuple:
+    return asked_opcodes({"limits": "\n".join(f"count({opcode}) == 0" for opcode in opcodes)})
+
+
+def test_modifiers_may_be_a_scope_of_their_own() -> None:
+    told = metrics_of([compiled("copy_wide")], "cubin", asked("LDG, modifiers=E.128", "LDG.E.128, kernel=k"))
+    for scope in (
+        {"opcode": "LDG", "modifiers": "E.128"},
+        {"opcode": "LDG.E.128", "modifiers": "E.128"},
+        {"opcode": "LDG.E.128"},
+    ):
+        assert number(told, "count", **scope) == 1
+    assert len(told.find("count", (("opcode", "LDG"),))) == 1
+
+
 def test_instructions_that_limits_name_are_counted_with_their_modifiers_and_when_they_do_not_occur() -> None:
-    told = metrics_of([compiled("copy_wide")], "cubin", ["LDG.E.128", "LDG.128", "I2F", "HGMMA", "IF2", "LDG.E.182"])
+    told = metrics_of(
+        [compiled("copy_wide")], "cubin", asked("LDG.E.128", "LDG.128", "I2F", "HGMMA", "IF2", "LDG.E.182")
+    )
     assert number(told, "count", opcode="LDG.E.128") == number(told, "count", opcode="LDG.128") == 1
     assert number(told, "count", opcode="I2F") == 0
     assert told.find("count", (("opcode", "HGMMA"),))[0].value == 0
@@ -42,16 +60,16 @@ def test_instructions_that_limits_name_are_counted_with_their_modifiers_and_when
 
 
 def test_an_opcode_of_a_later_architecture_counts_to_zero_and_says_why() -> None:
-    told = metrics_of([compiled("copy_wide")], "cubin", ["UTCBAR"])
+    told = metrics_of([compiled("copy_wide")], "cubin", asked("UTCBAR"))
     assert told.find("count", (("opcode", "UTCBAR"),))[0].note == "sm_86 has no UTCBAR"
 
 
 def test_executed_instructions_have_modifiers_where_the_profiler_counted_them() -> None:
-    bare = metrics_of([launch(executed={"LDG": 4.0})], "ncu", ["LDG.E.128", "I2F"])
+    bare = metrics_of([launch(executed={"LDG": 4.0})], "ncu", asked("LDG.E.128", "I2F"))
     assert bare.find("executed", (("opcode", "LDG.E.128"),)) == ()
     assert "without their modifiers" in bare.missing("executed", (("opcode", "LDG.E.128"),)).why
     assert number(bare, "executed", opcode="I2F") == 0
-    told = metrics_of([launch(executed={"LDG.E.128": 4.0, "LDG.E": 1.0})], "ncu", ["LDG.E.128"])
+    told = metrics_of([launch(executed={"LDG.E.128": 4.0, "LDG.E": 1.0})], "ncu", asked("LDG.E.128"))
     assert number(told, "executed", opcode="LDG.E.128") == 4
 
 

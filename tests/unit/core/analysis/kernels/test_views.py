@@ -96,6 +96,11 @@ def test_a_small_carve_out_is_told_beside_what_could_be_configured() -> None:
     assert "configured" not in text(cliff_section(bare))
 
 
+def test_a_kernel_of_which_nothing_ran_has_no_shares() -> None:
+    assert "0 warp instructions" in text(mix_section(launch(executed={"HMMA": 0.0, "LDL": 0.0})))
+    assert "0 warp instructions" in text(mix_section(launch(executed={"HMMA": 4.0, "LDL": -4.0})))
+
+
 def test_the_lines_of_the_mix_add_up_to_the_kernel() -> None:
     told = compiled("gemm_tiled")
     (table,) = mix_section(told)
@@ -131,7 +136,8 @@ def test_occupancy_says_what_limits_or_what_is_missing() -> None:
 @pytest.mark.parametrize(
     ("executed", "said"),
     [
-        ({"FFMA": 200.0, "LDG.E": 100.0}, "2 : 1 (low: cp.async pays)"),
+        ({"FFMA": 200.0, "LDG.E": 100.0, "STS": 100.0}, "2 : 1 (low: cp.async pays)"),
+        ({"FFMA": 200.0, "LDG.E": 100.0}, "2 : 1 (low: loads dominate, and no tile goes through shared memory"),
         ({"HMMA.16816": 600.0, "LDGSTS": 100.0}, "6 : 1 (medium"),
         ({"FFMA": 900.0, "LDG": 10.0}, "90 : 1 (high"),
         ({"FFMA": 900.0}, "none (nothing is loaded)"),
