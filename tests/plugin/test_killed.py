@@ -33,9 +33,10 @@ def children_of(pid: int) -> list[int]:
 
 
 def doctor(project: Project) -> str:
+    """What the doctor says, wherever it broke its lines."""
     call = "from pytest_perfgate.cli import main; raise SystemExit(main(['doctor', '--seconds', '0']))"
     line = [sys.executable, "-c", call]
-    return subprocess.run(line, cwd=project.root, capture_output=True, text=True, check=False).stdout
+    return " ".join(subprocess.run(line, cwd=project.root, capture_output=True, text=True, check=False).stdout.split())
 
 
 @SLOW
