@@ -18,7 +18,11 @@ from pytest_perfgate.core.analysis.foreign import foreign
         (b"version https://git-lfs.github.com/spec/v1", "is a pointer of Git LFS", "git lfs pull"),
         (b"x" * 257 + b"ustar", "is a tar archive", "tar -xf"),
         (gzip.compress(b"x" * 257 + b"ustar", mtime=0), "is a gzip file, and inside a tar archive", "tar -xf"),
-        (gzip.compress(gzip.compress(b"{}", mtime=0), mtime=0), "is a gzip file, and inside another gzip file", "gunzip"),
+        (
+            gzip.compress(gzip.compress(b"{}", mtime=0), mtime=0),
+            "is a gzip file, and inside another gzip file",
+            "gunzip",
+        ),
         (gzip.compress(b"<html>", mtime=0), "is a gzip file, and inside an HTML page", "login or error"),
         (gzip.compress(b"", mtime=0), "is a gzip file with nothing in it", "copy it again"),
     ],
