@@ -21,6 +21,11 @@ from pytest_perfgate.model.profiling import code_alone
 from pytest_perfgate.model.values import array_value
 
 SCREEN, CONFIRM = "screen", "confirm"
+_MISSING = {
+    "worktree": "; this arm runs inside a checkout: what must be built there, 'build' in [tool.perfgate] builds",
+    "overlay": "; is that another editable package, 'editable' in [tool.perfgate] lists its folder",
+}
+"""What a module that is not found in an arm most often is."""
 
 
 def phase_of(by: float) -> str:
@@ -214,5 +219,6 @@ def _one_sided(duet: Duet, nodeid: str, arms: Sequence[Arm]) -> str:
     for side, arm in enumerate(arms):
         if nodeid not in duet.found[side]:
             said = "; ".join(duet.errors[side]) or "it is not there"
-            return f"the {arm.name} arm could not collect it: {said}"
+            hint = _MISSING.get(arm.mode, "") if "ModuleNotFoundError" in said else ""
+            return f"the {arm.name} arm could not collect it: {said}{hint}"
     return "the children ended before it"

@@ -57,7 +57,7 @@ def refusal(found: Any, request: Any) -> str:
     try:
         check_decisions(found, request)
     except PerfgateError as fault:
-        return f"{fault.what}; {fault.mend}" if fault.mend else fault.what
+        return f"{fault.what}\n  next  {fault.mend}" if fault.mend else fault.what
     return ""
 
 
@@ -70,7 +70,7 @@ def _foresee(found: Any, refused: str, options: Namespace) -> None:
         return
     write("\n".join(acceptance_lines(found, dry=True)))
     if refused:
-        write(f"not as it stands: {refused}")
+        write(refused)
 
 
 def check_place(options: Namespace, project: Project) -> None:

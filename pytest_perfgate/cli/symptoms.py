@@ -129,14 +129,19 @@ def leftovers(project: Project) -> Iterator[Finding]:
     for path in found:
         what = f"{_shown(path, project)} is half a file that a crash left"
         yield Finding(name="leftovers", level=Level.NOTE, what=what, mend=f"rm {_shown(path, project)}")
-    ignored = project.root / ".gitignore"
-    if project.repository.present() and not (ignored.is_file() and ".perfgate" in ignored.read_text(errors="replace")):
+    if project.repository.present() and not _ignored(project):
         yield Finding(
             name="leftovers",
             level=Level.NOTE,
             what="git does not ignore .perfgate/",
             mend="echo .perfgate/ >> .gitignore",
         )
+
+
+def _ignored(project: Project) -> bool:
+    """Told by the project, or by the note that the first run leaves in the folder itself."""
+    told, own = project.root / ".gitignore", project.root / ".perfgate" / ".gitignore"
+    return own.is_file() or (told.is_file() and ".perfgate" in told.read_text(errors="replace"))
 
 
 def arms(project: Project) -> Iterator[Finding]:

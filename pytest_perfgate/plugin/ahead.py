@@ -48,7 +48,7 @@ def measure_ahead(session: Docket) -> None:
     known = read_costs(costs)
     keeps = SCREENING if session.court.tools.convict is not None else 1.0
     part = affordable(cases, known, keeps * session.left_s())
-    progress = Progress(config, cost_line(cases, known, part) + suspicion_line(session, cases))
+    progress = Progress(config, cost_line(cases, known, part) + suspicion_line(session, cases), cases)
     cases = [sampled(case, part) for case in cases]
     crew = Crew(
         nursery=session.court.tools.nursery,

@@ -20,11 +20,12 @@ from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.children import ChildSpec
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.paired import Paired, PairedRound
+from pytest_perfgate.plugin.finished import FinishedRounds
 from pytest_perfgate.plugin.invocation import arm_arguments, child_job, environment
 from pytest_perfgate.plugin.progress import Progress
 from pytest_perfgate.plugin.spans import span
 from pytest_perfgate.plugin.trying import START_S, TEST_S, trying_line
-from pytest_perfgate.wiring import read_values, write_values
+from pytest_perfgate.wiring import read_values
 from pytest_perfgate.wiring.arms import arms
 
 if TYPE_CHECKING:
@@ -148,19 +149,14 @@ class Bailiff:
         return self._config.rootpath / ".perfgate" / "rounds" / f"{digests}.bin"
 
     def _stage(self, both: tuple[Arm, Arm]) -> Stage:
-        path, left = self._path(both), self._session.left_s()
-
-        def keep(rounds: Sequence[PairedRound]) -> None:
-            write_values(path, rounds)
-            self._session.resumable = True
-
+        left = self._session.left_s()
         return Stage(
             nursery=self._session.court.tools.nursery,
             spec=self._spec,
             job=replace(child_job(self._config), cpus=one_core(list(self._session.cases.values()))),
             timeout_s=self._project.timeout,
             say=self._say,
-            keep=keep,
+            keep=FinishedRounds(self._path(both), self._session, self._say),
             clock=time.monotonic,
             beat=self._beat,
             budget_s=max(left, 1.0) if math.isfinite(left) else 0.0,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 
@@ -149,7 +149,7 @@ class QuickBench(MeasuringBench):
 
         with self._profiled(brought.key):
             yield
-        found, left = self._measuring.profiled(self.case.plan, brought.key)
+        found, left = self._measuring.profiled(self.case.plan, brought.key, self._limited(brought.limits))
         brought.metrics, brought.durations = found | untimed(self.case), []
         self.artifacts += [artifact for artifact in left if artifact not in self.artifacts]
 
@@ -174,6 +174,10 @@ class QuickBench(MeasuringBench):
         return profiled(key, self._profilers())
 
     def _with_profile(self, capture: Capture) -> Capture:
-        metrics, left = self._measuring.profiled(self.case.plan, capture.key)
+        metrics, left = self._measuring.profiled(self.case.plan, capture.key, self._limited(capture.limits))
         self.artifacts += left
         return replace(capture, metrics=capture.metrics | metrics)
+
+    def _limited(self, own: Sequence[str]) -> str:
+        """The limits that what was captured will meet."""
+        return "\n".join((*(limit.text for limit in self.case.limits), *own))

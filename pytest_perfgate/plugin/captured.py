@@ -17,6 +17,7 @@ from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.ports import Inspector, Profiler
 from pytest_perfgate.model.problem import Finding
 from pytest_perfgate.model.profiling import IN_PROCESS, external
+from pytest_perfgate.plugin.reading import options_of
 
 FOLDER = Path(".perfgate") / "profiles"
 _ODD = re.compile(r"[^\w.-]+")
@@ -42,7 +43,7 @@ def profiled(key: CaseKey, profilers: Sequence[Profiler]) -> Iterator[None]:
 
 
 def taken(
-    key: CaseKey, profilers: Sequence[Profiler], inspectors: Sequence[Inspector]
+    key: CaseKey, profilers: Sequence[Profiler], inspectors: Sequence[Inspector], limits: str = ""
 ) -> tuple[MetricSet, tuple[Artifact, ...]]:
     """What the last profile of each says, and every artifact."""
     metrics = MetricSet()
@@ -51,7 +52,7 @@ def taken(
         left = profiler.artifacts(folder(key, profiler))
         artifacts += left
         if left:
-            metrics |= trusted(_inspected(Path(left[-1].path), inspectors))
+            metrics |= trusted(_inspected(Path(left[-1].path), inspectors, limits))
     return metrics, artifacts
 
 
@@ -74,10 +75,10 @@ def untimed(case: Case) -> MetricSet:
     return lacking(case, why, "--perfgate=full times it first and captures it after")
 
 
-def _inspected(path: Path, inspectors: Sequence[Inspector]) -> Analysis:
+def _inspected(path: Path, inspectors: Sequence[Inspector], limits: str) -> Analysis:
     with path.open("rb") as file:
         head = file.read(4096)
     inspector = next((one for one in inspectors if one.recognises(path, head)), None)
     if inspector is None:
         raise PerfgateError("artifact-unknown", "a capture left a file that nothing here reads", place=str(path))
-    return inspector.inspect([path], {})
+    return inspector.inspect([path], options_of(inspector, limits))

@@ -31,7 +31,7 @@ _IDLE: dict[str, tuple[str, tuple[str, ...]]] = {
     _KEPT: ("save storage netrc", ("autosave", "save-data")),
     _TABLE: ("sort group-by columns name time-unit", ("verbose", "quiet", "histogram")),
     "perfgate compare takes two records": ("", ("compare",)),
-    "perfgate profile shows where the time goes": ("cprofile cprofile-loops cprofile-top", ("cprofile-dump",)),
+    "perfgate profiles kernels, not lines of Python": ("cprofile cprofile-loops cprofile-top", ("cprofile-dump",)),
 }
 """Why an option is idle, those that take a value, and those that may stand alone."""
 _ALONE = {"disable-gc", "autosave", "save-data", "verbose", "quiet"}

@@ -137,11 +137,11 @@ class Measuring:
 
         return profilers_of(plan, self._instruments.profilers) if plan.captures else ()
 
-    def profiled(self, plan: Plan, key: CaseKey) -> tuple[MetricSet, tuple[Artifact, ...]]:
-        """What the captures of a measurement say."""
+    def profiled(self, plan: Plan, key: CaseKey, limits: str = "") -> tuple[MetricSet, tuple[Artifact, ...]]:
+        """What the captures of a measurement say to these limits."""
         from pytest_perfgate.plugin.captured import taken
 
-        return taken(key, self.profilers(plan), self._instruments.inspectors)
+        return taken(key, self.profilers(plan), self._instruments.inspectors, limits)
 
     def read(self, brought: Brought, source: str, limits: Iterable[str] = ()) -> None:
         """Fill in what an artifact says."""

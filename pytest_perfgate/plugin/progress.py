@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytest_perfgate.model.children import Finished
     from pytest_perfgate.model.plan import Case
 
@@ -14,20 +16,28 @@ if TYPE_CHECKING:
 class Progress:
     """Called for each test that a child has finished."""
 
-    def __init__(self, config: pytest.Config, headline: str) -> None:
+    def __init__(self, config: pytest.Config, headline: str, cases: Sequence[Case] = ()) -> None:
         self._out: Any = config.pluginmanager.get_plugin("terminalreporter")
         self._live = bool(self._out and self._out.isatty)
         self._counts: dict[int, int] = {}
+        self._rounds = {case.nodeid: case.plan.rounds for case in cases}
         self._say(f"perfgate: {headline}")
 
     def __call__(self, number: int, case: Case, finished: Finished) -> None:
         self._counts[number] = self._counts.get(number, 0) + 1
         mark = "" if finished.outcome == "passed" else f" ({finished.outcome})"
-        text = f"perfgate: round {number + 1}, {self._counts[number]}: {case.nodeid}{mark}"
+        if mark:
+            self._rounds[case.nodeid] = number + 1  # its last
+        text = f"perfgate: {self._at(number)}: {case.nodeid}{mark}"
         if self._live:
             self._out.rewrite(text[: self._out._tw.fullwidth - 1], erase=True)  # noqa: SLF001 - as pytest's own plugins do
         elif mark or self._counts[number] == 1:
             self._say(text)
+
+    def _at(self, number: int) -> str:
+        """``round 1 of 3, case 2 of 8``."""
+        cases = sum(rounds > number for rounds in self._rounds.values())
+        return f"round {number + 1} of {max(self._rounds.values())}, case {self._counts[number]} of {cases}"
 
     def tell(self, text: str) -> None:
         """A line of its own."""

@@ -72,14 +72,6 @@ def test_what_was_asked_for_and_no_more(project: Place, words: list[str], writte
     assert {test for test, time in after.items() if before.get(test) != time} == written
 
 
-def test_looking_needs_no_reason_and_says_that_writing_will(project: Place) -> None:
-    done = project.perfgate("accept", "--dry-run")
-    assert "3 would be accepted" in done.out
-    assert "not as it stands: 1 case is slower" in done.out
-    assert "add --reason TEXT" in done.out
-    assert "1 case is slower" in json.loads(project.perfgate("accept", "--dry-run", "--json").out)["refused"]
-
-
 @pytest.mark.parametrize("words", [["test_gone"], ["-k", "gone"], ["test_fast", "test_gone"]])
 def test_a_name_that_means_nothing(project: Place, words: list[str]) -> None:
     done = project.perfgate("accept", *words)
@@ -224,3 +216,13 @@ def test_what_was_measured_with_changes_says_so(place: Place) -> None:
 def test_the_commit_of_a_record(environment: Environment, here: bool, commit: str) -> None:
     repository = SimpleNamespace(head=lambda: "def", dirty=lambda: True)
     assert measured_commit(environment, repository if here else None) == commit
+
+
+def test_looking_asks_for_no_reason_and_says_that_writing_will(project: Place) -> None:
+    before = project.times()
+    done = project.perfgate("accept", "--dry-run")
+    assert done.code == 0
+    assert "3 would be accepted" in done.out
+    assert "1 case is slower: tests/test_k.py::test_slow[1]\n  next  add --reason TEXT" in done.out
+    assert "1 case is slower" in json.loads(project.perfgate("accept", "--dry-run", "--json").out)["refused"]
+    assert project.times() == before

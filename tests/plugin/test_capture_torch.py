@@ -15,7 +15,7 @@ pytest.importorskip("torch", reason="capturing needs torch")
 SUITE = """
 import pytest, torch
 
-@pytest.mark.perfgate("idle <= 100%", "op_count(op=aten::mm) == 2", capture="torch")
+@pytest.mark.perfgate("idle <= 100%", "op_count(op=aten::mm) == 2", "op_max(op=aten::mm) <= 1s", capture="torch")
 def test_step(perfgate):
     a = torch.randn(64, 64)
     with perfgate.region():

@@ -56,7 +56,7 @@ def test_a_rerun_reads_the_same_verdict(project: Project) -> None:
     assert run.outcome("test_bad") == "failed", run.text
     figures = {line.split("[")[0] for line in run.text.splitlines() if line.startswith("BROKEN")}
     assert len(figures) == 1, run.text
-    assert run.text.count("round 1,") == 1
+    assert run.text.count("round 1 of 1, case 1 of 1: ") == 1
     quick = project.run("--reruns=2", "-k", "bad")
     seen = {line.split("[")[0] for line in quick.text.splitlines() if line.startswith("BROKEN")}
     assert len(seen) == 1, quick.text

@@ -32,7 +32,7 @@ def test_the_record_a_page_and_markdown_of_one_run(project: Project) -> None:
     assert record == Records(project.root).read(), "one file holds what the record and its samples hold"
     assert [case.key.test for case in record.cases] == ["test_kept[<b>&]", "test_broken"]
     page = (project.root / "out" / "deep" / "r.html").read_text(encoding="utf-8")
-    assert "test_kept[&lt;b&gt;&amp;]" in page
+    assert "test_kept[&lt;b&gt;&amp;]" in page.replace("<wbr>", "")
     assert "<b>&" not in page
     assert "BROKEN" in page
     assert "<script" not in page

@@ -186,3 +186,14 @@ def test_the_longest_rows_come_first_where_there_are_too_many(one):
     few = list(table_metrics("arguments", table, where, [()], 30))
     assert {dict(m.labels)["op"] for m in few} == {row[0] for row in table.rows[:3]}
     assert not list(table_metrics("arguments", table, where, [()], 3))
+
+
+def test_a_record_keeps_figures_of_rows_where_a_limit_names_one(kineto, tmp_path):
+    paths = [written(tmp_path / "t.json", zoo())]
+    everything, few = (len(kineto.inspect(paths, o).metrics.metrics) for o in ({}, {"limits": "idle <= 5%"}))
+    assert few < everything / 2
+    for asked in ("kernel_max(kernel=odd) <= 1s", "op_time(op=aten::mm, shapes=128x64 64x256) <= 1s"):
+        metrics = kineto.inspect(paths, {"limits": f"idle <= 5%\n{asked}"}).metrics
+        verdict, *_ = judge_artifact(kineto.inspect(paths, {"limits": asked}), [parse_limit(asked, kinds=KINDS)])
+        assert verdict.outcome is Outcome.PASSED
+        assert len(metrics.metrics) == everything

@@ -182,3 +182,15 @@ def test_paths_and_absent_values_that_break_json_are_mended(tmp_path, name, read
     (trace,) = read_kineto(path)
     assert read in trace.names
     assert len(trace) == len(EVENTS)
+
+
+@pytest.mark.parametrize("odd", [2**70, -(2**70), 1.5, "abc", [1], {}, True, None])
+@pytest.mark.parametrize("name", ["device", "stream", "rank", "correlation", "External id", "bytes", "Group size"])
+def test_an_argument_of_any_form_and_size_is_taken_or_left(tmp_path, kineto, name, odd):
+    events = [
+        *EVENTS,
+        kernel("ncclDevKernel_AllReduce", 40, 5, **{"correlation": 2, "Collective name": "x", name: odd}),
+    ]
+    analysis = kineto.inspect([written(tmp_path / "t.json", events)], {})
+    assert analysis.metrics.metrics
+    assert render_text(analysis.views["ranks"]())

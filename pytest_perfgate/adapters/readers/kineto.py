@@ -7,7 +7,7 @@ import pickle
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,8 @@ def write_half() -> None:
                 sent: object = _read(path, start, None)
         except PerfgateError as error:
             sent = error
-        pickle.dump(sent, sys.stdout.buffer, protocol=pickle.HIGHEST_PROTOCOL)
+        with suppress(BrokenPipeError, MemoryError):  # whoever asked is gone, or reads it all and says so itself
+            pickle.dump(sent, sys.stdout.buffer, protocol=pickle.HIGHEST_PROTOCOL)
 
 
 def _read_both(path: Path, start: int) -> tuple[Columns, Header]:

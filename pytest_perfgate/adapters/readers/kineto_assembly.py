@@ -118,8 +118,7 @@ def _trace(
         names=tuple(columns.names),
         threads=tuple(_thread(columns, *key) for key in columns.threads),
         queues=tuple(
-            Queue(device=d if isinstance(d, int) else -1, stream=s if s is not None else -1, rank=_rank_of(r))
-            for d, s, r in columns.queues
+            Queue(device=_device(d), stream=s if s is not None else -1, rank=_rank_of(r)) for d, s, r in columns.queues
         ),
         arguments=tuple(columns.arguments),
         messages=messages,
@@ -152,6 +151,11 @@ def _thread(columns: Columns, process: Any, thread: Any, rank: Any) -> Thread:
         process_label=columns.labels.get(("process_labels", process, None), ""),
         name=columns.labels.get(("thread_name", process, thread), ""),
     )
+
+
+def _device(given: Any) -> int:
+    """A device's number; what is none, or does not fit a column, is unknown."""
+    return given if isinstance(given, int) and abs(given) < 2**31 else -1
 
 
 def _rank_of(rank: Any) -> int | None:

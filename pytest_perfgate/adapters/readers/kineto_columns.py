@@ -158,4 +158,4 @@ def _ranks(given: list[Any]) -> NDArray[np.int64]:
     """Most files name no rank on their events: then there is nothing to look at one by one."""
     if given.count(None) == len(given):
         return np.full(len(given), -1, np.int64)
-    return np.array([rank if isinstance(rank, int) else -1 for rank in given], np.int64)
+    return np.array([rank if isinstance(rank, int) and abs(rank) < 2**31 else -1 for rank in given], np.int64)

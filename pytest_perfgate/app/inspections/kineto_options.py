@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from pytest_perfgate.core.analysis.trace.figures import names_rows
 from pytest_perfgate.core.analysis.trace.survey import Settings
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.values import value
@@ -25,6 +26,7 @@ OPTIONS = (
     ("top", "how many operators a report looks at; 6"),
     ("replay", "write a replay package of the operation, or of those worth one, to this zip file"),
     ("workers", "look at many files on a Dask cluster: tcp://HOST:PORT of its scheduler, or local"),
+    ("limits", "the limits to judge: figures of single rows are worked out where one names them"),
     ("op", "the operation that --view stack prints: a name, a pattern or an event number"),
 )
 
@@ -44,6 +46,8 @@ class Asked:
     compat: str = ""
     replay: str = ""
     workers: str = ""
+    rows: bool = True
+    """Whether figures of single rows are wanted."""
 
 
 def parse_options(
@@ -76,7 +80,8 @@ def parse_options(
         raise PerfgateError("trace-option", f"compat={options['compat']!r}", mend="tracelens")
     if "step" in options:
         named["window"] = f"step={options['step']}"
-    return Asked(settings=settings, rates=rates, compat=options.get("compat", ""), **named)
+    rows = "limits" not in options or names_rows(options["limits"])
+    return Asked(settings=settings, rates=rates, compat=options.get("compat", ""), rows=rows, **named)
 
 
 def _patterns(asked: str, project: Sequence[str]) -> tuple[str, ...]:

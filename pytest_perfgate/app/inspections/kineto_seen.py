@@ -101,13 +101,16 @@ class Seen:
             | kernel_metrics(self.kernels, self.survey, scopes)
             | step_metrics(inner, scopes)
             | scoped_metrics(self.survey, inner, scopes, most)
-            | row_metrics(self.survey, self.rows, self.kernels, self.roof, scopes, most)
-            | self._impact(scopes)
+            | self._of_rows(scopes, most)
         )
 
-    def _impact(self, scopes: Sequence[Labels]) -> MetricSet:
+    def _of_rows(self, scopes: Sequence[Labels], most: int) -> MetricSet:
+        """Figures of single rows, unless limits are judged that name none."""
+        if not self.asked.rows:
+            return MetricSet()
         total = self.line.total if self.line else 0
-        return impact_metrics(self.rows, self.asked.settings.top, self.roof, total, scopes)
+        found = row_metrics(self.survey, self.rows, self.kernels, self.roof, scopes, most)
+        return found | impact_metrics(self.rows, self.asked.settings.top, self.roof, total, scopes)
 
     @property
     def problems(self) -> tuple[Problem, ...]:

@@ -147,7 +147,7 @@ def holds(limit: Limit, number: float) -> bool:
 
 def _broken(metric: Metric, trial: Trial) -> Ruling:
     sentence = "the whole interval misses the limit" if metric.interval else "misses the limit"
-    profile = (f"perfgate profile {trial.name}",) if trial.measurement.processes else ()
+    profile = trial.profiles if trial.measurement.processes else ()
     return Ruling(outcome=Outcome.BROKEN, sentence=sentence, next=profile, metric=metric)
 
 

@@ -38,7 +38,7 @@ def against_revision(limit: Limit, trial: Trial) -> Ruling:
         return _ruling(trial, Outcome.MOVED, f"slower in {said}, {SAME}", metric, ("perfgate doctor",))
     if slower:
         suspicion = Suspicion(limit=limit, metric=metric, counts=counts, visible=paired.visible or counts)
-        profile = (f"perfgate profile {trial.name}",)
+        profile = trial.profiles
         convicted = _ruling(trial, Outcome.REGRESSED, f"slower in {said}", metric, profile)
         return clock_event(suspicion, trial) or convicted
     if metric.high < counts and paired.rounds >= LEAST:

@@ -72,6 +72,11 @@ class Trial:
         return "'" + str(self.measurement.key).replace("'", "'\"'\"'") + "'"
 
     @property
+    def profiles(self) -> tuple[str, ...]:
+        """The command that looks into this test; what runs on the host alone has no kernels to look into."""
+        return (f"perfgate profile {self.name}",) if self.measurement.device.kind != "host" else ()
+
+    @property
     def rerun(self) -> str:
         """The command that runs this test once more; what to add to it stands behind."""
         return f"{self.context.pytest} {self.name}"

@@ -120,7 +120,7 @@ def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
         return _ruling(suspicion, Outcome.REGRESSED, f"slower {beside}", _act(trial), facts)
     if paired.decision is Decision.NOT_SLOWER:
         sentence = f"{SLOWER}, but not {beside}; what differs: {named(trial.baseline, paired.moved)}"
-        return _ruling(suspicion, Outcome.MOVED, sentence, (f"perfgate accept {trial.name}",), facts)
+        return _ruling(suspicion, Outcome.MOVED, sentence, (f'perfgate accept {trial.name} --reason "..."',), facts)
     if paired.unstable:
         said = f"{SLOWER}; processes stand in groups beside {paired.base or 'the base'}"
         return _ruling(suspicion, Outcome.UNSTABLE, said, _act(trial), facts)
@@ -171,7 +171,7 @@ def _sittings(count: int) -> str:
 
 
 def _act(trial: Trial) -> tuple[str, ...]:
-    return (f"perfgate profile {trial.name}", f'perfgate accept {trial.name} --reason "..."')
+    return (*trial.profiles, f'perfgate accept {trial.name} --reason "..."')
 
 
 def _suspect(suspicion: Suspicion, why: str, then: tuple[str, ...]) -> Ruling:

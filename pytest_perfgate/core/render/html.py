@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from html import escape
 
@@ -23,6 +24,8 @@ from pytest_perfgate.model.document import (
 _SHOWN = 500
 _SHORT = 16
 """A text of this length stands on one line, where a word would otherwise break to save a few letters of width."""
+_JOINT, _BREAK = re.compile(r"(?<=::)(?=\w)|(?<=[a-z\d]_)(?=[a-z\d])"), "<wbr>"
+"""Where a long name is broken, if it has to be: between its words."""
 _OUTCOMES = frozenset(
     {"PASSED", "IMPROVED", "ACCEPTED", "MOVED", "SUSPECT", "UNSTABLE", "UNDECIDED", "UNBASELINED", "NOT MEASURED"}
     | {"INVALID", "REGRESSED", "BROKEN", "NOT APPLICABLE"}
@@ -123,5 +126,5 @@ def _cell(text: str, side: str) -> str:
         kind = text.lower().replace(" ", "-")
         return f'<td class="{side}"><span class="outcome {kind}">{escape(text)}</span></td>'
     if side == "text" and len(text) <= _SHORT:
-        side = "text short"
-    return f'<td class="{side}">{escape(text)}</td>'
+        return f'<td class="text short">{escape(text)}</td>'
+    return f'<td class="{side}">{_JOINT.sub(_BREAK, escape(text)) if side == "text" else escape(text)}</td>'

@@ -40,6 +40,8 @@ class World:
     """Nanoseconds of (arm, node id, round)."""
     missing: dict[str, set[str]] = field(default_factory=dict)
     dies: set[tuple[str, str]] = field(default_factory=set)
+    errors: tuple[str, ...] = ()
+    """What an arm says that misses a test."""
     static: set[str] = field(default_factory=set)
     """Tests that hand over machine code and call nothing."""
     modules: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
@@ -71,9 +73,10 @@ class ScriptedChild:
 
     def send(self, command: object) -> None:
         if isinstance(command, Job):
-            found = [c.nodeid for c in command.cases if c.nodeid not in self._world.missing.get(self.label, set())]
+            missing = self._world.missing.get(self.label, set())
+            found = [c.nodeid for c in command.cases if c.nodeid not in missing]
             self._left = deque(found)
-            self._out.append(Collected(found=tuple(found)))
+            self._out.append(Collected(found=tuple(found), errors=self._world.errors if missing else ()))
             self._next()
         elif isinstance(command, Go):
             self._key, self._taken = CaseKey(nodeid=self._left[0]), []

@@ -96,6 +96,13 @@ def test_a_test_on_one_side_only_is_listed_and_not_judged() -> None:
     assert lost.trouble == ("the base arm could not collect it: it is not there",)
 
 
+def test_a_module_that_an_arm_does_not_find_says_which_setting_brings_it() -> None:
+    error = "t.py: ModuleNotFoundError: No module named 'beside'"
+    world = World(time=slower("", 0.0), missing={"base": {"t.py::test_2"}}, errors=(error,))
+    (said,) = compared(world)[0].results()["t.py::test_2"].trouble
+    assert said.startswith(f"the base arm could not collect it: {error}; is that another editable package, 'editable'")
+
+
 def test_a_test_that_kills_its_arm_is_out_and_the_rest_goes_on() -> None:
     comparison, found, _ = compared(World(time=slower("", 0.0), dies={("head", "t.py::test_0")}))
     assert set(found) == {"1", "2"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -114,6 +115,17 @@ FIGURES: tuple[Figure, ...] = (
 def metric_of(view: str) -> Mapping[str, str]:
     """The metric of each column of a view."""
     return {figure.shown: figure.metric for figure in FIGURES if figure.view == view}
+
+
+_ROWS = ("arguments", "kernels", "roofline", "impact", "fusion", "backward")
+_WHOLE = {figure.metric for figure in FIGURES if figure.view in {"timeline", "steps", "categories", "ops"}}
+_OF_ROWS = {figure.metric for figure in FIGURES if figure.view in _ROWS} - _WHOLE
+_SCOPES = {"shapes", "types", "strides", "scalars", "launcher", "module", "target"}
+
+
+def names_rows(limits: str) -> bool:
+    """Whether these limits ask for figures of single rows: a record of a run keeps no others."""
+    return bool(set(re.findall(r"\w+", limits)) & (_OF_ROWS | _SCOPES))
 
 
 def table_metrics(

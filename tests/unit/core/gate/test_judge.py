@@ -45,7 +45,7 @@ def test_a_suspect_is_convicted_only_beyond_chance() -> None:
     doubled = verdict(2e6)
     assert (doubled.outcome, doubled.effect) == (Outcome.REGRESSED, Effect.FAIL)
     assert "after one sitting chance explains up to +79.1 %" in doubled.sentence
-    assert doubled.next[1] == f"perfgate accept '{KEY}' --reason \"...\""
+    assert doubled.next == (f"perfgate accept '{KEY}' --reason \"...\"",)
 
 
 def test_a_locked_gpu_convicts_what_a_cpu_cannot() -> None:
@@ -54,6 +54,11 @@ def test_a_locked_gpu_convicts_what_a_cpu_cannot() -> None:
     )
     free = accepted(1e6, device=GPU, clocks="observe")
     assert outcome(1.1e6, device=GPU, clocks="observe", baseline=free) is Outcome.SUSPECT
+
+
+def test_only_what_has_kernels_is_looked_into_by_a_profile() -> None:
+    slow = verdict(2e6, device=GPU, clocks="lock", baseline=accepted(1e6, device=GPU, clocks="lock"))
+    assert slow.next[0] == f"perfgate profile '{KEY}'"
 
 
 def test_sittings_of_the_baseline_or_of_the_history_sharpen() -> None:

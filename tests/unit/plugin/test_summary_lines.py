@@ -1,0 +1,45 @@
+"""The last lines of a run: where the files lie, and what helps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.plugin.invocation import environment
+from pytest_perfgate.plugin.settings import Settings
+from pytest_perfgate.plugin.summary import next_commands, written_lines
+from tests.reports import case
+
+ROOT = Path("/project")
+
+
+def test_few_files_are_named_each_and_many_by_their_folder() -> None:
+    few = [ROOT / "a" / f"{n}.yaml" for n in range(3)]
+    assert written_lines(few, ROOT) == ["wrote a/0.yaml", "wrote a/1.yaml", "wrote a/2.yaml"]
+    many = [ROOT / "record.json", *(ROOT / "a" / f"{n}.yaml" for n in range(9))]
+    assert written_lines(many, ROOT) == ["wrote record.json", "wrote a: 9 files"]
+
+
+def test_what_was_recorded_as_the_first_is_not_to_be_accepted_too() -> None:
+    new = case("test_a", 1e6, None, Outcome.UNBASELINED)
+    assert any("accept --new" in line for line in next_commands([new], "pytest", recorded=False))
+    assert not any("accept --new" in line for line in next_commands([new], "pytest", recorded=True))
+
+
+def test_the_next_run_is_started_as_this_one_was() -> None:
+    suspect = case("test_a", 1e6, 9e5, Outcome.SUSPECT)
+    assert "pytest -p x --perfgate=full" in next_commands([suspect], "pytest -p x", recorded=False)
+    for words, command in (
+        (("-p", "pytest_perfgate.compat", "tests"), "pytest -p pytest_perfgate.compat"),
+        (("-ppytest_perfgate.compat",), "pytest -p pytest_perfgate.compat"),
+        (("tests",), "pytest"),
+    ):
+        config = SimpleNamespace(option=None, invocation_params=SimpleNamespace(args=words))
+        assert Settings(config).command == command  # type: ignore[arg-type]
+
+
+def test_nobody_watches_the_lines_of_a_process_that_is_timed() -> None:
+    given = {"COV_CORE_SOURCE": "x", "COVERAGE_PROCESS_START": "x", "PYTEST_ADDOPTS": "-x", "KEPT": "1"}
+    assert environment(given.items())["KEPT"] == "1"
+    assert not {"COV_CORE_SOURCE", "COVERAGE_PROCESS_START", "PYTEST_ADDOPTS"} & set(environment(given.items()))
