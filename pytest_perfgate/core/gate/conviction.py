@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pytest_perfgate.core.gate.context import JudgeContext, Trial
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.surroundings import named
+from pytest_perfgate.core.gate.waiting import busy_shift
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.core.render.quantity import quantity, signed
 from pytest_perfgate.core.render.spans import span
@@ -136,10 +137,12 @@ def wanting(paired: Paired) -> str:
 def _by_prediction(suspicion: Suspicion, trial: Trial) -> Ruling:
     chance = prediction(trial)
     explained = f"after {_sittings(chance.sittings)} chance explains up to {signed(chance.reach)}"
-    shift = math.log1p(suspicion.metric.value)
-    if shift > chance.log_reach and suspicion.metric.low > suspicion.counts:
-        sentence = f"{SLOWER}, beyond chance: {explained}"
-        return _ruling(suspicion, Outcome.REGRESSED, sentence, _act(trial))
+    if math.log1p(suspicion.metric.value) > chance.log_reach and suspicion.metric.low > suspicion.counts:
+        busy = busy_shift(trial)
+        if busy is None or math.log1p(busy) > chance.log_reach:
+            sentence = f"{SLOWER}, beyond chance: {explained}"
+            return _ruling(suspicion, Outcome.REGRESSED, sentence, _act(trial))
+        explained = f"{explained}, and in processor time it is {signed(busy)}: the calls waited, as on a busy machine"
     accept = f'perfgate accept {trial.name} --reason "..."'
     if uncommitted(trial.baseline):
         return _suspect(suspicion, explained, (accept,))

@@ -44,11 +44,11 @@ def apart(base: Samples, head: Samples, *, busy: bool) -> float:
 
 def _turns(samples: Samples, *, busy: bool) -> list[float]:
     """One number a turn: the least, or the middle of a device's own times."""
-    times = samples.cpu if busy and _is_host(samples) else samples.durations
+    times = samples.cpu if busy and is_host(samples) else samples.durations
     ends = list(accumulate(samples.turns))
     if not ends or ends[-1] != len(times) or min(samples.turns) < 1:
         return []
-    of_turn = min if _is_host(samples) else _middle
+    of_turn = min if is_host(samples) else _middle
     return [of_turn(times[end - count : end]) for end, count in zip(ends, samples.turns)]
 
 
@@ -56,16 +56,16 @@ def _middle(times: Sequence[float]) -> float:
     return median(sorted(times))
 
 
-def _is_host(samples: Samples) -> bool:
+def is_host(samples: Samples) -> bool:
     return samples.timer in {"host", "region"}
 
 
 def computes(side: Sequence[Samples]) -> bool:
     """Whether the call is one thread that computes: in most processes some sample loses no time to waiting."""
-    return median(sorted(_least_stretch(samples) for samples in side)) <= BOUND
+    return median(sorted(least_stretch(samples) for samples in side)) <= BOUND
 
 
-def _least_stretch(samples: Samples) -> float:
+def least_stretch(samples: Samples) -> float:
     if len(samples.cpu) != len(samples.durations):
         return math.inf
     return min((wall / busy for wall, busy in zip(samples.durations, samples.cpu) if busy > 0), default=math.inf)
@@ -76,7 +76,7 @@ def time_of(samples: Samples, *, busy: bool) -> float:
 
     A device's own times know no neighbours: of them, the median. Recorded data chose each (docs/verdicts.md).
     """
-    if not _is_host(samples):
+    if not is_host(samples):
         return median(sorted(samples.durations))
     ordered = sorted(samples.cpu if busy else samples.durations)
     return ordered[(len(ordered) - 1) // 10] if busy else ordered[0]
