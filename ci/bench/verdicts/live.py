@@ -46,6 +46,11 @@ def planted(name, copy):
     order = ("arithmetic", "dictionary", "json", "matrix", "attributes", "sorting", "regex", "hashing")
     return {factors}.get(order.index(name) // 4 if name in order and copy == 1 else None, 1.0)
 """
+SLOWER = {
+    "+5 %": ("arithmetic", "dictionary", "json", "matrix"),
+    "+10 %": ("attributes", "sorting", "regex", "hashing"),
+}
+"""What PLANTED makes slower: the second copy of these."""
 SETTINGS = """
 [tool.pytest.ini_options]
 pythonpath = ["."]
@@ -119,14 +124,16 @@ def summary(suites: list[dict[str, Any]]) -> str:
         told = ", ".join(f"{name} {count}" for name, count in counts.most_common())
         lines.append(f"outcomes of clean tests: {told}")
     slowed = [s for s in suites if s["slowed"]]
-    for name, members in (
-        ("+5 %", ("arithmetic", "dictionary", "json", "matrix")),
-        ("+10 %", ("attributes", "sorting", "regex", "hashing")),
-    ):
-        met = [o for s in slowed for key, o in s["outcomes"].items() if any(f"[{m}-1]" in key for m in members)]
-        if met:
-            seen = sum("regressed" in o for o in met)
-            lines.append(f"{name} seen: {seen}/{len(met)} (≥ {clopper_pearson(seen, len(met)).low:.0%})")
+    planted = {f"[{name}-1]": size for size, names in SLOWER.items() for name in names}
+    found: dict[str, list[bool]] = {}
+    for suite in slowed:
+        for key, told in suite["outcomes"].items():
+            size = next((size for member, size in planted.items() if member in key), "nothing")
+            found.setdefault(size, []).append("regressed" in told)
+    for size, seen in sorted(found.items()):
+        low, high = clopper_pearson(sum(seen), len(seen)).low, upper_bound(sum(seen), len(seen))
+        bound = f"≤ {high:.2%}" if size == "nothing" else f"≥ {low:.0%}"
+        lines.append(f"planted {size}, convicted: {sum(seen)}/{len(seen)} ({bound})")
     seconds, loads = [s["seconds"] for s in suites], [s["load"] for s in suites]
     lines.append(
         f"seconds a suite: {min(seconds):.0f} to {max(seconds):.0f}; "
