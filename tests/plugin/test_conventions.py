@@ -58,7 +58,8 @@ def test_a_rerun_reads_the_same_verdict(project: Project) -> None:
     assert len(figures) == 1, run.text
     assert run.text.count("round 1 of 1, case 1 of 1: ") == 1
     quick = project.run("--reruns=2", "-k", "bad")
-    seen = {line.split("[")[0] for line in quick.text.splitlines() if line.startswith("BROKEN")}
+    said = ("BROKEN", "UNDECIDED")  # the latter where a busy machine left one sample
+    seen = {line.split("[")[0] for line in quick.text.splitlines() if line.startswith(said)}
     assert len(seen) == 1, quick.text
 
 
