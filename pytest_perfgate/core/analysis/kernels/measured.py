@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pytest_perfgate.core.analysis.kernels.amd import COLLECT
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
+from pytest_perfgate.core.analysis.kernels.local_memory import why_no_bytes
 from pytest_perfgate.core.analysis.kernels.plain import PLAIN
 from pytest_perfgate.core.analysis.sass.control import barrier_waits, stall_cycles
 from pytest_perfgate.core.analysis.sass.facts import architecture
@@ -159,7 +160,8 @@ def _absent(diagnosis: Diagnosis, who: Labels, source: str) -> Iterator[Absent]:
     if source == "ncu":
         for entry in PLAIN:
             if entry.name not in diagnosis.numbers:
-                yield Absent(name=entry.name, labels=who, mend=f"collect it with --section {entry.section}")
+                why = why_no_bytes(diagnosis.ran) if entry.name == "spills" else ""
+                yield Absent(name=entry.name, labels=who, why=why or "not collected", mend=entry.mend)
         if diagnosis.ran is None:
             yield Absent(name="executed", labels=who, mend="collect it with --section InstructionStats")
         if not diagnosis.stalls:
