@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from pytest_perfgate.core.analysis.kernels.amd import COLLECT
+from pytest_perfgate.core.analysis.kernels.amd import COLLECT, collected_with
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
 from pytest_perfgate.core.analysis.kernels.local_memory import why_no_bytes
 from pytest_perfgate.core.analysis.kernels.plain import PLAIN
@@ -180,7 +180,8 @@ def _absent(diagnosis: Diagnosis, who: Labels, source: str) -> Iterator[Absent]:
 def _absent_of_amd(diagnosis: Diagnosis, who: Labels) -> Iterator[Absent]:
     for name in (*(entry.name for entry in PLAIN), "stall", "executed"):
         if name not in diagnosis.numbers and name in COLLECT:
-            yield Absent(name=name, labels=who, mend=f"collect it with rocprofv3 {COLLECT[name]}")
+            options = collected_with(name, diagnosis.facts.counters)
+            yield Absent(name=name, labels=who, mend=f"collect it with rocprofv3 {options}")
         elif name not in diagnosis.numbers:
             yield Absent(name=name, labels=who, why="no column of rocprof says it")
 
