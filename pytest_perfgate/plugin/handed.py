@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -35,6 +35,9 @@ class Reader(Protocol):
 _ROOM = Path(".perfgate") / "kernels"
 _HEAD_BYTES = 4096
 _CODE = (".cubin", ".fatbin")
+_CLAIM = ("handed", "as code")
+"""Of bytes and objects: whatever their content, the test meant a kernel."""
+_NAMED = 5
 _NOTHING = "the test handed over no machine code"
 _HAND_OVER = "perfgate.attach('kernel', THING): a cubin, a fatbin, an object file, a folder, or a kernel of Triton"
 
@@ -53,8 +56,10 @@ def handed_over(name: str, thing: Any, nodeid: str) -> tuple[Artifact, ...]:
     """A thing that a test attaches, as the files behind it."""
     from pytest_perfgate.wiring.profiling import handed_files
 
+    stage = name.partition("/")[0] == "compiled"
+    claim = () if isinstance(thing, (str, Path)) or stage else (_CLAIM,)
     return tuple(
-        Artifact(kind="attachment", path=str(path.resolve()), parameters=(("name", kept),))
+        Artifact(kind="attachment", path=str(path.resolve()), parameters=(("name", kept), *claim))
         for kept, path in handed_files(name, thing, _ROOM, nodeid)
     )
 
@@ -64,7 +69,7 @@ def with_code(
 ) -> tuple[Capture, ...]:
     """Each call with the figures of the machine code; one capture of the code alone where nothing was called."""
     limits = [limit.text for limit in case.limits] + [text for capture in captures for text in capture.limits]
-    told = code_of([artifact.path for artifact in artifacts], limits, measuring.inspector(STATIC))
+    told = code_of(artifacts, limits, measuring.inspector(STATIC))
     if captures:
         return tuple(
             replace(
@@ -82,12 +87,15 @@ def with_code(
     return (measuring.brought(case.plan, alone),)
 
 
-def code_of(paths: Sequence[str], limits: Sequence[str], inspector: Inspector) -> Code:
+def code_of(artifacts: Sequence[Artifact], limits: Sequence[str], inspector: Inspector) -> Code:
     """What the machine code among these files says; what stops it from being read is said in every metric's place."""
     try:
-        code = tuple(_stamped(path) for path in dict.fromkeys(paths) if _is_code(Path(path), inspector))
+        single = {artifact.path: artifact for artifact in artifacts}
+        code = tuple(_stamped(path) for path, one in single.items() if _is_code(one, inspector))
+        over = [_name(one) for path, one in single.items() if path not in dict(code)]
         if not code:
-            return Code(metrics=_absent(_NOTHING, _HAND_OVER), handed=False)
+            why = f"none of {_listed(over)} is machine code" if over else _NOTHING
+            return Code(metrics=_absent(why, _HAND_OVER), handed=False)
         kept: Any = inspector
         told = _analysed(kept, code, "\n".join(limits))
     except PerfgateError as fault:
@@ -96,7 +104,24 @@ def code_of(paths: Sequence[str], limits: Sequence[str], inspector: Inspector) -
         where = f"{fault.place}: " if fault.place else ""
         problem = Problem(code=fault.code.name, what=f"{where}{fault.what}", retry=False)
         return Code(metrics=_absent(fault.what, fault.mend), problems=(problem,))
-    return Code(metrics=told.metrics, findings=told.findings, problems=told.problems)
+    return Code(metrics=told.metrics, findings=(*told.findings, *_passed_over(over)), problems=told.problems)
+
+
+def _passed_over(names: Sequence[str]) -> Iterator[Finding]:
+    """Files that were attached beside machine code and judged by no limit."""
+    if names:
+        yield Finding(
+            title="Not read", detail=f"attached, and no machine code: {_listed(names)}", trigger="capture=cubin"
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
+
+
+def _name(artifact: Artifact) -> str:
+    return dict(artifact.parameters).get("name") or Path(artifact.path).name
 
 
 @lru_cache(maxsize=8)
@@ -110,11 +135,16 @@ def _stamped(path: str) -> tuple[str, int]:
     return path, Path(path).stat().st_mtime_ns
 
 
-def _is_code(path: Path, inspector: Inspector) -> bool:
-    """Whether a file claims to hold kernels, by its name or by its content: a damaged one must not look like none."""
+def _is_code(artifact: Artifact, inspector: Inspector) -> bool:
+    """Whether a file claims to hold kernels, by how it came, by its name or by its content.
+
+    Bytes and compiled kernels are handed over for that alone: damaged ones must not look like none.
+    """
+    path = Path(artifact.path)
     try:
         with path.open("rb") as stream:
-            return path.suffix in _CODE or inspector.recognises(path, stream.read(_HEAD_BYTES))
+            head = stream.read(_HEAD_BYTES)
+        return _CLAIM in artifact.parameters or path.suffix in _CODE or inspector.recognises(path, head)
     except OSError as fault:
         raise PerfgateError("call-wrong", f"what was attached cannot be read: {fault}") from fault
 

@@ -17,6 +17,9 @@ FILES = ("*counter_collection.csv", "*kernel_trace.csv")
 """Of rocprofv3, in a folder; passes lie in folders of their own."""
 _OTHERS = ("pmc_perf.csv", "pmc_perf*.csv", "results.csv", "*_kernel_stats.csv", "results.stats.csv")
 """Where there are none of those: the first of these that there is."""
+_KINDS = (FILES, *((name,) for name in _OTHERS))
+_SAME = {"*_kernel_stats.csv": FILES, "results.stats.csv": ("results.csv",), "pmc_perf*.csv": ("pmc_perf.csv",)}
+"""What one run of a tool leaves twice: these say nothing of a kernel that the others in their folder do not."""
 
 
 def read_rocprof(paths: Sequence[Path]) -> tuple[KernelFacts, ...]:
@@ -29,11 +32,46 @@ def read_rocprof(paths: Sequence[Path]) -> tuple[KernelFacts, ...]:
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    for names in (FILES, *((name,) for name in _OTHERS)):
-        found = sorted(file for name in names for file in path.rglob(name) if file.is_file())
+    for names in _KINDS:
+        found = _named(path, names)
         if found:
+            _refuse_unread(path, found)
             return found
     raise PerfgateError("rocprof-csv", "no file of rocprof is in it", place=str(path))
+
+
+def _named(path: Path, names: Sequence[str]) -> list[Path]:
+    return sorted({file for name in names for file in path.rglob(name) if file.is_file()})
+
+
+def _refuse_unread(path: Path, read: Sequence[Path]) -> None:
+    """Dispatches of another kind of file would be left out of every limit, and nobody would know."""
+    folders = {(name, file.parent) for names in _KINDS for name in names for file in read if file.match(name)}
+    unread = {
+        file
+        for (name,) in _KINDS[1:]
+        for file in _named(path, (name,))
+        if file not in read
+        and not any((kept, file.parent) in folders for kept in _SAME.get(name, ()))
+        and _is_of_rocprof(file)
+    }
+    if unread:
+        others = ", ".join(str(file.relative_to(path)) for file in sorted(unread))
+        what = f"{read[0].relative_to(path)} is of one kind, and also here and not read: {others}"
+        why = "limits would hold for a part of the kernels and look like all of them"
+        raise PerfgateError(
+            "rocprof-csv", what, why=why, mend="name one of the files, or a folder of one kind", place=str(path)
+        )
+
+
+def _is_of_rocprof(file: Path) -> bool:
+    """By its columns: other tools write a ``results.csv`` as well."""
+    with file.open(encoding="utf-8-sig", errors="replace", newline="") as stream:
+        try:
+            form_of([row for row, _ in zip(csv.DictReader(stream), range(1))], file)
+        except (PerfgateError, csv.Error):
+            return False
+    return True
 
 
 def _read(path: Path) -> Iterator[KernelFacts]:

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.metric import Metric, MetricSet
 from pytest_perfgate.model.quantity import Dimension
-from pytest_perfgate.plugin.handed import code_of
+from pytest_perfgate.plugin.handed import code_of, handed_over
 
 SPILLS = Metric(name="spills", value=8.0, dimension=Dimension.BYTES)
+
+
+def files(*paths: str | Path) -> list[Artifact]:
+    return [Artifact(kind="attachment", path=str(path)) for path in paths]
 
 
 class Toy:
@@ -45,30 +52,33 @@ def test_only_machine_code_is_read_and_once(kernel: str, tmp_path: Path) -> None
     (tmp_path / "tiling.json").write_text("{}")
     toy = Toy()
     for _ in range(3):
-        told = code_of([kernel, kernel, str(tmp_path / "tiling.json")], ["spills == 0"], toy)
+        told = code_of(files(kernel, kernel, tmp_path / "tiling.json"), ["spills == 0"], toy)
     assert toy.asked == [(["k"], {"limits": "spills == 0"})]
     assert told.metrics.metrics == (SPILLS,)
     assert told.handed
+    assert [finding.detail for finding in told.findings] == ["attached, and no machine code: tiling.json"]
     Path(kernel).write_bytes(b"CODE again")
-    code_of([kernel], ["spills <= 9"], toy)
+    code_of(files(kernel), ["spills <= 9"], toy)
     assert len(toy.asked) == 2
 
 
 def test_nothing_handed_over_says_how(tmp_path: Path) -> None:
     (tmp_path / "tiling.json").write_text("{}")
-    told = code_of([str(tmp_path / "tiling.json")], [], Toy())
+    told = code_of(files(tmp_path / "tiling.json"), [], Toy())
     assert not told.handed
     missing = told.metrics.missing("occupancy_limit")
-    assert missing.why == "the test handed over no machine code"
+    assert missing.why == "none of tiling.json is machine code"
     assert "perfgate.attach" in missing.mend
+    nothing = code_of([], [], Toy())
+    assert nothing.metrics.missing("spills").why == "the test handed over no machine code"
 
 
 def test_a_missing_tool_is_not_measured_and_a_damaged_file_is_a_problem(kernel: str) -> None:
-    told = code_of([kernel], [], Toy(PerfgateError("kernel-tool", "no nvdisasm")))
+    told = code_of(files(kernel), [], Toy(PerfgateError("kernel-tool", "no nvdisasm")))
     assert told.metrics.missing("spills").why == "no nvdisasm"
     assert "[ncu]" in told.metrics.missing("spills").mend
     assert told.problems == ()
-    broken = code_of([kernel], [], Toy(PerfgateError("kernel-broken", "cut", place="k")))
+    broken = code_of(files(kernel), [], Toy(PerfgateError("kernel-broken", "cut", place="k")))
     assert [(p.code, p.what, p.retry) for p in broken.problems] == [("kernel-broken", "k: cut", False)]
     assert broken.metrics.metrics == ()
 
@@ -76,7 +86,22 @@ def test_a_missing_tool_is_not_measured_and_a_damaged_file_is_a_problem(kernel: 
 def test_a_name_alone_makes_it_code_and_a_file_that_went_away_is_said(tmp_path: Path) -> None:
     (tmp_path / "odd.cubin").write_bytes(b"not code")
     toy = Toy()
-    code_of([str(tmp_path / "odd.cubin")], [], toy)
+    code_of(files(tmp_path / "odd.cubin"), [], toy)
     assert toy.asked
-    gone = code_of([str(tmp_path / "gone.cubin")], [], toy)
+    gone = code_of(files(tmp_path / "gone.cubin"), [], toy)
     assert gone.problems[0].code == "call-wrong"
+
+
+def test_bytes_are_meant_as_a_kernel_whatever_they_hold(kernel: str, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    handed = (
+        *files(kernel),
+        *handed_over("bad", b"\x00\x01 cut short", "t"),
+        *handed_over("compiled/stage1", SimpleNamespace(asm={"ttir": "module"}), "t"),
+    )
+    toy = Toy()
+    told = code_of(handed, [], toy)
+    assert toy.asked == [(["k", "bad"], {"limits": ""})]
+    assert [finding.detail for finding in told.findings] == [
+        "attached, and no machine code: compiled/stage1/kernel.ttir"
+    ]

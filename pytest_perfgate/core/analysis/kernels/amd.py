@@ -21,10 +21,22 @@ COLLECT = {
     "occupancy": "--pmc OccupancyPercent",
     "l2_hit": "--pmc TCC_HIT_sum TCC_MISS_sum",
     "dram": "--pmc FETCH_SIZE WRITE_SIZE, with --kernel-trace and --device",
-    "sm": "--pmc SQ_INSTS_VALU_FMA_F32 and the others of its kind, with --kernel-trace and --device",
+    "sm": "with --kernel-trace and --device",
     "duration": "--kernel-trace",
 }
 """How a plain metric is collected; what is not here no counter of AMD says."""
+_EACH = ("ADD", "MUL", "TRANS", "FMA")
+_OPERATIONS = (
+    *(f"SQ_INSTS_VALU_{op}_{suffix}" for suffix, _ in _VECTOR for op in _EACH),
+    *(f"SQ_INSTS_VALU_MFMA_MOPS_{suffix}" for suffix, _ in _MATRIX),
+)
+"""All that ``sm`` is a sum of: one that was not collected is not zero."""
+
+
+def collected_with(name: str, counters: Mapping[str, Counter]) -> str:
+    """The options of rocprofv3 that bring a plain metric, as far as these counters do not."""
+    lacking = " ".join(counter for counter in _OPERATIONS if counter not in counters) if name == "sm" else ""
+    return f"--pmc {lacking}, {COLLECT[name]}" if lacking else COLLECT[name]
 
 
 def amd_numbers(facts: KernelFacts, spec: DeviceSpec | None) -> Iterator[tuple[str, float]]:
@@ -67,22 +79,25 @@ def _of(counters: Mapping[str, Counter], *names: str) -> float | None:
 def memory_bytes(counters: Mapping[str, Counter]) -> float | None:
     """Bytes between L2 and memory: requests of 32, 64 and 128 bytes, under their names of gfx90a and gfx942.
 
-    Where they were not asked for, the kilobytes that rocprof derives from them.
+    Where they were not all asked for, the kilobytes that rocprof derives from them. Of 128 bytes there are none where
+    the counters bear the names of gfx90a.
     """
     reads = _of(counters, "TCC_EA0_RDREQ_sum", "TCC_EA_RDREQ_sum")
     small = _of(counters, "TCC_EA0_RDREQ_32B_sum", "TCC_EA_RDREQ_32B_sum")
     writes = _of(counters, "TCC_EA0_WRREQ_sum", "TCC_EA_WRREQ_sum")
     large = _of(counters, "TCC_EA0_WRREQ_64B_sum", "TCC_EA_WRREQ_64B_sum")
-    if reads is None or small is None or writes is None or large is None:
+    double = _of(counters, "TCC_BUBBLE_sum")
+    if double is None and "TCC_EA0_RDREQ_sum" not in counters:
+        double = 0.0
+    if reads is None or small is None or writes is None or large is None or double is None:
         fetched, written = _of(counters, "FETCH_SIZE"), _of(counters, "WRITE_SIZE")
         return None if fetched is None or written is None else 1024 * (fetched + written)
-    double = _of(counters, "TCC_BUBBLE_sum") or 0.0
     return 128 * double + 64 * (reads - small - double) + 32 * small + 64 * large + 32 * (writes - large)
 
 
 def _compute(counters: Mapping[str, Counter], duration: float | None, spec: DeviceSpec | None) -> float | None:
     """Time that the counted operations need at the data sheet's rates, as a fraction of the time taken."""
-    if not duration or spec is None or "SQ_INSTS_VALU_FMA_F32" not in counters:
+    if not duration or spec is None or any(name not in counters for name in _OPERATIONS):
         return None
     seconds = 0.0
     for operations, dtype in (*_vector(counters), *_matrix(counters)):
@@ -95,10 +110,10 @@ def _compute(counters: Mapping[str, Counter], duration: float | None, spec: Devi
 
 def _vector(counters: Mapping[str, Counter]) -> Iterator[tuple[float, str]]:
     for suffix, dtype in _VECTOR:
-        each = {op: _of(counters, f"SQ_INSTS_VALU_{op}_{suffix}") or 0.0 for op in ("ADD", "MUL", "TRANS", "FMA")}
+        each = {op: counters[f"SQ_INSTS_VALU_{op}_{suffix}"].value for op in _EACH}
         yield _WAVE * (sum(each.values()) + each["FMA"]), dtype
 
 
 def _matrix(counters: Mapping[str, Counter]) -> Iterator[tuple[float, str]]:
     for suffix, dtype in _MATRIX:
-        yield _MOPS * (_of(counters, f"SQ_INSTS_VALU_MFMA_MOPS_{suffix}") or 0.0), dtype
+        yield _MOPS * counters[f"SQ_INSTS_VALU_MFMA_MOPS_{suffix}"].value, dtype

@@ -9,6 +9,7 @@ from dataclasses import field, replace
 from pytest_perfgate.core.analysis.classify import Bottleneck, Classification, Signals, classify
 from pytest_perfgate.core.analysis.cliff import Cliff, cliff
 from pytest_perfgate.core.analysis.decisions import Fact, recommendations
+from pytest_perfgate.core.analysis.kernels.local_memory import unspilled
 from pytest_perfgate.core.analysis.kernels.plain import INSIDE, PIPES, leading, plain, stalls
 from pytest_perfgate.core.analysis.occupancy import Occupancy, occupancy
 from pytest_perfgate.core.analysis.sass.control import usual_stall
@@ -65,6 +66,8 @@ def diagnose(
     whole = mix(facts.code) if facts.code else None
     inner = mix(facts.code, loop.rows) if facts.code and loop else whole
     ran = executed_mix(facts.executed) if facts.executed else None
+    none_spilled = "" if "spills" in numbers else unspilled(ran, facts.counters)
+    numbers |= {"spills": 0.0} if none_spilled else {}
     held, step = _fit(facts, sm)
     seen = _with_warps(signals, held) if signals else _signals(facts, numbers, held, sm)
     found = classify(seen)
@@ -80,7 +83,7 @@ def diagnose(
         facts=facts,
         name=name,
         numbers=numbers,
-        answered={n: full for n, full, _ in told},
+        answered={n: full for n, full, _ in told} | ({"spills": none_spilled} if none_spilled else {}),
         classification=found,
         advice=recommendations(situation),
         occupancy=held,

@@ -6,8 +6,9 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from pytest_perfgate.core.analysis.kernels.amd import COLLECT
+from pytest_perfgate.core.analysis.kernels.amd import COLLECT, collected_with
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
+from pytest_perfgate.core.analysis.kernels.local_memory import why_no_bytes
 from pytest_perfgate.core.analysis.kernels.plain import PLAIN
 from pytest_perfgate.core.analysis.sass.control import barrier_waits, stall_cycles
 from pytest_perfgate.core.analysis.sass.facts import architecture
@@ -159,7 +160,8 @@ def _absent(diagnosis: Diagnosis, who: Labels, source: str) -> Iterator[Absent]:
     if source == "ncu":
         for entry in PLAIN:
             if entry.name not in diagnosis.numbers:
-                yield Absent(name=entry.name, labels=who, mend=f"collect it with --section {entry.section}")
+                why = why_no_bytes(diagnosis.ran) if entry.name == "spills" else ""
+                yield Absent(name=entry.name, labels=who, why=why or "not collected", mend=entry.mend)
         if diagnosis.ran is None:
             yield Absent(name="executed", labels=who, mend="collect it with --section InstructionStats")
         if not diagnosis.stalls:
@@ -178,7 +180,8 @@ def _absent(diagnosis: Diagnosis, who: Labels, source: str) -> Iterator[Absent]:
 def _absent_of_amd(diagnosis: Diagnosis, who: Labels) -> Iterator[Absent]:
     for name in (*(entry.name for entry in PLAIN), "stall", "executed"):
         if name not in diagnosis.numbers and name in COLLECT:
-            yield Absent(name=name, labels=who, mend=f"collect it with rocprofv3 {COLLECT[name]}")
+            options = collected_with(name, diagnosis.facts.counters)
+            yield Absent(name=name, labels=who, mend=f"collect it with rocprofv3 {options}")
         elif name not in diagnosis.numbers:
             yield Absent(name=name, labels=who, why="no column of rocprof says it")
 

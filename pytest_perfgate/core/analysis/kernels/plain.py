@@ -13,12 +13,18 @@ _ELAPSED = ".avg.pct_of_peak_sustained_elapsed"
 
 @value
 class Plain:
-    """A plain name, the full names that answer it in order, and the section that collects them."""
+    """A plain name, the full names that answer it in order, and the section that collects them, where one does."""
 
     name: str
     full: tuple[str, ...]
-    section: str
+    section: str = ""
     scale: float = 1.0
+
+    @property
+    def mend(self) -> str:
+        if self.section:
+            return f"collect it with --section {self.section}"
+        return f"collect it with --metrics {self.full[0]}, or perfgate profile NODEID --mode cubin"
 
 
 PLAIN: tuple[Plain, ...] = (
@@ -51,11 +57,7 @@ PLAIN: tuple[Plain, ...] = (
     Plain(name="waves", full=("launch__waves_per_multiprocessor",), section="LaunchStats"),
     Plain(name="registers", full=("launch__registers_per_thread",), section="LaunchStats"),
     Plain(name="duration", full=("gpu__time_duration.sum",), section="SpeedOfLight"),
-    Plain(
-        name="spills",
-        full=("launch__local_mem_per_thread", "sass__inst_executed_register_spilling_mem_local"),
-        section="SourceCounters",
-    ),
+    Plain(name="spills", full=("launch__local_mem_per_thread",)),
 )
 PIPES = (
     ("tensor cores", f"sm__pipe_tensor_cycles_active{_ELAPSED}"),

@@ -251,3 +251,17 @@ def test_what_was_converted_from_a_database_writes_its_columns_otherwise(tmp_pat
     assert (kernel.duration, kernel.resources.registers, kernel.counters["MfmaUtil"].value) == (2000.0, 16, 5.0)
     (alone,) = read_rocprof([root / "out_kernel_trace.csv"])
     assert (alone.resources.registers, alone.resources.shared, alone.launch.grid) == (16, 8456, (4, 1, 1))
+
+
+def test_kinds_of_files_that_would_go_unread_are_refused_and_summaries_are_not(tmp_path: Path) -> None:
+    (tmp_path / "1_kernel_trace.csv").write_text(TRACE)
+    (tmp_path / "1_kernel_stats.csv").write_text(V3_STATISTICS)
+    (tmp_path / "results.csv").write_text("a,b\n1,2\n")
+    assert len(read_rocprof([tmp_path])) == 2, (
+        "statistics of a trace say it again, and another tool's table is no file of it"
+    )
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "results.stats.csv").write_text(V1_STATISTICS)
+    with pytest.raises(PerfgateError, match=r"also here and not read: old.results\.stats\.csv"):
+        read_rocprof([tmp_path])
+    assert len(read_rocprof([tmp_path / "1_kernel_trace.csv"])) == 2

@@ -118,3 +118,18 @@ def test_launches_of_one_kernel_are_numbered_and_other_makers_counters_keep_thei
     amd = launch()
     told = metrics_of([replace(amd, facts=replace(amd.facts, arch="gfx942"))], "rocprof")
     assert number(told, "rocprof", counter="gpu__time_duration.sum") == 4e5
+
+
+def test_no_local_instruction_is_no_spill_and_some_are_no_bytes() -> None:
+    (none,) = metrics_of([launch(executed={"FFMA": 8.0})], "ncu").find("spills")
+    assert (none.value, none.note) == (0.0, "no LDL or STL was executed")
+    touches = {"sass__inst_executed_local_loads": 0.0, "sass__inst_executed_local_stores": 0.0}
+    (counted,) = metrics_of([launch(counters=touches)], "ncu").find("spills")
+    assert (counted.value, counted.note.count("is 0")) == (0.0, 2)
+    half = metrics_of([launch(counters=dict(list(touches.items())[:1]))], "ncu")
+    instructions = {"sass__inst_executed_register_spilling_mem_local": 5e6}
+    some = metrics_of([launch(counters=instructions, executed={"LDL": 5e6})], "ncu")
+    assert half.find("spills") == some.find("spills") == (), "instructions are no bytes"
+    assert "5,000,000 LDL and STL were executed" in some.missing("spills").why
+    for told in (half, some):
+        assert "--metrics launch__local_mem_per_thread" in told.missing("spills").mend
