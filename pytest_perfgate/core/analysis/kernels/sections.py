@@ -243,6 +243,8 @@ def _note(name: str, diagnosis: Diagnosis, stall: int | None) -> str:
         return "S08 is the hardware's minimum"
     if name == "BAR.SYNC" and diagnosis.inner and diagnosis.inner.counts.get(name, 0) > 2:
         return "many barriers between stages"
+    if name == "HFMA2" and diagnosis.whole and diagnosis.whole.constants:
+        return f"{diagnosis.whole.constants} of the kernel's only write a constant: no computing"
     least, said = _TIGHT.get(name, (16, ""))
     return said if stall is not None and stall >= least else _NOTES.get(name, "")
 
