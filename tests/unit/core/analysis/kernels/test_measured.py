@@ -8,7 +8,8 @@ import pytest
 
 from pytest_perfgate.core.analysis.kernels.asked import asked_opcodes
 from pytest_perfgate.core.analysis.kernels.measured import metrics_of
-from pytest_perfgate.model.kernel import Launch
+from pytest_perfgate.core.metrics.kernel import KINDS
+from pytest_perfgate.model.kernel import Launch, Resources
 from pytest_perfgate.model.metric import MetricSet
 from tests.launches import compiled, launch
 
@@ -118,3 +119,13 @@ def test_launches_of_one_kernel_are_numbered_and_other_makers_counters_keep_thei
     amd = launch()
     told = metrics_of([replace(amd, facts=replace(amd.facts, arch="gfx942"))], "rocprof")
     assert number(told, "rocprof", counter="gpu__time_duration.sum") == 4e5
+
+
+def test_the_cliff_is_where_only_one_block_fits_however_many_fit_now() -> None:
+    many = launch(resources=Resources(registers=32, shared=40 * 1024, source="ncu"))
+    assert many.occupancy is not None
+    assert many.occupancy.blocks > 2
+    assert many.sm is not None
+    (told,) = metrics_of([many], "ncu").find("cliff_distance")
+    assert told.value == many.sm.smem_bytes // 2 - many.sm.smem_reserved - 40 * 1024
+    assert "until only one block fits" in next(kind.doc for kind in KINDS if kind.name == "cliff_distance")
