@@ -15,6 +15,7 @@ from pytest_perfgate.core.gate.judge import judge, not_measured
 from pytest_perfgate.core.gate.lost import lost_limits
 from pytest_perfgate.core.gate.merge import for_code, merge_limits
 from pytest_perfgate.core.gate.surroundings import moved, surroundings
+from pytest_perfgate.core.metrics.kernel import CODE_NAMES
 from pytest_perfgate.core.metrics.registry import by_name
 from pytest_perfgate.model.baseline import Baseline, Sitting
 from pytest_perfgate.model.children import CaseResult
@@ -24,9 +25,9 @@ from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.metric import MetricKind, MetricSet
 from pytest_perfgate.model.paired import Paired
 from pytest_perfgate.model.plan import Case, CaseKey, Mode
-from pytest_perfgate.model.profiling import STATIC
+from pytest_perfgate.model.profiling import STATIC, TIMED
 from pytest_perfgate.model.tools import GateTools
-from pytest_perfgate.model.verdict import CaseReport
+from pytest_perfgate.model.verdict import CaseReport, Verdict
 
 COMMIT_FIRST = "commit, run again, and accept that"
 _LAST_SITTINGS = 20
@@ -58,13 +59,20 @@ class Court:
             return (self.unmeasured(case, CaseKey(nodeid=case.nodeid), _why(result)),)
         found = tuple(self.judged(case, measurement) for measurement in measurements(result, self.tools))
         if not found:
-            why = "the test never called perfgate(), and never entered a region"
-            return (self.unmeasured(case, CaseKey(nodeid=case.nodeid), why),)
+            return (self._uncalled(case),)
         return (*found, *lost_limits(found, self._all_limits(case, found), self.context))
 
     def unmeasured(self, case: Case, key: CaseKey, why: str) -> CaseReport:
         """A case without a measurement, and why."""
         return not_measured(key, case.limits, why, self.context)
+
+    def _uncalled(self, case: Case) -> CaseReport:
+        """A test that timed nothing; limits on machine code lack the capture that reads it, not a call."""
+        why = "the test never called perfgate(), and never entered a region"
+        report = self.unmeasured(case, CaseKey(nodeid=case.nodeid), why)
+        if set(case.plan.captures) - {TIMED}:
+            return report
+        return replace(report, verdicts=tuple(map(_unasked, report.verdicts)))
 
     def _all_limits(self, case: Case, reports: Iterable[CaseReport]) -> Iterable[Limit]:
         """Those of the case, and those that its calls brought along."""
@@ -174,6 +182,14 @@ def _brought(text: str, kinds: Mapping[str, MetricKind], place: str) -> Limit:
             place=place,
         )
     return limit
+
+
+def _unasked(verdict: Verdict) -> Verdict:
+    """A limit on machine code that nothing was told to read."""
+    if verdict.limit.metric not in CODE_NAMES:
+        return verdict
+    why = f"nothing was told to read machine code for it: the test has no capture={STATIC!r}"
+    return replace(verdict, sentence=why, next=(f"@pytest.mark.perfgate({verdict.limit.text!r}, capture={STATIC!r})",))
 
 
 def _scatter(sittings: Sequence[Sitting]) -> tuple[float | None, int]:

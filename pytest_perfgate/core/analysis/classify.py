@@ -55,7 +55,7 @@ class Signals:
     memory: float | None = None
     """Fraction of the memory roof."""
     warps: float | None = None
-    """Active warps a multiprocessor."""
+    """Active warps a multiprocessor, or those that the launch allows where nobody counted."""
     idle: float | None = None
     launch_share: float | None = None
     kernel_ns: float | None = None
@@ -274,7 +274,7 @@ def _evidence(name: Bottleneck, signals: Signals, at: Thresholds) -> Iterator[st
 def _cause(signals: Signals, at: Thresholds) -> str:
     warps = _known(signals.warps)
     if warps is not None and warps < at.warps:
-        return f"{warps:.1f} active warps a multiprocessor, fewer than {at.warps:.0f}"
+        return f"{warps:.1f} warps a multiprocessor, fewer than {at.warps:.0f}"
     if signals.stall:
         return f"leading stall {signals.stall[0]} ({signals.stall[1] * 100:.0f} %)"
     if _inside(signals, at):

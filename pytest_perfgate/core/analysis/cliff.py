@@ -1,4 +1,4 @@
-"""The shared-memory cliff: the size of a block at which a multiprocessor holds one block less."""
+"""The shared-memory cliff: the size of a block above which a multiprocessor holds one block, and no longer two."""
 
 from __future__ import annotations
 

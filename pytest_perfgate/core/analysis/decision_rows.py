@@ -67,8 +67,8 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         name="More warps a multiprocessor",
-        when=(("class", "==", "latency"), ("warps", "<", 8.0)),
-        advice="less shared memory or fewer registers a block, until 8 warps a multiprocessor or more are active",
+        when=(("class", "==", "latency"), ("theoretical_warps", "<", 8.0)),
+        advice="less shared memory or fewer registers a block, until 8 warps a multiprocessor or more fit",
         conflicts=(_OCCUPANCY, "capping registers may spill them"),
     ),
     Row(

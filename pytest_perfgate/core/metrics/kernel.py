@@ -23,7 +23,7 @@ KINDS: tuple[MetricKind, ...] = (
     _kind("stack", _BYTES, _LOW, "stack frame of a thread", _CODE),
     _kind("spills", _BYTES, _LOW, "local memory a thread: spilled registers and local arrays", _CODE),
     _kind("smem", _BYTES, _LOW, "shared memory a block, with what the launch adds where that is known", _CODE),
-    _kind("cliff_distance", _BYTES, _HIGH, "bytes a block until one block less fits; negative above the cliff", _CODE,
+    _kind("cliff_distance", _BYTES, _HIGH, "bytes a block until only one block fits; negative above the cliff", _CODE,
           "kernel", "arch", "launch", "threads", "smem"),
     _kind("occupancy_limit", _PART, _HIGH, "theoretical occupancy of a launch", _CODE,
           "kernel", "arch", "launch", "threads", "smem"),

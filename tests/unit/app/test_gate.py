@@ -167,3 +167,16 @@ def test_a_mean_over_a_family_is_no_limit_of_one_call() -> None:
     with pytest.raises(PerfgateError, match="speaks of the whole parametrised test") as raised:
         court(Lines(None)).limits(case(), measured(1e6, limits=("geomean(slowdown) <= 1%",)))
     assert raised.value.mend == "write it on the test: @pytest.mark.perfgate('geomean(slowdown) <= 1%')"
+
+
+def test_a_limit_on_machine_code_without_its_capture_is_told_the_capture() -> None:
+    asked = case(limit("registers <= 128"), limit("time <= 1ms"))
+    (found,) = court(Lines(None)).judge_result(CaseResult(case=asked, captures=((),)))
+    code, clock = found.verdicts
+    assert code.outcome is clock.outcome is Outcome.NOT_MEASURED
+    assert code.sentence == "nothing was told to read machine code for it: the test has no capture='cubin'"
+    assert code.next == ("@pytest.mark.perfgate('registers <= 128', capture='cubin')",)
+    assert clock.sentence == "the test never called perfgate(), and never entered a region"
+    given = replace(asked, plan=Plan(captures=("ncu",)))
+    (other,) = court(Lines(None)).judge_result(CaseResult(case=given, captures=((),)))
+    assert {verdict.sentence for verdict in other.verdicts} == {clock.sentence}

@@ -22,6 +22,8 @@ _SCOPED = re.compile(r"\b(?:occupancy_limit|cliff_distance)\s*\(([^)]*)\)")
 _COUNTS = re.compile(r"\s*(count|executed)\s*\(")
 _KINDS = {kind.name: kind for kind in KINDS}
 _SIZE = re.compile(r"(\d+)\s*(B|KiB|KB|MiB|MB)?")
+_FAMILY = re.compile(r"^(sm_\d+)[af]$")
+"""Code for one architecture alone, or for its family: a multiprocessor of it holds the same."""
 _UNITS = {"": 1, "B": 1, "KB": 1000, "KiB": 1024, "MB": 1000**2, "MiB": 1024**2}
 
 
@@ -55,7 +57,7 @@ def _asked(scope: Mapping[str, str]) -> AskedLaunch:
     written = {name: text for name, text in scope.items() if name in {"threads", "smem", "arch"}}
     return AskedLaunch(
         threads=_number("threads", scope["threads"]),
-        arch=scope.get("arch", ""),
+        arch=_FAMILY.sub(r"\1", scope.get("arch", "")),
         shared=_number("smem", scope["smem"]) if "smem" in scope else None,
         written=labels(**written),
     )
@@ -111,7 +113,7 @@ def _answers(diagnosis: Diagnosis, asked: AskedLaunch, limits: Mapping[str, SmLi
         raise PerfgateError("kernel-arch", f"the catalogue has no limits of {arch}", mend=f"name one of {known}")
     given = facts.launch.shared_dynamic if facts.launch else 0
     shared = static_shared(facts) + (given if asked.shared is None else asked.shared)
-    who = labels(**{**dict(asked.written), "kernel": diagnosis.name, "arch": arch})
+    who = labels(**{"arch": arch, **dict(asked.written), "kernel": diagnosis.name})
     note = "" if arch == facts.arch else f"registers as compiled for {facts.arch}"
     resources = facts.resources.registers
     held = occupancy(limits[arch], threads=asked.threads, registers=resources, shared=shared)

@@ -105,9 +105,11 @@ def _issue(diagnosis: Diagnosis) -> str:
 
 
 def top_opportunities(diagnosis: Diagnosis) -> tuple[Finding, ...]:
-    """Our advice and the profiler's own rules together, the largest estimated gain first."""
-    every = [*diagnosis.advice, *(f for f in diagnosis.facts.findings if f.gain)]
-    return tuple(sorted(every, key=lambda f: f.gain.high if f.gain else 0.0, reverse=True)[:_TOP])
+    """What the bottleneck report says to try first, then other advice and the profiler's own rules by their gain."""
+    own = diagnosis.advice
+    first = [f for f in own[:1] if f.trigger != NO_ROW]
+    every = [*own[len(first) :], *(f for f in diagnosis.facts.findings if f.gain)]
+    return (*first, *sorted(every, key=lambda f: f.gain.high if f.gain else 0.0, reverse=True))[:_TOP]
 
 
 def _opportunities(diagnosis: Diagnosis) -> Iterator[str]:

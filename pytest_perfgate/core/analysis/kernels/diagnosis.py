@@ -11,6 +11,7 @@ from pytest_perfgate.core.analysis.cliff import Cliff, cliff
 from pytest_perfgate.core.analysis.decisions import Fact, recommendations
 from pytest_perfgate.core.analysis.kernels.local_memory import unspilled
 from pytest_perfgate.core.analysis.kernels.plain import INSIDE, PIPES, leading, plain, stalls
+from pytest_perfgate.core.analysis.kernels.resident import resident
 from pytest_perfgate.core.analysis.occupancy import Occupancy, occupancy
 from pytest_perfgate.core.analysis.sass.control import usual_stall
 from pytest_perfgate.core.analysis.sass.facts import spilled, static_shared
@@ -69,7 +70,7 @@ def diagnose(
     none_spilled = "" if "spills" in numbers else unspilled(ran, facts.counters)
     numbers |= {"spills": 0.0} if none_spilled else {}
     held, step = _fit(facts, sm)
-    seen = _with_warps(signals, held) if signals else _signals(facts, numbers, held, sm)
+    seen = _with_warps(signals, held, numbers) if signals else _signals(facts, numbers, held, sm)
     found = classify(seen)
     code = _code_situation(facts, whole, inner, loop)
     situation = {**_situation(facts, numbers, held, step), **_ran_situation(ran), **code}
@@ -133,9 +134,9 @@ def _fit(facts: KernelFacts, sm: SmLimits | None) -> tuple[Occupancy | None, Cli
     )
 
 
-def _with_warps(signals: Signals, held: Occupancy | None) -> Signals:
+def _with_warps(signals: Signals, held: Occupancy | None, numbers: Mapping[str, float]) -> Signals:
     """What the caller knows of the roofs, and the warps that the launch allows."""
-    return replace(signals, warps=held.warps) if held and signals.warps is None else signals
+    return replace(signals, warps=resident(held, numbers)) if held and signals.warps is None else signals
 
 
 def _signals(facts: KernelFacts, numbers: Mapping[str, float], held: Occupancy | None, sm: SmLimits | None) -> Signals:
@@ -148,7 +149,7 @@ def _signals(facts: KernelFacts, numbers: Mapping[str, float], held: Occupancy |
     return Signals(
         compute=pipe[1] if pipe else numbers.get("sm"),
         memory=numbers.get("dram"),
-        warps=active if active is not None else held.warps if held else None,
+        warps=active if active is not None else resident(held, numbers) if held else None,
         l2_hit=numbers.get("l2_hit"),
         stall=max(waits.items(), key=lambda pair: pair[1]) if waits else None,
         waves=numbers.get("waves"),
@@ -166,7 +167,9 @@ def _situation(
     if "occupancy" in numbers and held and held.fraction:
         known["warps"] = numbers["occupancy"] * held.warps / held.fraction
     elif held:
-        known["warps"] = held.warps
+        known["warps"] = resident(held, numbers)
+    if held and numbers.get("waves", 1.0) >= 1:
+        known["theoretical_warps"] = held.warps
     inside, pipe = leading(facts.counters, INSIDE), leading(facts.counters, PIPES)
     if inside:
         known["inside"] = inside[1]

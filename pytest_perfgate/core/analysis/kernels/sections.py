@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from pytest_perfgate.core.analysis.cliff import edge
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, shared_of
-from pytest_perfgate.core.analysis.occupancy import ENOUGH_WARPS, WARP, Occupancy, occupancy
+from pytest_perfgate.core.analysis.kernels.resident import theoretical_warps
+from pytest_perfgate.core.analysis.occupancy import WARP, Occupancy, occupancy
 from pytest_perfgate.core.analysis.sass.control import usual_stall
 from pytest_perfgate.core.analysis.sass.mix import COUNTED, LOCAL, TENSOR, TENSOR_TOTAL, Mix
 from pytest_perfgate.core.render.quantity import quantity
@@ -50,11 +51,10 @@ def occupancy_section(diagnosis: Diagnosis) -> Iterator[Block]:
                  Column(name="Blocks/SM", dimension=Dimension.COUNT)),
         rows=tuple(_resource_rows(held, sm, facts)),
     )  # fmt: skip
-    enough = "sufficient" if held.enough else f"insufficient: fewer than {ENOUGH_WARPS}"
     achieved = diagnosis.numbers.get("occupancy")
     yield Bullets(
         items=(
-            held.why_none or f"Active warps/SM: {held.warps} of {sm.warps} ({enough} to hide latency)",
+            held.why_none or theoretical_warps(held, sm, diagnosis.numbers),
             f"Achieved occupancy: {quantity(achieved, Dimension.FRACTION, 3)}"
             + ("" if achieved is not None else " (perfgate profile NODEID --mode annotation)"),
         )
@@ -243,6 +243,8 @@ def _note(name: str, diagnosis: Diagnosis, stall: int | None) -> str:
         return "S08 is the hardware's minimum"
     if name == "BAR.SYNC" and diagnosis.inner and diagnosis.inner.counts.get(name, 0) > 2:
         return "many barriers between stages"
+    if name == "HFMA2" and diagnosis.whole and diagnosis.whole.constants:
+        return f"{diagnosis.whole.constants} of the kernel's only write a constant: no computing"
     least, said = _TIGHT.get(name, (16, ""))
     return said if stall is not None and stall >= least else _NOTES.get(name, "")
 

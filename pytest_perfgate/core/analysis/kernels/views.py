@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_perfgate.core.analysis.kernels.bottleneck import Timing, bottleneck_report
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
@@ -15,6 +15,8 @@ from pytest_perfgate.model.document import Block, Bullets, Cell, Column, Documen
 from pytest_perfgate.model.quantity import Dimension
 
 _COUNT, _BYTES, _PART, _TIME = Dimension.COUNT, Dimension.BYTES, Dimension.FRACTION, Dimension.TIME
+_Key = tuple[str, str]
+"""Kernel and architecture."""
 
 
 def code_overview(diagnoses: Sequence[Diagnosis], title: str) -> Document:
@@ -141,13 +143,28 @@ def changes_view(before: Sequence[Diagnosis], after: Sequence[Diagnosis], title:
     there = {(d.name, d.facts.arch): d for d in after}
     here = {(d.name, d.facts.arch): d for d in before}
     blocks: list[Block] = []
+    renamed = _renamed(here, there)
     for key, old in here.items():
-        new = there.get(key)
-        blocks.append(Section(title=f"{key[0]} ({key[1]})", blocks=tuple(_pair(old, new))))
-    added = [f"{name} ({arch})" for name, arch in there if (name, arch) not in here]
+        other = renamed.get(key, key)
+        said = f", taken for {other[0]} now: no other kernel is left on either side" if key in renamed else ""
+        blocks.append(Section(title=f"{key[0]} ({key[1]}){said}", blocks=tuple(_pair(old, there.get(other)))))
+    added = [f"{name} ({arch})" for name, arch in there if (name, arch) not in {*here, *renamed.values()}]
     if added:
         blocks.append(Section(title="Only in the second", blocks=(Bullets(items=tuple(added)),)))
     return Document(title=title, blocks=(*_compilers(before, after), *blocks))
+
+
+def _renamed(here: Iterable[_Key], there: Iterable[_Key]) -> dict[_Key, _Key]:
+    """The one kernel of an architecture without a partner in the second build, by its like in the first."""
+    gone, come = (_by_arch(set(side) - set(other)) for side, other in ((here, there), (there, here)))
+    return {gone[arch][0]: come[arch][0] for arch in gone if len(gone[arch]) == len(come.get(arch, ())) == 1}
+
+
+def _by_arch(keys: Iterable[_Key]) -> dict[str, list[_Key]]:
+    found: dict[str, list[_Key]] = {}
+    for key in keys:
+        found.setdefault(key[1], []).append(key)
+    return found
 
 
 def _compilers(before: Sequence[Diagnosis], after: Sequence[Diagnosis]) -> Iterator[Block]:

@@ -15,6 +15,7 @@ TENSOR = ("HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "OMMA", "HGMMA", "IGMMA", "QGM
 _WHOLE_TILE = ("HGMMA", "IGMMA", "QGMMA", "BGMMA", "UTC")
 """Issued for a warp group or a block: a count of them does not compare with HMMA."""
 ARITHMETIC = ("FFMA", "FFMA2", "HFMA2", "DFMA", "FADD", "FADD2", "FMUL", "FMUL2", "HADD2", "HMUL2", "DADD", "DMUL")
+_HALF = "HFMA2"
 BULK = ("UBLKCP", "UTMALDG")
 LOADS = ("LDG", "LDGSTS", *BULK)
 BARRIERS = ("BAR", "SYNCS", "WARPSYNC", "UCGABAR_ARV")
@@ -44,15 +45,17 @@ class Mix:
     """The compute instruction that there are most of, tensor cores before anything else."""
     exact: Mapping[str, int] = field(default_factory=dict)
     """By opcode with all its modifiers."""
+    constants: int = 0
+    """Half-precision multiply-adds that only write a constant: counted, and no computing."""
 
     @property
     def computing(self) -> int:
-        return self.counts.get(TENSOR_TOTAL, 0) or sum(self.counts.get(name, 0) for name in ARITHMETIC)
+        return self.counts.get(TENSOR_TOTAL, 0) or sum(self.counts.get(n, 0) for n in ARITHMETIC) - self.constants
 
     @property
     def computed(self) -> str:
         """The number of compute instructions with their opcode: ``64 HMMA``, or ``70, mostly FFMA``."""
-        alone = self.computing == self.counts.get(self.compute, 0)
+        alone = self.computing == _computing(self.counts, self.constants).get(self.compute, 0)
         return (
             f"{self.computing:,}{' ' if alone else ', mostly '}{self.compute}"
             if self.compute
@@ -97,7 +100,8 @@ class Mix:
 def mix(code: KernelCode, rows: Sequence[int] | range | None = None) -> Mix:
     """What the rows hold; all of them where none are named."""
     chosen = range(len(code)) if rows is None else rows
-    exact = _exact(code, chosen)
+    exact = Counter(at_rows(code.opcodes, chosen))
+    constants = _constants(code, chosen, exact)
     counts: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))
     widths: Counter[int] = Counter()
     for opcode, number in exact.items():
@@ -112,8 +116,9 @@ def mix(code: KernelCode, rows: Sequence[int] | range | None = None) -> Mix:
         instructions=len(chosen),
         counts=dict(counts),
         widths=tuple(sorted(widths.items(), reverse=True)),
-        compute=_leading(counts),
+        compute=_leading(_computing(counts, constants)),
         exact=dict(exact),
+        constants=constants,
     )
 
 
@@ -138,16 +143,18 @@ def _leading(counts: Mapping[str, int]) -> str:
     return max(tensor or ranked, key=lambda name: counts[name], default="")
 
 
-def _exact(code: KernelCode, rows: Sequence[int] | range) -> Counter[str]:
-    """Whole opcodes; a half-precision multiply-add of zeros is how the compiler writes a constant."""
-    exact = Counter(at_rows(code.opcodes, rows))
-    halves = frozenset(opcode for opcode in exact if opcode.startswith("HFMA2"))
-    if halves:
-        for opcode, operands in zip(at_rows(code.opcodes, rows), at_rows(code.operands, rows)):
-            if opcode in halves and "-RZ,RZ" in operands:
-                exact[opcode] -= 1
-                exact["MOV"] += 1
-    return +exact
+def _computing(counts: Mapping[str, int], constants: int) -> Mapping[str, int]:
+    """The counts without the multiply-adds that only write a constant."""
+    return {**counts, _HALF: counts.get(_HALF, 0) - constants}
+
+
+def _constants(code: KernelCode, rows: Sequence[int] | range, exact: Mapping[str, int]) -> int:
+    """Half-precision multiply-adds of zeros: how the compiler writes a constant on the pipe that is free."""
+    halves = frozenset(opcode for opcode in exact if opcode.partition(".")[0] == _HALF)
+    if not halves:
+        return 0
+    written = zip(at_rows(code.opcodes, rows), at_rows(code.operands, rows))
+    return sum(1 for opcode, operands in written if opcode in halves and "-RZ,RZ" in operands)
 
 
 def at_rows(column: Sequence[Cell], rows: Sequence[int] | range) -> Sequence[Cell]:

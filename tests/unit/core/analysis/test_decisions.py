@@ -20,7 +20,7 @@ def titles(**situation: object) -> list[str]:
         ({"class": "compute", "mix": "FFMA", "ffma_stall": 4.0}, "Tighten stalls on independent FFMA"),
         ({"class": "compute", "mix": "HMMA"}, "More reuse for the tensor cores"),
         ({"class": "compute", "mix": "IMMA", "imma_stall": 4.0}, "Tighten stalls on IMMA"),
-        ({"class": "latency", "warps": 4.0}, "More warps a multiprocessor"),
+        ({"class": "latency", "theoretical_warps": 4.0}, "More warps a multiprocessor"),
         ({"cliff_distance": -7168.0, "cliff_moot": "no"}, "Step back from the shared-memory cliff"),
         ({"class": "memory", "ratio": 10.0}, "Measure cp.async both ways"),
         ({"class": "latency", "inside": 0.9}, "Fewer trips through L1 and shared memory"),

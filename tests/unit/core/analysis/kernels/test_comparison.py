@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from pytest_perfgate.core.analysis.decisions import NO_ROW
 from pytest_perfgate.core.analysis.kernels.comparison import counters_compared, moved_table, paired, slowdowns
-from pytest_perfgate.core.analysis.kernels.contract import contract_document
+from pytest_perfgate.core.analysis.kernels.contract import contract_document, top_opportunities
 from pytest_perfgate.core.render.markdown import render_markdown
+from pytest_perfgate.model.problem import Finding
+from pytest_perfgate.model.quantity import Interval
 from tests.launches import BUSY, ELAPSED, launch
 
 
@@ -43,3 +48,14 @@ def test_the_contract_holds_the_baseline_where_there_is_one() -> None:
     assert "### vs Baseline: k" in told
     assert "-25.0 %" in told
     assert "vs Baseline" not in render_markdown(contract_document([launch()]))
+
+
+def test_the_contract_tries_first_what_the_bottleneck_report_does() -> None:
+    own = Finding(title="Better locality in L2", trigger="class=memory")
+    spread = Finding(title="A local estimate", trigger="rule", gain=Interval(low=0.0, high=0.9), doubt="local")
+    large = Finding(title="A larger one", trigger="rule", gain=Interval(low=0.0, high=0.95))
+    found = replace(launch(), advice=(own,))
+    found = replace(found, facts=replace(found.facts, findings=(spread, large)))
+    assert [f.title for f in top_opportunities(found)] == [own.title, large.title, spread.title]
+    nothing = replace(found, advice=(replace(own, trigger=NO_ROW),))
+    assert top_opportunities(nothing)[0].title == large.title

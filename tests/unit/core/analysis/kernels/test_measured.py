@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.analysis.kernels.asked import asked_opcodes
+from pytest_perfgate.core.analysis.kernels.asked import asked_launches, asked_metrics, asked_opcodes
 from pytest_perfgate.core.analysis.kernels.measured import metrics_of
-from pytest_perfgate.model.kernel import Launch
+from pytest_perfgate.core.metrics.kernel import KINDS
+from pytest_perfgate.model.kernel import Launch, Resources
 from pytest_perfgate.model.metric import MetricSet
-from tests.launches import compiled, launch
+from tests.launches import SM, compiled, launch
 
 STALLS = {
     "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio": 3.0,
@@ -133,3 +134,29 @@ def test_no_local_instruction_is_no_spill_and_some_are_no_bytes() -> None:
     assert "5,000,000 LDL and STL were executed" in some.missing("spills").why
     for told in (half, some):
         assert "--metrics launch__local_mem_per_thread" in told.missing("spills").mend
+
+
+def test_the_cliff_is_where_only_one_block_fits_however_many_fit_now() -> None:
+    many = launch(resources=Resources(registers=32, shared=40 * 1024, source="ncu"))
+    assert many.occupancy is not None
+    assert many.occupancy.blocks > 2
+    assert many.sm is not None
+    (told,) = metrics_of([many], "ncu").find("cliff_distance")
+    assert told.value == many.sm.smem_bytes // 2 - many.sm.smem_reserved - 40 * 1024
+    assert "until only one block fits" in next(kind.doc for kind in KINDS if kind.name == "cliff_distance")
+
+
+def test_the_suffix_of_an_architecture_changes_no_limit_of_its_multiprocessor() -> None:
+    limits = {arch: sm for arch, sm in SM.items() if not arch.endswith("a")}
+    plain, suffixed = (
+        [
+            m
+            for m in asked_metrics(
+                [launch()], asked_launches({"limits": f"occupancy_limit(arch={arch}, threads=256)"}), limits
+            )
+        ]
+        for arch in ("sm_90", "sm_90a")
+    )
+    assert [m.value for m in plain] == [m.value for m in suffixed]
+    assert dict(suffixed[0].labels)["arch"] == "sm_90a"
+    assert "compiled for" not in suffixed[0].note

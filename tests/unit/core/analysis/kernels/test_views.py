@@ -84,6 +84,17 @@ def test_what_the_compiler_changed() -> None:
     assert "Only in the second" in render_text(changes_view([wide], [wide, narrow], "T"))
 
 
+def test_a_kernel_that_was_renamed_is_compared_where_no_other_is_left() -> None:
+    wide, narrow = compiled("copy_wide"), compiled("copy_narrow")
+    told = " ".join(render_text(changes_view([wide, narrow], [wide, replace(narrow, name="other")], "T")).split())
+    assert "copy_narrow (sm_86), taken for other now: no other kernel is left on either side" in told
+    assert told.count("the same machine code") == 2
+    assert "nly in the" not in told
+    two = render_text(changes_view([wide], [replace(narrow, name="a"), replace(narrow, name="b")], "T"))
+    assert "only in the first" in two
+    assert "Only in the second" in two
+
+
 def test_a_small_carve_out_is_told_beside_what_could_be_configured() -> None:
     told = launch(counters={**BUSY, "launch__shared_mem_config_size": 16384.0})
     said = text(cliff_section(told))
