@@ -167,10 +167,11 @@ def scatter_of(sittings: Sequence[Sitting], time: float) -> tuple[float, int]:
 
 def _of_level(sittings: Sequence[Sitting], time: float) -> list[Sitting]:
     """The newest sittings, back to the first that lies further off than any machine scatters."""
-    return list(takewhile(lambda s: _near(s.time, time), reversed(sittings)))
+    return list(takewhile(lambda s: of_level(s.time, time), reversed(sittings)))
 
 
-def _near(measured: float, time: float) -> bool:
+def of_level(measured: float, time: float) -> bool:
+    """Whether a time lies no further from another than machines scatter between sittings."""
     return 0 < measured < math.inf and abs(math.log(measured / time)) <= _LEVEL
 
 
