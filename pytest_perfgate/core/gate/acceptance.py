@@ -10,7 +10,7 @@ from itertools import takewhile
 from statistics import stdev
 
 from pytest_perfgate.core.gate.surroundings import surroundings
-from pytest_perfgate.model.baseline import Baseline, Sitting, short_commit
+from pytest_perfgate.model.baseline import DIRTY, Baseline, Sitting, short_commit
 from pytest_perfgate.model.limit import Outcome
 from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.metric import Metric
@@ -82,7 +82,7 @@ def decide(
         why = problems[0].what if problems else f"a time of {time.value} ns is none"
         return Decision(report=report, change=Change.UNTRUSTED, before=before, why=why)
     change = _change(report, before, measurement, time)
-    if add and before is not None and change is not Change.OTHER:
+    if add and before is not None and (change is Change.KEPT or _same_code(change, before, signature)):
         return Decision(
             report=report,
             change=Change.SITTING,
@@ -94,6 +94,12 @@ def decide(
     if change is Change.KEPT:
         return Decision(report=report, change=change, before=before, why="within its noise")
     return Decision(report=report, change=change, before=before, after=_line(measurement, time, sittings, signature))
+
+
+def _same_code(change: Change, before: Baseline, signature: Signature) -> bool:
+    """Whether a sitting that lies off is still one of what the line measured: only then it adds to the scatter."""
+    known = bool(before.commit) and not before.commit.endswith(DIRTY)
+    return change is not Change.OTHER and known and short_commit(before.commit) == short_commit(signature.commit)
 
 
 def _runs_out(before: Baseline, signature: Signature) -> bool:

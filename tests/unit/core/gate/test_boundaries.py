@@ -40,9 +40,9 @@ def verdict(time: float, text: str = "slowdown <= 3%", baseline=None, context=CO
 def test_one_sitting_more_is_the_mean_and_the_deviation_of_all() -> None:
     logs = [-0.01, 0.0, 0.01]
     before = reports.baseline("test_a", 1e6, scatter=stdev(logs), sittings=3, expires="2999-01-01", who="then")
-    report = reports.case("test_a", 1.03e6, 1e6)
+    report = reports.case("test_a", 1.01e6, 1e6)
     found = decide(report, before, (), Signature(when="2026-06-01"), add=True)
-    every = [*logs, math.log(1.03)]
+    every = [*logs, math.log(1.01)]
     assert found.change is Change.SITTING
     assert found.after.time == pytest.approx(1e6 * math.exp(fmean(every)))
     assert found.after.scatter == pytest.approx(stdev(every))
@@ -57,6 +57,24 @@ def test_one_sitting_more_is_the_mean_and_the_deviation_of_all() -> None:
     own = replace(before, identity=replace(report.measurement.identity))
     assert decide(report, own, (), Signature(), add=True).after.identity is own.identity
     assert decide(report, None, (), Signature(), add=True).change is Change.NEW
+
+
+@pytest.mark.parametrize(
+    ("line", "measured", "change"),
+    [
+        ("a1b2c3d4e5f6", "c0ffee", Change.SLOWER),
+        ("a1b2c3d4e5f6", "a1b2c3d4e5f6" + "0" * 28, Change.SITTING),
+        ("a1b2c3d4e5f6", "a1b2c3d4e5f6+dirty", Change.SLOWER),
+        ("a1b2c3d4e5f6+dirty", "a1b2c3d4e5f6+dirty", Change.SLOWER),
+        ("", "", Change.SLOWER),
+    ],
+)
+def test_only_a_sitting_of_the_same_code_is_added_where_the_time_moved(
+    line: str, measured: str, change: Change
+) -> None:
+    report = reports.case("test_a", 2e6, 1e6, Outcome.REGRESSED)
+    before = reports.baseline("test_a", 1e6, commit=line)
+    assert decide(report, before, (), Signature(commit=measured), add=True).change is change
 
 
 @pytest.mark.parametrize("time", [0.0, -1.0, math.inf, math.nan])
