@@ -111,6 +111,7 @@ def signature_of(options: Namespace, project: Project, report: Any) -> Any:
         why=" ".join(options.reason.split()),
         commit=measured_commit(report.environment, None if options.source else project.repository),
         expires=_end(options.expires, today),
+        started=report.started,
     )
 
 

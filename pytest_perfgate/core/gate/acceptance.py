@@ -38,6 +38,8 @@ class Change(str, enum.Enum):
     RENEWED = "renewed"
     """Within its noise, and its acceptance has run out or is given another end."""
     SITTING = "one more sitting"
+    COUNTED = "counted already"
+    """The line was made from this sitting, or it was added to it before."""
     KEPT = "kept"
     UNTRUSTED = "not to be trusted"
     UNTIMED = "without a time"
@@ -67,6 +69,8 @@ class Signature:
     why: str = ""
     commit: str = ""
     expires: str = ""
+    started: str = ""
+    """When the run that is accepted began; it tells one sitting from another."""
 
 
 def decide(
@@ -83,6 +87,8 @@ def decide(
         return Decision(report=report, change=Change.UNTRUSTED, before=before, why=why)
     change = _change(report, before, measurement, time)
     if add and before is not None and (change is Change.KEPT or _same_code(change, before, signature)):
+        if why := _counted(before, time, signature):
+            return Decision(report=report, change=Change.COUNTED, before=before, why=why)
         return Decision(
             report=report,
             change=Change.SITTING,
@@ -100,6 +106,14 @@ def _same_code(change: Change, before: Baseline, signature: Signature) -> bool:
     """Whether a sitting that lies off is still one of what the line measured: only then it adds to the scatter."""
     known = bool(before.commit) and not before.commit.endswith(DIRTY)
     return change is not Change.OTHER and known and short_commit(before.commit) == short_commit(signature.commit)
+
+
+def _counted(before: Baseline, time: Metric, signature: Signature) -> str:
+    """Why a sitting is not counted again; empty where it is new."""
+    if signature.started and signature.started <= before.counted:
+        return f"it began at {signature.started}; the line counts sittings up to {before.counted}"
+    same = not before.counted and f"{time.value:.5g}" == f"{before.time:.5g}"
+    return "the line was made from this time" if same else ""
 
 
 def _runs_out(before: Baseline, signature: Signature) -> bool:
@@ -196,4 +210,5 @@ def _added(before: Baseline, time: float, measurement: Measurement, signature: S
         expires=signature.expires or before.expires,
         identity=before.identity or measurement.identity,
         surroundings=surroundings(measurement),
+        counted=max(signature.started, before.counted),
     )
