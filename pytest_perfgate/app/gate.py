@@ -109,8 +109,9 @@ class Court:
         why = uncommitted(report.baseline) or told
         plain = Court(replace(self.tools, convict=None), self.context).judged(case, report.measurement)
         mend = COMMIT_FIRST if why != told else fault.mend if fault is not None else ""
-        said = (("no arms", why), *((("next", mend),) if mend else ()))
-        return replace(plain, verdicts=tuple(replace(v, evidence=(*v.evidence, *said)) for v in plain.verdicts))
+        step = (mend,) if mend else ()
+        told_all = (replace(v, evidence=(*v.evidence, ("no arms", why)), next=(*step, *v.next)) for v in plain.verdicts)
+        return replace(plain, verdicts=tuple(told_all))
 
     def limits(self, case: Case, measurement: Measurement) -> tuple[Limit, ...]:
         """The case's limits under those that the fixture's call brought."""

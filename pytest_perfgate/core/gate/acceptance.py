@@ -40,6 +40,8 @@ class Change(str, enum.Enum):
     SITTING = "one more sitting"
     COUNTED = "counted already"
     """The line was made from this sitting, or it was added to it before."""
+    COMMITTED = "commit renewed"
+    """Within its noise, and what the line measured is in a commit now: two arms can be made of it."""
     KEPT = "kept"
     UNTRUSTED = "not to be trusted"
     UNTIMED = "without a time"
@@ -97,6 +99,9 @@ def decide(
         )
     if change is Change.KEPT and before is not None and _runs_out(before, signature):
         return Decision(report=report, change=Change.RENEWED, before=before, after=_renewed(before, signature))
+    if change is Change.KEPT and before is not None and _commit(before, signature) != before.commit:
+        after = replace(before, commit=_commit(before, signature), when=signature.when, who=signature.who)
+        return Decision(report=report, change=Change.COMMITTED, before=before, after=after)
     if change is Change.KEPT:
         return Decision(report=report, change=change, before=before, why="within its noise")
     return Decision(report=report, change=change, before=before, after=_line(measurement, time, sittings, signature))
@@ -124,7 +129,20 @@ def _runs_out(before: Baseline, signature: Signature) -> bool:
 
 def _renewed(before: Baseline, signature: Signature) -> Baseline:
     """The same time, accepted anew by whoever signs; without a new end it holds for good."""
-    return replace(before, when=signature.when, who=signature.who, why=signature.why, expires=signature.expires)
+    return replace(
+        before,
+        commit=_commit(before, signature),
+        when=signature.when,
+        who=signature.who,
+        why=signature.why,
+        expires=signature.expires,
+    )
+
+
+def _commit(before: Baseline, signature: Signature) -> str:
+    """The line's commit; where that was a tree in no commit, the one that measures the same."""
+    clean = signature.commit and not signature.commit.endswith(DIRTY)
+    return short_commit(signature.commit) if clean and before.commit.endswith(DIRTY) else before.commit
 
 
 def _time(measurement: Measurement | None) -> Metric | None:
@@ -204,6 +222,7 @@ def _added(before: Baseline, time: float, measurement: Measurement, signature: S
         time=before.time * math.exp(step / (n + 1)),
         scatter=math.sqrt(variance),
         sittings=n + 1,
+        commit=_commit(before, signature),
         when=signature.when or before.when,
         who=signature.who or before.who,
         why=signature.why or before.why,

@@ -147,9 +147,10 @@ def test_why_no_arm_could_be_made_is_said() -> None:
         line = accepted(1e6, commit=commit)
         bench = court(Lines(line, line), convict=lambda reports, cases: {})
         (report,) = bench.judge_result(captured(measured(1.2e6)))
-        facts = dict(bench.without_arms(case(), report, fault).verdicts[0].evidence)
-        assert why in facts["no arms"]
-        assert facts["next"] == mend
+        (verdict,) = bench.without_arms(case(), report, fault).verdicts
+        assert why in dict(verdict.evidence)["no arms"]
+        assert verdict.next[0] == mend
+        assert "next" not in dict(verdict.evidence)
     (verdict,) = bench.without_arms(case(), report, None).verdicts
     assert verdict.evidence == (("no arms", "it did not run in both arms"),)
 

@@ -129,6 +129,27 @@ def test_an_acceptance_that_ran_out_is_accepted_anew(expires: str, given: str, c
         assert found.after == replace(before, when="2026-06-01", who="me", why="still", expires=given)
 
 
+@pytest.mark.parametrize(
+    ("line", "measured", "kept"),
+    [
+        ("a1b2c3d+dirty", "c0ffee1234567890", "c0ffee123456"),
+        ("a1b2c3d+dirty", "c0ffee1234567890+dirty", ""),
+        ("a1b2c3d+dirty", "", ""),
+        ("a1b2c3d", "c0ffee1234567890", ""),
+        ("", "c0ffee1234567890", ""),
+    ],
+)
+def test_a_line_of_no_commit_is_given_the_one_that_measures_the_same(line: str, measured: str, kept: str) -> None:
+    before = baseline("test_a", 1e6, commit=line)
+    signature = Signature(when="2026-06-01", who="me", why="", commit=measured)
+    found = decide(case("test_a", 1.001e6), before, (), signature)
+    assert found.change is (Change.COMMITTED if kept else Change.KEPT)
+    assert found.after == (replace(before, commit=kept, when="2026-06-01", who="me") if kept else None)
+    added = decide(case("test_a", 1.001e6), before, (), signature, add=True).after
+    assert added is not None
+    assert added.commit == (kept or line)
+
+
 def test_a_commit_keeps_its_mark_when_it_is_cut() -> None:
     commit = "0123456789abcdef" * 2
     for given, kept in ((commit, "0123456789ab"), (commit_name(commit, dirty=True), "0123456789ab+dirty"), ("", "")):
