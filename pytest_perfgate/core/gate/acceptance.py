@@ -25,6 +25,8 @@ _UNKNOWN = 0.03
 """What two sittings of the same code usually differ by at least, where the line stands on one."""
 _LEVEL = 0.15
 """Nearly four standard deviations between sittings on the noisiest kind of machine."""
+_WIDE = 0.25
+"""Half an interval that says nothing, where no slowdown limit tells what is asked."""
 _MOVED = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.MOVED, Outcome.SUSPECT})
 
 
@@ -56,6 +58,8 @@ class Decision:
     before: Baseline | None = None
     after: Baseline | None = None
     why: str = ""
+    blind: float | None = None
+    """The smallest slowdown that the sitting could have seen, where that is more than its limit asks."""
 
     @property
     def writes(self) -> bool:
@@ -79,6 +83,23 @@ def decide(
     report: CaseReport, before: Baseline | None, sittings: Sequence[Sitting], signature: Signature, *, add: bool = False
 ) -> Decision:
     """What accepting this case comes to; nothing is written here."""
+    found = _decision(report, before, sittings, signature, add=add)
+    return replace(found, blind=_blind(report)) if found.writes and found.change is not Change.RENEWED else found
+
+
+def _blind(report: CaseReport) -> float | None:
+    """How little this sitting saw; nothing where it saw what the case's slowdown limit asks."""
+    time = _time(report.measurement)
+    half = (time.high - time.low) / (2 * time.value) if time is not None else 0.0
+    asking = [v for v in report.verdicts if v.limit.metric == "slowdown"]
+    if half <= min((v.limit.bound for v in asking if v.limit.bound > 0), default=_WIDE):
+        return None
+    return max([half, *(v.visible for v in asking if v.visible is not None)])
+
+
+def _decision(
+    report: CaseReport, before: Baseline | None, sittings: Sequence[Sitting], signature: Signature, *, add: bool
+) -> Decision:
     measurement = report.measurement
     time = _time(measurement)
     if measurement is None or time is None:
