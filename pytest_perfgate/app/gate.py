@@ -7,6 +7,7 @@ from dataclasses import replace
 from statistics import fmean, stdev
 
 from pytest_perfgate.app.assemble import measurements
+from pytest_perfgate.core.gate.acceptance import of_level
 from pytest_perfgate.core.gate.clocks import accepted_clock
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.conviction import uncommitted
@@ -17,11 +18,11 @@ from pytest_perfgate.core.gate.merge import for_code, merge_limits
 from pytest_perfgate.core.gate.surroundings import moved, surroundings
 from pytest_perfgate.core.metrics.kernel import CODE_NAMES
 from pytest_perfgate.core.metrics.registry import by_name
-from pytest_perfgate.model.baseline import Baseline, Sitting
+from pytest_perfgate.model.baseline import Baseline, Sitting, commit_name, short_commit
 from pytest_perfgate.model.children import CaseResult
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect, Limit, Outcome
-from pytest_perfgate.model.measurement import Measurement
+from pytest_perfgate.model.measurement import Environment, Measurement
 from pytest_perfgate.model.metric import MetricKind, MetricSet
 from pytest_perfgate.model.paired import Paired
 from pytest_perfgate.model.plan import Case, CaseKey, Mode
@@ -86,7 +87,7 @@ class Court:
             return self.unmeasured(case, measurement.key, why)
         baseline, edited = self.baselines(measurement)
         past = self._past(measurement)
-        scatter, sittings = _scatter(past)
+        scatter, sittings = _scatter(past, baseline, measurement.environment)
         context = replace(
             self.context,
             scatter=scatter,
@@ -116,8 +117,9 @@ class Court:
         why = uncommitted(report.baseline) or told
         plain = Court(replace(self.tools, convict=None), self.context).judged(case, report.measurement)
         mend = COMMIT_FIRST if why != told else fault.mend if fault is not None else ""
-        said = (("no arms", why), *((("next", mend),) if mend else ()))
-        return replace(plain, verdicts=tuple(replace(v, evidence=(*v.evidence, *said)) for v in plain.verdicts))
+        step = (mend,) if mend else ()
+        told_all = (replace(v, evidence=(*v.evidence, ("no arms", why)), next=(*step, *v.next)) for v in plain.verdicts)
+        return replace(plain, verdicts=tuple(told_all))
 
     def limits(self, case: Case, measurement: Measurement) -> tuple[Limit, ...]:
         """The case's limits under those that the fixture's call brought."""
@@ -192,9 +194,12 @@ def _unasked(verdict: Verdict) -> Verdict:
     return replace(verdict, sentence=why, next=(f"@pytest.mark.perfgate({verdict.limit.text!r}, capture={STATIC!r})",))
 
 
-def _scatter(sittings: Sequence[Sitting]) -> tuple[float | None, int]:
-    """Relative scatter between sittings."""
-    times = [sitting.time for sitting in sittings if sitting.time > 0]
+def _scatter(past: Sequence[Sitting], baseline: Baseline | None, environment: Environment) -> tuple[float | None, int]:
+    """Relative scatter between sittings of what was accepted: what is under judgement never widens its own gate."""
+    judged = short_commit(commit_name(environment.commit, dirty=environment.dirty))
+    own = "" if baseline is not None and judged == baseline.commit and not environment.dirty else judged
+    witnesses = [s for s in past if s.time > 0 and not (own and short_commit(s.commit) == own)]
+    times = [s.time for s in witnesses if baseline is None or of_level(s.time, baseline.time)]
     return (stdev(times) / fmean(times), len(times)) if len(times) > 2 else (None, len(times))
 
 

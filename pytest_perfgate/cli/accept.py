@@ -4,7 +4,7 @@
   perfgate accept 'test_gemm[4096]' --reason "exact rounding costs 8 %"
   perfgate accept --from https://ci.example/artifacts/record.json --new
 
-A line is rewritten only where the time moved beyond its noise.
+A line is rewritten only where the time moved beyond its noise, or where a commit now holds what it measured.
 """
 
 from __future__ import annotations
@@ -111,6 +111,7 @@ def signature_of(options: Namespace, project: Project, report: Any) -> Any:
         why=" ".join(options.reason.split()),
         commit=measured_commit(report.environment, None if options.source else project.repository),
         expires=_end(options.expires, today),
+        started=report.started,
     )
 
 

@@ -47,6 +47,8 @@ class Baseline:
     """Digest of what surrounded the accepted sitting, as the line has it."""
     surroundings: Environment | None = None
     """What the digest stands for, where it is known."""
+    counted: str = ""
+    """When the newest sitting started that was added to the accepted one; empty while none was."""
 
 
 @value

@@ -36,6 +36,14 @@ def test_a_regression_asks_for_a_reason_and_nothing_is_written(project: Place) -
     assert project.times() == before
 
 
+def test_one_record_is_added_once(project: Place) -> None:
+    assert "one more sitting" in project.perfgate("accept", "test_same", "--add").out
+    line = project.baselines.read_all("NVIDIA-H200")["tests/test_k.py::test_same"]
+    assert (line.sittings, line.counted) == (2, "2026-06-01T10:00:00+00:00")
+    assert "0 accepted; 1 counted already" in project.perfgate("accept", "test_same", "--add").out
+    assert project.perfgate("accept", "test_slow", "--add").code == 2, "slower asks for a reason, added or not"
+
+
 def test_with_a_reason_what_moved_is_written(project: Place) -> None:
     done = project.perfgate("accept", "--reason", "exact rounding")
     assert done.code == 0

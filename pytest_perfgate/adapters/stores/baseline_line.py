@@ -19,7 +19,19 @@ _PLAIN = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+-]*\Z")
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
 _DIGITS = 5
 _COMMIT = 12
-FIELDS = ("time", "scatter", "sittings", "commit", "who", "when", "why", "expires", "environment", "identity")
+FIELDS = (
+    "time",
+    "scatter",
+    "sittings",
+    "commit",
+    "who",
+    "when",
+    "why",
+    "expires",
+    "environment",
+    "counted",
+    "identity",
+)
 _IDENTITY = ("device", "clocks", "timer", "cache", "data", "threads", "affinity", "notes")
 Node = str | Mapping[str, Any] | list[Any]
 """What stands in the file: texts, mappings and lists; no type is guessed from a text."""
@@ -38,6 +50,7 @@ def render_line(name: str, baseline: Baseline, extra: Mapping[str, Node] | None 
     parts += [f"why: {_quoted(baseline.why)}"] if baseline.why else []
     parts += [f"expires: {_word(baseline.expires)}"] if baseline.expires else []
     parts += [f"environment: {_word(baseline.environment)}"] if baseline.environment else []
+    parts += [f"counted: {_quoted(baseline.counted)}"] if baseline.counted else []
     if baseline.identity is not None:
         parts.append(f"identity: {_identity_text(baseline.identity, baseline.device)}")
     parts += [f"{_word(key)}: {_flow(node)}" for key, node in (extra or {}).items()]
@@ -169,4 +182,5 @@ _PARSERS: dict[str, Callable[[Node, str], Any]] = {
     "why": _parse_text,
     "expires": _parse_date,
     "environment": _parse_text,
+    "counted": _parse_text,
 }

@@ -28,14 +28,14 @@ _OWN = re.compile(
     r"(?:, scatter: ([0-9]+(?:\.[0-9]+)?)%)?(?:, sittings: ([1-9][0-9]{0,8}))?"
     rf"(?:, commit: ({_WORD}))?(?:, who: \"({_SAFE})\")?(?:, when: ([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}))?"
     rf"(?:, why: \"({_SAFE})\")?(?:, expires: ([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}))?"
-    rf"(?:, environment: ({_WORD}))?"
+    rf"(?:, environment: ({_WORD}))?(?:, counted: \"({_SAFE})\")?"
     rf"(?:, identity: \{{((?:(?:, )?[a-z]+: (?:{_WORD}|\"{_SAFE}\"))*)\}})?\}}\Z"
 )
 """A line as we write it, without notes in its identity; any other is read as YAML."""
 _PART = re.compile(rf"(?:, )?([a-z]+): (?:({_WORD})|\"({_SAFE})\")")
 _UNITS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 _PARTS = {"device", "clocks", "timer", "cache", "data", "threads", "affinity"}
-_TEXTS = ("commit", "who", "when", "why", "expires", "environment")
+_TEXTS = ("commit", "who", "when", "why", "expires", "environment", "counted")
 _LARGEST = 1e30
 _MARKERS = ("<<<<<<<", "=======", ">>>>>>>", "|||||||")
 

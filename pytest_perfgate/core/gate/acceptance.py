@@ -25,6 +25,8 @@ _UNKNOWN = 0.03
 """What two sittings of the same code usually differ by at least, where the line stands on one."""
 _LEVEL = 0.15
 """Nearly four standard deviations between sittings on the noisiest kind of machine."""
+_WIDE = 0.25
+"""Half an interval that says nothing, where no slowdown limit tells what is asked."""
 _MOVED = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.MOVED, Outcome.SUSPECT})
 
 
@@ -38,6 +40,10 @@ class Change(str, enum.Enum):
     RENEWED = "renewed"
     """Within its noise, and its acceptance has run out or is given another end."""
     SITTING = "one more sitting"
+    COUNTED = "counted already"
+    """The line was made from this sitting, or it was added to it before."""
+    COMMITTED = "commit renewed"
+    """Within its noise, and what the line measured is in a commit now: two arms can be made of it."""
     KEPT = "kept"
     UNTRUSTED = "not to be trusted"
     UNTIMED = "without a time"
@@ -52,6 +58,8 @@ class Decision:
     before: Baseline | None = None
     after: Baseline | None = None
     why: str = ""
+    blind: float | None = None
+    """The smallest slowdown that the sitting could have seen, where that is more than its limit asks."""
 
     @property
     def writes(self) -> bool:
@@ -67,12 +75,31 @@ class Signature:
     why: str = ""
     commit: str = ""
     expires: str = ""
+    started: str = ""
+    """When the run that is accepted began; it tells one sitting from another."""
 
 
 def decide(
     report: CaseReport, before: Baseline | None, sittings: Sequence[Sitting], signature: Signature, *, add: bool = False
 ) -> Decision:
     """What accepting this case comes to; nothing is written here."""
+    found = _decision(report, before, sittings, signature, add=add)
+    return replace(found, blind=_blind(report)) if found.writes and found.change is not Change.RENEWED else found
+
+
+def _blind(report: CaseReport) -> float | None:
+    """How little this sitting saw; nothing where it saw what the case's slowdown limit asks."""
+    time = _time(report.measurement)
+    half = (time.high - time.low) / (2 * time.value) if time is not None else 0.0
+    asking = [v for v in report.verdicts if v.limit.metric == "slowdown"]
+    if half <= min((v.limit.bound for v in asking if v.limit.bound > 0), default=_WIDE):
+        return None
+    return max([half, *(v.visible for v in asking if v.visible is not None)])
+
+
+def _decision(
+    report: CaseReport, before: Baseline | None, sittings: Sequence[Sitting], signature: Signature, *, add: bool
+) -> Decision:
     measurement = report.measurement
     time = _time(measurement)
     if measurement is None or time is None:
@@ -83,6 +110,8 @@ def decide(
         return Decision(report=report, change=Change.UNTRUSTED, before=before, why=why)
     change = _change(report, before, measurement, time)
     if add and before is not None and (change is Change.KEPT or _same_code(change, before, signature)):
+        if why := _counted(before, time, signature):
+            return Decision(report=report, change=Change.COUNTED, before=before, why=why)
         return Decision(
             report=report,
             change=Change.SITTING,
@@ -91,6 +120,9 @@ def decide(
         )
     if change is Change.KEPT and before is not None and _runs_out(before, signature):
         return Decision(report=report, change=Change.RENEWED, before=before, after=_renewed(before, signature))
+    if change is Change.KEPT and before is not None and _commit(before, signature) != before.commit:
+        after = replace(before, commit=_commit(before, signature), when=signature.when, who=signature.who)
+        return Decision(report=report, change=Change.COMMITTED, before=before, after=after)
     if change is Change.KEPT:
         return Decision(report=report, change=change, before=before, why="within its noise")
     return Decision(report=report, change=change, before=before, after=_line(measurement, time, sittings, signature))
@@ -102,6 +134,14 @@ def _same_code(change: Change, before: Baseline, signature: Signature) -> bool:
     return change is not Change.OTHER and known and short_commit(before.commit) == short_commit(signature.commit)
 
 
+def _counted(before: Baseline, time: Metric, signature: Signature) -> str:
+    """Why a sitting is not counted again; empty where it is new."""
+    if signature.started and signature.started <= before.counted:
+        return f"it began at {signature.started}; the line counts sittings up to {before.counted}"
+    same = not before.counted and f"{time.value:.5g}" == f"{before.time:.5g}"
+    return "the line was made from this time" if same else ""
+
+
 def _runs_out(before: Baseline, signature: Signature) -> bool:
     """An acceptance with an end: it has come, or it is moved."""
     over = bool(signature.when) and before.expires[:10] < signature.when[:10]
@@ -110,7 +150,20 @@ def _runs_out(before: Baseline, signature: Signature) -> bool:
 
 def _renewed(before: Baseline, signature: Signature) -> Baseline:
     """The same time, accepted anew by whoever signs; without a new end it holds for good."""
-    return replace(before, when=signature.when, who=signature.who, why=signature.why, expires=signature.expires)
+    return replace(
+        before,
+        commit=_commit(before, signature),
+        when=signature.when,
+        who=signature.who,
+        why=signature.why,
+        expires=signature.expires,
+    )
+
+
+def _commit(before: Baseline, signature: Signature) -> str:
+    """The line's commit; where that was a tree in no commit, the one that measures the same."""
+    clean = signature.commit and not signature.commit.endswith(DIRTY)
+    return short_commit(signature.commit) if clean and before.commit.endswith(DIRTY) else before.commit
 
 
 def _time(measurement: Measurement | None) -> Metric | None:
@@ -173,10 +226,11 @@ def scatter_of(sittings: Sequence[Sitting], time: float) -> tuple[float, int]:
 
 def _of_level(sittings: Sequence[Sitting], time: float) -> list[Sitting]:
     """The newest sittings, back to the first that lies further off than any machine scatters."""
-    return list(takewhile(lambda s: _near(s.time, time), reversed(sittings)))
+    return list(takewhile(lambda s: of_level(s.time, time), reversed(sittings)))
 
 
-def _near(measured: float, time: float) -> bool:
+def of_level(measured: float, time: float) -> bool:
+    """Whether a time lies no further from another than machines scatter between sittings."""
     return 0 < measured < math.inf and abs(math.log(measured / time)) <= _LEVEL
 
 
@@ -189,10 +243,12 @@ def _added(before: Baseline, time: float, measurement: Measurement, signature: S
         time=before.time * math.exp(step / (n + 1)),
         scatter=math.sqrt(variance),
         sittings=n + 1,
+        commit=_commit(before, signature),
         when=signature.when or before.when,
         who=signature.who or before.who,
         why=signature.why or before.why,
         expires=signature.expires or before.expires,
         identity=before.identity or measurement.identity,
         surroundings=surroundings(measurement),
+        counted=max(signature.started, before.counted),
     )

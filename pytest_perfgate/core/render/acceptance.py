@@ -11,7 +11,7 @@ from pytest_perfgate.core.render.block import printable
 from pytest_perfgate.core.render.quantity import quantity, signed
 from pytest_perfgate.model.quantity import Dimension
 
-_SAID = (Change.UNTRUSTED, Change.UNTIMED)
+_SAID = (Change.UNTRUSTED, Change.UNTIMED, Change.COUNTED)
 
 
 def acceptance_lines(found: Sequence[Decision], *, dry: bool = False) -> Iterator[str]:
@@ -19,11 +19,21 @@ def acceptance_lines(found: Sequence[Decision], *, dry: bool = False) -> Iterato
     for decision in found:
         if decision.writes or decision.change in _SAID:
             yield decision_line(decision)
+        if warning := _warning(decision):
+            yield f"  warning  {warning}"
     written = sum(d.writes for d in found)
     counts = Counter(d.change for d in found if not d.writes)
     rest = ", ".join(f"{count} {change.value}" for change, count in counts.items())
     verb = "would be accepted" if dry else "accepted"
     yield f"{written} {verb}" + (f"; {rest}" if rest else "") if found else "nothing to accept"
+
+
+def _warning(decision: Decision) -> str:
+    """What a sitting too wide for its limit is worth; empty where it is not."""
+    if decision.blind is None:
+        return ""
+    seen = signed(decision.blind)
+    return f"this sitting could not have seen less than {seen}; run again on a quieter machine, or keep it"
 
 
 def decision_line(decision: Decision) -> str:
@@ -47,6 +57,7 @@ def acceptance_json(found: Sequence[Decision]) -> list[dict[str, Any]]:
             "before_ns": d.before.time if d.before else None,
             "after_ns": d.after.time if d.after else None,
             "why": d.why,
+            "warning": _warning(d),
         }
         for d in found
     ]

@@ -112,6 +112,32 @@ def test_the_history_tells_at_which_clock_a_line_was_measured(past: Past, outcom
     assert found.verdicts[0].outcome is outcome
 
 
+@pytest.mark.parametrize(
+    ("past", "dirty", "outcome"),
+    [
+        ([("c0ffee", 1.1e6), ("c0ffee", 1.14e6), ("c0ffee", 0.9e6)], False, Outcome.REGRESSED),
+        ([("c0ffee+dirty", 1.1e6), ("c0ffee+dirty", 1.14e6), ("c0ffee+dirty", 0.9e6)], True, Outcome.REGRESSED),
+        ([("beef", 1.5e6), ("beef", 1.6e6), ("feed", 1e6), ("feed", 1e6)], False, Outcome.REGRESSED),
+        ([("beef", 0.9e6), ("feed", 1e6), ("dead", 1.14e6)], False, Outcome.SUSPECT),
+    ],
+)
+def test_what_was_convicted_does_not_become_noise(past: list[tuple[str, float]], dirty: bool, outcome: Outcome) -> None:
+    history = Past(*(replace(sitting(None, commit), time=time) for commit, time in past))
+    line = accepted(1e6, device=GPU)
+    bench = court(Lines(line, line), history)
+    bench.tools = replace(bench.tools, environment=lambda: Environment(commit="c0ffee", dirty=dirty))
+    (found,) = bench.judge_result(captured(measured(1.12e6, device=GPU)))
+    assert found.verdicts[0].outcome is outcome
+
+
+def test_the_accepted_commit_tells_how_its_own_sittings_scatter() -> None:
+    line = accepted(1e6, device=GPU, commit="c0ffee")
+    bench = court(Lines(line, line), Past(*(replace(sitting(None, "c0ffee"), time=t) for t in (0.9e6, 1e6, 1.14e6))))
+    bench.tools = replace(bench.tools, environment=lambda: Environment(commit="c0ffee"))
+    (found,) = bench.judge_result(captured(measured(1.12e6, device=GPU)))
+    assert found.verdicts[0].outcome is Outcome.SUSPECT
+
+
 def test_why_no_arm_could_be_made_is_said() -> None:
     fault = PerfgateError("revision-missing", "'a1b2c3d4e5f6+dirty' is not in this clone", mend="git fetch")
     for commit, why, mend in (
@@ -121,9 +147,10 @@ def test_why_no_arm_could_be_made_is_said() -> None:
         line = accepted(1e6, commit=commit)
         bench = court(Lines(line, line), convict=lambda reports, cases: {})
         (report,) = bench.judge_result(captured(measured(1.2e6)))
-        facts = dict(bench.without_arms(case(), report, fault).verdicts[0].evidence)
-        assert why in facts["no arms"]
-        assert facts["next"] == mend
+        (verdict,) = bench.without_arms(case(), report, fault).verdicts
+        assert why in dict(verdict.evidence)["no arms"]
+        assert verdict.next[0] == mend
+        assert "next" not in dict(verdict.evidence)
     (verdict,) = bench.without_arms(case(), report, None).verdicts
     assert verdict.evidence == (("no arms", "it did not run in both arms"),)
 

@@ -6,6 +6,7 @@ import pytest
 
 from pytest_perfgate.core.gate.acceptance import Change, Signature, decide, noise, scatter_of
 from pytest_perfgate.core.gate.selection import matching, named
+from pytest_perfgate.core.render.acceptance import acceptance_json, acceptance_lines
 from pytest_perfgate.model.baseline import Sitting, commit_name, short_commit
 from pytest_perfgate.model.limit import Outcome
 from pytest_perfgate.model.measurement import Identity
@@ -127,6 +128,47 @@ def test_an_acceptance_that_ran_out_is_accepted_anew(expires: str, given: str, c
     assert found.writes == (change is Change.RENEWED)
     if found.after is not None:
         assert found.after == replace(before, when="2026-06-01", who="me", why="still", expires=given)
+
+
+@pytest.mark.parametrize(
+    ("line", "measured", "kept"),
+    [
+        ("a1b2c3d+dirty", "c0ffee1234567890", "c0ffee123456"),
+        ("a1b2c3d+dirty", "c0ffee1234567890+dirty", ""),
+        ("a1b2c3d+dirty", "", ""),
+        ("a1b2c3d", "c0ffee1234567890", ""),
+        ("", "c0ffee1234567890", ""),
+    ],
+)
+def test_a_line_of_no_commit_is_given_the_one_that_measures_the_same(line: str, measured: str, kept: str) -> None:
+    before = baseline("test_a", 1e6, commit=line)
+    signature = Signature(when="2026-06-01", who="me", why="", commit=measured)
+    found = decide(case("test_a", 1.001e6), before, (), signature)
+    assert found.change is (Change.COMMITTED if kept else Change.KEPT)
+    assert found.after == (replace(before, commit=kept, when="2026-06-01", who="me") if kept else None)
+    added = decide(case("test_a", 1.001e6), before, (), signature, add=True).after
+    assert added is not None
+    assert added.commit == (kept or line)
+
+
+@pytest.mark.parametrize(
+    ("spread", "then", "blind"),
+    [(0.029, None, None), (0.031, None, 0.031), (0.4, 2e6, 0.4), (0.4, 1e6, None)],
+)
+def test_a_sitting_that_saw_too_little_is_said(spread: float, then: float | None, blind: float | None) -> None:
+    found = decide(
+        case("test_a", 1e6, then, spread=spread), baseline("test_a", then) if then else None, (), Signature()
+    )
+    assert found.blind == (pytest.approx(blind) if blind else None)
+    warned = [line for line in acceptance_lines([found]) if "could not have seen less than +" in line]
+    assert bool(warned) is bool(acceptance_json([found])[0]["warning"]) is (blind is not None)
+
+
+def test_without_a_limit_a_quarter_is_too_wide() -> None:
+    for spread, blind in ((0.24, None), (0.26, 0.26)):
+        report = replace(case("test_a", 1e6, spread=spread), verdicts=())
+        found = decide(report, None, (), Signature())
+        assert found.blind == (pytest.approx(blind) if blind else None)
 
 
 def test_a_commit_keeps_its_mark_when_it_is_cut() -> None:

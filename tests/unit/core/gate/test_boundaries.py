@@ -77,6 +77,20 @@ def test_only_a_sitting_of_the_same_code_is_added_where_the_time_moved(
     assert decide(report, before, (), Signature(commit=measured), add=True).change is change
 
 
+def test_a_sitting_is_counted_once() -> None:
+    report = reports.case("test_a", 1.01e6, 1e6)
+    first, later = Signature(started="2026-06-01T10:00:00+00:00"), Signature(started="2026-06-01T11:00:00+00:00")
+    before = reports.baseline("test_a", 1e6)
+    once = decide(report, before, (), first, add=True).after
+    assert (once.sittings, once.counted) == (2, first.started)
+    again = decide(report, once, (), first, add=True)
+    assert (again.change, again.after) == (Change.COUNTED, None)
+    assert first.started in again.why
+    assert decide(report, once, (), later, add=True).after.sittings == 3
+    own = decide(report, decide(report, None, (), first).after, (), first, add=True)
+    assert (own.change, own.why) == (Change.COUNTED, "the line was made from this time")
+
+
 @pytest.mark.parametrize("time", [0.0, -1.0, math.inf, math.nan])
 def test_a_time_that_is_none_is_not_accepted(time: float) -> None:
     found = decide(timed(time), None, (), Signature())
