@@ -100,11 +100,11 @@ class Court:
         self.paired = {**self.paired, report.key: replace(paired, moved=facts)}
         return self.judged(case, report.measurement)
 
-    def without_arms(self, case: Case, report: CaseReport, fault: PerfgateError | None) -> CaseReport:
+    def without_arms(self, case: Case, report: CaseReport, fault: PerfgateError | None, heard: str = "") -> CaseReport:
         """A suspect that no arm could be made for: the prediction interval decides, and why is said."""
         if report.measurement is None:
             return report
-        told = fault.what if fault is not None else "it did not run in both arms"
+        told = fault.what if fault is not None else heard or "it did not run in both arms"
         why = uncommitted(report.baseline) or told
         plain = Court(replace(self.tools, convict=None), self.context).judged(case, report.measurement)
         mend = COMMIT_FIRST if why != told else fault.mend if fault is not None else ""
