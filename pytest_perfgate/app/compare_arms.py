@@ -109,6 +109,10 @@ class Comparison:
         """The head's side as any measuring run leaves it."""
         return {nodeid: self._result(case) for nodeid, case in self.cases.items()}
 
+    def troubles(self) -> dict[str, str]:
+        """What was first said of each test that did not run on both sides."""
+        return {one.nodeid: one.trouble for one in reversed(self.rounds) if one.trouble}
+
     def _result(self, case: Case) -> CaseResult:
         mine = [one for one in self.rounds if one.nodeid == case.nodeid]
         return CaseResult(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from statistics import fmean, stdev
 
 from pytest_perfgate.app.assemble import measurements
@@ -43,6 +44,14 @@ class Court:
         self._base: str | None = None
         self.paired: Mapping[CaseKey, Paired] = {}
         """What two arms came to, where the run compares with a revision."""
+
+    def read_baselines(self, cases: Iterable[Case]) -> None:
+        """Every file that these cases may be judged by; raises where one does not read."""
+        devices = self.tools.baselines.devices() if self.tools.baselines is not None else ()
+        for device, path in product(devices, {case.path: None for case in cases}):
+            here = self._lines(device, path)
+            if not all(line.local for line in here.values()) and self._merge_base():
+                self._lines(device, path, self._merge_base())
 
     def judge_all(self, results: Mapping[str, CaseResult]) -> dict[str, tuple[CaseReport, ...]]:
         """Every case screened; suspects are tried by the paired conviction where there is one."""
@@ -109,11 +118,11 @@ class Court:
         self.paired = {**self.paired, report.key: replace(paired, moved=facts)}
         return self.judged(case, report.measurement)
 
-    def without_arms(self, case: Case, report: CaseReport, fault: PerfgateError | None) -> CaseReport:
+    def without_arms(self, case: Case, report: CaseReport, fault: PerfgateError | None, heard: str = "") -> CaseReport:
         """A suspect that no arm could be made for: the prediction interval decides, and why is said."""
         if report.measurement is None:
             return report
-        told = fault.what if fault is not None else "it did not run in both arms"
+        told = fault.what if fault is not None else heard or "it did not run in both arms"
         why = uncommitted(report.baseline) or told
         plain = Court(replace(self.tools, convict=None), self.context).judged(case, report.measurement)
         mend = COMMIT_FIRST if why != told else fault.mend if fault is not None else ""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_perfgate.app.assemble import measurements
 from pytest_perfgate.app.lanes import run_spread
 from pytest_perfgate.app.measure import Crew, Rounds
 from pytest_perfgate.core.gate.budget import SCREENING, shrunk
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from pytest_perfgate.model.children import CaseResult
     from pytest_perfgate.model.plan import Case
+    from pytest_perfgate.model.verdict import CaseReport
     from pytest_perfgate.plugin.docket import Docket
 
 _START_S = 1.0
@@ -37,6 +39,7 @@ _SHORTEST = 0.1
 
 def measure_ahead(session: Docket) -> None:
     """Measure all cases in children, then judge them; what was measured stays when it is interrupted."""
+    session.court.read_baselines(session.cases.values())
     if session.settings.options.perfgate_against:
         measure_against(session)
         return
@@ -85,7 +88,17 @@ def judge_measured(session: Docket, results: Mapping[str, CaseResult]) -> None:
 def keep_measured(session: Docket, results: Mapping[str, CaseResult]) -> None:
     """Somebody wants this run to end: what was measured is judged by itself, and nobody is tried any more."""
     fit = fit_results(session, results)
-    session.reports.update((nodeid, session.court.judge_result(result)) for nodeid, result in fit.items())
+    session.reports.update((nodeid, _kept(session, result)) for nodeid, result in fit.items())
+
+
+def _kept(session: Docket, result: CaseResult) -> tuple[CaseReport, ...]:
+    """What judges may not read, and the run fails with that: its measurement is kept all the same."""
+    try:
+        return session.court.judge_result(result)
+    except PerfgateError as fault:
+        court, why = session.court, fault.what
+        found = measurements(result, court.tools)
+        return tuple(replace(court.unmeasured(result.case, one.key, why), measurement=one) for one in found)
 
 
 def fit_results(session: Docket, results: Mapping[str, CaseResult]) -> dict[str, CaseResult]:

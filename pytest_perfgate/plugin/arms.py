@@ -70,11 +70,17 @@ class Bailiff:
         changed: dict[CaseKey, CaseReport] = {}
         for commit, keys in self._accused(reports).items():
             try:
-                found = self._tried(commit, [cases[key.nodeid] for key in keys])
+                found, heard = self._tried(commit, [cases[key.nodeid] for key in keys])
             except PerfgateError as fault:
                 changed.update({key: court.without_arms(cases[key.nodeid], reports[key], fault) for key in keys})
                 continue
-            changed.update({key: court.with_arms(cases[key.nodeid], reports[key], found.get(key)) for key in keys})
+            for key in keys:
+                case, report = cases[key.nodeid], reports[key]
+                changed[key] = (
+                    court.without_arms(case, report, None, heard.get(key.nodeid, ""))
+                    if key not in found
+                    else court.with_arms(case, report, found[key])
+                )
         return changed
 
     def _accused(self, reports: Mapping[CaseKey, CaseReport]) -> Mapping[str, list[CaseKey]]:
@@ -84,14 +90,15 @@ class Bailiff:
                 accused[report.baseline.commit].append(key)
         return accused
 
-    def _tried(self, commit: str, cases: Sequence[Case]) -> Mapping[CaseKey, Paired]:
+    def _tried(self, commit: str, cases: Sequence[Case]) -> tuple[Mapping[CaseKey, Paired], Mapping[str, str]]:
+        """What two arms came to, and what was said of tests that failed in one."""
         if not commit:
             raise PerfgateError("arm-no-commit", "the baseline names no commit to measure beside")
         count = len({case.nodeid for case in cases})
         self._progress = Progress(self._config, f"{count} suspected: measured beside {commit[:10]}")
         comparison = self._comparison(commit, cases, Design())
         hearing = Hearing(comparison, self._counts)
-        return self._heard(comparison, hearing, hearing.confirm, revision=False)
+        return self._heard(comparison, hearing, hearing.confirm, revision=False), comparison.troubles()
 
     def _heard(
         self, comparison: Comparison, hearing: Hearing, play: Callable[[], None], *, revision: bool

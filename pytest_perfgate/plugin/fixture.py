@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,13 @@ from pytest_perfgate.plugin.benches import Bench
 from pytest_perfgate.plugin.view import View
 
 _UNITS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
+
+_PROMISES: tuple[tuple[Any, str, str], ...] = (
+    (Coroutine, "a coroutine", "lambda: asyncio.run(f()), or a loop's run_until_complete"),
+    (Generator, "a generator", "lambda: list(f()), or a loop over it"),
+    (AsyncGenerator, "an async generator", "lambda: asyncio.run(g()), where the coroutine g() goes through it"),
+)
+"""What a call can return in place of having done its work."""
 
 
 class Gate:
@@ -117,12 +124,7 @@ class Gate:
 
     def _taken(self, asked: Asked) -> View:
         view = self._bench.take(asked)
-        if isinstance(view.result, Coroutine):
-            view.result.close()
-            what = "the call returned a coroutine that nobody ran: only its making was timed"
-            raise PerfgateError(
-                "call-wrong", what, mend="measure lambda: asyncio.run(f()), or a loop's run_until_complete"
-            )
+        refuse_unrun(view.result)
         return view
 
     def _key(self, name: str) -> CaseKey:
@@ -131,6 +133,16 @@ class Gate:
             raise PerfgateError("call-wrong", f"{what} in one test", mend="give each a name=", place=self._case.nodeid)
         self._names.add(name)
         return CaseKey(nodeid=self._case.nodeid, name=name)
+
+
+def refuse_unrun(result: object) -> None:
+    """What a call only promised was not measured: its making takes no time."""
+    for kind, what, mend in _PROMISES:
+        if isinstance(result, kind):
+            if not isinstance(result, AsyncGenerator):  # one that was never begun holds nothing to close
+                result.close()
+            said = f"the call returned {what} that nobody ran: only its making was timed"
+            raise PerfgateError("call-wrong", said, mend=f"measure {mend}")
 
 
 def _texts(limits: Iterable[str]) -> tuple[str, ...]:

@@ -90,12 +90,26 @@ def arm_arguments(config: pytest.Config, cases: Iterable[Case], arm: Arm) -> lis
     """The arguments of a child of an arm: the head's tests, and nothing of the head's package on the path."""
     told = arguments(config, cases)
     top, here = config.rootpath, Path(arm.cwd)
-    moved = [_moved(text, top, here) for text in told] if arm.mode == "worktree" else told
-    kept = [str(place) for place in config.getini("pythonpath") if not _holds(Path(place), arm.modules)]
-    if arm.mode != "worktree":
-        moved[2:2] = ["-o", f"pythonpath={shlex.join(kept)}"]
-    moved[2:2] = ["--import-mode=importlib"]
-    return [text for text in moved if not text.startswith("--import-mode=") or text.endswith("=importlib")]
+    if arm.mode == "worktree":
+        return [_moved(text, top, here) for text in told]
+    beside = _beside(config, cases)
+    kept = [str(place) for place in (*config.getini("pythonpath"), *beside) if not _holds(Path(place), arm.modules)]
+    told = [text for text in told if not text.startswith("--import-mode=")]
+    told[2:2] = ["--import-mode=importlib", "-o", f"pythonpath={shlex.join(kept)}"]
+    return told
+
+
+def _beside(config: pytest.Config, cases: Iterable[Case]) -> Iterable[Path]:
+    """Folders that pytest's usual import modes put on the path: tests import what lies beside them."""
+    if config.option.importmode == "importlib":
+        return []
+    files = (config.rootpath / case.nodeid.partition("::")[0] for case in cases)
+    return dict.fromkeys(_import_root(file.parent) for file in files)
+
+
+def _import_root(folder: Path) -> Path:
+    """The first folder upwards that is no package."""
+    return _import_root(folder.parent) if (folder / "__init__.py").is_file() else folder
 
 
 def _moved(text: str, top: Path, here: Path) -> str:

@@ -8,6 +8,24 @@ if TYPE_CHECKING:
     import pytest
 
 
+def told(text: str) -> str:
+    """A variable that is not set must not look like an option that nobody gave."""
+    if text.strip():
+        return text
+    from argparse import ArgumentTypeError
+
+    raise ArgumentTypeError("nothing is given: is a variable empty?")
+
+
+def whole(text: str) -> int:
+    """A whole number from 1."""
+    if text.strip().isdecimal() and int(text) > 0:
+        return int(text)
+    from argparse import ArgumentTypeError
+
+    raise ArgumentTypeError(f"{text!r} is no whole number from 1")
+
+
 class Option:
     """One option: its name, what argparse is told, its defaults here and in CI."""
 
@@ -28,7 +46,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "--perfgate-against",
         "measure against this revision; without REV against the merge base",
-        {"metavar": "REV", "nargs": "?", "const": "@merge-base"},
+        {"metavar": "REV", "nargs": "?", "const": "@merge-base", "type": told},
         "none",
     ),
     Option(
@@ -52,13 +70,13 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "--perfgate-budget",
         "what measuring may take in the whole run, such as 10min: spent where it decides most",
-        {"metavar": "TIME"},
+        {"metavar": "TIME", "type": told},
         "no end",
     ),
     Option(
         "--perfgate-rounds",
         "fresh processes a case in full mode",
-        {"metavar": "N", "type": int},
+        {"metavar": "N", "type": whole},
         "3",
     ),
     Option("--perfgate-device", "index or name of the device to measure on", {"metavar": "DEVICE"}, "the first"),

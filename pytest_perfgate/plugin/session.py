@@ -44,6 +44,7 @@ class GateSession(Docket):
         """Measure before the first test, where the mode says so."""
         with usage_errors():
             pick_device(self.settings.options)
+            self.settings.read()
             self.collect(items)
         if self.mode is Mode.FULL:
             self.measure()

@@ -31,6 +31,10 @@ class Settings:
         self.options: Any = config.option
         self.ci = bool(os.environ.get("CI"))
 
+    def read(self) -> tuple[Policy, float]:
+        """What does not read ends the run before its first test, and is said once."""
+        return self.policy, self.budget_s
+
     @cached_property
     def project(self) -> Config:
         from pytest_perfgate.wiring import configuration
@@ -51,7 +55,7 @@ class Settings:
         from pytest_perfgate.plugin.spans import seconds
 
         given = self.options.perfgate_budget
-        return seconds(given, "--perfgate-budget") if given else math.inf
+        return seconds(given, "--perfgate-budget") if given is not None else math.inf
 
     @property
     def command(self) -> str:

@@ -12,6 +12,9 @@ from pytest_perfgate.model.errors import PerfgateError
 _TARGETS = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TARGET")
 _USUAL = ("main", "master", "trunk", "develop")
 _SECONDS = 30
+_ENDINGS = "py pyx pxd toml c cc cpp cxx h hpp cu cuh cl hip ptx rs go".split()  # noqa: SIM905 - a list of words
+_CODE = (*(f"*.{ending}" for ending in _ENDINGS), ":(exclude)*site-packages/*", ":(exclude)*.perfgate/*")
+"""What untracked files are taken for work: reports and notes that lie about change no measurement."""
 
 
 class GitRepository:
@@ -55,10 +58,9 @@ class GitRepository:
         return None if done is None or done.returncode else done.stdout.decode("utf-8", "replace")
 
     def dirty(self) -> bool:
-        """Whether tracked files other than baselines differ from the commit."""
-        return bool(
-            self._git("status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)*baselines/*.yaml")
-        )
+        """Whether the commit does not hold what is here: a changed file, or code that git was never given."""
+        changed = self._git("status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)*baselines/*.yaml")
+        return bool(changed or self._git("ls-files", "--others", "--exclude-standard", "--", *_CODE))
 
     def author(self) -> str:
         """Who would commit here; empty where git knows nobody."""

@@ -173,6 +173,7 @@ def test_a_second_child_that_does_not_start_leaves_no_first_one() -> None:
     comparison, found, _ = compared(Half(time=slower("", 0.0)), count=1)
     assert not found
     assert comparison.results()["t.py::test_0"].trouble == ("no more processes",)
+    assert comparison.troubles()["t.py::test_0"] == "no more processes"
     assert made[0].closed
 
 

@@ -153,6 +153,8 @@ def test_why_no_arm_could_be_made_is_said() -> None:
         assert "next" not in dict(verdict.evidence)
     (verdict,) = bench.without_arms(case(), report, None).verdicts
     assert verdict.evidence == (("no arms", "it did not run in both arms"),)
+    (verdict,) = bench.without_arms(case(), report, None, "base: failed: no kernel").verdicts
+    assert verdict.evidence == (("no arms", "base: failed: no kernel"),)
 
 
 @pytest.mark.parametrize(("dirty", "commit"), [(False, "c0ffee"), (True, "c0ffee+dirty")])

@@ -1,0 +1,56 @@
+"""Whether a commit holds what was measured."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.adapters.stores.repository import GitRepository
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A repository with one commit, in a folder below its top."""
+    (tmp_path / "bench").mkdir()
+    (tmp_path / ".gitignore").write_text("made_*.py\n")
+    (tmp_path / "bench" / "k.py").write_text("A = 1\n")
+    identity = ("-c", "user.name=a", "-c", "user.email=a@b")
+    for words in (("init", "-q"), ("add", "."), (*identity, "commit", "-qm", "one")):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    return tmp_path / "bench"
+
+
+def test_a_commit_holds_its_files(project: Path) -> None:
+    assert not GitRepository(project).dirty()
+    (project / "k.py").write_text("A = 2\n")
+    assert GitRepository(project).dirty()
+
+
+@pytest.mark.parametrize("name", ["test_k.py", "deep/below/kernel.cu", "pyproject.toml"])
+def test_code_that_git_was_never_given_is_not_in_the_commit(project: Path, name: str) -> None:
+    (project / name).parent.mkdir(parents=True, exist_ok=True)
+    (project / name).write_text("")
+    assert GitRepository(project).dirty()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "made_here.py",
+        "junit.xml",
+        "baselines/host/test_k.py.yaml",
+        ".perfgate/arms/k.py",
+        "__pycache__/k.cpython-311.pyc",
+        "env/lib/site-packages/numpy.py",
+    ],
+)
+def test_what_a_run_leaves_behind_is_no_work(project: Path, name: str) -> None:
+    (project / name).parent.mkdir(parents=True, exist_ok=True)
+    (project / name).write_text("")
+    assert not GitRepository(project).dirty()
+
+
+def test_without_git_nothing_is_said(tmp_path: Path) -> None:
+    assert not GitRepository(tmp_path).dirty()

@@ -1,0 +1,57 @@
+"""How pytest is started in an arm: the same tests, which find what lies beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.model.plan import Case, Plan
+from pytest_perfgate.plugin.invocation import arm_arguments
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for name in (
+        "package/__init__.py",
+        "tests/test_a.py",
+        "tests/deep/__init__.py",
+        "tests/deep/test_b.py",
+        "test_c.py",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    return tmp_path
+
+
+def told(root: Path, mode: str, import_mode: str = "prepend", *names: str) -> list[str]:
+    option = SimpleNamespace(importmode=import_mode, plugins=(), override_ini=(), pythonwarnings=())
+    config: Any = SimpleNamespace(option=option, rootpath=root, inipath=None, getini=lambda name: [root / "extra"])
+    arm: Any = SimpleNamespace(mode=mode, cwd=str(root / "checkout"), modules=("package",))
+    cases = [Case(nodeid=f"{name}::test", limits=(), plan=Plan()) for name in names]
+    return arm_arguments(config, cases, arm)
+
+
+@pytest.mark.parametrize("mode", ["prepend", "append", "importlib"])
+def test_a_checkout_keeps_the_import_mode(root: Path, mode: str) -> None:
+    words = told(root, "worktree", mode, "tests/test_a.py")
+    assert [word for word in words if "import-mode" in word] == [f"--import-mode={mode}"]
+    assert words[-1] == str(root / "checkout" / "tests" / "test_a.py")
+
+
+@pytest.mark.parametrize(
+    ("name", "beside"), [("tests/test_a.py", "tests"), ("tests/deep/test_b.py", "tests"), ("test_c.py", "")]
+)
+def test_tests_of_an_installed_package_find_their_helpers_and_never_the_heads_package(
+    root: Path, name: str, beside: str
+) -> None:
+    words = told(root, "overlay", "prepend", name)
+    (path,) = [word for word in words if word.startswith("pythonpath=")]
+    assert path == f"pythonpath={root / 'extra'}" + (f" {root / beside}" if beside else "")
+    assert [word for word in words if "import-mode" in word] == ["--import-mode=importlib"]
+
+
+def test_who_asked_for_importlib_has_no_folders_added(root: Path) -> None:
+    assert f"pythonpath={root / 'extra'}" in told(root, "overlay", "importlib", "tests/test_a.py")

@@ -1,0 +1,38 @@
+"""What the command line refuses: an option that is given nothing is not one that was left out."""
+
+from __future__ import annotations
+
+import argparse
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.plugin.options import add_options
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(exit_on_error=False)
+    group: Any = SimpleNamespace(addoption=made.add_argument)
+    add_options(SimpleNamespace(getgroup=lambda *_: group))  # type: ignore[arg-type]
+    return made
+
+
+@pytest.mark.parametrize("name", ["--perfgate-against", "--perfgate-budget"])
+@pytest.mark.parametrize("empty", ["", " "])
+def test_a_variable_that_is_not_set_is_not_an_option_left_out(name: str, empty: str) -> None:
+    with pytest.raises(argparse.ArgumentError, match="nothing is given"):
+        parser().parse_args([f"{name}={empty}"])
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "1.5", "", "many"])
+def test_no_rounds_are_not_the_usual_rounds(count: str) -> None:
+    with pytest.raises(argparse.ArgumentError, match="no whole number from 1"):
+        parser().parse_args([f"--perfgate-rounds={count}"])
+
+
+def test_what_is_given_is_taken() -> None:
+    given = parser().parse_args(["--perfgate-against", "--perfgate-rounds=7", "--perfgate-budget=10min"])
+    assert (given.perfgate_against, given.perfgate_rounds, given.perfgate_budget) == ("@merge-base", 7, "10min")
+    assert parser().parse_args(["--perfgate-against=v1"]).perfgate_against == "v1"
+    assert parser().parse_args([]).perfgate_against is None

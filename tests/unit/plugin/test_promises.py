@@ -1,0 +1,43 @@
+"""A call that returns what nobody ran has not done its work: timing it would pass anything."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.plugin.fixture import refuse_unrun
+
+
+async def _coroutine() -> int:
+    return 1
+
+
+def _generator() -> Iterator[int]:
+    yield 1
+
+
+async def _asynchronous() -> AsyncIterator[int]:
+    yield 1
+
+
+@pytest.mark.parametrize(
+    ("promise", "said", "mend"),
+    [
+        (_coroutine, "a coroutine that nobody ran", "asyncio.run(f())"),
+        (_generator, "a generator that nobody ran", "list(f())"),
+        (lambda: (x for x in "ab"), "a generator that nobody ran", "list(f())"),
+        (_asynchronous, "an async generator that nobody ran", "asyncio.run(g())"),
+    ],
+)
+def test_what_nobody_ran_is_refused(promise: object, said: str, mend: str) -> None:
+    assert callable(promise)
+    with pytest.raises(PerfgateError, match=said) as caught:
+        refuse_unrun(promise())
+    assert mend in caught.value.mend
+
+
+@pytest.mark.parametrize("done", [None, [1], iter([1]), map(str, [1]), range(3), (1,)])
+def test_what_was_done_is_taken(done: object) -> None:
+    refuse_unrun(done)
