@@ -216,3 +216,12 @@ def test_the_project_s_own_patterns_of_communication_are_known(tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     assert main(["inspect", str(path)]) == 2
     assert "tool.perfgate.communication: communication='(' is no pattern" in capsys.readouterr().err
+
+
+def test_more_than_the_hardware_can_do_keeps_no_limit(kineto, tmp_path):
+    path = written(tmp_path / "t.json", step_events(0, 0))
+    for peak, outcome in (("fp32=10TFLOPS", Outcome.PASSED), ("fp32=10MFLOPS", Outcome.INVALID)):
+        analysis = kineto.inspect([path], {"peak": peak})
+        limit = parse_limit("mfu(op=aten::mm) >= 0.001%", kinds=KINDS)
+        (verdict,) = judge_artifact(analysis, [limit])
+        assert verdict.outcome is outcome
