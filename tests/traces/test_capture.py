@@ -44,7 +44,7 @@ def test_limits_are_held_against_a_capture(tmp_path):
     inspector = built_in("inspectors", "kineto")
     path = Path(paths[0])
     assert inspector.recognises(path, path.read_bytes()[:4096])
-    analysis = inspector.inspect([path], {"peak": "fp32=1TFLOPS", "bandwidth": "100GB/s"})
+    analysis = inspector.inspect([path], {"peak": "fp32=100TFLOPS", "bandwidth": "100GB/s"})
     texts = ("idle <= 100%", "overlap >= 50%", "mfu(op=aten::mm) >= 0.0001%", "op_count(op=aten::mm) == 3")
     limits = [parse_limit(text, kinds=by_name()) for text in texts]
     idle, overlap, mfu, count = judge_artifact(analysis, limits)

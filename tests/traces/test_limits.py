@@ -216,3 +216,23 @@ def test_the_project_s_own_patterns_of_communication_are_known(tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     assert main(["inspect", str(path)]) == 2
     assert "tool.perfgate.communication: communication='(' is no pattern" in capsys.readouterr().err
+
+
+def test_more_than_the_hardware_can_do_keeps_no_limit(kineto, tmp_path):
+    path = written(tmp_path / "t.json", step_events(0, 0))
+    for peak, outcome in (("fp32=10TFLOPS", Outcome.PASSED), ("fp32=10MFLOPS", Outcome.INVALID)):
+        analysis = kineto.inspect([path], {"peak": peak})
+        limit = parse_limit("mfu(op=aten::mm) >= 0.001%", kinds=KINDS)
+        (verdict,) = judge_artifact(analysis, [limit])
+        assert verdict.outcome is outcome
+
+
+def test_a_gap_that_grows_is_a_slowdown(kineto, tmp_path):
+    paths = []
+    for gap in (10, 1000):
+        events = [launch(0, 1), kernel("a", 5, 10, correlation=1), launch(1, 2), kernel("a", 15 + gap, 10, correlation=2)]
+        paths.append(written(tmp_path / f"{gap}.json", events))
+    analysis = kineto.compare(paths[:1], paths[1:], {})
+    texts = ("slowdown <= 5%", "slowdown(part=busy) <= 5%")
+    whole, busy = judge_artifact(analysis, [parse_limit(text, kinds=KINDS) for text in texts])
+    assert (whole.outcome, busy.outcome) == (Outcome.BROKEN, Outcome.PASSED)

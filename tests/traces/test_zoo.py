@@ -220,3 +220,15 @@ def test_a_collective_under_an_annotation_has_the_size_of_its_tensors(kineto, tm
     page = render_text(analysis.views["ranks"]())
     assert "dispatch" in page
     assert "Only one rank's trace is here (2 collectives)" in page
+
+
+def test_nested_operators_of_equal_times_are_compared(kineto, tmp_path):
+    events = [
+        host("aten::linear", 0, 10),
+        host("aten::mm", 0, 10),
+        launch(2, 1),
+        kernel("gemm", 20, 5, correlation=1),
+    ]
+    path = [written(tmp_path / "t.json", events)]
+    (edits,) = kineto.compare(path, path, {}).metrics.find("tree_edits")
+    assert edits.value == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pytest_perfgate.core.gate.against_limit import beside, holds
+from pytest_perfgate.core.gate.against_limit import PLAY, beside, holds
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.full_name import not_in_the_report
 from pytest_perfgate.core.gate.nearest import proposal, some_of
@@ -21,6 +21,9 @@ from pytest_perfgate.model.metric import Absent, Metric, MetricSet, matches
 from pytest_perfgate.model.policy import Policy
 from pytest_perfgate.model.problem import Problem
 from pytest_perfgate.model.verdict import Verdict
+
+OF_A_PEAK = ("mfu", "mfu_datasheet", "sol", "sol_datasheet")
+"""Fractions of a peak, which no true figure exceeds by more than the play."""
 
 
 def judge_artifact(analysis: Analysis, limits: Sequence[Limit], policy: Policy = CI) -> tuple[Verdict, ...]:
@@ -80,10 +83,23 @@ def _held(limit: Limit, metric: Metric, window: str) -> Ruling:
     shown = quantity(metric.value, metric.dimension)
     bound = quantity(limit.bound, limit.dimension)
     notes = (("at", window.removeprefix("window ")), ("note", metric.note))
+    if metric.source == "trace" and metric.name in OF_A_PEAK and metric.value > PLAY:
+        return _above_peak(f"{metric.name}{render_scope(metric.labels)} is {shown}", metric, notes)
     return Ruling(
         outcome=Outcome.PASSED if holds(limit, metric.value) else Outcome.BROKEN,
         sentence=f"{metric.name}{render_scope(metric.labels)} is {shown}, limit {limit.operator.value} {bound}",
         metric=metric,
+        evidence=tuple(note for note in notes if note[1]),
+    )
+
+
+def _above_peak(what: str, metric: Metric, notes: Sequence[tuple[str, str]]) -> Ruling:
+    """More of a peak than there is: the peak or the work count is wrong, so no limit is kept by it."""
+    return Ruling(
+        outcome=Outcome.INVALID,
+        sentence=f"{what}: more than the hardware can do, so the peak or the work count is wrong",
+        metric=metric,
+        next=("check --peak and --bandwidth, or --device",),
         evidence=tuple(note for note in notes if note[1]),
     )
 

@@ -60,10 +60,10 @@ def _metric(name: str, number: float, dimension: Dimension, where: Labels, note:
 
 
 def whole_slowdown(before: Timeline | None, after: Timeline | None) -> MetricSet:
-    """Busy time of the whole window against the reference's."""
-    if before is None or after is None or not before.busy:
+    """Total time of the window, idle time included, against the reference's."""
+    if before is None or after is None or not before.total:
         return MetricSet(absent=(Absent(name="slowdown", why="one of the traces has no single device's activity"),))
-    whole = MetricSet(metrics=(_metric("slowdown", after.busy / before.busy - 1, _PART, ()),))
+    whole = MetricSet(metrics=(_metric("slowdown", after.total / before.total - 1, _PART, ()),))
     return whole | part_metrics(before, after)
 
 

@@ -52,9 +52,19 @@ def forest(seen: Survey) -> Node:
     for row, parent in zip(order.tolist(), above.tolist()):
         children[parent].append(row)
     made: dict[int, Node] = {}
-    for row in sorted(order.tolist(), key=lambda r: (-int(trace.start[r]), int(trace.end[r]))):
+    for row in _deepest_first(children):
         made[row] = node(trace.names[trace.name[row]], tuple(made[c] for c in children[row]))
     return node("", tuple(made[c] for c in children[-1]))
+
+
+def _deepest_first(children: dict[int, list[int]]) -> list[int]:
+    """Rows in an order that has every child before its parent, whatever their times say."""
+    walked, ahead = [], list(children[-1])
+    while ahead:
+        row = ahead.pop()
+        walked.append(row)
+        ahead += children[row]
+    return walked[::-1]
 
 
 def node(name: str, children: tuple[Node, ...] = ()) -> Node:
