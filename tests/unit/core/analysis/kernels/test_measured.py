@@ -133,3 +133,17 @@ def test_no_local_instruction_is_no_spill_and_some_are_no_bytes() -> None:
     assert "5,000,000 LDL and STL were executed" in some.missing("spills").why
     for told in (half, some):
         assert "--metrics launch__local_mem_per_thread" in told.missing("spills").mend
+
+
+def test_an_executed_instruction_that_is_always_counted_stands_there_once() -> None:
+    told = metrics_of([launch(executed={"FFMA": 8.0})], "ncu", asked("HMMA", "LDL", "UTCHMMA"))
+    assert [number(told, "executed", opcode=name) for name in ("HMMA", "LDL", "UTCHMMA")] == [0, 0, 0]
+    assert "has no UTCHMMA" in told.find("executed", (("opcode", "UTCHMMA"),))[0].note
+
+
+def test_kernels_of_one_name_in_two_files_say_which_file_is_theirs() -> None:
+    one = launch()
+    first, second = (replace(one, facts=replace(one.facts, source=file)) for file in ("a.ncu-rep", "b.ncu-rep"))
+    told = metrics_of([first, second], "ncu").find("duration")
+    assert [m.note.rpartition("of ")[2] for m in told] == ["a.ncu-rep", "b.ncu-rep"]
+    assert "of a" not in metrics_of([first, first], "ncu").find("duration")[0].note
