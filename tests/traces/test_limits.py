@@ -230,7 +230,12 @@ def test_more_than_the_hardware_can_do_keeps_no_limit(kineto, tmp_path):
 def test_a_gap_that_grows_is_a_slowdown(kineto, tmp_path):
     paths = []
     for gap in (10, 1000):
-        events = [launch(0, 1), kernel("a", 5, 10, correlation=1), launch(1, 2), kernel("a", 15 + gap, 10, correlation=2)]
+        events = [
+            launch(0, 1),
+            kernel("a", 5, 10, correlation=1),
+            launch(1, 2),
+            kernel("a", 15 + gap, 10, correlation=2),
+        ]
         paths.append(written(tmp_path / f"{gap}.json", events))
     analysis = kineto.compare(paths[:1], paths[1:], {})
     texts = ("slowdown <= 5%", "slowdown(part=busy) <= 5%")

@@ -91,6 +91,7 @@ class Cubin:
         found = self._diagnosed(paths, options, limits, stated)
         earlier = self._diagnosed(earlier_report(options), options, limits) if "baseline" in options else []
         asked = asked_launches(options)
+        shown = _elsewhere(found, options, limits, stated)
         subject = ", ".join(str(path) for path in paths)
         title = f"Kernels in {subject}"
         more = {"changes": lambda: changes_view(earlier, found, _changed(options["baseline"], subject))}
@@ -100,13 +101,13 @@ class Cubin:
             metrics=metrics_of(found, self.name, asked_opcodes(options))
             | MetricSet(metrics=tuple(asked_metrics(found, asked, limits))),
             views={
-                "overview": lambda: code_overview(found, title),
-                "bottleneck": lambda: bottleneck_view(found, title, timing(stated, stated.time_ns, "device events")),
+                "overview": lambda: code_overview(shown, title),
+                "bottleneck": lambda: bottleneck_view(shown, title, timing(stated, stated.time_ns, "device events")),
                 "mix": lambda: mix_view(found, title),
-                "devlog": lambda: devlog_part(found, earlier),
+                "devlog": lambda: devlog_part(shown, earlier),
                 **(more if earlier else {}),
             },
-            findings=findings_of(found),
+            findings=findings_of(shown),
             window=_window(found),
         )
 
@@ -117,7 +118,8 @@ class Cubin:
         return Analysis(
             kind=self.name,
             subject=subject,
-            metrics=metrics_of(new, self.name, asked_opcodes(options)),
+            metrics=metrics_of(new, self.name, asked_opcodes(options))
+            | MetricSet(metrics=tuple(asked_metrics(new, asked_launches(options), limits))),
             views={"changes": lambda: changes_view(old, new, _changed(_listed(before), _listed(after)))},
             window=_window(new),
         )
@@ -161,6 +163,22 @@ def _launched(facts: KernelFacts, options: Mapping[str, str]) -> KernelFacts:
     given = facts.launch.shared_dynamic if facts.launch and asked.shared is None else asked.shared or 0
     launch = Launch(block=(asked.threads, 1, 1), shared_dynamic=given, source="--set threads")
     return replace(facts, launch=launch)
+
+
+def _elsewhere(
+    found: list[Diagnosis], options: Mapping[str, str], limits: Mapping[str, SmLimits], stated: Stated
+) -> list[Diagnosis]:
+    """What views show: with no code for the architecture of the options, its limits and the registers as compiled."""
+    arch = options.get("arch", "") if "threads" in options else ""
+    if not arch or any(d.facts.arch == arch for d in found):
+        return found
+    seen, launch = signals(stated, stated.time_ns), {name: text for name, text in options.items() if name != "arch"}
+    return [diagnose(_held_on(arch, d.facts, launch), d.name, limits.get(arch), seen) for d in found]
+
+
+def _held_on(arch: str, facts: KernelFacts, launch: Mapping[str, str]) -> KernelFacts:
+    said = f"{facts.source} · occupancy on {arch}, registers as compiled for {facts.arch}"
+    return replace(_launched(facts, launch), source=said)
 
 
 def _window(found: Sequence[Diagnosis]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from pytest_perfgate.core.analysis.kernels.amd import COLLECT, collected_with
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
@@ -30,9 +31,25 @@ def metrics_of(diagnoses: Sequence[Diagnosis], source: str, asked: Iterable[Labe
     opcodes = sorted({name for mix in every for name in mix.counts})
     written = _meant(asked, opcodes, every)
     named = list(zip(diagnoses, _labels(diagnoses)))
-    found = [m for d, who in named for m in (*_kernel_metrics(d, who, opcodes), *asked_counts(d, who, written))]
+    several = _in_several_files(diagnoses)
+    found = [
+        _of_file(m, d.facts.source) if (d.name, d.facts.arch) in several else m
+        for d, who in named
+        for m in (*_kernel_metrics(d, who, opcodes), *asked_counts(d, who, written))
+    ]
     absent = [a for d, who in named for a in (*_absent(d, who, source), *uncounted(d, who, written))]
     return MetricSet(metrics=tuple(found), absent=tuple(absent))
+
+
+def _in_several_files(diagnoses: Sequence[Diagnosis]) -> set[tuple[str, str]]:
+    """Kernels by name and architecture that more than one file holds: a number alone does not say which is meant."""
+    files = {(d.name, d.facts.arch, d.facts.source) for d in diagnoses}
+    seen = Counter((name, arch) for name, arch, _ in files)
+    return {key for key, number in seen.items() if number > 1}
+
+
+def _of_file(found: Metric, source: str) -> Metric:
+    return replace(found, note="; ".join(filter(None, (found.note, f"of {source}"))))
 
 
 def _meant(asked: Iterable[Labels], opcodes: Sequence[str], every: Sequence[Mix]) -> dict[Labels, str]:
@@ -90,7 +107,8 @@ def _kernel_metrics(diagnosis: Diagnosis, who: Labels, opcodes: Iterable[str]) -
         yield metric(full, counter.value, (*who, (label, name)), counter.unit)
     if diagnosis.ran is not None:
         for name in dict.fromkeys((*COUNTED, *opcodes, *diagnosis.ran.counts)):
-            yield metric("executed", diagnosis.ran.counts.get(name, 0), (*who, ("opcode", name)))
+            note = _too_early(name, diagnosis.facts.arch)
+            yield metric("executed", diagnosis.ran.counts.get(name, 0), (*who, ("opcode", name)), note)
     if diagnosis.whole is not None and diagnosis.facts.code is not None:
         yield from _code_metrics(diagnosis, diagnosis.whole, who, opcodes)
 
@@ -122,7 +140,7 @@ def asked_counts(diagnosis: Diagnosis, who: Labels, written: Mapping[Labels, str
             yield metric("count", counted(name, whole.exact), (*who, *label), note)
         if whole is not None and inner is not None and diagnosis.loop is not None:
             yield metric("count", counted(name, inner.exact), (*who, ("loop", "main"), *label), note)
-        if ran is not None and not _bare(name, ran):
+        if ran is not None and name not in COUNTED and not _bare(name, ran):
             yield metric("executed", counted(name, ran.exact), (*who, *label), note)
 
 

@@ -12,6 +12,7 @@ from pytest_perfgate.app.inspections.cubin import Cubin
 from pytest_perfgate.core.gate.artifact import judge_artifact
 from pytest_perfgate.core.gate.grammar import parse_limit
 from pytest_perfgate.core.metrics.registry import by_name
+from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.kernel import Disassembly
 from tests.kernels import CUBINS, disassembly
@@ -127,3 +128,19 @@ def test_files_are_told_apart_by_content(tmp_path: Path) -> None:
 def test_the_difference_of_two_builds() -> None:
     told = CUBIN.compare([Path("attention_tile.sm_86.cubin")], [Path("attention_tile.sm_86.cubin")], {})
     assert told.metrics.find("registers")[0].value == 130
+
+
+def test_another_architecture_is_shown_with_the_registers_of_the_one_compiled_for() -> None:
+    told = CUBIN.inspect([Path("gemm_tiled.sm_90.cubin")], {"threads": "256", "arch": "sm_80"})
+    shown = render_text(told.views["bottleneck"]())
+    assert "occupancy on sm_80, registers as compiled for sm_90" in shown
+    assert "164 KiB" in shown, "shared memory of that architecture, and no other"
+    own = CUBIN.inspect([Path("gemm_tiled.sm_90.cubin")], {"threads": "256", "arch": "sm_90"})
+    assert "228 KiB" in render_text(own.views["bottleneck"]())
+
+
+def test_a_comparison_works_out_the_launches_that_limits_name() -> None:
+    limit = "occupancy_limit(arch=sm_90, threads=256) >= 25%"
+    files = [Path("gemm_tiled.sm_90.cubin")]
+    told = CUBIN.compare(files, files, {"limits": limit})
+    assert [v.outcome.value for v in judge_artifact(told, (parse_limit(limit, kinds=KINDS),))] == ["passed"]

@@ -160,3 +160,17 @@ def test_the_suffix_of_an_architecture_changes_no_limit_of_its_multiprocessor() 
     assert [m.value for m in plain] == [m.value for m in suffixed]
     assert dict(suffixed[0].labels)["arch"] == "sm_90a"
     assert "compiled for" not in suffixed[0].note
+
+
+def test_an_executed_instruction_that_is_always_counted_stands_there_once() -> None:
+    told = metrics_of([launch(executed={"FFMA": 8.0})], "ncu", asked("HMMA", "LDL", "UTCHMMA"))
+    assert [number(told, "executed", opcode=name) for name in ("HMMA", "LDL", "UTCHMMA")] == [0, 0, 0]
+    assert "has no UTCHMMA" in told.find("executed", (("opcode", "UTCHMMA"),))[0].note
+
+
+def test_kernels_of_one_name_in_two_files_say_which_file_is_theirs() -> None:
+    one = launch()
+    first, second = (replace(one, facts=replace(one.facts, source=file)) for file in ("a.ncu-rep", "b.ncu-rep"))
+    told = metrics_of([first, second], "ncu").find("duration")
+    assert [m.note.rpartition("of ")[2] for m in told] == ["a.ncu-rep", "b.ncu-rep"]
+    assert "of a" not in metrics_of([first, first], "ncu").find("duration")[0].note
