@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 
-from pytest_perfgate.core.analysis.classify import Bottleneck, Classification, Signals, classify
+from pytest_perfgate.core.analysis.classify import THRESHOLDS, Bottleneck, Classification, Signals, classify
 from pytest_perfgate.core.analysis.cliff import Cliff, cliff
 from pytest_perfgate.core.analysis.decisions import Fact, recommendations
 from pytest_perfgate.core.analysis.kernels.local_memory import unspilled
@@ -71,7 +71,7 @@ def diagnose(
     numbers |= {"spills": 0.0} if none_spilled else {}
     held, step = _fit(facts, sm)
     seen = _with_warps(signals, held, numbers) if signals else _signals(facts, numbers, held, sm)
-    found = classify(seen)
+    found = _unexplained(classify(seen), seen, numbers)
     code = _code_situation(facts, whole, inner, loop)
     situation = {**_situation(facts, numbers, held, step), **_ran_situation(ran), **code}
     room = _room(found, seen)
@@ -156,6 +156,15 @@ def _signals(facts: KernelFacts, numbers: Mapping[str, float], held: Occupancy |
         inside=leading(facts.counters, INSIDE),
         problems=tuple(problem.what for problem in facts.problems),
     )
+
+
+def _unexplained(found: Classification, signals: Signals, numbers: Mapping[str, float]) -> Classification:
+    """A busy multiprocessor that no pipe accounts for is said, not left as one that merely waits."""
+    busy, inside = numbers.get("sm", 0.0), signals.inside[1] if signals.inside else 0.0
+    if found.bottleneck is not Bottleneck.LATENCY or busy < THRESHOLDS.roof or inside >= THRESHOLDS.roof:
+        return found
+    note = f"the multiprocessors are {busy * 100:.1f} % busy, and no pipe that is known here explains it"
+    return replace(found, notes=(*found.notes, f"{note} (--section ComputeWorkloadAnalysis collects them all)"))
 
 
 def _situation(

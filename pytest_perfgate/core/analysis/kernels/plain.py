@@ -66,6 +66,9 @@ PIPES = (
     ("FMA", f"sm__pipe_fmaheavy_cycles_active{_ELAPSED}"),
     ("FP64", f"sm__pipe_fp64_cycles_active{_ELAPSED}"),
     ("ALU", f"sm__pipe_alu_cycles_active{_ELAPSED}"),
+    ("FP64 tensor cores", f"sm__pipe_tensor_op_dmma_cycles_active{_ELAPSED}"),
+    ("FP16", f"sm__inst_executed_pipe_fp16{_ELAPSED}"),
+    ("XU (transcendentals, conversions)", f"sm__inst_executed_pipe_xu{_ELAPSED}"),
 )
 """What computes. The load-store pipe is in ``sm__throughput`` too, and a kernel bound by it computes nothing."""
 INSIDE = (
