@@ -127,6 +127,15 @@ def test_files_that_name_no_rank_are_numbered(kineto, tmp_path):
     assert len(kineto.inspect(paths, {}).metrics.find("idle")) == 2
 
 
+def test_a_file_is_given_once(kineto, tmp_path):
+    path = written(tmp_path / "a.json", [launch(0, 1), kernel("a", 5, 10, correlation=1)])
+    with pytest.raises(PerfgateError, match="is given twice"):
+        kineto.inspect([path, path], {})
+    (tmp_path / "b.json").symlink_to(path)
+    with pytest.raises(PerfgateError, match="are one file"):
+        kineto.inspect([path, tmp_path / "b.json"], {})
+
+
 def test_without_a_cluster_files_are_looked_at_here():
     assert list(cluster.spread("")(str, [1, 2])) == ["1", "2"]
 

@@ -11,6 +11,7 @@ from pytest_perfgate.core.gate.grammar import parse_limit
 from pytest_perfgate.core.metrics import kernel as counters
 from pytest_perfgate.core.metrics import overlap, trace
 from pytest_perfgate.core.metrics.registry import by_name
+from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.limit import Outcome
 from pytest_perfgate.model.quantity import Dimension
 
@@ -241,3 +242,16 @@ def test_a_gap_that_grows_is_a_slowdown(kineto, tmp_path):
     texts = ("slowdown <= 5%", "slowdown(part=busy) <= 5%")
     whole, busy = judge_artifact(analysis, [parse_limit(text, kinds=KINDS) for text in texts])
     assert (whole.outcome, busy.outcome) == (Outcome.BROKEN, Outcome.PASSED)
+
+
+def test_the_host_is_not_compared_with_a_gpu(kineto, tmp_path):
+    gpu = written(tmp_path / "gpu.json", step_events(0, 0))
+    cpu = written(tmp_path / "cpu.json", [host("aten::mm", 0, 9, **shaped([64, 64], [64, 64]))])
+    limits = [parse_limit(text, kinds=KINDS) for text in ("slowdown(op=aten::mm) <= 5%", "difference <= 0us")]
+    for before, after in ((gpu, cpu), (cpu, gpu)):
+        mixed = kineto.compare([before], [after], {})
+        assert {v.outcome for v in judge_artifact(mixed, limits)} == {Outcome.NOT_MEASURED}
+        assert all("host" in render_text(mixed.views[view]()) for view in ("report", "rough", "ops"))
+    alone = kineto.compare([cpu], [cpu], {})
+    assert not alone.metrics.find("difference", (("part", "exposed_comm"),))
+    assert {v.outcome for v in judge_artifact(alone, limits)} == {Outcome.PASSED}

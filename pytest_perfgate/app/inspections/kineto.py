@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_perfgate.app.inspections.kineto_analysis import TABLES, analysis_of, job_analysis, replay_text
 from pytest_perfgate.app.inspections.kineto_comparison import comparison_of
-from pytest_perfgate.app.inspections.kineto_job import Lens, Spread, job_of
+from pytest_perfgate.app.inspections.kineto_job import Lens, Spread, job_of, refuse_twice
 from pytest_perfgate.app.inspections.kineto_options import OPTIONS, parse_options
 from pytest_perfgate.app.inspections.kineto_seen import Seen
 from pytest_perfgate.core.analysis.trace.scoped import MOST
@@ -61,6 +61,7 @@ class Kineto:
 
     def _inspected(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         asked = parse_options(options, self.operators, self._project())
+        refuse_twice(paths)
         lens = Lens(read=self._read, catalogue=self._catalogue(), asked=asked, most=MOST // max(len(paths), 1))
         if len(paths) == 1:
             traces = self._read(paths[0])

@@ -7,17 +7,22 @@ from collections.abc import Sequence
 from pytest_perfgate.app.inspections.kineto_seen import Seen
 from pytest_perfgate.core.analysis.trace.comparative import comparative_fair, comparative_rough
 from pytest_perfgate.core.analysis.trace.comparison import (
+    ON_HOST,
+    PARTS,
+    UNLIKE,
     comparison_document,
     edit_table,
     pair_metrics,
     pair_table,
     tree_metrics,
+    unlike_metrics,
     whole_slowdown,
 )
 from pytest_perfgate.core.analysis.trace.identity import selection_table
 from pytest_perfgate.core.analysis.trace.joined import Pair, Roofs, by_arguments, by_category, by_kernel, by_operator
 from pytest_perfgate.core.analysis.trace.report import name_of
-from pytest_perfgate.core.analysis.trace.treediff import edits, forest
+from pytest_perfgate.core.analysis.trace.timeline import Timeline
+from pytest_perfgate.core.analysis.trace.treediff import Edit, edits, forest
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.document import Document, Table
 from pytest_perfgate.model.metric import MetricSet
@@ -28,14 +33,16 @@ TABLES = ("ops", "arguments", "categories", "kernels", "tree", "selection")
 
 
 def comparison_of(before: Seen, after: Seen) -> Analysis:
-    """What differs between two traces."""
+    """What differs between two traces; nothing is said of times that do not compare."""
     roofs = Roofs(before=before.roof, after=after.roof)
-    ops = by_operator(before.rows, after.rows, roofs)
-    exact = by_arguments(before.rows, after.rows, roofs)
-    categories = by_category(before.rows, after.rows, roofs)
-    kernels = by_kernel(before.kernels, after.kernels)
-    differing = edits(forest(before.survey), forest(after.survey))
-    lines = (before.line, after.line)
+    alike, host = before.survey.on_host == after.survey.on_host, after.survey.on_host
+    first, second = (before.rows, after.rows) if alike else ((), ())
+    ops = by_operator(first, second, roofs)
+    exact = by_arguments(first, second, roofs)
+    categories = by_category(first, second, roofs)
+    kernels = by_kernel(before.kernels, after.kernels) if alike and not host else ()
+    differing = edits(forest(before.survey), forest(after.survey)) if alike else ()
+    lines = (before.line, after.line) if alike else (None, None)
     subject = f"{name_of(before.survey)} and {name_of(after.survey)}"
     note = _framing(before, after)
 
@@ -54,10 +61,7 @@ def comparison_of(before: Seen, after: Seen) -> Analysis:
     return Analysis(
         kind="kineto",
         subject=subject,
-        metrics=whole_slowdown(*lines)
-        | _by_scope(op=ops, category=categories, kernel=kernels)
-        | pair_metrics("op", [pair for pair in exact if pair.detail])
-        | tree_metrics(differing),
+        metrics=_metrics(lines, (ops, exact, categories, kernels), differing, host=host) if alike else unlike_metrics(),
         views={
             "report": overview,
             "ops": lambda: page("Operators", pair_table(ops, "operator")),
@@ -77,6 +81,22 @@ def comparison_of(before: Seen, after: Seen) -> Analysis:
     )
 
 
+def _metrics(
+    lines: tuple[Timeline | None, Timeline | None],
+    pairs: tuple[Sequence[Pair], Sequence[Pair], Sequence[Pair], Sequence[Pair]],
+    differing: Sequence[Edit],
+    *,
+    host: bool,
+) -> MetricSet:
+    ops, exact, categories, kernels = pairs
+    return (
+        whole_slowdown(*lines, ON_HOST if host else PARTS)
+        | _by_scope(op=ops, category=categories, kernel=kernels)
+        | pair_metrics("op", [pair for pair in exact if pair.detail])
+        | tree_metrics(differing)
+    )
+
+
 def _by_scope(**scopes: Sequence[Pair]) -> MetricSet:
     found = MetricSet()
     for scope, pairs in scopes.items():
@@ -87,6 +107,7 @@ def _by_scope(**scopes: Sequence[Pair]) -> MetricSet:
 def _framing(before: Seen, after: Seen) -> str:
     said = [f"reference {name_of(before.survey)}, target {name_of(after.survey)}"]
     said += [f"windows: {before.survey.label} and {after.survey.label}"]
+    said += [UNLIKE] if before.survey.on_host != after.survey.on_host else []
     for side, seen in (("reference", before), ("target", after)):
         said += [f"{side} roof: {seen.roof.note}"] if seen.roof else [f"{side} roof unknown: no expectation"]
     return " · ".join(said)

@@ -58,6 +58,17 @@ class Lens:
             yield self.seen(fitting[0])
 
 
+def refuse_twice(paths: Sequence[Path]) -> None:
+    """One file under two names or none of its own would be two ranks of one job."""
+    met: dict[Path, Path] = {}
+    for path in paths:
+        whole = path.resolve()
+        if whole in met:
+            what = f"{path} is given twice" if met[whole] == path else f"{met[whole]} and {path} are one file"
+            raise PerfgateError("trace-ranks", what)
+        met[whole] = path
+
+
 def job_of(ranks: Iterable[RankFigures]) -> Job:
     """The ranks joined; nobody's order matters."""
     return reduce(or_, (Job(ranks=(one,)) for one in ranks), Job())

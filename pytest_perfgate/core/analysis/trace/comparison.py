@@ -14,6 +14,9 @@ from pytest_perfgate.model.quantity import Dimension
 _TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
 SIDES = ("reference", "target")
 PARTS = ("computation", "exposed_comm", "exposed_memcpy", "exposed_memset", "idle", "busy", "total")
+ON_HOST = ("computation", "idle", "busy", "total")
+"""The parts that a program without a GPU has as well."""
+UNLIKE = "one trace is of the host, the other of a GPU: their times are not compared"
 
 
 def pair_metrics(scope: str, pairs: Iterable[Pair]) -> MetricSet:
@@ -37,10 +40,20 @@ def pair_metrics(scope: str, pairs: Iterable[Pair]) -> MetricSet:
     return MetricSet(metrics=tuple(metrics), absent=tuple(absent))
 
 
-def part_metrics(before: Timeline, after: Timeline) -> MetricSet:
+def unlike_metrics() -> MetricSet:
+    """What a trace of the host and one of a GPU have: no figure in common."""
+    names = ("slowdown", "difference", "expected_slowdown", "compared_time", "compared_calls", "tree_edits")
+    return MetricSet(
+        absent=tuple(
+            Absent(name=name, why=UNLIKE, mend="compare two traces of the host, or two of a GPU") for name in names
+        )
+    )
+
+
+def part_metrics(before: Timeline, after: Timeline, parts: Sequence[str] = PARTS) -> MetricSet:
     """Where the time of each went, part by part."""
     metrics = []
-    for name in PARTS:
+    for name in parts:
         one, two, where = getattr(before, name), getattr(after, name), labels(part=name)
         metrics += [
             _metric("compared_time", time, _TIME, labels(part=name, side=side)) for side, time in zip(SIDES, (one, two))
@@ -59,12 +72,12 @@ def _metric(name: str, number: float, dimension: Dimension, where: Labels, note:
     return Metric(name=name, value=float(number), dimension=dimension, labels=where, source="trace", note=note)
 
 
-def whole_slowdown(before: Timeline | None, after: Timeline | None) -> MetricSet:
+def whole_slowdown(before: Timeline | None, after: Timeline | None, parts: Sequence[str] = PARTS) -> MetricSet:
     """Total time of the window, idle time included, against the reference's."""
     if before is None or after is None or not before.total:
         return MetricSet(absent=(Absent(name="slowdown", why="one of the traces has no single device's activity"),))
     whole = MetricSet(metrics=(_metric("slowdown", after.total / before.total - 1, _PART, ()),))
-    return whole | part_metrics(before, after)
+    return whole | part_metrics(before, after, parts)
 
 
 def pair_table(pairs: Sequence[Pair], of: str, limit: int = 0) -> Table:
@@ -98,7 +111,7 @@ def pair_table(pairs: Sequence[Pair], of: str, limit: int = 0) -> Table:
             )
             for pair in pairs
         ),
-        note="Times are a call's mean on the GPU. Expected is what the ratio of bandwidths or peaks explains.",
+        note="Times are a call's mean. Expected is what the ratio of bandwidths or peaks explains.",
         limit=limit,
     )
 
