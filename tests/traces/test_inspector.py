@@ -59,10 +59,12 @@ def test_the_straggler_is_a_metric(kineto, corpus):
     assert len(analysis.metrics.find("overlap")) == 8
 
 
-def test_two_files_of_one_rank_are_refused(kineto, corpus):
+def test_two_files_of_one_rank_are_refused(kineto, corpus, tmp_path):
     path = corpus / "torch" / "dlrm_8ranks" / "rank0.json.gz"
+    again = tmp_path / "again.json.gz"
+    again.write_bytes(path.read_bytes())
     with pytest.raises(PerfgateError, match="rank 0 is claimed by"):
-        kineto.inspect([path, path], {})
+        kineto.inspect([path, again], {})
 
 
 def test_coverage_under_the_floor_makes_limits_invalid(kineto, tmp_path):
