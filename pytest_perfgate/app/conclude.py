@@ -47,7 +47,18 @@ def suite_notes(
         complete=ending.complete,
         filtered=ending.filtered,
     )
-    return (*judge_suite(reports, suite), *_drifted(court, cases, reports))
+    return (*judge_suite(reports, suite), *_unanchored(court, reports), *_drifted(court, cases, reports))
+
+
+def _unanchored(court: Court, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
+    """In CI, committed lines that no earlier revision holds against the change under test."""
+    repository = court.tools.repository
+    held = tuple(str(report.key) for report in reports if report.baseline is not None and not report.baseline.local)
+    if not held or not court.context.policy.ci or repository is None or repository.merge_base():
+        return
+    if repository.head():
+        what = "no merge base: the change's own baselines judged; check out with fetch-depth: 0"
+        yield SuiteNote(kind="no merge base", effect=Effect.WARN, text=what, names=held)
 
 
 def _drifted(court: Court, cases: Mapping[str, Case], reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
