@@ -67,7 +67,7 @@ class Court:
             return (self.unmeasured(case, CaseKey(nodeid=case.nodeid), _why(result)),)
         found = tuple(self.judged(case, measurement) for measurement in measurements(result, self.tools))
         if not found:
-            why = "the test never called perfgate(), and never entered a region"
+            why = "no call of perfgate() came to its end, and no region was entered: none was made, or it raised"
             return (self.unmeasured(case, CaseKey(nodeid=case.nodeid), why),)
         return (*found, *lost_limits(found, self._all_limits(case, found), self.context))
 

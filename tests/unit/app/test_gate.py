@@ -169,3 +169,9 @@ def test_a_mean_over_a_family_is_no_limit_of_one_call() -> None:
     with pytest.raises(PerfgateError, match="speaks of the whole parametrised test") as raised:
         court(Lines(None)).limits(case(), measured(1e6, limits=("geomean(slowdown) <= 1%",)))
     assert raised.value.mend == "write it on the test: @pytest.mark.perfgate('geomean(slowdown) <= 1%')"
+
+
+def test_a_test_without_a_measurement_is_not_said_to_have_made_no_call() -> None:
+    (report,) = court(Lines(None)).judge_result(CaseResult(case=case(), captures=((),)))
+    assert report.worst is Outcome.NOT_MEASURED
+    assert "none was made, or it raised" in str(report.verdicts)
