@@ -78,7 +78,7 @@ class Court:
 
     def _uncalled(self, case: Case) -> CaseReport:
         """A test that timed nothing; limits on machine code lack the capture that reads it, not a call."""
-        why = "the test never called perfgate(), and never entered a region"
+        why = "no call of perfgate() came to its end, and no region was entered: none was made, or it raised"
         report = self.unmeasured(case, CaseKey(nodeid=case.nodeid), why)
         if set(case.plan.captures) - {TIMED}:
             return report

@@ -52,6 +52,9 @@ def _measured(options: Namespace) -> Any:
     from pytest_perfgate.core.gate.calibration import LEAST, Recorded
     from pytest_perfgate.model.paired import PairedRound
 
+    if not options.minutes >= 0:
+        what = f"--minutes {options.minutes:g} is no time to measure for"
+        raise PerfgateError("command-usage", what, mend="0 judges the rounds that are here, without new ones")
     path = Project(options).root / ".perfgate" / "calibration.bin"
     path.parent.mkdir(exist_ok=True)
     if options.fresh:

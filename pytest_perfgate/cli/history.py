@@ -26,30 +26,31 @@ def run(options: Namespace) -> int:
 
     project = Project(options)
     found = _selected(project.history.keys(options.device), options.case)
+    one = bool(options.case) or (bool(options.svg) and len(found) == 1)
     cases = [
         (
             key,
             device,
-            project.history.read(key, device, options.last if options.case else 1),
+            project.history.read(key, device, options.last if one else 1),
             _accepted(project, key, device),
         )
         for device, key in found
     ]
     if options.svg:
-        write_file(options.svg, _drawn(cases, options.case))
+        write_file(options.svg, _drawn(cases))
     if options.json:
         write_json([{"case": str(k), "device": d, "sittings": plain(s), "accepted": plain(b)} for k, d, s, b in cases])
     else:
-        show(history_document(cases, overview=not options.case, anchors=_anchors(project, cases)), options)
+        show(history_document(cases, overview=not one, anchors=_anchors(project, cases)), options)
     return 0
 
 
-def _drawn(cases: Any, name: str) -> str:
-    """The one case that was named, as a picture."""
+def _drawn(cases: Any) -> str:
+    """The one case that was found, as a picture."""
     from pytest_perfgate.core.render.timeline import timeline
     from pytest_perfgate.core.stats.change_points import change_points
 
-    if len(cases) != 1 or not name:
+    if len(cases) != 1:
         raise PerfgateError("command-usage", f"--svg draws one case, and {len(cases)} were found", mend="name one case")
     key, _, sittings, baseline = cases[0]
     changes = change_points([s.time for s in sittings])

@@ -12,6 +12,7 @@ from pytest_perfgate.core.render.report import sighted
 from pytest_perfgate.core.render.text import table_lines
 from pytest_perfgate.model.document import Cell, Column, Table
 from pytest_perfgate.model.limit import Effect, Outcome
+from pytest_perfgate.model.plan import Mode
 from pytest_perfgate.model.quantity import Dimension
 from pytest_perfgate.plugin.cut_short import cut_short_lines
 from pytest_perfgate.plugin.ending import text_of
@@ -65,7 +66,9 @@ def _write_verdicts(out: Any, session: Docket, reports: list[CaseReport]) -> Non
         out.write_line(line)
     for fault in session.lost:
         out.write_line(fault.text(), red=True)
-    for command in next_commands(reports, session.settings.command, recorded=recorded) if not session.lost else ():
+    full = session.mode is Mode.FULL
+    commands = next_commands(reports, session.settings.command, recorded=recorded, full=full)
+    for command in commands if not session.lost else ():
         out.write_line(f"next  {command}")
 
 
@@ -90,7 +93,7 @@ def verdict_rows(report: CaseReport) -> list[tuple[Cell, ...]]:
     return [(v.outcome.value, name, took, v.limit.text, sighted(v)) for v in report.verdicts]
 
 
-def next_commands(reports: Sequence[CaseReport], pytest: str, *, recorded: bool) -> list[str]:
+def next_commands(reports: Sequence[CaseReport], pytest: str, *, recorded: bool, full: bool = False) -> list[str]:
     """What helps with what was seen; what was recorded as this machine's first waits for nobody."""
     worst = {report.worst for report in reports if report.verdicts}
     commands = ["perfgate report"]
@@ -98,7 +101,7 @@ def next_commands(reports: Sequence[CaseReport], pytest: str, *, recorded: bool)
         commands.append('perfgate accept --new --reason "..."')
     if Outcome.IMPROVED in worst:
         commands.append("perfgate accept --improved")
-    if Outcome.SUSPECT in worst:
+    if Outcome.SUSPECT in worst and not full:
         commands.append(f"{pytest} --perfgate=full")
     return commands if worst - set(_KEPT) else []
 

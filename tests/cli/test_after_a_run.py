@@ -66,6 +66,8 @@ def test_history_of_all_and_of_one(project: Place) -> None:
     assert done.out.count("a1b2c3d") == 5
     assert "+1.0 %" in done.out
     assert len(json.loads(project.perfgate("history", "same", "--json").out)[0]["sittings"]) == 5
+    assert project.perfgate("history", "--svg", "only.svg").code == 0, "the one that there is needs no name"
+    assert (project.root / "only.svg").read_text().startswith("<svg")
 
 
 @pytest.mark.parametrize(

@@ -121,10 +121,16 @@ class Absolute:
         return Part(of) if of.least_ns is None else Part(of, *self._timed.under(of.least_ns))
 
 
+_ASK = {"throughput": "pass work=work.items(n, 'rows')", "bandwidth": "pass work=work.copy(bytes)"}
+"""What makes up for it where operations are not what is counted."""
+
+
 def absolute(measurement: Measurement, seen: Summary) -> Absolute | tuple[Absent, ...]:
     """The figures, or why a call has none at all; they alone leave the overhead of timing out."""
     if measurement.work is None:
-        return absences(OF_WORK, "no work= was given", "pass work=work.gemm(...)")
+        return tuple(
+            Absent(name=n, why="no work= was given", mend=_ASK.get(n, "pass work=work.gemm(...)")) for n in OF_WORK
+        )
     interval, overhead = seen.interval, seen.overhead
     timed = Net(seen.time - overhead, interval.low - overhead, interval.high - overhead, interval.confidence)
     if timed.low <= 0:

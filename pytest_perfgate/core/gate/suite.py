@@ -80,7 +80,7 @@ def _dropped(suite: Suite) -> Iterator[SuiteNote]:
         return
     accepted = {b.key.nodeid for b in suite.baselines}
     new = sorted(suite.collected - accepted)
-    moved = [f"{name} (renamed to {twin}?)" for name in gone if (twin := _twin(name, new))]
+    moved = [f"{name} (renamed to {twin}?)" for name, twin in _twins(gone, new)]
     hint = f"; {', '.join(moved)}" if moved else ""
     yield SuiteNote(
         kind="dropped",
@@ -88,6 +88,15 @@ def _dropped(suite: Suite) -> Iterator[SuiteNote]:
         text=f"{_count(gone, 'accepted case')} no longer collected{hint}; perfgate prune removes what is gone",
         names=tuple(gone),
     )
+
+
+def _twins(gone: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
+    """What each may be called now; a new test was one of them at most."""
+    left = list(new)
+    for name in gone:
+        if twin := _twin(name, left):
+            left.remove(twin)
+            yield name, twin
 
 
 def _twin(name: str, new: list[str]) -> str:

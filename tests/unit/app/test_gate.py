@@ -205,7 +205,13 @@ def test_a_limit_on_machine_code_without_its_capture_is_told_the_capture() -> No
     assert code.outcome is clock.outcome is Outcome.NOT_MEASURED
     assert code.sentence == "nothing was told to read machine code for it: the test has no capture='cubin'"
     assert code.next == ("@pytest.mark.perfgate('registers <= 128', capture='cubin')",)
-    assert clock.sentence == "the test never called perfgate(), and never entered a region"
+    assert clock.sentence.startswith("no call of perfgate() came to its end")
     given = replace(asked, plan=Plan(captures=("ncu",)))
     (other,) = court(Lines(None)).judge_result(CaseResult(case=given, captures=((),)))
     assert {verdict.sentence for verdict in other.verdicts} == {clock.sentence}
+
+
+def test_a_test_without_a_measurement_is_not_said_to_have_made_no_call() -> None:
+    (report,) = court(Lines(None)).judge_result(CaseResult(case=case(), captures=((),)))
+    assert report.worst is Outcome.NOT_MEASURED
+    assert "none was made, or it raised" in str(report.verdicts)

@@ -30,6 +30,7 @@ def test_what_was_recorded_as_the_first_is_not_to_be_accepted_too() -> None:
 def test_the_next_run_is_started_as_this_one_was() -> None:
     suspect = case("test_a", 1e6, 9e5, Outcome.SUSPECT)
     assert "pytest -p x --perfgate=full" in next_commands([suspect], "pytest -p x", recorded=False)
+    assert next_commands([suspect], "pytest", recorded=False, full=True) == ["perfgate report"], "it was full already"
     for words, command in (
         (("-p", "pytest_perfgate.compat", "tests"), "pytest -p pytest_perfgate.compat"),
         (("-ppytest_perfgate.compat",), "pytest -p pytest_perfgate.compat"),

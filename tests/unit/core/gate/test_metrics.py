@@ -147,6 +147,9 @@ def test_a_roof_without_bandwidth_has_no_memory_side() -> None:
 def test_no_work_is_said() -> None:
     for name in OF_WORK:
         assert why(measured(1e6), name) == "no work= was given"
+    mends = {one.name: one.mend for one in metrics_of(measured(1e6), None).absent}
+    assert "work.items(" in mends["throughput"]
+    assert "work.gemm(" in mends["tflops"]
 
 
 def test_slowdown_against_the_accepted_time() -> None:

@@ -30,6 +30,8 @@ def suite_of(collected: set[str], baselines: tuple[str, ...]) -> tuple[SuiteNote
 def test_a_twin_is_of_the_same_family_or_of_nearly_the_same_name() -> None:
     (family,) = suite_of({"t.py::test_mm[new]", "t.py::test_mn[old]"}, ("t.py::test_mm[old]",))
     assert "(renamed to t.py::test_mm[new]?)" in family.text
+    (two,) = suite_of({"t.py::test_mm[new]"}, ("t.py::test_mm[one]", "t.py::test_mm[two]"))
+    assert two.text.count("renamed to") == 1, "a new test was one of them at most"
     (name,) = suite_of({"t.py::test_gemm_fast", "t.py::nothing_alike"}, ("t.py::test_gemm_past",))
     assert "(renamed to t.py::test_gemm_fast?)" in name.text
 
