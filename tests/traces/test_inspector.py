@@ -59,12 +59,11 @@ def test_the_straggler_is_a_metric(kineto, corpus):
     assert len(analysis.metrics.find("overlap")) == 8
 
 
-def test_two_files_of_one_rank_are_refused(kineto, corpus, tmp_path):
-    path = corpus / "torch" / "dlrm_8ranks" / "rank0.json.gz"
-    again = tmp_path / "again.json.gz"
-    again.write_bytes(path.read_bytes())
+def test_two_files_of_one_rank_are_refused(kineto, tmp_path):
+    events = [launch(0, 1), kernel("a", 5, 10, correlation=1)]
+    paths = [written(tmp_path / f"{name}.json", events, distributedInfo={"rank": 0}) for name in "ab"]
     with pytest.raises(PerfgateError, match="rank 0 is claimed by"):
-        kineto.inspect([path, again], {})
+        kineto.inspect(paths, {})
 
 
 def test_coverage_under_the_floor_makes_limits_invalid(kineto, tmp_path):

@@ -199,3 +199,18 @@ def test_a_scheduler_that_does_not_answer_is_an_error(monkeypatch):
     monkeypatch.setattr(cluster, "find_spec", lambda _: object())
     with pytest.raises(PerfgateError, match="no scheduler answers at tcp://head:8786"):
         list(cluster.spread("tcp://head:8786")(str, [1]))
+
+
+def test_the_ranks_say_how_much_is_linked(kineto, tmp_path):
+    whole = [launch(0, 1), kernel("a", 5, 10, correlation=1)]
+    paths = [
+        written(tmp_path / "a.json", whole, distributedInfo={"rank": 0}),
+        written(tmp_path / "b.json", [*whole, kernel("b", 20, 10, correlation=99)], distributedInfo={"rank": 1}),
+    ]
+    said = render_text(kineto.inspect(paths, {}).views["report"]())
+    assert "Limits are INVALID: rank 1: only 50.0% of the GPU time is linked to a launch" in said
+    assert "coverage" in said
+    assert [line.split()[-2:] for line in said.splitlines() if line.startswith(("0 ", "1 "))][:2] == [
+        ["100", "%"],
+        ["50", "%"],
+    ]

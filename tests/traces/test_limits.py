@@ -157,6 +157,15 @@ def test_a_program_without_a_gpu_has_no_zeros_of_devices(kineto, tmp_path):
         assert metrics.missing(name).why == "this program has no GPU: its operators run on the host"
 
 
+@pytest.mark.parametrize(("backend", "measured"), [("nccl", False), ("gloo", True), (7, True)])
+def test_a_rank_of_a_gpu_job_without_gpu_events_is_not_a_host_program(kineto, tmp_path, backend, measured):
+    info = {"backend": backend, "rank": 0, "world_size": 2}
+    path = written(tmp_path / "t.json", [host("aten::mm", 0, 10, **shaped([8, 8], [8, 8]))], distributedInfo=info)
+    metrics = kineto.inspect([path], {}).metrics
+    assert bool(metrics.find("idle")) is measured
+    assert metrics.missing("overlap").why.startswith("this program" if measured else "the trace has no GPU activity")
+
+
 def test_communication_is_told_by_what_the_framework_recorded(kineto, tmp_path):
     """A kernel whose name says nothing, launched where a collective was recorded."""
     events = [

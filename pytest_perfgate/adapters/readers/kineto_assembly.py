@@ -98,6 +98,11 @@ def _whole(distributed: Any, name: str) -> int | None:
     return given if type(given) is int else None
 
 
+def _backend(distributed: Any) -> str:
+    given = distributed.get("backend") if isinstance(distributed, dict) else None
+    return given.lower() if isinstance(given, str) else ""
+
+
 def _trace(
     columns: Columns,
     table: dict[str, NDArray[Any]],
@@ -132,6 +137,7 @@ def _trace(
         events=columns.seen,
         guessed=_guessed(table, rows),
         untimed=columns.untimed,
+        backend=_backend(header.distributed),
         stamps=(table["ts"], table["dur"]) if rows is None else (table["ts"][rows], table["dur"][rows]),
     )
 

@@ -17,7 +17,7 @@ from pytest_perfgate.core.analysis.trace.compat.document import reference_docume
 from pytest_perfgate.core.analysis.trace.fusion import fusion_candidates, fusion_table
 from pytest_perfgate.core.analysis.trace.identity import selection_table
 from pytest_perfgate.core.analysis.trace.impact import impact, impact_table
-from pytest_perfgate.core.analysis.trace.job import Job
+from pytest_perfgate.core.analysis.trace.job import Job, RankFigures
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow
 from pytest_perfgate.core.analysis.trace.rank_tables import meeting_document
 from pytest_perfgate.core.analysis.trace.ranks import Meeting, meeting_metrics, straggler
@@ -32,6 +32,7 @@ from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.device import Roof
 from pytest_perfgate.model.document import Block, Code, Document, Paragraph, Section
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.metric import labels
 
 TABLES = (
     "timeline",
@@ -161,9 +162,21 @@ def _ranks_section(job: Job, limit: int = 0) -> Section:
         for device, line in one.lines
     ]
     silent = [str(one.rank) for one in job.ranks if not one.lines]
-    blocks: list[Block] = [replace(tables.ranks_table(lines), limit=limit)]
+    covered = [_coverage(one) for one in job.ranks for _ in one.lines]
+    blocks: list[Block] = [
+        Paragraph(text=f"Limits are INVALID: rank {one.rank}: {problem.what}.")
+        for one in job.ranks
+        for problem in one.problems
+    ]
+    blocks.append(replace(tables.covered_table(lines, covered), limit=limit))
     blocks += [Paragraph(text=f"Without GPU activity: rank {', '.join(silent)}.")] if silent else []
     return Section(title="Ranks", blocks=tuple(blocks))
+
+
+def _coverage(one: RankFigures) -> float | None:
+    """The GPU time of a rank that is linked to a launch; ``None`` where there is no such thing."""
+    found = one.metrics.find("coverage", labels(rank=one.rank))
+    return found[0].value if found else None
 
 
 def _overview(job: Job, subject: str) -> Document:

@@ -104,6 +104,7 @@ FIGURES: tuple[Figure, ...] = (
     *_all("ranks", "rank", waits_for_others="comm_wait", by_starts="start_wait"),
     *_all("ranks", "collective", **_SHARED),
     *_all("report of many ranks", "rank, gpu", **_RANKED),
+    *_all("report of many ranks", "rank", coverage="coverage"),
     *_all("compare: ops, arguments, categories, kernels", "op, shapes, category, kernel, side", **_SIDES),
     *_all("compare: where the time went", "part, side", reference="compared_time", target="compared_time"),
     *_all("compare: where the time went", "part", difference="difference", relative="slowdown"),

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
+_OF_GPUS = ("nccl", "rccl")
+"""Carriers of collectives that move memory of GPUs only."""
+
 
 @value
 class Settings:
@@ -177,7 +180,9 @@ def timelines(seen: Survey) -> dict[int, Timeline]:
 
 
 def of_host_only(trace: Trace) -> bool:
-    """No device is listed and nothing was launched: a program without a GPU, not a profile that missed one."""
+    """No device is listed, nothing was launched, and no collective needs a GPU: the profile did not miss one."""
+    if any(name in trace.backend for name in _OF_GPUS):
+        return False
     device_side = (trace.category == Category.RUNTIME) | np.isin(trace.category, GPU)
     return not trace.devices and not bool(device_side.any())
 

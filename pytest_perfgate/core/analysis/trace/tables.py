@@ -266,3 +266,12 @@ def ranks_table(lines: Sequence[tuple[str, Timeline]], of: str = "rank", *, on_h
             for name, line in lines
         ),
     )
+
+
+def covered_table(lines: Sequence[tuple[str, Timeline]], coverage: Sequence[float | None]) -> Table:
+    """One line a rank, with the part of its GPU time that is linked to a launch."""
+    bare = ranks_table(lines)
+    return Table(
+        columns=(*bare.columns, Column(name="coverage", dimension=_PART)),
+        rows=tuple((*row, share) for row, share in zip(bare.rows, coverage)),
+    )
