@@ -91,19 +91,24 @@ def _dropped(suite: Suite) -> Iterator[SuiteNote]:
 
 
 def _twins(gone: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
-    """What each may be called now; a new test was one of them at most."""
-    left = list(new)
+    """What each may be called now; a new test was one of them at most, of its own family before any other."""
+    left, orphans = list(new), []
     for name in gone:
-        if twin := _twin(name, left):
+        if twin := next(iter(nearest(name, _family(name, left), 1)), ""):
+            left.remove(twin)
+            yield name, twin
+        else:
+            orphans.append(name)
+    for name in orphans:
+        if twin := next(iter(nearest(name, left, 1)), ""):
             left.remove(twin)
             yield name, twin
 
 
-def _twin(name: str, new: list[str]) -> str:
-    """A new test of the same family, or one with nearly the same name."""
+def _family(name: str, new: list[str]) -> list[str]:
+    """New tests that differ in their parameters only."""
     family = family_of(CaseKey(nodeid=name))
-    same = [n for n in new if n.partition("[")[0] == family]
-    return next(iter(nearest(name, same or new, 1)), "")
+    return [n for n in new if n.partition("[")[0] == family]
 
 
 def _unused(reports: Sequence[CaseReport], suite: Suite) -> Iterator[SuiteNote]:
