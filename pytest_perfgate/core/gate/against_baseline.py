@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from pytest_perfgate.core.gate.against_limit import against_limit, undecided
 from pytest_perfgate.core.gate.context import Trial
@@ -35,7 +34,7 @@ def against_baseline(limit: Limit, trial: Trial) -> Ruling:
     if limit.bound < 0:
         return against_limit(limit, trial)
     ruling, since = _screened(limit, trial, metric, allowed), _moved(trial, trial.baseline)
-    return replace(ruling, evidence=(*ruling.evidence, *since)) if since else ruling
+    return ruling._replace(evidence=(*ruling.evidence, *since)) if since else ruling
 
 
 def _moved(trial: Trial, baseline: Baseline) -> tuple[tuple[str, str], ...]:
@@ -138,10 +137,10 @@ def _spanning(metric: Metric, trial: Trial, allowed: Tolerance, visible: float) 
     ruling = undecided(metric, trial)
     if allowed.own > allowed.asked:
         own = f"unchanged code moves by {signed(allowed.own)} here, and the limit is finer than that"
-        ruling = replace(ruling, sentence=f"{ruling.sentence}; {own}")
+        ruling = ruling._replace(sentence=f"{ruling.sentence}; {own}")
     return _spread(ruling, visible)
 
 
 def _spread(ruling: Ruling, visible: float) -> Ruling:
     seen = f"{ruling.sentence}; the smallest slowdown it could have seen is {sight(visible)}"
-    return replace(ruling, sentence=seen, visible=visible, against=True)
+    return ruling._replace(sentence=seen, visible=visible, against=True)

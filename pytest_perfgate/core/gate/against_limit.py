@@ -40,6 +40,8 @@ def against_limit(limit: Limit, trial: Trial) -> Ruling:
         return _not_found(limit, trial)
     rulings = [_one(limit, metric, trial) for metric in found]
     rulings += [_lacking(limit, gap) for gap in beside(limit.metric, scope, found, trial.metrics)]
+    if len(rulings) == 1:
+        return rulings[0]
     return max(rulings, key=lambda ruling: _SEVERITY.index(ruling.outcome))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from pytest_perfgate.core.gate.context import JudgeContext, Trial
 from pytest_perfgate.core.gate.ruling import Ruling
@@ -19,15 +20,13 @@ from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.paired import Decision, Paired
 from pytest_perfgate.model.plan import Mode
 from pytest_perfgate.model.quantity import Dimension
-from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import Verdict
 
 SLOWER = "slower than accepted"
 SAME = "though both sides ran the same code: it is the machine or the measurement that moves, not the code"
 
 
-@value
-class Suspicion:
+class Suspicion(NamedTuple):
     """A slowdown beyond what counts, not yet held against anybody."""
 
     limit: Limit

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.stats.summary import Summary
 from pytest_perfgate.model.limit import Limit
-from pytest_perfgate.model.values import value
 
 FLOOR_AT_MOST = 0.5
 """The absolute floor never hides more than this: a doubled time is seen however short the call."""
 
 
-@value
-class Tolerance:
+class Tolerance(NamedTuple):
     """All as fractions of the accepted time."""
 
     asked: float
