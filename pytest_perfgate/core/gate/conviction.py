@@ -135,10 +135,11 @@ def wanting(paired: Paired) -> str:
 
 def _by_prediction(suspicion: Suspicion, trial: Trial) -> Ruling:
     chance = prediction(trial)
-    explained = f"after {_sittings(chance.sittings)} chance explains up to {signed(chance.reach)}"
-    if math.log1p(suspicion.metric.value) > chance.log_reach and suspicion.metric.low > suspicion.counts:
+    reach = max(chance.reach, trial.baseline.blind if trial.baseline else 0.0)
+    explained = f"after {_sittings(chance.sittings)} chance explains up to {signed(reach)}"
+    if suspicion.metric.value > reach and suspicion.metric.low > suspicion.counts:
         busy = busy_shift(trial)
-        if busy is None or math.log1p(busy) > chance.log_reach:
+        if busy is None or busy > reach:
             sentence = f"{SLOWER}, beyond chance: {explained}"
             return _ruling(suspicion, Outcome.REGRESSED, sentence, _act(trial))
         explained = f"{explained}, and in processor time it is {signed(busy)}: the calls waited, as on a busy machine"

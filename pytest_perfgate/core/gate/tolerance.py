@@ -19,6 +19,8 @@ class Tolerance(NamedTuple):
     """The limit, or the absolute floor where that is larger."""
     own: float
     """What unchanged code moves by here: its own A/A shift, or a tick of the timer."""
+    blind: float = 0.0
+    """What the accepted sitting could not see: the accepted time may be off by as much."""
 
     @property
     def counts(self) -> float:

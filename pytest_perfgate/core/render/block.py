@@ -119,7 +119,8 @@ def _then(baseline: Baseline | None) -> Iterator[str]:
     why = f'"{printable(baseline.why)}"' if baseline.why else ""
     origin = ": ".join(filter(None, (told, why)))
     sittings = f"{baseline.sittings} sittings" if baseline.sittings > 1 else ""
-    yield f"  then  {'  '.join(filter(None, (quantity(baseline.time, Dimension.TIME), origin, sittings)))}"
+    blind = f"blind below {signed(baseline.blind)}" if baseline.blind else ""
+    yield f"  then  {'  '.join(filter(None, (quantity(baseline.time, Dimension.TIME), origin, sittings, blind)))}"
 
 
 def _reasons(told: list[Verdict]) -> Iterator[str]:
