@@ -121,7 +121,9 @@ class GateSession(Docket):
         """A rerun reads the verdict of the first run; only quick mode measures here."""
         seen = bench.seen if bench is not None else []
         if isinstance(bench, MeasuringBench):
-            return self.court.judge_result(CaseResult(case=case, captures=(bench.captures(),)))
+            return self.court.judge_result(
+                CaseResult(case=case, captures=(bench.captures(),), raised=tuple(bench.raised.items()))
+            )
         if self.measured_ahead or self.mode is Mode.OFF or case.nodeid in self.judged:
             return self._settled(case, seen)
         return self.court.judge_result(CaseResult(case=case, captures=((),)))
