@@ -53,7 +53,7 @@ class GateSession(Docket):
 
     def _cut(self) -> None:
         """Quick mode measures inside the tests: each gets its part of the budget beforehand."""
-        from pytest_perfgate.plugin.ahead import affordable, sampled
+        from pytest_perfgate.plugin.costs import affordable, sampled
 
         part = affordable([replace(c, plan=replace(c.plan, rounds=1)) for c in self.cases.values()], {}, self.left_s())
         self.cases = {nodeid: sampled(case, part) for nodeid, case in self.cases.items()}
