@@ -23,6 +23,7 @@ from pytest_perfgate.core.analysis.trace.row_metrics import impact_metrics, row_
 from pytest_perfgate.core.analysis.trace.scoped import MOST, scoped_metrics
 from pytest_perfgate.core.analysis.trace.survey import Survey, pooled, through, timelines
 from pytest_perfgate.core.analysis.trace.timeline import Timeline
+from pytest_perfgate.core.analysis.trace.utilisation import utilisation
 from pytest_perfgate.core.analysis.trace.window import parse_window, steps
 from pytest_perfgate.model.device import DeviceSpec, Roof
 from pytest_perfgate.model.errors import PerfgateError
@@ -97,6 +98,7 @@ class Seen:
         inner = [part for part in self.windows if part.window] if len(self.windows) > 1 else parts
         return (
             timeline_metrics(self.survey, scopes)
+            | utilisation(self.survey, self.rows, inner, self.roof, scopes)
             | operator_metrics(self.rows, self.roof, scopes, on_host=self.survey.on_host)
             | kernel_metrics(self.kernels, self.survey, scopes)
             | step_metrics(inner, scopes)

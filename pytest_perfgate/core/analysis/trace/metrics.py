@@ -183,7 +183,7 @@ def _operators(rows: Sequence[OperatorRow], roof: Roof | None, scope: Labels) ->
             missing += _unrated(group, {rate.name for rate in found}, where)
     modelled = [row for row in rows if row.work is not None]
     made.append(_metric("modelled", sum(row.total for row in modelled) / everything, _PART, scope))
-    return MetricSet(metrics=(*made, *rates(rows, roof, scope)), absent=tuple(missing))
+    return MetricSet(metrics=tuple(made), absent=tuple(missing))
 
 
 def _unrated(group: Sequence[OperatorRow], have: set[str], where: Labels) -> Iterator[Absent]:
@@ -197,13 +197,15 @@ def _unrated(group: Sequence[OperatorRow], have: set[str], where: Labels) -> Ite
 def rates(group: Sequence[OperatorRow], roof: Roof | None, where: Labels) -> Iterator[Metric]:
     """Rates of the calls whose work is known, over the time of those calls only."""
     known = [row for row in group if row.work is not None and row.total > 0]
-    bounds = "; ".join(dict.fromkeys(row.work.note for row in known if row.work and "lower bound" in row.work.note))
+    partly = _partly(group, known)
+    notes = [row.work.note for row in known if row.work and "lower bound" in row.work.note]
+    bounds = "; ".join(dict.fromkeys(filter(None, (*notes, partly))))
     counted, flops, spent = _summed(known, "flops")
     if spent:
         yield _metric("tflops", flops / spent * 1e9, Dimension.FLOPS, where, bounds)
     _, moved, spent = _summed(known, "bytes")
     if spent:
-        yield _metric("bandwidth", moved / spent * 1e9, Dimension.BANDWIDTH, where)
+        yield _metric("bandwidth", moved / spent * 1e9, Dimension.BANDWIDTH, where, partly)
     counted, moved, _ = _summed(counted, "bytes")
     if moved:
         yield _metric("intensity", _summed(counted, "flops")[1] / moved, Dimension.INTENSITY, where, bounds)
@@ -216,6 +218,12 @@ def rates(group: Sequence[OperatorRow], roof: Roof | None, where: Labels) -> Ite
             yield _metric(f"{name}_datasheet", fraction, _PART, where, note)
             if given:
                 yield _metric(name, fraction, _PART, where, note)
+
+
+def _partly(group: Sequence[OperatorRow], known: Sequence[OperatorRow]) -> str:
+    """Which part of a group the rates speak of, where that is not all of it."""
+    spent, total = sum(row.total for row in known), sum(row.total for row in group)
+    return f"of the {spent / total:.1%} of its time that has a work model" if 0 < spent < 0.9995 * total else ""
 
 
 def _summed(rows: Sequence[OperatorRow], part: str) -> tuple[list[OperatorRow], float, float]:
