@@ -75,7 +75,7 @@ def analysis_of(seen: Seen) -> Analysis:
 
 def job_analysis(job: Job, again: Callable[[], Iterator[Seen]], compat: bool) -> Analysis:
     """The analysis of several ranks; ``again`` looks at their traces once more, one at a time."""
-    meeting, subject = job.meeting, f"{len(job.ranks)} ranks"
+    meeting, subject = job.meeting, job.subject
     views = _pages(subject, again, compat)
     own = {
         "report": lambda: _overview(job, subject),
@@ -91,7 +91,7 @@ def job_analysis(job: Job, again: Callable[[], Iterator[Seen]], compat: bool) ->
         views=views if compat else {**views, **own},
         findings=tuple(finding for one in job.ranks for finding in one.findings),
         problems=tuple(problem for one in job.ranks for problem in one.problems),
-        window=job.ranks[0].window,
+        window=job.window,
         **_exports(compat),
     )
 
@@ -116,7 +116,7 @@ def _pages(subject: str, again: Callable[[], Iterator[Seen]], compat: bool) -> d
         return {"tracelens": reference}
 
     def page(title: str, block: Callable[[Seen], Block]) -> Callable[[], Document]:
-        return lambda: _page(title, again, block)
+        return lambda: _page(title, subject, again, block)
 
     return {
         "report": reference,
@@ -141,13 +141,13 @@ def _pages(subject: str, again: Callable[[], Iterator[Seen]], compat: bool) -> d
     }
 
 
-def _page(title: str, again: Callable[[], Iterator[Seen]], block: Callable[[Seen], Block]) -> Document:
+def _page(title: str, subject: str, again: Callable[[], Iterator[Seen]], block: Callable[[Seen], Block]) -> Document:
     made = [(name_of(one.survey), subtitle(one.survey), block(one)) for one in again()]
-    if len(made) == 1:
-        name, note, only = made[0]
-        return Document(title=f"{title} of {name}", subtitle=note, blocks=(only,))
+    if made[0][0] == subject:
+        _, note, only = made[0]
+        return Document(title=f"{title} of {subject}", subtitle=note, blocks=(only,))
     sections = tuple(Section(title=name, blocks=(Paragraph(text=note), each)) for name, note, each in made)
-    return Document(title=f"{title} of {len(made)} ranks", blocks=sections)
+    return Document(title=f"{title} of {subject}", blocks=sections)
 
 
 def _report(one: Seen) -> Document:
@@ -182,7 +182,7 @@ def _coverage(one: RankFigures) -> float | None:
 def _overview(job: Job, subject: str) -> Document:
     return Document(
         title=f"Traces of {subject}",
-        subtitle=f"window: {job.ranks[0].window}",
+        subtitle=f"window: {job.window}",
         blocks=(_ranks_section(job), *meeting_document(job.meeting, subject).blocks),
     )
 
@@ -191,7 +191,7 @@ def _of_job(job: Job, subject: str, page: Document) -> Document:
     """The report of the first rank behind what all ranks say together."""
     late = straggler(job.meeting.shared)
     said = f"Rank {late} waits least and so arrives last. " if late is not None else ""
-    note = Paragraph(text=f"{said}What follows is of rank {job.ranks[0].rank} alone.")
+    note = Paragraph(text=f"{said}What follows is of rank {job.measured.ranks[0].rank} alone.")
     blocks = (*_ranks_section(job, _GLANCE).blocks, *meeting_document(job.meeting, subject).blocks)
     everybody = Section(title="All ranks", blocks=(*blocks, Section(title="One rank", blocks=(note,))))
     return replace(page, title=f"{subject}: {page.title.rpartition(': ')[2]}", blocks=(everybody, *page.blocks))

@@ -128,8 +128,10 @@ class Seen:
         place = (("trace", self.whole.trace.path),)
         return tuple(Problem(code=code, what=what, evidence=place, retry=False) for code, what in said)
 
-    def figures(self, rank: int, most: int = MOST) -> RankFigures:
-        """What is kept of it as one of several ranks."""
+    def figures(self, number: int, most: int = MOST) -> RankFigures:
+        """What is kept of it as one of several ranks; one that does not say its rank has its place among the files."""
+        said = self.whole.trace.rank
+        rank = said if said is not None else number
         return RankFigures(
             rank=rank,
             path=self.whole.trace.path,
@@ -139,4 +141,6 @@ class Seen:
             collectives=collectives(self.survey, rank),
             findings=self.findings,
             problems=self.problems,
+            on_host=self.survey.on_host,
+            placed=said is None,
         )

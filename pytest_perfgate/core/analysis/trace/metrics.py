@@ -42,6 +42,8 @@ _ON_HOST = ("computation_time", "busy_time", "idle_time", "idle_micro", "idle_ma
 """What a program without a GPU has as well, its innermost operators standing for kernels."""
 HOST_ONLY = "this program has no GPU: its operators run on the host"
 ON_HOST = "profile it where its work runs on a GPU, or limit what a host has: idle, total_time, op_time, op_count"
+SEVERAL = "several devices are in this trace, and each has a timeline of its own"
+NAME_ONE = "name a device: gpu=0, or all of them: gpu=*"
 WITH_GPU = "profile with ProfilerActivity.CUDA on a machine with a GPU, around work that reaches it"
 _SHARES = (
     ("computation", "computation"),
@@ -60,6 +62,8 @@ _SHARES_ON_HOST = ("computation", "busy", "idle", "idle_micro_share", "idle_macr
 
 _EACH = ("overlap_sum", "overlap_min", "overlap_max", "exposed_sum")
 _NAMES = ("overlap", *_EACH, *dict(_TIMES), *dict(_SHARES), "coverage", "unread")
+_OF_ONE = ("overlap", *_EACH, *dict(_TIMES), *dict(_SHARES))
+"""Figures of one device, which several do not add up to."""
 _KERNELS = ("kernel_time", "kernel_count", "short_kernels")
 
 
@@ -85,6 +89,8 @@ def timeline_metrics(seen: Survey, scopes: Sequence[Labels]) -> MetricSet:
             absent += missing
             continue
         lines = [(_with(scope, gpu=device), line) for device, line in found.items()]
+        if whole is None:
+            absent += [Absent(name=name, labels=scope, why=SEVERAL, mend=NAME_ONE) for name in _OF_ONE]
         for where, line in [(scope, whole), *lines] if whole else lines:
             made, missing = _line(line, where)
             metrics += made
