@@ -24,7 +24,7 @@ from pytest_perfgate.core.analysis.trace.ranks import Meeting, meeting_metrics, 
 from pytest_perfgate.core.analysis.trace.replay import render_ir, replay_ir
 from pytest_perfgate.core.analysis.trace.report import findings_block, name_of, report_document, subtitle
 from pytest_perfgate.core.analysis.trace.stack import stack_document
-from pytest_perfgate.core.analysis.trace.survey import pooled, through, timelines
+from pytest_perfgate.core.analysis.trace.survey import timelines
 from pytest_perfgate.core.analysis.trace.unseen import unobservable
 from pytest_perfgate.core.analysis.trace.window import steps
 from pytest_perfgate.core.analysis.trace.written import Material, standalone_fair, standalone_rough
@@ -210,10 +210,17 @@ def _timeline_block(one: Seen) -> Block:
 
 
 def _steps_block(one: Seen) -> Block:
-    parts = one.windows if len(one.windows) > 1 else through(one.whole, steps(one.whole.trace))
-    lines = [(part.label, line) for part in parts if (line := pooled(list(timelines(part).values()))) is not None]
+    parts = one.windows if len(one.windows) > 1 else one.steps
+    lines = [
+        (f"{part.label}, device {device}" if len(found) > 1 else part.label, line)
+        for part in parts
+        for found in [timelines(part)]
+        for device, line in found.items()
+    ]
     if not lines:
-        return Paragraph(text="The trace marks no steps.")
+        marked = len(steps(one.whole.trace))
+        said = f"marks {marked:,} step{'s' * (marked > 1)}, and no GPU work lies in" if marked else "marks no steps"
+        return Paragraph(text=f"The trace {said}{' one of them' * (marked > 0)}.")
     return tables.ranks_table(lines, "step", on_host=one.survey.on_host)
 
 

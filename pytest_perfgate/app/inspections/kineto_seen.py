@@ -10,6 +10,7 @@ from pytest_perfgate.core.analysis.trace.collectives import collectives
 from pytest_perfgate.core.analysis.trace.findings import findings
 from pytest_perfgate.core.analysis.trace.job import RankFigures
 from pytest_perfgate.core.analysis.trace.kernels import KernelRow, kernels
+from pytest_perfgate.core.analysis.trace.launched import steps_of, windows_of
 from pytest_perfgate.core.analysis.trace.metrics import (
     kernel_metrics,
     operator_metrics,
@@ -24,7 +25,6 @@ from pytest_perfgate.core.analysis.trace.scoped import MOST, scoped_metrics
 from pytest_perfgate.core.analysis.trace.survey import Survey, pooled, through, timelines
 from pytest_perfgate.core.analysis.trace.timeline import Timeline
 from pytest_perfgate.core.analysis.trace.utilisation import utilisation
-from pytest_perfgate.core.analysis.trace.window import parse_window, steps
 from pytest_perfgate.model.device import DeviceSpec, Roof
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Labels, MetricSet, labels
@@ -43,8 +43,13 @@ class Seen:
     @cached_property
     def windows(self) -> tuple[Survey, ...]:
         """The stretches asked for; the whole trace where none was."""
-        found = parse_window(self.whole.trace, self.asked.window)
+        found = windows_of(self.whole, self.asked.window)
         return tuple(through(self.whole, found)) or (self.whole,)
+
+    @cached_property
+    def steps(self) -> tuple[Survey, ...]:
+        """The trace through each of its steps."""
+        return tuple(through(self.whole, steps_of(self.whole)))
 
     @property
     def survey(self) -> Survey:
@@ -94,7 +99,7 @@ class Seen:
     def metrics(self, scopes: Sequence[Labels] = (), most: int = MOST) -> MetricSet:
         """Its figures under these scopes: bare, and under its rank where that is known, unless they say otherwise."""
         scopes = scopes or scopes_of(self.whole.trace.rank)
-        parts = through(self.whole, steps(self.whole.trace)) if not self.asked.window else []
+        parts = self.steps if not self.asked.window else ()
         inner = [part for part in self.windows if part.window] if len(self.windows) > 1 else parts
         return (
             timeline_metrics(self.survey, scopes)

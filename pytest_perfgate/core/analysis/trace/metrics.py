@@ -22,6 +22,7 @@ _TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
 SHORT_NS = 10_000
 _CHECK = "perfgate check TRACE LIMIT"
 NO_GPU = "the trace has no GPU activity"
+NO_WORK_HERE = "no GPU work lies in this window"
 NO_STACKS = "the trace has no Python stacks: profile with with_stack=True"
 NO_COMMUNICATION = "no communication in this window"
 _TIMES = (
@@ -77,7 +78,8 @@ def timeline_metrics(seen: Survey, scopes: Sequence[Labels]) -> MetricSet:
     found = timelines(seen)
     if not found:
         names = (*_NAMES, *_KERNELS)
-        missing = [Absent(name=name, labels=s, why=NO_GPU, mend=WITH_GPU) for name in names for s in scopes]
+        why, mend = (NO_GPU, WITH_GPU) if seen.window is None else (NO_WORK_HERE, "name another with --set window=")
+        missing = [Absent(name=name, labels=s, why=why, mend=mend) for name in names for s in scopes]
         return MetricSet(absent=tuple(missing))
     metrics: list[Metric] = []
     absent: list[Absent] = []
