@@ -39,7 +39,7 @@ def lost(kineto, tmp_path):
     "text", ["idle <= 90%", "idle(rank=*) <= 90%", "op_count(op=aten::mm) == 1", "idle_time <= 1s"]
 )
 def test_a_rank_that_lost_its_gpu_activity_passes_no_limit(lost, text):
-    assert outcomes(lost, text) == [Outcome.PASSED, Outcome.NOT_MEASURED]
+    assert outcomes(lost, text) == [Outcome.NOT_MEASURED, Outcome.PASSED]
 
 
 def test_what_is_missing_is_said_where_ranks_are_shown(lost):
@@ -66,7 +66,7 @@ def test_invented_numbers_of_ranks_stand_under_every_verdict(kineto, tmp_path):
     paths = [written(tmp_path / f"{name}.json", WORK) for name in "abc"]
     analysis = kineto.inspect(paths, {})
     said = "whole trace; ranks 0 to 2 by their places among the files, since the traces do not say"
-    (verdict, *_) = judge_artifact(analysis, [parse_limit("idle(rank=2) <= 90%", kinds=by_name())])
+    verdict, *_ = judge_artifact(analysis, [parse_limit("idle(rank=2) <= 90%", kinds=by_name())])
     assert dict(verdict.evidence)["at"] == said
     assert said in render_text(analysis.views["report"]())
 
@@ -76,7 +76,7 @@ def test_a_rank_with_two_devices_is_not_passed_over(kineto, tmp_path):
     two = [*WORK, launch(20, 2), kernel("b", 30, 10, correlation=2, device=1)]
     paths = [written(tmp_path / f"{n}.json", ev, distributedInfo={"rank": n}) for n, ev in enumerate((WORK, two))]
     analysis = kineto.inspect(paths, {})
-    assert outcomes(analysis, "idle <= 90%") == [Outcome.PASSED, Outcome.NOT_MEASURED]
+    assert outcomes(analysis, "idle <= 90%") == [Outcome.NOT_MEASURED, Outcome.PASSED]
     assert outcomes(analysis, "idle(rank=1, gpu=*) <= 90%") == [Outcome.PASSED, Outcome.PASSED]
     missing = analysis.metrics.missing("idle", (("rank", "1"),))
     assert missing.mend == "name a device: gpu=0, or all of them: gpu=*"
@@ -99,3 +99,20 @@ def test_an_option_that_would_do_nothing_or_nonsense_is_refused(kineto, tmp_path
     if "workers" in options:
         with pytest.raises(PerfgateError, match="a comparison is of two"):
             kineto.compare([path], [path], options)
+
+
+def test_the_worst_rank_is_named_first_and_its_findings_are_shown(kineto, tmp_path):
+    """Rank n waits 100 n µs between two kernels: rank 3 has the largest idle time."""
+    paths = []
+    for n in (1, 3, 2):
+        events = [*WORK, launch(20, 2), kernel("b", 20 + 100 * n, 10, correlation=2)]
+        paths.append(written(tmp_path / f"{n}.json", events, distributedInfo={"rank": n}))
+    analysis = kineto.inspect(paths, {})
+    limit = parse_limit("idle(rank=*) <= 85%", kinds=by_name())
+    verdicts = judge_artifact(analysis, [limit])
+    assert [dict(v.metric.labels)["rank"] for v in verdicts] == ["3", "2", "1"]
+    assert [v.outcome for v in verdicts] == [Outcome.BROKEN, Outcome.BROKEN, Outcome.PASSED]
+    idle = next(finding for finding in analysis.findings if finding.trigger.startswith("idle="))
+    assert idle.title.startswith("Rank 3: Idle time takes 9")
+    assert idle.detail.endswith("2 more ranks have the like.")
+    assert "Rank 3: Idle time" in render_text(analysis.views["report"]())

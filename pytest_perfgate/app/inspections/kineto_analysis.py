@@ -89,7 +89,7 @@ def job_analysis(job: Job, again: Callable[[], Iterator[Seen]], compat: bool) ->
         subject=subject,
         metrics=reference_metrics(next(again()).whole) if compat else whole,
         views=views if compat else {**views, **own},
-        findings=tuple(finding for one in job.ranks for finding in one.findings),
+        findings=job.findings,
         problems=tuple(problem for one in job.ranks for problem in one.problems),
         window=job.window,
         **_exports(compat),
@@ -183,7 +183,11 @@ def _overview(job: Job, subject: str) -> Document:
     return Document(
         title=f"Traces of {subject}",
         subtitle=f"window: {job.window}",
-        blocks=(_ranks_section(job), *meeting_document(job.meeting, subject).blocks),
+        blocks=(
+            _ranks_section(job),
+            *meeting_document(job.meeting, subject).blocks,
+            Section(title="Findings", blocks=(findings_block(job.findings),)),
+        ),
     )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pytest_perfgate.core.analysis.trace.collectives import Collective
@@ -14,6 +16,7 @@ from pytest_perfgate.model.metric import Absent, Labels, MetricSet
 from pytest_perfgate.model.problem import Finding, Problem
 from pytest_perfgate.model.values import value
 
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 LOST = "its GPU activity is missing, and other ranks of this job have theirs"
 
 
@@ -102,9 +105,32 @@ class Job:
         return Meeting(parts=parts, present=frozenset(one.rank for one in self.ranks))
 
     @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What was seen, once a pattern: of the rank where it is worst, with how many others have it."""
+        kinds: dict[tuple[str, str], list[tuple[int, Finding]]] = defaultdict(list)
+        for one in self.ranks:
+            for finding in one.findings:
+                kinds[finding.trigger.partition("=")[0], finding.scope].append((one.rank, finding))
+        return tuple(_worst(found) for found in kinds.values())
+
+    @property
     def metrics(self) -> MetricSet:
         """The figures of every rank."""
         return MetricSet(
             metrics=tuple(metric for one in self.ranks for metric in one.metrics.metrics),
             absent=tuple(absent for one in self.ranks for absent in one.metrics.absent),
         )
+
+
+def _worst(found: Sequence[tuple[int, Finding]]) -> Finding:
+    rank, finding = max(found, key=lambda one: _triggered(one[1]))
+    others = len({number for number, _ in found} - {rank})
+    also = f" {others} more rank{'s have' if others > 1 else ' has'} the like." if others else ""
+    return replace(finding, title=f"Rank {rank}: {finding.title}", detail=f"{finding.detail}{also}")
+
+
+def _triggered(finding: Finding) -> float:
+    """The number that triggered a finding: the larger, the worse, but for what should be reached."""
+    number = _NUMBER.search(finding.trigger.rpartition("=")[2])
+    sign = -1.0 if "fraction" in finding.trigger else 1.0
+    return sign * float(number.group()) if number else 0.0
