@@ -6,6 +6,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -129,6 +130,19 @@ def test_the_machine_and_the_cost_of_its_instruments(check) -> None:
     assert cost["held"] is (cost["ratio"] <= 1)
 
 
+def test_what_cannot_be_looked_up_costs_itself_alone(check, monkeypatch) -> None:
+    def lost():
+        raise AttributeError("no such property in this release")
+
+    monkeypatch.setattr(check.runtime, "event", lost)
+    first, *others = parts.machine(check)
+    assert (first["refused"], first["why"]) == ("AttributeError", "no such property in this release")
+    assert "clocks" in [row["what"] for row in others]
+    samples = SimpleNamespace(durations=(1.0,), overhead=0.0, batch=1, clock_hz=())
+    monkeypatch.setattr(check.runtime, "device", lost)
+    assert check._fraction(samples, {})["no peak"].startswith("AttributeError: no such")
+
+
 def test_records_of_a_trace_are_shared_out_among_calls() -> None:
     work = [{"ph": "X", "cat": "kernel", "ts": at, "dur": 2.0 + at % 2} for at in range(8)]
     assert truth.per_call([*work, {"ph": "X", "cat": "cpu_op", "ts": 0, "dur": 9.0}, {"ph": "M"}], 4) == 5_000.0
@@ -147,7 +161,9 @@ def test_a_suite_against_itself(check, monkeypatch) -> None:
     assert (last["alarms"], last["held"], last["bound_95"]) == (40, False, None)
     check.ends = time.monotonic()
     monkeypatch.setattr(processes, "suite", lambda clocks: [100.0] * 40)
-    assert list(processes.same(check))[-1]["rounds"] == processes.LEAST_ROUNDS
+    *rounds, last = processes.same(check)
+    assert (len(rounds), last["refused"], last["why"]) == (1, "no time", "1 rounds of at least 3")
+    assert "held" not in last
 
 
 def test_recordings_that_cannot_be_made_say_why(check, tmp_path, monkeypatch) -> None:

@@ -13,6 +13,10 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Plan
 
 
+class NVMLLibraryMismatchError(Exception):
+    """Not one of the library's other errors."""
+
+
 class NVMLError(Exception):
     def __init__(self, value: int) -> None:
         self.value = value
@@ -55,3 +59,17 @@ def test_a_card_that_does_not_tell_its_clocks_is_not_observed_and_not_lost() -> 
         pass
     assert watch.problems() == ()
     assert "does not tell its clocks" in dict(watch.facts())["clocks"]
+
+
+def test_what_a_driver_cannot_tell_of_a_measurement_is_on_record() -> None:
+    def older(*given):
+        raise NVMLLibraryMismatchError
+
+    blind = library(nvmlDeviceGetComputeRunningProcesses=older, nvmlDeviceGetFieldValues=3)
+    blind.NVMLLibraryMismatchError, blind.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN = NVMLLibraryMismatchError, 1
+    with NvmlClocks(Nvml(lambda: blind)).hold(Device(key="", name="old", kind="gpu", uuid="GPU-1"), Plan()) as watch:
+        pass
+    facts = dict(watch.facts())
+    assert facts["other processes"] == "the device does not tell"
+    assert "looks alone" in facts["throttling"]
+    assert watch.problems() == ()
