@@ -133,7 +133,7 @@ class CudaCoreRuntime:
                 kind="gpu",
                 index=seen.device_id,
                 uuid=str(seen.uuid),
-                arch="sm_{0.major}{0.minor}".format(seen.compute_capability),
+                arch=f"sm_{seen.compute_capability.major}{seen.compute_capability.minor}",
                 cache_bytes=float(limits.l2_cache_size) or None,
                 multiprocessors=int(limits.multiprocessor_count),
                 memory_bytes=self._driver.memory(seen.device_id),
