@@ -39,7 +39,7 @@ def described(device: Device, lookup: Lookup) -> Device:
 
 def _found_out(device: Device) -> tuple[tuple[str, str], ...]:
     """What others than the library know of it: the driver's limits, the assembler of its kernels."""
-    ptxas = ptxas_version() if device.arch.startswith("sm_") else ""
+    ptxas = ptxas_version(device.arch) if device.arch.startswith("sm_") else ""
     return (*managed(device.uuid, device.pci, device.arch), *((("ptxas", ptxas),) if ptxas else ()))
 
 
