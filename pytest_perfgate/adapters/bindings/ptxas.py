@@ -27,8 +27,8 @@ def _tritons_choice(arch: str) -> str:
     if choose is None or not number:
         return ""
     try:
-        return str(choose(int(number)).path)
-    except (*BORDER, AttributeError, TypeError):
+        return str(getattr(choose(int(number)), "path", ""))
+    except BORDER:
         return ""
 
 
