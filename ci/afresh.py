@@ -19,7 +19,7 @@ from ci.mutants import ROOT, Mutant
 from ci.trial import ENDLESS, FAILED, OPTIONS, PASSED, PROPERTIES, TESTS, UNTRIED, forked, keep, say
 
 SECONDS = 120
-"""Of processor time, for the near tests and again for the others."""
+"""Of processor time, for each part of the tests."""
 WAY = "afresh"
 OWN = ("pytest_perfgate", "tests", "ci")
 NAMED = ("pytest_perfgate.wiring", "pytest_perfgate.cli.dispatch")
@@ -91,17 +91,23 @@ def test_files() -> list[Path]:
     return sorted((p for p in found if p.name.startswith("test_")), key=str)
 
 
+def leading_to(modules: set[str]) -> list[Path]:
+    """Tests that can notice a change of one of these modules."""
+    return [path for path in test_files() if modules & everything_from(path)]
+
+
 def stages(mutant: Mutant, reach: dict[str, list[str]]) -> Iterator[list[Path]]:
-    """Tests named after the module and those that run it or name it; then all others that lead to it."""
+    """Tests that speak of the module, and those that write numbers out; those that run it; all others that lead to it.
+
+    Tests of properties, the slowest, come last in each.
+    """
     running = {Path(p) for p in reach.get(str(mutant.path), [])}
-    every = [p for p in test_files() if mutant.module in everything_from(p) or p in running]
-    near = {p for p in every if p in running or mutant.module in imports(p)}
-
-    def rank(path: Path) -> tuple[bool, bool, str]:
-        return str(path.relative_to(ROOT)) in PROPERTIES, path.stem != f"test_{mutant.path.stem}", str(path)
-
-    yield sorted(near, key=rank)
-    yield sorted(set(every) - near, key=rank)
+    left = {*leading_to({mutant.module}), *running}
+    speaking = {
+        p for p in left if mutant.module in imports(p) or p.stem in {f"test_{mutant.path.stem}", "test_numbers"}
+    }
+    for files in (speaking, running - speaking, left - running - speaking):
+        yield sorted(files, key=lambda p: (str(p.relative_to(ROOT)) in PROPERTIES, str(p)))
 
 
 # trying them
@@ -131,7 +137,7 @@ def tested(mutant: Mutant | None, files: list[Path], folder: Path) -> str:
 def afresh(left: list[Mutant], folder: Path) -> bool:
     """All of them, one after the other; false where the tests fail without any change."""
     prepare(json.loads((folder / "loaded.json").read_text(encoding="utf-8")))
-    if left and tested(None, test_files(), folder) != PASSED:
+    if left and tested(None, leading_to({m.module for m in left}), folder) != PASSED:
         return False
     reach = json.loads((folder / "reach.json").read_text(encoding="utf-8"))["files"]
     begun = time.monotonic()

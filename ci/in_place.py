@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ci.mutants import ROOT, Home, Mutant
-from ci.trial import ENDLESS, FAILED, OPTIONS, PASSED, PLACES, PROPERTIES, TESTS, UNTRIED, forked, keep, say
+from ci.trial import ENDLESS, FAILED, OPTIONS, PASSED, PLACES, UNTRIED, forked, keep, say
 
 SECONDS = 20
 """Of processor time: one that takes longer is caught in a loop."""
@@ -166,14 +166,13 @@ class InPlace:
         return True
 
 
-def in_place(left: list[Mutant], folder: Path) -> bool:
+def in_place(left: list[Mutant], files: list[Path], folder: Path) -> bool:
     """All that can be tried in forks of one pytest; false where the tests fail on the unbroken code."""
     child = os.fork()
     if not child:
         import pytest
 
-        arguments = [*OPTIONS, f"--basetemp={folder}/tests", *TESTS, *PROPERTIES]
-        pytest.main(arguments, plugins=[InPlace(left, folder)])
+        pytest.main([*OPTIONS, f"--basetemp={folder}/tests", *map(str, files)], plugins=[InPlace(left, folder)])
         os._exit(0)
     os.waitpid(child, 0)
     return (folder / "rest.json").exists()

@@ -123,6 +123,13 @@ def test_a_suspect_is_beyond_the_limit_and_a_convict_at_least_at_it() -> None:
     assert convicted(fresh, {"a": shift}, Design(alpha=2.0**-10 - 1e-9))["a"].decision is not Decision.SLOWER
 
 
+def test_an_interval_acquits_below_the_limit_and_not_at_it() -> None:
+    calm = pairs(1.0, 1.01, 0.99, 1.0, 1.005, 1.02)
+    high = finding(calm, 0.5).interval.high
+    assert finding(calm, high).decision is Decision.UNDECIDED
+    assert finding(calm, high + 1e-9).decision is Decision.NOT_SLOWER
+
+
 def test_groups_are_more_than_three_quartile_ranges_apart_with_two_processes_each() -> None:
     assert split([1.0, 1.0, 1.29, 1.29], spread=0.1) is None
     assert split([1.0, 1.0, 1.31, 1.31], spread=0.1) == (1.0, 1.31)
