@@ -66,6 +66,16 @@ def test_a_limit_that_unchanged_code_moves_by_exactly_is_not_finer_than_that() -
         assert ("the limit is finer than that" in found.sentence) is finer
 
 
+def test_an_edit_is_beside_the_arms_of_a_call_of_half_a_nanosecond_too() -> None:
+    line = accepted(0.5)
+    edited = replace(line, time=0.625, why="a better reason", when="2026-07-01")
+    found = judge(
+        measured(1.0), [limit("slowdown <= 3%")], baseline=line, context=replace(CONTEXT, edited=edited, floor_ns=0.0),
+        paired=arms(Decision.SLOWER, 0.25, 0.24, 0.26, revision=False),
+    )  # fmt: skip
+    assert found.verdicts[0].outcome is Outcome.ACCEPTED
+
+
 # one arm
 
 
