@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ from pytest_perfgate.core.stats.signed_rank import signed_rank
 from pytest_perfgate.core.stats.stopping import Stopping, WarmUp
 from pytest_perfgate.core.stats.summary import summary
 from pytest_perfgate.model.plan import Plan
-from pytest_perfgate.model.samples import Stop
+from pytest_perfgate.model.samples import Samples, Stop
 from tests.unit.core.gate.bench import samples
 
 
@@ -126,3 +128,29 @@ def test_a_plain_sitting_has_no_overhead_and_no_ticks() -> None:
     seen = summary([samples(100.0, batch=1)] * 3)
     assert (seen.batch, seen.overhead, seen.resolution) == (1, 0.0, 0.0)
     assert seen.visible == pytest.approx(0.0, abs=1e-12)
+
+
+def took(*durations: float) -> Samples:
+    return Samples(durations=durations, timer="host", stop=Stop.COUNT)
+
+
+def test_two_processes_are_judged_by_how_far_they_are_apart() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    seen = summary([samples(100.0), samples(104.0)])
+    assert seen.interval == of_processes(logs_of(seen.medians), 102.0)
+    reach = (stats.t.ppf(0.99, 1) + stats.norm.ppf(0.8)) * seen.scatter / 2**0.5
+    assert seen.visible == pytest.approx(math.expm1(reach), rel=1e-4)
+
+
+def test_a_process_timed_twice_is_known_by_both() -> None:
+    assert summary([took(100.0, 110.0)]).interval == of_samples([100.0, 110.0])
+
+
+@pytest.mark.parametrize(
+    ("count", "low", "high"),
+    [(1, 1, 1), (2, 1, 2), (4, 1, 4), (5, 2, 4), (8, 2, 7), (9, 3, 7), (11, 3, 9), (12, 3, 10)],
+)
+def test_the_spread_of_a_process_is_between_its_quartiles(count: int, low: int, high: int) -> None:
+    """A quarter of the way in from each end, rounded outward: the n-th of the samples in their order."""
+    powers = [2.0**n for n in range(1, count + 1)]
+    assert summary([took(*powers)]).spread == 2.0**high - 2.0**low
