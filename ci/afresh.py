@@ -135,15 +135,18 @@ def tested(mutant: Mutant | None, files: list[Path], folder: Path) -> str:
 
 
 def afresh(left: list[Mutant], folder: Path) -> bool:
-    """All of them, one after the other; false where the tests fail without any change."""
+    """All of them, one after the other; false where the tests, or a part of them alone, fail without any change."""
     prepare(json.loads((folder / "loaded.json").read_text(encoding="utf-8")))
     if left and tested(None, leading_to({m.module for m in left}), folder) != PASSED:
         return False
     reach = json.loads((folder / "reach.json").read_text(encoding="utf-8"))["files"]
-    begun = time.monotonic()
+    begun, sound = time.monotonic(), ""
     for at, mutant in enumerate(left, 1):
-        how = PASSED
-        for files in stages(mutant, reach):
+        parts = list(stages(mutant, reach))
+        if mutant.module != sound and tested(None, parts[0], folder) != PASSED:
+            return False
+        sound, how = mutant.module, PASSED
+        for files in parts:
             how = tested(mutant, files, folder) if how == PASSED else how
         if how != UNTRIED:
             keep(mutant, how, WAY)

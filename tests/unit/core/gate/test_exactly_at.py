@@ -88,6 +88,10 @@ def test_with_processes_in_groups_either_group_may_be_the_truth() -> None:
     assert report.verdicts[0].outcome is Outcome.UNSTABLE
 
 
+def test_what_no_second_arm_was_asked_has_no_rounds() -> None:
+    assert ruled("time <= 1s").rounds == ruled("slowdown <= 3%").rounds == 0
+
+
 def test_a_figure_that_no_process_gave_names_no_test_to_profile() -> None:
     counted = MetricSet(metrics=(Metric(name="count", value=5.0, dimension=Dimension.COUNT),))
     timed = ruled("count <= 4", device=GPU, metrics=counted)
