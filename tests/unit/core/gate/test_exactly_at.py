@@ -13,6 +13,7 @@ from pytest_perfgate.core.gate.judge import JudgeContext, judge
 from pytest_perfgate.core.gate.proof import foreign_modules
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.baseline import Sitting
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Outcome
 from pytest_perfgate.model.metric import Metric, MetricSet
 from pytest_perfgate.model.paired import Decision, Paired
@@ -74,6 +75,12 @@ def test_an_edit_is_beside_the_arms_of_a_call_of_half_a_nanosecond_too() -> None
         paired=arms(Decision.SLOWER, 0.25, 0.24, 0.26, revision=False),
     )  # fmt: skip
     assert found.verdicts[0].outcome is Outcome.ACCEPTED
+
+
+def test_all_of_a_peak_may_be_demanded_and_no_more() -> None:
+    assert limit("mfu >= 100%").bound == 1.0
+    with pytest.raises(PerfgateError, match="more than the whole of a physical peak"):
+        limit("mfu >= 101%")
 
 
 # one arm
