@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from pytest_perfgate.app.gate import Court, new_baselines
 from pytest_perfgate.core.gate.anchor import LIMIT, drift
 from pytest_perfgate.core.gate.clocks import clock_of
 from pytest_perfgate.core.gate.family import family_limits
+from pytest_perfgate.core.gate.reach import Reach
 from pytest_perfgate.core.gate.suite import Suite, judge_suite
 from pytest_perfgate.core.render.quantity import signed
 from pytest_perfgate.model.baseline import Baseline, Sitting, commit_name
@@ -33,6 +36,9 @@ class Ending:
     complete: bool
     filtered: bool
     root: str
+    reach: Reach = field(default_factory=Reach)
+    deselected: frozenset[str] = frozenset()
+    skipped: Mapping[str, str] = field(default_factory=dict)
 
 
 def suite_notes(
@@ -42,7 +48,11 @@ def suite_notes(
     suite = Suite(
         context=court.context,
         collected=frozenset(cases),
+        deselected=ending.deselected,
+        skipped=ending.skipped,
+        reach=ending.reach,
         baselines=_accepted(court, reports),
+        expected=_expected(court, reports) if ending.skipped else (),
         families=family_limits(cases.values()),
         complete=ending.complete,
         filtered=ending.filtered,
@@ -90,9 +100,28 @@ def _drift(court: Court, anchor: str, report: CaseReport) -> str:
 
 
 def _accepted(court: Court, reports: Iterable[CaseReport]) -> tuple[Baseline, ...]:
-    """All committed lines of the devices that this run measured on."""
+    """All lines of the devices that this run measured on; where it measured nothing, of those of this machine."""
+    return _lines(court, _measured_on(reports) or _devices_here(court))
+
+
+def _expected(court: Court, reports: Iterable[CaseReport]) -> tuple[Baseline, ...]:
+    """All committed lines of devices that this machine has."""
+    return tuple(line for line in _lines(court, _measured_on(reports) | _devices_here(court)) if not line.local)
+
+
+def _measured_on(reports: Iterable[CaseReport]) -> set[str]:
+    return {report.measurement.device.key for report in reports if report.measurement is not None}
+
+
+def _devices_here(court: Court) -> set[str]:
+    """Devices with lines that look like one of this machine."""
+    devices = court.tools.baselines.devices() if court.tools.baselines is not None else ()
+    patterns = court.tools.here() if devices else ()
+    return {device for device in devices if any(fnmatchcase(device, pattern) for pattern in patterns)}
+
+
+def _lines(court: Court, devices: Iterable[str]) -> tuple[Baseline, ...]:
     store = court.tools.baselines
-    devices = {report.measurement.device.key for report in reports if report.measurement is not None}
     if store is None:
         return ()
     return tuple(line for device in sorted(devices) for line in store.read_all(device).values())

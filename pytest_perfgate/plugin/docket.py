@@ -36,6 +36,8 @@ class Docket:
         self.reports: dict[str, Reports] = {}
         self.judged: set[str] = set()
         """Tests whose call phase was given its verdict."""
+        self.skipped: dict[str, str] = {}
+        """Tests that pytest skipped, and its reason."""
         self.started = dt.datetime.now(dt.timezone.utc)
         self.clock = time.monotonic()
         self.complete = False

@@ -18,6 +18,7 @@ from pytest_perfgate.model.verdict import SuiteNote
 from pytest_perfgate.plugin.complaints import complain, fail, usage_errors
 from pytest_perfgate.plugin.docket import Docket
 from pytest_perfgate.plugin.outputs import write_outputs
+from pytest_perfgate.plugin.reaching import deselected, is_filtered, reach_of
 
 
 def close_session(session: Docket, *, complete: bool) -> None:
@@ -32,7 +33,7 @@ def close_session(session: Docket, *, complete: bool) -> None:
 
 def write_session(session: Docket) -> None:
     """The record, also of a run that was interrupted."""
-    if session.reports:
+    if session.reports or session.notes:
         try:
             report = run_report(session.court, session.all_reports(), session.notes, ending_of(session))
             session.written = write_outputs(session.settings.pytest, report)
@@ -77,22 +78,10 @@ def ending_of(session: Docket) -> Ending:
         complete=session.complete,
         filtered=is_filtered(config),
         root=str(config.rootpath),
+        reach=reach_of(config),
+        deselected=frozenset(deselected(config)),
+        skipped={nodeid: why for nodeid, why in session.skipped.items() if nodeid not in session.judged},
     )
-
-
-def is_filtered(config: pytest.Config) -> bool:
-    """Whether the command line left tests out: then nothing is said of what is missing."""
-    option = config.option
-    selected = [option.keyword, option.markexpr, option.deselect, option.ignore, option.ignore_glob]
-    again = [getattr(option, name, False) for name in ("lf", "last_failed", "stepwise")]
-    return any(selected) or any(again) or _narrowed(config)
-
-
-def _narrowed(config: pytest.Config) -> bool:
-    """Arguments that are less than the whole project."""
-    given = config.args_source is pytest.Config.ArgsSource.ARGS
-    whole = {str(config.rootpath), *(str(config.rootpath / path) for path in config.getini("testpaths"))}
-    return given and not whole & {str(config.invocation_params.dir / arg) for arg in config.args}
 
 
 def announce(config: pytest.Config, notes: Iterable[SuiteNote]) -> None:
