@@ -21,6 +21,7 @@ from pytest_perfgate.model.plan import Case, Mode
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport, RunReport, SuiteNote
 
+RECORD = "the record of this run"
 _RECENT = 20
 """Sittings of the history that are asked."""
 
@@ -155,7 +156,7 @@ def keep(court: Court, report: RunReport) -> Kept:
     """The record, the first baselines of this machine, and what the history learns: one that fails costs no other."""
     commit = commit_name(report.environment.commit, dirty=report.environment.dirty)
     parts: dict[str, Callable[[], Iterable[Path]]] = {
-        "the record of this run": lambda: _record(court, report),
+        RECORD: lambda: _record(court, report),
         "this machine's first baselines": lambda: _first_baselines(court, report, commit),
         "this run's part of the history": lambda: _history(court, report, commit),
     }

@@ -45,6 +45,7 @@ class Docket:
         self.excused: list[str] = []
         """Failing verdicts of tests that are expected to fail."""
         self.written: tuple[Path, ...] = ()
+        self.recorded = False
         self.lost: list[PerfgateError] = []
         """What could not be kept, and why."""
         self.measured_ahead = False

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.app.captures import capture_notes
-from pytest_perfgate.app.conclude import Ending, keep, run_report, suite_notes
+from pytest_perfgate.app.conclude import RECORD, Ending, keep, run_report, suite_notes
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.verdict import SuiteNote
@@ -33,18 +33,28 @@ def close_session(session: Docket, *, complete: bool) -> None:
 
 def write_session(session: Docket) -> None:
     """The record, also of a run that was interrupted."""
+    config = session.settings.pytest
     if session.reports or session.notes:
         try:
             report = run_report(session.court, session.all_reports(), session.notes, ending_of(session))
-            session.written = write_outputs(session.settings.pytest, report)
+            session.written = write_outputs(config, report)
             kept = keep(session.court, report)
             session.written = (*kept.written, *session.written)
             session.lost = not_kept(kept.lost)
+            session.recorded = not any(name == RECORD for name, _ in kept.lost)
             if session.lost:
-                fail(session.settings.pytest)
+                fail(config)
         except PerfgateError as fault:
-            complain(session.settings.pytest, fault)
-        ignored(session.settings.pytest.rootpath / ".perfgate")
+            complain(config, fault)
+        ignored(config.rootpath / ".perfgate")
+
+
+def close_records(root: Path, exitstatus: int) -> None:
+    """A run in CI that left no record: what delivers the last one must not find an earlier run's."""
+    from pytest_perfgate.wiring.stores import record_store
+
+    with contextlib.suppress(PerfgateError):  # a folder that takes nothing has said so
+        record_store(root).close(f"the last run left no record: pytest ended with {int(exitstatus)}")
 
 
 def not_kept(lost: Iterable[tuple[str, PerfgateError]]) -> list[PerfgateError]:
