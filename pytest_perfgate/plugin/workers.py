@@ -68,8 +68,12 @@ class WorkerRole:
         return result
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, Any, Any]:
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[Any]) -> Generator[None, Any, Any]:
         report = yield
+        if self._session is not None:
+            from pytest_perfgate.plugin.complaints import headed
+
+            headed(item, call, report)
         if self._session is not None and report.when == "call" and item.nodeid in self._session.judged:
             setattr(report, SEEN, self._session.seen(item.nodeid))
         return report
