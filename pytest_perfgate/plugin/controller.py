@@ -37,6 +37,7 @@ class ControllerRole:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        __tracebackhide__ = True
         with readable(), UsersFrames(item.config):
             result = yield
         self.session.judge(item)

@@ -56,6 +56,7 @@ class WorkerRole:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        __tracebackhide__ = True
         if self._session is None:
             return (yield)
         from pytest_perfgate.plugin.complaints import readable
