@@ -65,7 +65,10 @@ class GateSession(Docket):
         self.measured_ahead = True
         with usage_errors():
             if self.cases and self.mode is not Mode.OFF:
-                measure_ahead(self)
+                try:
+                    measure_ahead(self)
+                except KeyboardInterrupt:  # pytest reads the source of every frame of it, up to a second's work
+                    raise KeyboardInterrupt from None
 
     def gate(self, item: pytest.Item) -> Gate:
         """The fixture of one test."""
