@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from statistics import fmean, stdev
 
 from pytest_perfgate.app.assemble import measurements
 from pytest_perfgate.app.raised import with_raised
@@ -21,6 +20,7 @@ from pytest_perfgate.core.gate.merge import for_code, merge_limits
 from pytest_perfgate.core.gate.surroundings import moved, surroundings
 from pytest_perfgate.core.metrics.kernel import CODE_NAMES
 from pytest_perfgate.core.metrics.registry import by_name
+from pytest_perfgate.core.stats.successive import scatter_of_neighbours
 from pytest_perfgate.model.baseline import Baseline, Sitting, commit_name, short_commit
 from pytest_perfgate.model.children import CaseResult
 from pytest_perfgate.model.errors import PerfgateError
@@ -212,7 +212,7 @@ def _scatter(past: Sequence[Sitting], baseline: Baseline | None, environment: En
     own = "" if baseline is not None and judged == baseline.commit and not environment.dirty else judged
     witnesses = [s for s in past if s.time > 0 and not (own and short_commit(s.commit) == own)]
     times = [s.time for s in witnesses if baseline is None or of_level(s.time, baseline.time)]
-    return (stdev(times) / fmean(times), len(times)) if len(times) > 2 else (None, len(times))
+    return (scatter_of_neighbours(times), len(times)) if len(times) > 2 else (None, len(times))
 
 
 def new_baselines(
