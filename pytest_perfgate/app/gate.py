@@ -10,7 +10,7 @@ from itertools import product
 
 from pytest_perfgate.app.assemble import measurements
 from pytest_perfgate.app.raised import with_raised
-from pytest_perfgate.core.gate.acceptance import of_level
+from pytest_perfgate.core.gate.acceptance import blindness, of_level
 from pytest_perfgate.core.gate.clocks import accepted_clock
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.conviction import uncommitted
@@ -241,6 +241,7 @@ def _kept(report: CaseReport, measurement: Measurement, when: str, commit: str) 
         who="perfgate",
         when=when,
         why="first run on this machine",
+        blind=blindness(report) or 0.0,
         identity=measurement.identity,
         local=True,
         surroundings=surroundings(measurement),

@@ -41,8 +41,8 @@ class Bench:
     def bring(self, brought: Brought) -> None:
         self.seen.append(brought.key)
 
-    def read(self, brought: Brought, source: str) -> None:
-        del source
+    def read(self, brought: Brought, sources: Sequence[str]) -> None:
+        del sources
         self.bring(brought)
 
     @contextmanager
@@ -105,8 +105,8 @@ class MeasuringBench(Bench):
         self.seen.append(brought.key)
         self._brought.append(brought)
 
-    def read(self, brought: Brought, source: str) -> None:
-        self._measuring.read(brought, source, [limit.text for limit in self.case.limits])
+    def read(self, brought: Brought, sources: Sequence[str]) -> None:
+        self._measuring.read(brought, sources, [limit.text for limit in self.case.limits])
         self.bring(brought)
 
     def metrics(self, key: CaseKey) -> MetricSet | None:

@@ -100,11 +100,23 @@ class Gate:
             self._bench.bring(brought)
         return View(brought.key, metrics=self._bench.metrics)
 
-    def read(self, source: str | Path, *, name: str = "", limits: Iterable[str] = ()) -> View:
-        """Judge an artifact: a profile or another benchmark's JSON; a pattern may name several files."""
+    def read(
+        self,
+        source: str | Path | Sequence[str | Path],
+        *more: str | Path,
+        name: str = "",
+        limits: Iterable[str] = (),
+    ) -> View:
+        """Judge an artifact: a profile or another benchmark's JSON; a pattern or a list names the files of one job."""
         with self._noted(name, "read()"):
+            files = [source] if isinstance(source, (str, Path)) else list(source)
+            if more or not files:
+                listed = ", ".join(repr(str(file)) for file in (*files, *more))
+                said = f"read() takes one source, and {len(files) + len(more)} were given"
+                mend = f"give the files of one job as a list, read([{listed}]), and other jobs calls of their own"
+                raise PerfgateError("call-wrong", said, mend=mend, place=self._case.nodeid)
             brought = Brought(self._key(name), "read", limits=_texts(limits))
-            self._bench.read(brought, str(source))
+            self._bench.read(brought, [str(file) for file in files])
         return View(brought.key, metrics=self._bench.metrics)
 
     def note(self, key: str, value: object) -> None:

@@ -171,6 +171,30 @@ def test_without_a_limit_a_quarter_is_too_wide() -> None:
         assert found.blind == (pytest.approx(blind) if blind else None)
 
 
+def test_a_line_says_how_blind_its_sitting_was_until_one_sees_better() -> None:
+    noisy = case("test_a", 1e6, spread=0.4)
+    line = decide(noisy, None, (), Signature(why="first")).after
+    assert line is not None
+    assert line.blind == pytest.approx(0.4)
+    again = decide(replace(noisy, baseline=line), line, (), Signature())
+    assert (again.change, again.after) == (Change.KEPT, None), "as noisy as before"
+    little = decide(case("test_a", 1e6, spread=0.37), line, (), Signature())
+    assert little.change is Change.KEPT, "hardly better"
+    better = decide(case("test_a", 1.001e6, spread=0.2), line, (), Signature(why="quieter"))
+    assert (better.change, better.after and better.after.blind) == (Change.SHARPER, pytest.approx(0.2))
+    sharp = decide(case("test_a", 1.001e6), line, (), Signature(why="quieter"))
+    assert sharp.change is Change.SHARPER
+    assert sharp.after is not None
+    assert (sharp.after.time, sharp.after.blind, sharp.after.why) == (1.001e6, 0.0, "quieter")
+    assert "seen better" in next(acceptance_lines([sharp]))
+
+
+def test_a_sitting_more_halves_what_a_noisy_one_may_be_off_by() -> None:
+    before = baseline("test_a", 1e6, blind=3.0)
+    added = decide(case("test_a", 1.001e6), before, (), Signature(), add=True)
+    assert (added.change, added.after and added.after.blind) == (Change.SITTING, pytest.approx(1.0))
+
+
 def test_a_commit_keeps_its_mark_when_it_is_cut() -> None:
     commit = "0123456789abcdef" * 2
     for given, kept in ((commit, "0123456789ab"), (commit_name(commit, dirty=True), "0123456789ab+dirty"), ("", "")):
