@@ -82,6 +82,7 @@ def joined(first: Columns, second: Columns) -> Columns:
     first.labels.update(second.labels)
     first.flows += second.flows
     first.dropped.update(second.dropped)
+    first.unwhole.update(second.unwhole)
     first.rows += second.rows
     first.seen += second.seen
     first.untimed += second.untimed

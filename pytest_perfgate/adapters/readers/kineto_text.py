@@ -36,17 +36,20 @@ def blocks(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes
             packed = raw.read(2) == GZIP
             raw.seek(start)
             read = _unpacked(raw, path) if packed and not start else _plain(raw, end)
-            yield from read if start else _unmarked(read, path)
+            yield from read if start else _unmarked(read, path, packed=packed)
     except OSError as broken:
         raise refusal(broken, str(path)) from broken
 
 
-def _unmarked(read: Iterator[bytes], path: Path) -> Iterator[bytes]:
+def _unmarked(read: Iterator[bytes], path: Path, *, packed: bool) -> Iterator[bytes]:
     """The blocks without the byte-order mark that some editors put in front."""
     first = next(read, b"")
     wide = wide_encoding(first)
     if wide:
-        mend = f"convert it: iconv -f {wide} -t UTF-8 {path.name} > utf8.json (PowerShell's > writes UTF-16)"
+        source = (
+            f"gzip -dc {path.name} | iconv -f {wide} -t UTF-8" if packed else f"iconv -f {wide} -t UTF-8 {path.name}"
+        )
+        mend = f"convert it: {source} > utf8.json (PowerShell's > writes UTF-16)"
         what = f"the file is {wide} text, and a trace is UTF-8"
         raise PerfgateError("trace-encoding", what, mend=mend, place=str(path))
     yield first.removeprefix(MARK)
@@ -72,9 +75,7 @@ def _unpacked(raw: BinaryIO, path: Path) -> Iterator[bytes]:
             try:
                 block = member.decompress(packed, CHUNK)
             except zlib.error as broken:
-                where = f"near its byte {raw_at:,}, after {done:,} unpacked bytes"
-                said = f"the gzip stream is damaged {where}: {broken}"
-                raise PerfgateError("trace-unreadable", said, place=str(path)) from broken
+                raise _damaged(broken, (raw_at, raw.tell()), done, path) from broken
             packed = member.unconsumed_tail
             done += len(block)
             if block:
@@ -82,6 +83,16 @@ def _unpacked(raw: BinaryIO, path: Path) -> Iterator[bytes]:
         packed = _next_member(raw, member.unused_data, path)
         if not packed:
             return
+
+
+def _damaged(broken: zlib.error, between: tuple[int, int], done: int, path: Path) -> PerfgateError:
+    """Where a gzip is damaged; its checksum is of all that is packed, so it tells no place."""
+    if "incorrect data check" in str(broken) or "incorrect length check" in str(broken):
+        said = "the gzip's checksum does not fit what is packed in it: a byte somewhere in the file has changed"
+    else:
+        where = f"between its bytes {between[0]:,} and {between[1]:,}, after {done:,} unpacked bytes"
+        said = f"the gzip stream is damaged {where}: {broken}"
+    return PerfgateError("trace-unreadable", said, place=str(path))
 
 
 def _next_member(raw: BinaryIO, rest: bytes, path: Path) -> bytes:
