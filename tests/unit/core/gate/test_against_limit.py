@@ -7,6 +7,7 @@ import pytest
 from pytest_perfgate.core.gate.grammar import parse_limit
 from pytest_perfgate.core.gate.judge import JudgeContext, judge
 from pytest_perfgate.core.gate.nearest import proposal
+from pytest_perfgate.core.gate.opcode_named import no_instruction
 from pytest_perfgate.core.gate.policy import CI
 from pytest_perfgate.core.metrics.registry import by_name
 from pytest_perfgate.model.limit import Effect, Outcome
@@ -207,3 +208,22 @@ def test_more_of_a_peak_than_there_is_keeps_no_limit() -> None:
     found = verdict(limits=[limit("mfu_datasheet >= 50%")], metrics=MetricSet(metrics=(metric,)), processes=())
     assert found.outcome is Outcome.INVALID
     assert "more than the hardware can do" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("asked", "what"),
+    [
+        ("QNEW", None),
+        ("QOLD", "QOLD is no opcode"),
+        ("QOLD.E", "QOLD is no opcode"),
+        ("HMMA.999", "HMMA has no modifiers 999"),
+        ("HMMA", None),
+    ],
+)
+def test_an_instruction_that_its_own_figure_shows_exists(asked: str, what: str | None) -> None:
+    metrics = MetricSet(metrics=tuple(
+        Metric(name=name, value=1.0, dimension=Dimension.COUNT, labels=labels(opcode=opcode, kernel="k"))
+        for name, opcode in (("count", "QNEW"), ("executed", "QOLD"))
+    ))  # fmt: skip
+    found = no_instruction(limit(f"count({asked}, kernel=other) >= 1"), metrics)
+    assert (found[0] if found else None) == what
