@@ -121,13 +121,14 @@ def _joined(first: Header, second: Header) -> Header:
 def _parts(path: Path, start: int = 0, end: int | None = None) -> Iterator[Header | list[Event]]:
     """The header and lists of events, in the order of the file."""
     stream = text.blocks(path, start, end)
-    rest, offset = b"", start
+    rest, offset, bare = b"", start, False
     if not start:
         head, found = _opening(stream, path)
         if found is None:
-            yield from _without_opening(head, path)
-            return
-        yield _decoded_header(head[: found.end()] + b"]}", 0, path)
+            raise _unopened(head, path)
+        bare = found.re is text.BARE
+        if not bare:
+            yield _decoded_header(head[: found.end()] + b"]}", 0, path)
         rest, offset = head[found.end() :], found.end()
     for block in stream:
         rest += block
@@ -138,7 +139,9 @@ def _parts(path: Path, start: int = 0, end: int | None = None) -> Iterator[Heade
         following = rest.index(b"{", cut + 1)
         offset += following
         rest = rest[following:]
-    if end is None:
+    if bare:
+        yield _decoded_list(b"[" + rest, offset - 1, path)
+    elif end is None:
         yield from _ending(rest, offset, path)
     elif rest.strip():
         yield _decoded_list(b"[" + rest.rstrip().rstrip(b",") + b"]", offset - 1, path)
@@ -148,7 +151,7 @@ def _opening(stream: Iterator[bytes], path: Path) -> tuple[bytes, re.Match[bytes
     head = b""
     for block in stream:
         head += block
-        found = text.OPENING.search(head)
+        found = text.BARE.match(head) or text.OPENING.search(head)
         if found or len(head) > _LONGEST_HEADER:
             return head, found
     if not head.strip():
@@ -157,14 +160,11 @@ def _opening(stream: Iterator[bytes], path: Path) -> tuple[bytes, re.Match[bytes
     return head, None
 
 
-def _without_opening(head: bytes, path: Path) -> Iterator[Header | list[Event]]:
-    """A bare list of events is legal; anything else is not a trace."""
-    if head.lstrip()[:1] == b"[":
-        yield _decoded_list(head, 0, path)
-        return
+def _unopened(head: bytes, path: Path) -> PerfgateError:
+    """Why JSON without a list of events is no trace; where it is broken, that is said."""
     _decoded_header(head, 0, path)
     what = '"traceEvents" holds no list' if b'"traceEvents"' in head else 'no "traceEvents" in this JSON'
-    raise PerfgateError("trace-not-a-trace", what, place=str(path))
+    return PerfgateError("trace-not-a-trace", what, place=str(path))
 
 
 def _ending(rest: bytes, offset: int, path: Path) -> Iterator[Header | list[Event]]:

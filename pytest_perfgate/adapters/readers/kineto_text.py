@@ -16,9 +16,16 @@ GZIP = b"\x1f\x8b"
 _PACKED = 2**18
 CUTS = (b"},\n  {", b'}, {"ph"', b'},{"ph"', b'},\n{"ph"', b'},\n    {"ph"')
 """Between two events and never inside a legal string: a quote or line break there would be escaped."""
+_BETWEEN = re.compile(
+    rb'\}\s*,\s*\{\s*(?:"(?:name|id)"\s*:\s*(?:-?\d+|"(?:[^"\\]|\\.){0,2000}")\s*,\s*)?"(?:ph|cat|pid|tid|ts|dur|args)"\s*:'
+)
+"""The same as other writers indent and order it: the second event is known by a key that nothing inside one has."""
+_TAIL = 2**18
 MARK = b"\xef\xbb\xbf"
 _WIDE = {b"\xff\xfe", b"\xfe\xff"}
 OPENING = re.compile(rb'"traceEvents"\s*:\s*\[')
+BARE = re.compile(rb"\s*\[")
+"""The opening of a file that is nothing but a list of events."""
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity|nan|inf|Inf|N/A)\b|,(?=\s*[\]}])', re.DOTALL)
 _CONTROL = re.compile(rb"[\x00-\x1f]")
 _HALF = rb"\\u[dD][%s][0-9a-fA-F]{2}"
@@ -129,7 +136,11 @@ def readable(head: bytes) -> bytes:
 def last_cut(text: bytes) -> int:
     """Where the last event that is surely whole ends, or -1."""
     at = text.rfind(CUTS[0])
-    return at if at >= 0 else max(text.rfind(cut) for cut in CUTS[1:])
+    at = at if at >= 0 else max(text.rfind(cut) for cut in CUTS[1:])
+    if at >= 0:
+        return at
+    tail = max(0, len(text) - _TAIL)
+    return max((found.start() for found in _BETWEEN.finditer(text, tail)), default=-1)
 
 
 def mended(text: bytes) -> bytes:
