@@ -117,3 +117,10 @@ def mutants(path: Path) -> Iterator[Mutant]:
         digest = hashlib.sha256(ast.unparse(tree).encode()).hexdigest()[:20]
         yield Mutant(path, number, *done, f"{path.relative_to(ROOT)}#{digest}")
         number += 1
+
+
+def unchanged(path: Path) -> Iterator[Mutant]:
+    """Each function of a module with nothing changed in it: whatever kills that is no test."""
+    homes = {mutant.home: mutant.line for mutant in mutants(path) if mutant.home is not None}
+    for home, line in homes.items():
+        yield Mutant(path, -1, "nothing", line, home, f"{path.relative_to(ROOT)}#nothing:{home[0]}:{home[1]}")

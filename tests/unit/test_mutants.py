@@ -1,10 +1,11 @@
-"""What ci/mutate tries: every change once, each another program, annotations left alone."""
+"""What ci/mutate tries: every change once, each another program, annotations left alone, and which tests can see it."""
 
 from __future__ import annotations
 
 import ast
 
-from ci.mutants import Home, broken
+from ci.afresh import everything_from, modules
+from ci.mutants import ROOT, Home, broken
 
 SOURCE = """
 LEAST: int = 2
@@ -46,3 +47,19 @@ def test_every_change_is_another_program_and_knows_its_function() -> None:
         ("min/max", 7, outer),
     ]
     assert all("Literal[1]" in text and "'text' + name" in text for text in texts)
+
+
+def test_a_file_leads_to_what_it_imports_and_the_wiring_to_everything() -> None:
+    rounds, tests, wiring = (
+        everything_from(ROOT / f"{path}.py")
+        for path in (
+            "pytest_perfgate/core/gate/rounds",
+            "tests/unit/core/stats/test_exact",
+            "pytest_perfgate/wiring/__init__",
+        )
+    )
+    assert {"pytest_perfgate.core.gate.modes", "pytest_perfgate.core.stats.student"} <= rounds
+    assert "pytest_perfgate.core.gate.judge" not in rounds
+    assert "pytest_perfgate.core.stats.signed_rank" in tests
+    assert "pytest_perfgate.core.gate.modes" not in tests
+    assert wiring == frozenset(modules())

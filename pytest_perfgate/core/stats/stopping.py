@@ -13,8 +13,6 @@ STEP = 8
 WINDOW = 64
 """Samples over which the noise has to hold still."""
 SETTLED = 0.05
-DEVICE_NS = 0.5e9
-"""Device time that a GPU measurement takes at least."""
 
 
 class Stopping:

@@ -7,6 +7,7 @@ import pytest
 from pytest_perfgate.core.gate.grammar import parse_limit
 from pytest_perfgate.core.gate.judge import JudgeContext, judge
 from pytest_perfgate.core.gate.nearest import proposal
+from pytest_perfgate.core.gate.opcode_named import no_instruction
 from pytest_perfgate.core.gate.policy import CI
 from pytest_perfgate.core.metrics.registry import by_name
 from pytest_perfgate.model.limit import Effect, Outcome
@@ -180,3 +181,49 @@ def test_a_count_of_an_instruction_that_does_not_exist_fails_with_the_nearest() 
     assert "IF2 is no opcode; did you mean 'I2F'" in found.sentence
     other = verdict(limits=[limit("count(LDG, kernel=k) == 0")], metrics=counts, processes=())
     assert "matches nothing" in other.sentence
+
+
+# several figures of one limit
+
+
+@pytest.mark.parametrize(
+    ("text", "worst"),
+    [("overlap >= 80%", 0.1), ("overlap <= 5%", 0.7), ("op_count == 0", 0.7), ("overlap >= 0%", 0.1)],
+)
+def test_of_several_figures_the_worst_is_shown(text: str, worst: float) -> None:
+    """The rank that misses by most, and not the first that does."""
+    values = {"0": 0.5, "1": 0.1, "2": 0.7}
+    found = MetricSet(
+        metrics=tuple(
+            m for rank, v in values.items() for m in of_value(v, name=text.split(maxsplit=1)[0], rank=rank).metrics
+        )
+    )
+    shown = verdict(limits=[limit(text)], metrics=found, processes=()).metric
+    assert shown is not None
+    assert shown.value == worst
+
+
+def test_more_of_a_peak_than_there_is_keeps_no_limit() -> None:
+    metric = Metric(name="mfu_datasheet", value=3.0, dimension=Dimension.FRACTION, source="trace")
+    found = verdict(limits=[limit("mfu_datasheet >= 50%")], metrics=MetricSet(metrics=(metric,)), processes=())
+    assert found.outcome is Outcome.INVALID
+    assert "more than the hardware can do" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("asked", "what"),
+    [
+        ("QNEW", None),
+        ("QOLD", "QOLD is no opcode"),
+        ("QOLD.E", "QOLD is no opcode"),
+        ("HMMA.999", "HMMA has no modifiers 999"),
+        ("HMMA", None),
+    ],
+)
+def test_an_instruction_that_its_own_figure_shows_exists(asked: str, what: str | None) -> None:
+    metrics = MetricSet(metrics=tuple(
+        Metric(name=name, value=1.0, dimension=Dimension.COUNT, labels=labels(opcode=opcode, kernel="k"))
+        for name, opcode in (("count", "QNEW"), ("executed", "QOLD"))
+    ))  # fmt: skip
+    found = no_instruction(limit(f"count({asked}, kernel=other) >= 1"), metrics)
+    assert (found[0] if found else None) == what

@@ -251,6 +251,10 @@ def test_a_bound_as_people_write_it(bound: float, dimension: Dimension, text: st
         ("time <= 5", " 5us"),
         ("time <= 5 parsec", "units that fit: "),
         ("time <= 5 uss", "did you mean 'us'"),
+        ("time <= 5 GBB", "units that fit: ns, us, ms, s"),
+        ("ncu(x) <= 5 uss", "did you mean 'us'"),
+        ("registers <= 128, registers >= 32", "write two limits"),
+        ("registers <= 128,", "write 1000 or 1_000"),
         ("slowdown <= 5ms", "units that fit: %"),
         ("slowdown <= 1.03x", "a change is written in percent"),
     ],
@@ -259,3 +263,34 @@ def test_what_a_wrong_unit_is_told(text: str, mend: str) -> None:
     with pytest.raises(PerfgateError) as caught:
         limit(text)
     assert mend in caught.value.mend
+
+
+@pytest.mark.parametrize(
+    ("text", "mend"),
+    [
+        ("slowdown <= 0,03", "write slowdown <= 0.03"),
+        ("slowdown <= -0,03", "write slowdown <= -0.03"),
+        ("slowdown <= 3,5", "write slowdown <= 3.5%"),
+        ("time <= 0,5", "write time <= 0.5ns or time <= 0.5us or time <= 0.5ms or time <= 0.5s"),
+        ("slowdown <= 0,5%", "write slowdown <= 0.5%"),
+    ],
+)
+def test_a_decimal_comma_below_one_is_a_fraction_and_above_it_a_percentage(text: str, mend: str) -> None:
+    with pytest.raises(PerfgateError) as caught:
+        limit(text)
+    assert caught.value.mend == mend
+
+
+@pytest.mark.parametrize("bound", [0.07, 0.55, 0.58])
+def test_a_percentage_has_no_more_digits_than_it_needs(bound: float) -> None:
+    assert render_bound(bound, Dimension.FRACTION) == f"{bound * 100:.0f}%"
+
+
+@pytest.mark.parametrize("bound", [0.9014274576114836, -0.04348729035652743])
+def test_what_no_percentage_says_exactly_is_said_as_a_fraction(bound: float) -> None:
+    assert limit(f"slowdown <= {render_bound(bound, Dimension.FRACTION)}").bound == bound
+
+
+@pytest.mark.parametrize("bound", [1.5414124727934966, -1.3812042376882125])
+def test_a_fraction_beyond_one_is_always_written_so_that_it_can_be_read(bound: float) -> None:
+    assert limit(f"slowdown <= {render_bound(bound, Dimension.FRACTION)}").bound == pytest.approx(bound, rel=1e-15)

@@ -139,3 +139,15 @@ def test_a_calibration_is_as_long_as_its_shortest_test_and_suits_the_wildest() -
     assert found.suits == max(limit for _, _, limit, _ in found.own) > LIMITS[0]
     assert replace(found, own=()).suits == 0.03
     assert found.undecided.count == 8
+
+
+def test_the_last_round_is_screened_with_the_first_four() -> None:
+    differences = [1.0, 1.0, *[0.0] * 17, 1.0]
+    assert own_shift(differences) == pytest.approx(math.expm1(0.5))
+
+
+def test_screening_begins_with_the_round_that_was_drawn() -> None:
+    pairs = flat((1.04,) * 4 + (1.0,) * 16)
+    judged = _judged({"a": pairs}, {"a": 0}, 0.03, {})
+    assert judged.processes == 5 + 10
+    assert judged.decisions["a"] is not Decision.SLOWER

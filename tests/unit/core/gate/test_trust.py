@@ -7,11 +7,14 @@ import pytest
 
 from pytest_perfgate.core.gate.judge import JudgeContext, judge, not_measured
 from pytest_perfgate.core.gate.policy import CI
+from pytest_perfgate.core.gate.trust import problems_of
 from pytest_perfgate.model.limit import Effect, Outcome
+from pytest_perfgate.model.metric import Metric, MetricSet
 from pytest_perfgate.model.plan import CaseKey, Mode
 from pytest_perfgate.model.problem import Problem
+from pytest_perfgate.model.quantity import Dimension
 from pytest_perfgate.model.samples import Discard
-from tests.unit.core.gate.bench import HOST, KEY, KINDS, accepted, limit, measured, samples
+from tests.unit.core.gate.bench import GPU, HOST, KEY, KINDS, accepted, limit, measured, samples
 
 CONTEXT = JudgeContext(kinds=KINDS, gates=40)
 SLOWDOWN = (limit("slowdown <= 3%"),)
@@ -115,3 +118,19 @@ def test_what_was_never_measured_says_why_for_each_limit() -> None:
     off = not_measured(KEY, SLOWDOWN, "the gate is off", replace(CONTEXT, policy=CI, mode=Mode.OFF))
     assert off.effect is Effect.FAIL
     assert off.verdicts[0].next == (f"pytest '{KEY}' --perfgate=full",)
+
+
+@pytest.mark.parametrize(
+    ("device", "sol", "wrong"),
+    [
+        (GPU, 1.0, False),
+        (GPU, 1.01, True),
+        (replace(GPU, roofs=GPU.roofs[1:]), 1.2, False),
+        (replace(HOST, roofs=GPU.roofs), 1.2, False),
+    ],
+    ids=["all of it", "more", "its clock was not seen", "a host has no such peak"],
+)
+def test_only_more_than_the_peak_at_the_clock_that_ran_is_impossible(device, sol: float, wrong: bool) -> None:
+    metrics = MetricSet(metrics=(Metric(name="sol", value=sol, dimension=Dimension.FRACTION),))
+    found = problems_of(measured(1e6, device=device), metrics, timed=True)
+    assert [p.code for p in found] == ["above-peak"] * wrong

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pytest_perfgate.core.gate.context import JudgeContext
@@ -47,3 +49,12 @@ def test_what_waited_says_so_and_how_to_decide() -> None:
 
 def test_a_devices_own_time_knows_no_waiting_for_cores() -> None:
     assert verdict(2.0, timer="events", device=GPU).outcome is Outcome.REGRESSED
+
+
+def test_one_process_by_another_clock_and_nobody_knows_what_waited() -> None:
+    calm = samples(2e6)
+    host = replace(calm, cpu=tuple(wall / 1.9 for wall in calm.durations))
+    processes = (host, host, samples(2e6, timer="events"))
+    context = JudgeContext(kinds=KINDS, gates=1)
+    found = judge(measured(0, processes=processes), [limit("slowdown <= 3%")], baseline=accepted(1e6), context=context)
+    assert found.verdicts[0].outcome is Outcome.REGRESSED

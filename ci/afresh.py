@@ -1,0 +1,155 @@
+"""Mutants of what a module does when it is imported: each tried with a fresh import of the package."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import importlib
+import importlib.abc
+import importlib.machinery
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ci.mutants import ROOT, Mutant
+from ci.trial import ENDLESS, FAILED, OPTIONS, PASSED, PROPERTIES, TESTS, UNTRIED, forked, keep, say
+
+SECONDS = 120
+"""Of processor time, for each part of the tests."""
+WAY = "afresh"
+OWN = ("pytest_perfgate", "tests", "ci")
+NAMED = ("pytest_perfgate.wiring", "pytest_perfgate.cli.dispatch")
+"""They import by names in tables: what imports one of them may reach anything."""
+
+
+class Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Gives one module its mutated source."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        self.mutant = mutant
+
+    def find_spec(self, name: str, _path: object = None, _target: object = None) -> Any:
+        if name != self.mutant.module:
+            return None
+        return importlib.machinery.ModuleSpec(name, self, origin=str(self.mutant.path))
+
+    def create_module(self, _spec: object) -> None:
+        return None
+
+    def exec_module(self, module: Any) -> None:
+        exec(compile(self.mutant.tree(), str(self.mutant.path), "exec"), vars(module))
+
+
+# which tests can notice a module
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@functools.cache
+def imports(path: Path) -> frozenset[str]:
+    """Names of modules, and of what is in them, that a file asks for anywhere."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            found |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.ImportFrom):
+            found.add("*")  # none of ours is written so: whoever does may reach anything
+    return frozenset(found)
+
+
+@functools.cache
+def modules() -> dict[str, Path]:
+    return {module_of(p): p for place in ("pytest_perfgate", "tests") for p in (ROOT / place).rglob("*.py")}
+
+
+@functools.cache
+def everything_from(path: Path) -> frozenset[str]:
+    """All modules of ours that a file leads to."""
+    seen: set[str] = set()
+    left = [*imports(path)]
+    while left:
+        name = left.pop()
+        if name in {"*", "pytest_perfgate", *NAMED}:
+            return frozenset(modules())
+        if name not in seen and name in modules():
+            seen.add(name)
+            left += imports(modules()[name])
+    return frozenset(seen)
+
+
+def test_files() -> list[Path]:
+    found = [p for t in (*TESTS, *PROPERTIES) for p in ([ROOT / t] if t.endswith(".py") else (ROOT / t).rglob("*.py"))]
+    return sorted((p for p in found if p.name.startswith("test_")), key=str)
+
+
+def leading_to(modules: set[str]) -> list[Path]:
+    """Tests that can notice a change of one of these modules."""
+    return [path for path in test_files() if modules & everything_from(path)]
+
+
+def stages(mutant: Mutant, reach: dict[str, list[str]]) -> Iterator[list[Path]]:
+    """Tests that speak of the module, and those that write numbers out; those that run it; all others that lead to it.
+
+    Tests of properties, the slowest, come last in each.
+    """
+    running = {Path(p) for p in reach.get(str(mutant.path), [])}
+    left = {*leading_to({mutant.module}), *running}
+    speaking = {
+        p for p in left if mutant.module in imports(p) or p.stem in {f"test_{mutant.path.stem}", "test_numbers"}
+    }
+    for files in (speaking, running - speaking, left - running - speaking):
+        yield sorted(files, key=lambda p: (str(p.relative_to(ROOT)) in PROPERTIES, str(p)))
+
+
+# trying them
+
+
+def prepare(loaded: list[str]) -> None:
+    """Import what is not ours once for all mutants."""
+    for name in loaded:
+        if name.split(".")[0] not in OWN and name != "__main__" and not name.startswith(("test_", "conftest")):
+            with contextlib.suppress(Exception):
+                importlib.import_module(name)
+
+
+def tested(mutant: Mutant | None, files: list[Path], folder: Path) -> str:
+    """How the tests end where everything is imported with the mutant in it."""
+
+    def attempt() -> bool:
+        import pytest
+
+        if mutant:
+            sys.meta_path.insert(0, Mutated(mutant))
+        return pytest.main([*OPTIONS, f"--basetemp={folder}/tests", *map(str, files)]) == 0
+
+    return forked(SECONDS, attempt) if files else PASSED
+
+
+def afresh(left: list[Mutant], folder: Path) -> bool:
+    """All of them, one after the other; false where the tests, or a part of them alone, fail without any change."""
+    prepare(json.loads((folder / "loaded.json").read_text(encoding="utf-8")))
+    if left and tested(None, leading_to({m.module for m in left}), folder) != PASSED:
+        return False
+    reach = json.loads((folder / "reach.json").read_text(encoding="utf-8"))["files"]
+    begun, sound = time.monotonic(), ""
+    for at, mutant in enumerate(left, 1):
+        parts = list(stages(mutant, reach))
+        if mutant.module != sound and tested(None, parts[0], folder) != PASSED:
+            return False
+        sound, how = mutant.module, PASSED
+        for files in parts:
+            how = tested(mutant, files, folder) if how == PASSED else how
+        if how != UNTRIED:
+            keep(mutant, how, WAY)
+        word = {PASSED: "survived", FAILED: "killed", ENDLESS: "killed, endless"}.get(how, how)
+        say(f"{at} of {len(left)} afresh, {time.monotonic() - begun:.0f} s: {word}  {mutant}")
+    return True

@@ -1,0 +1,71 @@
+"""One mutant's trial in a process of its own, and what is kept of it; ci/mutate tries them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from typing import TypedDict
+
+from ci.mutants import ROOT, Mutant
+
+KEPT = ROOT / ".perfgate" / "mutation.jsonl"
+PLACES = ("pytest_perfgate/core/gate", "pytest_perfgate/core/stats")
+TESTS = ("tests/unit/core", "tests/golden/test_block.py", "tests/unit/app")
+PROPERTIES = ("tests/properties/test_grammar.py", "tests/properties/test_intervals.py",
+              "tests/properties/test_judging.py", "tests/properties/test_exact_properties.py")  # fmt: skip
+OPTIONS = ("-q", "-s", "-x", "--no-header", "-o", "addopts=--import-mode=importlib", "-p", "no:cacheprovider")
+STUCK = 20
+"""Times as long on the clock as by the processor: it waits for what never comes."""
+
+PASSED, FAILED, ENDLESS, UNTRIED = "passed", "failed", "endless", "untried"
+
+
+class Kept(TypedDict):
+    key: str
+    outcome: str
+    how: str
+    way: str
+    place: str
+
+
+def known() -> dict[str, Kept]:
+    """What came out, by key; the last word counts."""
+    if not KEPT.exists():
+        return {}
+    lines = [json.loads(line) for line in KEPT.read_text(encoding="utf-8").splitlines() if line.endswith("}")]
+    return {line["key"]: line for line in lines}
+
+
+def keep(mutant: Mutant, how: str, way: str) -> None:
+    outcome = "survived" if how == PASSED else "killed"
+    line = Kept(key=mutant.key, outcome=outcome, how=how, way=way, place=str(mutant))
+    KEPT.parent.mkdir(exist_ok=True)
+    with KEPT.open("a", encoding="utf-8") as out:
+        out.write(json.dumps(line) + "\n")
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def forked(seconds: int, attempt: Callable[[], bool]) -> str:
+    """How an attempt ends in a child of its own, which may compute for so long: by the clock a busy machine kills."""
+    child = os.fork()
+    if not child:
+        code = 2
+        try:
+            os.setpgid(0, 0)
+            signal.setitimer(signal.ITIMER_PROF, seconds)
+            signal.alarm(STUCK * seconds)
+            sink = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(sink, 1)
+            os.dup2(sink, 2)
+            code = 0 if attempt() else 1
+        except BaseException:  # a mutant may do anything
+            code = 2
+        finally:
+            os._exit(code)
+    status = os.waitpid(child, 0)[1]
+    return ENDLESS if os.WIFSIGNALED(status) else {0: PASSED, 1: FAILED}.get(os.WEXITSTATUS(status), UNTRIED)

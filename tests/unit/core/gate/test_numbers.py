@@ -1,0 +1,269 @@
+"""Numbers that the pages promise, written out: each of them decides something, and none may move unnoticed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+
+from pytest_perfgate.core.gate.acceptance import of_level
+from pytest_perfgate.core.gate.anchor import LIMIT
+from pytest_perfgate.core.gate.budget import SCREENING, acquittal_rounds
+from pytest_perfgate.core.gate.calibration import LEAST as LEAST_TO_CALIBRATE
+from pytest_perfgate.core.gate.calibration import Recorded, _suits, calibration
+from pytest_perfgate.core.gate.judge import JudgeContext, judge
+from pytest_perfgate.core.gate.modes import split
+from pytest_perfgate.core.gate.nearest import nearest, proposal
+from pytest_perfgate.core.gate.rewritten import poison, untouched
+from pytest_perfgate.core.gate.rounds import (
+    Design,
+    Finding,
+    Pairs,
+    confirming_rounds,
+    convicted,
+    finding,
+    suspected,
+    visible,
+)
+from pytest_perfgate.core.gate.surroundings import moved
+from pytest_perfgate.core.gate.witness import apart, computes
+from pytest_perfgate.model.baseline import Sitting
+from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.model.paired import Decision
+from pytest_perfgate.model.quantity import Interval
+from pytest_perfgate.model.samples import Samples, Stop
+from pytest_perfgate.model.work import Work
+from tests.unit.core.gate.bench import KEY, KINDS, accepted, limit, measured, samples
+
+CONTEXT = JudgeContext(kinds=KINDS, gates=40)
+
+
+def pairs(*ratios: float, spread: float = 0.01) -> Pairs:
+    return Pairs(base=(100.0,) * len(ratios), head=tuple(100.0 * r for r in ratios), spread=spread)
+
+
+def ruled(text: str, time: float, *, context=CONTEXT, **fields):
+    return judge(measured(time, **fields), [limit(text)], baseline=accepted(1e6), context=context).verdicts[0]
+
+
+# units
+
+
+@pytest.mark.parametrize(
+    ("text", "inside"),
+    [
+        *((f"time <= 1 {unit}", number) for unit, number in
+          (("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("μs", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9))),
+        *((f"bandwidth >= 1 {prefix}B/s", 10.0**power) for prefix, power in
+          (("", 0), ("k", 3), ("K", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15))),
+        *((f"bandwidth >= 1 {prefix}B/s", 1024.0**power) for prefix, power in
+          (("Ki", 1), ("Mi", 2), ("Gi", 3), ("Ti", 4))),
+        ("tflops >= 1 TFLOP/s", 1e12),
+        ("tflops >= 1 FLOPS", 1.0),
+        ("slowdown <= 1%", 0.01),
+        ("intensity >= 1 FLOP/B", 1.0),
+    ],
+)  # fmt: skip
+def test_a_unit_is_what_it_is_everywhere(text: str, inside: float) -> None:
+    assert limit(text).bound == inside
+
+
+@pytest.mark.parametrize(
+    ("text", "inside"),
+    [
+        ("1x", 1.0),
+        ("1×", 1.0),
+        ("1 °C", 1.0),
+        ("1 C", 1.0),
+        ("1 mW", 1e-3),
+        ("1 W", 1.0),
+        ("1 kW", 1e3),
+        ("1 MHz", 1e6),
+    ],
+)
+def test_a_counter_takes_every_unit(text: str, inside: float) -> None:
+    assert limit(f"ncu(power) <= {text}").bound == inside
+
+
+# rounds
+
+
+def test_four_rounds_acquit_nobody_and_five_do() -> None:
+    assert finding(pairs(*(1.0,) * 4), 0.03).decision is Decision.UNDECIDED
+    assert finding(pairs(*(1.0,) * 5), 0.03).decision is Decision.NOT_SLOWER
+
+
+def test_five_rounds_screen_ten_confirm_and_more_where_there_are_more_than_ten_suspects() -> None:
+    design = Design()
+    assert design.screen == 5
+    assert [confirming_rounds(suspects, design) for suspects in (1, 10, 11, 20, 21)] == [10, 10, 11, 11, 12]
+
+
+@pytest.mark.parametrize(("ratio", "slower"), [(1.0098, False), (1.0102, True)])
+def test_the_test_rules_out_a_third_of_the_limit(ratio: float, slower: bool) -> None:
+    assert (finding(pairs(*(ratio,) * 10), 0.03).p < 0.001) is slower
+
+
+def test_what_is_surely_seen_passes_the_99_percent_point_with_a_power_of_80_percent() -> None:
+    normal = NormalDist()
+    errors = normal.inv_cdf(0.99) + normal.inv_cdf(0.8)
+    assert visible([-0.01, 0.01] * 8) == pytest.approx(math.expm1(errors * 0.01 * math.sqrt(16 / 15) / 4), rel=0.005)
+
+
+def test_a_suspect_is_beyond_the_limit_and_a_convict_at_least_at_it() -> None:
+    at = Finding(shift=0.5, interval=Interval(low=0.4, high=0.6))
+    assert suspected({"a": at}, {"a": 0.5}) == ()
+    assert suspected({"a": at}, {"a": 0.49}) == ("a",)
+    fresh = {"a": pairs(*(1.5,) * 10)}
+    shift = finding(fresh["a"], 0.0).shift
+    assert convicted(fresh, {"a": shift}, Design(alpha=2.0**-10))["a"].decision is Decision.SLOWER
+    assert convicted(fresh, {"a": shift}, Design(alpha=2.0**-10 - 1e-9))["a"].decision is not Decision.SLOWER
+
+
+def test_an_interval_acquits_below_the_limit_and_not_at_it() -> None:
+    calm = pairs(1.0, 1.01, 0.99, 1.0, 1.005, 1.02)
+    high = finding(calm, 0.5).interval.high
+    assert finding(calm, high).decision is Decision.UNDECIDED
+    assert finding(calm, high + 1e-9).decision is Decision.NOT_SLOWER
+
+
+def test_groups_are_more_than_three_quartile_ranges_apart_with_two_processes_each() -> None:
+    assert split([1.0, 1.0, 1.29, 1.29], spread=0.1) is None
+    assert split([1.0, 1.0, 1.31, 1.31], spread=0.1) == (1.0, 1.31)
+    assert split([1.0, 1.31, 1.31], spread=0.1) is None
+
+
+def test_three_turns_are_a_witness_and_two_are_not() -> None:
+    def took(*times: float) -> Samples:
+        return Samples(durations=times, timer="host", stop=Stop.COUNT, turns=(1,) * len(times))
+
+    assert apart(took(10.0, 20.0, 30.0), took(15.0, 22.0, 36.0), busy=False) == pytest.approx(1.2)
+    assert apart(took(10.0, 20.0), took(15.0, 24.0), busy=False) == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize(("wall", "alone"), [(1.019, True), (1.021, False)])
+def test_a_call_that_computes_has_a_wall_time_within_two_percent(wall: float, alone: bool) -> None:
+    assert computes([Samples(durations=(wall,), cpu=(1.0,), timer="host", stop=Stop.COUNT)]) is alone
+
+
+@pytest.mark.parametrize(("stretch", "outcome"), [(1.95, Outcome.SUSPECT), (2.05, Outcome.REGRESSED)])
+def test_a_call_waits_by_nature_from_twice_its_processor_time_on(stretch: float, outcome: Outcome) -> None:
+    cpu = tuple(wall / stretch for wall in samples(2e6).durations)
+    processes = tuple(samples(2e6, cpu=cpu) for _ in range(3))
+    assert ruled("slowdown <= 3%", 0, processes=processes, context=replace(CONTEXT, gates=1)).outcome is outcome
+
+
+# budgets, calibration
+
+
+def test_no_case_is_worth_more_than_two_hundred_rounds_and_screening_leaves_two_fifths() -> None:
+    assert acquittal_rounds(Finding(shift=0.02, interval=Interval(low=0.0, high=0.1), scatter=9.0), 0.03) == 200
+    assert pytest.approx(3 / 5) == SCREENING
+
+
+def test_slowdowns_of_two_three_five_and_ten_percent_are_tried() -> None:
+    found = calibration(Recorded(pairs={"a": pairs(*(1.0,) * 20)}), 0.03, suites=1)
+    assert [by for by, _ in found.power] == [0.02, 0.03, 0.05, 0.1]
+    assert found.seconds == 0.0
+
+
+@pytest.mark.parametrize("usual", [0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2])
+def test_the_usual_limits(usual: float) -> None:
+    """Each suits the test whose unchanged code moves by hardly less."""
+    assert _suits(pairs(*(1 + 0.99 * usual,) * 20))[1] == usual
+
+
+def test_no_more_than_a_fifth_is_ever_proposed_and_fifteen_rounds_are_the_least() -> None:
+    assert _suits(pairs(*(1.5,) * 20))[1] == 0.2
+    assert Design().screen + Design().confirm == LEAST_TO_CALIBRATE
+
+
+# what counts
+
+
+@pytest.mark.parametrize(("time", "said"), [(1e6 / 9.5, "faster than accepted"), (1e6 / 10.5, "ten times faster")])
+def test_ten_times_faster_asks_whether_the_work_is_done(time: float, said: str) -> None:
+    assert ruled("slowdown <= 3%", time).sentence.startswith(said)
+
+
+@pytest.mark.parametrize(("part", "outcome"), [(1.04, Outcome.PASSED), (1.06, Outcome.UNDECIDED)])
+def test_a_ceiling_is_doubted_from_five_percent_beyond_it_on(part: float, outcome: Outcome) -> None:
+    work = Work(flops=part * 1e9, bytes=1.0, dtype="bf16")
+    assert ruled("mfu_ceiling >= 50%", 1e6, work=work).outcome is outcome
+
+
+def test_a_doubled_time_is_seen_however_short_the_call() -> None:
+    baseline = accepted(10.0)
+    for time, outcome in ((14.0, Outcome.PASSED), (20.0, Outcome.REGRESSED)):
+        given = judge(measured(time), [limit("slowdown <= 3%")], baseline=baseline, context=replace(CONTEXT, gates=1))
+        assert given.verdicts[0].outcome is outcome
+
+
+def test_two_microseconds_are_nothing_by_themselves() -> None:
+    for time, outcome in ((11.8e3, Outcome.PASSED), (12.2e3, Outcome.SUSPECT)):
+        given = judge(
+            measured(time), [limit("slowdown <= 3%")], baseline=accepted(10e3), context=JudgeContext(kinds=KINDS)
+        )
+        assert given.verdicts[0].outcome is outcome
+
+
+def test_sittings_within_fifteen_percent_are_of_one_level() -> None:
+    edge = math.exp(0.15)
+    assert of_level(edge * 0.999, 1.0)
+    assert of_level(1.001 / edge, 1.0)
+    assert not of_level(edge * 1.001, 1.0)
+
+
+def test_an_anchor_allows_five_percent() -> None:
+    assert LIMIT == 5 / 100
+
+
+@pytest.mark.parametrize(("now", "told"), [(1.019e9, 0), (1.021e9, 1), (0.981e9, 0), (0.979e9, 1)])
+def test_clocks_within_two_percent_are_the_same(now: float, told: int) -> None:
+    line = accepted(1e6)
+    then = Sitting(key=KEY, device=line.device, time=1e6, when="", commit=line.commit, clock_hz=1e9)
+    here = measured(0, processes=(samples(1e6, clock_hz=(now,)),))
+    assert len([name for name, _, _ in moved(line, here, [then]) if name == "clock"]) == told
+
+
+# poison
+
+
+@pytest.mark.parametrize(
+    ("itemsize", "rare", "plain"), [(1, 0.09, 0.11), (2, 0.003, 0.005), (4, 0.0, 0.001), (8, 0.0, 0.001)]
+)
+def test_small_elements_may_hold_the_poison_by_chance(itemsize: int, rare: float, plain: float) -> None:
+    count = 100_000
+    for share, found in ((rare, 0.0), (plain, plain)):
+        before, after = (np.full(count * itemsize, fill, dtype=np.uint8) for fill in (1, 2))
+        kept = round(share * count) * itemsize
+        after[:kept] = poison(kept, 0)
+        assert untouched(before, after, itemsize, 0) == pytest.approx(found)
+
+
+def test_one_element_in_a_hundred_thousand_is_chance_in_any_format() -> None:
+    before, after = (np.full(400_000, fill, dtype=np.uint8) for fill in (1, 2))
+    after[:4] = poison(4, 0)
+    assert untouched(before, after, 4, 0) == 0.0
+
+
+@pytest.mark.parametrize(("turn", "sign"), [(0, -1), (1, 1)])
+def test_poison_is_near_one_in_the_formats_of_kernels(turn: int, sign: int) -> None:
+    half, single = poison(2, turn).view(np.float16)[0], poison(4, turn).view(np.float32)[0]
+    brain = (poison(2, turn).view(np.uint16).astype(np.uint32) << 16).view(np.float32)[0]
+    for number in (half, single, brain):
+        assert math.copysign(1, number) == sign
+        assert 0.3 < abs(number) < 1.9
+
+
+# words
+
+
+def test_three_words_are_proposed_and_twelve_shown() -> None:
+    words = [f"kernel{at:02}" for at in range(13)]
+    assert len(nearest("kernel", words)) == 3
+    assert proposal("zzz", words, all_of="there are").endswith("kernel11 and 1 more")
+    assert proposal("zzz", words[:12], all_of="there are").endswith("kernel10, kernel11")
