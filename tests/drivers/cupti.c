@@ -29,12 +29,16 @@ void fake_add(const uint8_t *record) {
     filled += size_of(record);
 }
 
+static void ask_ahead(void) {
+    size_t most = 0;
+    if (fake_ahead && ask && !spare) ask(&spare, &spare_size, &most);
+}
 int cuptiActivityRegisterCallbacks(request a, complete g) {
     if (fake_taken) return TAKEN;
     ask = a, give = g;
     return OK;
 }
-int cuptiActivityEnable(int kind) { on[kind % KINDS] = 1; return fake_taken ? TAKEN : OK; }
+int cuptiActivityEnable(int kind) { on[kind % KINDS] = 1; ask_ahead(); return fake_taken ? TAKEN : OK; }
 int cuptiActivityDisable(int kind) { on[kind % KINDS] = 0; return OK; }
 int cuptiActivityPushExternalCorrelationId(int kind, uint64_t id) { ids[depth++ % DEEP] = id; return OK; }
 int cuptiActivityPopExternalCorrelationId(int kind, uint64_t *last) {
@@ -68,10 +72,7 @@ int cuptiActivityFlushAll(uint32_t flag) {
             for (; at < filled; at += size_of(waiting + at)) lost += fake_counts;
     }
     filled = 0;
-    if (fake_ahead && ask && !spare) {
-        size_t most = 0;
-        ask(&spare, &spare_size, &most);
-    }
+    ask_ahead();
     return OK;
 }
 int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, uint8_t **record) {
