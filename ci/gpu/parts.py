@@ -58,35 +58,53 @@ class Check:
             return {**row, "refused": error.code.name, "why": error.what}
         except Exception as error:
             return {**row, "refused": type(error).__name__, "why": str(error)[:300]}
-        took, overhead = median(samples.durations), samples.overhead / samples.batch
-        row |= {"ns": took, "n": len(samples.durations), "gap_ns": samples.launch_gap, "stop": samples.stop.value}
-        row |= {"overhead_ns": overhead, "problems": [problem.what for problem in samples.problems]}
-        if samples.span:
-            row["span_ns"] = median(samples.span)
-        if samples.clock_hz:
-            row["mhz"] = median(samples.clock_hz) / 1e6
-        return {**row, **self._fraction(took - overhead, samples.clock_hz, work)}
+        return {**row, **told(samples), **self._fraction(samples, work)}
 
-    def _fraction(self, took: float, clocks: tuple[float, ...], work: dict[str, Any]) -> Row:
-        roof = keyed(self.runtime.device(), self.plan, clocks).roof(Basis.CLOCK)
+    def _fraction(self, samples: Any, work: dict[str, Any]) -> Row:
+        """Of the peak; a device that cannot be looked up costs that alone."""
+        took = median(samples.durations) - samples.overhead / samples.batch
+        try:
+            roof = keyed(self.runtime.device(), self.plan, samples.clock_hz).roof(Basis.CLOCK)
+        except Exception as error:
+            return {"no peak": f"{type(error).__name__}: {error}"[:300]}
         rate = roof.rate(str(work.get("dtype", ""))) if roof else None
         return {"mfu": float(work["flops"]) / took * 1e9 / rate} if rate else {}
 
 
+def told(samples: Any) -> Row:
+    """What a timer read, as figures of a line."""
+    took, overhead = median(samples.durations), samples.overhead / samples.batch
+    row: Row = {"ns": took, "n": len(samples.durations), "gap_ns": samples.launch_gap, "stop": samples.stop.value}
+    row |= {"overhead_ns": overhead, "problems": [problem.what for problem in samples.problems]}
+    if samples.span:
+        row["span_ns"] = median(samples.span)
+    if samples.clock_hz:
+        row["mhz"] = median(samples.clock_hz) / 1e6
+    return row
+
+
 def machine(check: Check) -> Iterator[Row]:
-    """What works here, and the cost of each instrument."""
-    for timer in check.timers.values():
+    """The cost of each instrument, and what works here: a library that takes the process with it comes last."""
+    yield from costs(check)
+    for name, found in (("clocks", wired.clocks().availability()),):
+        yield {"what": name, "works": found.usable, "why": found.why, "version": found.version}
+    for timer in sorted(check.timers.values(), key=lambda timer: timer.name in {"cupti", "auto"}):
         try:
             found = timer.availability(check.runtime)
         except Exception as error:
             yield {"what": timer.name, "refused": type(error).__name__, "why": str(error)[:300]}
             continue
         yield {"what": timer.name, "works": found.usable, "why": found.why, "version": found.version}
-    for name, found in (("clocks", wired.clocks().availability()),):
-        yield {"what": name, "works": found.usable, "why": found.why, "version": found.version}
-    overhead, resolution = wired.finest(check.runtime)
-    yield {"what": "an empty pair of events", "overhead_ns": overhead, "resolution_ns": resolution}
-    yield {"what": "host cost of a pair, beside the loop of do_bench", **host_cost(check)}
+
+
+def costs(check: Check) -> Iterator[Row]:
+    """Of an empty pair on the device, and of a pair on the host; one that cannot be had says why."""
+    try:
+        overhead, resolution = wired.finest(check.runtime)
+        yield {"what": "an empty pair of events", "overhead_ns": overhead, "resolution_ns": resolution}
+        yield {"what": "host cost of a pair, beside the loop of do_bench", **host_cost(check)}
+    except Exception as error:
+        yield {"what": "the cost of a pair", "refused": type(error).__name__, "why": str(error)[:300]}
 
 
 def host_cost(check: Check, pairs: int = 500) -> Row:

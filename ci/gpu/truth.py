@@ -37,7 +37,7 @@ def truths(timeout_s: float = 60.0) -> tuple[dict[str, float], str]:
     return told["ns"], "; ".join(told["why"])[:300]
 
 
-def unproved(timeout_s: float = 60.0) -> str:
+def unproved(timeout_s: float = 40.0) -> str:
     """Why CUPTI's counter of lost records is not to be believed here; a process of its own may die of finding out."""
     try:
         done = subprocess.run(

@@ -56,7 +56,7 @@ def decisions(report: RunReport, request: Request, store: BaselineStore, sitting
         for case in selected(report, request)
     )
     if request.new or request.improved:
-        wanted = {Change.NEW: request.new, Change.FASTER: request.improved}
+        wanted = {Change.NEW: request.new, Change.FASTER: request.improved, Change.SHARPER: request.improved}
         found = tuple(decision for decision in found if wanted.get(decision.change, False))
     return found
 

@@ -17,10 +17,11 @@ _UNCALLED = "measured before the tests, but never called in the test itself: the
 def agreed(court: Court, case: Case, stored: tuple[CaseReport, ...], seen: Sequence[CaseKey]) -> tuple[CaseReport, ...]:
     """The stored verdicts of calls that happened in both, and NOT MEASURED for each that did not."""
     measured = {report.key for report in stored if report.measurement is not None}
+    told = {report.key for report in stored}
     if not measured:
         return stored
     kept = (r if r.key in seen or r.key not in measured or _static(r) else _uncalled(court, case, r) for r in stored)
-    return (*kept, *(court.unmeasured(case, key, _STRANGE) for key in seen if key not in measured))
+    return (*kept, *(court.unmeasured(case, key, _STRANGE) for key in seen if key not in told))
 
 
 def _static(report: CaseReport) -> bool:

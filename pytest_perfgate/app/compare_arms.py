@@ -121,6 +121,7 @@ class Comparison:
             trouble=tuple(one.trouble for one in mine if one.trouble and not one.head),
             outcome="crashed" if any(one.trouble and not one.head for one in mine) else "passed",
             seconds=max((one.seconds for one in mine), default=0.0),
+            raised=tuple(dict(told for one in mine for told in one.raised).items()),
         )
 
     def _lap(self, phase: str, number: int, cases: list[Case]) -> list[Case]:
@@ -215,6 +216,7 @@ def _round(met: Met, phase: str, number: int) -> PairedRound:
         head=met.captures[HEAD],
         trouble="; ".join(failed),
         seconds=sum(one.seconds for one in met.finished) / 2,
+        raised=met.finished[HEAD].raised,
     )
 
 

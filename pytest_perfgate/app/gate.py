@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from statistics import fmean, stdev
 
 from pytest_perfgate.app.assemble import measurements
-from pytest_perfgate.core.gate.acceptance import of_level
+from pytest_perfgate.app.raised import with_raised
+from pytest_perfgate.core.gate.acceptance import blindness, of_level
 from pytest_perfgate.core.gate.clocks import accepted_clock
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.conviction import uncommitted
@@ -65,9 +67,10 @@ class Court:
     def judge_result(self, result: CaseResult) -> tuple[CaseReport, ...]:
         """The reports of one case, one for each of its calls; never none."""
         case = result.case
-        if not result.captures:
+        if not result.captures and not result.raised:
             return (self.unmeasured(case, CaseKey(nodeid=case.nodeid), _why(result)),)
-        found = tuple(self.judged(case, measurement) for measurement in measurements(result, self.tools))
+        judged = [self.judged(case, measurement) for measurement in measurements(result, self.tools)]
+        found = with_raised(judged, result.raised, partial(self.unmeasured, case))
         if not found:
             return (self._uncalled(case),)
         return (*found, *lost_limits(found, self._all_limits(case, found), self.context))
@@ -78,7 +81,7 @@ class Court:
 
     def _uncalled(self, case: Case) -> CaseReport:
         """A test that timed nothing; limits on machine code lack the capture that reads it, not a call."""
-        why = "no call of perfgate() came to its end, and no region was entered: none was made, or it raised"
+        why = "the test called perfgate() nowhere, and entered no region"
         report = self.unmeasured(case, CaseKey(nodeid=case.nodeid), why)
         if set(case.plan.captures) - {TIMED}:
             return report
@@ -229,6 +232,7 @@ def _kept(report: CaseReport, measurement: Measurement, when: str, commit: str) 
         who="perfgate",
         when=when,
         why="first run on this machine",
+        blind=blindness(report) or 0.0,
         identity=measurement.identity,
         local=True,
         surroundings=surroundings(measurement),

@@ -26,13 +26,22 @@ _UNUSABLE = {"runtime": "runtime-unavailable", "timer": "timer-unsuited"}
 
 
 def choose_runtime(plan: Plan, runtimes: Sequence[Runtime], modules: frozenset[str], call: object = None) -> Runtime:
-    """The runtime that was asked for, else the first that modules and call speak for, else the host."""
+    """The runtime that was asked for, else the first that modules and call speak for, else the host.
+
+    A library that the call uses and that does not work is an error: by the host's clock only launches would be timed.
+    """
     if plan.runtime != "auto":
         runtime = _asked(plan.runtime, runtimes, "runtime")
         _insist(runtime.availability(), "runtime")
         return runtime
-    usable = (r for r in runtimes if r.recognises(modules) and _touches(r, call) and r.availability().usable)
-    return next(usable, runtimes[-1])
+    for runtime in runtimes:
+        if runtime.recognises(modules) and _touches(runtime, call):
+            found = runtime.availability()
+            if found.usable:
+                return runtime
+            if call is not None and hasattr(runtime, "touches"):
+                _insist(found, "runtime")
+    return runtimes[-1]
 
 
 def choose_timer(plan: Plan, timers: Sequence[Timer], runtime: Runtime) -> Timer:

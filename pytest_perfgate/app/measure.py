@@ -26,7 +26,7 @@ from pytest_perfgate.model.children import (
     Taken,
 )
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.plan import Case
+from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.profiling import code_alone
 from pytest_perfgate.model.values import array_value
 
@@ -56,6 +56,7 @@ class Rounds:
         self._trouble: dict[str, list[str]] = {case.nodeid: [] for case in cases}
         self._outcome: dict[str, str] = {}
         self._seconds: dict[str, float] = {}
+        self._raised: dict[str, dict[CaseKey, str]] = {}
         self._telling = threading.Lock()
         self._children: set[Child] = set()
         self._stopped = False
@@ -111,6 +112,7 @@ class Rounds:
             trouble=tuple(self._trouble[case.nodeid]),
             outcome=self._outcome.get(case.nodeid, "passed"),
             seconds=self._seconds.get(case.nodeid, 0.0),
+            raised=tuple(self._raised.get(case.nodeid, {}).items()),
         )
 
     def _lap(self, number: int, cases: list[Case], env: Mapping[str, str]) -> list[Case]:
@@ -158,6 +160,7 @@ class Rounds:
         self._seconds[nodeid] = max(message.seconds, self._seconds.get(nodeid, 0.0))
         if message.outcome == "passed":
             self._captures[nodeid].append(message.captures)
+            self._raised.setdefault(nodeid, {}).update(message.raised)
         else:
             self._outcome[nodeid] = message.outcome
             self._trouble[nodeid].append(message.text)

@@ -53,12 +53,12 @@ def run(options: Namespace) -> int:
 
 
 def _walk(found: Sequence[Any]) -> list[Any]:
-    from pytest_perfgate.core.render.acceptance import decision_line
+    from pytest_perfgate.core.render.acceptance import decision_lines
     from pytest_perfgate.core.render.block import render_block
 
     chosen: list[Any] = []
     for number, decision in enumerate(found, 1):
-        write(f"\n[{number}/{len(found)}]  {decision_line(decision)}")
+        write(f"\n[{number}/{len(found)}]  " + "\n".join(decision_lines(decision)))
         write(render_block(decision.report).rstrip("\n"))
         try:
             answer = _answer()

@@ -31,6 +31,8 @@ class Baseline:
     scatter: float = 0.0
     """Relative standard deviation between sittings; 0 while there is one."""
     sittings: int = 1
+    blind: float = 0.0
+    """The smallest slowdown that the accepted sitting could have told from its own noise; 0 where it saw enough."""
     commit: str = ""
     """What was measured; it ends in ``+dirty`` where the tree had changes of its own."""
     who: str = ""

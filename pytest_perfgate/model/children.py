@@ -149,6 +149,8 @@ class Finished:
     text: str = ""
     captures: tuple[Capture, ...] = ()
     seconds: float = 0.0
+    raised: tuple[tuple[CaseKey, str], ...] = ()
+    """Calls and regions that raised while the test caught it: ``(key, "call raised ValueError: odd")``."""
 
 
 @value
@@ -205,6 +207,8 @@ class CaseResult:
     outcome: str = "passed"
     """How the test itself ended where it did not pass: skipped, xfailed, failed, crashed."""
     seconds: float = 0.0
+    raised: tuple[tuple[CaseKey, str], ...] = ()
+    """Calls and regions that raised while the test caught it, each once."""
 
 
 @value

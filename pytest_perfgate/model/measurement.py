@@ -101,3 +101,20 @@ class Measurement:
     """(file, hash) of every module of the package under test: the proof of the arm."""
     limits: tuple[str, ...] = ()
     """What the fixture's call added with ``limits=``."""
+
+    def with_metrics(self, metrics: MetricSet) -> Measurement:
+        """The same with other metrics, as ``dataclasses.replace`` gives it at four times the cost."""
+        return Measurement(
+            key=self.key,
+            processes=self.processes,
+            device=self.device,
+            identity=self.identity,
+            environment=self.environment,
+            work=self.work,
+            metrics=metrics,
+            findings=self.findings,
+            problems=self.problems,
+            artifacts=self.artifacts,
+            modules=self.modules,
+            limits=self.limits,
+        )

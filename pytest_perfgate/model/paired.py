@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 
 from pytest_perfgate.model.children import Capture
+from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.problem import Problem
 from pytest_perfgate.model.quantity import Interval
 from pytest_perfgate.model.values import value
@@ -74,3 +75,5 @@ class PairedRound:
     seconds: float = 0.0
     share_s: float = 0.0
     """Its share of the wall time of the whole round, the starting of processes included."""
+    raised: tuple[tuple[CaseKey, str], ...] = ()
+    """What calls of the head raised while the test caught it."""

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.app.assemble import measurements
 from pytest_perfgate.app.lanes import run_spread
 from pytest_perfgate.app.measure import Crew, Rounds
-from pytest_perfgate.core.gate.budget import SCREENING, shrunk
+from pytest_perfgate.core.gate.budget import SCREENING
 from pytest_perfgate.core.gate.rounds import Design
-from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Mode
 from pytest_perfgate.plugin.captures import captured
+from pytest_perfgate.plugin.costs import affordable, cost_line, costs_of, read_costs, sampled, write_costs
 from pytest_perfgate.plugin.invocation import child_job, child_spec
 from pytest_perfgate.plugin.progress import Progress
-from pytest_perfgate.plugin.spans import span
 from pytest_perfgate.plugin.trying import triable, trying_line
 from pytest_perfgate.wiring.devices import fleet, pick_device
 
@@ -30,11 +27,6 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.plan import Case
     from pytest_perfgate.model.verdict import CaseReport
     from pytest_perfgate.plugin.docket import Docket
-
-_START_S = 1.0
-"""A guess at what starting one child takes, for the first run."""
-_SHORTEST = 0.1
-"""The part of its sampling time that a case keeps at least."""
 
 
 def measure_ahead(session: Docket) -> None:
@@ -61,9 +53,10 @@ def measure_ahead(session: Docket) -> None:
         progress=progress,
         clock=time.monotonic,
     )
-    rounds = Rounds(cases, crew)
+    rounds, begun = Rounds(cases, crew), time.monotonic()
     try:
         run_spread(rounds, cases, fleet())
+        took = time.monotonic() - begun
         results = captured(session, rounds.results(), progress.tell)
     except BaseException:
         keep_measured(session, {nodeid: result for nodeid, result in rounds.results().items() if result.captures})
@@ -72,7 +65,7 @@ def measure_ahead(session: Docket) -> None:
         progress.close()
     judge_measured(session, results)
     if part == 1:
-        write_costs(costs, results)
+        write_costs(costs, costs_of(results, took))
 
 
 def judge_measured(session: Docket, results: Mapping[str, CaseResult]) -> None:
@@ -136,61 +129,9 @@ def measure_against(session: Docket) -> None:
     judge_measured(session, results)
 
 
-def cost_line(cases: Iterable[Case], known: Mapping[str, float], part: float = 1.0) -> str:
-    """``38 cases, 3 rounds, about 1 min 10 s``."""
-    cases = list(cases)
-    guessed = sum(case.nodeid not in known for case in cases)
-    starts, total = seconds_of(cases, known)
-    word = "at most about" if guessed > len(cases) / 2 else "about"
-    cut = f"; sampling cut to {part:.0%} by the budget" if part < 1 else ""
-    rounds = max(case.plan.rounds for case in cases)
-    return f"{plural(len(cases), 'case')}, {plural(rounds, 'round')}, {word} {span(starts + part * total)}{cut}"
-
-
 def suspicion_line(session: Docket, cases: Iterable[Case]) -> str:
     """What suspects would cost, where a suspect is tried at all: it needs a baseline to be slower than."""
     store = session.court.tools.baselines
     if session.court.tools.convict is None or store is None or not store.devices():
         return ""
     return trying_line(triable(cases), Design())
-
-
-def seconds_of(cases: Iterable[Case], known: Mapping[str, float]) -> tuple[float, float]:
-    """What starting children takes, and all sampling: as it was last time, else what the plan allows."""
-    cases = list(cases)
-    most = {case.nodeid: (case.plan.warmup_ns + case.plan.budget_ns) / 1e9 for case in cases}
-    total = sum(case.plan.rounds * known.get(case.nodeid, most[case.nodeid]) for case in cases)
-    return max((case.plan.rounds for case in cases), default=0) * _START_S, total
-
-
-def affordable(cases: Iterable[Case], known: Mapping[str, float], left_s: float) -> float:
-    """The part of their sampling time that so many seconds allow."""
-    starts, total = seconds_of(cases, known)
-    return shrunk(total, max(0.0, left_s - starts), _SHORTEST)
-
-
-def sampled(case: Case, part: float) -> Case:
-    """The case with a part of its sampling time."""
-    if part == 1:
-        return case
-    return replace(
-        case, plan=replace(case.plan, warmup_ns=case.plan.warmup_ns * part, budget_ns=case.plan.budget_ns * part)
-    )
-
-
-def read_costs(path: Path) -> dict[str, float]:
-    """Seconds a round of each case took last time; a lost file costs only a worse guess."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return {str(name): float(cost) for name, cost in found.items()} if isinstance(found, dict) else {}
-
-
-def write_costs(path: Path, results: Mapping[str, CaseResult]) -> None:
-    costs = {**read_costs(path), **{n: round(result.seconds, 4) for n, result in results.items() if result.captures}}
-    try:
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps(costs), encoding="utf-8")
-    except OSError:
-        return

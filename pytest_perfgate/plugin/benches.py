@@ -28,16 +28,21 @@ class Bench:
         self.artifacts: list[Artifact] = []
         self.seen: list[CaseKey] = []
         """What the test measured, or would have."""
+        self.raised: dict[CaseKey, str] = {}
+        """What its calls raised, where the test goes on all the same."""
 
     def take(self, asked: Asked) -> View:
         self.seen.append(asked.key)
         return View(asked.key, asked.once(), metrics=self.metrics)
 
+    def drop(self, key: CaseKey) -> None:
+        """A call that raised has no measurement: whatever was timed of it was not its work."""
+
     def bring(self, brought: Brought) -> None:
         self.seen.append(brought.key)
 
-    def read(self, brought: Brought, source: str) -> None:
-        del source
+    def read(self, brought: Brought, sources: Sequence[str]) -> None:
+        del sources
         self.bring(brought)
 
     @contextmanager
@@ -89,6 +94,9 @@ class MeasuringBench(Bench):
         self._taken[asked.key] = self._capture(asked)
         return View(asked.key, self._shown(asked), metrics=self.metrics)
 
+    def drop(self, key: CaseKey) -> None:
+        self._taken.pop(key, None)
+
     def _shown(self, asked: Asked) -> object:
         """The call once more, for what it returns."""
         return asked.once()
@@ -97,8 +105,8 @@ class MeasuringBench(Bench):
         self.seen.append(brought.key)
         self._brought.append(brought)
 
-    def read(self, brought: Brought, source: str) -> None:
-        self._measuring.read(brought, source, [limit.text for limit in self.case.limits])
+    def read(self, brought: Brought, sources: Sequence[str]) -> None:
+        self._measuring.read(brought, sources, [limit.text for limit in self.case.limits])
         self.bring(brought)
 
     def metrics(self, key: CaseKey) -> MetricSet | None:

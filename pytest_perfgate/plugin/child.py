@@ -32,8 +32,6 @@ from pytest_perfgate.wiring import parent_channel
 from pytest_perfgate.wiring.arms import loaded_modules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pytest_perfgate.plugin.asked import Asked
 
 
@@ -65,7 +63,7 @@ class ChildRole:
         self._job = job
         self._cases = {case.nodeid: case for case in job.cases}
         self._measuring = measuring_tools(config)
-        self._captures: Callable[[], tuple[Capture, ...]] = tuple
+        self._bench: ChildBench | None = None
         self._reports: list[pytest.TestReport] = []
         self._raised: set[str] = set()
         """Phases of the test that raised: a strict xfail calls one failed that did not."""
@@ -84,7 +82,7 @@ class ChildRole:
 
     def gate(self, item: pytest.Item) -> Gate:
         bench = ChildBench(self._cases[item.nodeid], self._measuring, self._parent)
-        self._captures = bench.captures
+        self._bench = bench
         return Gate(self._cases[item.nodeid], bench)
 
     @pytest.hookimpl(trylast=True)
@@ -112,18 +110,20 @@ class ChildRole:
         return True
 
     def _run(self, item: pytest.Item, behind: pytest.Item | None) -> None:
-        self._captures, self._reports[:] = tuple, []
+        self._bench, self._reports[:] = None, []
         self._raised.clear()
         begun = time.perf_counter()
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=behind)
         outcome, text = _outcome([r for r in self._reports if r.when in self._raised])
+        bench = self._bench if outcome == "passed" else None
         self._parent.send(
             Finished(
                 nodeid=item.nodeid,
                 outcome=outcome,
                 text=text,
-                captures=self._captures() if outcome == "passed" else (),
+                captures=bench.captures() if bench is not None else (),
                 seconds=time.perf_counter() - begun,
+                raised=tuple(bench.raised.items()) if bench is not None else (),
             )
         )
 

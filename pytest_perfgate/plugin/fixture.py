@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from pytest_perfgate.model.samples import Samples
 from pytest_perfgate.model.work import Work
 from pytest_perfgate.plugin.asked import Asked, Brought, Schedule
 from pytest_perfgate.plugin.benches import Bench
+from pytest_perfgate.plugin.raising import noted
 from pytest_perfgate.plugin.view import View
 
 _UNITS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
@@ -52,30 +53,33 @@ class Gate:
         several arguments; ``check`` is given what a call returned and refuses it by raising or by
         returning ``False``; ``calls`` says how many calls one call of ``fn`` stands for.
         """
-        if not callable(fn):
-            raise PerfgateError("call-wrong", f"perfgate() measures a callable, and {fn!r} is none")
-        if not isinstance(calls, int) or calls < 1:
-            raise PerfgateError("call-wrong", f"calls={calls!r} is no whole number from 1")
-        key = self._key(name)
-        asked = Asked(key, fn, args, setup=setup, work=work, check=check, calls=calls, limits=_texts(limits))
-        return self._taken(asked)
+        with self._noted(name, "call"):
+            if not callable(fn):
+                raise PerfgateError("call-wrong", f"perfgate() measures a callable, and {fn!r} is none")
+            if not isinstance(calls, int) or calls < 1:
+                raise PerfgateError("call-wrong", f"calls={calls!r} is no whole number from 1")
+            key = self._key(name)
+            asked = Asked(key, fn, args, setup=setup, work=work, check=check, calls=calls, limits=_texts(limits))
+            return self._taken(asked)
 
     def scheduled(self, fn: Callable[..., Any], setup: Callable[[], Any] | None, schedule: Schedule) -> View:
         """Measure ``fn`` as often as a suite of pytest-benchmark asks for, at least."""
-        return self._taken(Asked(self._key(""), fn, setup=setup, schedule=schedule))
+        with self._noted("", "call"):
+            return self._taken(Asked(self._key(""), fn, setup=setup, schedule=schedule))
 
     @contextmanager
     def region(self, name: str = "", *, work: Work | None = None, limits: Iterable[str] = ()) -> Iterator[None]:
         """Measure a block: each time it is entered is a sample."""
-        brought = self._regions.get(CaseKey(nodeid=self._case.nodeid, name=name))
-        if brought is None:
-            brought = Brought(self._key(name), "region", work=work, limits=_texts(limits))
-            self._regions[brought.key] = brought
-            self._bench.bring(brought)
-        with self._bench.around(brought):
-            begun = time.perf_counter_ns()
-            yield
-            brought.durations.append(float(time.perf_counter_ns() - begun))
+        with self._noted(name, "region"):
+            brought = self._regions.get(CaseKey(nodeid=self._case.nodeid, name=name))
+            if brought is None:
+                brought = Brought(self._key(name), "region", work=work, limits=_texts(limits))
+                self._regions[brought.key] = brought
+                self._bench.bring(brought)
+            with self._bench.around(brought):
+                begun = time.perf_counter_ns()
+                yield
+                brought.durations.append(float(time.perf_counter_ns() - begun))
 
     def record(
         self,
@@ -87,19 +91,32 @@ class Gate:
         limits: Iterable[str] = (),
     ) -> View:
         """Judge times that were measured elsewhere, such as by a C++ binary or by ranks under torchrun."""
-        if unit not in _UNITS:
-            raise PerfgateError(
-                "call-wrong", f"record() does not know the unit {unit!r}", mend=f"one of {', '.join(_UNITS)}"
-            )
-        durations = [float(sample) * _UNITS[unit] for sample in samples]
-        brought = Brought(self._key(name), "record", durations, work=work, limits=_texts(limits))
-        self._bench.bring(brought)
+        with self._noted(name, "record()"):
+            if unit not in _UNITS:
+                what, mend = f"record() does not know the unit {unit!r}", f"one of {', '.join(_UNITS)}"
+                raise PerfgateError("call-wrong", what, mend=mend)
+            durations = [float(sample) * _UNITS[unit] for sample in samples]
+            brought = Brought(self._key(name), "record", durations, work=work, limits=_texts(limits))
+            self._bench.bring(brought)
         return View(brought.key, metrics=self._bench.metrics)
 
-    def read(self, source: str | Path, *, name: str = "", limits: Iterable[str] = ()) -> View:
-        """Judge an artifact: a profile or another benchmark's JSON; a pattern may name several files."""
-        brought = Brought(self._key(name), "read", limits=_texts(limits))
-        self._bench.read(brought, str(source))
+    def read(
+        self,
+        source: str | Path | Sequence[str | Path],
+        *more: str | Path,
+        name: str = "",
+        limits: Iterable[str] = (),
+    ) -> View:
+        """Judge an artifact: a profile or another benchmark's JSON; a pattern or a list names the files of one job."""
+        with self._noted(name, "read()"):
+            files = [source] if isinstance(source, (str, Path)) else list(source)
+            if more or not files:
+                listed = ", ".join(repr(str(file)) for file in (*files, *more))
+                said = f"read() takes one source, and {len(files) + len(more)} were given"
+                mend = f"give the files of one job as a list, read([{listed}]), and other jobs calls of their own"
+                raise PerfgateError("call-wrong", said, mend=mend, place=self._case.nodeid)
+            brought = Brought(self._key(name), "read", limits=_texts(limits))
+            self._bench.read(brought, [str(file) for file in files])
         return View(brought.key, metrics=self._bench.metrics)
 
     def note(self, key: str, value: object) -> None:
@@ -123,9 +140,17 @@ class Gate:
         return self._bench.samples(key)
 
     def _taken(self, asked: Asked) -> View:
-        view = self._bench.take(asked)
-        refuse_unrun(view.result)
+        try:
+            view = self._bench.take(asked)
+            refuse_unrun(view.result)
+        except Exception:
+            self._bench.drop(asked.key)
+            raise
         return view
+
+    def _noted(self, name: str, noun: str) -> AbstractContextManager[None]:
+        """What is raised inside is told again where the test catches it, and nothing was measured therefore."""
+        return noted(self._bench, CaseKey(nodeid=self._case.nodeid, name=name), noun)
 
     def _key(self, name: str) -> CaseKey:
         if name in self._names:

@@ -143,11 +143,11 @@ class Measuring:
 
         return taken(key, self.profilers(plan), self._instruments.inspectors, limits)
 
-    def read(self, brought: Brought, source: str, limits: Iterable[str] = ()) -> None:
+    def read(self, brought: Brought, sources: Sequence[str], limits: Iterable[str] = ()) -> None:
         """Fill in what an artifact says."""
         from pytest_perfgate.plugin.reading import read_artifact
 
-        read_artifact(brought, source, self._instruments.inspectors, limits)
+        read_artifact(brought, sources, self._instruments.inspectors, limits)
 
     def with_code(
         self, case: Case, captures: tuple[Capture, ...], artifacts: Sequence[Artifact]

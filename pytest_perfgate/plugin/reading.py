@@ -14,11 +14,11 @@ from pytest_perfgate.plugin.asked import Brought
 _HEAD_BYTES = 4096
 
 
-def read_artifact(brought: Brought, source: str, inspectors: Sequence[Inspector], limits: Iterable[str] = ()) -> None:
-    """Fill in the metrics of a file, or of the several that a pattern names."""
-    paths = [Path(name) for name in sorted(glob(source, recursive=True))]  # noqa: PTH207 - a pattern may be absolute
-    if not paths:
-        raise PerfgateError("call-wrong", f"read() found no file {source}", place=str(brought.key))
+def read_artifact(
+    brought: Brought, sources: Sequence[str], inspectors: Sequence[Inspector], limits: Iterable[str] = ()
+) -> None:
+    """Fill in the metrics of a file, or of the several that patterns and a list name."""
+    paths = [path for source in sources for path in _found(source, str(brought.key))]
     head = _head(paths[0])
     inspector = next((one for one in inspectors if one.recognises(paths[0], head)), None)
     if inspector is None:
@@ -29,6 +29,16 @@ def read_artifact(brought: Brought, source: str, inspectors: Sequence[Inspector]
     analysis = inspector.inspect(paths, options_of(inspector, "\n".join((*limits, *brought.limits))))
     brought.metrics = analysis.metrics
     brought.findings, brought.problems = analysis.findings, analysis.problems
+
+
+def _found(source: str, place: str) -> list[Path]:
+    """The files that a pattern names; one that stands there by its very name needs none."""
+    if Path(source).exists():
+        return [Path(source)]
+    found = [Path(name) for name in sorted(glob(source, recursive=True))]  # noqa: PTH207 - a pattern may be absolute
+    if not found:
+        raise PerfgateError("call-wrong", f"read() found no file {source}", place=place)
+    return found
 
 
 def options_of(inspector: Inspector, limits: str) -> Mapping[str, str]:

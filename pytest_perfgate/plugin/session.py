@@ -53,7 +53,7 @@ class GateSession(Docket):
 
     def _cut(self) -> None:
         """Quick mode measures inside the tests: each gets its part of the budget beforehand."""
-        from pytest_perfgate.plugin.ahead import affordable, sampled
+        from pytest_perfgate.plugin.costs import affordable, sampled
 
         part = affordable([replace(c, plan=replace(c.plan, rounds=1)) for c in self.cases.values()], {}, self.left_s())
         self.cases = {nodeid: sampled(case, part) for nodeid, case in self.cases.items()}
@@ -121,7 +121,9 @@ class GateSession(Docket):
         """A rerun reads the verdict of the first run; only quick mode measures here."""
         seen = bench.seen if bench is not None else []
         if isinstance(bench, MeasuringBench):
-            return self.court.judge_result(CaseResult(case=case, captures=(bench.captures(),)))
+            return self.court.judge_result(
+                CaseResult(case=case, captures=(bench.captures(),), raised=tuple(bench.raised.items()))
+            )
         if self.measured_ahead or self.mode is Mode.OFF or case.nodeid in self.judged:
             return self._settled(case, seen)
         return self.court.judge_result(CaseResult(case=case, captures=((),)))

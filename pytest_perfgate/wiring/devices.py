@@ -259,9 +259,10 @@ def finest(runtime: Any, timer: str = "events") -> tuple[float | None, float | N
         return None, None
     if timer == "host":
         from pytest_perfgate.adapters.timers.host import probe_clock
+        from pytest_perfgate.adapters.timers.synchronised import waiting
 
         resolution, overhead = probe_clock(time.perf_counter_ns)
-        return overhead, resolution
+        return (waiting(runtime, time.perf_counter_ns) if hasattr(runtime, "wait") else overhead), resolution
     if timer == "cupti":
         prove_cupti(runtime)
         return 0.0, 1.0

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from ci.gpu import parts, processes, recordings, truth
+from ci.gpu import counters, parts, processes, recordings, truth
 from ci.gpu.page import page
 from pytest_perfgate.model.device import Availability
 from tests.bench.simulated import SimulatedCheck
@@ -128,6 +130,19 @@ def test_the_machine_and_the_cost_of_its_instruments(check) -> None:
     assert cost["held"] is (cost["ratio"] <= 1)
 
 
+def test_what_cannot_be_looked_up_costs_itself_alone(check, monkeypatch) -> None:
+    def lost():
+        raise AttributeError("no such property in this release")
+
+    monkeypatch.setattr(check.runtime, "event", lost)
+    first, *others = parts.machine(check)
+    assert (first["refused"], first["why"]) == ("AttributeError", "no such property in this release")
+    assert "clocks" in [row["what"] for row in others]
+    samples = SimpleNamespace(durations=(1.0,), overhead=0.0, batch=1, clock_hz=())
+    monkeypatch.setattr(check.runtime, "device", lost)
+    assert check._fraction(samples, {})["no peak"].startswith("AttributeError: no such")
+
+
 def test_records_of_a_trace_are_shared_out_among_calls() -> None:
     work = [{"ph": "X", "cat": "kernel", "ts": at, "dur": 2.0 + at % 2} for at in range(8)]
     assert truth.per_call([*work, {"ph": "X", "cat": "cpu_op", "ts": 0, "dur": 9.0}, {"ph": "M"}], 4) == 5_000.0
@@ -146,7 +161,9 @@ def test_a_suite_against_itself(check, monkeypatch) -> None:
     assert (last["alarms"], last["held"], last["bound_95"]) == (40, False, None)
     check.ends = time.monotonic()
     monkeypatch.setattr(processes, "suite", lambda clocks: [100.0] * 40)
-    assert list(processes.same(check))[-1]["rounds"] == processes.LEAST_ROUNDS
+    *rounds, last = processes.same(check)
+    assert (len(rounds), last["refused"], last["why"]) == (1, "no time", "1 rounds of at least 3")
+    assert "held" not in last
 
 
 def test_recordings_that_cannot_be_made_say_why(check, tmp_path, monkeypatch) -> None:
@@ -163,11 +180,62 @@ def test_recordings_that_cannot_be_made_say_why(check, tmp_path, monkeypatch) ->
     first, second = recordings.recordings(check, tmp_path)
     assert (first["refused"], first["why"]) == ("OSError", "no profiler here")
     assert second["held"] is False
-    monkeypatch.setattr(recordings.shutil, "which", lambda name: None)
-    assert next(recordings.profiler(check, tmp_path))["refused"] == "not installed"
 
 
-def test_a_figure_is_read_off_the_last_line_of_ncu() -> None:
-    assert recordings._figure('"ID","gpu__time_duration.sum"\n"","ns"\n"0","47,328"\n') == 47328.0
-    assert recordings._figure("==ERROR== no kernels") is None
-    assert recordings._figure("") is None
+TABLE = """\
+==PROF== Connected
+"ID","Kernel Name","Kernel Time","Stream","gpu__time_duration.sum"
+"","","","","{unit}"
+"0","void softmax<(int)4, float>(float *)","2025-Oct-28 21:47:21","7","{figure}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("unit", "figure", "nanoseconds"),
+    [("nsecond", "47328", 47_328.0), ("us", "47.33", 47_330.0), ("ns", "1,047,328", 1_047_328.0), ("inst", "3", None)],
+)
+def test_a_duration_is_read_off_ncus_table(unit, figure, nanoseconds) -> None:
+    found = counters.duration(TABLE.format(unit=unit, figure=figure))
+    assert found == (nanoseconds if nanoseconds is None else pytest.approx(nanoseconds))
+
+
+def test_what_is_no_table_of_ncu_has_no_duration() -> None:
+    for text in ("==ERROR== no kernels", "", '"ID"\n""\n"0"\n', TABLE.partition('"0"')[0]):
+        assert counters.duration(text) is None
+
+
+NCU = """#!{python}
+import sys
+from pathlib import Path
+if "--import" in sys.argv:
+    print({table!r})
+elif {works}:
+    Path(sys.argv[sys.argv.index("--export") + 1]).write_bytes(b"report")
+else:
+    sys.exit("==ERROR== ERR_NVGPUCTRPERM")
+"""
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_ncu_is_found_where_installers_put_it_and_its_duration_is_beside_ours(
+    check, tmp_path, monkeypatch, works
+) -> None:
+    place = tmp_path / "2025.3.1" / "ncu"
+    place.parent.mkdir()
+    table = TABLE.format(unit="ns", figure="60,000")
+    place.write_text(NCU.format(python=sys.executable, table=table, works=works))
+    place.chmod(0o755)
+    monkeypatch.setattr(counters, "PLACES", ((str(tmp_path), "*/ncu"),))
+    monkeypatch.setattr(counters.shutil, "which", lambda name: None)
+    (row,) = counters.profiler(check, tmp_path)
+    if works:
+        assert (row["ncu_ns"], row["bar"], row["held"], row["bytes"]) == (60_000.0, "ncu", True, 6)
+    else:
+        assert "ERR_NVGPUCTRPERM" in row["why"]
+        assert "ERR_NVGPUCTRPERM" in (tmp_path / "ncu.txt").read_text()
+
+
+def test_without_ncu_that_is_said(check, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(counters, "PLACES", ())
+    monkeypatch.setattr(counters.shutil, "which", lambda name: None)
+    assert next(counters.profiler(check, tmp_path))["refused"] == "not installed"

@@ -103,10 +103,18 @@ def test_a_pytest_has_our_plugin_though_it_is_not_installed(tmp_path, monkeypatc
     assert [point.value for point in found.entry_points] == ["pytest_perfgate.plugin"]
 
 
+def test_a_device_that_cannot_be_looked_up_does_not_end_the_run(monkeypatch) -> None:
+    module = simulated.script()
+    monkeypatch.setattr(module.parts, "Check", simulated.SimulatedCheck)
+    monkeypatch.setattr(simulated.SimulatedGpu, "device", lambda self: {}["uuid"])
+    known = module.found(SimpleNamespace(clocks="observe"))
+    assert (known["device"], known["facts"], known["why"]) == ("unknown", {"device": "KeyError: 'uuid'"}, "")
+
+
 def test_parts_for_which_no_time_is_left_say_so(script, tmp_path) -> None:
     script.LEAST_S = 15.0
     (row,) = script.led("machine", SimpleNamespace(out=str(tmp_path), clocks="observe"), 4.0)
-    assert (row["what"], row["why"]) == ("left out", "4 s left of 450")
+    assert (row["what"], row["why"]) == ("left out", f"4 s left of {script.BUDGET_S:.0f}")
 
 
 def test_all_parts_together_fit_the_time_with_what_they_need_at_most(script) -> None:

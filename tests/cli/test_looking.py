@@ -113,7 +113,7 @@ def test_check_judges_by_exit_code(command, project: Path, limits: list[str], co
 
 def test_several_files_are_one_job(command) -> None:
     done = command("check", "a.toy", "b.toy", "time <= 2us")
-    assert [line.split()[0] for line in done.stdout.splitlines() if "time(" in line] == ["PASSED", "BROKEN"]
+    assert [line.split()[0] for line in done.stdout.splitlines() if "time(" in line] == ["BROKEN", "PASSED"]
 
 
 def test_compare_has_a_reference_and_optional_limits(command) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-LIBRARIES = {"nvml.c": "libnvidia-ml.so.1", "cuda.c": "libcuda.so.1"}
+LIBRARIES = {"nvml.c": "libnvidia-ml.so.1", "cuda.c": "libcuda.so.1", "cupti.c": "libcupti.so.13"}
 
 
 @pytest.fixture(scope="session")
@@ -20,7 +20,8 @@ def drivers(tmp_path_factory) -> Path:
         pytest.skip("no gcc to build driver libraries with")
     folder = tmp_path_factory.mktemp("drivers")
     for source, library in LIBRARIES.items():
-        command = ["gcc", "-shared", "-fPIC", "-w", "-O1", "-o", folder / library, HERE / source, "-ldl"]
+        named = f"-Wl,-soname,{library}"
+        command = ["gcc", "-shared", "-fPIC", "-w", "-O1", named, "-o", folder / library, HERE / source, "-ldl"]
         subprocess.run(list(map(str, command)), check=True)
     return folder
 

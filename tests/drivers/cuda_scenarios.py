@@ -214,7 +214,9 @@ def present() -> dict:
 def least_work() -> dict:
     CudaCoreRuntime(lookup_spec).synchronize()
     CudaDriver().touch()
-    return {"words": words()[-4:], "memory": [CudaDriver().memory(0), CudaDriver().memory(1)]}
+    driver = CudaDriver()
+    told = {"memory": [driver.memory(0), driver.memory(1)], "uuid": [driver.uuid(0), driver.uuid(1)]}
+    return {"words": words()[-4:], **told}
 
 
 @scenario

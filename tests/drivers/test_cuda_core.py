@@ -99,6 +99,7 @@ def test_the_least_work_is_done_and_given_back(cuda) -> None:
     told = cuda("least_work")
     assert told["words"] == ["sync", "alloc", "touch", "sync"]
     assert told["memory"] == [2.0**37, None]
+    assert told["uuid"] == ["11111111-1111-1111-1111-111111111111", ""]
 
 
 def test_the_copy_of_the_gpu_check_is_timed_by_events_and_by_a_graph(cuda) -> None:

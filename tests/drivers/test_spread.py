@@ -92,6 +92,7 @@ def test_cases_are_spread_and_wide_ones_see_several(tmp_path, drivers) -> None:
 
 ASKED = """
 import os
+from pathlib import Path
 import pytest
 from conftest import CARD
 
@@ -101,10 +102,13 @@ from conftest import CARD
 def test_asked(perfgate, n):
     perfgate.note("sees", os.environ.get("CUDA_VISIBLE_DEVICES", ""))
     perfgate(lambda: CARD.kernel(100_000))
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        Path(__file__).with_name(f"measured-{n}").touch()
 
 
 def test_worker_sees():
     assert os.environ["PYTEST_XDIST_WORKER"]
+    assert len(list(Path(__file__).parent.glob("measured-*"))) == 2, "a test runs while others are measured"
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "GPU-31111111-2222-3333-4444-555555555555"
 """
 

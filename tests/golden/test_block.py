@@ -59,6 +59,8 @@ BLOCKS = {
     "suspect_full": lambda: judged(gpu(400e3)),
     "unstable": lambda: judged(gpu(350e3, shape=(1.0, 1.001, 1.1, 1.101))),
     "undecided": lambda: judged(gpu(382e3, shape=(0.97, 1.0, 1.03))),
+    "two_samples": lambda: judged(gpu(0, processes=(samples(382e3, durations=(190e3, 574e3)),)), "time <= 500us"),
+    "two_processes": lambda: judged(gpu(382e3, shape=(0.5, 1.5)), "slowdown <= 3%", "time <= 500us"),
     "unbaselined": lambda: judged(gpu(382e3), baseline=None),
     "other_identity": lambda: judged(gpu(382e3), baseline=accepted(382.1e3, device=GPU, clocks="off")),
     "not_measured": lambda: not_measured(KEY, [limit("slowdown <= 3%")], "region() was never entered", CONTEXT),
@@ -75,6 +77,8 @@ BLOCKS = {
     "long_name": lambda: judged(gpu(812.3e3, key=LONG)),
 }
 EXPECTED = {
+    "two_samples": Outcome.UNDECIDED,
+    "two_processes": Outcome.UNDECIDED,
     "suspect_full": Outcome.SUSPECT,
     "other_identity": Outcome.UNBASELINED,
     "absent_metric": Outcome.NOT_MEASURED,

@@ -54,6 +54,19 @@ ROWS = """
     def test_no_such_call_of_the_call(perfgate):
         perfgate(int, name="fwd", limits=["time(case=bwd) <= 1ns"])
 
+    @gate("time <= 1s")
+    def test_caught(perfgate):
+        with pytest.raises(ValueError):
+            perfgate(int, "odd")
+
+    @gate("time <= 1s")
+    def test_caught_when_checked(perfgate):
+        perfgate(int, name="right")
+        with pytest.raises(Exception, match="check"):
+            perfgate(int, check=lambda result: result == 1, name="wrong")
+        with pytest.raises(OSError), perfgate.region("lost"):
+            raise OSError("no device\\nof that name")
+
     @gate("slowdown <= 3%")
     def test_new(perfgate):
         perfgate(int)

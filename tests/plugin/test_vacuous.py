@@ -48,6 +48,16 @@ def test_a_call_behind_an_if(in_ci: Run, here: Run) -> None:
     assert "NOT MEASURED  test_only_measured  time" in here.text
 
 
+def test_a_call_that_raises_and_is_caught(in_ci: Run, here: Run) -> None:
+    caught = "its call raised ValueError: invalid literal for int() with base 10: 'odd', and the test caught that"
+    failing(in_ci, "test_caught", "NOT MEASURED", *caught.split())
+    failing(
+        in_ci, "test_caught_when_checked", "#wrong", "check= returned False", "its region raised OSError: no device,"
+    )
+    assert "#right" not in in_ci.says("test_caught_when_checked")
+    assert here.outcome("test_caught") == here.outcome("test_caught_when_checked") == "passed"
+
+
 def test_calls_that_differ_between_rounds(in_ci: Run) -> None:
     failing(in_ci, "test_in_some_rounds", "INVALID", "#sometimes", "measured in 1 of 2 rounds", "[rounds-differ]")
     assert "#always" not in in_ci.says("test_in_some_rounds")

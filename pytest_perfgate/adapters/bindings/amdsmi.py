@@ -128,9 +128,9 @@ class AmdDevice:
         found: float | None = self._tried(lambda: self._temperature(kind))
         return found or None
 
-    def processes(self) -> tuple[int, ...]:
-        found = self._tried(lambda: self._amd.amdsmi_get_gpu_process_list(self._handle)) or ()
-        return tuple(int(process["pid"]) for process in found if isinstance(process, dict))
+    def processes(self) -> tuple[int, ...] | None:
+        found = self._tried(lambda: self._amd.amdsmi_get_gpu_process_list(self._handle))
+        return None if found is None else tuple(int(process["pid"]) for process in found if isinstance(process, dict))
 
     def lock(self, sm_hz: float | None) -> None:
         """Determinism up to a clock."""

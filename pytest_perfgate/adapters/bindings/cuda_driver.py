@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 from pytest_perfgate.adapters.bindings.border import sentence
 from pytest_perfgate.model.errors import PerfgateError
@@ -70,6 +71,16 @@ class CudaDriver:
         except (OSError, RuntimeError, AttributeError):
             return None
         return float(size.value) or None
+
+    def uuid(self, index: int) -> str:
+        """The UUID of a device, or of the instance that it is; empty where the driver does not say."""
+        device, told = ctypes.c_int(0), ctypes.create_string_buffer(16)
+        try:
+            self._call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(index))
+            self._call("cuDeviceGetUuid_v2", told, device)
+        except (OSError, RuntimeError, AttributeError):
+            return ""
+        return str(UUID(bytes=told.raw))
 
     def synchronize(self) -> None:
         """Until every stream of the current context is done."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib import import_module
+from importlib import import_module, metadata
 from typing import Any
 
 from pytest_perfgate.adapters.bindings.border import BORDER, probe_availability, sentence
@@ -57,7 +57,7 @@ class CuptiRecorder:
         cupti = self._load()
         cupti.activity_enable(cupti.ActivityKind.CONCURRENT_KERNEL)
         cupti.activity_disable(cupti.ActivityKind.CONCURRENT_KERNEL)
-        return str(getattr(import_module("cupti"), "__version__", "")) if cupti.__name__ == "cupti.cupti" else ""
+        return _version() if cupti.__name__ == "cupti.cupti" else ""
 
     def _errors(self) -> tuple[type[Exception], ...]:
         return (self._load().cuptiError,)
@@ -137,6 +137,14 @@ class CuptiRecorder:
                 self._work.append((activity.start, activity.end, *where, name, noun))
             elif activity.kind == kinds.EXTERNAL_CORRELATION:
                 self._calls[activity.correlation_id] = activity.external_id
+
+
+def _version() -> str:
+    """Of the package; the module itself does not tell."""
+    try:
+        return metadata.version("cupti-python")
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def prove(recorder: Any, touch: Callable[[], object]) -> None:

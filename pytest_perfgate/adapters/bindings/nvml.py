@@ -190,9 +190,10 @@ class NvmlDevice:
         found: float | None = self._tried(lambda: float(nvml.nvmlDeviceGetTemperatureThreshold(self._handle, kind)))
         return found
 
-    def processes(self) -> tuple[int, ...]:
+    def processes(self) -> tuple[int, ...] | None:
+        """Those that compute there; none where the driver does not tell."""
         found = self._tried(lambda: self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle))
-        return tuple(int(process.pid) for process in found or ())
+        return None if found is None else tuple(int(process.pid) for process in found)
 
     def lock(self, sm_hz: float | None) -> None:
         """Lock the SM clock, at base where no frequency is given."""
@@ -226,10 +227,11 @@ class NvmlDevice:
         return found
 
     def _tried(self, ask: Callable[[], Any]) -> Any:
-        """What some cards do not tell is left out."""
+        """What some cards, or a driver older than its binding, do not tell is left out."""
+        older = getattr(self._nvml, "NVMLLibraryMismatchError", self._nvml.NVMLError)
         try:
             return ask()
-        except (self._nvml.NVMLError, *BORDER, AttributeError):
+        except (self._nvml.NVMLError, older, *BORDER, AttributeError):
             return None
 
 

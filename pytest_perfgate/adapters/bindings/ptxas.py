@@ -10,12 +10,26 @@ import subprocess
 import sys
 from pathlib import Path
 
+from pytest_perfgate.adapters.bindings.border import BORDER
+
 _VERSION = re.compile(r"\bV(\d+(?:\.\d+)+)")
 
 
-def ptxas_version() -> str:
-    """``13.0.88``; nothing where there is no such program."""
-    return _told(_program())
+def ptxas_version(arch: str = "") -> str:
+    """``13.0.88`` of the one for an architecture such as ``sm_90``; nothing where there is no such program."""
+    return _told(_tritons_choice(arch) or _program())
+
+
+def _tritons_choice(arch: str) -> str:
+    """Triton brings several along and takes one by the architecture: what it says itself, where it can say."""
+    choose = getattr(sys.modules.get("triton.backends.nvidia.compiler"), "get_ptxas", None)
+    number = re.sub(r"\D", "", arch)
+    if choose is None or not number:
+        return ""
+    try:
+        return str(getattr(choose(int(number)), "path", ""))
+    except BORDER:
+        return ""
 
 
 def _program() -> str:

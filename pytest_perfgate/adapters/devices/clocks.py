@@ -70,7 +70,7 @@ class CardClocks:
         if plan.clocks is ClockPolicy.OFF:
             yield Unwatched("clocks=off")
             return
-        found = self.availability()
+        found = self._reach(device)
         if not found.usable:
             if plan.clocks is ClockPolicy.LOCK:
                 raise PerfgateError("clocks-unsupported", found.why, mend=found.mend)
@@ -105,9 +105,17 @@ class CardClocks:
             if locked:
                 locked.restoration.run()
 
+    def _reach(self, device: Device) -> Availability:
+        """Whether the library works and can be asked for this card."""
+        found = self.availability()
+        if found.usable and not (device.uuid or device.pci):
+            why = f"nothing tells which card {device.name} is: its library gives neither UUID nor bus"
+            return replace(found, usable=False, why=why)
+        return found
+
     def _refusal(self, device: Device) -> str:
         """Why this process may not lock; empty where it may: the card is locked and put back to find out."""
-        found = self.availability()
+        found = self._reach(device)
         if not found.usable:
             return found.why
         try:

@@ -27,7 +27,7 @@ class Watched(Protocol):
 
     def violations(self) -> Mapping[str, int]: ...
 
-    def processes(self) -> tuple[int, ...]: ...
+    def processes(self) -> tuple[int, ...] | None: ...
 
 
 class DeviceWatch:
@@ -49,6 +49,8 @@ class DeviceWatch:
         """A locked clock is a highest one: falling below it is no fault."""
         self._samples: list[ClockSample] = []
         self._foreign: set[int] = set()
+        self._blind = False
+        """Whether nobody says who else computes there."""
         self._held: dict[str, int] = {}
         self._elapsed_ns = 0
         self._fault: PerfgateError | None = None
@@ -84,7 +86,9 @@ class DeviceWatch:
     def _look(self) -> None:
         try:
             self._samples.append(self._device.sample())
-            self._foreign.update(self._strangers(self._device.processes()))
+            pids = self._device.processes()
+            self._blind = pids is None
+            self._foreign.update(self._strangers(pids or ()))
         except PerfgateError as fault:
             self._fault = self._fault or fault
             self._done.set()
@@ -109,6 +113,10 @@ class DeviceWatch:
         watts = [s.watts for s in self._samples if s.watts is not None]
         if watts:
             yield ("power", f"{max(watts):.0f} W at most")
+        if self._blind:
+            yield ("other processes", "the device does not tell")
+        if not self._before:
+            yield ("throttling", "known from the looks alone: the device has no counters of it")
 
     def problems(self) -> tuple[Problem, ...]:
         return (*self._extra, *self._lost(), *self._throttled(), *self._moved(), *self._others())

@@ -17,14 +17,16 @@ from pytest_perfgate.model.ports import Call
 _FAULTS = (
     "cuda.core._utils.cuda_utils",
     "cuda.core.cu13._utils.cuda_utils",
-    "cuda.core.experimental._utils.cuda_utils",
+    "cuda.core.cu12._utils.cuda_utils",
 )
 
 
 def cuda_core() -> Any:
-    """The package; its first releases kept all of it one level below."""
+    """The package; releases before 0.5 lie elsewhere and cannot fill memory, so that no cache is flushed by them."""
     found = import_module("cuda.core")
-    return found if hasattr(found, "Device") else import_module("cuda.core.experimental")
+    if not hasattr(found, "Device"):
+        raise RuntimeError(f"cuda.core {found.__version__} is too old: 0.5 is needed")
+    return found
 
 
 def timed_event(options: Callable[..., Any]) -> Any:
@@ -104,8 +106,12 @@ class CudaCoreRuntime:
         return self._driver
 
     def touches(self, call: Any) -> bool:
-        """A stream within reach of the call."""
-        return bool(touched(call, self._load().Stream))
+        """A stream within reach of the call; one of a release that is too old is one too."""
+        try:
+            kind = self._load().Stream
+        except RuntimeError:
+            kind = import_module("cuda.core.experimental").Stream
+        return bool(touched(call, kind))
 
     def adopt(self, call: Any) -> None:
         """Take the stream that a call touches."""
@@ -127,7 +133,7 @@ class CudaCoreRuntime:
                 kind="gpu",
                 index=seen.device_id,
                 uuid=str(seen.uuid),
-                arch=f"sm_{seen.arch}",
+                arch=f"sm_{seen.compute_capability.major}{seen.compute_capability.minor}",
                 cache_bytes=float(limits.l2_cache_size) or None,
                 multiprocessors=int(limits.multiprocessor_count),
                 memory_bytes=self._driver.memory(seen.device_id),

@@ -80,6 +80,7 @@ class CupyRuntime:
                 name=name,
                 kind="gpu",
                 index=at,
+                uuid=self._driver.uuid(at),
                 pci=runtime.deviceGetPCIBusId(at),
                 arch=f"sm_{seen['major']}{seen['minor']}",
                 memory_bytes=float(seen["totalGlobalMem"]),

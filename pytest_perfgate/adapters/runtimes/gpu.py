@@ -28,7 +28,12 @@ def no_lookup(name: str) -> DeviceSpec | None:
 
 
 def described(device: Device, lookup: Lookup) -> Device:
-    """The device with its data sheet; a last cache behind the L2 is known only from there."""
+    """The device with its data sheet; a last cache behind the L2 is known only from there.
+
+    A library that tells the bus alone gets the UUID of its maker's: one card has one name, whoever measures on it.
+    """
+    if device.pci and not device.uuid and device.kind == "gpu":
+        device = replace(device, uuid=managed_uuid(device.pci, device.arch))
     spec = lookup(device.name)
     sizes = [size for size in (device.cache_bytes, spec.cache_bytes if spec else None) if size]
     known = dict(device.facts)
@@ -39,7 +44,7 @@ def described(device: Device, lookup: Lookup) -> Device:
 
 def _found_out(device: Device) -> tuple[tuple[str, str], ...]:
     """What others than the library know of it: the driver's limits, the assembler of its kernels."""
-    ptxas = ptxas_version() if device.arch.startswith("sm_") else ""
+    ptxas = ptxas_version(device.arch) if device.arch.startswith("sm_") else ""
     return (*managed(device.uuid, device.pci, device.arch), *((("ptxas", ptxas),) if ptxas else ()))
 
 
@@ -58,18 +63,26 @@ def device_key(device: Device) -> str:
 @functools.cache
 def managed(uuid: str, pci: str, arch: str = "") -> tuple[tuple[str, str], ...]:
     """What the maker's management library knows of the device; nothing where there is none."""
-    if not uuid and not pci:
-        return ()
+    card = _card(uuid, pci, arch)
+    return tuple(card.facts()) if card else ()
+
+
+@functools.cache
+def managed_uuid(pci: str, arch: str = "") -> str:
+    """The UUID of the card on a bus; empty where nobody knows it."""
+    card = _card("", pci, arch)
+    return str(card.uuid()) if card else ""
+
+
+def _card(uuid: str, pci: str, arch: str) -> Any:
+    """The device in its maker's management library; none where there is no such library, or it does not know it."""
     library: Any = Amd() if arch.startswith("gfx") else Nvml()
-    if not library.availability().usable:
-        return ()
+    if not (uuid or pci) or not library.availability().usable:
+        return None
     try:
-        found: tuple[tuple[str, str], ...] = library.device(
-            Device(key="", name="", kind="gpu", uuid=uuid, pci=pci)
-        ).facts()
+        return library.device(Device(key="", name="", kind="gpu", uuid=uuid, pci=pci))
     except PerfgateError:
-        return ()
-    return found
+        return None
 
 
 def eviction_bytes(device: Device) -> int:

@@ -107,6 +107,7 @@ class OpenClRuntime:
                 name=seen.name.strip(),
                 kind=kind,
                 index=every.index(seen) if seen in every else index,
+                pci=_bus(seen, cl.Error),
                 memory_bytes=float(seen.global_mem_size),
                 cache_bytes=float(seen.global_mem_cache_size) or None,
                 multiprocessors=int(seen.max_compute_units),
@@ -148,3 +149,12 @@ class OpenClRuntime:
     def notes(self) -> tuple[tuple[str, str], ...]:
         flushed = cache_note(self.device(), "") if self._evictor is not None else ()
         return (("queues", f"{len(self._queues)} within reach of the call"), *flushed)
+
+
+def _bus(device: Any, fault: type[Exception]) -> str:
+    """Where a card sits, by which its management library knows it; empty where the vendor does not tell."""
+    try:
+        domain, bus, slot = device.pci_domain_id_nv, device.pci_bus_id_nv, device.pci_slot_id_nv
+    except (fault, AttributeError):
+        return ""
+    return f"{domain:08X}:{bus:02X}:{slot >> 3:02X}.{slot & 7}"

@@ -23,6 +23,7 @@ FIELDS = (
     "time",
     "scatter",
     "sittings",
+    "blind",
     "commit",
     "who",
     "when",
@@ -44,6 +45,8 @@ def render_line(name: str, baseline: Baseline, extra: Mapping[str, Node] | None 
         parts.append(f"scatter: {_fixed(baseline.scatter * 100, 3)}%")
     if baseline.sittings != 1:
         parts.append(f"sittings: {baseline.sittings}")
+    if baseline.blind:
+        parts.append(f"blind: {_fixed(baseline.blind * 100, 3)}%")
     parts += [f"commit: {_word(short_commit(baseline.commit, _COMMIT))}"] if baseline.commit else []
     parts += [f"who: {_quoted(baseline.who)}"] if baseline.who else []
     parts += [f"when: {_word(baseline.when)}"] if baseline.when else []
@@ -129,7 +132,7 @@ def _parse_time(node: Node, place: str) -> float:
     return nanoseconds
 
 
-def _parse_scatter(node: Node, place: str) -> float:
+def _parse_share(node: Node, place: str) -> float:
     match = _QUANTITY.match(node) if isinstance(node, str) else None
     if not match or match[2] != "%":
         raise _wrong(place, "a percentage such as 0.41%", node)
@@ -174,8 +177,9 @@ def _identity(node: Node, place: str, device: str) -> Identity:
 
 _PARSERS: dict[str, Callable[[Node, str], Any]] = {
     "time": _parse_time,
-    "scatter": _parse_scatter,
+    "scatter": _parse_share,
     "sittings": _parse_sittings,
+    "blind": _parse_share,
     "commit": _parse_text,
     "who": _parse_text,
     "when": _parse_date,

@@ -26,6 +26,7 @@ _WORD = r"[0-9A-Za-z][0-9A-Za-z.+-]*"
 _OWN = re.compile(
     r"  '((?:[^'\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]|'')+)': \{time: ([0-9]+(?:\.[0-9]+)?)(ns|us|ms|s)"
     r"(?:, scatter: ([0-9]+(?:\.[0-9]+)?)%)?(?:, sittings: ([1-9][0-9]{0,8}))?"
+    r"(?:, blind: ([0-9]+(?:\.[0-9]+)?)%)?"
     rf"(?:, commit: ({_WORD}))?(?:, who: \"({_SAFE})\")?(?:, when: ([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}))?"
     rf"(?:, why: \"({_SAFE})\")?(?:, expires: ([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}))?"
     rf"(?:, environment: ({_WORD}))?(?:, counted: \"({_SAFE})\")?"
@@ -94,7 +95,7 @@ def _body(lines: list[str]) -> int | None:
 
 
 def _own(match: re.Match[str], number: int, device: str) -> Entry | None:
-    name, time, unit, scatter, sittings, *texts, identity = match.groups()
+    name, time, unit, scatter, sittings, blind, *texts, identity = match.groups()
     if not 0 < float(time) < _LARGEST:
         return None
     fields: dict[str, Any] = {"time": float(time) * _UNITS[unit]}
@@ -102,6 +103,8 @@ def _own(match: re.Match[str], number: int, device: str) -> Entry | None:
         fields["scatter"] = float(scatter) / 100
     if sittings:
         fields["sittings"] = int(sittings)
+    if blind:
+        fields["blind"] = float(blind) / 100
     fields |= {k: t for k, t in zip(_TEXTS, texts) if t is not None}
     if identity is not None:
         fields["identity"] = _identity(identity, device)

@@ -12,7 +12,8 @@ from itertools import pairwise, repeat
 from statistics import median
 from typing import Protocol
 
-from pytest_perfgate.adapters.timers.bench import sound
+from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_availability, queue_of, sound
+from pytest_perfgate.adapters.timers.synchronised import synchronised
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.plan import Plan
 from pytest_perfgate.model.ports import Call, Runtime, StoppingRule
@@ -37,7 +38,10 @@ class WarmUp(Protocol):
 
 
 class HostTimer:
-    """``perf_counter_ns`` around the call; on a runtime with a clock of its own (the fake), that one."""
+    """``perf_counter_ns`` around the call; on a runtime with a clock of its own (the fake), that one.
+
+    Where work runs behind the host's back, the device is idle before the call and waited for after it.
+    """
 
     name = "host"
 
@@ -47,6 +51,8 @@ class HostTimer:
         self._busy_until = -2 * _COOLS_NS
 
     def availability(self, runtime: Runtime) -> Availability:
+        if hasattr(runtime, "wait"):
+            return queue_availability(self.name, runtime)
         usable = runtime.name in {"host", "fake"}
         why = "" if usable else f"it times the host, and {runtime.name} runs work behind the host's back"
         return Availability(name=self.name, usable=usable, why=why)
@@ -54,6 +60,11 @@ class HostTimer:
     def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples:
         clock: Clock = getattr(runtime, "clock", time.perf_counter_ns)
         resolution, overhead = self._instrument(clock)
+        if hasattr(runtime, "wait"):
+            rules = Rules(stop=self._rule, warm=self._warm, clock=clock)
+            queue = queue_of(runtime, self.name)
+            with paused_tracing():
+                return synchronised(Bench(call=call, plan=plan, runtime=queue, rules=rules, setup=setup), resolution)
         with paused_collection(), paused_tracing():
             take = _after(setup, call, clock) if setup else _singles(call, clock)
             first: list[float] = []

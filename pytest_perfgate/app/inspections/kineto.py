@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_perfgate.app.inspections.kineto_analysis import TABLES, analysis_of, job_analysis, replay_text
 from pytest_perfgate.app.inspections.kineto_comparison import comparison_of
 from pytest_perfgate.app.inspections.kineto_job import Lens, Spread, job_of, refuse_twice
-from pytest_perfgate.app.inspections.kineto_options import OPTIONS, parse_options
+from pytest_perfgate.app.inspections.kineto_options import OPTIONS, parse_options, refuse_workers
 from pytest_perfgate.app.inspections.kineto_seen import Seen
 from pytest_perfgate.core.analysis.trace.scoped import MOST
 from pytest_perfgate.core.analysis.trace.survey import survey
@@ -64,6 +64,7 @@ class Kineto:
         refuse_twice(paths)
         lens = Lens(read=self._read, catalogue=self._catalogue(), asked=asked, most=MOST // max(len(paths), 1))
         if len(paths) == 1:
+            refuse_workers(asked, "one file was given")
             traces = self._read(paths[0])
             if len(traces) == 1:
                 return self._alone(lens.seen(traces[0]))
@@ -71,9 +72,10 @@ class Kineto:
         else:
             spread = self._spread(asked.workers)
             job = job_of(one for part in spread(lens.ranks_of, tuple(enumerate(paths))) for one in part)
+        again = partial(lens.again, job.measured)
         if asked.replay:
-            self._replay(Path(asked.replay), replay_text(next(lens.again(job))))
-        return job_analysis(job, partial(lens.again, job), bool(asked.compat))
+            self._replay(Path(asked.replay), replay_text(next(again())))
+        return job_analysis(job, again, bool(asked.compat))
 
     def _alone(self, seen: Seen) -> Analysis:
         if seen.asked.replay:
@@ -82,6 +84,7 @@ class Kineto:
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         asked = parse_options(options, self.operators, self._project())
+        refuse_workers(asked, "a comparison is of two")
         sides = []
         for side, paths, device in (("reference", before, asked.reference), ("target", after, "")):
             traces = [trace for path in paths for trace in self._read(path)]

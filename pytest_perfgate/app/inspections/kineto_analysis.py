@@ -24,7 +24,7 @@ from pytest_perfgate.core.analysis.trace.ranks import Meeting, meeting_metrics, 
 from pytest_perfgate.core.analysis.trace.replay import render_ir, replay_ir
 from pytest_perfgate.core.analysis.trace.report import findings_block, name_of, report_document, subtitle
 from pytest_perfgate.core.analysis.trace.stack import stack_document
-from pytest_perfgate.core.analysis.trace.survey import pooled, through, timelines
+from pytest_perfgate.core.analysis.trace.survey import timelines
 from pytest_perfgate.core.analysis.trace.unseen import unobservable
 from pytest_perfgate.core.analysis.trace.window import steps
 from pytest_perfgate.core.analysis.trace.written import Material, standalone_fair, standalone_rough
@@ -75,7 +75,7 @@ def analysis_of(seen: Seen) -> Analysis:
 
 def job_analysis(job: Job, again: Callable[[], Iterator[Seen]], compat: bool) -> Analysis:
     """The analysis of several ranks; ``again`` looks at their traces once more, one at a time."""
-    meeting, subject = job.meeting, f"{len(job.ranks)} ranks"
+    meeting, subject = job.meeting, job.subject
     views = _pages(subject, again, compat)
     own = {
         "report": lambda: _overview(job, subject),
@@ -89,9 +89,9 @@ def job_analysis(job: Job, again: Callable[[], Iterator[Seen]], compat: bool) ->
         subject=subject,
         metrics=reference_metrics(next(again()).whole) if compat else whole,
         views=views if compat else {**views, **own},
-        findings=tuple(finding for one in job.ranks for finding in one.findings),
+        findings=job.findings,
         problems=tuple(problem for one in job.ranks for problem in one.problems),
-        window=job.ranks[0].window,
+        window=job.window,
         **_exports(compat),
     )
 
@@ -116,7 +116,7 @@ def _pages(subject: str, again: Callable[[], Iterator[Seen]], compat: bool) -> d
         return {"tracelens": reference}
 
     def page(title: str, block: Callable[[Seen], Block]) -> Callable[[], Document]:
-        return lambda: _page(title, again, block)
+        return lambda: _page(title, subject, again, block)
 
     return {
         "report": reference,
@@ -141,13 +141,13 @@ def _pages(subject: str, again: Callable[[], Iterator[Seen]], compat: bool) -> d
     }
 
 
-def _page(title: str, again: Callable[[], Iterator[Seen]], block: Callable[[Seen], Block]) -> Document:
+def _page(title: str, subject: str, again: Callable[[], Iterator[Seen]], block: Callable[[Seen], Block]) -> Document:
     made = [(name_of(one.survey), subtitle(one.survey), block(one)) for one in again()]
-    if len(made) == 1:
-        name, note, only = made[0]
-        return Document(title=f"{title} of {name}", subtitle=note, blocks=(only,))
+    if made[0][0] == subject:
+        _, note, only = made[0]
+        return Document(title=f"{title} of {subject}", subtitle=note, blocks=(only,))
     sections = tuple(Section(title=name, blocks=(Paragraph(text=note), each)) for name, note, each in made)
-    return Document(title=f"{title} of {len(made)} ranks", blocks=sections)
+    return Document(title=f"{title} of {subject}", blocks=sections)
 
 
 def _report(one: Seen) -> Document:
@@ -182,8 +182,12 @@ def _coverage(one: RankFigures) -> float | None:
 def _overview(job: Job, subject: str) -> Document:
     return Document(
         title=f"Traces of {subject}",
-        subtitle=f"window: {job.ranks[0].window}",
-        blocks=(_ranks_section(job), *meeting_document(job.meeting, subject).blocks),
+        subtitle=f"window: {job.window}",
+        blocks=(
+            _ranks_section(job),
+            *meeting_document(job.meeting, subject).blocks,
+            Section(title="Findings", blocks=(findings_block(job.findings),)),
+        ),
     )
 
 
@@ -191,7 +195,7 @@ def _of_job(job: Job, subject: str, page: Document) -> Document:
     """The report of the first rank behind what all ranks say together."""
     late = straggler(job.meeting.shared)
     said = f"Rank {late} waits least and so arrives last. " if late is not None else ""
-    note = Paragraph(text=f"{said}What follows is of rank {job.ranks[0].rank} alone.")
+    note = Paragraph(text=f"{said}What follows is of rank {job.measured.ranks[0].rank} alone.")
     blocks = (*_ranks_section(job, _GLANCE).blocks, *meeting_document(job.meeting, subject).blocks)
     everybody = Section(title="All ranks", blocks=(*blocks, Section(title="One rank", blocks=(note,))))
     return replace(page, title=f"{subject}: {page.title.rpartition(': ')[2]}", blocks=(everybody, *page.blocks))
@@ -210,10 +214,17 @@ def _timeline_block(one: Seen) -> Block:
 
 
 def _steps_block(one: Seen) -> Block:
-    parts = one.windows if len(one.windows) > 1 else through(one.whole, steps(one.whole.trace))
-    lines = [(part.label, line) for part in parts if (line := pooled(list(timelines(part).values()))) is not None]
+    parts = one.windows if len(one.windows) > 1 else one.steps
+    lines = [
+        (f"{part.label}, device {device}" if len(found) > 1 else part.label, line)
+        for part in parts
+        for found in [timelines(part)]
+        for device, line in found.items()
+    ]
     if not lines:
-        return Paragraph(text="The trace marks no steps.")
+        marked = len(steps(one.whole.trace))
+        said = f"marks {marked:,} step{'s' * (marked > 1)}, and no GPU work lies in" if marked else "marks no steps"
+        return Paragraph(text=f"The trace {said}{' one of them' * (marked > 0)}.")
     return tables.ranks_table(lines, "step", on_host=one.survey.on_host)
 
 

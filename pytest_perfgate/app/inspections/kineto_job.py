@@ -36,9 +36,8 @@ class Lens:
         return Seen(survey(trace, self.asked.settings), self.asked, self.catalogue)
 
     def figures(self, trace: Trace, number: int) -> RankFigures:
-        """What is kept of a trace; one that does not say its rank has its place among the files."""
-        rank = trace.rank if trace.rank is not None else number
-        return self.seen(trace).figures(rank, self.most)
+        """What is kept of a trace, the so-manieth among the files."""
+        return self.seen(trace).figures(number, self.most)
 
     def ranks_of(self, numbered: Numbered) -> Ranks:
         """The ranks in one file: a function of nothing but its arguments, so any process may run it."""
@@ -71,4 +70,4 @@ def refuse_twice(paths: Sequence[Path]) -> None:
 
 def job_of(ranks: Iterable[RankFigures]) -> Job:
     """The ranks joined; nobody's order matters."""
-    return reduce(or_, (Job(ranks=(one,)) for one in ranks), Job())
+    return reduce(or_, (Job(ranks=(one,)) for one in ranks), Job()).settled

@@ -67,8 +67,8 @@ def parse_options(
     settings = Settings(
         communication=_patterns(options.get("communication", ""), project),
         micro_ns=round(1e3 * _number(options, "micro", 10.0)),
-        floor=_number(options, "floor", 0.9),
-        top=round(_number(options, "top", 6)),
+        floor=_number(options, "floor", 0.9, most=1.0, mend="a fraction from 0 to 1, such as 0.9"),
+        top=round(_number(options, "top", 6, least=1)),
         models=models,
     )
     named = {
@@ -99,12 +99,20 @@ def _check_pattern(pattern: str, place: str = "") -> None:
         raise PerfgateError("trace-option", f"communication={pattern!r} is no pattern: {odd}", place=place) from odd
 
 
-def _number(options: Mapping[str, str], name: str, default: float) -> float:
+def refuse_workers(asked: Asked, why: str) -> None:
+    """A cluster that would be asked for nothing is a misunderstanding."""
+    if asked.workers:
+        raise PerfgateError("trace-option", f"workers={asked.workers!r} spreads the files of many ranks, and {why}")
+
+
+def _number(
+    options: Mapping[str, str], name: str, default: float, *, least: float = 0.0, most: float = 1e12, mend: str = ""
+) -> float:
     text = options.get(name, "")
     try:
         found = float(text) if text else default
     except ValueError as odd:
-        raise PerfgateError("trace-option", f"{name}={text!r} is no number") from odd
-    if not 0 <= found < 1e12:
-        raise PerfgateError("trace-option", f"{name}={text!r} is out of range")
+        raise PerfgateError("trace-option", f"{name}={text!r} is no number", mend=mend) from odd
+    if not least <= found <= most:
+        raise PerfgateError("trace-option", f"{name}={text!r} is out of range", mend=mend)
     return found

@@ -10,6 +10,7 @@ from pytest_perfgate.core.analysis.trace.collectives import collectives
 from pytest_perfgate.core.analysis.trace.findings import findings
 from pytest_perfgate.core.analysis.trace.job import RankFigures
 from pytest_perfgate.core.analysis.trace.kernels import KernelRow, kernels
+from pytest_perfgate.core.analysis.trace.launched import steps_of, windows_of
 from pytest_perfgate.core.analysis.trace.metrics import (
     kernel_metrics,
     operator_metrics,
@@ -23,7 +24,7 @@ from pytest_perfgate.core.analysis.trace.row_metrics import impact_metrics, row_
 from pytest_perfgate.core.analysis.trace.scoped import MOST, scoped_metrics
 from pytest_perfgate.core.analysis.trace.survey import Survey, pooled, through, timelines
 from pytest_perfgate.core.analysis.trace.timeline import Timeline
-from pytest_perfgate.core.analysis.trace.window import parse_window, steps
+from pytest_perfgate.core.analysis.trace.utilisation import utilisation
 from pytest_perfgate.model.device import DeviceSpec, Roof
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Labels, MetricSet, labels
@@ -42,8 +43,13 @@ class Seen:
     @cached_property
     def windows(self) -> tuple[Survey, ...]:
         """The stretches asked for; the whole trace where none was."""
-        found = parse_window(self.whole.trace, self.asked.window)
+        found = windows_of(self.whole, self.asked.window)
         return tuple(through(self.whole, found)) or (self.whole,)
+
+    @cached_property
+    def steps(self) -> tuple[Survey, ...]:
+        """The trace through each of its steps."""
+        return tuple(through(self.whole, steps_of(self.whole)))
 
     @property
     def survey(self) -> Survey:
@@ -93,10 +99,11 @@ class Seen:
     def metrics(self, scopes: Sequence[Labels] = (), most: int = MOST) -> MetricSet:
         """Its figures under these scopes: bare, and under its rank where that is known, unless they say otherwise."""
         scopes = scopes or scopes_of(self.whole.trace.rank)
-        parts = through(self.whole, steps(self.whole.trace)) if not self.asked.window else []
+        parts = self.steps if not self.asked.window else ()
         inner = [part for part in self.windows if part.window] if len(self.windows) > 1 else parts
         return (
             timeline_metrics(self.survey, scopes)
+            | utilisation(self.survey, self.rows, inner, self.roof, scopes)
             | operator_metrics(self.rows, self.roof, scopes, on_host=self.survey.on_host)
             | kernel_metrics(self.kernels, self.survey, scopes)
             | step_metrics(inner, scopes)
@@ -126,8 +133,10 @@ class Seen:
         place = (("trace", self.whole.trace.path),)
         return tuple(Problem(code=code, what=what, evidence=place, retry=False) for code, what in said)
 
-    def figures(self, rank: int, most: int = MOST) -> RankFigures:
-        """What is kept of it as one of several ranks."""
+    def figures(self, number: int, most: int = MOST) -> RankFigures:
+        """What is kept of it as one of several ranks; one that does not say its rank has its place among the files."""
+        said = self.whole.trace.rank
+        rank = said if said is not None else number
         return RankFigures(
             rank=rank,
             path=self.whole.trace.path,
@@ -137,4 +146,6 @@ class Seen:
             collectives=collectives(self.survey, rank),
             findings=self.findings,
             problems=self.problems,
+            on_host=self.survey.on_host,
+            placed=said is None,
         )

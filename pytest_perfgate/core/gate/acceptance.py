@@ -27,6 +27,8 @@ _LEVEL = 0.15
 """Nearly four standard deviations between sittings on the noisiest kind of machine."""
 _WIDE = 0.25
 """Half an interval that says nothing, where no slowdown limit tells what is asked."""
+_CLEARLY = 0.9
+"""What a sitting may leave unseen of what the accepted one did, to count as having seen more."""
 _MOVED = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.MOVED, Outcome.SUSPECT})
 
 
@@ -42,11 +44,17 @@ class Change(str, enum.Enum):
     SITTING = "one more sitting"
     COUNTED = "counted already"
     """The line was made from this sitting, or it was added to it before."""
+    SHARPER = "seen better"
+    """Within its noise, and this sitting saw more than the accepted one."""
     COMMITTED = "commit renewed"
     """Within its noise, and what the line measured is in a commit now: two arms can be made of it."""
     KEPT = "kept"
     UNTRUSTED = "not to be trusted"
     UNTIMED = "without a time"
+
+
+_MEASURED = frozenset({Change.NEW, Change.FASTER, Change.SLOWER, Change.OTHER, Change.SHARPER})
+"""Lines that stand on this sitting alone."""
 
 
 @value
@@ -84,17 +92,22 @@ def decide(
 ) -> Decision:
     """What accepting this case comes to; nothing is written here."""
     found = _decision(report, before, sittings, signature, add=add)
-    return replace(found, blind=_blind(report)) if found.writes and found.change is not Change.RENEWED else found
+    if found.after is None or found.change is Change.RENEWED:
+        return found
+    blind = blindness(report)
+    after = replace(found.after, blind=blind or 0.0) if found.change in _MEASURED else found.after
+    return replace(found, blind=blind, after=after)
 
 
-def _blind(report: CaseReport) -> float | None:
+def blindness(report: CaseReport) -> float | None:
     """How little this sitting saw; nothing where it saw what the case's slowdown limit asks."""
     time = _time(report.measurement)
     half = (time.high - time.low) / (2 * time.value) if time is not None else 0.0
     asking = [v for v in report.verdicts if v.limit.metric == "slowdown"]
     if half <= min((v.limit.bound for v in asking if v.limit.bound > 0), default=_WIDE):
         return None
-    return max([half, *(v.visible for v in asking if v.visible is not None)])
+    accepted = report.baseline.blind if report.baseline else 0.0
+    return max([half, *(v.visible for v in asking if v.visible is not None and v.visible > accepted)])
 
 
 def _decision(
@@ -120,6 +133,10 @@ def _decision(
         )
     if change is Change.KEPT and before is not None and _runs_out(before, signature):
         return Decision(report=report, change=Change.RENEWED, before=before, after=_renewed(before, signature))
+    if change is Change.KEPT and before is not None and (blindness(report) or 0.0) < _CLEARLY * before.blind:
+        return Decision(
+            report=report, change=Change.SHARPER, before=before, after=_line(measurement, time, sittings, signature)
+        )
     if change is Change.KEPT and before is not None and _commit(before, signature) != before.commit:
         after = replace(before, commit=_commit(before, signature), when=signature.when, who=signature.who)
         return Decision(report=report, change=Change.COMMITTED, before=before, after=after)
@@ -243,6 +260,7 @@ def _added(before: Baseline, time: float, measurement: Measurement, signature: S
         time=before.time * math.exp(step / (n + 1)),
         scatter=math.sqrt(variance),
         sittings=n + 1,
+        blind=math.expm1(math.log1p(before.blind) * n / (n + 1)),
         commit=_commit(before, signature),
         when=signature.when or before.when,
         who=signature.who or before.who,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from pytest_perfgate.core.gate.against_limit import against_limit, undecided
 from pytest_perfgate.core.gate.context import Trial
@@ -27,7 +26,7 @@ def against_baseline(limit: Limit, trial: Trial) -> Ruling:
     if reason or trial.baseline is None or trial.seen is None:
         return _unbaselined(trial, reason or "there is no baseline for this device")
     metric = next(m for m in trial.metrics.find("slowdown") if not m.labels)
-    allowed = tolerance(limit, trial.context, trial.seen, trial.baseline.time)
+    allowed = tolerance(limit, trial.context, trial.seen, trial.baseline.time)._replace(blind=trial.baseline.blind)
     if expired(trial.baseline, trial.context):
         visible = max(allowed.counts, trial.seen.visible)
         suspicion = Suspicion(limit=limit, metric=metric, counts=allowed.counts, visible=visible)
@@ -35,7 +34,7 @@ def against_baseline(limit: Limit, trial: Trial) -> Ruling:
     if limit.bound < 0:
         return against_limit(limit, trial)
     ruling, since = _screened(limit, trial, metric, allowed), _moved(trial, trial.baseline)
-    return replace(ruling, evidence=(*ruling.evidence, *since)) if since else ruling
+    return ruling._replace(evidence=(*ruling.evidence, *since)) if since else ruling
 
 
 def _moved(trial: Trial, baseline: Baseline) -> tuple[tuple[str, str], ...]:
@@ -94,7 +93,7 @@ def _unbaselined(trial: Trial, reason: str, then: str = "") -> Ruling:
 def _screened(limit: Limit, trial: Trial, metric: Metric, allowed: Tolerance) -> Ruling:
     seen = trial.seen
     assert seen is not None
-    visible = max(allowed.counts, seen.visible)
+    visible = max(allowed.counts, seen.visible, allowed.blind)
     if _kept(limit.operator, metric.high, allowed.asked):
         return _kept_ruling(metric, allowed, visible, trial)
     if metric.value > allowed.counts:
@@ -110,7 +109,7 @@ def _kept(operator: Operator, high: float, asked: float) -> bool:
 
 def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: Trial) -> Ruling:
     faster = 1 / (1 + metric.high) - 1
-    if faster > allowed.counts:
+    if faster > max(allowed.counts, allowed.blind):
         return Ruling(
             outcome=Outcome.IMPROVED,
             sentence="faster than accepted" if faster < SUSPICIOUS else "ten times faster: is the work still done?",
@@ -119,9 +118,24 @@ def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: Tria
             visible=visible,
             against=True,
         )
+    if allowed.blind > allowed.counts:
+        return _of_a_blind_sitting(metric, allowed, visible, trial)
     return Ruling(
         outcome=Outcome.PASSED,
         sentence="the upper bound of the slowdown keeps the limit",
+        metric=metric,
+        visible=visible,
+        against=True,
+    )
+
+
+def _of_a_blind_sitting(metric: Metric, allowed: Tolerance, visible: float, trial: Trial) -> Ruling:
+    """It keeps the limit of a time that is not known well enough: slower by less, it would have kept it too."""
+    saw = f"the accepted sitting was too noisy to see less than {signed(allowed.blind)}"
+    return Ruling(
+        outcome=Outcome.UNDECIDED,
+        sentence=f"{saw}: the accepted time may be off by as much",
+        next=(f"perfgate accept {trial.name}",) if trial.seen and trial.seen.visible < allowed.blind else (),
         metric=metric,
         visible=visible,
         against=True,
@@ -138,10 +152,10 @@ def _spanning(metric: Metric, trial: Trial, allowed: Tolerance, visible: float) 
     ruling = undecided(metric, trial)
     if allowed.own > allowed.asked:
         own = f"unchanged code moves by {signed(allowed.own)} here, and the limit is finer than that"
-        ruling = replace(ruling, sentence=f"{ruling.sentence}; {own}")
+        ruling = ruling._replace(sentence=f"{ruling.sentence}; {own}")
     return _spread(ruling, visible)
 
 
 def _spread(ruling: Ruling, visible: float) -> Ruling:
     seen = f"{ruling.sentence}; the smallest slowdown it could have seen is {sight(visible)}"
-    return replace(ruling, sentence=seen, visible=visible, against=True)
+    return ruling._replace(sentence=seen, visible=visible, against=True)

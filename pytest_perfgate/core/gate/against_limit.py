@@ -27,6 +27,10 @@ _HOLDS: Mapping[Operator, Callable[[float, float], bool]] = {
     Operator.MORE: operator.gt,
     Operator.EQUAL: operator.eq,
 }
+PAST_PEAK = "more than the hardware can do, so the peak or the work count is wrong"
+CHECK_PEAK = ("check --peak and --bandwidth, or --device",)
+OF_A_PEAK = ("mfu", "mfu_datasheet", "sol", "sol_datasheet")
+"""Fractions of a peak, which no true figure exceeds by more than the play."""
 _OF_CEILING = frozenset({"mfu_ceiling", "sol_ceiling"})
 _ALIASED = frozenset({"mfu", "sol"})
 _SEVERITY = (Outcome.PASSED, Outcome.UNSTABLE, Outcome.UNDECIDED, Outcome.NOT_MEASURED, Outcome.INVALID, Outcome.BROKEN)
@@ -40,7 +44,21 @@ def against_limit(limit: Limit, trial: Trial) -> Ruling:
         return _not_found(limit, trial)
     rulings = [_one(limit, metric, trial) for metric in found]
     rulings += [_lacking(limit, gap) for gap in beside(limit.metric, scope, found, trial.metrics)]
-    return max(rulings, key=lambda ruling: _SEVERITY.index(ruling.outcome))
+    return worst_first(limit, rulings)[0] if len(rulings) > 1 else rulings[0]
+
+
+def worst_first(limit: Limit, rulings: Sequence[Ruling]) -> list[Ruling]:
+    """Rulings of one limit by outcome, and those of one outcome by how far they are on the wrong side."""
+    sign = -1.0 if limit.operator in {Operator.AT_LEAST, Operator.MORE} else 1.0
+
+    def badness(ruling: Ruling) -> tuple[int, float]:
+        if ruling.metric is None:
+            return _SEVERITY.index(ruling.outcome), 0.0
+        number = ruling.metric.value
+        far = abs(number - limit.bound) if limit.operator is Operator.EQUAL else sign * number
+        return _SEVERITY.index(ruling.outcome), far
+
+    return sorted(rulings, key=badness, reverse=True)
 
 
 def beside(name: str, scope: Labels, found: Sequence[Metric], metrics: MetricSet) -> tuple[Absent, ...]:
@@ -116,7 +134,14 @@ def _one(limit: Limit, metric: Metric, trial: Trial) -> Ruling:
             next=("perfgate ceilings",),
             metric=metric,
         )
+    if above_peak(metric):
+        return Ruling(outcome=Outcome.INVALID, sentence=PAST_PEAK, next=CHECK_PEAK, metric=metric)
     return _held(limit, metric, trial)
+
+
+def above_peak(metric: Metric) -> bool:
+    """Whether a profile says more than the hardware can do."""
+    return metric.source == "trace" and metric.name in OF_A_PEAK and metric.value > PLAY
 
 
 def _past_ceiling(metric: Metric, trial: Trial) -> bool:

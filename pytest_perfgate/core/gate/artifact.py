@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pytest_perfgate.core.gate.against_limit import PLAY, beside, holds
+from pytest_perfgate.core.gate.against_limit import CHECK_PEAK, PAST_PEAK, above_peak, beside, holds, worst_first
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.full_name import not_in_the_report
 from pytest_perfgate.core.gate.nearest import proposal, some_of
@@ -21,9 +21,6 @@ from pytest_perfgate.model.metric import Absent, Metric, MetricSet, matches
 from pytest_perfgate.model.policy import Policy
 from pytest_perfgate.model.problem import Problem
 from pytest_perfgate.model.verdict import Verdict
-
-OF_A_PEAK = ("mfu", "mfu_datasheet", "sol", "sol_datasheet")
-"""Fractions of a peak, which no true figure exceeds by more than the play."""
 
 
 def judge_artifact(analysis: Analysis, limits: Sequence[Limit], policy: Policy = CI) -> tuple[Verdict, ...]:
@@ -42,10 +39,9 @@ def _judged(analysis: Analysis, limit: Limit) -> list[Ruling]:
     selected = analysis.metrics.find(limit.metric, limit.labels)
     if selected:
         lacking = beside(limit.metric, limit.labels, selected, analysis.metrics)
-        return [
-            *(_held(limit, metric, analysis.window) for metric in selected),
-            *(_lacking(f"{limit.metric}{render_scope(absent.labels)}", absent) for absent in lacking),
-        ]
+        rulings = [_held(limit, metric, analysis.window) for metric in selected]
+        rulings += [_lacking(f"{limit.metric}{render_scope(absent.labels)}", absent) for absent in lacking]
+        return worst_first(limit, rulings)
     absent = analysis.metrics.missing(limit.metric, limit.labels)
     if absent is None and limit.metric not in analysis.metrics.names():
         absent = analysis.metrics.missing(limit.metric)
@@ -83,7 +79,7 @@ def _held(limit: Limit, metric: Metric, window: str) -> Ruling:
     shown = quantity(metric.value, metric.dimension)
     bound = quantity(limit.bound, limit.dimension)
     notes = (("at", window.removeprefix("window ")), ("note", metric.note))
-    if metric.source == "trace" and metric.name in OF_A_PEAK and metric.value > PLAY:
+    if above_peak(metric):
         return _above_peak(f"{metric.name}{render_scope(metric.labels)} is {shown}", metric, notes)
     return Ruling(
         outcome=Outcome.PASSED if holds(limit, metric.value) else Outcome.BROKEN,
@@ -97,9 +93,9 @@ def _above_peak(what: str, metric: Metric, notes: Sequence[tuple[str, str]]) -> 
     """More of a peak than there is: the peak or the work count is wrong, so no limit is kept by it."""
     return Ruling(
         outcome=Outcome.INVALID,
-        sentence=f"{what}: more than the hardware can do, so the peak or the work count is wrong",
+        sentence=f"{what}: {PAST_PEAK}",
         metric=metric,
-        next=("check --peak and --bandwidth, or --device",),
+        next=CHECK_PEAK,
         evidence=tuple(note for note in notes if note[1]),
     )
 

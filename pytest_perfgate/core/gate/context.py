@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from typing import NamedTuple
 
 from pytest_perfgate.core.gate.policy import LOCAL
 from pytest_perfgate.core.metrics.registry import by_name
@@ -53,8 +54,7 @@ class JudgeContext:
     """How this run was started, as far as the next one must be started so too."""
 
 
-@value
-class Trial:
+class Trial(NamedTuple):
     """One measurement on the bench: what was seen, what it is held against, what is wrong with it."""
 
     measurement: Measurement

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from pytest_perfgate.core.gate.context import JudgeContext, Trial
 from pytest_perfgate.core.gate.ruling import Ruling
@@ -19,15 +20,13 @@ from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.paired import Decision, Paired
 from pytest_perfgate.model.plan import Mode
 from pytest_perfgate.model.quantity import Dimension
-from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import Verdict
 
 SLOWER = "slower than accepted"
 SAME = "though both sides ran the same code: it is the machine or the measurement that moves, not the code"
 
 
-@value
-class Suspicion:
+class Suspicion(NamedTuple):
     """A slowdown beyond what counts, not yet held against anybody."""
 
     limit: Limit
@@ -136,10 +135,11 @@ def wanting(paired: Paired) -> str:
 
 def _by_prediction(suspicion: Suspicion, trial: Trial) -> Ruling:
     chance = prediction(trial)
-    explained = f"after {_sittings(chance.sittings)} chance explains up to {signed(chance.reach)}"
-    if math.log1p(suspicion.metric.value) > chance.log_reach and suspicion.metric.low > suspicion.counts:
+    reach = max(chance.reach, trial.baseline.blind if trial.baseline else 0.0)
+    explained = f"after {_sittings(chance.sittings)} chance explains up to {signed(reach)}"
+    if suspicion.metric.value > reach and suspicion.metric.low > suspicion.counts:
         busy = busy_shift(trial)
-        if busy is None or math.log1p(busy) > chance.log_reach:
+        if busy is None or busy > reach:
             sentence = f"{SLOWER}, beyond chance: {explained}"
             return _ruling(suspicion, Outcome.REGRESSED, sentence, _act(trial))
         explained = f"{explained}, and in processor time it is {signed(busy)}: the calls waited, as on a busy machine"

@@ -12,6 +12,7 @@ from pytest_perfgate.core.gate.grammar import FAMILY_MEAN
 from pytest_perfgate.core.gate.merge import applies_on
 from pytest_perfgate.core.gate.policy import effect
 from pytest_perfgate.core.gate.sense import CHANGES
+from pytest_perfgate.core.render.edges import edges
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.core.render.quantity import quantity, signed
 from pytest_perfgate.core.stats.prediction import predict, prior
@@ -123,10 +124,9 @@ def _reach(members: list[CaseReport], context: JudgeContext) -> float:
 
 
 def _reading(mean: Metric, of: str) -> str:
-    if of in CHANGES:
-        return f"{signed(mean.value)} [{signed(mean.low)}, {signed(mean.high)}]"
-    middle, low, high = (quantity(edge, mean.dimension) for edge in (mean.value, mean.low, mean.high))
-    return f"{middle} [{low}, {high}]"
+    change = of in CHANGES
+    middle = signed(mean.value) if change else quantity(mean.value, mean.dimension)
+    return f"{middle} {edges(mean, change=change)}"
 
 
 def _note(family: str, limit: Limit, outcome: Outcome, text: str, context: JudgeContext) -> SuiteNote:

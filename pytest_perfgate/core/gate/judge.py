@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from pytest_perfgate.core.gate.against_baseline import against_baseline
 from pytest_perfgate.core.gate.against_limit import against_limit
@@ -51,7 +50,7 @@ def judge(
         verdicts=tuple(
             verdict(limit, _ruling(limit, trial), context, trial) for limit in meant if limit.metric != FAMILY_MEAN
         ),
-        measurement=replace(measurement, metrics=trial.metrics),
+        measurement=measurement.with_metrics(trial.metrics),
         baseline=baseline,
         problems=trial.problems,
     )
@@ -61,7 +60,7 @@ def _trial(measurement: Measurement, context: JudgeContext, baseline: Baseline |
     seen = timing(measurement)
     modes = seen is not None and split(seen.medians, seen.spread, seen.resolution) is not None
     if seen is not None and modes:
-        seen = replace(seen, interval=_hull(seen))
+        seen = seen._replace(interval=_hull(seen))
     derived = timed_metrics(measurement, baseline, seen)
     if paired is not None and paired.revision:
         derived = _with_shift(derived, paired)

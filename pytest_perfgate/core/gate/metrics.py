@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from pytest_perfgate.core.gate.absolute import OF_WORK, WORKED, Absolute, Made, absences, absolute
-from pytest_perfgate.core.gate.trust import untrusted_samples
+from pytest_perfgate.core.gate.trust import sound
 from pytest_perfgate.core.stats.interval import median
 from pytest_perfgate.core.stats.summary import Summary, summary
 from pytest_perfgate.model.baseline import Baseline
@@ -29,8 +29,8 @@ def metrics_of(measurement: Measurement, baseline: Baseline | None) -> MetricSet
 
 def timing(measurement: Measurement) -> Summary | None:
     """The summed-up sitting; nothing where the samples are not to be trusted."""
-    usable = measurement.processes and not untrusted_samples(measurement)
-    return summary(measurement.processes) if usable else None
+    ordered = [sorted(process.durations) for process in measurement.processes]
+    return summary(measurement.processes, ordered) if ordered and all(map(sound, ordered)) else None
 
 
 def timed_metrics(measurement: Measurement, baseline: Baseline | None, seen: Summary | None) -> MetricSet:

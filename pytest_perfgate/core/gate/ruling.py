@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from pytest_perfgate.core.gate.context import JudgeContext, Trial
 from pytest_perfgate.core.gate.policy import effect
 from pytest_perfgate.model.limit import Effect, Limit, Outcome
 from pytest_perfgate.model.metric import Metric
-from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import Verdict
 
 
-@value
-class Ruling:
+class Ruling(NamedTuple):
     """An outcome with its reason; becomes a verdict beside its limit."""
 
     outcome: Outcome

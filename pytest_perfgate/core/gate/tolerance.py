@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.stats.summary import Summary
 from pytest_perfgate.model.limit import Limit
-from pytest_perfgate.model.values import value
 
 FLOOR_AT_MOST = 0.5
 """The absolute floor never hides more than this: a doubled time is seen however short the call."""
 
 
-@value
-class Tolerance:
+class Tolerance(NamedTuple):
     """All as fractions of the accepted time."""
 
     asked: float
     """The limit, or the absolute floor where that is larger."""
     own: float
     """What unchanged code moves by here: its own A/A shift, or a tick of the timer."""
+    blind: float = 0.0
+    """What the accepted sitting could not see: the accepted time may be off by as much."""
 
     @property
     def counts(self) -> float:

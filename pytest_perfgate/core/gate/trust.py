@@ -13,13 +13,12 @@ from pytest_perfgate.model.problem import Problem
 
 def untrusted_samples(measurement: Measurement) -> tuple[Problem, ...]:
     """What is wrong with the samples themselves."""
-    sound = [_sound(process.durations) for process in measurement.processes]
-    return () if all(sound) else tuple(_samples(measurement))
+    return tuple(_samples(measurement))
 
 
-def _sound(durations: Sequence[float]) -> bool:
-    """Positive numbers, and some of them."""
-    return bool(durations) and min(durations) > 0 and math.isfinite(sum(durations))
+def sound(ordered: Sequence[float]) -> bool:
+    """Sorted samples that are positive numbers, and some of them; what is no number spoils the sum."""
+    return bool(ordered) and ordered[0] > 0 and math.isfinite(sum(ordered))
 
 
 def problems_of(measurement: Measurement, metrics: MetricSet, *, timed: bool) -> tuple[Problem, ...]:
@@ -36,7 +35,7 @@ def _samples(measurement: Measurement) -> Iterator[Problem]:
             gone = ", ".join(f"{d.count} x {d.reason}" for d in process.discarded)
             what = f"every sample of process {number} was discarded: {gone}" if gone else f"process {number} is empty"
             yield Problem(code="no-samples", what=what)
-        elif not _sound(durations):
+        elif not sound(sorted(durations)):
             at = next((n for n, d in enumerate(durations) if not (d > 0 and math.isfinite(d))), 0)
             yield Problem(
                 code="bad-timing",

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_perfgate.core.gate.acceptance import Change, Decision
 from pytest_perfgate.core.render.block import printable
-from pytest_perfgate.core.render.quantity import quantity, signed
+from pytest_perfgate.core.render.quantity import quantity, sight, signed
 from pytest_perfgate.model.quantity import Dimension
 
 _SAID = (Change.UNTRUSTED, Change.UNTIMED, Change.COUNTED)
@@ -18,9 +18,7 @@ def acceptance_lines(found: Sequence[Decision], *, dry: bool = False) -> Iterato
     """One line for each case that changes or cannot; the rest is counted."""
     for decision in found:
         if decision.writes or decision.change in _SAID:
-            yield decision_line(decision)
-        if warning := _warning(decision):
-            yield f"  warning  {warning}"
+            yield from decision_lines(decision)
     written = sum(d.writes for d in found)
     counts = Counter(d.change for d in found if not d.writes)
     rest = ", ".join(f"{count} {change.value}" for change, count in counts.items())
@@ -32,12 +30,18 @@ def _warning(decision: Decision) -> str:
     """What a sitting too wide for its limit is worth; empty where it is not."""
     if decision.blind is None:
         return ""
-    seen = signed(decision.blind)
-    return f"this sitting could not have seen less than {seen}; run again on a quieter machine, or keep it"
+    seen = f"the smallest slowdown this sitting could have seen is {sight(decision.blind)}"
+    return f"{seen}; run again on a quieter machine, or keep it"
 
 
-def decision_line(decision: Decision) -> str:
-    """The case, then and now."""
+def decision_lines(decision: Decision) -> Iterator[str]:
+    """The case, then and now, and what is to be known before it is accepted."""
+    yield _line(decision)
+    if warning := _warning(decision):
+        yield f"  warning  {warning}"
+
+
+def _line(decision: Decision) -> str:
     name = printable(str(decision.report.key))
     if decision.after is None:
         return f"{decision.change.value:<9}  {name}  {decision.why}"

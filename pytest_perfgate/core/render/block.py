@@ -5,12 +5,13 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
+from pytest_perfgate.core.render.edges import edges
+from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.core.render.quantity import quantity, signed
 from pytest_perfgate.core.render.text import display_width
 from pytest_perfgate.model.baseline import Baseline, short_commit
 from pytest_perfgate.model.limit import Limit, Outcome
 from pytest_perfgate.model.measurement import Measurement
-from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.problem import Severity
 from pytest_perfgate.model.quantity import Dimension
@@ -32,7 +33,7 @@ def render_block(report: CaseReport, width: int = WIDTH) -> str:
     """A case's verdicts, the worst first, with now, then, why and next; those that passed only among themselves."""
     ordered = sorted(report.verdicts, key=lambda v: -_ORDER.index(v.outcome))
     told = [v for v in ordered if v.outcome not in _QUIET] or ordered
-    lines = [line for verdict in told for line in _head(report.key, verdict, width)]
+    lines = [line for verdict in told for line in _head(report, verdict, width)]
     lines += _now(report.measurement) if report.measurement else []
     lines += _then(next((v.baseline for v in told if v.baseline), None))
     lines += [line for text in _reasons(told) for line in _labelled("why", text, width)]
@@ -53,36 +54,36 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-def _head(key: CaseKey, verdict: Verdict, width: int) -> Iterator[str]:
+def _head(report: CaseReport, verdict: Verdict, width: int) -> Iterator[str]:
     """Outcome, name, figure, limit; a name that leaves no room has a line of its own and stays whole."""
-    start = f"{verdict.outcome.name.replace('_', ' '):<9}  {short_name(key)}"
-    figures = f"{_figure(verdict)}   limit {_limit(verdict.limit)}"
+    start = f"{verdict.outcome.name.replace('_', ' '):<9}  {short_name(report.key)}"
+    figures = f"{_figure(verdict, _rests_on(verdict, report.measurement))}   limit {_limit(verdict.limit)}"
     if display_width(start) + 2 + display_width(figures) <= width:
         yield f"{start}  {figures}"
     else:
         yield from (start, f"  {figures}")
 
 
-def _figure(verdict: Verdict) -> str:
+def _rests_on(verdict: Verdict, measurement: Measurement | None) -> str:
+    """How much evidence a figure has: rounds of two arms, else processes, else the samples of the one."""
+    if verdict.rounds:
+        return plural(verdict.rounds, "round")
+    processes = measurement.processes if measurement else ()
+    if len(processes) == 1:
+        return plural(len(processes[0].durations), "sample")
+    return plural(len(processes), "process", "processes") if processes else ""
+
+
+def _figure(verdict: Verdict, rests_on: str) -> str:
     limit, metric = verdict.limit, verdict.metric
     name = "time" if limit.metric in CHANGES else limit.metric
     scope = ", ".join(f"{key}={text}" for key, text in (metric.labels if metric else limit.labels))
     title = printable(f"{name}({scope})" if scope else name)
-    return f"{title}  {_reading(metric, limit) if metric else _WITHOUT.get(verdict.outcome, 'not measured')}"
-
-
-def _reading(metric: Metric, limit: Limit) -> str:
-    if limit.metric in CHANGES:
-        edges = "" if metric.interval is None else f"  [{_sign(metric.low)}, {_sign(metric.high)}]"
-        return f"{signed(metric.value)}{edges}"
-    middle = quantity(metric.value, metric.dimension)
-    if metric.interval is None:
-        return middle
-    return f"{middle}  [{quantity(metric.low, metric.dimension)}, {quantity(metric.high, metric.dimension)}]"
-
-
-def _sign(fraction: float) -> str:
-    return signed(fraction).removesuffix(" %")
+    if metric is None:
+        return f"{title}  {_WITHOUT.get(verdict.outcome, 'not measured')}"
+    change = limit.metric in CHANGES
+    middle = signed(metric.value) if change else quantity(metric.value, metric.dimension)
+    return f"{title}  {middle}  {edges(metric, change=change, rests_on=rests_on)}".rstrip()
 
 
 def _limit(limit: Limit) -> str:
@@ -119,7 +120,8 @@ def _then(baseline: Baseline | None) -> Iterator[str]:
     why = f'"{printable(baseline.why)}"' if baseline.why else ""
     origin = ": ".join(filter(None, (told, why)))
     sittings = f"{baseline.sittings} sittings" if baseline.sittings > 1 else ""
-    yield f"  then  {'  '.join(filter(None, (quantity(baseline.time, Dimension.TIME), origin, sittings)))}"
+    blind = f"blind below {signed(baseline.blind)}" if baseline.blind else ""
+    yield f"  then  {'  '.join(filter(None, (quantity(baseline.time, Dimension.TIME), origin, sittings, blind)))}"
 
 
 def _reasons(told: list[Verdict]) -> Iterator[str]:

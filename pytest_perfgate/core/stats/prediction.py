@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import enum
 import math
+from typing import NamedTuple
 
 from pytest_perfgate.core.stats.student import t_quantile
-from pytest_perfgate.model.values import value
 
 PRIOR_DOF = 4
 ALARM = 0.01
@@ -28,8 +28,7 @@ def prior(kind: str, clocks: str) -> Prior:
     return Prior.GPU_LOCKED if clocks == "lock" else Prior.GPU_FREE
 
 
-@value
-class Prediction:
+class Prediction(NamedTuple):
     """How far one new sitting may lie from the accepted value without anything having changed."""
 
     scatter: float

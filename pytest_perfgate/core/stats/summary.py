@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from pytest_perfgate.core.stats.interval import Logs, logs_of, median, of_processes, of_samples
 from pytest_perfgate.core.stats.student import t_quantile
 from pytest_perfgate.model.quantity import Interval
 from pytest_perfgate.model.samples import Samples, Stop
-from pytest_perfgate.model.values import value
 
 ALARM, POWER = 0.99, 0.84162
 """A slowdown is surely seen when it passes the 99 % point with a power of 80 %."""
@@ -17,8 +17,7 @@ ALONE = 1.25
 """How far a single sample is trusted: a quarter either way, so that it decides only what is plain."""
 
 
-@value
-class Summary:
+class Summary(NamedTuple):
     """The time of one sitting."""
 
     time: float
@@ -40,9 +39,12 @@ class Summary:
     """The smallest slowdown that this sitting could surely have told from its own noise."""
 
 
-def summary(processes: Sequence[Samples]) -> Summary:
-    """Sum up one sitting; the caller has made sure that every sample is a positive number."""
-    ordered = [sorted(process.durations) for process in processes]
+def summary(processes: Sequence[Samples], ordered: Sequence[Sequence[float]] = ()) -> Summary:
+    """Sum up one sitting; the caller has made sure that every sample is a positive number.
+
+    Who has sorted them already hands them over ``ordered``.
+    """
+    ordered = ordered or [sorted(process.durations) for process in processes]
     medians = tuple([median(samples) for samples in ordered])
     time, logs = median(sorted(medians)), logs_of(medians)
     interval = of_processes(logs, time) if logs.size > 1 else _of_one(processes[0], ordered[0])

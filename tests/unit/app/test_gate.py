@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pytest_perfgate.app.agree import agreed
 from pytest_perfgate.app.conclude import keep
 from pytest_perfgate.app.gate import COMMIT_FIRST, Court
 from pytest_perfgate.core.gate.lost import NOBODY
@@ -205,13 +206,29 @@ def test_a_limit_on_machine_code_without_its_capture_is_told_the_capture() -> No
     assert code.outcome is clock.outcome is Outcome.NOT_MEASURED
     assert code.sentence == "nothing was told to read machine code for it: the test has no capture='cubin'"
     assert code.next == ("@pytest.mark.perfgate('registers <= 128', capture='cubin')",)
-    assert clock.sentence.startswith("no call of perfgate() came to its end")
+    assert clock.sentence.startswith("the test called perfgate() nowhere")
     given = replace(asked, plan=Plan(captures=("ncu",)))
     (other,) = court(Lines(None)).judge_result(CaseResult(case=given, captures=((),)))
     assert {verdict.sentence for verdict in other.verdicts} == {clock.sentence}
 
 
-def test_a_test_without_a_measurement_is_not_said_to_have_made_no_call() -> None:
-    (report,) = court(Lines(None)).judge_result(CaseResult(case=case(), captures=((),)))
-    assert report.worst is Outcome.NOT_MEASURED
-    assert "none was made, or it raised" in str(report.verdicts)
+def test_a_call_that_raised_has_no_measurement_and_says_what_it_raised() -> None:
+    said = (KEY, "call raised ValueError: odd")
+    (report,) = court(Lines(None)).judge_result(CaseResult(case=case(), captures=((),), raised=(said,)))
+    assert (report.key, report.worst) == (KEY, Outcome.NOT_MEASURED)
+    assert report.verdicts[0].sentence == "its call raised ValueError: odd, and the test caught that"
+    (silent,) = court(Lines(None)).judge_result(CaseResult(case=case(), captures=((),)))
+    assert silent.verdicts[0].sentence == "the test called perfgate() nowhere, and entered no region"
+
+
+def test_calls_that_raised_stand_beside_those_that_did_not() -> None:
+    second, region = (replace(KEY, name=name) for name in ("second", "region"))
+    raised = tuple((key, f"call raised {key.name}") for key in (KEY, second, region))
+    empty = replace(captured(measured(1e6)).captures[0][0], key=region, samples=())
+    fine = captured(measured(1e6))
+    result = replace(fine, captures=((*fine.captures[0], empty),), raised=raised)
+    found = court(Lines(None)).judge_result(result)
+    assert {report.key: report.measurement is None for report in found} == {KEY: False, region: True, second: True}
+    assert found[1].verdicts[0].sentence == "its call raised region, and the test caught that"
+    later = agreed(court(Lines(None)), case(), found, (KEY, second, region))
+    assert later == found

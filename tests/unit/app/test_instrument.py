@@ -32,6 +32,24 @@ def test_a_library_that_was_asked_for_and_does_not_work_is_an_error() -> None:
     assert caught.value.mend == "install one"
 
 
+class Touched(Missing):
+    """Found in the call, and it does not work."""
+
+    def recognises(self, modules):
+        return True
+
+    def touches(self, call):
+        return call == "its own"
+
+
+def test_a_library_that_the_call_uses_and_that_does_not_work_is_no_matter_for_the_host() -> None:
+    runtimes = [Touched([1.0]), host := FakeRuntime([1.0])]
+    with pytest.raises(PerfgateError, match="the runtime missing does not work here: no driver"):
+        choose_runtime(Plan(), runtimes, frozenset(), "its own")
+    assert choose_runtime(Plan(), runtimes, frozenset(), "another's") is host
+    assert choose_runtime(Plan(), runtimes, frozenset()) is host
+
+
 @pytest.mark.parametrize(("family", "choose"), [("runtime", choose_runtime), ("timer", choose_timer)])
 def test_names_that_nobody_has_are_errors(family, choose) -> None:
     plan = Plan(**{family: "none"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,8 +10,19 @@ import pytest
 
 from pytest_perfgate.core.gate.grammar import parse_limit
 from pytest_perfgate.core.gate.rounds import Design
+from pytest_perfgate.model.children import CaseResult
 from pytest_perfgate.model.plan import Case, Plan
-from pytest_perfgate.plugin.ahead import affordable, cost_line, sampled, seconds_of, suspicion_line
+from pytest_perfgate.plugin.ahead import suspicion_line
+from pytest_perfgate.plugin.costs import (
+    STARTING,
+    affordable,
+    cost_line,
+    costs_of,
+    read_costs,
+    sampled,
+    seconds_of,
+    write_costs,
+)
 from pytest_perfgate.plugin.trying import triable, trying_line
 from tests.unit.core.gate.bench import KINDS
 
@@ -21,7 +33,14 @@ def test_costs_are_those_of_last_time_where_they_are_known() -> None:
     assert seconds_of(CASES, {}) == (3.0, pytest.approx(36.0))
     assert seconds_of(CASES, {case.nodeid: 0.1 for case in CASES}) == (3.0, pytest.approx(3.0))
     assert seconds_of([], {}) == (0, 0)
-    assert cost_line(CASES, {}) == "10 cases, 3 rounds, at most about 39 s"
+    assert seconds_of(CASES, {STARTING: 4.0}) == (12.0, pytest.approx(36.0))
+
+
+def test_a_cost_is_no_bound_and_says_what_it_stands_on() -> None:
+    assert cost_line(CASES, {}) == "10 cases, 3 rounds, about 39 s if no time settles early"
+    known = {case.nodeid: 0.1 for case in CASES}
+    assert cost_line(CASES, known) == "10 cases, 3 rounds, about 6 s"
+    assert cost_line(CASES, {**known, STARTING: 5.0}) == "10 cases, 3 rounds, about 18 s"
 
 
 @pytest.mark.parametrize(
@@ -32,10 +51,33 @@ def test_a_budget_cuts_sampling_and_never_to_nothing(left_s: float, part: float)
 
 
 def test_a_cut_is_said_and_done() -> None:
-    assert cost_line(CASES, {}, 0.5) == "10 cases, 3 rounds, at most about 21 s; sampling cut to 50% by the budget"
+    said = "10 cases, 3 rounds, about 21 s if no time settles early; sampling cut to 50% by the budget"
+    assert cost_line(CASES, {}, 0.5) == said
     half = sampled(CASES[0], 0.5).plan
     assert (half.warmup_ns, half.budget_ns) == (0.1e9, 0.5e9)
     assert sampled(CASES[0], 1.0) is CASES[0]
+
+
+@pytest.mark.parametrize(
+    ("took_s", "starting"), [(12.0, {STARTING: 2.0}), (6.0, {}), (5.0, {})], ids=["one by one", "exactly", "at once"]
+)
+def test_what_a_round_takes_beside_its_cases_is_remembered(took_s: float, starting: dict[str, float]) -> None:
+    results = {case.nodeid: CaseResult(case=case, captures=((),), seconds=0.2) for case in CASES}
+    costs = {case.nodeid: 0.2 for case in CASES}
+    assert costs_of(results, took_s) == {**costs, **starting}
+    lost = {**results, "t.py::test_0": CaseResult(case=CASES[0], outcome="crashed", seconds=9.0)}
+    assert costs_of(lost, took_s) == {name: 0.2 for name in costs if name != "t.py::test_0"}, "a crash costs rounds"
+    assert costs_of({}, took_s) == {}
+
+
+def test_costs_are_kept_beside_those_of_other_cases(tmp_path: Path) -> None:
+    path = tmp_path / ".perfgate" / "costs.json"
+    write_costs(path, {"a": 1.0, STARTING: 2.0})
+    write_costs(path, {"b": 1.0, STARTING: 3.0})
+    assert read_costs(path) == {"a": 1.0, "b": 1.0, STARTING: 3.0}
+    for broken in ("", "[1]", '{"a": "x"}', '{"a": null}', "{"):
+        path.write_text(broken, encoding="utf-8")
+        assert read_costs(path) == {}
 
 
 def test_what_suspects_would_cost_is_said_beforehand() -> None:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
 from pytest_perfgate.core.analysis.trace.collectives import Collective
+from pytest_perfgate.core.analysis.trace.metrics import WITH_GPU
 from pytest_perfgate.core.analysis.trace.ranks import Meeting
 from pytest_perfgate.core.analysis.trace.timeline import Timeline
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import MetricSet
+from pytest_perfgate.model.metric import Absent, Labels, MetricSet
 from pytest_perfgate.model.problem import Finding, Problem
 from pytest_perfgate.model.values import value
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+LOST = "its GPU activity is missing, and other ranks of this job have theirs"
 
 
 @value
@@ -24,6 +33,21 @@ class RankFigures:
     collectives: tuple[Collective, ...]
     findings: tuple[Finding, ...] = ()
     problems: tuple[Problem, ...] = ()
+    on_host: bool = False
+    """Its trace alone looks like that of a program without a GPU."""
+    placed: bool = False
+    """The trace does not say its rank: the number is its place among the files."""
+
+    def silenced(self, wanted: Iterable[tuple[str, Labels]]) -> RankFigures:
+        """The same rank where others have a GPU: nothing of it was measured, whatever a limit asks for."""
+        own = tuple((one.name, one.labels) for one in self.metrics.absent)
+        absent = (
+            Absent(
+                name=name, labels=tuple(sorted({**dict(of), "rank": str(self.rank)}.items())), why=LOST, mend=WITH_GPU
+            )
+            for name, of in dict.fromkeys((*wanted, *own))
+        )
+        return replace(self, metrics=MetricSet(absent=tuple(absent)), lines=(), findings=(), problems=())
 
 
 @value
@@ -41,10 +65,53 @@ class Job:
         return Job(ranks=tuple(sorted((*self.ranks, *other.ranks), key=lambda one: one.rank)))
 
     @property
+    def settled(self) -> Job:
+        """The job once every rank is in it: a host's profile beside those of GPUs has lost its GPU activity."""
+        with_gpu = [one for one in self.ranks if one.lines and not one.on_host]
+        if not with_gpu or len(with_gpu) == len(self.ranks):
+            return self
+        wanted = {
+            (m.name, tuple(one for one in m.labels if one[0] != "rank")) for r in with_gpu for m in r.metrics.metrics
+        }
+        there, ordered = {one.rank for one in with_gpu}, sorted(wanted)
+        return Job(ranks=tuple(one if one.rank in there else one.silenced(ordered) for one in self.ranks))
+
+    @property
+    def measured(self) -> Job:
+        """The ranks whose figures are there, or all where none are."""
+        return Job(ranks=tuple(one for one in self.ranks if one.lines) or self.ranks)
+
+    @property
+    def subject(self) -> str:
+        """How many ranks, and which of them have nothing to measure."""
+        silent = [str(one.rank) for one in self.ranks if not one.lines]
+        without = f", without GPU activity: rank {', '.join(silent)}" if silent else ""
+        return f"{len(self.ranks)} ranks{without}"
+
+    @property
+    def window(self) -> str:
+        """What all figures are of, and where the numbers of the ranks come from."""
+        placed = [str(one.rank) for one in self.ranks if one.placed]
+        named = self.measured.ranks[0].window
+        if not placed:
+            return named
+        which = f"ranks {placed[0]} to {placed[-1]}" if len(placed) > 1 else f"rank {placed[0]}"
+        return f"{named}; {which} by their places among the files, since the traces do not say"
+
+    @property
     def meeting(self) -> Meeting:
         """The collectives of all ranks."""
         parts = tuple(part for one in self.ranks for part in one.collectives)
         return Meeting(parts=parts, present=frozenset(one.rank for one in self.ranks))
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What was seen, once a pattern: of the rank where it is worst, with how many others have it."""
+        kinds: dict[tuple[str, str], list[tuple[int, Finding]]] = defaultdict(list)
+        for one in self.ranks:
+            for finding in one.findings:
+                kinds[finding.trigger.partition("=")[0], finding.scope].append((one.rank, finding))
+        return tuple(_worst(found) for found in kinds.values())
 
     @property
     def metrics(self) -> MetricSet:
@@ -53,3 +120,17 @@ class Job:
             metrics=tuple(metric for one in self.ranks for metric in one.metrics.metrics),
             absent=tuple(absent for one in self.ranks for absent in one.metrics.absent),
         )
+
+
+def _worst(found: Sequence[tuple[int, Finding]]) -> Finding:
+    rank, finding = max(found, key=lambda one: _triggered(one[1]))
+    others = len({number for number, _ in found} - {rank})
+    also = f" {others} more rank{'s have' if others > 1 else ' has'} the like." if others else ""
+    return replace(finding, title=f"Rank {rank}: {finding.title}", detail=f"{finding.detail}{also}")
+
+
+def _triggered(finding: Finding) -> float:
+    """The number that triggered a finding: the larger, the worse, but for what should be reached."""
+    number = _NUMBER.search(finding.trigger.rpartition("=")[2])
+    sign = -1.0 if "fraction" in finding.trigger else 1.0
+    return sign * float(number.group()) if number else 0.0

@@ -22,6 +22,7 @@ _TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
 SHORT_NS = 10_000
 _CHECK = "perfgate check TRACE LIMIT"
 NO_GPU = "the trace has no GPU activity"
+NO_WORK_HERE = "no GPU work lies in this window"
 NO_STACKS = "the trace has no Python stacks: profile with with_stack=True"
 NO_COMMUNICATION = "no communication in this window"
 _TIMES = (
@@ -42,6 +43,8 @@ _ON_HOST = ("computation_time", "busy_time", "idle_time", "idle_micro", "idle_ma
 """What a program without a GPU has as well, its innermost operators standing for kernels."""
 HOST_ONLY = "this program has no GPU: its operators run on the host"
 ON_HOST = "profile it where its work runs on a GPU, or limit what a host has: idle, total_time, op_time, op_count"
+SEVERAL = "several devices are in this trace, and each has a timeline of its own"
+NAME_ONE = "name a device: gpu=0, or all of them: gpu=*"
 WITH_GPU = "profile with ProfilerActivity.CUDA on a machine with a GPU, around work that reaches it"
 _SHARES = (
     ("computation", "computation"),
@@ -60,6 +63,8 @@ _SHARES_ON_HOST = ("computation", "busy", "idle", "idle_micro_share", "idle_macr
 
 _EACH = ("overlap_sum", "overlap_min", "overlap_max", "exposed_sum")
 _NAMES = ("overlap", *_EACH, *dict(_TIMES), *dict(_SHARES), "coverage", "unread")
+_OF_ONE = ("overlap", *_EACH, *dict(_TIMES), *dict(_SHARES))
+"""Figures of one device, which several do not add up to."""
 _KERNELS = ("kernel_time", "kernel_count", "short_kernels")
 
 
@@ -73,7 +78,8 @@ def timeline_metrics(seen: Survey, scopes: Sequence[Labels]) -> MetricSet:
     found = timelines(seen)
     if not found:
         names = (*_NAMES, *_KERNELS)
-        missing = [Absent(name=name, labels=s, why=NO_GPU, mend=WITH_GPU) for name in names for s in scopes]
+        why, mend = (NO_GPU, WITH_GPU) if seen.window is None else (NO_WORK_HERE, "name another with --set window=")
+        missing = [Absent(name=name, labels=s, why=why, mend=mend) for name in names for s in scopes]
         return MetricSet(absent=tuple(missing))
     metrics: list[Metric] = []
     absent: list[Absent] = []
@@ -85,6 +91,8 @@ def timeline_metrics(seen: Survey, scopes: Sequence[Labels]) -> MetricSet:
             absent += missing
             continue
         lines = [(_with(scope, gpu=device), line) for device, line in found.items()]
+        if whole is None:
+            absent += [Absent(name=name, labels=scope, why=SEVERAL, mend=NAME_ONE) for name in _OF_ONE]
         for where, line in [(scope, whole), *lines] if whole else lines:
             made, missing = _line(line, where)
             metrics += made
@@ -183,7 +191,7 @@ def _operators(rows: Sequence[OperatorRow], roof: Roof | None, scope: Labels) ->
             missing += _unrated(group, {rate.name for rate in found}, where)
     modelled = [row for row in rows if row.work is not None]
     made.append(_metric("modelled", sum(row.total for row in modelled) / everything, _PART, scope))
-    return MetricSet(metrics=(*made, *rates(rows, roof, scope)), absent=tuple(missing))
+    return MetricSet(metrics=tuple(made), absent=tuple(missing))
 
 
 def _unrated(group: Sequence[OperatorRow], have: set[str], where: Labels) -> Iterator[Absent]:
@@ -197,13 +205,15 @@ def _unrated(group: Sequence[OperatorRow], have: set[str], where: Labels) -> Ite
 def rates(group: Sequence[OperatorRow], roof: Roof | None, where: Labels) -> Iterator[Metric]:
     """Rates of the calls whose work is known, over the time of those calls only."""
     known = [row for row in group if row.work is not None and row.total > 0]
-    bounds = "; ".join(dict.fromkeys(row.work.note for row in known if row.work and "lower bound" in row.work.note))
+    partly = _partly(group, known)
+    notes = [row.work.note for row in known if row.work and "lower bound" in row.work.note]
+    bounds = "; ".join(dict.fromkeys(filter(None, (*notes, partly))))
     counted, flops, spent = _summed(known, "flops")
     if spent:
         yield _metric("tflops", flops / spent * 1e9, Dimension.FLOPS, where, bounds)
     _, moved, spent = _summed(known, "bytes")
     if spent:
-        yield _metric("bandwidth", moved / spent * 1e9, Dimension.BANDWIDTH, where)
+        yield _metric("bandwidth", moved / spent * 1e9, Dimension.BANDWIDTH, where, partly)
     counted, moved, _ = _summed(counted, "bytes")
     if moved:
         yield _metric("intensity", _summed(counted, "flops")[1] / moved, Dimension.INTENSITY, where, bounds)
@@ -216,6 +226,12 @@ def rates(group: Sequence[OperatorRow], roof: Roof | None, where: Labels) -> Ite
             yield _metric(f"{name}_datasheet", fraction, _PART, where, note)
             if given:
                 yield _metric(name, fraction, _PART, where, note)
+
+
+def _partly(group: Sequence[OperatorRow], known: Sequence[OperatorRow]) -> str:
+    """Which part of a group the rates speak of, where that is not all of it."""
+    spent, total = sum(row.total for row in known), sum(row.total for row in group)
+    return f"of the {spent / total:.1%} of its time that has a work model" if 0 < spent < 0.9995 * total else ""
 
 
 def _summed(rows: Sequence[OperatorRow], part: str) -> tuple[list[OperatorRow], float, float]:

@@ -16,6 +16,7 @@ from pytest_perfgate.core.analysis.trace.tables import (
     timeline_table,
 )
 from pytest_perfgate.core.analysis.trace.unseen import UNSEEN
+from pytest_perfgate.core.analysis.trace.utilisation import utilised
 from pytest_perfgate.model.device import Roof
 from pytest_perfgate.model.document import Block, Bullets, Document, Paragraph, Section
 from pytest_perfgate.model.problem import Finding
@@ -48,15 +49,19 @@ def _tables(
 ) -> Iterator[Section]:
     """What took the time; without a GPU there are no kernels."""
     top = 2 * seen.settings.top
+    said = utilised(seen, rows, roof)
     for title, table, left_out in (
         ("Operators", operator_table(rows, limit=top), ("running",)),
         ("Roofline", roofline_table(rows, roof, limit=top), ("work", "bytes")),
         ("Kernels", kernel_table(kernels, limit=top), ("stream", "median", "deviation", "min", "max")),
     ):
         if not seen.on_host:
-            yield Section(title=title, blocks=(brief(table, *left_out),))
+            blocks: tuple[Block, ...] = (brief(table, *left_out),)
         elif title != "Kernels":
-            yield Section(title=title, blocks=(of_host(brief(table, *left_out)),))
+            blocks = (of_host(brief(table, *left_out)),)
+        else:
+            continue
+        yield Section(title=title, blocks=(*blocks, Paragraph(text=said)) if said and title == "Roofline" else blocks)
 
 
 def subtitle(seen: Survey) -> str:

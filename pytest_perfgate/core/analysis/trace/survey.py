@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _OF_GPUS = ("nccl", "rccl")
 """Carriers of collectives that move memory of GPUs only."""
+_ANNOTATED = tuple(f"{name}:" for name in _OF_GPUS)
+"""How the framework annotates a collective of theirs on the host."""
 
 
 @value
@@ -181,7 +183,7 @@ def timelines(seen: Survey) -> dict[int, Timeline]:
 
 def of_host_only(trace: Trace) -> bool:
     """No device is listed, nothing was launched, and no collective needs a GPU: the profile did not miss one."""
-    if any(name in trace.backend for name in _OF_GPUS):
+    if any(name in trace.backend for name in _OF_GPUS) or any(name.startswith(_ANNOTATED) for name in trace.names):
         return False
     device_side = (trace.category == Category.RUNTIME) | np.isin(trace.category, GPU)
     return not trace.devices and not bool(device_side.any())

@@ -197,9 +197,19 @@ def roofline_table(rows: Sequence[OperatorRow], roof: Roof | None, limit: int = 
             Column(name="bound, or why there is no model"),
         ),
         rows=tuple(table),
-        note=f"Roof: {roof.note}." if roof else "No roof: the device is unknown; give device= or peak= and bandwidth=.",
+        note=f"{_roofed(roof)}{_modelled(rows)}",
         limit=limit,
     )
+
+
+def _roofed(roof: Roof | None) -> str:
+    return f"Roof: {roof.note}." if roof else "No roof: the device is unknown; give device= or peak= and bandwidth=."
+
+
+def _modelled(rows: Sequence[OperatorRow]) -> str:
+    """How much of the time the rates of this table speak of."""
+    known, total = sum(row.total for row in rows if row.work is not None), sum(row.total for row in rows)
+    return f" Operators with a work model hold {known / total:.1%} of operators' time." if total else ""
 
 
 def shapes(row: OperatorRow) -> str:

@@ -24,6 +24,8 @@ class Window:
     start: int
     end: int
     step: str = ""
+    on_host: bool = False
+    """The host marked it; the GPU may have run behind."""
 
     @property
     def pair(self) -> tuple[int, int]:
@@ -50,7 +52,8 @@ def ranges(trace: Trace, pattern: str, category: Category) -> tuple[Window, ...]
         key = (name, 0 if step else int(trace.external[row]))
         before = hulls.get(key)
         low, high = (min(before.start, start), max(before.end, end)) if before else (start, end)
-        hulls[key] = Window(label=name, start=low, end=high, step=step.group(1) if step else "")
+        at_host, number = category != Category.GPU_ANNOTATION, step.group(1) if step else ""
+        hulls[key] = Window(label=name, start=low, end=high, step=number, on_host=at_host)
     return tuple(hulls.values())
 
 

@@ -8,9 +8,15 @@ import pytest
 
 from pytest_perfgate.adapters.bindings.nvml import Nvml, NvmlDevice
 from pytest_perfgate.adapters.devices.clocks import NvmlClocks
+from pytest_perfgate.adapters.runtimes import gpu
+from pytest_perfgate.app.machine import lease_name
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.plan import Plan
+from pytest_perfgate.model.plan import ClockPolicy, Plan
+
+
+class NVMLLibraryMismatchError(Exception):
+    """Not one of the library's other errors."""
 
 
 class NVMLError(Exception):
@@ -55,3 +61,40 @@ def test_a_card_that_does_not_tell_its_clocks_is_not_observed_and_not_lost() -> 
         pass
     assert watch.problems() == ()
     assert "does not tell its clocks" in dict(watch.facts())["clocks"]
+
+
+def test_what_a_driver_cannot_tell_of_a_measurement_is_on_record() -> None:
+    def older(*given):
+        raise NVMLLibraryMismatchError
+
+    blind = library(nvmlDeviceGetComputeRunningProcesses=older, nvmlDeviceGetFieldValues=3)
+    blind.NVMLLibraryMismatchError, blind.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN = NVMLLibraryMismatchError, 1
+    with NvmlClocks(Nvml(lambda: blind)).hold(Device(key="", name="old", kind="gpu", uuid="GPU-1"), Plan()) as watch:
+        pass
+    facts = dict(watch.facts())
+    assert facts["other processes"] == "the device does not tell"
+    assert "looks alone" in facts["throttling"]
+    assert watch.problems() == ()
+
+
+def test_a_card_that_nothing_names_is_not_observed_and_never_locked() -> None:
+    clocks, nameless = NvmlClocks(Nvml(library)), Device(key="", name="some card", kind="gpu")
+    with clocks.hold(nameless, Plan()) as watch:
+        pass
+    assert "which card some card is" in dict(watch.facts())["clocks"]
+    plan, why = clocks.settled(nameless, Plan(clocks=ClockPolicy.TRY))
+    assert plan.clocks is ClockPolicy.OBSERVE
+    assert "which card some card is" in why
+    with pytest.raises(PerfgateError, match="clocks-unsupported"), clocks.hold(nameless, Plan(clocks=ClockPolicy.LOCK)):
+        pass
+
+
+def test_a_card_that_is_known_by_its_bus_is_leased_under_the_name_that_others_give_it(monkeypatch) -> None:
+    known = library(nvmlDeviceGetHandleByPciBusId=lambda name: 1, nvmlDeviceGetUUID=lambda handle: "GPU-1111")
+    monkeypatch.setattr(gpu, "Nvml", lambda: Nvml(lambda: known))
+    for cached in (gpu.managed, gpu.managed_uuid):
+        cached.cache_clear()
+    there = Device(key="", name="card", kind="gpu", pci="0000:1B:00.0")
+    assert lease_name(gpu.described(there, gpu.no_lookup)) == "1111"
+    for cached in (gpu.managed, gpu.managed_uuid):
+        cached.cache_clear()

@@ -20,6 +20,7 @@ def _alone(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.delenv("TRITON_PTXAS_PATH", raising=False)
     monkeypatch.setitem(sys.modules, "triton", None)
+    monkeypatch.setitem(sys.modules, "triton.backends.nvidia.compiler", None)
 
 
 def test_without_one_nothing_is_said() -> None:
@@ -38,6 +39,19 @@ def test_tritons_own_goes_before_it_and_the_one_it_is_told_before_that(tmp_path,
     assert ptxas_version() == "13.0.88"
     monkeypatch.setenv("TRITON_PTXAS_PATH", program(tmp_path / "other", "13.1.5"))
     assert ptxas_version() == "13.1.5"
+
+
+def test_of_several_that_triton_has_the_one_that_it_takes_for_the_device(tmp_path, monkeypatch) -> None:
+    program(tmp_path / "bin" / "ptxas", "12.8.93")
+    newer = program(tmp_path / "ptxas-blackwell", "13.1.5")
+
+    def get_ptxas(arch: int):
+        if arch < 100:
+            raise RuntimeError("Cannot find ptxas")
+        return SimpleNamespace(path=newer)
+
+    monkeypatch.setitem(sys.modules, "triton.backends.nvidia.compiler", SimpleNamespace(get_ptxas=get_ptxas))
+    assert [ptxas_version(arch) for arch in ("sm_100", "sm_90", "")] == ["13.1.5", "12.8.93", "12.8.93"]
 
 
 def test_one_that_does_not_start_is_none(tmp_path) -> None:

@@ -15,6 +15,7 @@ from pytest_perfgate.adapters.timers.bench import Rules
 from pytest_perfgate.adapters.timers.blocking import BlockingTimer
 from pytest_perfgate.adapters.timers.events import EventsTimer
 from pytest_perfgate.adapters.timers.graph import GraphTimer
+from pytest_perfgate.app.machine import lease_name
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Cache, Plan
 from pytest_perfgate.model.samples import Stop
@@ -111,6 +112,9 @@ class FakeDriver:
     def give_up_persisting(self):
         return "reset, limit 0"
 
+    def uuid(self, index):
+        return f"1111-{index}"
+
 
 @pytest.fixture
 def gpu() -> SimulatedGpu:
@@ -142,6 +146,7 @@ def test_the_device_with_its_sheet_and_versions(runtime) -> None:
         "NVIDIA H200", "sm_90", "0000:1B:00.0", "H200 SXM",
     )  # fmt: skip
     assert dict(device.facts)["framework"] == "cupy 13.4.1"
+    assert lease_name(device) == "1111-0"  # as torch and cuda.core call the card
     assert runtime.availability().version == "13.4.1"
 
 

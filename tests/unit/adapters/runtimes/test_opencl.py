@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from statistics import median
+from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.adapters.runtimes.opencl import OpenClRuntime
+from pytest_perfgate.adapters.runtimes.opencl import OpenClRuntime, _bus
 from pytest_perfgate.adapters.timers.auto import AutoTimer
 from pytest_perfgate.adapters.timers.bench import Rules
 from pytest_perfgate.adapters.timers.blocking import BlockingTimer
@@ -34,6 +35,13 @@ RULES = Rules(
     stop=lambda durations, spent, plan: Stop.COUNT if len(durations) >= plan.min_samples else None,
     warm=lambda medians, calls, spent, plan: calls >= 5,
 )
+
+
+def test_a_card_is_known_by_its_bus_where_the_vendor_tells_it() -> None:
+    told = SimpleNamespace(pci_domain_id_nv=0, pci_bus_id_nv=0x1B, pci_slot_id_nv=0)
+    assert _bus(told, cl.Error) == "00000000:1B:00.0"
+    assert _bus(cl.get_platforms()[0].get_devices()[0], cl.Error) == ""
+    assert _bus(SimpleNamespace(), cl.Error) == ""
 
 
 class Kernel:

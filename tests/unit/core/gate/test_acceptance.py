@@ -160,7 +160,7 @@ def test_a_sitting_that_saw_too_little_is_said(spread: float, then: float | None
         case("test_a", 1e6, then, spread=spread), baseline("test_a", then) if then else None, (), Signature()
     )
     assert found.blind == (pytest.approx(blind) if blind else None)
-    warned = [line for line in acceptance_lines([found]) if "could not have seen less than +" in line]
+    warned = [line for line in acceptance_lines([found]) if "could have seen is +" in line]
     assert bool(warned) is bool(acceptance_json([found])[0]["warning"]) is (blind is not None)
 
 
@@ -169,6 +169,30 @@ def test_without_a_limit_a_quarter_is_too_wide() -> None:
         report = replace(case("test_a", 1e6, spread=spread), verdicts=())
         found = decide(report, None, (), Signature())
         assert found.blind == (pytest.approx(blind) if blind else None)
+
+
+def test_a_line_says_how_blind_its_sitting_was_until_one_sees_better() -> None:
+    noisy = case("test_a", 1e6, spread=0.4)
+    line = decide(noisy, None, (), Signature(why="first")).after
+    assert line is not None
+    assert line.blind == pytest.approx(0.4)
+    again = decide(replace(noisy, baseline=line), line, (), Signature())
+    assert (again.change, again.after) == (Change.KEPT, None), "as noisy as before"
+    little = decide(case("test_a", 1e6, spread=0.37), line, (), Signature())
+    assert little.change is Change.KEPT, "hardly better"
+    better = decide(case("test_a", 1.001e6, spread=0.2), line, (), Signature(why="quieter"))
+    assert (better.change, better.after and better.after.blind) == (Change.SHARPER, pytest.approx(0.2))
+    sharp = decide(case("test_a", 1.001e6), line, (), Signature(why="quieter"))
+    assert sharp.change is Change.SHARPER
+    assert sharp.after is not None
+    assert (sharp.after.time, sharp.after.blind, sharp.after.why) == (1.001e6, 0.0, "quieter")
+    assert "seen better" in next(acceptance_lines([sharp]))
+
+
+def test_a_sitting_more_halves_what_a_noisy_one_may_be_off_by() -> None:
+    before = baseline("test_a", 1e6, blind=3.0)
+    added = decide(case("test_a", 1.001e6), before, (), Signature(), add=True)
+    assert (added.change, added.after and added.after.blind) == (Change.SITTING, pytest.approx(1.0))
 
 
 def test_a_commit_keeps_its_mark_when_it_is_cut() -> None:

@@ -183,6 +183,33 @@ def test_a_count_of_an_instruction_that_does_not_exist_fails_with_the_nearest() 
     assert "matches nothing" in other.sentence
 
 
+# several figures of one limit
+
+
+@pytest.mark.parametrize(
+    ("text", "worst"),
+    [("overlap >= 80%", 0.1), ("overlap <= 5%", 0.7), ("op_count == 0", 0.7), ("overlap >= 0%", 0.1)],
+)
+def test_of_several_figures_the_worst_is_shown(text: str, worst: float) -> None:
+    """The rank that misses by most, and not the first that does."""
+    values = {"0": 0.5, "1": 0.1, "2": 0.7}
+    found = MetricSet(
+        metrics=tuple(
+            m for rank, v in values.items() for m in of_value(v, name=text.split(maxsplit=1)[0], rank=rank).metrics
+        )
+    )
+    shown = verdict(limits=[limit(text)], metrics=found, processes=()).metric
+    assert shown is not None
+    assert shown.value == worst
+
+
+def test_more_of_a_peak_than_there_is_keeps_no_limit() -> None:
+    metric = Metric(name="mfu_datasheet", value=3.0, dimension=Dimension.FRACTION, source="trace")
+    found = verdict(limits=[limit("mfu_datasheet >= 50%")], metrics=MetricSet(metrics=(metric,)), processes=())
+    assert found.outcome is Outcome.INVALID
+    assert "more than the hardware can do" in found.sentence
+
+
 @pytest.mark.parametrize(
     ("asked", "what"),
     [

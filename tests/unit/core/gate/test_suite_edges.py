@@ -56,7 +56,7 @@ def test_a_scope_that_meets_no_call_is_only_warned_of_where_other_devices_were_m
 
 
 def test_the_floor_and_a_tick_are_shares_of_the_accepted_time() -> None:
-    sitting = replace(timing(measured(1e6)), batch=4, resolution=50.0)
+    sitting = timing(measured(1e6))._replace(batch=4, resolution=50.0)
     found = tolerance(limit("slowdown <= 1%"), replace(CONTEXT, floor_ns=2000.0), sitting, 1e4)
     assert (found.asked, found.own) == (pytest.approx(2000 / 4 / 1e4), pytest.approx(50 / 1e4))
 

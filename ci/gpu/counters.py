@@ -1,0 +1,98 @@
+"""ncu's own duration of a kernel beside ours; its report is a recording."""
+
+from __future__ import annotations
+
+import csv
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ci.gpu.parts import Check, Row
+
+METRIC = "gpu__time_duration.sum"
+SECTIONS = ("SpeedOfLight", "LaunchStats", "Occupancy")
+PLACES = (("/usr/local", "cuda*/bin/ncu"), ("/opt/nvidia/nsight-compute", "*/ncu"))
+"""Where installers put it, which is not always on the PATH."""
+SOFTMAX = (
+    "import torch\n"
+    "rows = torch.randn(4096, 4096, device='cuda')\n"
+    "for _ in range(3):\n"
+    "    torch.softmax(rows, 1)\n"
+    "torch.cuda.synchronize()\n"
+)
+_UNITS = {"n": 1.0, "u": 1e3, "m": 1e6, "s": 1e9}
+"""By the first letter: releases write ``nsecond`` or ``ns``, ``second`` or ``s``."""
+
+
+def profiler(check: Check, out: Path) -> Iterator[Row]:
+    """The clocks stay as they are; where ncu does not work, its own words say why."""
+    ncu, report = program(), out / "recordings" / "softmax.ncu-rep"
+    if not ncu:
+        yield {
+            "what": "ncu",
+            "refused": "not installed",
+            "why": "ncu is neither on the PATH nor where installers put it",
+        }
+        return
+    report.parent.mkdir(parents=True, exist_ok=True)
+    script = out / "softmax.py"
+    script.write_text(SOFTMAX, encoding="utf-8")
+    code, said = told([*command(ncu, report), sys.executable, str(script)], 60)
+    (out / "ncu.txt").write_text(said, encoding="utf-8")
+    if not report.is_file():
+        yield {"what": "ncu", "refused": f"exit code {code}", "why": said.strip()[-300:]}
+        return
+    shown = told([ncu, "--import", str(report), "--csv", "--page", "raw", "--metrics", METRIC], 20)[1]
+    yield beside(check, duration(shown), report.stat().st_size)
+
+
+def command(ncu: str, report: Path) -> list[str]:
+    """What is put before the program: of its softmaxes the second, and nothing of the card is changed."""
+    sections = [word for name in SECTIONS for word in ("--section", name)]
+    chosen = ["--kernel-name", "regex:[Ss]oft[Mm]ax", "--launch-skip", "1", "--launch-count", "1"]
+    alone = ["--clock-control", "none", "--cache-control", "none", "--target-processes", "all"]
+    return [ncu, *alone, *chosen, *sections, "--force-overwrite", "--export", str(report)]
+
+
+def beside(check: Check, theirs: float | None, size: int) -> Row:
+    """The same kernel by CUPTI, else by whatever fits."""
+    rows = check.runtime_module().randn(4096, 4096, device="cuda")
+    softmax = check.runtime_module().softmax
+    ours = check.measured("softmax", lambda: softmax(rows, 1), "cupti")
+    if "ns" not in ours:
+        ours = check.measured("softmax", lambda: softmax(rows, 1), "auto")
+    row: Row = {"what": "ncu", "bytes": size, "ncu_ns": theirs}
+    if not theirs or "ns" not in ours:
+        return {**row, "why": ours.get("why", "the report tells no duration")}
+    off = (ours["ns"] - ours["overhead_ns"]) / theirs - 1
+    return {**row, "timer": ours["timer"], "ns": ours["ns"], "off": off, "bar": "ncu", "held": abs(off) <= 0.05}
+
+
+def told(command: Sequence[str], timeout_s: float) -> tuple[int, str]:
+    """How a program ended and what it said; one that hangs is ended."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False, errors="replace")
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return -1, f"{type(error).__name__}: {error}"
+    return done.returncode, done.stdout + done.stderr
+
+
+def program() -> str:
+    """ncu on the PATH, else the newest that an installer left."""
+    found = sorted((str(path) for root, pattern in PLACES for path in Path(root).glob(pattern)), reverse=True)
+    return shutil.which("ncu") or next((path for path in found if os.access(path, os.X_OK)), "")
+
+
+def duration(text: str) -> float | None:
+    """Nanoseconds of the last kernel in ncu's table: a line of names, one of units, one for each kernel."""
+    lines = list(csv.reader(line for line in text.splitlines() if line.startswith('"')))
+    at = next((line.index(METRIC) for line in lines if METRIC in line), None)
+    if at is None or len(lines) < 3:
+        return None
+    try:
+        return float(lines[-1][at].replace(",", "")) * _UNITS[lines[1][at][:1]]
+    except (ValueError, IndexError, KeyError):
+        return None

@@ -1,0 +1,184 @@
+"""Rates of a whole window, of its steps and devices: the work that is known, over all of their time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pytest_perfgate.core.analysis.roofline import Placement, place
+from pytest_perfgate.core.analysis.trace.grouped import busy
+from pytest_perfgate.core.analysis.trace.operators import OperatorRow
+from pytest_perfgate.core.analysis.trace.peaks import GIVEN
+from pytest_perfgate.core.analysis.trace.survey import Survey, narrowed
+from pytest_perfgate.core.render.quantity import quantity
+from pytest_perfgate.model.device import Basis, Roof
+from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, labels
+from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.model.values import array_value
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+_RATES = (("tflops", "flops", Dimension.FLOPS), ("bandwidth", "bytes", Dimension.BANDWIDTH))
+_ROOFS = (("mfu", "compute"), ("sol", "roof"))
+_SHEET = ("mfu_datasheet", "sol_datasheet")
+NO_WORK = "no operator of this window has a work model"
+MODEL = "--view roofline says why; a model is one function: pytest_perfgate_operators"
+
+
+@array_value
+class Calls:
+    """One entry an argument set: what a call of it did, and what roofs would need for that; NaN is unknown."""
+
+    flops: Floats
+    bytes: Floats
+    compute: Floats
+    """Nanoseconds at the peak of its element type."""
+    roof: Floats
+    """Nanoseconds at the roof that binds."""
+
+
+def utilisation(
+    seen: Survey, rows: Sequence[OperatorRow], steps: Sequence[Survey], roof: Roof | None, scopes: Sequence[Labels]
+) -> MetricSet:
+    """``mfu``, ``sol``, ``tflops`` and ``bandwidth`` of all operators: idle time counts, and what has no model."""
+    if not rows:
+        return MetricSet()
+    calls = _calls(rows, roof)
+    counts = np.array([row.count for row in rows], np.float64)
+    spent = np.array([row.total for row in rows], np.float64)
+    parts: list[tuple[Labels, Floats, Floats, float]] = [((), counts, spent, _span(seen))]
+    parts += [(where, *shared, span) for where, shared, span in _parts(seen, rows, steps)]
+    made = [
+        metric
+        for where, number, time, span in parts
+        for name, value, dimension, note in _figures(calls, number, time, span, roof)
+        for scope in scopes
+        for metric in [_metric(name, value, dimension, tuple(sorted((*scope, *where))), note)]
+    ]
+    if any(metric.name in {"tflops", "bandwidth"} for metric in made):
+        return MetricSet(metrics=tuple(made))
+    names = ("tflops", "bandwidth", "intensity")
+    return MetricSet(absent=tuple(Absent(name=n, labels=s, why=NO_WORK, mend=MODEL) for n in names for s in scopes))
+
+
+def utilised(seen: Survey, rows: Sequence[OperatorRow], roof: Roof | None) -> str:
+    """The same of the whole window as a sentence; empty where no work is known."""
+    found = {m.name: quantity(m.value, m.dimension) for m in utilisation(seen, rows, (), roof, ((),)).metrics}
+    named = [f"{found[name]} ({name})" for name in ("tflops", "bandwidth", *_SHEET) if name in found]
+    return f"Over the whole window, idle time included: {', '.join(named)}." if named else ""
+
+
+def _calls(rows: Sequence[OperatorRow], roof: Roof | None) -> Calls:
+    held = [place(row.work, 1.0, roof or Roof(basis=Basis.DATASHEET)) if row.work else None for row in rows]
+    return Calls(
+        flops=_column([row.work.flops if row.work else None for row in rows]),
+        bytes=_column([row.work.bytes if row.work else None for row in rows]),
+        compute=_column([_compute(row, at) for row, at in zip(rows, held)]),
+        roof=_column([at.fraction if at else None for at in held]),
+    )
+
+
+def _compute(row: OperatorRow, at: Placement | None) -> float | None:
+    """What moves and computes nothing needs no peak."""
+    return 0.0 if row.work and row.work.flops == 0 else at.compute if at else None
+
+
+def _column(values: Sequence[float | None]) -> Floats:
+    return np.array([np.nan if one is None else one for one in values], np.float64)
+
+
+def _figures(
+    calls: Calls, counts: Floats, spent: Floats, span: float, roof: Roof | None
+) -> Iterator[tuple[str, float, Dimension, str]]:
+    """Names, numbers, dimensions and notes of one stretch of one or more devices."""
+    everything = float(spent.sum())
+    if span <= 0 or everything <= 0:
+        return
+    for name, field, dimension in _RATES:
+        known, total = _total(getattr(calls, field), counts)
+        if known.any():
+            yield name, total / span * 1e9, dimension, _note(spent, known)
+    both = ~np.isnan(calls.flops) & ~np.isnan(calls.bytes)
+    moved = float((calls.bytes * counts)[both].sum())
+    if moved:
+        yield "intensity", float((calls.flops * counts)[both].sum()) / moved, Dimension.INTENSITY, _only(spent, both)
+    for name, field in _ROOFS if roof else ():
+        known, ideal = _total(getattr(calls, field), counts)
+        if known.any() and roof:
+            note = f"{roof.note}; {_note(spent, known)}"
+            yield f"{name}_datasheet", ideal / span, Dimension.FRACTION, note
+            if roof.note == GIVEN:
+                yield name, ideal / span, Dimension.FRACTION, note
+
+
+def _total(column: Floats, counts: Floats) -> tuple[NDArray[np.bool_], float]:
+    known = ~np.isnan(column) & (counts > 0)
+    return known, float((column * counts)[known].sum())
+
+
+def _note(spent: Floats, known: NDArray[np.bool_]) -> str:
+    """What the figure is of, and how much of it is work that nobody counted."""
+    part = float(spent[known].sum() / spent.sum())
+    rest = "" if part > 0.9995 else "; the rest counts as no work"
+    return f"over the whole window, idle time included; {part:.1%} of operators' time has known work{rest}"
+
+
+def _only(spent: Floats, known: NDArray[np.bool_]) -> str:
+    part = float(spent[known].sum() / spent.sum())
+    return f"of operators with known work, {part:.1%} of operators' time"
+
+
+def _parts(
+    seen: Survey, rows: Sequence[OperatorRow], steps: Sequence[Survey]
+) -> Iterator[tuple[Labels, tuple[Floats, Floats], float]]:
+    """Steps, and devices where there are several: calls and GPU time of each, and its time on all of its devices."""
+    devices = np.unique(seen.device).tolist()
+    stretches = [(part, labels(step=part.window.step)) for part in steps if part.window and part.window.step]
+    if len(devices) > 1:
+        alone = [(device, narrowed(seen, np.flatnonzero(seen.device == device))) for device in devices]
+        stretches += [(part, labels(gpu=device)) for device, part in alone]
+    whole = _Whole(seen, rows) if stretches else None
+    for part, where in stretches:
+        if whole and len(part.rows):
+            yield where, whole.shared(part), _span(part, 1 if dict(where).get("gpu") else len(devices))
+
+
+def _span(seen: Survey, devices: int = 1) -> float:
+    """Nanoseconds from the first start to the last end, or of the window, over all devices together."""
+    found = np.unique(seen.device).tolist()
+    if seen.window is not None:
+        return float((seen.window.end - seen.window.start) * max(devices, len(found)))
+    ends = [(seen.device == device) for device in found]
+    return float(sum(int(seen.end[here].max()) - int(seen.start[here].min()) for here in ends))
+
+
+class _Whole:
+    """What every call took in all, to know how much of it lies in a part."""
+
+    def __init__(self, seen: Survey, rows: Sequence[OperatorRow]) -> None:
+        self._trace, self._rows = seen.trace, len(rows)
+        self._numbers = {self._key(row.example): at for at, row in enumerate(rows)}
+        self._owners, instance = np.unique(seen.owner, return_inverse=True)
+        self._full = busy(seen.start, seen.end, instance, len(self._owners)).astype(np.float64)
+
+    def _key(self, row: int) -> tuple[int, int]:
+        return (int(self._trace.name[row]), int(self._trace.argument[row])) if row >= 0 else (-1, -1)
+
+    def shared(self, part: Survey) -> tuple[Floats, Floats]:
+        """Calls and GPU time of each argument set; a call that straddles the edge of the part counts by its time."""
+        there, instance = np.unique(part.owner, return_inverse=True)
+        spent = busy(part.start, part.end, instance, len(there)).astype(np.float64)
+        full = self._full[np.searchsorted(self._owners, there)]
+        share = np.divide(spent, full, out=np.zeros_like(spent), where=full > 0)
+        row = np.array([self._numbers[self._key(owner)] for owner in there.tolist()], np.int64)
+        calls: Floats = np.bincount(row, weights=share, minlength=self._rows).astype(np.float64)
+        return calls, np.bincount(row, weights=spent, minlength=self._rows).astype(np.float64)
+
+
+def _metric(name: str, number: float, dimension: Dimension, where: Labels, note: str) -> Metric:
+    return Metric(name=name, value=number, dimension=dimension, labels=where, source="trace", note=note)

@@ -1,0 +1,73 @@
+"""cupti-python itself on a CUPTI of our own making: every call that we make of it, and each way in which it fails."""
+
+from __future__ import annotations
+
+import functools
+from importlib import metadata
+
+import pytest
+
+for module in ("cupti", "cuda.core"):
+    pytest.importorskip(module, reason=f"{module} is not installed", exc_type=ImportError)
+
+
+@pytest.fixture
+def cupti(scenarios):
+    return functools.partial(scenarios, "cupti_scenarios.py")
+
+
+def test_records_are_those_of_the_calls_that_were_pushed_around_them(cupti) -> None:
+    told = cupti("records")
+    call = [["kernel", "softmax", 7, 0, 5_000], ["set", "", 8, 0, 300], ["copy", "", 8, 0, 200]]
+    outside = [None, "kernel", "softmax", 7, 0, 50]
+    assert told["seen"] == [*([1, *one] for one in call), *([2, *one] for one in call), outside]
+    assert told["lost"] == 0
+    assert (told["during"], told["after"]) == ([1] * 6, [0] * 6)
+
+
+def test_it_works_and_says_its_version(cupti) -> None:
+    assert cupti("records")["usable"] is True
+    assert cupti("records")["version"] == metadata.version("cupti-python")
+
+
+def test_three_percent_of_a_short_kernel_are_caught_and_none_is_not(cupti) -> None:
+    told = cupti("slowdown_and_none")
+    assert told["took"] == [2_000, 2_000, 2_060]
+    assert told["notes"]["dropped records"].startswith("none; counter proved")
+
+
+def test_busy_and_span_of_two_streams(cupti) -> None:
+    told = cupti("streams_that_overlap")
+    assert (told["busy"], told["span"]) == (80_000, 80_000)
+    assert told["notes"]["kernels"] == "2 a call on 2 streams"
+    assert told["notes"]["overlap of streams"] == "0.333"
+
+
+def test_larger_buffers_are_tried(cupti) -> None:
+    told = cupti("larger_buffers_hold_what_smaller_dropped")
+    assert "records dropped (256 KiB buffers)" in told["discarded"][0]
+    assert told["n"] == 64
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("dropped_to_the_end", "cupti-dropped"),
+        ("a_counter_that_does_not_count", "cupti-unproved"),
+        ("a_second_subscriber", "cupti-busy"),
+    ],
+)
+def test_what_cannot_be_trusted_is_an_error(cupti, name, code) -> None:
+    told = cupti(name)
+    assert told["code"] == code
+    assert told.get("on", [0] * 6) == [0] * 6
+    if code == "cupti-busy":
+        assert "MULTIPLE_SUBSCRIBERS" in told["text"]
+        assert "MULTIPLE_SUBSCRIBERS" in told["found"]
+
+
+def test_a_missing_driver_is_a_reason(scenarios) -> None:
+    told = scenarios("cupti_scenarios.py", "missing", missing=True)
+    assert told["usable"] is False
+    assert told["why"]
+    assert "cupti-python" in told["mend"]

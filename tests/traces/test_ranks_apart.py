@@ -1,0 +1,118 @@
+"""Ranks that differ from one another: without GPU activity, without a number, with devices of their own."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_perfgate import wiring
+from pytest_perfgate.core.gate.artifact import judge_artifact
+from pytest_perfgate.core.gate.grammar import parse_limit
+from pytest_perfgate.core.metrics.registry import by_name
+from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.limit import Outcome
+
+from .generated import host, kernel, launch, written
+
+WORK = [host("aten::mm", 0, 9), launch(1, 1), kernel("a", 5, 10, correlation=1)]
+HOST = [host("aten::mm", 0, 9), host("aten::add", 20, 5)]
+
+
+@pytest.fixture(scope="module")
+def kineto():
+    return next(i for i in wiring.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
+
+
+def outcomes(analysis, text):
+    return [v.outcome for v in judge_artifact(analysis, [parse_limit(text, kinds=by_name())])]
+
+
+@pytest.fixture
+def lost(kineto, tmp_path):
+    """Rank 0 has its GPU activity, rank 1 has lost it, and the export names no backend."""
+    events = {0: WORK, 1: HOST}
+    paths = [written(tmp_path / f"{n}.json", events[n], distributedInfo={"rank": n}) for n in events]
+    return kineto.inspect(paths, {})
+
+
+@pytest.mark.parametrize(
+    "text", ["idle <= 90%", "idle(rank=*) <= 90%", "op_count(op=aten::mm) == 1", "idle_time <= 1s"]
+)
+def test_a_rank_that_lost_its_gpu_activity_passes_no_limit(lost, text):
+    assert outcomes(lost, text) == [Outcome.NOT_MEASURED, Outcome.PASSED]
+
+
+def test_what_is_missing_is_said_where_ranks_are_shown(lost):
+    (verdict,) = judge_artifact(lost, [parse_limit("idle(rank=1) <= 90%", kinds=by_name())])
+    assert "its GPU activity is missing, and other ranks of this job have theirs" in verdict.sentence
+    for name in ("report", "ops", "timeline", "fair"):
+        assert "without GPU activity: rank 1" in render_text(lost.views[name]()), name
+    assert "this program has no GPU" not in render_text(lost.views["report"]())
+
+
+def test_ranks_of_the_host_alone_are_a_job_of_the_host(kineto, tmp_path):
+    paths = [written(tmp_path / f"{n}.json", HOST, distributedInfo={"rank": n}) for n in (0, 1)]
+    assert len(kineto.inspect(paths, {}).metrics.find("idle")) == 2
+
+
+def test_a_collective_of_gpus_on_the_host_tells_that_a_gpu_is_missing(kineto, tmp_path):
+    events = [*HOST, host("nccl:all_reduce", 30, 5, cat="user_annotation")]
+    metrics = kineto.inspect([written(tmp_path / "t.json", events)], {}).metrics
+    assert not metrics.find("idle")
+    assert metrics.missing("idle").why == "the trace has no GPU activity"
+
+
+def test_invented_numbers_of_ranks_stand_under_every_verdict(kineto, tmp_path):
+    paths = [written(tmp_path / f"{name}.json", WORK) for name in "abc"]
+    analysis = kineto.inspect(paths, {})
+    said = "whole trace; ranks 0 to 2 by their places among the files, since the traces do not say"
+    verdict, *_ = judge_artifact(analysis, [parse_limit("idle(rank=2) <= 90%", kinds=by_name())])
+    assert dict(verdict.evidence)["at"] == said
+    assert said in render_text(analysis.views["report"]())
+
+
+def test_a_rank_with_two_devices_is_not_passed_over(kineto, tmp_path):
+    """``idle`` of the rank with one device is a figure; of the other it is one a device, and none of both."""
+    two = [*WORK, launch(20, 2), kernel("b", 30, 10, correlation=2, device=1)]
+    paths = [written(tmp_path / f"{n}.json", ev, distributedInfo={"rank": n}) for n, ev in enumerate((WORK, two))]
+    analysis = kineto.inspect(paths, {})
+    assert outcomes(analysis, "idle <= 90%") == [Outcome.NOT_MEASURED, Outcome.PASSED]
+    assert outcomes(analysis, "idle(rank=1, gpu=*) <= 90%") == [Outcome.PASSED, Outcome.PASSED]
+    missing = analysis.metrics.missing("idle", (("rank", "1"),))
+    assert missing.mend == "name a device: gpu=0, or all of them: gpu=*"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"workers": "local"}, "spreads the files of many ranks, and one file was given"),
+        ({"floor": "2"}, "floor='2' is out of range"),
+        ({"floor": "90%"}, "floor='90%' is no number"),
+        ({"top": "0"}, "top='0' is out of range"),
+    ],
+)
+def test_an_option_that_would_do_nothing_or_nonsense_is_refused(kineto, tmp_path, options, said):
+    path = written(tmp_path / "t.json", WORK)
+    with pytest.raises(PerfgateError) as error:
+        kineto.inspect([path], options)
+    assert said in error.value.what
+    if "workers" in options:
+        with pytest.raises(PerfgateError, match="a comparison is of two"):
+            kineto.compare([path], [path], options)
+
+
+def test_the_worst_rank_is_named_first_and_its_findings_are_shown(kineto, tmp_path):
+    """Rank n waits 100 n µs between two kernels: rank 3 has the largest idle time."""
+    paths = []
+    for n in (1, 3, 2):
+        events = [*WORK, launch(20, 2), kernel("b", 20 + 100 * n, 10, correlation=2)]
+        paths.append(written(tmp_path / f"{n}.json", events, distributedInfo={"rank": n}))
+    analysis = kineto.inspect(paths, {})
+    limit = parse_limit("idle(rank=*) <= 85%", kinds=by_name())
+    verdicts = judge_artifact(analysis, [limit])
+    assert [dict(v.metric.labels)["rank"] for v in verdicts] == ["3", "2", "1"]
+    assert [v.outcome for v in verdicts] == [Outcome.BROKEN, Outcome.BROKEN, Outcome.PASSED]
+    idle = next(finding for finding in analysis.findings if finding.trigger.startswith("idle="))
+    assert idle.title.startswith("Rank 3: Idle time takes 9")
+    assert idle.detail.endswith("2 more ranks have the like.")
+    assert "Rank 3: Idle time" in render_text(analysis.views["report"]())

@@ -1,0 +1,80 @@
+"""What ``perfgate.read`` takes: a file, a pattern, or a list of files of one job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.model.analysis import Analysis
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.metric import MetricSet
+from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.plugin.asked import Brought
+from pytest_perfgate.plugin.fixture import Gate
+from pytest_perfgate.plugin.reading import read_artifact
+
+
+class _Bench:
+    """Notes what it was asked to read."""
+
+    def __init__(self) -> None:
+        self.sources: list[list[str]] = []
+
+    def read(self, brought: Brought, sources: list[str]) -> None:
+        del brought
+        self.sources.append(sources)
+
+    def metrics(self, key: CaseKey) -> None:
+        del key
+
+
+def gate(bench: _Bench) -> Any:
+    case: Any = SimpleNamespace(nodeid="test_a.py::test_it")
+    given: Any = bench
+    return Gate(case, given)
+
+
+def test_one_source_or_a_list_of_them() -> None:
+    bench = _Bench()
+    for name, source in (("a", "a.json"), ("b", Path("b.json")), ("c", ["c.json", Path("d.json")])):
+        gate(bench).read(source, name=name)
+    assert bench.sources == [["a.json"], ["b.json"], ["c.json", "d.json"]]
+
+
+@pytest.mark.parametrize("sources", [("a.json", "b.json"), (["a.json"], "b.json"), ([],)])
+def test_several_sources_are_refused_with_the_form_of_a_list(sources: tuple[Any, ...]) -> None:
+    with pytest.raises(PerfgateError, match=r"read\(\) takes one source") as error:
+        gate(_Bench()).read(*sources)
+    assert error.value.code.name == "call-wrong"
+    if len(sources) > 1:
+        assert "read(['a.json', 'b.json'])" in error.value.mend
+
+
+class _Inspector:
+    name, options = "fake", ()
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        return bool(head) and path.exists()
+
+    def inspect(self, paths: list[Path], options: object) -> Analysis:
+        del options
+        self.paths = [path.name for path in paths]
+        return Analysis(kind="fake", subject="fake", metrics=MetricSet(), views={})
+
+
+def test_patterns_and_names_of_files_are_read_in_the_order_given(tmp_path: Path) -> None:
+    for name in ("rank1.json", "rank0.json", "odd[0].json"):
+        (tmp_path / name).write_text("{}")
+    inspector = _Inspector()
+    one: Any = inspector
+    brought = Brought(CaseKey(nodeid="t"), "read")
+    read_artifact(brought, [str(tmp_path / "odd[0].json"), str(tmp_path / "rank*.json")], [one])
+    assert inspector.paths == ["odd[0].json", "rank0.json", "rank1.json"]
+    with pytest.raises(PerfgateError, match=r"read\(\) found no file .*none"):
+        read_artifact(brought, [str(tmp_path / "rank*.json"), str(tmp_path / "none.json")], [one])
