@@ -32,6 +32,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show what would be written")
     parser.add_argument("--in-ci", action="store_true", help="write although CI is set")
     add_root(parser)
+    parser.set_defaults(each=False)
 
 
 def run(options: Namespace) -> int:
@@ -88,6 +89,7 @@ def request_of(options: Namespace, project: Project, report: Any) -> Any:
         new=options.new,
         improved=options.improved,
         add=options.add,
+        each=options.each,
         signature=signature_of(options, project, report),
     )
 

@@ -23,7 +23,9 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-k", dest="expression", default="", metavar="EXPR", help="cases whose names match")
     parser.add_argument("--from", dest="source", default="", metavar="RECORD|URL", help="instead of the last record")
     add_root(parser)
-    parser.set_defaults(reason="", new=False, improved=False, add=False, expires="", dry_run=False, in_ci=False)
+    parser.set_defaults(
+        reason="", each=True, new=False, improved=False, add=False, expires="", dry_run=False, in_ci=False
+    )
 
 
 def run(options: Namespace) -> int:

@@ -80,6 +80,20 @@ def test_what_was_asked_for_and_no_more(project: Place, words: list[str], writte
     assert {test for test, time in after.items() if before.get(test) != time} == written
 
 
+@pytest.mark.parametrize(
+    ("words", "written"),
+    [([], False), (["tests"], False), (["-k", "slow"], False), (["test_slow"], True), (["test_slow[1]"], True)],
+)
+def test_what_moved_with_the_machine_is_accepted_where_it_is_named(
+    place: Place, words: list[str], written: bool
+) -> None:
+    place.baselines.write([baseline("test_slow[1]", 1e6)])
+    place.record(run(case("test_slow[1]", 1.9e6, 1e6, Outcome.MOVED)))
+    done = place.perfgate("accept", *words, "--reason", "any width")
+    assert (done.code, "1 moved" in done.out) == (0, not written)
+    assert place.times() == {"test_slow[1]": 1.9e6 if written else 1e6}
+
+
 @pytest.mark.parametrize("words", [["test_gone"], ["-k", "gone"], ["test_fast", "test_gone"]])
 def test_a_name_that_means_nothing(project: Place, words: list[str]) -> None:
     done = project.perfgate("accept", *words)
