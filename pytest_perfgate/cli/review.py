@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_perfgate.cli.accept import check_place, request_of, sittings_of
+from pytest_perfgate.cli.accept import check_place, request_of, sittings_of, text_of
 from pytest_perfgate.cli.looking import write, write_json
 from pytest_perfgate.cli.project import Project, add_root
 from pytest_perfgate.model.errors import PerfgateError
@@ -88,7 +88,7 @@ def _reasoned(decision: Any) -> Any:
 
     needed = decision.change in {Change.SLOWER, Change.RENEWED}
     while True:
-        reason = " ".join(input("reason: " if needed else "reason (may be empty): ").split())
+        reason = " ".join(text_of(input("reason: " if needed else "reason (may be empty): ")).split())
         if reason or not needed:
             return replace(decision, after=replace(decision.after, why=reason))
         write("this needs a reason")
