@@ -48,6 +48,8 @@ class Change(str, enum.Enum):
     """Within its noise, and this sitting saw more than the accepted one."""
     COMMITTED = "commit renewed"
     """Within its noise, and what the line measured is in a commit now: two arms can be made of it."""
+    MOVED = "moved"
+    """Slower, and measured beside what was accepted it was not: the machine, not the code."""
     KEPT = "kept"
     UNTRUSTED = "not to be trusted"
     UNTIMED = "without a time"
@@ -97,6 +99,19 @@ def decide(
     blind = blindness(report)
     after = replace(found.after, blind=blind or 0.0) if found.change in _MEASURED else found.after
     return replace(found, blind=blind, after=after)
+
+
+def unmoved(found: Decision) -> Decision:
+    """A slower time of code that two arms found no slower writes nothing: it would hide as much from then on."""
+    if found.change is not Change.SLOWER or not _machine_moved(found.report):
+        return found
+    why = "the machine moved, not the code: accepted only where it is named itself"
+    return Decision(report=found.report, change=Change.MOVED, before=found.before, why=why)
+
+
+def _machine_moved(report: CaseReport) -> bool:
+    outcomes = {v.outcome for v in report.verdicts if v.limit.metric == "slowdown"}
+    return Outcome.MOVED in outcomes and Outcome.REGRESSED not in outcomes
 
 
 def blindness(report: CaseReport) -> float | None:
