@@ -22,6 +22,7 @@ class _Bench:
 
     def __init__(self) -> None:
         self.sources: list[list[str]] = []
+        self.raised: dict[CaseKey, str] = {}
 
     def read(self, brought: Brought, sources: list[str]) -> None:
         del brought
