@@ -148,4 +148,5 @@ class Seen:
             problems=self.problems,
             on_host=self.survey.on_host,
             placed=said is None,
+            world=self.whole.trace.world or 0,
         )
