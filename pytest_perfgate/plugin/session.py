@@ -66,12 +66,14 @@ class GateSession(Docket):
     def measure(self) -> None:
         """Measure all cases in children and judge them, unless nothing is to be measured."""
         from pytest_perfgate.plugin.ahead import measure_ahead
+        from pytest_perfgate.plugin.interrupts import interrupts_heard
 
         self.measured_ahead = True
         with usage_errors():
             if self.cases and self.mode is not Mode.OFF:
                 try:
-                    measure_ahead(self)
+                    with interrupts_heard():
+                        measure_ahead(self)
                 except KeyboardInterrupt:  # pytest reads the source of every frame of it, up to a second's work
                     raise KeyboardInterrupt from None
 
