@@ -7,9 +7,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
-from statistics import stdev
 
 from pytest_perfgate.core.gate.surroundings import surroundings
+from pytest_perfgate.core.stats.successive import scatter_of_neighbours
 from pytest_perfgate.model.baseline import DIRTY, Baseline, Sitting, short_commit
 from pytest_perfgate.model.limit import Outcome
 from pytest_perfgate.model.measurement import Measurement
@@ -252,8 +252,8 @@ def _line(measurement: Measurement, time: Metric, sittings: Sequence[Sitting], s
 
 def scatter_of(sittings: Sequence[Sitting], time: float) -> tuple[float, int]:
     """(relative scatter between sittings at the accepted level, how many); another level says nothing here."""
-    logs = [math.log(s.time / time) for s in _of_level(sittings, time)]
-    return (stdev(logs) if len(logs) > 1 else 0.0), len(logs)
+    times = [sitting.time for sitting in _of_level(sittings, time)]
+    return scatter_of_neighbours(times), len(times)
 
 
 def _of_level(sittings: Sequence[Sitting], time: float) -> list[Sitting]:
