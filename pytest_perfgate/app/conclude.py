@@ -8,6 +8,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from pytest_perfgate.app.gate import Court, new_baselines
+from pytest_perfgate.app.loosened import loosened_lines
+from pytest_perfgate.app.renamed import renamed_lines
 from pytest_perfgate.core.gate.anchor import LIMIT, drift
 from pytest_perfgate.core.gate.clocks import clock_of
 from pytest_perfgate.core.gate.family import family_limits
@@ -58,7 +60,9 @@ def suite_notes(
         complete=ending.complete,
         filtered=ending.filtered,
     )
-    return (*judge_suite(reports, suite), *_unanchored(court, reports), *_drifted(court, cases, reports))
+    judged = judge_suite(reports, suite)
+    edited = (*loosened_lines(court, reports), *renamed_lines(court, reports))
+    return (*judged, *_unanchored(court, reports), *edited, *_drifted(court, cases, reports))
 
 
 def _unanchored(court: Court, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from importlib import metadata
 
 import pytest
 
@@ -32,6 +33,8 @@ def test_the_device_is_found_in_the_catalogue(cuda) -> None:
     assert told["arch"] == "sm_90"
     assert told["sheet"] == "H200 SXM"
     assert told["uuid"]
+    assert told["facts"]["framework"] == f"cuda.core {metadata.version('cuda-core')}"
+    assert told["facts"]["toolkit"] == metadata.version("cuda-bindings")
 
 
 def test_a_queue_is_held_back_by_a_word_of_memory(cuda) -> None:
@@ -80,6 +83,10 @@ def test_a_cold_graph_holds_a_call_on_every_buffer(cuda) -> None:
 
 def test_a_capture_that_fails_gives_no_number(cuda) -> None:
     assert cuda("a_capture_that_fails")["code"] == "graph-unsupported"
+
+
+def test_a_graph_that_is_asked_for_by_name_is_made_on_the_stream_of_the_call(cuda) -> None:
+    assert cuda("a_graph_that_is_asked_for")["took"] == pytest.approx(2_000, rel=0.02)
 
 
 def test_the_default_stream_has_no_graphs(cuda) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module, metadata
 from typing import Any
 
@@ -20,6 +20,9 @@ BUFFER = 256 * 1024
 """Bytes to begin with."""
 TOO_SMALL = (64, 8)
 """Bytes in which no record of device work fits, so that each is dropped; of the smaller, no record at all."""
+
+TURNS = 3
+"""Calls for each of them: buffers that were asked for beforehand have the old size and are used up first."""
 
 
 @value
@@ -72,15 +75,21 @@ class CuptiRecorder:
             for kind in _KINDS:
                 cupti.activity_enable(getattr(cupti.ActivityKind, kind))
         except (*BORDER, *self._errors()) as error:
+            with suppress(*BORDER, *self._errors()):
+                self._disable()
             raise PerfgateError("cupti-busy", f"CUPTI did not start: {sentence(error)}") from error
         try:
             self.dropped()
             yield self
         finally:
-            for kind in _KINDS:
-                cupti.activity_disable(getattr(cupti.ActivityKind, kind))
+            self._disable()
             cupti.activity_flush_all(1)
             self._work, self._calls = [], {}
+
+    def _disable(self) -> None:
+        """Nothing is recorded any more: what runs afterwards shall not pay for it."""
+        for kind in _KINDS:
+            self._cupti.activity_disable(getattr(self._cupti.ActivityKind, kind))
 
     def push(self, call: int) -> None:
         """What is launched from here on belongs to this call."""
@@ -116,8 +125,9 @@ class CuptiRecorder:
         size, self._size = self._size, size
         try:
             self._cupti.activity_flush_all(1)
-            call()
-            self._cupti.activity_flush_all(1)
+            for _ in range(TURNS):
+                call()
+                self._cupti.activity_flush_all(1)
         finally:
             self._size = size
         self._work, self._calls = [], {}

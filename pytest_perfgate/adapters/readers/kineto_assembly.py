@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pytest_perfgate.adapters.readers.kineto_columns import APART, UNKNOWN, Columns
+from pytest_perfgate.adapters.readers.kineto_columns import APART, PLAIN, UNKNOWN, Columns
 from pytest_perfgate.adapters.readers.kineto_events import Header
 from pytest_perfgate.adapters.readers.kineto_rows import COLUMNS
 from pytest_perfgate.model.errors import PerfgateError
@@ -19,6 +19,7 @@ _LONGEST = 9e15
 _DAY = 24 * 3600e6
 """Microseconds that no one event of a profile takes: beyond, a counter has overflowed."""
 CLIPPED, LOST = "durations clipped to the next start", "durations overflowed or negative, and nothing follows"
+UNNAMED = "(an event without a name)"
 _RANK = re.compile(r"rank[-_]?(\d+)")
 
 
@@ -26,6 +27,8 @@ def traces_of(columns: Columns, header: Header) -> tuple[Trace, ...]:
     """The traces: one, or one a rank."""
     if not columns.rows:
         raise nothing(columns)
+    if columns.unwhole:
+        raise _unwhole(columns)
     names = columns.chunks[0].keys()
     table = {name: np.concatenate([chunk.pop(name) for chunk in columns.chunks]) for name in list(names)}
     base = _timed(columns, table)
@@ -43,7 +46,7 @@ def nothing(columns: Columns) -> PerfgateError:
     if columns.dropped[APART]:
         what = f"{seen}, and their begins and ends stand apart (phases B and E): PyTorch writes one event (X)"
         return PerfgateError("trace-foreign", what, place=place)
-    strange = {name.partition(" ")[2]: n for name, n in columns.dropped.items() if name.startswith(UNKNOWN)}
+    strange = _strange(columns)
     if strange and not columns.dropped["without a time"]:
         most = sorted(strange.items(), key=lambda item: -item[1])[:4]
         named = ", ".join(f"{name} ({count:,})" for name, count in most)
@@ -53,14 +56,26 @@ def nothing(columns: Columns) -> PerfgateError:
     return PerfgateError("trace-empty", what, place=place)
 
 
+def _strange(columns: Columns) -> dict[str, int]:
+    """Events with a duration by the categories that are not known."""
+    return {name.partition(" ")[2]: n for name, n in columns.dropped.items() if name.startswith(UNKNOWN)}
+
+
+def _unwhole(columns: Columns) -> PerfgateError:
+    """Work that is not written as one event is missing from every figure."""
+    named = ", ".join(f"{count:,} of {name}" for name, count in columns.unwhole.most_common(4))
+    what = f"events of PyTorch's categories are not one event each, with a start and a duration: {named}"
+    mend = "give the file as torch.profiler wrote it: whatever changed it since has taken the events apart"
+    return PerfgateError("trace-foreign", what, place=columns.path, mend=mend)
+
+
 def _timed(columns: Columns, table: dict[str, NDArray[Any]]) -> float:
     """Integer nanoseconds from floats of microseconds, relative to the earliest start."""
     stamps, spans = table["ts"], table["dur"]
     base = float(stamps.min())
     if not abs(base) < _LONGEST:
-        raise PerfgateError(
-            "trace-malformed", "time stamps are larger than any clock's microseconds", place=columns.path
-        )
+        what, mend = "time stamps are larger than any clock's microseconds", "PyTorch writes microseconds: divide them"
+        raise PerfgateError("trace-malformed", what, place=columns.path, mend=mend)
     if not float(stamps.max()) - base < _LONGEST:
         what = "time stamps lie further apart than any clock can tell"
         raise PerfgateError("trace-malformed", what, place=columns.path)
@@ -78,6 +93,12 @@ def _ranks(columns: Columns, table: dict[str, NDArray[Any]]) -> list[int]:
     found = [int(rank) for rank in np.unique(table["rank"]) if rank >= 0]
     if len(found) > 1:
         left = table["rank"] < 0
+        lost = int((left & np.isin(table["category"], GPU)).sum())
+        if lost:
+            what = f"{lost:,} GPU event{'s' * (lost > 1)} without a rank in a file of {len(found)} ranks"
+            why = "whose they are is not in the file, and every figure of a rank would miss them"
+            mend = "whatever joined the ranks left args.rank out: join them again, or give each rank's own file"
+            raise PerfgateError("trace-ranks", what, why=why, place=columns.path, mend=mend)
         columns.dropped["without a rank in a file of several"] += int(left.sum())
     return found
 
@@ -87,15 +108,20 @@ def _rank(columns: Columns, header: Header) -> int | None:
     if given is not None:
         return given
     found = _RANK.search(columns.path.rpartition("/")[2])
-    return int(found.group(1)) if found else None
+    return _counted(int(found.group(1))) if found else None
 
 
 def _whole(distributed: Any, name: str) -> int | None:
     """A number of the header, which some writers put down as text."""
     given = distributed.get(name) if isinstance(distributed, dict) else None
     if isinstance(given, str) and given.isdecimal():
-        return int(given)
-    return given if type(given) is int else None
+        return _counted(int(given))
+    return _counted(given) if type(given) is int else None
+
+
+def _counted(number: int) -> int | None:
+    """A number that counts ranks; -1 is how some say that there are none."""
+    return number if 0 <= number < 2**31 else None
 
 
 def _backend(distributed: Any) -> str:
@@ -120,7 +146,7 @@ def _trace(
     return Trace(
         path=columns.path,
         **taken,
-        names=tuple(columns.names),
+        names=tuple(map(_shown, columns.names)),
         threads=tuple(_thread(columns, *key) for key in columns.threads),
         queues=tuple(
             Queue(device=_device(d), stream=s if s is not None else -1, rank=_rank_of(r)) for d, s, r in columns.queues
@@ -138,8 +164,14 @@ def _trace(
         guessed=_guessed(table, rows),
         untimed=columns.untimed,
         backend=_backend(header.distributed),
+        foreign=tuple((name, count) for name, count in _strange(columns).items() if name not in PLAIN),
         stamps=(table["ts"], table["dur"]) if rows is None else (table["ts"][rows], table["dur"][rows]),
     )
+
+
+def _shown(name: str) -> str:
+    """A name as pages, verdicts and terminals may show it: no character of it moves a cursor or ends a line."""
+    return (name if name.isprintable() else "".join(c if c.isprintable() else "\ufffd" for c in name)) or UNNAMED
 
 
 def _guessed(table: dict[str, NDArray[Any]], rows: NDArray[np.int64] | None) -> tuple[int, ...]:

@@ -231,7 +231,10 @@ def edited(text: str, put: Mapping[str, Baseline], drop: Iterable[str] = (), *, 
     written = {name: render_line(name, baseline, _extra(entries, name)) for name, baseline in put.items()}
     lines = (text if text.strip() else HEADER).rstrip("\n").split("\n")
     result = "\n".join(_spliced(lines, entries, written, gone)) + "\n"
-    return result if _holds(result, names, place, device) else _rewritten(entries, written, gone, device)
+    if not _holds(result, names, place, device):
+        result = _rewritten(entries, written, gone, device)
+        _check_written(result, names, place, device)
+    return result
 
 
 def _spliced(lines: list[str], entries: Mapping[str, Entry], written: Mapping[str, str], gone: set[str]) -> list[str]:
@@ -239,7 +242,7 @@ def _spliced(lines: list[str], entries: Mapping[str, Entry], written: Mapping[st
     replaced: dict[int, list[str]] = {}
     for name, entry in entries.items():
         if name in gone or name in written:
-            replaced |= {number: [] for number in range(entry.first, _trimmed(lines, entry))}
+            replaced |= {number: [] for number in range(entry.first, trimmed(lines, entry))}
         if name in written:
             replaced[entry.first] = [written[name]]
     ahead: dict[int, list[str]] = {}
@@ -265,11 +268,19 @@ def _holds(text: str, names: set[str], place: str, device: str) -> bool:
         return False
 
 
+def _check_written(text: str, names: set[str], place: str, device: str) -> None:
+    """Refuse to write what would stop every later run."""
+    found = set(parse_entries(text, place=place, device=device))
+    if found != names:
+        missing = ", ".join(ascii(name) for name in sorted(found ^ names)[:3])
+        raise PerfgateError("baseline-unwritable", f"the line of {missing} does not read back", place=place)
+
+
 def _extra(entries: Mapping[str, Entry], name: str) -> Mapping[str, Node]:
     return entries[name].extra if name in entries else {}
 
 
-def _trimmed(lines: list[str], entry: Entry) -> int:
+def trimmed(lines: list[str], entry: Entry) -> int:
     """Blank lines and comments behind a block belong to what follows."""
     after = min(entry.after, len(lines))
     while after - 1 > entry.first and (not lines[after - 1].strip() or lines[after - 1].lstrip().startswith("#")):

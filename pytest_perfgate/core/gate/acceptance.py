@@ -7,9 +7,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
-from statistics import stdev
 
 from pytest_perfgate.core.gate.surroundings import surroundings
+from pytest_perfgate.core.stats.successive import scatter_of_neighbours
 from pytest_perfgate.model.baseline import DIRTY, Baseline, Sitting, short_commit
 from pytest_perfgate.model.limit import Outcome
 from pytest_perfgate.model.measurement import Measurement
@@ -48,6 +48,8 @@ class Change(str, enum.Enum):
     """Within its noise, and this sitting saw more than the accepted one."""
     COMMITTED = "commit renewed"
     """Within its noise, and what the line measured is in a commit now: two arms can be made of it."""
+    MOVED = "moved"
+    """Slower, and measured beside what was accepted it was not: the machine, not the code."""
     KEPT = "kept"
     UNTRUSTED = "not to be trusted"
     UNTIMED = "without a time"
@@ -68,6 +70,13 @@ class Decision:
     why: str = ""
     blind: float | None = None
     """The smallest slowdown that the sitting could have seen, where that is more than its limit asks."""
+    twin: Baseline | None = None
+    """The line of a test that is gone, whose place this one takes with a slower time."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether this is written with a reason only."""
+        return self.change in {Change.SLOWER, Change.RENEWED} or self.twin is not None
 
     @property
     def writes(self) -> bool:
@@ -99,12 +108,18 @@ def decide(
     return replace(found, blind=blind, after=after)
 
 
+def asked_slowdown(report: CaseReport) -> float:
+    """The slowdown that the case's limits ask about."""
+    bounds = [v.limit.bound for v in report.verdicts if v.limit.metric == "slowdown" and v.limit.bound > 0]
+    return min(bounds, default=_WIDE)
+
+
 def blindness(report: CaseReport) -> float | None:
     """How little this sitting saw; nothing where it saw what the case's slowdown limit asks."""
     time = _time(report.measurement)
     half = (time.high - time.low) / (2 * time.value) if time is not None else 0.0
     asking = [v for v in report.verdicts if v.limit.metric == "slowdown"]
-    if half <= min((v.limit.bound for v in asking if v.limit.bound > 0), default=_WIDE):
+    if half <= asked_slowdown(report):
         return None
     accepted = report.baseline.blind if report.baseline else 0.0
     return max([half, *(v.visible for v in asking if v.visible is not None and v.visible > accepted)])
@@ -213,8 +228,12 @@ def noise(before: Baseline, time: Metric) -> float:
     """The relative difference that is no movement: of this sitting, and between sittings."""
     within = (time.high - time.low) / (2 * time.value)
     rounding = 1e-4
-    between = _BETWEEN * before.scatter if before.sittings >= _KNOWN else max(_BETWEEN * before.scatter, _UNKNOWN)
-    return max(math.hypot(within, between), rounding)
+    return max(math.hypot(within, between_sittings(before)), rounding)
+
+
+def between_sittings(line: Baseline) -> float:
+    """What two sittings of the same code differ by."""
+    return _BETWEEN * line.scatter if line.sittings >= _KNOWN else max(_BETWEEN * line.scatter, _UNKNOWN)
 
 
 def _line(measurement: Measurement, time: Metric, sittings: Sequence[Sitting], signature: Signature) -> Baseline:
@@ -237,8 +256,8 @@ def _line(measurement: Measurement, time: Metric, sittings: Sequence[Sitting], s
 
 def scatter_of(sittings: Sequence[Sitting], time: float) -> tuple[float, int]:
     """(relative scatter between sittings at the accepted level, how many); another level says nothing here."""
-    logs = [math.log(s.time / time) for s in _of_level(sittings, time)]
-    return (stdev(logs) if len(logs) > 1 else 0.0), len(logs)
+    times = [sitting.time for sitting in _of_level(sittings, time)]
+    return scatter_of_neighbours(times), len(times)
 
 
 def _of_level(sittings: Sequence[Sitting], time: float) -> list[Sitting]:

@@ -11,9 +11,10 @@ from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.surroundings import named
 from pytest_perfgate.core.gate.waiting import busy_shift
 from pytest_perfgate.core.render.plural import plural
-from pytest_perfgate.core.render.quantity import quantity, signed
+from pytest_perfgate.core.render.quantity import quantity, sight, signed
 from pytest_perfgate.core.render.spans import span
 from pytest_perfgate.core.stats.prediction import Prediction, predict, prior
+from pytest_perfgate.core.stats.successive import freedom
 from pytest_perfgate.model.baseline import DIRTY, Baseline, short_commit
 from pytest_perfgate.model.limit import Limit, Outcome
 from pytest_perfgate.model.metric import Metric
@@ -136,7 +137,7 @@ def wanting(paired: Paired) -> str:
 def _by_prediction(suspicion: Suspicion, trial: Trial) -> Ruling:
     chance = prediction(trial)
     reach = max(chance.reach, trial.baseline.blind if trial.baseline else 0.0)
-    explained = f"after {_sittings(chance.sittings)} chance explains up to {signed(reach)}"
+    explained = f"after {_sittings(chance.sittings)} chance explains up to {sight(reach)}"
     if suspicion.metric.value > reach and suspicion.metric.low > suspicion.counts:
         busy = busy_shift(trial)
         if busy is None or busy > reach:
@@ -164,9 +165,10 @@ def prediction(trial: Trial) -> Prediction:
     context, baseline = trial.context, trial.baseline
     expected = prior(trial.measurement.device.kind, trial.measurement.identity.clocks)
     scatter, sittings = (baseline.scatter, baseline.sittings) if baseline else (0.0, 1)
+    known = None
     if context.scatter is not None and context.sittings > 1:
-        scatter, sittings = context.scatter, context.sittings
-    return predict(expected, scatter=scatter, sittings=sittings, gates=context.gates)
+        scatter, sittings, known = context.scatter, context.sittings, freedom(context.sittings)
+    return predict(expected, scatter=scatter, sittings=sittings, gates=context.gates, freedom=known)
 
 
 def _sittings(count: int) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
 from pytest_perfgate.core.gate.context import JudgeContext
-from pytest_perfgate.core.gate.family import Families, family_notes, family_of
+from pytest_perfgate.core.gate.family import Families, family_notes
 from pytest_perfgate.core.gate.merge import case_of
-from pytest_perfgate.core.gate.nearest import nearest
 from pytest_perfgate.core.gate.policy import chosen
 from pytest_perfgate.core.gate.reach import Reach
+from pytest_perfgate.core.gate.twins import twins
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.plan import CaseKey, Mode
@@ -108,7 +108,7 @@ def _dropped(suite: Suite) -> Iterator[SuiteNote]:
         return
     accepted = {b.key.nodeid for b in suite.baselines}
     new = sorted(found - accepted)
-    moved = [f"{name} (renamed to {twin}?)" for name, twin in _twins(gone, new)]
+    moved = [f"{name} (renamed to {twin}?)" for name, twin in twins(gone, new)]
     hint = f"; {', '.join(moved)}" if moved else ""
     yield SuiteNote(
         kind="dropped",
@@ -123,27 +123,6 @@ def _unsought(suite: Suite) -> Iterator[SuiteNote]:
     if suite.context.policy.ci and suite.baselines:
         text = f"dropped tests were not looked for: {suite.reach.unknown}"
         yield SuiteNote(kind="not looked for", effect=Effect.WARN, text=text)
-
-
-def _twins(gone: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
-    """What each may be called now; a new test was one of them at most, of its own family before any other."""
-    left, orphans = list(new), []
-    for name in gone:
-        if twin := next(iter(nearest(name, _family(name, left), 1)), ""):
-            left.remove(twin)
-            yield name, twin
-        else:
-            orphans.append(name)
-    for name in orphans:
-        if twin := next(iter(nearest(name, left, 1)), ""):
-            left.remove(twin)
-            yield name, twin
-
-
-def _family(name: str, new: list[str]) -> list[str]:
-    """New tests that differ in their parameters only."""
-    family = family_of(CaseKey(nodeid=name))
-    return [n for n in new if n.partition("[")[0] == family]
 
 
 def _unused(reports: Sequence[CaseReport], suite: Suite) -> Iterator[SuiteNote]:

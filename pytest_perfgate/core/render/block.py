@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pytest_perfgate.core.render.edges import edges
 from pytest_perfgate.core.render.plural import plural
-from pytest_perfgate.core.render.quantity import quantity, signed
+from pytest_perfgate.core.render.quantity import quantity, sight, signed
 from pytest_perfgate.core.render.text import display_width
 from pytest_perfgate.model.baseline import Baseline, short_commit
 from pytest_perfgate.model.limit import Limit, Outcome
@@ -21,6 +21,7 @@ WIDTH = 100
 CHANGES = frozenset({"slowdown"})
 _SEEN = 3
 _QUIET = frozenset({Outcome.PASSED, Outcome.NOT_APPLICABLE})
+_DECIDED = frozenset({Outcome.PASSED, Outcome.IMPROVED, Outcome.REGRESSED, Outcome.BROKEN})
 _ORDER = list(Outcome)
 _WITHOUT = {
     Outcome.NOT_APPLICABLE: "not asked here",
@@ -83,7 +84,8 @@ def _figure(verdict: Verdict, rests_on: str) -> str:
         return f"{title}  {_WITHOUT.get(verdict.outcome, 'not measured')}"
     change = limit.metric in CHANGES
     middle = signed(metric.value) if change else quantity(metric.value, metric.dimension)
-    return f"{title}  {middle}  {edges(metric, change=change, rests_on=rests_on)}".rstrip()
+    between = edges(metric, change=change, rests_on=rests_on, decided=verdict.outcome in _DECIDED)
+    return f"{title}  {middle}  {between}".rstrip()
 
 
 def _limit(limit: Limit) -> str:
@@ -120,7 +122,7 @@ def _then(baseline: Baseline | None) -> Iterator[str]:
     why = f'"{printable(baseline.why)}"' if baseline.why else ""
     origin = ": ".join(filter(None, (told, why)))
     sittings = f"{baseline.sittings} sittings" if baseline.sittings > 1 else ""
-    blind = f"blind below {signed(baseline.blind)}" if baseline.blind else ""
+    blind = f"blind below {sight(baseline.blind)}" if baseline.blind else ""
     yield f"  then  {'  '.join(filter(None, (quantity(baseline.time, Dimension.TIME), origin, sittings, blind)))}"
 
 

@@ -21,6 +21,7 @@ class _Bench:
     """Notes what it was asked to read."""
 
     def __init__(self) -> None:
+        self.raised: dict[CaseKey, str] = {}
         self.sources: list[list[str]] = []
         self.raised: dict[CaseKey, str] = {}
 
