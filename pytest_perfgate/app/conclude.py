@@ -41,6 +41,7 @@ class Ending:
     root: str
     reach: Reach = field(default_factory=Reach)
     deselected: frozenset[str] = frozenset()
+    """Gated tests that are there and were not measured: not chosen, or with a marker that does not read."""
     skipped: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -89,7 +89,7 @@ def ending_of(session: Docket) -> Ending:
         filtered=is_filtered(config),
         root=str(config.rootpath),
         reach=reach_of(config),
-        deselected=frozenset(deselected(config)),
+        deselected=frozenset({*deselected(config), *session.faults}),
         skipped={nodeid: why for nodeid, why in session.skipped.items() if nodeid not in session.judged},
     )
 

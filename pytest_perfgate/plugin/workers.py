@@ -43,7 +43,9 @@ class WorkerRole:
             self._session = GateSession(self.settings, ahead=True)
             self._session.collect(items)
             write_values(self._folder / CASES.format(self._name), tuple(self._session.cases.values()))
-            write_values(self._folder / LEFT_OUT.format(self._name), sorted(deselected(session.config)))
+            write_values(
+                self._folder / LEFT_OUT.format(self._name), sorted({*deselected(session.config), *self._session.faults})
+            )
 
     def before(self, session: pytest.Session, gated: list[pytest.Item]) -> None:
         """The controller measures."""
