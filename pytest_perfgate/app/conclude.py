@@ -9,6 +9,7 @@ from pytest_perfgate.app.gate import Court, new_baselines
 from pytest_perfgate.core.gate.anchor import LIMIT, drift
 from pytest_perfgate.core.gate.clocks import clock_of
 from pytest_perfgate.core.gate.family import family_limits
+from pytest_perfgate.core.gate.policy import chosen
 from pytest_perfgate.core.gate.suite import Suite, judge_suite
 from pytest_perfgate.core.render.quantity import signed
 from pytest_perfgate.model.baseline import Baseline, Sitting, commit_name
@@ -51,14 +52,25 @@ def suite_notes(
 
 
 def _unanchored(court: Court, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
-    """In CI, committed lines that no earlier revision holds against the change under test."""
-    repository = court.tools.repository
-    held = tuple(str(report.key) for report in reports if report.baseline is not None and not report.baseline.local)
-    if not held or not court.context.policy.ci or repository is None or repository.merge_base():
+    """In CI, committed lines that no earlier revision holds against the change, or only one that was guessed."""
+    held = tuple(str(report.key) for report in reports if _by_committed_line(court, report))
+    if not held or not court.context.policy.ci or not court.base.why:
         return
-    if repository.head():
-        what = "no merge base: the change's own baselines judged; check out with fetch-depth: 0"
-        yield SuiteNote(kind="no merge base", effect=Effect.WARN, text=what, names=held)
+    base, step = court.base, f"; {court.base.mend}" if court.base.mend else ""
+    if base.commit:
+        what = f"the lines of {base.commit[:10]}, {base.name}, judged: {base.why}{step}"
+        yield SuiteNote(kind="parent", effect=Effect.WARN, text=what)
+    else:
+        what = f"no merge base, so the change's own baselines judged: {base.why}{step}"
+        effect = chosen(court.context.policy, "baseless")
+        yield SuiteNote(kind="no merge base", effect=effect, text=what, names=held)
+
+
+def _by_committed_line(court: Court, report: CaseReport) -> bool:
+    """Whether a line of the project judged a case; a revision that the user named asks none."""
+    paired = court.paired.get(report.key)
+    asked = paired is None or not paired.revision
+    return asked and report.baseline is not None and not report.baseline.local
 
 
 def _drifted(court: Court, cases: Mapping[str, Case], reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:

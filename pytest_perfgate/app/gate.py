@@ -30,6 +30,7 @@ from pytest_perfgate.model.metric import MetricKind, MetricSet
 from pytest_perfgate.model.paired import Paired
 from pytest_perfgate.model.plan import Case, CaseKey, Mode
 from pytest_perfgate.model.profiling import STATIC, TIMED
+from pytest_perfgate.model.repository import Base
 from pytest_perfgate.model.tools import GateTools
 from pytest_perfgate.model.verdict import CaseReport, Verdict
 
@@ -43,7 +44,7 @@ class Court:
     def __init__(self, tools: GateTools, context: JudgeContext) -> None:
         self.tools, self.context = tools, context
         self._read: dict[tuple[str, str, str], Mapping[str, Baseline]] = {}
-        self._base: str | None = None
+        self._base: Base | None = None
         self.paired: Mapping[CaseKey, Paired] = {}
         """What two arms came to, where the run compares with a revision."""
 
@@ -52,8 +53,8 @@ class Court:
         devices = self.tools.baselines.devices() if self.tools.baselines is not None else ()
         for device, path in product(devices, {case.path: None for case in cases}):
             here = self._lines(device, path)
-            if not all(line.local for line in here.values()) and self._merge_base():
-                self._lines(device, path, self._merge_base())
+            if not all(line.local for line in here.values()) and self.base.commit:
+                self._lines(device, path, self.base.commit)
 
     def judge_all(self, results: Mapping[str, CaseResult]) -> dict[str, tuple[CaseReport, ...]]:
         """Every case screened; suspects are tried by the paired conviction where there is one."""
@@ -155,9 +156,9 @@ class Court:
         """The line that judges, of the merge base, and the work tree's where this change edits it."""
         key, device = str(measurement.key), measurement.device.key
         now = self._lines(device, measurement.key.path).get(key)
-        if now is None or now.local or not self._merge_base():
+        if now is None or now.local or not self.base.commit:
             return now, None
-        then = self._lines(device, measurement.key.path, self._merge_base()).get(key)
+        then = self._lines(device, measurement.key.path, self.base.commit).get(key)
         return (now, None) if then is None or _same(then, now) else (then, now)
 
     def _lines(self, device: str, path: str, revision: str = "") -> Mapping[str, Baseline]:
@@ -168,9 +169,11 @@ class Court:
             self._read[at] = self.tools.baselines.read(*at)
         return self._read[at]
 
-    def _merge_base(self) -> str:
+    @property
+    def base(self) -> Base:
+        """The revision whose accepted lines judge, asked once."""
         if self._base is None:
-            self._base = self.tools.repository.merge_base() if self.tools.repository is not None else ""
+            self._base = self.tools.repository.base() if self.tools.repository is not None else Base()
         return self._base
 
     def _unbaselined(self, measurement: Measurement) -> str:

@@ -40,16 +40,18 @@ def plugin(project: Project) -> Iterator[Finding]:
 
 
 def git(project: Project) -> Iterator[Finding]:
+    """Whose accepted lines judge here; where none of before the change can, why."""
     repository = project.repository
-    if not repository.present():
-        what = "no git repository here: nothing says what was accepted before a change"
-        yield Finding(name="git", level=Level.NOTE, what=what, mend="git init")
-        return
-    base = repository.merge_base()
-    judged = f"baselines of {base[:7]} judge" if base else "no merge base: the work tree's baselines judge"
-    yield Finding(
-        name="git", level=Level.GOOD, what=f"{repository.branch() or 'detached'} at {repository.head()[:7]}; {judged}"
-    )
+    base = repository.base()
+    at = f"{repository.branch() or 'detached'} at {repository.head()[:7]}; " if repository.head() else ""
+    if base.commit:
+        what = f"{at}baselines of {base.commit[:7]}, {base.name}, judge"
+        yield Finding(name="git", level=Level.GOOD, what=what)
+    elif base.why:
+        what = f"{at}the work tree's baselines judge: {base.why}"
+        yield Finding(name="git", level=Level.NOTE, what=what, mend=base.mend)
+    else:
+        yield Finding(name="git", level=Level.GOOD, what=f"{at}{base.name}: the work tree's baselines judge")
 
 
 def settings(project: Project) -> Iterator[Finding]:

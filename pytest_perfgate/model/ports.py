@@ -13,6 +13,7 @@ from pytest_perfgate.model.device import Availability, Device, DeviceSpec
 from pytest_perfgate.model.measurement import Artifact, Environment
 from pytest_perfgate.model.plan import CaseKey, Plan
 from pytest_perfgate.model.problem import Problem
+from pytest_perfgate.model.repository import Base
 from pytest_perfgate.model.samples import Samples, Stop
 from pytest_perfgate.model.verdict import RunReport
 
@@ -233,6 +234,9 @@ class Repository(Protocol):
     def head(self) -> str: ...
 
     def merge_base(self, target: str = "") -> str: ...
+
+    def base(self, target: str = "") -> Base:
+        """The same with what it is; where there is none, why."""
 
     def show(self, revision: str, path: str) -> str | None: ...
 

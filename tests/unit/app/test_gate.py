@@ -19,6 +19,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.measurement import Environment, Measurement
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
+from pytest_perfgate.model.repository import Base
 from pytest_perfgate.model.tools import GateTools
 from pytest_perfgate.plugin.ending import not_kept
 from tests.reports import run
@@ -56,7 +57,7 @@ class Past:
 def court(lines: Lines, past: Past | None = None, **fields: Any) -> Court:
     from pytest_perfgate.core.gate.context import JudgeContext
 
-    repository: Any = SimpleNamespace(merge_base=lambda: "base")
+    repository: Any = SimpleNamespace(base=lambda: Base(commit="base"))
     given: dict[str, Any] = {"committed": lambda device: True, "repository": repository, **fields}
     tools = GateTools(
         kinds=by_name(), nursery=None, environment=Environment, roofed=lambda device: device, baselines=lines,
