@@ -13,7 +13,7 @@ from pytest_perfgate.app.raised import with_raised
 from pytest_perfgate.core.gate.acceptance import blindness, of_level
 from pytest_perfgate.core.gate.clocks import accepted_clock
 from pytest_perfgate.core.gate.context import JudgeContext
-from pytest_perfgate.core.gate.conviction import uncommitted
+from pytest_perfgate.core.gate.conviction import AGAINST, uncommitted
 from pytest_perfgate.core.gate.grammar import FAMILY_MEAN, parse_limit
 from pytest_perfgate.core.gate.judge import judge, not_measured
 from pytest_perfgate.core.gate.lost import lost_limits
@@ -130,9 +130,11 @@ class Court:
         why = uncommitted(report.baseline) or told
         plain = Court(replace(self.tools, convict=None), self.context).judged(case, report.measurement)
         mend = COMMIT_FIRST if why != told else fault.mend if fault is not None else ""
+        if gone := fault is not None and fault.code.name == "revision-missing" and why == told:
+            mend = ""
         step = (mend,) if mend else ()
-        told_all = (replace(v, evidence=(*v.evidence, ("no arms", why)), next=(*step, *v.next)) for v in plain.verdicts)
-        return replace(plain, verdicts=tuple(told_all))
+        said = (replace(v, evidence=(*v.evidence, ("no arms", why)), next=(*step, *v.next)) for v in plain.verdicts)
+        return replace(plain, verdicts=tuple(map(_without_revision, said) if gone else said))
 
     def limits(self, case: Case, measurement: Measurement) -> tuple[Limit, ...]:
         """The case's limits under those that the fixture's call brought."""
@@ -199,6 +201,11 @@ def _brought(text: str, kinds: Mapping[str, MetricKind], place: str) -> Limit:
             place=place,
         )
     return limit
+
+
+def _without_revision(verdict: Verdict) -> Verdict:
+    """A commit that no clone has cannot be compared with, whatever is fetched."""
+    return replace(verdict, next=tuple(step for step in verdict.next if AGAINST not in step))
 
 
 def _unasked(verdict: Verdict) -> Verdict:

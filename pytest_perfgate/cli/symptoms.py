@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.doctor import Check, Finding, Level
 from pytest_perfgate.core.render.plural import plural
+from pytest_perfgate.model.baseline import DIRTY
 
 if TYPE_CHECKING:
     from pytest_perfgate.cli.project import Project
@@ -94,6 +95,24 @@ def baselines(project: Project) -> Iterator[Finding]:
         )
 
 
+def commits(project: Project) -> Iterator[Finding]:
+    """Whether suspects can be measured beside what their lines name."""
+    store, repository = project.baselines, project.repository
+    lines = [line for device in store.devices() for line in store.read_all(device).values()]
+    named = [line.commit for line in lines if line.commit and not line.commit.endswith(DIRTY)]
+    gone = repository.missing(named)
+    count = sum(commit in gone for commit in named)
+    if count and repository.brought(min(gone), project.config.baselines):
+        what = "not in this clone, as after a squash or a rebase: what brought them here stands in"
+        yield Finding(name="commits", level=Level.NOTE, what=f"{plural(count, 'line')} of a commit that is {what}")
+    elif count:
+        what = "not in this clone: suspects of theirs have no second arm"
+        mend = "git fetch --unshallow, or accept again from a commit that is here"
+        yield Finding(
+            name="commits", level=Level.NOTE, what=f"{plural(count, 'line')} of a commit that is {what}", mend=mend
+        )
+
+
 def merging(project: Project) -> Iterator[Finding]:
     """Whether parallel acceptance merges by itself."""
     attributes = project.root / ".gitattributes"
@@ -168,6 +187,7 @@ CHECKS: list[tuple[str, Check]] = [
     ("settings", settings),
     ("hooks", hooks),
     ("baselines", baselines),
+    ("commits", commits),
     ("merging", merging),
     ("record", record),
     ("history", history),

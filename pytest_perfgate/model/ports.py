@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
@@ -237,6 +237,12 @@ class Repository(Protocol):
 
     def base(self, target: str = "") -> Base:
         """The same with what it is; where there is none, why."""
+
+    def missing(self, commits: Iterable[str]) -> frozenset[str]:
+        """Those that are no commit here."""
+
+    def brought(self, commit: str, folder: str) -> str:
+        """The commit that brought a line into the folder that names this one."""
 
     def show(self, revision: str, path: str) -> str | None: ...
 

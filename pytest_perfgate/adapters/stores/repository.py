@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pytest_perfgate.adapters.stores.standing import Standing
@@ -71,6 +71,28 @@ class GitRepository:
         done = self._run("show", f"{revision}:./{path}")
         return None if done is None or done.returncode else done.stdout.decode("utf-8", "replace")
 
+    def missing(self, commits: Iterable[str]) -> frozenset[str]:
+        """Those of these names that are no commit in this clone; none where git does not answer."""
+        names = sorted(set(commits))
+        asked = "".join(f"{name}^{{commit}}\n" for name in names).encode()
+        done = self._run("cat-file", "--batch-check", stdin=asked) if names else None
+        if done is None or done.returncode:
+            return frozenset()
+        answers = done.stdout.decode("utf-8", "replace").splitlines()
+        return frozenset(name for name, answer in zip(names, answers, strict=False) if answer.endswith(" missing"))
+
+    def brought(self, commit: str, folder: str) -> str:
+        """The first commit of this history with a line in the folder that names a commit; empty where none is known.
+
+        The end of a shallow clone seems to bring in everything that was there before.
+        """
+        if self._git("rev-parse", "--is-shallow-repository") != "false":
+            return ""
+        place = f":(glob){folder}/**/*.yaml"
+        return (self._git("log", "--reverse", "--format=%H", f"-S{commit}", "HEAD", "--", place) or "").partition("\n")[
+            0
+        ]
+
     def dirty(self) -> bool:
         """Whether the commit does not hold what is here: a changed file, or code that git was never given."""
         changed = self._git("status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)*baselines/*.yaml")
@@ -96,12 +118,18 @@ class GitRepository:
         done = self._run(*words)
         return None if done is None or done.returncode else done.stdout.decode("utf-8", "replace").strip()
 
-    def _run(self, *words: str) -> subprocess.CompletedProcess[bytes] | None:
+    def _run(self, *words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes] | None:
         environment = {**self._environment, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
         command = ["git", *words]
         try:
             return subprocess.run(
-                command, cwd=self._root, capture_output=True, check=False, timeout=_SECONDS, env=environment
+                command,
+                cwd=self._root,
+                input=stdin,
+                capture_output=True,
+                check=False,
+                timeout=_SECONDS,
+                env=environment,
             )
         except (OSError, subprocess.TimeoutExpired):
             return None

@@ -13,7 +13,9 @@ import pytest
 
 from pytest_perfgate.adapters.stores.repository import GitRepository
 from pytest_perfgate.adapters.stores.standing import Standing, pushed
+from pytest_perfgate.cli.symptoms import commits
 from pytest_perfgate.cli.symptoms import git as git_symptom
+from pytest_perfgate.model.config import Config
 from pytest_perfgate.model.repository import Base
 
 HEAD, FORK, BEFORE, PARENT = "head", "fork", "before", "parent"
@@ -111,3 +113,14 @@ def test_the_doctor_says_whose_lines_judge(base: Base, said: str) -> None:
     project: Any = SimpleNamespace(repository=repository)
     (finding,) = git_symptom(project)
     assert (finding.what, finding.mend) == (f"dev at abc; {said}", base.mend)
+
+
+@pytest.mark.parametrize(("brought", "mend"), [("c0ffee", False), ("", True)])
+def test_the_doctor_counts_lines_of_commits_that_are_gone(brought: str, mend: bool) -> None:
+    lines = {name: SimpleNamespace(commit=name) for name in ("gone", "here", "old+dirty", "")}
+    repository = SimpleNamespace(missing=lambda named: {"gone"} & set(named), brought=lambda *_: brought)
+    store = SimpleNamespace(devices=lambda: ("host",), read_all=lambda device: lines)
+    project: Any = SimpleNamespace(repository=repository, baselines=store, config=Config())
+    (finding,) = commits(project)
+    assert finding.what.startswith("1 line of a commit that is not in this clone")
+    assert bool(finding.mend) is mend
