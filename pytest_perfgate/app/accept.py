@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from pytest_perfgate.core.gate.acceptance import Change, Decision, Signature, decide
+from pytest_perfgate.core.gate.acceptance import Change, Decision, Signature, decide, unmoved
 from pytest_perfgate.core.gate.nearest import proposal
-from pytest_perfgate.core.gate.selection import Selects, matching, named
+from pytest_perfgate.core.gate.selection import Selects, matching, named, spelled
 from pytest_perfgate.model.baseline import Baseline, Sitting, commit_name
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Environment
@@ -27,6 +27,8 @@ class Request:
     new: bool = False
     improved: bool = False
     add: bool = False
+    each: bool = False
+    """A person is asked about every case by itself: that names it."""
     signature: Signature = Signature()
 
 
@@ -51,10 +53,12 @@ def _selected(cases: Sequence[CaseReport], selects: Selects, asked: Sequence[str
 def decisions(report: RunReport, request: Request, store: BaselineStore, sittings: Sittings) -> tuple[Decision, ...]:
     """What accepting would do to each selected case; nothing is written."""
     lines = Lines(store)
+    meant = spelled(request.names)
     found = tuple(
         decide(case, lines.of(case), sittings(case), request.signature, add=request.add)
         for case in selected(report, request)
     )
+    found = tuple(d if request.each or meant(d.report.key) else unmoved(d) for d in found)
     if request.new or request.improved:
         wanted = {Change.NEW: request.new, Change.FASTER: request.improved, Change.SHARPER: request.improved}
         found = tuple(decision for decision in found if wanted.get(decision.change, False))

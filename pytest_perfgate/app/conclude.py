@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_perfgate.app.gate import Court, new_baselines
+from pytest_perfgate.app.loosened import loosened_lines
 from pytest_perfgate.core.gate.anchor import LIMIT, drift
 from pytest_perfgate.core.gate.clocks import clock_of
 from pytest_perfgate.core.gate.family import family_limits
@@ -48,7 +49,8 @@ def suite_notes(
         complete=ending.complete,
         filtered=ending.filtered,
     )
-    return (*judge_suite(reports, suite), *_unanchored(court, reports), *_drifted(court, cases, reports))
+    judged = judge_suite(reports, suite)
+    return (*judged, *_unanchored(court, reports), *loosened_lines(court, reports), *_drifted(court, cases, reports))
 
 
 def _unanchored(court: Court, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:

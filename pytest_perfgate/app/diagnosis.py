@@ -111,8 +111,9 @@ def unsuited(ward: Ward) -> Iterator[str]:
         reasons: dict[str, list[str]] = {}
         for timer in ward.timers:
             found = timer.availability(runtime)
-            if timer.name != "auto" and not found.usable:
-                reasons.setdefault(found.why, []).append(timer.name)
+            why = tried(ward, runtime, timer.name)[1] if found.usable else found.why
+            if timer.name != "auto" and why:
+                reasons.setdefault(why, []).append(timer.name)
         yield from (f"{runtime.name} without {', '.join(names)}: {why}" for why, names in reasons.items())
 
 
@@ -128,11 +129,18 @@ def same_against_same(call: Call, runtime: Runtime, timer: Timer, seconds: float
 
 
 def figures(ward: Ward, runtime: Runtime, timer: str) -> tuple[float | None, float | None]:
-    """Overhead and resolution; nothing of a timer that fails when it is asked."""
+    """Overhead and resolution; nothing of a timer that fails when it is tried."""
+    return tried(ward, runtime, timer)[0]
+
+
+def tried(ward: Ward, runtime: Runtime, timer: str) -> tuple[tuple[float | None, float | None], str]:
+    """Overhead and resolution, and why there are none of a timer that seems to work and fails when it is tried."""
     try:
-        return ward.resolution(runtime, timer)
-    except PerfgateError:
-        return None, None
+        return ward.resolution(runtime, timer), ""
+    except PerfgateError as error:
+        return (None, None), error.what
+    except (RuntimeError, OSError) as fault:
+        return (None, None), f"{type(fault).__name__}: {fault}"
 
 
 def timed_here(found: Availability, runtimes: Sequence[Runtime]) -> Availability:

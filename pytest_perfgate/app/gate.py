@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from statistics import fmean, stdev
 
 from pytest_perfgate.app.assemble import measurements
 from pytest_perfgate.app.raised import with_raised
@@ -21,7 +21,8 @@ from pytest_perfgate.core.gate.merge import for_code, merge_limits
 from pytest_perfgate.core.gate.surroundings import moved, surroundings
 from pytest_perfgate.core.metrics.kernel import CODE_NAMES
 from pytest_perfgate.core.metrics.registry import by_name
-from pytest_perfgate.model.baseline import Baseline, Sitting, commit_name, short_commit
+from pytest_perfgate.core.stats.successive import scatter_of_neighbours
+from pytest_perfgate.model.baseline import DIRTY, Baseline, Sitting, commit_name, short_commit
 from pytest_perfgate.model.children import CaseResult
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect, Limit, Outcome
@@ -217,12 +218,20 @@ def _unasked(verdict: Verdict) -> Verdict:
 
 
 def _scatter(past: Sequence[Sitting], baseline: Baseline | None, environment: Environment) -> tuple[float | None, int]:
-    """Relative scatter between sittings of what was accepted: what is under judgement never widens its own gate."""
+    """Relative scatter between sittings of what was accepted: what is under judgement never widens its own gate.
+
+    Other code says something only where it lies on this level; the accepted commit is the same code wherever it lies.
+    """
     judged = short_commit(commit_name(environment.commit, dirty=environment.dirty))
     own = "" if baseline is not None and judged == baseline.commit and not environment.dirty else judged
-    witnesses = [s for s in past if s.time > 0 and not (own and short_commit(s.commit) == own)]
-    times = [s.time for s in witnesses if baseline is None or of_level(s.time, baseline.time)]
-    return (stdev(times) / fmean(times), len(times)) if len(times) > 2 else (None, len(times))
+    witnesses = [s for s in past if 0 < s.time < math.inf and not (own and short_commit(s.commit) == own)]
+    same = "" if baseline is None or baseline.commit.endswith(DIRTY) else short_commit(baseline.commit)
+    times = [
+        s.time
+        for s in witnesses
+        if baseline is None or of_level(s.time, baseline.time) or (same and short_commit(s.commit) == same)
+    ]
+    return (scatter_of_neighbours(times), len(times)) if len(times) > 2 else (None, len(times))
 
 
 def new_baselines(

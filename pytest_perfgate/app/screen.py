@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from pytest_perfgate.app.diagnosis import Ward, figures, left_locked, same_words
+from pytest_perfgate.app.diagnosis import Ward, left_locked, same_words, tried
 from pytest_perfgate.core.render.quantity import quantity
 from pytest_perfgate.core.render.screen import Line, render_screen
 from pytest_perfgate.model.device import Availability, Device
@@ -52,7 +52,7 @@ def screen(ward: Ward, same: tuple[float, float] | None) -> str:
     """What a person needs to know of this machine before measuring on it."""
     shown = [(group.title, [line for part in group.parts for line in part.lines()]) for group in groups(ward)]
     after = (*left_locked(ward.locks), *([same_words(same)] if same else []))
-    return "".join([render_screen(shown), *(textwrap.fill(text, 100) + "\n" for text in after)])
+    return "".join([render_screen(shown), *(textwrap.fill(text, 100, break_on_hyphens=False) + "\n" for text in after)])
 
 
 def groups(ward: Ward) -> tuple[Group, ...]:
@@ -101,20 +101,25 @@ def _title(device: Device) -> str:
 
 
 def _timers(ward: Ward, runtime: Runtime) -> Part:
-    """Overhead and resolution of each timer that works with a library; the host's is not for work behind its back."""
-    behind = {"auto", "host"} if hasattr(runtime, "wait") else {"auto"}
-    asked = [(timer, timer.availability(runtime)) for timer in ward.timers if timer.name not in behind]
-    works = tuple(_fineness(ward, runtime, timer.name) for timer, found in asked if found.usable)
-    reasons = together(replace(found, mend="") for _, found in asked if not found.usable)
-    why = "; ".join(refusal(found) for found in reasons)
-    fails = (Availability(name="", usable=False, why=why),) if why else ()
+    """Overhead and resolution of each timer that works with a library; one that fails when it is tried says why."""
+    works: list[str] = []
+    fails: list[Availability] = []
+    for timer in ward.timers:
+        found = timer.availability(runtime)
+        if timer.name == "auto":
+            continue
+        fine, why = tried(ward, runtime, timer.name) if found.usable else ((None, None), found.why)
+        if why:
+            fails.append(Availability(name=timer.name, usable=False, why=why))
+        else:
+            works.append(f"{timer.name} {'/'.join(quantity(f, Dimension.TIME) for f in fine if f is not None)}".strip())
+    reasons = "; ".join(refusal(found) for found in together(fails))
     told = (f"overhead/resolution: {', '.join(works)}",) if works else ()
-    return Part(name=f"{runtime.name} timers", works=told, fails=fails)
-
-
-def _fineness(ward: Ward, runtime: Runtime, timer: str) -> str:
-    shown = [quantity(figure, Dimension.TIME) for figure in figures(ward, runtime, timer) if figure is not None]
-    return f"{timer} {'/'.join(shown) or '(failed when it was tried)'}"
+    return Part(
+        name=f"{runtime.name} timers",
+        works=told,
+        fails=(Availability(name="", usable=False, why=reasons),) if reasons else (),
+    )
 
 
 def _clocks(ward: Ward) -> Iterator[Part]:

@@ -33,6 +33,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show what would be written")
     parser.add_argument("--in-ci", action="store_true", help="write although CI is set")
     add_root(parser)
+    parser.set_defaults(each=False)
 
 
 def run(options: Namespace) -> int:
@@ -85,11 +86,12 @@ def request_of(options: Namespace, project: Project, report: Any) -> Any:
     from pytest_perfgate.app.accept import Request
 
     return Request(
-        names=tuple(options.names),
-        expression=options.expression,
+        names=tuple(map(text_of, options.names)),
+        expression=text_of(options.expression),
         new=options.new,
         improved=options.improved,
         add=options.add,
+        each=options.each,
         signature=signature_of(options, project, report),
     )
 
@@ -108,13 +110,25 @@ def signature_of(options: Namespace, project: Project, report: Any) -> Any:
     except (OSError, KeyError):
         who = ""
     return Signature(
-        who=who,
+        who=text_of(who),
         when=today.isoformat(),
-        why=" ".join(options.reason.split()),
+        why=" ".join(text_of(options.reason).split()),
         commit=measured_commit(report.environment, None if options.source else project.repository),
         expires=_end(options.expires, today),
         started=report.started,
     )
+
+
+def text_of(word: str) -> str:
+    """What was typed; bytes that the locale could not read are read as UTF-8."""
+    import os
+
+    if not any("\ud800" <= letter <= "\udfff" for letter in word):
+        return word
+    try:
+        return os.fsencode(word).decode("utf-8", "replace")
+    except UnicodeEncodeError:
+        return word
 
 
 def _end(text: str, today: date) -> str:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_perfgate.cli.accept import check_place, request_of, sittings_of
+from pytest_perfgate.cli.accept import check_place, request_of, sittings_of, text_of
 from pytest_perfgate.cli.looking import write, write_json
 from pytest_perfgate.cli.project import Project, add_root
 from pytest_perfgate.model.errors import PerfgateError
@@ -23,7 +23,9 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-k", dest="expression", default="", metavar="EXPR", help="cases whose names match")
     parser.add_argument("--from", dest="source", default="", metavar="RECORD|URL", help="instead of the last record")
     add_root(parser)
-    parser.set_defaults(reason="", new=False, improved=False, add=False, expires="", dry_run=False, in_ci=False)
+    parser.set_defaults(
+        reason="", each=True, new=False, improved=False, add=False, expires="", dry_run=False, in_ci=False
+    )
 
 
 def run(options: Namespace) -> int:
@@ -86,7 +88,7 @@ def _reasoned(decision: Any) -> Any:
 
     needed = decision.change in {Change.SLOWER, Change.RENEWED}
     while True:
-        reason = " ".join(input("reason: " if needed else "reason (may be empty): ").split())
+        reason = " ".join(text_of(input("reason: " if needed else "reason (may be empty): ")).split())
         if reason or not needed:
             return replace(decision, after=replace(decision.after, why=reason))
         write("this needs a reason")

@@ -55,8 +55,10 @@ class Asked:
 
     def judge(self, result: Any) -> None:
         """Let ``check`` see what a call returned."""
-        if self.check is not None and self.check(result) is False:
-            raise PerfgateError("check-failed", "check= returned False for what the call returned", place=str(self.key))
+        said = None if self.check is None else self.check(result)
+        if not agreed(said):
+            what = f"check= returned {str(said)[:60]} for what the call returned"
+            raise PerfgateError("check-failed", what, place=str(self.key))
 
     def called(self) -> Any:
         """Call it once, setup first."""
@@ -155,6 +157,17 @@ class KeptPrepared(Kept):
             return self.last
 
         return run
+
+
+def agreed(said: Any) -> bool:
+    """Whether a check is content: it says yes, or says nothing and did not raise.
+
+    One truth of numpy, torch or CuPy is one; a number or a whole array says neither yes nor no, so it is no yes.
+    """
+    if said is None or isinstance(said, bool):
+        return said is not False
+    one = str(getattr(said, "dtype", "")) in {"bool", "torch.bool"} and getattr(said, "shape", None) == ()
+    return one and bool(said)
 
 
 @dataclass

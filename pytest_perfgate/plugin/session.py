@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from pytest_perfgate.plugin.settings import Settings
 
 
+_LATE = "it asked for perfgate only while it ran, after the measuring: take it as an argument, or mark the test"
+
+
 class GateSession(Docket):
     """Measures before the first test where the mode says so, and is the door for each test."""
 
@@ -39,6 +42,8 @@ class GateSession(Docket):
         self.convictor = convictor
         self.measured_ahead = ahead  # workers: whatever the mode, the controller has measured
         self._benches: dict[str, Bench] = {}
+        self._late: set[str] = set()
+        """Tests that nobody could know to be gated before they ran."""
 
     def prepare(self, items: Sequence[pytest.Item]) -> None:
         """Measure before the first test, where the mode says so."""
@@ -65,13 +70,17 @@ class GateSession(Docket):
         self.measured_ahead = True
         with usage_errors():
             if self.cases and self.mode is not Mode.OFF:
-                measure_ahead(self)
+                try:
+                    measure_ahead(self)
+                except KeyboardInterrupt:  # pytest reads the source of every frame of it, up to a second's work
+                    raise KeyboardInterrupt from None
 
     def gate(self, item: pytest.Item) -> Gate:
         """The fixture of one test."""
         with usage_errors():
             if item.nodeid not in self.cases and item.nodeid not in self.faults:
                 self.collect([item])
+                self._late.add(item.nodeid)
         if item.nodeid in self.faults:
             pytest.fail(self.faults[item.nodeid].text(), pytrace=False)
         case = self.cases[item.nodeid]
@@ -133,9 +142,9 @@ class GateSession(Docket):
             why = off_reason(self.settings.mode, self.settings.debugging)
             return tuple(self.court.unmeasured(case, key, why) for key in seen or [CaseKey(nodeid=case.nodeid)])
         stored = self.reports.get(case.nodeid)
-        return (
-            self.court.judge_result(CaseResult(case=case)) if stored is None else agreed(self.court, case, stored, seen)
-        )
+        if stored is not None:
+            return agreed(self.court, case, stored, seen)
+        return self.court.judge_result(CaseResult(case=case, trouble=(_LATE,) if case.nodeid in self._late else ()))
 
     def note(self, report: pytest.TestReport) -> None:
         """What a worker's test called, held against what was measured."""

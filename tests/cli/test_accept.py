@@ -81,6 +81,36 @@ def test_what_was_asked_for_and_no_more(project: Place, words: list[str], writte
     assert {test for test, time in after.items() if before.get(test) != time} == written
 
 
+@pytest.mark.parametrize(("typed", "why"), [(b"gr\xc3\xb6ber", "gröber"), (b"gr\xf6ber", "gr\ufffdber")])
+def test_a_reason_in_a_locale_that_cannot_read_it(project: Place, typed: bytes, why: str) -> None:
+    done = project.perfgate("accept", "--reason", typed.decode("ascii", "surrogateescape"))
+    assert done.code == 0, done.err
+    written = project.baselines.read_all("NVIDIA-H200")["tests/test_k.py::test_new"]
+    assert written.why == why
+
+
+def test_another_file_in_doubt_does_not_stop_an_acceptance(project: Place) -> None:
+    other = project.baselines.path("NVIDIA-H200", "tests/test_other.py")
+    other.write_text("perfgate: 1\nbaselines:\n  'a': {time: 1us")
+    assert project.perfgate("accept", "test_new").code == 0
+    other.unlink()
+    assert project.times()["test_new"] == 5e5
+
+
+@pytest.mark.parametrize(
+    ("words", "written"),
+    [([], False), (["tests"], False), (["-k", "slow"], False), (["test_slow"], True), (["test_slow[1]"], True)],
+)
+def test_what_moved_with_the_machine_is_accepted_where_it_is_named(
+    place: Place, words: list[str], written: bool
+) -> None:
+    place.baselines.write([baseline("test_slow[1]", 1e6)])
+    place.record(run(case("test_slow[1]", 1.9e6, 1e6, Outcome.MOVED)))
+    done = place.perfgate("accept", *words, "--reason", "any width")
+    assert (done.code, "1 moved" in done.out) == (0, not written)
+    assert place.times() == {"test_slow[1]": 1.9e6 if written else 1e6}
+
+
 @pytest.mark.parametrize("words", [["test_gone"], ["-k", "gone"], ["test_fast", "test_gone"]])
 def test_a_name_that_means_nothing(project: Place, words: list[str]) -> None:
     done = project.perfgate("accept", *words)

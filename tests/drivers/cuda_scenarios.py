@@ -81,6 +81,7 @@ def the_device() -> dict:
         "arch": device.arch,
         "sheet": device.spec.name if device.spec else "",
         "uuid": device.uuid,
+        "facts": dict(device.facts),
     }
 
 

@@ -13,7 +13,9 @@ static uint8_t waiting[ROOM];
 static size_t filled, sizes[KINDS], lost;
 static int on[KINDS], depth;
 static uint64_t ids[DEEP];
-int fake_taken = 0, fake_counts = 1;
+static uint8_t *spare;
+static size_t spare_size;
+int fake_taken = 0, fake_counts = 1, fake_ahead = 0; /* whether a buffer is asked for before it is needed */
 size_t fake_most = ROOM; /* bytes of one flush that buffers of 256 KiB hold, larger ones that much more */
 
 static size_t size_of(const uint8_t *record) { return sizes[*(const uint32_t *)record % KINDS]; }
@@ -27,12 +29,16 @@ void fake_add(const uint8_t *record) {
     filled += size_of(record);
 }
 
+static void ask_ahead(void) {
+    size_t most = 0;
+    if (fake_ahead && ask && !spare) ask(&spare, &spare_size, &most);
+}
 int cuptiActivityRegisterCallbacks(request a, complete g) {
     if (fake_taken) return TAKEN;
     ask = a, give = g;
     return OK;
 }
-int cuptiActivityEnable(int kind) { on[kind % KINDS] = 1; return fake_taken ? TAKEN : OK; }
+int cuptiActivityEnable(int kind) { on[kind % KINDS] = 1; ask_ahead(); return fake_taken ? TAKEN : OK; }
 int cuptiActivityDisable(int kind) { on[kind % KINDS] = 0; return OK; }
 int cuptiActivityPushExternalCorrelationId(int kind, uint64_t id) { ids[depth++ % DEEP] = id; return OK; }
 int cuptiActivityPopExternalCorrelationId(int kind, uint64_t *last) {
@@ -51,7 +57,8 @@ int cuptiActivityFlushAll(uint32_t flag) {
     while (at < filled && ask) {
         uint8_t *buffer = 0;
         size_t size = 0, most = 0, used = 0, number = 0;
-        ask(&buffer, &size, &most);
+        if (spare) buffer = spare, size = spare_size, spare = 0;
+        else ask(&buffer, &size, &most);
         if (!buffer) return INVALID;
         size_t end = size >> 18 && fake_most * (size >> 18) < filled ? fake_most * (size >> 18) : filled;
         for (; at < end && used + size_of(waiting + at) <= size && (!most || number < most); number++) {
@@ -65,6 +72,7 @@ int cuptiActivityFlushAll(uint32_t flag) {
             for (; at < filled; at += size_of(waiting + at)) lost += fake_counts;
     }
     filled = 0;
+    ask_ahead();
     return OK;
 }
 int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, uint8_t **record) {

@@ -146,6 +146,13 @@ def larger_buffers_hold_what_smaller_dropped() -> dict:
 
 
 @scenario
+def a_buffer_asked_for_beforehand() -> dict:
+    card = Card()
+    card.told("fake_ahead", 1)
+    return {"n": len(card.measured(lambda: card.launch(2_000)).durations)}
+
+
+@scenario
 def dropped_to_the_end() -> dict:
     card = Card()
     card.told("fake_most", 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from importlib import metadata
 
 import pytest
 
@@ -32,6 +33,8 @@ def test_the_device_is_found_in_the_catalogue(cuda) -> None:
     assert told["arch"] == "sm_90"
     assert told["sheet"] == "H200 SXM"
     assert told["uuid"]
+    assert told["facts"]["framework"] == f"cuda.core {metadata.version('cuda-core')}"
+    assert told["facts"]["toolkit"] == metadata.version("cuda-bindings")
 
 
 def test_a_queue_is_held_back_by_a_word_of_memory(cuda) -> None:

@@ -49,6 +49,10 @@ def test_larger_buffers_are_tried(cupti) -> None:
     assert told["n"] == 64
 
 
+def test_the_counter_is_proved_though_a_buffer_of_the_old_size_is_at_hand(cupti) -> None:
+    assert cupti("a_buffer_asked_for_beforehand")["n"] == 64
+
+
 @pytest.mark.parametrize(
     ("name", "code"),
     [

@@ -54,6 +54,9 @@ ROWS = """
     def test_no_such_call_of_the_call(perfgate):
         perfgate(int, name="fwd", limits=["time(case=bwd) <= 1ns"])
 
+    def test_asks_late(request):
+        request.getfixturevalue("perfgate")(int)
+
     @gate("time <= 1s")
     def test_caught(perfgate):
         with pytest.raises(ValueError):

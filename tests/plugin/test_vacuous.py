@@ -41,6 +41,11 @@ def test_a_marker_whose_test_never_calls_the_fixture(in_ci: Run, here: Run, test
     assert "not measured" in here.text
 
 
+def test_a_test_that_asks_for_the_fixture_while_it_runs(in_ci: Run, here: Run) -> None:
+    failing(in_ci, "test_asks_late", "NOT MEASURED", "only while it ran,")
+    assert here.outcome("test_asks_late") == "passed"
+
+
 def test_a_call_behind_an_if(in_ci: Run, here: Run) -> None:
     failing(in_ci, "test_only_measured", "never called in the test itself")
     failing(in_ci, "test_only_judged", "#sometimes", "not while it was measured")
@@ -100,7 +105,7 @@ def test_on_that_matches_no_device(in_ci: Run, here: Run) -> None:
 def test_a_new_test(in_ci: Run, here: Run) -> None:
     failing(in_ci, "test_new", "UNBASELINED")
     assert here.outcome("test_new") == "passed"
-    assert "1 without a baseline: what was measured is kept under .perfgate/" in here.text
+    assert "2 without a baseline: what was measured is kept under .perfgate/" in here.text
 
 
 def test_xfail_on_a_gated_test(in_ci: Run) -> None:

@@ -21,6 +21,9 @@ BUFFER = 256 * 1024
 TOO_SMALL = (64, 8)
 """Bytes in which no record of device work fits, so that each is dropped; of the smaller, no record at all."""
 
+TURNS = 3
+"""Calls for each of them: buffers that were asked for beforehand have the old size and are used up first."""
+
 
 @value
 class KernelRecord:
@@ -116,8 +119,9 @@ class CuptiRecorder:
         size, self._size = self._size, size
         try:
             self._cupti.activity_flush_all(1)
-            call()
-            self._cupti.activity_flush_all(1)
+            for _ in range(TURNS):
+                call()
+                self._cupti.activity_flush_all(1)
         finally:
             self._size = size
         self._work, self._calls = [], {}

@@ -26,7 +26,8 @@ class Restoration:
     def arm(self) -> None:
         atexit.register(self.run)
         if threading.current_thread() is threading.main_thread():
-            self._previous = {number: signal.signal(number, self._signalled) for number in SIGNALS}
+            ends = (number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN)
+            self._previous = {number: signal.signal(number, self._signalled) for number in ends}
 
     def run(self) -> None:
         """Restore; a forked child leaves it to its parent."""

@@ -23,6 +23,7 @@ from pytest_perfgate.model.trace import Trace
 
 _BYTE = re.compile(r"\(byte (\d+)\)")
 _LONGEST_HEADER = 64 * 2**20
+_PROBE = 2**20
 _COPIED = "copy the file again, or profile again and let the profiler's context end before the process exits"
 
 
@@ -120,13 +121,14 @@ def _joined(first: Header, second: Header) -> Header:
 def _parts(path: Path, start: int = 0, end: int | None = None) -> Iterator[Header | list[Event]]:
     """The header and lists of events, in the order of the file."""
     stream = text.blocks(path, start, end)
-    rest, offset = b"", start
+    rest, offset, bare = b"", start, False
     if not start:
         head, found = _opening(stream, path)
         if found is None:
-            yield from _without_opening(head, path)
-            return
-        yield _decoded_header(head[: found.end()] + b"]}", 0, path)
+            raise _unopened(head, path)
+        bare = found.re is text.BARE
+        if not bare:
+            yield _decoded_header(head[: found.end()] + b"]}", 0, path)
         rest, offset = head[found.end() :], found.end()
     for block in stream:
         rest += block
@@ -137,7 +139,9 @@ def _parts(path: Path, start: int = 0, end: int | None = None) -> Iterator[Heade
         following = rest.index(b"{", cut + 1)
         offset += following
         rest = rest[following:]
-    if end is None:
+    if bare:
+        yield _decoded_list(b"[" + rest, offset - 1, path)
+    elif end is None:
         yield from _ending(rest, offset, path)
     elif rest.strip():
         yield _decoded_list(b"[" + rest.rstrip().rstrip(b",") + b"]", offset - 1, path)
@@ -147,7 +151,7 @@ def _opening(stream: Iterator[bytes], path: Path) -> tuple[bytes, re.Match[bytes
     head = b""
     for block in stream:
         head += block
-        found = text.OPENING.search(head)
+        found = text.BARE.match(head) or text.OPENING.search(head)
         if found or len(head) > _LONGEST_HEADER:
             return head, found
     if not head.strip():
@@ -156,14 +160,11 @@ def _opening(stream: Iterator[bytes], path: Path) -> tuple[bytes, re.Match[bytes
     return head, None
 
 
-def _without_opening(head: bytes, path: Path) -> Iterator[Header | list[Event]]:
-    """A bare list of events is legal; anything else is not a trace."""
-    if head.lstrip()[:1] == b"[":
-        yield _decoded_list(head, 0, path)
-        return
+def _unopened(head: bytes, path: Path) -> PerfgateError:
+    """Why JSON without a list of events is no trace; where it is broken, that is said."""
     _decoded_header(head, 0, path)
     what = '"traceEvents" holds no list' if b'"traceEvents"' in head else 'no "traceEvents" in this JSON'
-    raise PerfgateError("trace-not-a-trace", what, place=str(path))
+    return PerfgateError("trace-not-a-trace", what, place=str(path))
 
 
 def _ending(rest: bytes, offset: int, path: Path) -> Iterator[Header | list[Event]]:
@@ -173,6 +174,9 @@ def _ending(rest: bytes, offset: int, path: Path) -> Iterator[Header | list[Even
         document = WHOLE.decode(whole)
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError) as first:
         document = _mended_document(whole, offset - len(prefix), path, first)
+    if text.OPENING.search(rest):
+        what = '"traceEvents" stands twice in this JSON, and readers differ in which they take'
+        raise PerfgateError("trace-malformed", what, mend="export the trace again", place=str(path))
     yield document.events or []
     yield document
 
@@ -184,7 +188,7 @@ def _mended_document(whole: bytes, offset: int, path: Path, first: Exception) ->
     except msgspec.ValidationError:
         loose = _loose(clean, offset, path)
     except msgspec.DecodeError:
-        raise _malformed(first, offset, path) from first
+        raise _malformed(first, whole, offset, path) from first
     events = loose_events(loose.get("traceEvents"))
     names = {field.name: loose.get(field.encode_name) for field in msgspec.structs.fields(Header)}
     return Document(events=events, **names)
@@ -200,36 +204,60 @@ def _decoded_list(chunk: bytes, offset: int, path: Path) -> list[Event]:
         except msgspec.ValidationError:
             return loose_events(_loose(clean, offset, path))
         except msgspec.DecodeError:
-            raise _malformed(first, offset, path) from first
+            raise _malformed(first, chunk, offset, path) from first
 
 
 def _decoded_header(chunk: bytes, offset: int, path: Path) -> Header:
+    clean = text.mended(chunk)
     try:
-        return BARE.decode(text.mended(chunk))
+        return BARE.decode(clean)
     except msgspec.ValidationError:
         return Header()
     except msgspec.DecodeError as broken:
-        raise _malformed(broken, offset, path) from broken
+        raise _malformed(broken, clean, offset, path) from broken
 
 
 def _loose(clean: bytes, offset: int, path: Path) -> Any:
     try:
         return msgspec.json.decode(clean)
     except msgspec.DecodeError as broken:
-        raise _malformed(broken, offset, path) from broken
+        raise _malformed(broken, clean, offset, path) from broken
 
 
-def _malformed(broken: Exception, offset: int, path: Path) -> PerfgateError:
+def _end_of_root(rest: bytes) -> int:
+    """Where the object ends whose list of events has just ended; 0 where the list stood alone."""
+    opened = b'{"":[]'
+    try:
+        msgspec.json.decode(opened + rest)
+    except msgspec.DecodeError as broken:
+        found = _BYTE.search(str(broken))
+        if found and "trailing characters" in str(broken):
+            return int(found.group(1)) - 1 - len(opened)
+    return 0
+
+
+def _second(rest: bytes, at: str, path: Path) -> PerfgateError:
+    """What follows a whole document: another one, an event a line, or something that is no JSON."""
+    if rest.lstrip(b", \r\n\t")[:1] not in {b"{", b"["} or b":" not in rest[:200]:
+        return PerfgateError("trace-trailing", f"the trace ends, and what follows{at} is no JSON", place=str(path))
+    if rest.lstrip(b", \r\n\t")[:1] == b"{" and b'"ph"' in rest[:1000] and b'"traceEvents"' not in rest[:_PROBE]:
+        what = f"it holds one event a line and no list of them: the second starts{at}"
+        mend = "put them between [ and ] with commas: jq -s . FILE > list.json"
+        return PerfgateError("trace-not-a-trace", what, place=str(path), mend=mend)
+    return PerfgateError("trace-two-documents", f"another document starts{at}", place=str(path))
+
+
+def _malformed(broken: Exception, chunk: bytes, offset: int, path: Path) -> PerfgateError:
     """The error for JSON that does not parse, with its place in the unpacked file."""
     said = str(broken)
     found = _BYTE.search(said)
-    second = "trailing characters" in said
-    past = 1 if second else 0  # the decoder has read one byte of what it complains about
-    at = f" at byte {max(0, offset + int(found.group(1)) - past):,} of the unpacked file" if found else ""
+    byte = int(found.group(1)) if found else 0
     if "truncated" in said:
         return PerfgateError("trace-truncated", "the JSON ends in the middle of an event list", place=str(path))
-    if second:
-        return PerfgateError("trace-two-documents", f"another document starts{at}", place=str(path))
+    if "trailing characters" in said:
+        byte += _end_of_root(chunk[byte - 1 :]) - 1  # the decoder has read one byte of what it complains about
+        return _second(chunk[byte:], f" at byte {max(0, offset + byte):,} of the unpacked file", path)
+    at = f" at byte {max(0, offset + byte):,} of the unpacked file" if found else ""
     if "out of range" in said:
         what = f"a number is larger than a computer's ({said})"
         return PerfgateError("trace-malformed", what, mend="export the trace again", place=str(path))

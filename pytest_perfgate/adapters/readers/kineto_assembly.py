@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pytest_perfgate.adapters.readers.kineto_columns import APART, UNKNOWN, Columns
+from pytest_perfgate.adapters.readers.kineto_columns import APART, PLAIN, UNKNOWN, Columns
 from pytest_perfgate.adapters.readers.kineto_events import Header
 from pytest_perfgate.adapters.readers.kineto_rows import COLUMNS
 from pytest_perfgate.model.errors import PerfgateError
@@ -19,6 +19,7 @@ _LONGEST = 9e15
 _DAY = 24 * 3600e6
 """Microseconds that no one event of a profile takes: beyond, a counter has overflowed."""
 CLIPPED, LOST = "durations clipped to the next start", "durations overflowed or negative, and nothing follows"
+UNNAMED = "(an event without a name)"
 _RANK = re.compile(r"rank[-_]?(\d+)")
 
 
@@ -26,6 +27,8 @@ def traces_of(columns: Columns, header: Header) -> tuple[Trace, ...]:
     """The traces: one, or one a rank."""
     if not columns.rows:
         raise nothing(columns)
+    if columns.unwhole:
+        raise _unwhole(columns)
     names = columns.chunks[0].keys()
     table = {name: np.concatenate([chunk.pop(name) for chunk in columns.chunks]) for name in list(names)}
     base = _timed(columns, table)
@@ -43,7 +46,7 @@ def nothing(columns: Columns) -> PerfgateError:
     if columns.dropped[APART]:
         what = f"{seen}, and their begins and ends stand apart (phases B and E): PyTorch writes one event (X)"
         return PerfgateError("trace-foreign", what, place=place)
-    strange = {name.partition(" ")[2]: n for name, n in columns.dropped.items() if name.startswith(UNKNOWN)}
+    strange = _strange(columns)
     if strange and not columns.dropped["without a time"]:
         most = sorted(strange.items(), key=lambda item: -item[1])[:4]
         named = ", ".join(f"{name} ({count:,})" for name, count in most)
@@ -53,14 +56,26 @@ def nothing(columns: Columns) -> PerfgateError:
     return PerfgateError("trace-empty", what, place=place)
 
 
+def _strange(columns: Columns) -> dict[str, int]:
+    """Events with a duration by the categories that are not known."""
+    return {name.partition(" ")[2]: n for name, n in columns.dropped.items() if name.startswith(UNKNOWN)}
+
+
+def _unwhole(columns: Columns) -> PerfgateError:
+    """Work that is not written as one event is missing from every figure."""
+    named = ", ".join(f"{count:,} of {name}" for name, count in columns.unwhole.most_common(4))
+    what = f"events of PyTorch's categories are not one event each, with a start and a duration: {named}"
+    mend = "give the file as torch.profiler wrote it: whatever changed it since has taken the events apart"
+    return PerfgateError("trace-foreign", what, place=columns.path, mend=mend)
+
+
 def _timed(columns: Columns, table: dict[str, NDArray[Any]]) -> float:
     """Integer nanoseconds from floats of microseconds, relative to the earliest start."""
     stamps, spans = table["ts"], table["dur"]
     base = float(stamps.min())
     if not abs(base) < _LONGEST:
-        raise PerfgateError(
-            "trace-malformed", "time stamps are larger than any clock's microseconds", place=columns.path
-        )
+        what, mend = "time stamps are larger than any clock's microseconds", "PyTorch writes microseconds: divide them"
+        raise PerfgateError("trace-malformed", what, place=columns.path, mend=mend)
     if not float(stamps.max()) - base < _LONGEST:
         what = "time stamps lie further apart than any clock can tell"
         raise PerfgateError("trace-malformed", what, place=columns.path)
@@ -120,7 +135,7 @@ def _trace(
     return Trace(
         path=columns.path,
         **taken,
-        names=tuple(columns.names),
+        names=tuple(name or UNNAMED for name in columns.names),
         threads=tuple(_thread(columns, *key) for key in columns.threads),
         queues=tuple(
             Queue(device=_device(d), stream=s if s is not None else -1, rank=_rank_of(r)) for d, s, r in columns.queues
@@ -138,6 +153,7 @@ def _trace(
         guessed=_guessed(table, rows),
         untimed=columns.untimed,
         backend=_backend(header.distributed),
+        foreign=tuple((name, count) for name, count in _strange(columns).items() if name not in PLAIN),
         stamps=(table["ts"], table["dur"]) if rows is None else (table["ts"][rows], table["dur"][rows]),
     )
 

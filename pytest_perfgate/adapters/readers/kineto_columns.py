@@ -44,8 +44,25 @@ _LEGACY: dict[object, Category] = {"CPU functions": Category.OPERATOR, "CUDA fun
 _DEVICE_SIDE = (Category.KERNEL, Category.MEMCPY, Category.MEMSET, Category.GPU_ANNOTATION)
 _NAME, _PROCESS, _THREAD, _RANK_OF, _COLLECTIVE = map(attrgetter, ("name", "pid", "tid", "rank", "collective"))
 _NONE = Arguments()
+_APART = ("B", "E", "b", "e")
 UNKNOWN, APART = "category", "begin and end written apart (B and E)"
 """Reasons to leave an event out, as they are counted."""
+
+
+PLAIN = frozenset(
+    {
+        "Trace",
+        "overhead",
+        "cuda_sync",
+        "cuda_event",
+        "cpu_instant_event",
+        "external_correlation",
+        "cuda_profiler_range",
+        "gpu_pm_counter",
+        "that is no event",
+    }
+)
+"""Categories of the profiler that hold no work of the program: nobody misses them."""
 
 
 class Columns:
@@ -63,6 +80,8 @@ class Columns:
         self.chunks: list[dict[str, NDArray[Any]]] = []
         self.flows: list[Any] = []
         self.rows = self.seen = 0
+        self.unwhole: Counter[str] = Counter()
+        """Work by category and phase that is not written as one event."""
         self.untimed = 0
         """GPU events that have no start or no duration."""
 
@@ -96,9 +115,18 @@ class Columns:
                     self.flows.append(event.id)
             elif event.ph == "M":
                 self._label(event)
-            elif event.ph in "BE":
+            elif (category := known(event.cat)) is not None:
+                self._unwhole(event, category)
+            elif event.ph in _APART:
                 self.dropped[APART] += 1
         return kept, categories, index
+
+    def _unwhole(self, event: Event, category: Category) -> None:
+        """Work that is no one event with a start and a duration, as every version of PyTorch writes it."""
+        if event.ph in _APART:
+            self.dropped[APART] += 1
+        if category in GPU or event.ph in _APART:
+            self.unwhole[f"{event.cat} (phase {event.ph or 'missing'})"] += 1
 
     def _label(self, event: Event) -> None:
         args = event.args

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Union
 
 import msgspec
@@ -75,20 +76,19 @@ UNREADABLE = Event(ph="X", cat="that is no event")
 
 def loose_events(found: object) -> list[Event]:
     """Events of untyped JSON, coerced one by one."""
-    return [_coerced(raw) or UNREADABLE for raw in found] if isinstance(found, list) else []
+    return [_coerced(raw) if isinstance(raw, dict) else UNREADABLE for raw in found] if isinstance(found, list) else []
 
 
-def _coerced(raw: Any) -> Event | None:
-    if not isinstance(raw, dict):
-        return None
+def _coerced(raw: dict[str, Any]) -> Event:
+    """An event of which every field is taken that has the right type; one without a time is counted by its category."""
     args = raw.get("args")
-    plain = {key: value for key, value in raw.items() if key in Event.__struct_fields__ and key != "args"}
-    try:
-        event = msgspec.convert(plain, Event, strict=False)
-    except msgspec.ValidationError:
-        return None
+    event = Event()
+    for field in msgspec.structs.fields(Event):
+        if field.name in raw and field.name != "args":
+            with suppress(msgspec.ValidationError):
+                setattr(event, field.name, msgspec.convert(raw[field.name], field.type, strict=False))
     event.args = _coerced_arguments(args) if isinstance(args, dict) else None
-    return event
+    return event if event.ph or event.cat or not raw else UNREADABLE
 
 
 def _coerced_arguments(args: dict[str, Any]) -> Arguments:

@@ -31,7 +31,8 @@ def middle(path: Path) -> int | None:
     if (os.cpu_count() or 1) < 2 or not path.is_file() or path.stat().st_size < LARGE:
         return None
     with path.open("rb") as raw:
-        if raw.read(2) == b"\x1f\x8b":
+        head = raw.read(64)
+        if head.startswith(text.GZIP) or text.BARE.match(head.removeprefix(text.MARK)):
             return None
         start = int(path.stat().st_size * FIRST)
         raw.seek(start)
@@ -82,6 +83,7 @@ def joined(first: Columns, second: Columns) -> Columns:
     first.labels.update(second.labels)
     first.flows += second.flows
     first.dropped.update(second.dropped)
+    first.unwhole.update(second.unwhole)
     first.rows += second.rows
     first.seen += second.seen
     first.untimed += second.untimed

@@ -16,9 +16,16 @@ GZIP = b"\x1f\x8b"
 _PACKED = 2**18
 CUTS = (b"},\n  {", b'}, {"ph"', b'},{"ph"', b'},\n{"ph"', b'},\n    {"ph"')
 """Between two events and never inside a legal string: a quote or line break there would be escaped."""
+_BETWEEN = re.compile(
+    rb'\}\s*,\s*\{\s*(?:"(?:name|id)"\s*:\s*(?:-?\d+|"(?:[^"\\]|\\.){0,2000}")\s*,\s*)?"(?:ph|cat|pid|tid|ts|dur|args)"\s*:'
+)
+"""The same as other writers indent and order it: the second event is known by a key that nothing inside one has."""
+_TAIL = 2**18
 MARK = b"\xef\xbb\xbf"
 _WIDE = {b"\xff\xfe", b"\xfe\xff"}
 OPENING = re.compile(rb'"traceEvents"\s*:\s*\[')
+BARE = re.compile(rb"\s*\[")
+"""The opening of a file that is nothing but a list of events."""
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity|nan|inf|Inf|N/A)\b|,(?=\s*[\]}])', re.DOTALL)
 _CONTROL = re.compile(rb"[\x00-\x1f]")
 _HALF = rb"\\u[dD][%s][0-9a-fA-F]{2}"
@@ -36,17 +43,20 @@ def blocks(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes
             packed = raw.read(2) == GZIP
             raw.seek(start)
             read = _unpacked(raw, path) if packed and not start else _plain(raw, end)
-            yield from read if start else _unmarked(read, path)
+            yield from read if start else _unmarked(read, path, packed=packed)
     except OSError as broken:
         raise refusal(broken, str(path)) from broken
 
 
-def _unmarked(read: Iterator[bytes], path: Path) -> Iterator[bytes]:
+def _unmarked(read: Iterator[bytes], path: Path, *, packed: bool) -> Iterator[bytes]:
     """The blocks without the byte-order mark that some editors put in front."""
     first = next(read, b"")
     wide = wide_encoding(first)
     if wide:
-        mend = f"convert it: iconv -f {wide} -t UTF-8 {path.name} > utf8.json (PowerShell's > writes UTF-16)"
+        source = (
+            f"gzip -dc {path.name} | iconv -f {wide} -t UTF-8" if packed else f"iconv -f {wide} -t UTF-8 {path.name}"
+        )
+        mend = f"convert it: {source} > utf8.json (PowerShell's > writes UTF-16)"
         what = f"the file is {wide} text, and a trace is UTF-8"
         raise PerfgateError("trace-encoding", what, mend=mend, place=str(path))
     yield first.removeprefix(MARK)
@@ -72,9 +82,7 @@ def _unpacked(raw: BinaryIO, path: Path) -> Iterator[bytes]:
             try:
                 block = member.decompress(packed, CHUNK)
             except zlib.error as broken:
-                where = f"near its byte {raw_at:,}, after {done:,} unpacked bytes"
-                said = f"the gzip stream is damaged {where}: {broken}"
-                raise PerfgateError("trace-unreadable", said, place=str(path)) from broken
+                raise _damaged(broken, (raw_at, raw.tell()), done, path) from broken
             packed = member.unconsumed_tail
             done += len(block)
             if block:
@@ -82,6 +90,16 @@ def _unpacked(raw: BinaryIO, path: Path) -> Iterator[bytes]:
         packed = _next_member(raw, member.unused_data, path)
         if not packed:
             return
+
+
+def _damaged(broken: zlib.error, between: tuple[int, int], done: int, path: Path) -> PerfgateError:
+    """Where a gzip is damaged; its checksum is of all that is packed, so it tells no place."""
+    if "incorrect data check" in str(broken) or "incorrect length check" in str(broken):
+        said = "the gzip's checksum does not fit what is packed in it: a byte somewhere in the file has changed"
+    else:
+        where = f"between its bytes {between[0]:,} and {between[1]:,}, after {done:,} unpacked bytes"
+        said = f"the gzip stream is damaged {where}: {broken}"
+    return PerfgateError("trace-unreadable", said, place=str(path))
 
 
 def _next_member(raw: BinaryIO, rest: bytes, path: Path) -> bytes:
@@ -118,7 +136,11 @@ def readable(head: bytes) -> bytes:
 def last_cut(text: bytes) -> int:
     """Where the last event that is surely whole ends, or -1."""
     at = text.rfind(CUTS[0])
-    return at if at >= 0 else max(text.rfind(cut) for cut in CUTS[1:])
+    at = at if at >= 0 else max(text.rfind(cut) for cut in CUTS[1:])
+    if at >= 0:
+        return at
+    tail = max(0, len(text) - _TAIL)
+    return max((found.start() for found in _BETWEEN.finditer(text, tail)), default=-1)
 
 
 def mended(text: bytes) -> bytes:

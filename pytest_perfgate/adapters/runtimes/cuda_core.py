@@ -137,7 +137,10 @@ class CudaCoreRuntime:
                 cache_bytes=float(limits.l2_cache_size) or None,
                 multiprocessors=int(limits.multiprocessor_count),
                 memory_bytes=self._driver.memory(seen.device_id),
-                facts=(("framework", f"cuda.core {import_module('cuda.core').__version__}"),),
+                facts=(
+                    ("framework", f"cuda.core {import_module('cuda.core').__version__}"),
+                    ("toolkit", str(import_module("cuda.bindings").__version__)),
+                ),
             ),
             self._lookup,
         )

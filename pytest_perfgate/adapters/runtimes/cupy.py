@@ -88,7 +88,7 @@ class CupyRuntime:
                 multiprocessors=int(seen["multiProcessorCount"]),
                 facts=(
                     ("framework", f"cupy {self._load().__version__}"),
-                    ("toolkit", str(runtime.runtimeGetVersion())),
+                    ("toolkit", _dotted(runtime.runtimeGetVersion())),
                 ),
             ),
             self._lookup,
@@ -130,3 +130,8 @@ class CupyRuntime:
 
     def notes(self) -> tuple[tuple[str, str], ...]:
         return cache_note(self.device(), self._persisting) if self._evictor is not None else ()
+
+
+def _dotted(number: int) -> str:
+    """``13.1`` for the runtime's 13010."""
+    return f"{number // 1000}.{number % 1000 // 10}"

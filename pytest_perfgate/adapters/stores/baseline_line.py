@@ -17,6 +17,8 @@ _UNITS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
 _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([a-zµ%]+)\Z")
 _PLAIN = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+-]*\Z")
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
+_HALF = re.compile("[\ud800-\udfff]")
+"""Half a character: a byte that was no text, which no file of text can hold."""
 _DIGITS = 5
 _COMMIT = 12
 FIELDS = (
@@ -62,6 +64,13 @@ def render_line(name: str, baseline: Baseline, extra: Mapping[str, Node] | None 
 
 def render_key(name: str) -> str:
     """A case's name as a key; single quotes unless it holds what they cannot carry."""
+    if _HALF.search(name):
+        raise PerfgateError(
+            "baseline-path",
+            f"{name!a} holds half a character",
+            why="no file of text can hold it, so its line would stop every later run",
+            mend="give the parameter an id: pytest.param(..., id='...')",
+        )
     return _quoted(name) if _UNSAFE.search(name) else "'" + name.replace("'", "''") + "'"
 
 
@@ -83,8 +92,9 @@ def _word(text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A double-quoted text that YAML reads back unchanged."""
-    return _UNSAFE.sub(lambda hit: f"\\u{ord(hit[0]):04x}", json.dumps(text, ensure_ascii=False))
+    """A double-quoted text that YAML reads back unchanged; half a character is shown as lost."""
+    whole = json.dumps(_HALF.sub("\ufffd", text), ensure_ascii=False)
+    return _UNSAFE.sub(lambda hit: f"\\u{ord(hit[0]):04x}", whole)
 
 
 def _flow(node: Node) -> str:

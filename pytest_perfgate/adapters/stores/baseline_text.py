@@ -231,7 +231,10 @@ def edited(text: str, put: Mapping[str, Baseline], drop: Iterable[str] = (), *, 
     written = {name: render_line(name, baseline, _extra(entries, name)) for name, baseline in put.items()}
     lines = (text if text.strip() else HEADER).rstrip("\n").split("\n")
     result = "\n".join(_spliced(lines, entries, written, gone)) + "\n"
-    return result if _holds(result, names, place, device) else _rewritten(entries, written, gone, device)
+    if not _holds(result, names, place, device):
+        result = _rewritten(entries, written, gone, device)
+        _check_written(result, names, place, device)
+    return result
 
 
 def _spliced(lines: list[str], entries: Mapping[str, Entry], written: Mapping[str, str], gone: set[str]) -> list[str]:
@@ -263,6 +266,14 @@ def _holds(text: str, names: set[str], place: str, device: str) -> bool:
         return set(parse_entries(text, place=place, device=device)) == names
     except PerfgateError:
         return False
+
+
+def _check_written(text: str, names: set[str], place: str, device: str) -> None:
+    """Refuse to write what would stop every later run."""
+    found = set(parse_entries(text, place=place, device=device))
+    if found != names:
+        missing = ", ".join(ascii(name) for name in sorted(found ^ names)[:3])
+        raise PerfgateError("baseline-unwritable", f"the line of {missing} does not read back", place=place)
 
 
 def _extra(entries: Mapping[str, Entry], name: str) -> Mapping[str, Node]:

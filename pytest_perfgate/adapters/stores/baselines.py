@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -53,7 +54,10 @@ class Baselines:
 
     def write(self, baselines: Sequence[Baseline]) -> tuple[Path, ...]:
         changed: list[Path] = []
-        for (device, path), group in _grouped(baselines).items():
+        groups = _grouped(baselines)
+        for (device, path), group in groups.items():
+            self._edited(device, path, {line.key.test: line for line in group}, ())
+        for (device, path), group in groups.items():
             around = Environments(self._home(device))
             with locked(self._root, self._home(device) / FOLDER):
                 for_lines, files = _surrounded(group, around)
@@ -71,10 +75,11 @@ class Baselines:
         return tuple(changed)
 
     def _sweep(self, device: str) -> None:
-        """Surroundings that no line names any more go with the last line that did."""
+        """Surroundings that no line names any more go with the last line that did; a file in doubt keeps all."""
         home = self._home(device)
         if (home / FOLDER).is_dir():
-            Environments(home).sweep({line.environment for line in self.read_all(device).values()})
+            with contextlib.suppress(PerfgateError):
+                Environments(home).sweep({line.environment for line in self.read_all(device).values()})
 
     def devices(self) -> tuple[str, ...]:
         homes = (self._root / self._folder, self._root / ".perfgate" / "baselines")
@@ -117,17 +122,21 @@ class Baselines:
 
     def _edit(self, device: str, path: str, put: Mapping[str, Baseline], drop: Iterable[str]) -> Iterator[Path]:
         file = self.path(device, path)
-        place = file.relative_to(self._root).as_posix()
         with locked(self._root, file):
-            before = _text(file)
-            after = edited(before or "", put, drop, place=place, device=device)
-            if after == (before or ""):
+            before, after = self._edited(device, path, put, drop)
+            if after == before:
                 return
             if after:
                 write_atomically(file, after.encode("utf-8"))
             else:
                 file.unlink()
             yield file
+
+    def _edited(self, device: str, path: str, put: Mapping[str, Baseline], drop: Iterable[str]) -> tuple[str, str]:
+        """A file's text before and after, which reads back; raises where either does not."""
+        file = self.path(device, path)
+        before = _text(file) or ""
+        return before, edited(before, put, drop, place=file.relative_to(self._root).as_posix(), device=device)
 
 
 def _surrounded(group: Sequence[Baseline], around: Environments) -> tuple[dict[str, Baseline], list[Path]]:

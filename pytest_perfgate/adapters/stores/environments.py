@@ -33,7 +33,8 @@ def render_environment(environment: Environment) -> str:
         "platform": lasting.platform,
         "python": lasting.python,
     }
-    return json.dumps(body, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    text = json.dumps(body, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def parse_environment(text: str, place: str) -> Environment:

@@ -151,7 +151,18 @@ def _page(title: str, subject: str, again: Callable[[], Iterator[Seen]], block: 
 
 
 def _report(one: Seen) -> Document:
-    return report_document(one.survey, one.rows, one.kernels, one.findings, one.roof)
+    page = report_document(one.survey, one.rows, one.kernels, one.findings, one.roof)
+    if not one.asked.replay:
+        return page
+    return replace(page, blocks=(*page.blocks, Section(title="Replay", blocks=(Paragraph(text=_replayed(one)),))))
+
+
+def _replayed(one: Seen) -> str:
+    """How to get at the package, or at what it holds."""
+    zipped = one.asked.replay
+    if not zipped:
+        return "Write it with its runner as a zip by --set replay=FILE.zip; one operation by --set op=NAME beside it."
+    return f"Written to {zipped}. Run it where PyTorch is: unzip {zipped} -d replay && python replay/replay.py"
 
 
 def _ranks_section(job: Job, limit: int = 0) -> Section:
@@ -258,7 +269,7 @@ def _fraction(row: OperatorRow, roof: Roof | None) -> float | None:
 
 
 def _replay_page(one: Seen, subject: str) -> Document:
-    note = Paragraph(text="Write it with its runner as a zip: --set replay=FILE.zip")
+    note = Paragraph(text=_replayed(one))
     return Document(title=f"Replay of {subject}", blocks=(note, Code(text=replay_text(one), language="json")))
 
 

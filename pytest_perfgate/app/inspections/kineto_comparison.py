@@ -11,7 +11,7 @@ from pytest_perfgate.core.analysis.trace.comparison import (
     PARTS,
     UNLIKE,
     comparison_document,
-    edit_table,
+    edit_block,
     pair_metrics,
     pair_table,
     tree_metrics,
@@ -24,7 +24,7 @@ from pytest_perfgate.core.analysis.trace.report import name_of
 from pytest_perfgate.core.analysis.trace.timeline import Timeline
 from pytest_perfgate.core.analysis.trace.treediff import Edit, edits, forest
 from pytest_perfgate.model.analysis import Analysis
-from pytest_perfgate.model.document import Document, Table
+from pytest_perfgate.model.document import Block, Document
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.problem import Finding, Severity
 
@@ -46,15 +46,15 @@ def comparison_of(before: Seen, after: Seen) -> Analysis:
     subject = f"{name_of(before.survey)} and {name_of(after.survey)}"
     note = _framing(before, after)
 
-    def page(title: str, table: Table) -> Document:
-        return Document(title=f"{title}: {subject}", subtitle=note, blocks=(table,))
+    def page(title: str, block: Block) -> Document:
+        return Document(title=f"{title}: {subject}", subtitle=note, blocks=(block,))
 
     def overview() -> Document:
         top = before.asked.settings.top * 2
-        tables = (
+        tables: tuple[tuple[str, Block], ...] = (
             ("Operators", pair_table(ops, "operator", top)),
             ("Operators by arguments", pair_table(exact, "operator", top)),
-            ("Call trees", edit_table(differing, top)),
+            ("Call trees", edit_block(differing, top, compared=alike)),
         )
         return comparison_document(f"Comparison of {subject}", lines, tables, note)
 
@@ -68,7 +68,7 @@ def comparison_of(before: Seen, after: Seen) -> Analysis:
             "arguments": lambda: page("Operators by arguments", pair_table(exact, "operator")),
             "categories": lambda: page("Categories", pair_table(categories, "category")),
             "kernels": lambda: page("Kernels", pair_table(kernels, "kernel")),
-            "tree": lambda: page("Call trees", edit_table(differing)),
+            "tree": lambda: page("Call trees", edit_block(differing, compared=alike)),
             "selection": lambda: page("Kernel selection in the target", selection_table(after.rows)),
             "fair": lambda: comparative_fair(subject, lines, exact, (before.roof, after.roof)),
             "rough": lambda: comparative_rough(subject, lines, (ops, exact, kernels), note),

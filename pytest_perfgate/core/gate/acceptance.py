@@ -7,9 +7,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
-from statistics import stdev
 
 from pytest_perfgate.core.gate.surroundings import surroundings
+from pytest_perfgate.core.stats.successive import scatter_of_neighbours
 from pytest_perfgate.model.baseline import DIRTY, Baseline, Sitting, short_commit
 from pytest_perfgate.model.limit import Outcome
 from pytest_perfgate.model.measurement import Measurement
@@ -48,6 +48,8 @@ class Change(str, enum.Enum):
     """Within its noise, and this sitting saw more than the accepted one."""
     COMMITTED = "commit renewed"
     """Within its noise, and what the line measured is in a commit now: two arms can be made of it."""
+    MOVED = "moved"
+    """Slower, and measured beside what was accepted it was not: the machine, not the code."""
     KEPT = "kept"
     UNTRUSTED = "not to be trusted"
     UNTIMED = "without a time"
@@ -97,6 +99,19 @@ def decide(
     blind = blindness(report)
     after = replace(found.after, blind=blind or 0.0) if found.change in _MEASURED else found.after
     return replace(found, blind=blind, after=after)
+
+
+def unmoved(found: Decision) -> Decision:
+    """A slower time of code that two arms found no slower writes nothing: it would hide as much from then on."""
+    if found.change is not Change.SLOWER or not _machine_moved(found.report):
+        return found
+    why = "the machine moved, not the code: accepted only where it is named itself"
+    return Decision(report=found.report, change=Change.MOVED, before=found.before, why=why)
+
+
+def _machine_moved(report: CaseReport) -> bool:
+    outcomes = {v.outcome for v in report.verdicts if v.limit.metric == "slowdown"}
+    return Outcome.MOVED in outcomes and Outcome.REGRESSED not in outcomes
 
 
 def blindness(report: CaseReport) -> float | None:
@@ -237,8 +252,8 @@ def _line(measurement: Measurement, time: Metric, sittings: Sequence[Sitting], s
 
 def scatter_of(sittings: Sequence[Sitting], time: float) -> tuple[float, int]:
     """(relative scatter between sittings at the accepted level, how many); another level says nothing here."""
-    logs = [math.log(s.time / time) for s in _of_level(sittings, time)]
-    return (stdev(logs) if len(logs) > 1 else 0.0), len(logs)
+    times = [sitting.time for sitting in _of_level(sittings, time)]
+    return scatter_of_neighbours(times), len(times)
 
 
 def _of_level(sittings: Sequence[Sitting], time: float) -> list[Sitting]:

@@ -14,6 +14,7 @@ from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.core.render.quantity import quantity, signed
 from pytest_perfgate.core.render.spans import span
 from pytest_perfgate.core.stats.prediction import Prediction, predict, prior
+from pytest_perfgate.core.stats.successive import freedom
 from pytest_perfgate.model.baseline import DIRTY, Baseline, short_commit
 from pytest_perfgate.model.limit import Limit, Outcome
 from pytest_perfgate.model.metric import Metric
@@ -176,9 +177,10 @@ def prediction(trial: Trial) -> Prediction:
     context, baseline = trial.context, trial.baseline
     expected = prior(trial.measurement.device.kind, trial.measurement.identity.clocks)
     scatter, sittings = (baseline.scatter, baseline.sittings) if baseline else (0.0, 1)
+    known = None
     if context.scatter is not None and context.sittings > 1:
-        scatter, sittings = context.scatter, context.sittings
-    return predict(expected, scatter=scatter, sittings=sittings, gates=context.gates)
+        scatter, sittings, known = context.scatter, context.sittings, freedom(context.sittings)
+    return predict(expected, scatter=scatter, sittings=sittings, gates=context.gates, freedom=known)
 
 
 def _sittings(count: int) -> str:

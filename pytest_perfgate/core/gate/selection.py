@@ -15,10 +15,20 @@ _TOKEN = re.compile(r"\s*(?:([()])|([^\s()]+))")
 def named(names: Iterable[str]) -> Selects:
     """Cases that one of these names: a node id whole, without parameters, a test's own name, a file, a folder."""
     wanted = [name.strip().replace("\\", "/") if "::" not in name else name.strip() for name in names]
-    return lambda key: any(_is_named(key, name) for name in wanted)
+    return lambda key: any(_is_spelled(key, name) or _lies_in(key, name) for name in wanted)
 
 
-def _is_named(key: CaseKey, name: str) -> bool:
+def spelled(names: Iterable[str]) -> Selects:
+    """Cases that one of these names means itself, and not by the file or the folder that holds it."""
+    wanted = [name.strip() for name in names]
+    return lambda key: any(_is_spelled(key, name) for name in wanted)
+
+
+def _lies_in(key: CaseKey, name: str) -> bool:
+    return key.path == name or key.path.startswith(name.rstrip("/") + "/")
+
+
+def _is_spelled(key: CaseKey, name: str) -> bool:
     whole, test = str(key), key.test
     forms = (
         whole,
@@ -28,7 +38,7 @@ def _is_named(key: CaseKey, name: str) -> bool:
         _bare(key.nodeid),
         _bare(key.nodeid).partition("::")[2],
     )
-    return name in forms or key.path == name or key.path.startswith(name.rstrip("/") + "/")
+    return name in forms
 
 
 def _bare(nodeid: str) -> str:

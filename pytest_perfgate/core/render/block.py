@@ -21,6 +21,7 @@ WIDTH = 100
 CHANGES = frozenset({"slowdown"})
 _SEEN = 3
 _QUIET = frozenset({Outcome.PASSED, Outcome.NOT_APPLICABLE})
+_DECIDED = frozenset({Outcome.PASSED, Outcome.IMPROVED, Outcome.REGRESSED, Outcome.BROKEN})
 _ORDER = list(Outcome)
 _WITHOUT = {
     Outcome.NOT_APPLICABLE: "not asked here",
@@ -83,7 +84,8 @@ def _figure(verdict: Verdict, rests_on: str) -> str:
         return f"{title}  {_WITHOUT.get(verdict.outcome, 'not measured')}"
     change = limit.metric in CHANGES
     middle = signed(metric.value) if change else quantity(metric.value, metric.dimension)
-    return f"{title}  {middle}  {edges(metric, change=change, rests_on=rests_on)}".rstrip()
+    between = edges(metric, change=change, rests_on=rests_on, decided=verdict.outcome in _DECIDED)
+    return f"{title}  {middle}  {between}".rstrip()
 
 
 def _limit(limit: Limit) -> str:

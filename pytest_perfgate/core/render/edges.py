@@ -9,11 +9,14 @@ SAYING = 10.0
 """Ten times either way and more is no range that a reader can use: two processes that disagree give one."""
 
 
-def edges(metric: Metric, *, change: bool, rests_on: str = "") -> str:
-    """``[371.4 µs, 424 µs]``, of a change ``[+7.1, +8.6]``; empty for a figure without an interval."""
+def edges(metric: Metric, *, change: bool, rests_on: str = "", decided: bool = False) -> str:
+    """``[371.4 µs, 424 µs]``, of a change ``[+7.1, +8.6]``; empty for a figure without an interval.
+
+    An interval that ``decided`` said enough, however wide it is.
+    """
     if metric.interval is None:
         return ""
-    if says_nothing(metric, change=change):
+    if not decided and says_nothing(metric, change=change):
         return f"[too wide to say{': ' if rests_on else ''}{rests_on}]"
     if change:
         return f"[{_sign(metric.low)}, {_sign(metric.high)}]"

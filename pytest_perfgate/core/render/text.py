@@ -20,6 +20,7 @@ from pytest_perfgate.model.document import (
 )
 
 _WIDEST = 60
+_WORD = 30
 
 
 def render_text(document: Document, width: int = 100) -> str:
@@ -38,7 +39,7 @@ def display_width(text: str) -> int:
 
 def _block(block: Block, width: int, depth: int) -> Iterator[str]:
     if isinstance(block, Paragraph):
-        yield from textwrap.wrap(block.text, width, break_long_words=False) or [""]
+        yield from textwrap.wrap(block.text, width, break_long_words=False, break_on_hyphens=False) or [""]
     elif isinstance(block, Bullets):
         yield from _bullets(block, width)
     elif isinstance(block, Code):
@@ -66,13 +67,18 @@ def _bullets(bullets: Bullets, width: int) -> Iterator[str]:
     for number, item in enumerate(bullets.items, 1):
         mark = f"{number}. " if bullets.ordered else "- "
         yield from textwrap.wrap(
-            item, width, initial_indent=mark, subsequent_indent=" " * len(mark), break_long_words=False
+            item,
+            width,
+            initial_indent=mark,
+            subsequent_indent=" " * len(mark),
+            break_long_words=False,
+            break_on_hyphens=False,
         )
 
 
 def table_lines(table: Table) -> Iterator[str]:
     """A table with aligned columns; numbers to the right."""
-    rows = [[_clip(text) for text in row] for row in shown_rows(table)]
+    rows = [[_clip(text, last=at == len(row) - 1) for at, text in enumerate(row)] for row in shown_rows(table)]
     heads = [heading(column) for column in table.columns]
     widths = [max(map(display_width, column)) for column in zip(heads, *rows)]
     right = [is_number(column) for column in table.columns]
@@ -92,10 +98,13 @@ def _row(cells: list[str], widths: list[int], right: list[bool]) -> str:
     )
 
 
-def _clip(text: str) -> str:
-    """Long names keep both ends: template arguments sit in the middle, and of a test its file tells least."""
+def _clip(text: str, *, last: bool) -> str:
+    """Long names keep both ends: template arguments sit in the middle, and of a test its file tells least.
+
+    A sentence at the end of a line stays whole, since nothing stands behind it and its end may be the point.
+    """
     text = "".join(c if c.isprintable() else "�" for c in text)
-    if len(text) <= _WIDEST:
+    if len(text) <= _WIDEST or (last and "::" not in text and max(map(len, text.split()), default=0) <= _WORD):
         return text
     file = text.find("::")
     if file > 0:

@@ -48,9 +48,14 @@ class Prediction(NamedTuple):
         return quantile * self.scatter * math.sqrt(1 + 1 / self.sittings)
 
 
-def predict(expected: float, *, scatter: float = 0.0, sittings: int = 1, gates: int = 1) -> Prediction:
-    """The prediction for one new sitting from the prior's scatter and that of the accepted sittings."""
-    seen = max(sittings, 1) - 1
+def predict(
+    expected: float, *, scatter: float = 0.0, sittings: int = 1, gates: int = 1, freedom: int | None = None
+) -> Prediction:
+    """The prediction for one new sitting from the prior's scatter and that of the accepted sittings.
+
+    ``freedom`` is what the scatter rests on, where that is not one less than the sittings.
+    """
+    seen = max(sittings, 1) - 1 if freedom is None else freedom
     dof = PRIOR_DOF + seen
     pooled = math.sqrt((PRIOR_DOF * expected**2 + seen * scatter**2) / dof)
     return Prediction(scatter=pooled, dof=dof, sittings=max(sittings, 1), gates=max(gates, 1))

@@ -48,6 +48,13 @@ CODES: tuple[Code, ...] = (
         why="the file would lie outside the folder of baselines",
     ),
     Code(
+        name="baseline-unwritable",
+        family=Family.BASELINE,
+        title="A baseline line would not read back as it was meant",
+        why="a file that does not read stops every later run; nothing was changed",
+        mend="report it with the name of the test; a parameter's id is free to choose",
+    ),
+    Code(
         name="record-missing",
         family=Family.RECORD,
         title="There is no record of a run",

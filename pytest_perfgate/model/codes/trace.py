@@ -22,9 +22,9 @@ CODES: tuple[Code, ...] = (
     Code(
         name="trace-trailing",
         family=Family.ARTIFACT,
-        title="Something that is no gzip follows a packed trace",
+        title="Something that is no part of it follows a trace",
         why="two writes to one file leave that, and the first may be the older",
-        mend="copy the file again from where it was made; gzip -t FILE tells whether it is whole",
+        mend="copy the file again from where it was made; gzip -t FILE tells whether a packed one is whole",
     ),
     Code(
         name="trace-encoding",

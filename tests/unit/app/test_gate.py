@@ -140,6 +140,16 @@ def test_the_accepted_commit_tells_how_its_own_sittings_scatter() -> None:
     assert found.verdicts[0].outcome is Outcome.SUSPECT
 
 
+@pytest.mark.parametrize(("witness", "outcome"), [("c0ffee", Outcome.SUSPECT), ("feed", Outcome.REGRESSED)])
+def test_a_busy_machine_is_known_by_the_accepted_commit_alone(witness: str, outcome: Outcome) -> None:
+    line = accepted(1e6, device=GPU, commit="c0ffee")
+    times = [(witness, 1.6e6), ("feed", 1e6), ("feed", 1e6), ("feed", 1e6)]
+    bench = court(Lines(line, line), Past(*(replace(sitting(None, commit), time=time) for commit, time in times)))
+    bench.tools = replace(bench.tools, environment=lambda: Environment(commit="beef"))
+    (found,) = bench.judge_result(captured(measured(1.3e6, device=GPU)))
+    assert found.verdicts[0].outcome is outcome
+
+
 def test_why_no_arm_could_be_made_is_said() -> None:
     fault = PerfgateError("revision-missing", "'a1b2c3d4e5f6+dirty' is not in this clone", mend="git fetch")
     for commit, why, mend in (

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_perfgate.app.diagnosis import Ward, timed_here
+from pytest_perfgate.app.diagnosis import Ward, timed_here, unsuited
 from pytest_perfgate.app.doctor import Finding, Level, brief
 from pytest_perfgate.app.screen import groups, screen
 from pytest_perfgate.model.device import Availability, Device, DeviceSpec
+from pytest_perfgate.model.errors import PerfgateError
 
 SHEET = DeviceSpec(name="H200 SXM", pattern="H200", arch="sm_90")
 CARD = Device(
@@ -45,7 +46,7 @@ TIMERS = [
     Instrument("auto"),
     *(Instrument(name, host=NO_QUEUE) for name in ("events", "blocking", "graph")),
     Instrument("cupti", host=NO_QUEUE, torch="RuntimeError: NotSupportedError: only CUDA 13.0 or later"),
-    Instrument("host", torch="it times the host, and torch runs work behind the host's back"),
+    Instrument("host"),
 ]
 LOCK = "once for everybody: sudo perfgate clocks lock"
 
@@ -73,7 +74,7 @@ NVIDIA-H200-140GiB: 140 GiB, data sheet H200 SXM
   libraries     yes  torch 2.9.0
                 no   cupy: No module named 'cupy' > pip install cupy
   torch timers  yes  overhead/resolution: events 3.2 µs/500 ns, blocking 3.2 µs/500 ns, graph 3.2
-                     µs/500 ns
+                     µs/500 ns, host 73 ns/68 ns
                 no   cupti: NotSupportedError: only CUDA 13.0 or later
   clocks        yes  observe (driver 580.65), off
                 no   lock: for administrators only > once for everybody: sudo perfgate clocks lock
@@ -93,6 +94,21 @@ The same call against itself: shift 0.1 %, scatter of a pair 0.2 %. This machine
 
 def test_a_machine_with_a_card_on_one_screen() -> None:
     assert screen(ward(), (0.001, 0.002)) == SCREEN
+
+
+def test_a_timer_that_fails_when_it_is_tried_says_why() -> None:
+    def fineness(runtime, timer):
+        if timer == "cupti":
+            raise PerfgateError("cupti-unproved", "a record without room was lost, and it was not counted")
+        if timer == "graph":
+            raise RuntimeError("an illegal memory access was encountered")
+        return 3_200.0, 500.0
+
+    found = ward(timers=[Instrument(name, host=NO_QUEUE) for name in ("events", "graph", "cupti")], resolution=fineness)
+    said = " ".join(screen(found, None).split())
+    assert "no graph: an illegal memory access was encountered; cupti: a record without room was lost" in said
+    assert "torch timers yes overhead/resolution: events 3.2 µs/500 ns no" in said
+    assert any("torch without cupti: a record without room" in line for line in unsuited(found))
 
 
 def test_an_administrator_locks_and_nobody_looks_at_what_is_not_restricted() -> None:

@@ -14,6 +14,12 @@ from pytest_perfgate.model.quantity import Dimension
 _TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
 SIDES = ("reference", "target")
 PARTS = ("computation", "exposed_comm", "exposed_memcpy", "exposed_memset", "idle", "busy", "total")
+_CALLED = {
+    "exposed_comm": "exposed communication",
+    "exposed_memcpy": "exposed copies",
+    "exposed_memset": "exposed memory sets",
+}
+"""Parts whose names in tables are not those of their fields."""
 ON_HOST = ("computation", "idle", "busy", "total")
 """The parts that a program without a GPU has as well."""
 UNLIKE = "one trace is of the host, the other of a GPU: their times are not compared"
@@ -122,7 +128,7 @@ def timeline_pair_table(before: Timeline, after: Timeline) -> Table:
     for name in PARTS:
         one, two = getattr(before, name), getattr(after, name)
         if one or two:
-            rows.append((name.replace("_", " "), one, two, two - one, two / one - 1 if one else None))
+            rows.append((_CALLED.get(name, name), one, two, two - one, two / one - 1 if one else None))
     return Table(
         columns=(
             Column(name="part"),
@@ -133,6 +139,13 @@ def timeline_pair_table(before: Timeline, after: Timeline) -> Table:
         ),
         rows=tuple(rows),
     )
+
+
+def edit_block(found: Sequence[Edit], limit: int = 0, *, compared: bool = True) -> Block:
+    """The same, or a sentence where there is nothing to show."""
+    if found:
+        return edit_table(found, limit)
+    return Paragraph(text="The call trees are alike." if compared else "The call trees are not compared.")
 
 
 def edit_table(found: Sequence[Edit], limit: int = 0) -> Table:
@@ -151,7 +164,7 @@ def edit_table(found: Sequence[Edit], limit: int = 0) -> Table:
 
 
 def comparison_document(
-    title: str, lines: tuple[Timeline | None, Timeline | None], tables: Sequence[tuple[str, Table]], note: str
+    title: str, lines: tuple[Timeline | None, Timeline | None], tables: Sequence[tuple[str, Block]], note: str
 ) -> Document:
     """Timelines first, then what differs."""
     blocks: list[Block] = [Paragraph(text=note)]

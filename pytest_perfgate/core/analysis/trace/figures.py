@@ -54,7 +54,7 @@ _SHARE = {
 _RANKED = {
     "window": "total_time",
     "computation": "computation",
-    "exposed_comm": "exposed_share",
+    "exposed_communication": "exposed_share",
     "exposed_copies": "exposed_memcpy_share",
     "idle": "idle",
     "overlap": "overlap",

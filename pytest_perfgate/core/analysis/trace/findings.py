@@ -33,6 +33,7 @@ def findings(
     """Everything that was seen; time beside compute first."""
     found = [
         *_durations(seen),
+        *_foreign(seen),
         *_longer_than_the_trace(seen),
         *(_beside(line) if line else ()),
         *(() if seen.on_host else _launches(line, kernels)),
@@ -50,11 +51,23 @@ def _durations(seen: Survey) -> Iterator[Finding]:
     guessed, untimed = int(seen.guessed.sum()), seen.trace.untimed
     if guessed or untimed:
         yield Finding(
-            title=f"{guessed + untimed:,} GPU durations cannot be read",
+            title=f"{guessed + untimed:,} GPU duration{'s' * (guessed + untimed > 1)} cannot be read",
             detail=f"{guessed:,} are negative or overflowed and end where the next one starts, "
             f"{untimed:,} have nothing to go by and are left out.",
             trigger=f"unread={seen.unread:.3f}",
             advice="profile again with a newer PyTorch, or fewer steps",
+            severity=Severity.WARNING,
+        )
+
+
+def _foreign(seen: Survey) -> Iterator[Finding]:
+    """Events that nothing here knows to be of the host or of a device."""
+    if seen.strange:
+        yield Finding(
+            title="Events of unknown categories are left out",
+            detail=f"No figure has {seen.strange}; what of it ran on a device is missing from busy time and kernels.",
+            trigger=f"unknown={sum(count for _, count in seen.trace.foreign)}",
+            advice="look at them in Perfetto before trusting a figure of this trace",
             severity=Severity.WARNING,
         )
 

@@ -79,6 +79,7 @@ def timeline_metrics(seen: Survey, scopes: Sequence[Labels]) -> MetricSet:
     if not found:
         names = (*_NAMES, *_KERNELS)
         why, mend = (NO_GPU, WITH_GPU) if seen.window is None else (NO_WORK_HERE, "name another with --set window=")
+        why += f"; it may be in {seen.strange}" if seen.strange else ""
         missing = [Absent(name=name, labels=s, why=why, mend=mend) for name in names for s in scopes]
         return MetricSet(absent=tuple(missing))
     metrics: list[Metric] = []

@@ -83,7 +83,15 @@ class Survey:
         parts += [f"{untimed:,} left out"] if untimed else []
         if parts:
             named += f"; GPU durations that cannot be read: {', '.join(parts)}"
+        if self.trace.foreign:
+            named += f"; without {self.strange}"
         return f"{named}, on the host: this program has no GPU" if self.on_host else named
+
+    @property
+    def strange(self) -> str:
+        """The events of categories that nothing here knows; empty where there are none."""
+        told = [f"{name} ({count:,})" for name, count in self.trace.foreign[:4]]
+        return f"the events of unknown categories: {', '.join(told)}" if told else ""
 
     @property
     def guessed(self) -> NDArray[np.bool_]:
@@ -183,7 +191,11 @@ def timelines(seen: Survey) -> dict[int, Timeline]:
 
 def of_host_only(trace: Trace) -> bool:
     """No device is listed, nothing was launched, and no collective needs a GPU: the profile did not miss one."""
-    if any(name in trace.backend for name in _OF_GPUS) or any(name.startswith(_ANNOTATED) for name in trace.names):
+    if (
+        trace.foreign
+        or any(name in trace.backend for name in _OF_GPUS)
+        or any(name.startswith(_ANNOTATED) for name in trace.names)
+    ):
         return False
     device_side = (trace.category == Category.RUNTIME) | np.isin(trace.category, GPU)
     return not trace.devices and not bool(device_side.any())

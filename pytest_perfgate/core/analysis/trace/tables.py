@@ -258,7 +258,7 @@ def ranks_table(lines: Sequence[tuple[str, Timeline]], of: str = "rank", *, on_h
             Column(name="window", dimension=_TIME),
             *(
                 Column(name=name, dimension=_PART)
-                for name in ("computation", "exposed comm", "exposed copies", "idle", "overlap")
+                for name in ("computation", "exposed communication", "exposed copies", "idle", "overlap")
             ),
             Column(name="communication", dimension=_TIME),
         ),

@@ -65,7 +65,7 @@ class Cuda:
         self.Stream = lambda **given: Stream(self, **given)
         self.runtime = SimpleNamespace(
             getDeviceCount=lambda: 1, getDevice=lambda: 0, deviceGetPCIBusId=lambda at: "0000:1B:00.0",
-            runtimeGetVersion=lambda: 13000, deviceSynchronize=self._synchronize, CUDARuntimeError=CUDARuntimeError,
+            runtimeGetVersion=lambda: 12080, deviceSynchronize=self._synchronize, CUDARuntimeError=CUDARuntimeError,
             getDeviceProperties=lambda at: {
                 "name": b"NVIDIA H200", "major": 9, "minor": 0, "totalGlobalMem": 141 << 30, "l2CacheSize": 1 << 20,
                 "multiProcessorCount": 132,
@@ -146,6 +146,7 @@ def test_the_device_with_its_sheet_and_versions(runtime) -> None:
         "NVIDIA H200", "sm_90", "0000:1B:00.0", "H200 SXM",
     )  # fmt: skip
     assert dict(device.facts)["framework"] == "cupy 13.4.1"
+    assert dict(device.facts)["toolkit"] == "12.8"
     assert lease_name(device) == "1111-0"  # as torch and cuda.core call the card
     assert runtime.availability().version == "13.4.1"
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_perfgate.adapters.stores import baseline_text
 from pytest_perfgate.adapters.stores.baselines import Baselines
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.errors import PerfgateError
@@ -69,6 +70,23 @@ def test_a_line_reads_as_people_write(store: Baselines, tmp_path: Path) -> None:
     assert replace(read, place="") == replace(full, place="", time=read.time, scatter=read.scatter)
     assert (read.time, read.scatter) == pytest.approx((412310.0, 0.0041))
     assert read.place.endswith("test_k.py.yaml: baselines.'test_gemm[4096-bf16]'")
+
+
+def test_what_would_not_read_back_is_not_written(store: Baselines, monkeypatch: pytest.MonkeyPatch) -> None:
+    (path,) = store.write([accepted("test_a", why="a byte \udcf6 that was no text")])
+    assert store.read(DEVICE, "tests/test_k.py")["tests/test_k.py::test_a"].why == "a byte \ufffd that was no text"
+    before = path.read_bytes()
+    elsewhere = replace(accepted("x"), key=CaseKey(nodeid="tests/test_before.py::test_x"))
+    with pytest.raises(PerfgateError, match="half a character"):
+        store.write([elsewhere, accepted("test_\udc80")])
+    monkeypatch.setattr(baseline_text, "render_line", lambda *_: '  "\\udcf6": {time: 1us}')
+    with pytest.raises(PerfgateError, match="invalid Unicode"):
+        store.write([elsewhere, accepted("test_b")])
+    monkeypatch.setattr(baseline_text, "render_line", lambda *_: "  'another': {time: 1us}")
+    with pytest.raises(PerfgateError, match="does not read back"):
+        store.write([accepted("test_a")])
+    assert path.read_bytes() == before
+    assert not store.path(DEVICE, "tests/test_before.py").exists(), "none of several is written"
 
 
 def test_other_devices_stay_in_this_checkout(store: Baselines, tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.acceptance import Change, Signature, decide, noise, scatter_of
-from pytest_perfgate.core.gate.selection import matching, named
+from pytest_perfgate.core.gate.acceptance import Change, Signature, decide, noise, scatter_of, unmoved
+from pytest_perfgate.core.gate.selection import matching, named, spelled
 from pytest_perfgate.core.render.acceptance import acceptance_json, acceptance_lines
 from pytest_perfgate.model.baseline import Sitting, commit_name, short_commit
 from pytest_perfgate.model.limit import Outcome
@@ -25,8 +25,8 @@ def sittings(*times: float) -> list[Sitting]:
     [
         ((), 0.0, 0),
         ((1e6,), 0.0, 1),
-        ((1e6, 1.02e6, 1e6), 0.0114, 3),
-        ((9e6, 9.1e6, 1e6, 1.02e6, 1e6), 0.0114, 3),
+        ((1e6, 1.02e6, 1e6), 0.0140, 3),
+        ((9e6, 9.1e6, 1e6, 1.02e6, 1e6), 0.0140, 3),
         ((1e6, 1e6, 5e6), 0.0, 0),
         ((float("nan"), 1e6, 0.0, 1e6, 1.0e6), 0.0, 2),
     ],
@@ -54,6 +54,26 @@ def test_what_moved(now: float, then: float | None, outcome: Outcome, change: Ch
     found = decide(report, report.baseline, (), Signature())
     assert found.change is change
     assert found.writes == (change is not Change.KEPT)
+
+
+@pytest.mark.parametrize(
+    ("now", "outcomes", "change"),
+    [
+        (1.9e6, (Outcome.MOVED,), Change.MOVED),
+        (1.9e6, (Outcome.MOVED, Outcome.UNDECIDED), Change.MOVED),
+        (1.9e6, (Outcome.MOVED, Outcome.REGRESSED), Change.SLOWER),
+        (1.9e6, (Outcome.REGRESSED,), Change.SLOWER),
+        (0.5e6, (Outcome.MOVED,), Change.FASTER),
+    ],
+)
+def test_code_that_was_proved_unchanged_leaves_its_line(
+    now: float, outcomes: tuple[Outcome, ...], change: Change
+) -> None:
+    report = case("test_a", now, 1e6)
+    verdicts = tuple(replace(report.verdicts[0], outcome=outcome) for outcome in outcomes)
+    found = unmoved(decide(replace(report, verdicts=verdicts), report.baseline, (), Signature(why="any width")))
+    assert (found.change, found.writes) == (change, change is not Change.MOVED)
+    assert ("the machine moved" in next(acceptance_lines([found]))) is (change is Change.MOVED)
 
 
 @pytest.mark.parametrize("now", [1.2e6, 0.8e6])
@@ -90,6 +110,7 @@ def test_another_identity_is_another_measurement() -> None:
 )
 def test_names_of_a_case(name: str) -> None:
     assert named([name])(KEY)
+    assert spelled([name])(KEY) is ("gemm" in name), "a file and a folder hold the case, and do not name it"
 
 
 @pytest.mark.parametrize(

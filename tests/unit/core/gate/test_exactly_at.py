@@ -15,7 +15,7 @@ from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Outcome
-from pytest_perfgate.model.metric import Metric, MetricSet
+from pytest_perfgate.model.metric import Metric, MetricSet, labels
 from pytest_perfgate.model.paired import Decision, Paired
 from pytest_perfgate.model.problem import Problem
 from pytest_perfgate.model.quantity import Dimension, Interval
@@ -107,6 +107,14 @@ def test_a_figure_that_no_process_gave_names_no_test_to_profile() -> None:
     assert (read.outcome, read.next) == (Outcome.BROKEN, ())
 
 
+def test_of_several_figures_the_furthest_from_an_exact_limit_speaks() -> None:
+    every = tuple(
+        Metric(name="count", value=n, dimension=Dimension.COUNT, labels=labels(kernel=n)) for n in (4.0, 1.0, 8.0)
+    )
+    found = ruled("count == 5", metrics=MetricSet(metrics=every))
+    assert (found.outcome, found.metric.value) == (Outcome.BROKEN, 1.0)
+
+
 # accepting
 
 
@@ -124,6 +132,19 @@ def test_the_tightest_limit_asks_what_a_sitting_saw() -> None:
     assert blind((0.2, 0.4)) == 0.4
     assert blind((0.2, 0.1)) == 0.25
     assert blind((0.0, None)) is None
+
+
+def test_each_sitting_more_takes_its_share_of_what_the_accepted_ones_did_not_see() -> None:
+    before = reports.baseline("test_a", 1e6, sittings=3, blind=0.2)
+    added = decide(reports.case("test_a", 1.001e6, 1e6), before, (), Signature(), add=True).after
+    assert added.sittings == 4
+    assert added.blind == pytest.approx(1.2 ** (3 / 4) - 1)
+
+
+def test_a_line_as_blind_as_what_counts_still_keeps_its_limit() -> None:
+    for blind, outcome in ((0.5, Outcome.PASSED), (0.51, Outcome.UNDECIDED)):
+        report = judge(measured(1e6), [limit("slowdown <= 50%")], baseline=accepted(1e6, blind=blind), context=CONTEXT)
+        assert report.verdicts[0].outcome is outcome
 
 
 def timed(value: float, low: float, high: float) -> Metric:

@@ -26,6 +26,7 @@ def metric(value: float, low: float | None, high: float = 0.0, dimension: Dimens
 )
 def test_a_range_nobody_can_use_is_not_written(found: Metric, text: str) -> None:
     assert edges(found, change=False, rests_on="2 samples") == text
+    assert "too wide" not in edges(found, change=False, decided=True), "it said enough for a verdict"
 
 
 @pytest.mark.parametrize(

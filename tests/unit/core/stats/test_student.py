@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from pytest_perfgate.core.stats.student import t_quantile, t_tail
@@ -23,3 +25,7 @@ def test_against_the_oracle(dof: int) -> None:
 def test_a_probability_lies_between(confidence: float) -> None:
     with pytest.raises(ValueError, match="between 0 and 1"):
         t_quantile(confidence, 3)
+
+
+def test_nothing_lies_beyond_infinity() -> None:
+    assert (t_tail(math.inf, 3), t_tail(-math.inf, 3), t_tail(1e200, 1)) == (0.0, 1.0, 0.0)

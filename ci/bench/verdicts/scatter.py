@@ -1,0 +1,68 @@
+"""What a drift of the code does to the tolerance of a gate: scatter from all sittings, within commits, of neighbours.
+
+Twenty sittings with 2 % of noise, one or four a commit; forty gates on a CPU. Prints how far chance reaches by each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from pytest_perfgate.core.stats.prediction import predict
+from pytest_perfgate.core.stats.successive import freedom, scatter_of_neighbours
+
+SITTINGS, NOISE, TRIALS = 20, 0.02, 400
+LEVELS = {
+    "nothing moves": np.zeros(SITTINGS),
+    "0.7 % slower with each sitting": 0.007 * np.arange(SITTINGS),
+    "12 % slower half way": np.where(np.arange(SITTINGS) < SITTINGS // 2, 0.0, 0.113),
+}
+Rule = Callable[[np.ndarray], tuple[float, int]]
+
+
+def of_all(logs: np.ndarray) -> tuple[float, int]:
+    """The standard deviation of every sitting of the level."""
+    return float(logs.std(ddof=1)), len(logs) - 1
+
+
+def within(a_commit: int, logs: np.ndarray) -> tuple[float, int]:
+    """The standard deviation within commits, pooled."""
+    groups = [logs[at : at + a_commit] for at in range(0, len(logs), a_commit)]
+    known = len(logs) - len(groups)
+    squares = sum(float(((group - group.mean()) ** 2).sum()) for group in groups)
+    return ((squares / known) ** 0.5 if known else 0.0), known
+
+
+def of_neighbours(logs: np.ndarray) -> tuple[float, int]:
+    """What the gate uses."""
+    return scatter_of_neighbours(np.exp(logs).tolist()), freedom(len(logs))
+
+
+RULES: dict[str, Rule] = {
+    "all sittings": of_all,
+    "within commits of 1": partial(within, 1),
+    "within commits of 4": partial(within, 4),
+    "neighbours": of_neighbours,
+}
+
+
+def reach(rule: Rule, levels: np.ndarray) -> float:
+    """The mean over many histories of what chance explains."""
+    dice = np.random.default_rng(11)
+    found = []
+    for _ in range(TRIALS):
+        scatter, known = rule(levels + dice.normal(0, NOISE, SITTINGS))
+        found.append(predict(0.04, scatter=scatter, sittings=SITTINGS, gates=40, freedom=known).reach)
+    return float(np.mean(found))
+
+
+def main() -> None:
+    print(f"{'chance explains up to':32}" + "".join(f"{name:>22}" for name in RULES))
+    for name, levels in LEVELS.items():
+        print(f"{name:32}" + "".join(f"{reach(rule, levels):>+22.1%}" for rule in RULES.values()))
+
+
+if __name__ == "__main__":
+    main()
