@@ -20,9 +20,6 @@ from pytest_perfgate.model.plan import Case, Mode
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport, RunReport, SuiteNote
 
-_RECENT = 20
-"""Sittings of the history that are asked."""
-
 
 @value
 class Ending:
@@ -49,8 +46,8 @@ def suite_notes(
         complete=ending.complete,
         filtered=ending.filtered,
     )
-    judged = judge_suite(reports, suite)
-    return (*judged, *_unanchored(court, reports), *loosened_lines(court, reports), *_drifted(court, cases, reports))
+    judged = (*judge_suite(reports, suite), *_unanchored(court, reports), *loosened_lines(court, reports))
+    return (*judged, *_drifted(court, cases, reports), *_without_history(court))
 
 
 def _unanchored(court: Court, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
@@ -66,6 +63,13 @@ def _unanchored(court: Court, reports: Sequence[CaseReport]) -> Iterable[SuiteNo
         what = f"no merge base, so the change's own baselines judged: {base.why}{step}"
         effect = chosen(court.context.policy, "baseless")
         yield SuiteNote(kind="no merge base", effect=effect, text=what, names=held)
+
+
+def _without_history(court: Court) -> Iterable[SuiteNote]:
+    """The history broke while the run went on: what was measured was judged all the same."""
+    if fault := court.past.fault:
+        what = f"judged without the history: {fault.place}: {fault.what}; {fault.mend}"
+        yield SuiteNote(kind="history", effect=Effect.WARN, text=what)
 
 
 def _by_committed_line(court: Court, report: CaseReport) -> bool:
@@ -90,16 +94,16 @@ def _anchor(cases: Mapping[str, Case], report: CaseReport) -> str:
 
 def _drift(court: Court, anchor: str, report: CaseReport) -> str:
     """How far one case has come; empty where it has no anchor or keeps to it."""
-    store, history, measurement = court.tools.baselines, court.tools.history, report.measurement
+    store, measurement = court.tools.baselines, report.measurement
     time = measurement.metrics.find("time") if measurement is not None else ()
-    if not anchor or measurement is None or not time or store is None or history is None:
+    if not anchor or measurement is None or not time or store is None or court.tools.history is None:
         return ""
     device = measurement.device.key
     line = store.read(device, report.key.path, anchor).get(str(report.key))
     if line is None or line.local:
         return ""
     now = Sitting(key=report.key, device=device, time=time[0].value, when="")
-    came = drift((*history.read(report.key, device, _RECENT), now), line.time, LIMIT, since=line.commit)
+    came = drift((*court.past.newest(report.key, device), now), line.time, LIMIT, since=line.commit)
     return f"{report.key}: {signed(came.change)}" if came is not None and came.alarms else ""
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from itertools import product
 
 from pytest_perfgate.app.assemble import measurements
+from pytest_perfgate.app.past import Past
 from pytest_perfgate.app.raised import with_raised
 from pytest_perfgate.core.gate.acceptance import blindness, of_level
 from pytest_perfgate.core.gate.clocks import accepted_clock
@@ -36,7 +37,6 @@ from pytest_perfgate.model.tools import GateTools
 from pytest_perfgate.model.verdict import CaseReport, Verdict
 
 COMMIT_FIRST = "commit, run again, and accept that"
-_LAST_SITTINGS = 20
 
 
 class Court:
@@ -46,11 +46,13 @@ class Court:
         self.tools, self.context = tools, context
         self._read: dict[tuple[str, str, str], Mapping[str, Baseline]] = {}
         self._base: Base | None = None
+        self.past = Past(tools.history)
         self.paired: Mapping[CaseKey, Paired] = {}
         """What two arms came to, where the run compares with a revision."""
 
     def read_baselines(self, cases: Iterable[Case]) -> None:
-        """Every file that these cases may be judged by; raises where one does not read."""
+        """Every file that these cases may be judged by, and the history; raises where one does not read."""
+        self.past.probe()
         devices = self.tools.baselines.devices() if self.tools.baselines is not None else ()
         for device, path in product(devices, {case.path: None for case in cases}):
             here = self._lines(device, path)
@@ -186,9 +188,7 @@ class Court:
 
     def _past(self, measurement: Measurement) -> Sequence[Sitting]:
         """The newest sittings that the history knows, oldest first."""
-        if self.tools.history is None:
-            return ()
-        return self.tools.history.read(measurement.key, measurement.device.key, _LAST_SITTINGS)
+        return self.past.newest(measurement.key, measurement.device.key)
 
 
 def _brought(text: str, kinds: Mapping[str, MetricKind], place: str) -> Limit:

@@ -60,8 +60,8 @@ def court(lines: Lines, past: Past | None = None, **fields: Any) -> Court:
     repository: Any = SimpleNamespace(base=lambda: Base(commit="base"))
     given: dict[str, Any] = {"committed": lambda device: True, "repository": repository, **fields}
     tools = GateTools(
-        kinds=by_name(), nursery=None, environment=Environment, roofed=lambda device: device, baselines=lines,
-        history=past, **given,
+        kinds=by_name(), nursery=None, environment=Environment, roofed=lambda device: device, history=past,
+        **{"baselines": lines, **given},
     )  # type: ignore[arg-type]  # fmt: skip
     return Court(tools, JudgeContext(today="2026-06-01"))
 
