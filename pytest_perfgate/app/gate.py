@@ -9,11 +9,12 @@ from functools import partial
 from itertools import product
 
 from pytest_perfgate.app.assemble import measurements
+from pytest_perfgate.app.past import Past
 from pytest_perfgate.app.raised import with_raised
 from pytest_perfgate.core.gate.acceptance import blindness, of_level
 from pytest_perfgate.core.gate.clocks import accepted_clock
 from pytest_perfgate.core.gate.context import JudgeContext
-from pytest_perfgate.core.gate.conviction import uncommitted
+from pytest_perfgate.core.gate.conviction import AGAINST, uncommitted
 from pytest_perfgate.core.gate.grammar import FAMILY_MEAN, parse_limit
 from pytest_perfgate.core.gate.judge import judge, not_measured
 from pytest_perfgate.core.gate.lost import lost_limits
@@ -31,11 +32,11 @@ from pytest_perfgate.model.metric import MetricKind, MetricSet
 from pytest_perfgate.model.paired import Paired
 from pytest_perfgate.model.plan import Case, CaseKey, Mode
 from pytest_perfgate.model.profiling import STATIC, TIMED
+from pytest_perfgate.model.repository import Base
 from pytest_perfgate.model.tools import GateTools
 from pytest_perfgate.model.verdict import CaseReport, Verdict
 
 COMMIT_FIRST = "commit, run again, and accept that"
-_LAST_SITTINGS = 20
 
 
 class Court:
@@ -44,17 +45,19 @@ class Court:
     def __init__(self, tools: GateTools, context: JudgeContext) -> None:
         self.tools, self.context = tools, context
         self._read: dict[tuple[str, str, str], Mapping[str, Baseline]] = {}
-        self._base: str | None = None
+        self._base: Base | None = None
+        self.past = Past(tools.history)
         self.paired: Mapping[CaseKey, Paired] = {}
         """What two arms came to, where the run compares with a revision."""
 
     def read_baselines(self, cases: Iterable[Case]) -> None:
-        """Every file that these cases may be judged by; raises where one does not read."""
+        """Every file that these cases may be judged by, and the history; raises where one does not read."""
+        self.past.probe()
         devices = self.tools.baselines.devices() if self.tools.baselines is not None else ()
         for device, path in product(devices, {case.path: None for case in cases}):
             here = self._lines(device, path)
-            if not all(line.local for line in here.values()) and self._merge_base():
-                self._lines(device, path, self._merge_base())
+            if not all(line.local for line in here.values()) and self.base.commit:
+                self._lines(device, path, self.base.commit)
 
     def judge_all(self, results: Mapping[str, CaseResult]) -> dict[str, tuple[CaseReport, ...]]:
         """Every case screened; suspects are tried by the paired conviction where there is one."""
@@ -130,9 +133,11 @@ class Court:
         why = uncommitted(report.baseline) or told
         plain = Court(replace(self.tools, convict=None), self.context).judged(case, report.measurement)
         mend = COMMIT_FIRST if why != told else fault.mend if fault is not None else ""
+        if gone := fault is not None and fault.code.name == "revision-missing" and why == told:
+            mend = ""
         step = (mend,) if mend else ()
-        told_all = (replace(v, evidence=(*v.evidence, ("no arms", why)), next=(*step, *v.next)) for v in plain.verdicts)
-        return replace(plain, verdicts=tuple(told_all))
+        said = (replace(v, evidence=(*v.evidence, ("no arms", why)), next=(*step, *v.next)) for v in plain.verdicts)
+        return replace(plain, verdicts=tuple(map(_without_revision, said) if gone else said))
 
     def limits(self, case: Case, measurement: Measurement) -> tuple[Limit, ...]:
         """The case's limits under those that the fixture's call brought."""
@@ -156,14 +161,14 @@ class Court:
         """The line that judges, of the merge base, and the work tree's where this change edits it."""
         key, device = str(measurement.key), measurement.device.key
         now = self._lines(device, measurement.key.path).get(key)
-        if now is None or now.local or not self._merge_base():
+        if now is None or now.local or not self.base.commit:
             return now, None
-        then = self._lines(device, measurement.key.path, self._merge_base()).get(key)
+        then = self._lines(device, measurement.key.path, self.base.commit).get(key)
         return (now, None) if then is None or _same(then, now) else (then, now)
 
     def file_then_and_now(self, device: str, path: str) -> tuple[Mapping[str, Baseline], Mapping[str, Baseline]]:
         """The lines of a file at the merge base, none where there is none, and in the work tree."""
-        base = self._merge_base()
+        base = self.base.revision
         return (self._lines(device, path, base) if base else {}), self._lines(device, path)
 
     def _lines(self, device: str, path: str, revision: str = "") -> Mapping[str, Baseline]:
@@ -174,9 +179,11 @@ class Court:
             self._read[at] = self.tools.baselines.read(*at)
         return self._read[at]
 
-    def _merge_base(self) -> str:
+    @property
+    def base(self) -> Base:
+        """The revision whose accepted lines judge, asked once."""
         if self._base is None:
-            self._base = self.tools.repository.merge_base() if self.tools.repository is not None else ""
+            self._base = self.tools.repository.base() if self.tools.repository is not None else Base()
         return self._base
 
     def _unbaselined(self, measurement: Measurement) -> str:
@@ -186,9 +193,7 @@ class Court:
 
     def _past(self, measurement: Measurement) -> Sequence[Sitting]:
         """The newest sittings that the history knows, oldest first."""
-        if self.tools.history is None:
-            return ()
-        return self.tools.history.read(measurement.key, measurement.device.key, _LAST_SITTINGS)
+        return self.past.newest(measurement.key, measurement.device.key)
 
 
 def _brought(text: str, kinds: Mapping[str, MetricKind], place: str) -> Limit:
@@ -202,6 +207,11 @@ def _brought(text: str, kinds: Mapping[str, MetricKind], place: str) -> Limit:
             place=place,
         )
     return limit
+
+
+def _without_revision(verdict: Verdict) -> Verdict:
+    """A commit that no clone has cannot be compared with, whatever is fetched."""
+    return replace(verdict, next=tuple(step for step in verdict.next if AGAINST not in step))
 
 
 def _unasked(verdict: Verdict) -> Verdict:
