@@ -13,6 +13,7 @@ from pytest_perfgate.app.renamed import renamed_lines
 from pytest_perfgate.core.gate.anchor import LIMIT, drift
 from pytest_perfgate.core.gate.clocks import clock_of
 from pytest_perfgate.core.gate.family import family_limits
+from pytest_perfgate.core.gate.policy import chosen
 from pytest_perfgate.core.gate.reach import Reach
 from pytest_perfgate.core.gate.suite import Suite, judge_suite
 from pytest_perfgate.core.render.quantity import signed
@@ -24,8 +25,6 @@ from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport, RunReport, SuiteNote
 
 RECORD = "the record of this run"
-_RECENT = 20
-"""Sittings of the history that are asked."""
 
 
 @value
@@ -61,20 +60,38 @@ def suite_notes(
         complete=ending.complete,
         filtered=ending.filtered,
     )
-    judged = judge_suite(reports, suite)
+    judged = (*judge_suite(reports, suite), *_unanchored(court, reports))
     edited = (*loosened_lines(court, reports), *renamed_lines(court, reports))
-    return (*judged, *_unanchored(court, reports), *edited, *_drifted(court, cases, reports))
+    return (*judged, *edited, *_drifted(court, cases, reports), *_without_history(court))
 
 
 def _unanchored(court: Court, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
-    """In CI, committed lines that no earlier revision holds against the change under test."""
-    repository = court.tools.repository
-    held = tuple(str(report.key) for report in reports if report.baseline is not None and not report.baseline.local)
-    if not held or not court.context.policy.ci or repository is None or repository.merge_base():
+    """In CI, committed lines that no earlier revision holds against the change, or only one that was guessed."""
+    held = tuple(str(report.key) for report in reports if _by_committed_line(court, report))
+    if not held or not court.context.policy.ci or not court.accepted.base.why:
         return
-    if repository.head():
-        what = "no merge base: the change's own baselines judged; check out with fetch-depth: 0"
-        yield SuiteNote(kind="no merge base", effect=Effect.WARN, text=what, names=held)
+    base, step = court.accepted.base, f"; {court.accepted.base.mend}" if court.accepted.base.mend else ""
+    if base.commit:
+        what = f"the lines of {base.commit[:10]}, {base.name}, judged: {base.why}{step}"
+        yield SuiteNote(kind="parent", effect=Effect.WARN, text=what)
+    else:
+        what = f"no merge base, so the change's own baselines judged: {base.why}{step}"
+        effect = chosen(court.context.policy, "baseless")
+        yield SuiteNote(kind="no merge base", effect=effect, text=what, names=held)
+
+
+def _without_history(court: Court) -> Iterable[SuiteNote]:
+    """The history broke while the run went on: what was measured was judged all the same."""
+    if fault := court.past.fault:
+        what = f"judged without the history: {fault.place}: {fault.what}; {fault.mend}"
+        yield SuiteNote(kind="history", effect=Effect.WARN, text=what)
+
+
+def _by_committed_line(court: Court, report: CaseReport) -> bool:
+    """Whether a line of the project judged a case; a revision that the user named asks none."""
+    paired = court.paired.get(report.key)
+    asked = paired is None or not paired.revision
+    return asked and report.baseline is not None and not report.baseline.local
 
 
 def _drifted(court: Court, cases: Mapping[str, Case], reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
@@ -92,16 +109,16 @@ def _anchor(cases: Mapping[str, Case], report: CaseReport) -> str:
 
 def _drift(court: Court, anchor: str, report: CaseReport) -> str:
     """How far one case has come; empty where it has no anchor or keeps to it."""
-    store, history, measurement = court.tools.baselines, court.tools.history, report.measurement
+    store, measurement = court.tools.baselines, report.measurement
     time = measurement.metrics.find("time") if measurement is not None else ()
-    if not anchor or measurement is None or not time or store is None or history is None:
+    if not anchor or measurement is None or not time or store is None or court.tools.history is None:
         return ""
     device = measurement.device.key
     line = store.read(device, report.key.path, anchor).get(str(report.key))
     if line is None or line.local:
         return ""
     now = Sitting(key=report.key, device=device, time=time[0].value, when="")
-    came = drift((*history.read(report.key, device, _RECENT), now), line.time, LIMIT, since=line.commit)
+    came = drift((*court.past.newest(report.key, device), now), line.time, LIMIT, since=line.commit)
     return f"{report.key}: {signed(came.change)}" if came is not None and came.alarms else ""
 
 

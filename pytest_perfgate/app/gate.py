@@ -6,14 +6,15 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import product
 
+from pytest_perfgate.app.accepted import Accepted
 from pytest_perfgate.app.assemble import measurements
+from pytest_perfgate.app.past import Past
 from pytest_perfgate.app.raised import with_raised
 from pytest_perfgate.core.gate.acceptance import blindness, of_level
 from pytest_perfgate.core.gate.clocks import accepted_clock
 from pytest_perfgate.core.gate.context import JudgeContext
-from pytest_perfgate.core.gate.conviction import uncommitted
+from pytest_perfgate.core.gate.conviction import AGAINST, uncommitted
 from pytest_perfgate.core.gate.grammar import FAMILY_MEAN, parse_limit
 from pytest_perfgate.core.gate.judge import judge, not_measured
 from pytest_perfgate.core.gate.lost import lost_limits
@@ -35,26 +36,22 @@ from pytest_perfgate.model.tools import GateTools
 from pytest_perfgate.model.verdict import CaseReport, Verdict
 
 COMMIT_FIRST = "commit, run again, and accept that"
-_LAST_SITTINGS = 20
 
 
 class Court:
-    """Judges cases under one policy; reads each baseline file once."""
+    """Judges cases under one policy."""
 
     def __init__(self, tools: GateTools, context: JudgeContext) -> None:
         self.tools, self.context = tools, context
-        self._read: dict[tuple[str, str, str], Mapping[str, Baseline]] = {}
-        self._base: str | None = None
+        self.accepted = Accepted(tools)
+        self.past = Past(tools.history)
         self.paired: Mapping[CaseKey, Paired] = {}
         """What two arms came to, where the run compares with a revision."""
 
     def read_baselines(self, cases: Iterable[Case]) -> None:
-        """Every file that these cases may be judged by; raises where one does not read."""
-        devices = self.tools.baselines.devices() if self.tools.baselines is not None else ()
-        for device, path in product(devices, {case.path: None for case in cases}):
-            here = self._lines(device, path)
-            if not all(line.local for line in here.values()) and self._merge_base():
-                self._lines(device, path, self._merge_base())
+        """Every file that these cases may be judged by, and the history; raises where one does not read."""
+        self.past.probe()
+        self.accepted.read_files(case.path for case in cases)
 
     def judge_all(self, results: Mapping[str, CaseResult]) -> dict[str, tuple[CaseReport, ...]]:
         """Every case screened; suspects are tried by the paired conviction where there is one."""
@@ -98,7 +95,7 @@ class Court:
         if not measurement.processes and measurement.metrics == MetricSet() and not measurement.problems:
             why = "its region was never entered" if measurement.identity.timer == "region" else "nothing was recorded"
             return self.unmeasured(case, measurement.key, why)
-        baseline, edited = self.baselines(measurement)
+        baseline, edited = self.accepted.judging(measurement)
         past = self._past(measurement)
         scatter, sittings = _scatter(past, baseline, measurement.environment)
         context = replace(
@@ -130,9 +127,11 @@ class Court:
         why = uncommitted(report.baseline) or told
         plain = Court(replace(self.tools, convict=None), self.context).judged(case, report.measurement)
         mend = COMMIT_FIRST if why != told else fault.mend if fault is not None else ""
+        if gone := fault is not None and fault.code.name == "revision-missing" and why == told:
+            mend = ""
         step = (mend,) if mend else ()
-        told_all = (replace(v, evidence=(*v.evidence, ("no arms", why)), next=(*step, *v.next)) for v in plain.verdicts)
-        return replace(plain, verdicts=tuple(told_all))
+        said = (replace(v, evidence=(*v.evidence, ("no arms", why)), next=(*step, *v.next)) for v in plain.verdicts)
+        return replace(plain, verdicts=tuple(map(_without_revision, said) if gone else said))
 
     def limits(self, case: Case, measurement: Measurement) -> tuple[Limit, ...]:
         """The case's limits under those that the fixture's call brought."""
@@ -152,33 +151,6 @@ class Court:
         for text in dict.fromkeys(text for taken in result.captures for call in taken for text in call.limits):
             _brought(text, kinds, result.case.location)
 
-    def baselines(self, measurement: Measurement) -> tuple[Baseline | None, Baseline | None]:
-        """The line that judges, of the merge base, and the work tree's where this change edits it."""
-        key, device = str(measurement.key), measurement.device.key
-        now = self._lines(device, measurement.key.path).get(key)
-        if now is None or now.local or not self._merge_base():
-            return now, None
-        then = self._lines(device, measurement.key.path, self._merge_base()).get(key)
-        return (now, None) if then is None or _same(then, now) else (then, now)
-
-    def file_then_and_now(self, device: str, path: str) -> tuple[Mapping[str, Baseline], Mapping[str, Baseline]]:
-        """The lines of a file at the merge base, none where there is none, and in the work tree."""
-        base = self._merge_base()
-        return (self._lines(device, path, base) if base else {}), self._lines(device, path)
-
-    def _lines(self, device: str, path: str, revision: str = "") -> Mapping[str, Baseline]:
-        if self.tools.baselines is None:
-            return {}
-        at = (device, path, revision)
-        if at not in self._read:
-            self._read[at] = self.tools.baselines.read(*at)
-        return self._read[at]
-
-    def _merge_base(self) -> str:
-        if self._base is None:
-            self._base = self.tools.repository.merge_base() if self.tools.repository is not None else ""
-        return self._base
-
     def _unbaselined(self, measurement: Measurement) -> str:
         """Why a device whose baselines are committed has none."""
         device = measurement.device.key
@@ -186,9 +158,7 @@ class Court:
 
     def _past(self, measurement: Measurement) -> Sequence[Sitting]:
         """The newest sittings that the history knows, oldest first."""
-        if self.tools.history is None:
-            return ()
-        return self.tools.history.read(measurement.key, measurement.device.key, _LAST_SITTINGS)
+        return self.past.newest(measurement.key, measurement.device.key)
 
 
 def _brought(text: str, kinds: Mapping[str, MetricKind], place: str) -> Limit:
@@ -202,6 +172,11 @@ def _brought(text: str, kinds: Mapping[str, MetricKind], place: str) -> Limit:
             place=place,
         )
     return limit
+
+
+def _without_revision(verdict: Verdict) -> Verdict:
+    """A commit that no clone has cannot be compared with, whatever is fetched."""
+    return replace(verdict, next=tuple(step for step in verdict.next if AGAINST not in step))
 
 
 def _unasked(verdict: Verdict) -> Verdict:
@@ -256,11 +231,6 @@ def _kept(report: CaseReport, measurement: Measurement, when: str, commit: str) 
 def _bare(report: CaseReport) -> bool:
     timed = report.measurement is not None and bool(report.measurement.metrics.find("time"))
     return timed and report.baseline is None and any(v.outcome is Outcome.UNBASELINED for v in report.verdicts)
-
-
-def _same(then: Baseline, now: Baseline) -> bool:
-    """Whether the change under test leaves a line as it was; another end of an acceptance is another line."""
-    return (then.time, then.identity, then.expires) == (now.time, now.identity, now.expires)
 
 
 def _why(result: CaseResult) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.cli.looking import write, write_json
 from pytest_perfgate.cli.project import Project, add_root
+from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.errors import PerfgateError
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def run(options: Namespace) -> int:
         return 0
     check_decisions(found, request)
     _show(found, accept(found, project.baselines), options, project)
+    _tell_nameless(found, options, project)
     return 0
 
 
@@ -146,6 +148,19 @@ def _end(text: str, today: date) -> str:
             mend="name a day from today on, or leave --expires out",
         )
     return end.isoformat()
+
+
+def _tell_nameless(found: Any, options: Namespace, project: Project) -> None:
+    """Lines that name no commit: a suspect can never be measured beside it."""
+    count = sum(1 for decision in found if decision.after is not None and not decision.after.commit)
+    if not count or options.json:
+        return
+    why, mend = project.repository.trouble() or ("", "")
+    source = "the record names none" if options.source or not why else why
+    lines = plural(count, "line names", "lines name")
+    write(f"{lines} no commit, so no suspect can be measured beside it: {source}")
+    if mend and not options.source:
+        write(f"  next  {mend}")
 
 
 def sittings_of(project: Project) -> Any:

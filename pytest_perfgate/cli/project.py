@@ -48,7 +48,7 @@ class Project:
 
     @cached_property
     def repository(self) -> Any:
-        return stores.repository(self.root)
+        return stores.repository(self.root, self.config.target)
 
     @property
     def ci(self) -> bool:

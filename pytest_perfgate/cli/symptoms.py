@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.doctor import Check, Finding, Level
 from pytest_perfgate.core.render.plural import plural
+from pytest_perfgate.model.baseline import DIRTY
 
 if TYPE_CHECKING:
     from pytest_perfgate.cli.project import Project
@@ -46,16 +47,18 @@ def plugin(project: Project) -> Iterator[Finding]:
 
 
 def git(project: Project) -> Iterator[Finding]:
+    """Whose accepted lines judge here; where none of before the change can, why."""
     repository = project.repository
-    if not repository.present():
-        what = "no git repository here: nothing says what was accepted before a change"
-        yield Finding(name="git", level=Level.NOTE, what=what, mend="git init")
-        return
-    base = repository.merge_base()
-    judged = f"baselines of {base[:7]} judge" if base else "no merge base: the work tree's baselines judge"
-    yield Finding(
-        name="git", level=Level.GOOD, what=f"{repository.branch() or 'detached'} at {repository.head()[:7]}; {judged}"
-    )
+    base = repository.base()
+    at = f"{repository.branch() or 'detached'} at {repository.head()[:7]}; " if repository.head() else ""
+    if base.commit:
+        what = f"{at}baselines of {base.commit[:7]}, {base.name}, judge"
+        yield Finding(name="git", level=Level.GOOD, what=what)
+    elif base.why:
+        what = f"{at}the work tree's baselines judge: {base.why}"
+        yield Finding(name="git", level=Level.NOTE, what=what, mend=base.mend)
+    else:
+        yield Finding(name="git", level=Level.GOOD, what=f"{at}{base.name}: the work tree's baselines judge")
 
 
 def settings(project: Project) -> Iterator[Finding]:
@@ -95,6 +98,24 @@ def baselines(project: Project) -> Iterator[Finding]:
     if not devices:
         yield Finding(
             name="baselines", level=Level.NOTE, what="none yet", mend="pytest --perfgate=full, perfgate accept"
+        )
+
+
+def commits(project: Project) -> Iterator[Finding]:
+    """Whether suspects can be measured beside what their lines name."""
+    store, repository = project.baselines, project.repository
+    lines = [line for device in store.devices() for line in store.read_all(device).values()]
+    named = [line.commit for line in lines if line.commit and not line.commit.endswith(DIRTY)]
+    gone = repository.missing(named)
+    count = sum(commit in gone for commit in named)
+    if count and repository.brought(min(gone), project.config.baselines):
+        what = "not in this clone, as after a squash or a rebase: what brought them here stands in"
+        yield Finding(name="commits", level=Level.NOTE, what=f"{plural(count, 'line')} of a commit that is {what}")
+    elif count:
+        what = "not in this clone: suspects of theirs have no second arm"
+        mend = "git fetch --unshallow, or accept again from a commit that is here"
+        yield Finding(
+            name="commits", level=Level.NOTE, what=f"{plural(count, 'line')} of a commit that is {what}", mend=mend
         )
 
 
@@ -185,6 +206,7 @@ CHECKS: list[tuple[str, Check]] = [
     ("settings", settings),
     ("hooks", hooks),
     ("baselines", baselines),
+    ("commits", commits),
     ("merging", merging),
     ("record", record),
     ("history", history),

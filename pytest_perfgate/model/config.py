@@ -147,7 +147,12 @@ KEYS: tuple[ConfigKey, ...] = (
         default="paired where an arm can be built",
         choices=("paired", "interval"),
     ),
-    ConfigKey(name="target", kind="text", doc="branch that changes are merged into", default="found"),
+    ConfigKey(
+        name="target",
+        kind="text",
+        doc="branch that changes are merged into: the lines of the merge base with it judge",
+        default="found",
+    ),
     ConfigKey(name="anchor", kind="text", doc="revision whose baselines are the fixed anchor", default="none"),
     ConfigKey(name="communication", kind="texts", doc="patterns of the project's communication kernels"),
     ConfigKey(
@@ -174,5 +179,6 @@ POLICIES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("undecided", ("warn", "fail"), "the interval spans the limit"),
     ("moved", ("warn", "fail"), "the machine moved, not the code"),
     ("unmeasured", ("warn", "fail"), "collected, but never measured"),
+    ("baseless", ("warn", "fail"), "in CI, no merge base: the change's own baselines judged"),
 )
 """(key, values, meaning) of the policy."""

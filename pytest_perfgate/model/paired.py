@@ -52,6 +52,8 @@ class Paired:
     wants_s: float = 0.0
     """Seconds of further rounds that would decide what is undecided; 0 where none are known to help."""
 
+    stands_in: str = ""
+    """Where the other arm is not the commit that the baseline names: which it is, and why."""
     clocks_hz: tuple[float, float] | None = None
     """The clocks that base and head ran at, where both are known."""
 

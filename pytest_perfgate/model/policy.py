@@ -31,6 +31,8 @@ class Policy:
     moved: Choice = Choice.WARN
     unmeasured: Choice = Choice.WARN
     """Collected, but never measured."""
+    baseless: Choice = Choice.WARN
+    """Committed lines judged in CI, and there is no merge base whose lines could."""
 
     @property
     def records(self) -> bool:

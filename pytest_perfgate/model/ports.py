@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,6 +13,7 @@ from pytest_perfgate.model.device import Availability, Device, DeviceSpec
 from pytest_perfgate.model.measurement import Artifact, Environment
 from pytest_perfgate.model.plan import CaseKey, Plan
 from pytest_perfgate.model.problem import Problem
+from pytest_perfgate.model.repository import Base
 from pytest_perfgate.model.samples import Samples, Stop
 from pytest_perfgate.model.verdict import RunReport
 
@@ -233,6 +234,15 @@ class Repository(Protocol):
     def head(self) -> str: ...
 
     def merge_base(self, target: str = "") -> str: ...
+
+    def base(self, target: str = "") -> Base:
+        """The same with what it is; where there is none, why."""
+
+    def missing(self, commits: Iterable[str]) -> frozenset[str]:
+        """Those that are no commit here."""
+
+    def brought(self, commit: str, folder: str) -> str:
+        """The commit that brought a line into the folder that names this one."""
 
     def show(self, revision: str, path: str) -> str | None: ...
 

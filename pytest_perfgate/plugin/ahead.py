@@ -118,11 +118,10 @@ def measure_against(session: Docket) -> None:
     from pytest_perfgate.plugin.arms import MERGE_BASE, Bailiff
 
     asked = session.settings.options.perfgate_against
-    repository = session.court.tools.repository
-    found = repository.merge_base(session.settings.project.target) if repository is not None else ""
-    revision = asked if asked != MERGE_BASE else found
+    base = session.court.accepted.base
+    revision = asked if asked != MERGE_BASE else base.commit
     if not revision:
-        raise PerfgateError("arm-no-merge-base", "there is no merge base to compare with")
+        raise PerfgateError("arm-no-merge-base", base.why or "no commit lies before this one", mend=base.mend)
     comparison, paired = Bailiff(session).against(revision, list(session.cases.values()))
     session.court.paired = paired
     results = captured(session, comparison.results(), lambda text: Progress(session.settings.pytest, text).close())

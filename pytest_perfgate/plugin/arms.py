@@ -24,6 +24,7 @@ from pytest_perfgate.plugin.finished import FinishedRounds
 from pytest_perfgate.plugin.invocation import arm_arguments, child_job, environment
 from pytest_perfgate.plugin.progress import Progress
 from pytest_perfgate.plugin.spans import span
+from pytest_perfgate.plugin.standing_in import standing_in
 from pytest_perfgate.plugin.trying import START_S, TEST_S, trying_line
 from pytest_perfgate.wiring import read_values
 from pytest_perfgate.wiring.arms import arms
@@ -95,10 +96,12 @@ class Bailiff:
         if not commit:
             raise PerfgateError("arm-no-commit", "the baseline names no commit to measure beside")
         count = len({case.nodeid for case in cases})
-        self._progress = Progress(self._config, f"{count} suspected: measured beside {commit[:10]}")
-        comparison = self._comparison(commit, cases, Design())
+        beside, why = standing_in(self._session, commit)
+        self._progress = Progress(self._config, f"{count} suspected: measured beside {beside[:10]}")
+        comparison = self._comparison(beside, cases, Design())
         hearing = Hearing(comparison, self._counts)
-        return self._heard(comparison, hearing, hearing.confirm, revision=False), comparison.troubles()
+        heard = self._heard(comparison, hearing, hearing.confirm, revision=False)
+        return {key: replace(paired, stands_in=why) for key, paired in heard.items()}, comparison.troubles()
 
     def _heard(
         self, comparison: Comparison, hearing: Hearing, play: Callable[[], None], *, revision: bool

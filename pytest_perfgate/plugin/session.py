@@ -23,6 +23,7 @@ from pytest_perfgate.plugin.docket import Docket, Reports
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.measuring import measuring_tools
 from pytest_perfgate.plugin.properties import SEEN, properties
+from pytest_perfgate.plugin.standpoint import Standpoint
 from pytest_perfgate.wiring.devices import pick_device
 
 if TYPE_CHECKING:
@@ -103,7 +104,8 @@ class GateSession(Docket):
         self.reports[item.nodeid] = reports
         self.judged.add(item.nodeid)
         item.user_properties.extend(properties(reports))
-        failing = [render_block(report) for report in reports if report.effect is Effect.FAIL]
+        here = Standpoint(self.settings.pytest)
+        failing = [render_block(here.report(report)) for report in reports if report.effect is Effect.FAIL]
         if failing:
             refuse(item, "\n\n".join(failing))
 

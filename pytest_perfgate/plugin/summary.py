@@ -16,9 +16,10 @@ from pytest_perfgate.model.plan import Mode
 from pytest_perfgate.model.quantity import Dimension
 from pytest_perfgate.plugin.cut_short import cut_short_lines
 from pytest_perfgate.plugin.ending import text_of
+from pytest_perfgate.plugin.standpoint import Standpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from pytest_perfgate.model.verdict import CaseReport
@@ -45,12 +46,13 @@ def write_summary(out: Any, session: Docket, *, cut_short: bool = False) -> None
 
 
 def _write_verdicts(out: Any, session: Docket, reports: list[CaseReport]) -> None:
+    here = Standpoint(session.settings.pytest)
     told = reports if out.verbosity > 0 else [r for r in reports if r.worst not in _KEPT and r.verdicts]
     if told:
         for line in table_lines(verdict_table(told)):
             out.write_line(line)
     for report in [r for r in reports if r.effect is Effect.WARN and r.worst not in _PLAIN][:_SHOWN]:
-        out.write_line(render_block(report).rstrip())
+        out.write_line(render_block(here.report(report)).rstrip())
     for line in accepted_lines(reports):
         out.write_line(line)
     fresh = len(new_baselines(reports, session.court.tools.committed, "", ""))
@@ -65,14 +67,14 @@ def _write_verdicts(out: Any, session: Docket, reports: list[CaseReport]) -> Non
         out.write_line(line)
     if reports:
         out.write_line(counted(session.mode.value, reports))
-    for line in written_lines(session.written, session.settings.pytest.rootpath):
+    for line in written_lines(session.written, here.path):
         out.write_line(line)
     for fault in session.lost:
         out.write_line(fault.text(), red=True)
     full = session.mode is Mode.FULL
     commands = next_commands(reports, session.settings.command, recorded=recorded, full=full)
     for command in commands if not session.lost else ():
-        out.write_line(f"next  {command}")
+        out.write_line(f"next  {here.command(command)}")
 
 
 def verdict_table(reports: Sequence[CaseReport]) -> Table:
@@ -109,15 +111,13 @@ def next_commands(reports: Sequence[CaseReport], pytest: str, *, recorded: bool,
     return commands if worst - set(_KEPT) else []
 
 
-def written_lines(written: Sequence[Path], root: Path) -> list[str]:
+def written_lines(written: Sequence[Path], shown: Callable[[Path], str]) -> list[str]:
     """Where the files lie; of many in one folder, the folder."""
     if len(written) <= _FILES:
-        return [f"wrote {shown(path, root)}" for path in written]
+        return [f"wrote {shown(path)}" for path in written]
     folders = Counter(path.parent for path in written)
     first = dict.fromkeys(path if folders[path.parent] == 1 else path.parent for path in written)
-    return [
-        f"wrote {shown(place, root)}" + (f": {folders[place]} files" if place in folders else "") for place in first
-    ]
+    return [f"wrote {shown(place)}" + (f": {folders[place]} files" if place in folders else "") for place in first]
 
 
 def accepted_lines(reports: Sequence[CaseReport]) -> list[str]:
@@ -146,7 +146,3 @@ def refused(reports: Sequence[CaseReport]) -> list[str]:
 def hidden(session: Docket) -> list[str]:
     """Failing verdicts that an ``xfail`` keeps from failing the run: never in silence."""
     return [f"xfail hides  {name}" for name in session.excused]
-
-
-def shown(path: Path, root: Path) -> str:
-    return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)

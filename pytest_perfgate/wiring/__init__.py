@@ -246,7 +246,7 @@ def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
     from pytest_perfgate.model.tools import GateTools
 
     wiring_devices.lead_run()
-    repository = GitRepository(root)
+    repository = GitRepository(root, target=project.target)
     baselines = Baselines(root, project.devices, project.baselines, repository.show)
     return GateTools(
         kinds=kinds,

@@ -41,11 +41,11 @@ def history_store(root: Path, project: Config) -> Any:
     return SqliteHistory(root / (project.history or ".perfgate/history.db"))
 
 
-def repository(root: Path) -> Any:
-    """What git says about the project."""
+def repository(root: Path, target: str = "") -> Any:
+    """What git says about the project; ``target`` is the branch that its changes are merged into."""
     from pytest_perfgate.adapters.stores.repository import GitRepository
 
-    return GitRepository(root)
+    return GitRepository(root, target=target)
 
 
 def merging(root: Path, project: Config) -> Any:

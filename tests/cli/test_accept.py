@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import datetime, timezone
 from types import SimpleNamespace
 
@@ -276,3 +277,11 @@ def test_looking_asks_for_no_reason_and_says_that_writing_will(project: Place) -
     assert "1 case is slower: tests/test_k.py::test_slow[1]\n  next  add --reason TEXT" in done.out
     assert "1 case is slower" in json.loads(project.perfgate("accept", "--dry-run", "--json").out)["refused"]
     assert project.times() == before
+
+
+def test_lines_that_name_no_commit_are_said_to(place: Place) -> None:
+    place.record(replace(run(NEW), environment=Environment()))
+    done = place.perfgate("accept")
+    assert (
+        "1 line names no commit, so no suspect can be measured beside it: there is no git repository here" in done.out
+    )

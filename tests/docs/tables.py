@@ -12,6 +12,10 @@ from pytest_perfgate.core.metrics.registry import BUILT_IN
 from pytest_perfgate.model.limit import Effect
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+_NOTES = {
+    "unused": "tests that are gone, and baselines that no limit asks for",
+    "baseless": "committed lines that CI judges without a merge base",
+}
 _TEST = {Effect.PASS: "passes", Effect.WARN: "warns", Effect.FAIL: "fails"}
 
 
@@ -42,7 +46,7 @@ def policies() -> str:
             ", ".join(f"`{c.value}`" for c in choices),
             f"`{getattr(LOCAL, key).value}`",
             f"`{getattr(CI, key).value}`",
-            ", ".join(r.outcome.name.replace("_", " ") for r in RULES if r.key == key) or "notes on the suite",
+            ", ".join(r.outcome.name.replace("_", " ") for r in RULES if r.key == key) or _NOTES[key],
         ]
         for key, choices in CHOICES.items()
     ]

@@ -72,13 +72,13 @@ def accepted(test: str, ms: float, **fields: object) -> Baseline:
 
 
 def git(project: Project, *words: str) -> None:
-    who = ["-c", "user.name=me", "-c", "user.email=me@example.org", "-c", "init.defaultBranch=main"]
+    who = ["-c", "user.name=me", "-c", "user.email=me@example.org", "-c", "init.defaultBranch=release"]
     subprocess.run(["git", *who, *words], cwd=project.root, check=True, capture_output=True)
 
 
 def repository(project: Project) -> Project:
-    """A project on main with accepted tests, and a branch off it."""
-    project.configure('devices = ["host-*"]\nconviction = "interval"\nrounds = 2')
+    """A project with accepted tests on the branch that it names for its target, and a branch off it."""
+    project.configure('devices = ["host-*"]\nconviction = "interval"\nrounds = 2\ntarget = "release"')
     project.write("test_it.py", RECORDED)
     project.write(".gitignore", ".perfgate/\njunit.xml\n")
     Baselines(project.root, DEVICES).write(

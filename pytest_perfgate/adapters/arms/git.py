@@ -18,6 +18,9 @@ _SELF["GIT_COMMITTER_EMAIL"] = "perfgate@localhost"
 _QUIET = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.safecrlf=false", "-c", "advice.addEmbeddedRepo=false")
 """Nobody's hooks run for our worktrees, and line ends that git would change are no reason to stop."""
 _STEERING = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR"}
+_SHORT = re.compile(r"[0-9a-f]{7,39}(\+dirty)?")
+"""The beginning of a hash: no server is asked for one."""
+_LOOK = "name a revision that is here: git log --oneline --all"
 _NO_SOURCE = (":(exclude,top,glob)**/.perfgate/**", ":(exclude,top,glob)**/__pycache__/**")
 """Never part of a snapshot, ignored or not: every run changes them."""
 
@@ -135,7 +138,7 @@ class Git:
             if self._commit(f"{remote}/{start}"):
                 mend = f"name the branch of the remote: {remote}/{name}"
                 return PerfgateError("revision-missing", f"{name!r} is no branch of this clone", mend=mend)
-        mend = _fetching(name, remotes) if remotes else "name a revision that is here: git log --oneline --all"
+        mend = _fetching(name, remotes) if remotes and not _SHORT.fullmatch(name) else _LOOK
         return PerfgateError("revision-missing", f"{name!r} is not in this clone", mend=mend)
 
 

@@ -65,7 +65,10 @@ class Records:
         try:
             name = pointer.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as fault:
-            raise PerfgateError("record-missing", "no run has left a record here", place=str(pointer)) from fault
+            mend = _elsewhere(self._folder.parent.parent)
+            raise PerfgateError(
+                "record-missing", "no run has left a record here", mend=mend, place=str(pointer)
+            ) from fault
         if name.startswith(_NONE):
             mend = f"run the gate again; older records lie in {self._folder}, and are read by their path"
             raise PerfgateError("record-missing", name.removeprefix(_NONE), mend=mend, place=str(pointer))
@@ -173,3 +176,12 @@ def _bad_samples(place: str) -> Iterator[None]:
         raise PerfgateError("record-unreadable", what, mend=mend, place=place) from fault
     except (OSError, binascii.Error, KeyError, TypeError, ValueError) as fault:
         raise PerfgateError("record-unreadable", f"its samples cannot be read: {fault}", place=place) from fault
+
+
+def _elsewhere(root: Path) -> str:
+    """Projects below a folder that has no record itself; empty where none has one."""
+    found = sorted(path for depth in ("*", "*/*", "*/*/*") for path in root.glob(f"{depth}/.perfgate/records/last"))
+    names = [path.parents[2].relative_to(root).as_posix() for path in found]
+    return (
+        f"a run left one below: --root {names[0]}" + (f" (of {len(names)})" if len(names) > 1 else "") if names else ""
+    )

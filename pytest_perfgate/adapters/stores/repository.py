@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from pytest_perfgate.adapters.stores.standing import Standing
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.repository import Base
 
-_TARGETS = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TARGET")
-_USUAL = ("main", "master", "trunk", "develop")
 _SECONDS = 30
 _ENDINGS = "py pyx pxd toml c cc cpp cxx h hpp cu cuh cl hip ptx rs go".split()  # noqa: SIM905 - a list of words
 _CODE = (*(f"*.{ending}" for ending in _ENDINGS), ":(exclude)*site-packages/*", ":(exclude)*.perfgate/*")
@@ -18,11 +18,12 @@ _CODE = (*(f"*.{ending}" for ending in _ENDINGS), ":(exclude)*site-packages/*", 
 
 
 class GitRepository:
-    """The repository that a folder lies in."""
+    """The repository that a folder lies in, and the branch that its changes are merged into where that is known."""
 
-    def __init__(self, root: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, root: Path, environment: Mapping[str, str] | None = None, target: str = "") -> None:
         self._root = root
         self._environment = os.environ if environment is None else environment
+        self._target = target
 
     def present(self) -> bool:
         return self._git("rev-parse", "--is-inside-work-tree") == "true"
@@ -35,20 +36,33 @@ class GitRepository:
         """The branch's name; empty where none is checked out."""
         return self._git("symbolic-ref", "--quiet", "--short", "HEAD") or ""
 
-    def merge_base(self, target: str = "") -> str:
-        """Where this change left the target branch; on that branch itself, the parent commit."""
+    def base(self, target: str = "") -> Base:
+        """The revision before this change; where there is none, why."""
         head = self.head()
-        if not head:
-            return ""
-        if target and not self._resolved(target):
-            raise PerfgateError(
-                "repository-missing", f"'{target}' is no revision here", mend=f"git fetch origin {target}"
+        if head:
+            return Standing(self._git, self._environment, head).base(target or self._target)
+        why, mend = self.trouble() or ("nothing was ever committed here", "git commit")
+        return Base(why=why, mend=mend)
+
+    def merge_base(self, target: str = "") -> str:
+        """Where this change left the target branch; on that branch itself, what was there before."""
+        return self.base(target).commit
+
+    def trouble(self) -> tuple[str, str] | None:
+        """Why git cannot answer here, and what mends it."""
+        done = self._run("rev-parse", "--is-inside-work-tree")
+        if done is None:
+            return "git is not installed here, or does not answer", "install git"
+        said = done.stderr.decode("utf-8", "replace")
+        if "dubious ownership" in said:
+            mend = next((line.strip() for line in said.splitlines() if "safe.directory" in line), "")
+            return "git does not trust this folder, which belongs to another user", mend
+        if done.returncode:
+            return (
+                "there is no git repository here",
+                "check out with git, its .git folder with it; a new project: git init",
             )
-        for name in (target,) if target else self._targets():
-            base = self._git("merge-base", "HEAD", name) if self._resolved(name) else None
-            if base:
-                return base if base != head else self._git("rev-parse", "--verify", "--quiet", "HEAD^1") or ""
-        return ""
+        return None
 
     def show(self, revision: str, path: str) -> str | None:
         """A file's text in a revision; ``None`` where it did not exist."""
@@ -56,6 +70,28 @@ class GitRepository:
             raise PerfgateError("repository-missing", f"'{revision}' is no revision here", mend="git fetch --unshallow")
         done = self._run("show", f"{revision}:./{path}")
         return None if done is None or done.returncode else done.stdout.decode("utf-8", "replace")
+
+    def missing(self, commits: Iterable[str]) -> frozenset[str]:
+        """Those of these names that are no commit in this clone; none where git does not answer."""
+        names = sorted(set(commits))
+        asked = "".join(f"{name}^{{commit}}\n" for name in names).encode()
+        done = self._run("cat-file", "--batch-check", stdin=asked) if names else None
+        if done is None or done.returncode:
+            return frozenset()
+        answers = done.stdout.decode("utf-8", "replace").splitlines()
+        return frozenset(name for name, answer in zip(names, answers, strict=False) if answer.endswith(" missing"))
+
+    def brought(self, commit: str, folder: str) -> str:
+        """The first commit of this history with a line in the folder that names a commit; empty where none is known.
+
+        The end of a shallow clone seems to bring in everything that was there before.
+        """
+        if self._git("rev-parse", "--is-shallow-repository") != "false":
+            return ""
+        place = f":(glob){folder}/**/*.yaml"
+        return (self._git("log", "--reverse", "--format=%H", f"-S{commit}", "HEAD", "--", place) or "").partition("\n")[
+            0
+        ]
 
     def dirty(self) -> bool:
         """Whether the commit does not hold what is here: a changed file, or code that git was never given."""
@@ -75,12 +111,6 @@ class GitRepository:
         """The first line of a commit's message; empty where the commit is unknown."""
         return self._git("log", "-1", "--format=%s", commit, "--") or "" if commit else ""
 
-    def _targets(self) -> list[str]:
-        named = [self._environment[name] for name in _TARGETS if self._environment.get(name)]
-        default = self._git("symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
-        names = [*named, *([default] if default else []), *_USUAL]
-        return [form for name in names for form in (f"origin/{name}", name)]
-
     def _resolved(self, revision: str) -> bool:
         return bool(self._git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"))
 
@@ -88,12 +118,18 @@ class GitRepository:
         done = self._run(*words)
         return None if done is None or done.returncode else done.stdout.decode("utf-8", "replace").strip()
 
-    def _run(self, *words: str) -> subprocess.CompletedProcess[bytes] | None:
+    def _run(self, *words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes] | None:
         environment = {**self._environment, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
         command = ["git", *words]
         try:
             return subprocess.run(
-                command, cwd=self._root, capture_output=True, check=False, timeout=_SECONDS, env=environment
+                command,
+                cwd=self._root,
+                input=stdin,
+                capture_output=True,
+                check=False,
+                timeout=_SECONDS,
+                env=environment,
             )
         except (OSError, subprocess.TimeoutExpired):
             return None

@@ -24,6 +24,7 @@ from pytest_perfgate.model.quantity import Dimension
 from pytest_perfgate.model.verdict import Verdict
 
 SLOWER = "slower than accepted"
+AGAINST = "--perfgate-against"
 SAME = "though both sides ran the same code: it is the machine or the measurement that moves, not the code"
 
 
@@ -114,6 +115,7 @@ def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
     assert paired is not None
     beside = f"than {paired.base or 'the base'} beside it over {plural(paired.rounds, 'round')}: {signed(paired.shift)}"
     facts = tuple(("moved", f"{name} {then} -> {now}") for name, then, now in paired.moved)
+    facts = (("beside", paired.stands_in), *facts) if paired.stands_in else facts
     slower = paired.decision is Decision.SLOWER and paired.shift >= suspicion.counts
     if slower and paired.same:
         return _ruling(suspicion, Outcome.MOVED, f"slower {beside}, {SAME}", ("perfgate doctor",), facts)
@@ -144,12 +146,22 @@ def _by_prediction(suspicion: Suspicion, trial: Trial) -> Ruling:
             sentence = f"{SLOWER}, beyond chance: {explained}"
             return _ruling(suspicion, Outcome.REGRESSED, sentence, _act(trial))
         explained = f"{explained}, and in processor time it is {signed(busy)}: the calls waited, as on a busy machine"
+    elif suspicion.metric.value > reach:
+        explained = f"{explained}, and this is more; what keeps it from a conviction is {_loose(suspicion, trial)}"
     accept = f'perfgate accept {trial.name} --reason "..."'
     if uncommitted(trial.baseline):
         return _suspect(suspicion, explained, (accept,))
     commit = trial.baseline.commit if trial.baseline else ""
-    decide = f"{trial.rerun} --perfgate-against {commit}".rstrip()
+    decide = f"{trial.rerun} {AGAINST} {commit}".rstrip()
     return _suspect(suspicion, explained, (decide, accept))
+
+
+def _loose(suspicion: Suspicion, trial: Trial) -> str:
+    """An interval of its own that does not exclude what counts for nothing."""
+    count = len(trial.measurement.processes)
+    rests = f"of {plural(count, 'process', 'processes')}"
+    low = max(suspicion.metric.low, -1.0)
+    return f"its own interval {rests}: it begins at {signed(low)}, where {signed(suspicion.counts)} count"
 
 
 def uncommitted(baseline: Baseline | None) -> str:

@@ -97,6 +97,7 @@ CHOICES: Mapping[str, tuple[Choice, ...]] = {
     "undecided": (Choice.WARN, Choice.FAIL),
     "moved": (Choice.WARN, Choice.FAIL),
     "unmeasured": (Choice.WARN, Choice.FAIL),
+    "baseless": (Choice.WARN, Choice.FAIL),
 }
 
 LOCAL = Policy()

@@ -44,6 +44,7 @@ def test_a_name_that_is_not_here_says_what_fetches_it(repo: Path, tmp_path: Path
     git(repo, "branch", "release")
     assert failure(clone, ArmSettings(), "origin/release").mend == "git fetch origin release"
     assert failure(clone, ArmSettings(), "v2").mend.startswith("git fetch origin v2, then name FETCH_HEAD")
+    assert "fetch" not in failure(clone, ArmSettings(), "81a158630d7b").mend, "no server is asked for half a hash"
     git(clone, "fetch", "-q", "origin", "release")
     assert ArmStore(clone, COPY).prepare("base", "origin/release").modules == ("k",)
     assert failure(clone, ArmSettings(), "release~0").mend == "name the branch of the remote: origin/release~0"

@@ -19,6 +19,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.measurement import Environment, Measurement
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
+from pytest_perfgate.model.repository import Base
 from pytest_perfgate.model.tools import GateTools
 from pytest_perfgate.plugin.ending import not_kept
 from tests.reports import run
@@ -56,11 +57,11 @@ class Past:
 def court(lines: Lines, past: Past | None = None, **fields: Any) -> Court:
     from pytest_perfgate.core.gate.context import JudgeContext
 
-    repository: Any = SimpleNamespace(merge_base=lambda: "base")
+    repository: Any = SimpleNamespace(base=lambda: Base(commit="base"))
     given: dict[str, Any] = {"committed": lambda device: True, "repository": repository, **fields}
     tools = GateTools(
-        kinds=by_name(), nursery=None, environment=Environment, roofed=lambda device: device, baselines=lines,
-        history=past, **given,
+        kinds=by_name(), nursery=None, environment=Environment, roofed=lambda device: device, history=past,
+        **{"baselines": lines, **given},
     )  # type: ignore[arg-type]  # fmt: skip
     return Court(tools, JudgeContext(today="2026-06-01"))
 
@@ -153,7 +154,7 @@ def test_why_no_arm_could_be_made_is_said() -> None:
     fault = PerfgateError("revision-missing", "'a1b2c3d4e5f6+dirty' is not in this clone", mend="git fetch")
     for commit, why, mend in (
         ("a1b2c3d4e5f6+dirty", "it was accepted from a1b2c3d with changes", COMMIT_FIRST),
-        ("a1b2c3d4e5f6", "is not in this clone", "git fetch"),
+        ("a1b2c3d4e5f6", "is not in this clone", f"perfgate accept '{KEY}' --reason \"...\""),
     ):
         line = accepted(1e6, commit=commit)
         bench = court(Lines(line, line), convict=lambda reports, cases: {})
@@ -161,6 +162,7 @@ def test_why_no_arm_could_be_made_is_said() -> None:
         (verdict,) = bench.without_arms(case(), report, fault).verdicts
         assert why in dict(verdict.evidence)["no arms"]
         assert verdict.next[0] == mend
+        assert "--perfgate-against" not in " ".join(verdict.next), "no server has what a squash left behind"
         assert "next" not in dict(verdict.evidence)
     (verdict,) = bench.without_arms(case(), report, None).verdicts
     assert verdict.evidence == (("no arms", "it did not run in both arms"),)

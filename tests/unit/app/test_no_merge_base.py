@@ -1,4 +1,4 @@
-"""A run in CI says where the lines of the change itself judged it."""
+"""A run in CI says where the lines of the change itself judged it, and where those of a revision that was guessed."""
 
 from __future__ import annotations
 
@@ -14,17 +14,21 @@ from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.measurement import Environment
+from pytest_perfgate.model.paired import Decision, Paired
 from pytest_perfgate.model.plan import Case, Mode, Plan
-from pytest_perfgate.model.policy import Policy
+from pytest_perfgate.model.policy import Choice, Policy
+from pytest_perfgate.model.repository import Base
 from pytest_perfgate.model.tools import GateTools
 from tests.unit.core.gate.bench import KEY, KINDS, accepted, limit, measured
 
 ENDING = Ending(mode=Mode.FULL, started="2026-11-21T07:00:00", seconds=1.0, complete=True, filtered=False, root="/r")
 LINE = accepted(1e6)
+SHALLOW = Base(why="this clone is shallow", mend="check out with fetch-depth: 0")
+CI = Policy(ci=True)
 
 
-def notes(line: Baseline | None, *, base: str = "", head: str = "c0ffee", ci: bool = True) -> list[Any]:
-    repository: Any = SimpleNamespace(merge_base=lambda: base, head=lambda: head)
+def notes(line: Baseline | None, base: Base = SHALLOW, policy: Policy = CI, paired: Paired | None = None) -> list[Any]:
+    repository: Any = SimpleNamespace(base=lambda: base)
     lines: Any = SimpleNamespace(
         read=lambda *_: {str(KEY): line} if line else {}, read_all=lambda device: {str(KEY): line} if line else {}
     )
@@ -37,24 +41,34 @@ def notes(line: Baseline | None, *, base: str = "", head: str = "c0ffee", ci: bo
         baselines=lines,
         repository=repository,
     )
-    court = Court(tools, JudgeContext(kinds=KINDS, policy=Policy(ci=ci)))
+    court = Court(tools, JudgeContext(kinds=KINDS, policy=policy))
+    court.paired = {KEY: paired} if paired else {}
     case = Case(nodeid=KEY.nodeid, limits=(limit("slowdown <= 3%"),), plan=Plan(), path=KEY.path)
     reports = [court.judged(case, measured(1e6))]
-    return [note for note in suite_notes(court, {KEY.nodeid: case}, reports, ENDING) if note.kind == "no merge base"]
+    kinds = {"no merge base", "parent"}
+    return [note for note in suite_notes(court, {KEY.nodeid: case}, reports, ENDING) if note.kind in kinds]
 
 
-def test_a_change_that_its_own_lines_judged_says_so() -> None:
-    (note,) = notes(LINE)
-    assert (note.effect, note.names) == (Effect.WARN, (str(KEY),))
-    assert "fetch-depth: 0" in note.text
+@pytest.mark.parametrize("choice", [Choice.WARN, Choice.FAIL])
+def test_a_change_that_its_own_lines_judged_says_so_and_fails_where_that_is_asked(choice: Choice) -> None:
+    (note,) = notes(LINE, policy=replace(CI, baseless=choice))
+    assert (note.effect, note.names) == (Effect(choice.value), (str(KEY),))
+    assert "this clone is shallow; check out with fetch-depth: 0" in note.text
+
+
+def test_a_revision_that_was_guessed_is_named() -> None:
+    (note,) = notes(LINE, Base(commit="c0ffee", name="the parent", why="nobody knows"))
+    assert (note.kind, note.effect) == ("parent", Effect.WARN)
+    assert note.text == "the lines of c0ffee, the parent, judged: nobody knows"
 
 
 @pytest.mark.parametrize(
     ("line", "fields"),
     [
-        (LINE, {"base": "beef"}),
-        (LINE, {"ci": False}),
-        (LINE, {"head": ""}),
+        (LINE, {"base": Base(commit="beef", name="the merge base with main")}),
+        (LINE, {"base": Base(name="the first commit")}),
+        (LINE, {"policy": Policy()}),
+        (LINE, {"paired": Paired(decision=Decision.NOT_SLOWER, differences=(0.0,), shift=0.0, revision=True)}),
         (replace(LINE, local=True), {}),
         (None, {}),
     ],

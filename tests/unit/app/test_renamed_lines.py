@@ -24,7 +24,7 @@ def lines(*found: Baseline) -> dict[str, Baseline]:
 def notes(*now: Baseline, then: list[Baseline] = THEN, ci: bool = True) -> list[SuiteNote]:
     court: Any = SimpleNamespace(
         context=SimpleNamespace(policy=Policy(ci=ci)),
-        file_then_and_now=lambda *_: (lines(*then), lines(*now)),
+        accepted=SimpleNamespace(then_and_now=lambda *_: (lines(*then), lines(*now))),
     )
     return list(renamed_lines(court, [case("test_uno", 2e6), case("test_same", 1e6, 1e6)]))
 

@@ -6,20 +6,58 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
+
 from pytest_perfgate.model.limit import Outcome
 from pytest_perfgate.plugin.invocation import environment
 from pytest_perfgate.plugin.settings import Settings
+from pytest_perfgate.plugin.standpoint import Standpoint
 from pytest_perfgate.plugin.summary import accepted_lines, next_commands, written_lines
 from tests.reports import case
 
 ROOT = Path("/project")
 
 
+def standing(*below: str, root: Path = ROOT) -> Standpoint:
+    folder = ROOT.joinpath(*below)
+    return Standpoint(SimpleNamespace(rootpath=root, invocation_params=SimpleNamespace(dir=folder)))  # type: ignore[arg-type]
+
+
+shown = standing().path
+
+
+@pytest.mark.parametrize(
+    ("command", "below", "above"),
+    [
+        ("perfgate report", "perfgate report --root libs/kern", "perfgate report --root .."),
+        (
+            "perfgate accept 'a.py::t'",
+            "perfgate accept 'a.py::t' --root libs/kern",
+            "perfgate accept 'a.py::t' --root ..",
+        ),
+        ("perfgate profile 'a.py::t'", "perfgate profile 'libs/kern/a.py::t'", "perfgate profile '../a.py::t'"),
+        ("pytest -p x 'a.py::t' --q", "pytest -p x 'libs/kern/a.py::t' --q", "pytest -p x '../a.py::t' --q"),
+        ("pytest --perfgate=full", "pytest --perfgate=full libs/kern", "pytest --perfgate=full .."),
+        ("commit, run again", "commit, run again", "commit, run again"),
+    ],
+)
+def test_commands_work_from_where_the_user_stands(command: str, below: str, above: str) -> None:
+    inner = ROOT / "libs" / "kern"
+    assert standing(root=inner).command(command) == below
+    assert standing("deep").command(command) == above
+    assert standing().command(command) == command
+    assert standing(root=inner).path(inner / ".perfgate" / "r.json") == "libs/kern/.perfgate/r.json"
+    assert standing(root=ROOT / "a b").command("perfgate report") == "perfgate report --root 'a b'"
+    suspect = case("test_a", 1e6, 9e5, Outcome.SUSPECT)
+    told = replace(suspect, verdicts=(replace(suspect.verdicts[0], next=(command,)),))
+    assert standing(root=inner).report(told).verdicts[0].next == (below,)
+
+
 def test_few_files_are_named_each_and_many_by_their_folder() -> None:
     few = [ROOT / "a" / f"{n}.yaml" for n in range(3)]
-    assert written_lines(few, ROOT) == ["wrote a/0.yaml", "wrote a/1.yaml", "wrote a/2.yaml"]
+    assert written_lines(few, shown) == ["wrote a/0.yaml", "wrote a/1.yaml", "wrote a/2.yaml"]
     many = [ROOT / "record.json", *(ROOT / "a" / f"{n}.yaml" for n in range(9))]
-    assert written_lines(many, ROOT) == ["wrote record.json", "wrote a: 9 files"]
+    assert written_lines(many, shown) == ["wrote record.json", "wrote a: 9 files"]
 
 
 def test_what_was_recorded_as_the_first_is_not_to_be_accepted_too() -> None:

@@ -194,3 +194,13 @@ def test_a_record_that_cannot_be_fetched(records: Records, address: str, status:
     assert "secret" not in str(caught.value)
     assert "token" not in str(caught.value)
     assert len(Server.answers) == (2 if status == 500 else 4)
+
+
+def test_where_there_is_none_those_of_projects_below_are_named(tmp_path: Path) -> None:
+    for name in ("libs/kern", "other"):
+        Records(tmp_path / name).write(run())
+    with pytest.raises(PerfgateError) as caught:
+        Records(tmp_path).read()
+    assert caught.value.mend == "a run left one below: --root libs/kern (of 2)"
+    with pytest.raises(PerfgateError, match="run the gate first"):
+        Records(tmp_path / "libs" / "kern" / ".perfgate").read()

@@ -54,3 +54,28 @@ def test_what_a_run_leaves_behind_is_no_work(project: Path, name: str) -> None:
 
 def test_without_git_nothing_is_said(tmp_path: Path) -> None:
     assert not GitRepository(tmp_path).dirty()
+
+
+def test_what_a_squash_left_behind_is_found_by_the_commit_that_brought_its_line(project: Path) -> None:
+    def commit(subject: str) -> str:
+        git("add", ".")
+        git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", subject)
+        return GitRepository(project).head()
+
+    def git(*words: str) -> None:
+        subprocess.run(["git", *words], cwd=project, check=True)
+
+    file = project / "baselines" / "host" / "tests" / "test_k.py.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("'a': {commit: 81a158630d7b}\n")
+    brought = commit("squashed")
+    file.write_text("'b': {commit: 81a158630d7b}\n'a': {commit: 81a158630d7b}\n")
+    repository, last = GitRepository(project), commit("another line")
+    assert repository.missing([last[:12], "81a158630d7b", "nowhere"]) == {"81a158630d7b", "nowhere"}
+    assert repository.missing([]) == frozenset()
+    assert repository.brought("81a158630d7b", "baselines") == brought
+    assert repository.brought("0000000", "baselines") == ""
+    git("clone", "-q", "--depth", "1", f"file://{project.parent}", "shallow")
+    assert GitRepository(project / "shallow" / "bench").brought("81a158630d7b", "baselines") == "", (
+        "its end is no origin"
+    )

@@ -45,6 +45,8 @@ def test_two_arms_convict_what_the_baseline_suspected() -> None:
     found = verdict(1.1e6, SLOWER)
     assert (found.outcome, found.effect) == (Outcome.REGRESSED, Effect.FAIL)
     assert found.sentence == "slower than a1b2c3d beside it over 10 rounds: +8.0 %"
+    assert found.evidence == ()
+    assert verdict(1.1e6, replace(SLOWER, stands_in="it is gone")).evidence == (("beside", "it is gone"),)
 
 
 def test_two_arms_that_agree_say_that_the_machine_moved() -> None:

@@ -77,7 +77,9 @@ def test_exit_codes_in_order_of_weight() -> None:
     assert exit_code([report(undecided), report(invalid), report(regressed, kept)]) == 1
 
 
-@pytest.mark.parametrize(("kind", "code"), [("geomean", 1), ("dropped", 4), ("unused", 4), ("unmeasured", 4)])
+@pytest.mark.parametrize(
+    ("kind", "code"), [("geomean", 1), ("dropped", 4), ("unused", 4), ("unmeasured", 4), ("no merge base", 4)]
+)
 def test_a_note_that_fails_has_an_exit_code_too(kind: str, code: int) -> None:
     assert exit_code([], [SuiteNote(kind=kind, effect=F, text="")]) == code
     assert exit_code([], [SuiteNote(kind=kind, effect=W, text="")]) == 0
@@ -98,7 +100,7 @@ def test_policies_read_from_the_command_line_and_from_configuration() -> None:
     [
         ("missing", "'missing' is no KEY=VALUE", "missing=warn"),
         ("mising=warn", "no policy 'mising'", "'missing'"),
-        ("qqqq=warn", "no policy 'qqqq'", "the keys: improved"),
+        ("qqqq=warn", "no policy 'qqqq'", "the keys: baseless, improved"),
         ("undecided=ignore", "'undecided' cannot be 'ignore'", "choose warn, fail"),
         ("improved=", "'improved' cannot be ''", "choose ignore, warn, fail"),
     ],

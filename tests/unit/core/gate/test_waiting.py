@@ -58,3 +58,12 @@ def test_one_process_by_another_clock_and_nobody_knows_what_waited() -> None:
     context = JudgeContext(kinds=KINDS, gates=1)
     found = judge(measured(0, processes=processes), [limit("slowdown <= 3%")], baseline=accepted(1e6), context=context)
     assert found.verdicts[0].outcome is Outcome.REGRESSED
+
+
+def test_a_suspect_beyond_chance_says_what_kept_it_from_a_conviction() -> None:
+    loose = measured(9.3e6, shape=(0.3, 1.7))
+    report = judge(loose, [limit("slowdown <= 3%")], baseline=accepted(1e6), context=JudgeContext(kinds=KINDS))
+    (found,) = report.verdicts
+    assert found.outcome is Outcome.SUSPECT
+    assert "and this is more; what keeps it from a conviction is its own interval of 2 processes" in found.sentence
+    assert "it begins at -" in found.sentence

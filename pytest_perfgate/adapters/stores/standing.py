@@ -1,0 +1,92 @@
+"""Where a commit stands: what was there before it, by the target branch and by what CI says of a push."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from pytest_perfgate.model.repository import Base
+
+Git = Callable[..., "str | None"]
+"""What git answers to some words; ``None`` where it refuses."""
+
+_TARGETS = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TARGET")
+_USUAL = ("main", "master", "trunk", "develop")
+_DEEPER = "check out with fetch-depth: 0, or git fetch --unshallow"
+_TELL = "in another CI set CI_COMMIT_BEFORE_SHA to the commit that it tested before"
+
+
+class Standing:
+    """The current commit of one repository, seen from its target branch."""
+
+    def __init__(self, git: Git, environment: Mapping[str, str], head: str) -> None:
+        self._git, self._environment, self._head = git, environment, head
+
+    def base(self, target: str) -> Base:
+        """The merge base with the target branch; on that branch itself, what was there before."""
+        for name in self._forms([target] if target else self._targets()):
+            found = self._git("merge-base", "HEAD", name) if self.resolved(name) else None
+            if found:
+                return self._before() if found == self._head else Base(commit=found, name=f"the merge base with {name}")
+        return self._none(target)
+
+    def resolved(self, revision: str) -> bool:
+        return bool(self._git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"))
+
+    def shallow(self) -> bool:
+        return self._git("rev-parse", "--is-shallow-repository") == "true"
+
+    def _before(self) -> Base:
+        """On the target branch: the tip before this push where CI tells it, else the parent."""
+        told = pushed(self._environment)
+        found = self._git("merge-base", "HEAD", told) if told and self.resolved(told) else None
+        if found and found != self._head:
+            return Base(commit=found, name="what was there before this push")
+        parent = self._git("rev-parse", "--verify", "--quiet", "HEAD^1")
+        if not parent:
+            return self._shallow() if self.shallow() else Base(name="the first commit")
+        why, mend = "nothing says what was there before this push", _TELL
+        if told:
+            why = f"{told[:10]}, which was there before this push, is {'HEAD' if found else 'not in this clone'}"
+            mend = _DEEPER if self.shallow() else ""
+        return Base(commit=parent, name="the parent", why=why, mend=mend)
+
+    def _none(self, target: str) -> Base:
+        if self.shallow():
+            return self._shallow()
+        known = [name for name in self._forms([target] if target else self._targets()) if self.resolved(name)]
+        why, mend = "no target branch is known in this clone", 'name it: [tool.perfgate] target = "BRANCH"'
+        if known:
+            why = f"{known[0]} and this commit have no common one"
+        elif target:
+            why = f"[tool.perfgate] target names '{target}', which is no branch in this clone"
+            mend = f"git fetch origin {target}:refs/remotes/origin/{target}"
+        return Base(why=why, mend=mend)
+
+    def _shallow(self) -> Base:
+        return Base(why="this clone is shallow", mend=_DEEPER)
+
+    def _targets(self) -> list[str]:
+        named = [self._environment[name] for name in _TARGETS if self._environment.get(name)]
+        default = self._git("symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
+        return [*named, *([default] if default else []), *_USUAL]
+
+    @staticmethod
+    def _forms(names: list[str]) -> list[str]:
+        return [form for name in names for form in (f"origin/{name}", name)]
+
+
+def pushed(environment: Mapping[str, str]) -> str:
+    """The commit that a branch stood at before the push that CI tests; empty where CI does not say."""
+    told = environment.get("CI_COMMIT_BEFORE_SHA") or _event(environment.get("GITHUB_EVENT_PATH", "")).get("before")
+    return told if isinstance(told, str) and told.strip("0") else ""
+
+
+def _event(path: str) -> Mapping[str, object]:
+    """What GitHub says of the event that began this run; a file that does not read says nothing."""
+    try:
+        told = json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
+    except (OSError, ValueError):
+        return {}
+    return told if isinstance(told, dict) else {}

@@ -1,0 +1,53 @@
+"""Paths and commands as they work from where the user stands, which need not be the project's folder."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
+
+    from pytest_perfgate.model.verdict import CaseReport
+
+_OURS = re.compile(r"perfgate (accept|report|review|prune|history|doctor|ceilings|clocks)\b")
+_NAMED = re.compile(r"((?:pytest|perfgate profile)\b[^']*)'")
+"""What takes node ids as pytest does: from where it is started."""
+
+
+class Standpoint:
+    """The folder in which pytest was started, seen beside the project's own."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._here = Path(config.invocation_params.dir)
+        self._root = config.rootpath
+        self._way = self.path(self._root)
+
+    def path(self, path: Path) -> str:
+        """How to reach a file or a folder from here; on another drive there is only its whole name."""
+        try:
+            return Path(os.path.relpath(path, self._here)).as_posix()
+        except ValueError:
+            return str(path)
+
+    def command(self, text: str) -> str:
+        """A command that was written for the project's folder."""
+        if self._way == ".":
+            return text
+        if _OURS.match(text):
+            return f"{text} --root {_quoted(self._way)}"
+        if found := _NAMED.match(text):
+            return f"{found[1]}'{self._way}/{text[found.end() :]}"
+        return f"{text} {_quoted(self._way)}" if text.startswith("pytest ") else text
+
+    def report(self, report: CaseReport) -> CaseReport:
+        """A report whose commands are those that work here."""
+        verdicts = (replace(v, next=tuple(self.command(step) for step in v.next)) for v in report.verdicts)
+        return replace(report, verdicts=tuple(verdicts))
+
+
+def _quoted(way: str) -> str:
+    return way if re.fullmatch(r"[\w./-]+", way) else "'" + way.replace("'", "'\"'\"'") + "'"

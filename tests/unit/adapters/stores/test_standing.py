@@ -1,0 +1,126 @@
+"""Which revision lies before a change: by the target branch, by what CI says, and why there is none."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.adapters.stores.repository import GitRepository
+from pytest_perfgate.adapters.stores.standing import Standing, pushed
+from pytest_perfgate.cli.symptoms import commits
+from pytest_perfgate.cli.symptoms import git as git_symptom
+from pytest_perfgate.model.config import Config
+from pytest_perfgate.model.repository import Base
+
+HEAD, FORK, BEFORE, PARENT = "head", "fork", "before", "parent"
+
+
+def answering(known: dict[str, str], *, shallow: bool = False) -> Callable[..., str | None]:
+    """A git that knows some names; each is an ancestor of HEAD, or stands where it says."""
+
+    def git(*words: str) -> str | None:
+        if words[0] == "merge-base":
+            return known[words[2]].strip("-")
+        if words[-1] == "--is-shallow-repository":
+            return "true" if shallow else "false"
+        return known.get(words[-1].removesuffix("^{commit}"))
+
+    return git
+
+
+def stood(known: dict[str, str], target: str = "", *, shallow: bool = False, **environment: str) -> tuple[str, ...]:
+    base = Standing(answering(known, shallow=shallow), environment, HEAD).base(target)
+    return base.commit, base.name, base.why
+
+
+def test_the_merge_base_with_the_branch_that_is_named() -> None:
+    known = {"origin/release": FORK, "main": "other"}
+    assert stood(known, "release") == (FORK, "the merge base with origin/release", "")
+    assert stood(known) == ("other", "the merge base with main", "")
+    assert stood(known, GITHUB_BASE_REF="release")[0] == FORK
+
+
+@pytest.mark.parametrize("told", [BEFORE, "0" * 40, "", "gone"])
+def test_on_the_target_branch_it_is_what_was_there_before_the_push(told: str) -> None:
+    known = {"main": HEAD, BEFORE: BEFORE, "HEAD^1": PARENT}
+    commit, name, why = stood(known, CI_COMMIT_BEFORE_SHA=told)
+    if told == BEFORE:
+        assert (commit, name, why) == (BEFORE, "what was there before this push", "")
+    else:
+        assert (commit, name) == (PARENT, "the parent")
+        assert ("gone" in why) == (told == "gone")
+
+
+@pytest.mark.parametrize("event", [{"before": BEFORE}, {"before": None}, [], None])
+def test_what_github_says_of_a_push(tmp_path: Path, event: object) -> None:
+    file = tmp_path / "event.json"
+    if event is not None:
+        file.write_text(json.dumps(event))
+    assert pushed({"GITHUB_EVENT_PATH": str(file)}) == (BEFORE if event == {"before": BEFORE} else "")
+
+
+@pytest.mark.parametrize(
+    ("known", "target", "shallow", "why"),
+    [
+        ({"main": HEAD}, "", False, ""),
+        ({"main": HEAD}, "", True, "this clone is shallow"),
+        ({}, "", True, "this clone is shallow"),
+        ({}, "", False, "no target branch is known"),
+        ({"main": FORK}, "release", False, "target names 'release'"),
+        ({"main": "-"}, "", False, "main and this commit have no common one"),
+    ],
+)
+def test_why_there_is_none(known: dict[str, str], target: str, shallow: bool, why: str) -> None:
+    commit, name, said = stood(known, target, shallow=shallow)
+    assert commit == ""
+    assert why in said
+    assert (name == "the first commit") == (not said)
+
+
+def test_a_checkout_that_git_does_not_answer_for(tmp_path: Path) -> None:
+    assert GitRepository(tmp_path).base().why == "there is no git repository here"
+    assert "not installed" in GitRepository(tmp_path, {"PATH": str(tmp_path)}).base().why
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    assert GitRepository(tmp_path).base().why == "nothing was ever committed here"
+    liar = tmp_path / "git"
+    said = "fatal: detected dubious ownership\\n\\tgit config --add safe.directory /x\\n"
+    liar.write_text(f'#!/bin/sh\nprintf "{said}" >&2\nexit 128\n')
+    liar.chmod(0o755)
+    base = GitRepository(tmp_path, {"PATH": f"{tmp_path}:/bin:/usr/bin"}).base()
+    assert "does not trust this folder" in base.why
+    assert base.mend == "git config --add safe.directory /x"
+
+
+@pytest.mark.parametrize(
+    ("base", "said"),
+    [
+        (
+            Base(commit="c0ffee", name="the merge base with main"),
+            "baselines of c0ffee, the merge base with main, judge",
+        ),
+        (Base(why="git is away", mend="install git"), "the work tree's baselines judge: git is away"),
+        (Base(name="the first commit"), "the first commit: the work tree's baselines judge"),
+    ],
+)
+def test_the_doctor_says_whose_lines_judge(base: Base, said: str) -> None:
+    repository = SimpleNamespace(base=lambda: base, head=lambda: "abc", branch=lambda: "dev")
+    project: Any = SimpleNamespace(repository=repository)
+    (finding,) = git_symptom(project)
+    assert (finding.what, finding.mend) == (f"dev at abc; {said}", base.mend)
+
+
+@pytest.mark.parametrize(("brought", "mend"), [("c0ffee", False), ("", True)])
+def test_the_doctor_counts_lines_of_commits_that_are_gone(brought: str, mend: bool) -> None:
+    lines = {name: SimpleNamespace(commit=name) for name in ("gone", "here", "old+dirty", "")}
+    repository = SimpleNamespace(missing=lambda named: {"gone"} & set(named), brought=lambda *_: brought)
+    store = SimpleNamespace(devices=lambda: ("host",), read_all=lambda device: lines)
+    project: Any = SimpleNamespace(repository=repository, baselines=store, config=Config())
+    (finding,) = commits(project)
+    assert finding.what.startswith("1 line of a commit that is not in this clone")
+    assert bool(finding.mend) is mend
