@@ -90,7 +90,7 @@ def ending_of(session: Docket) -> Ending:
         root=str(config.rootpath),
         reach=reach_of(config),
         deselected=frozenset({*deselected(config), *session.faults}),
-        skipped={nodeid: why for nodeid, why in session.skipped.items() if nodeid not in session.judged},
+        skipped=dict(session.skipped),
     )
 
 

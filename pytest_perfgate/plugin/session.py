@@ -10,7 +10,7 @@ import pytest
 
 from pytest_perfgate.app.agree import agreed
 from pytest_perfgate.app.gate import off_reason
-from pytest_perfgate.core.render.block import render_block
+from pytest_perfgate.core.render.block import printable, render_block
 from pytest_perfgate.model.children import CaseResult
 from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.measurement import Measurement
@@ -155,16 +155,23 @@ class GateSession(Docket):
         if report.when == "call" and hasattr(report, "wasxfail") and report.skipped:
             found = self.reports.get(report.nodeid, ())
             self.excused += [f"{r.worst.value}: {r.key}" for r in found if r.effect is Effect.FAIL]
-        if report.skipped and not hasattr(report, "wasxfail") and report.nodeid in self.cases:
-            self.skipped[report.nodeid] = skip_reason(report)
+        if report.nodeid in self.cases and not hasattr(report, "context"):  # a subtest's has one
+            self._noted(report)
         names = getattr(report, SEEN, None)
         case = self.cases.get(report.nodeid)
         if names is not None and case is not None and report.nodeid not in self._benches:
             self.reports[report.nodeid] = self._settled(case, [CaseKey(nodeid=case.nodeid, name=n) for n in names])
             self.judged.add(report.nodeid)
 
+    def _noted(self, report: pytest.TestReport) -> None:
+        """Whether a test was skipped in the end; an expected failure was not, and a rerun may run after all."""
+        if report.skipped and not hasattr(report, "wasxfail"):
+            self.skipped[report.nodeid] = skip_reason(report)
+        elif report.when == "call":
+            self.skipped.pop(report.nodeid, None)
+
 
 def skip_reason(report: pytest.TestReport) -> str:
     """Why a test says that it was skipped, in a line."""
     said = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
-    return " ".join(said.removeprefix("Skipped: ").split())
+    return printable(" ".join(said.removeprefix("Skipped: ").split()))
