@@ -11,7 +11,7 @@ from pytest_perfgate.core.gate.cycles import clock_event
 from pytest_perfgate.core.gate.facts import accepted_facts, facts_of, moves
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.tolerance import Tolerance, tolerance
-from pytest_perfgate.core.render.quantity import sight, signed
+from pytest_perfgate.core.render.quantity import signed
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.limit import Limit, Operator, Outcome
 from pytest_perfgate.model.metric import Metric
@@ -157,5 +157,5 @@ def _spanning(metric: Metric, trial: Trial, allowed: Tolerance, visible: float) 
 
 
 def _spread(ruling: Ruling, visible: float) -> Ruling:
-    seen = f"{ruling.sentence}; the smallest slowdown it could have seen is {sight(visible)}"
+    seen = f"{ruling.sentence}; the smallest slowdown it could have seen is {signed(visible)}"
     return ruling._replace(sentence=seen, visible=visible, against=True)
