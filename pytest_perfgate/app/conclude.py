@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from pytest_perfgate.app.gate import Court, new_baselines
@@ -11,6 +13,7 @@ from pytest_perfgate.app.renamed import renamed_lines
 from pytest_perfgate.core.gate.anchor import LIMIT, drift
 from pytest_perfgate.core.gate.clocks import clock_of
 from pytest_perfgate.core.gate.family import family_limits
+from pytest_perfgate.core.gate.reach import Reach
 from pytest_perfgate.core.gate.suite import Suite, judge_suite
 from pytest_perfgate.core.render.quantity import signed
 from pytest_perfgate.model.baseline import Baseline, Sitting, commit_name
@@ -20,6 +23,7 @@ from pytest_perfgate.model.plan import Case, Mode
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport, RunReport, SuiteNote
 
+RECORD = "the record of this run"
 _RECENT = 20
 """Sittings of the history that are asked."""
 
@@ -35,6 +39,9 @@ class Ending:
     complete: bool
     filtered: bool
     root: str
+    reach: Reach = field(default_factory=Reach)
+    deselected: frozenset[str] = frozenset()
+    skipped: Mapping[str, str] = field(default_factory=dict)
 
 
 def suite_notes(
@@ -44,7 +51,11 @@ def suite_notes(
     suite = Suite(
         context=court.context,
         collected=frozenset(cases),
+        deselected=ending.deselected,
+        skipped=ending.skipped,
+        reach=ending.reach,
         baselines=_accepted(court, reports),
+        expected=_expected(court, reports) if ending.skipped else (),
         families=family_limits(cases.values()),
         complete=ending.complete,
         filtered=ending.filtered,
@@ -94,9 +105,28 @@ def _drift(court: Court, anchor: str, report: CaseReport) -> str:
 
 
 def _accepted(court: Court, reports: Iterable[CaseReport]) -> tuple[Baseline, ...]:
-    """All committed lines of the devices that this run measured on."""
+    """All lines of the devices that this run measured on; where it measured nothing, of those of this machine."""
+    return _lines(court, _measured_on(reports) or _devices_here(court))
+
+
+def _expected(court: Court, reports: Iterable[CaseReport]) -> tuple[Baseline, ...]:
+    """All committed lines of devices that this machine has."""
+    return tuple(line for line in _lines(court, _measured_on(reports) | _devices_here(court)) if not line.local)
+
+
+def _measured_on(reports: Iterable[CaseReport]) -> set[str]:
+    return {report.measurement.device.key for report in reports if report.measurement is not None}
+
+
+def _devices_here(court: Court) -> set[str]:
+    """Devices with lines that look like one of this machine."""
+    devices = court.tools.baselines.devices() if court.tools.baselines is not None else ()
+    patterns = court.tools.here() if devices else ()
+    return {device for device in devices if any(fnmatchcase(device, pattern) for pattern in patterns)}
+
+
+def _lines(court: Court, devices: Iterable[str]) -> tuple[Baseline, ...]:
     store = court.tools.baselines
-    devices = {report.measurement.device.key for report in reports if report.measurement is not None}
     if store is None:
         return ()
     return tuple(line for device in sorted(devices) for line in store.read_all(device).values())
@@ -130,7 +160,7 @@ def keep(court: Court, report: RunReport) -> Kept:
     """The record, the first baselines of this machine, and what the history learns: one that fails costs no other."""
     commit = commit_name(report.environment.commit, dirty=report.environment.dirty)
     parts: dict[str, Callable[[], Iterable[Path]]] = {
-        "the record of this run": lambda: _record(court, report),
+        RECORD: lambda: _record(court, report),
         "this machine's first baselines": lambda: _first_baselines(court, report, commit),
         "this run's part of the history": lambda: _history(court, report, commit),
     }

@@ -161,11 +161,6 @@ class Court:
         then = self._lines(device, measurement.key.path, self._merge_base()).get(key)
         return (now, None) if then is None or _same(then, now) else (then, now)
 
-    def file_then_and_now(self, device: str, path: str) -> tuple[Mapping[str, Baseline], Mapping[str, Baseline]]:
-        """The lines of a file at the merge base, none where there is none, and in the work tree."""
-        base = self._merge_base()
-        return (self._lines(device, path, base) if base else {}), self._lines(device, path)
-
     def _lines(self, device: str, path: str, revision: str = "") -> Mapping[str, Baseline]:
         if self.tools.baselines is None:
             return {}

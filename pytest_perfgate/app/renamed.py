@@ -8,15 +8,18 @@ from pytest_perfgate.app.gate import Court
 from pytest_perfgate.core.gate.twins import Heir, heirs
 from pytest_perfgate.core.render.quantity import quantity, signed
 from pytest_perfgate.model.limit import Effect
+from pytest_perfgate.model.ports import BaselineStore
 from pytest_perfgate.model.quantity import Dimension
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote
 
 
 def renamed_lines(court: Court, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
     """One note in CI for all of them, the slowest first; it warns where one is slower than what it follows."""
-    if not court.context.policy.ci:
+    store, repository = court.tools.baselines, court.tools.repository
+    base = repository.merge_base() if court.context.policy.ci and store is not None and repository is not None else ""
+    if store is None or not base:
         return
-    found = sorted(_heirs(court, reports), key=lambda heir: -heir.slower)
+    found = sorted(_heirs(store, base, reports), key=lambda heir: -heir.slower)
     if found:
         counted = "1 line is" if len(found) == 1 else f"{len(found)} lines are"
         text = f"{counted} new in this change where another went, so that the new time judges itself"
@@ -25,10 +28,10 @@ def renamed_lines(court: Court, reports: Sequence[CaseReport]) -> Iterable[Suite
         yield SuiteNote(kind="renamed", effect=effect, text=text, names=tuple(map(_said, found)))
 
 
-def _heirs(court: Court, reports: Sequence[CaseReport]) -> Iterable[Heir]:
+def _heirs(store: BaselineStore, base: str, reports: Sequence[CaseReport]) -> Iterable[Heir]:
     files = {(r.measurement.device.key, r.key.path) for r in reports if r.measurement is not None}
     for device, path in sorted(files):
-        then, now = court.file_then_and_now(device, path)
+        then, now = store.read(device, path, base), store.read(device, path)
         gone = [line for key, line in then.items() if key not in now and not line.local]
         yield from heirs(gone, [line for key, line in now.items() if key not in then and not line.local])
 

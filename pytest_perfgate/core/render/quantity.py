@@ -47,6 +47,11 @@ def signed(number: float, digits: int = 2) -> str:
     return f"{round(number * 100, digits - 1) + 0.0:+.{digits - 1}f} %"
 
 
+def sight(visible: float) -> str:
+    """The smallest slowdown that could have been seen."""
+    return signed(visible)
+
+
 def significant(number: float, digits: int = 4) -> str:
     """Fixed notation with so many significant digits, never an exponent."""
     if number == 0:

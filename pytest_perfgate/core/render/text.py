@@ -39,7 +39,7 @@ def display_width(text: str) -> int:
 
 def _block(block: Block, width: int, depth: int) -> Iterator[str]:
     if isinstance(block, Paragraph):
-        yield from textwrap.wrap(block.text, width, break_long_words=False) or [""]
+        yield from textwrap.wrap(block.text, width, break_long_words=False, break_on_hyphens=False) or [""]
     elif isinstance(block, Bullets):
         yield from _bullets(block, width)
     elif isinstance(block, Code):
@@ -67,7 +67,12 @@ def _bullets(bullets: Bullets, width: int) -> Iterator[str]:
     for number, item in enumerate(bullets.items, 1):
         mark = f"{number}. " if bullets.ordered else "- "
         yield from textwrap.wrap(
-            item, width, initial_indent=mark, subsequent_indent=" " * len(mark), break_long_words=False
+            item,
+            width,
+            initial_indent=mark,
+            subsequent_indent=" " * len(mark),
+            break_long_words=False,
+            break_on_hyphens=False,
         )
 
 
