@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from pytest_perfgate.core.gate.acceptance import Change, Decision, Signature, decide, unmoved
+from pytest_perfgate.core.gate.acceptance import Change, Decision, Signature, decide
 from pytest_perfgate.core.gate.nearest import proposal
 from pytest_perfgate.core.gate.selection import Selects, matching, named, spelled
+from pytest_perfgate.core.gate.withheld import inherited, unmoved
 from pytest_perfgate.model.baseline import Baseline, Sitting, commit_name
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Environment
@@ -29,6 +30,8 @@ class Request:
     add: bool = False
     each: bool = False
     """A person is asked about every case by itself: that names it."""
+    base: str = ""
+    """The revision that this change began at, where there is one."""
     signature: Signature = Signature()
 
 
@@ -59,23 +62,47 @@ def decisions(report: RunReport, request: Request, store: BaselineStore, sitting
         for case in selected(report, request)
     )
     found = tuple(d if request.each or meant(d.report.key) else unmoved(d) for d in found)
+    found = inherited(found, _gone(report, found, request.base, store))
     if request.new or request.improved:
         wanted = {Change.NEW: request.new, Change.FASTER: request.improved, Change.SHARPER: request.improved}
         found = tuple(decision for decision in found if wanted.get(decision.change, False))
     return found
 
 
+def _gone(report: RunReport, found: Sequence[Decision], base: str, store: BaselineStore) -> tuple[Baseline, ...]:
+    """Lines that this change has no test for any more: those that it removed, and those of a whole run without one."""
+    new = [d.after for d in found if d.change is Change.NEW and d.after is not None]
+    whole = report.complete and not report.filtered
+    ran = {case.key.nodeid for case in report.cases}
+    gone: dict[tuple[str, str], Baseline] = {}
+    for device in {line.device for line in new}:
+        here = store.read_all(device)
+        gone |= {(device, k): line for k, line in here.items() if whole and line.key.nodeid not in ran}
+        for path in {line.key.path for line in new if line.device == device} if base else ():
+            then = store.read(device, path, base).items()
+            gone |= {(device, k): line for k, line in then if k not in here and line.key.nodeid not in ran}
+    return tuple(gone.values())
+
+
 def check_decisions(found: Sequence[Decision], request: Request) -> None:
     """Refuse the whole request where a part of it must not be written."""
-    asking = {Change.SLOWER: "slower", Change.RENEWED: "accepted for a while only"}
+    asking = {
+        Change.SLOWER: "slower",
+        Change.RENEWED: "accepted for a while only",
+        Change.NEW: "slower than one that is gone",
+    }
     for change, said in asking.items():
-        names = [str(d.report.key) for d in found if d.change is change]
+        names = [f"{d.report.key}{_after(d)}" for d in found if d.change is change and d.asks]
         if names and not request.signature.why:
             what = f"{len(names)} {'case is' if len(names) == 1 else 'cases are'} {said}: {', '.join(names[:3])}"
             raise PerfgateError("accept-reason", what)
     untrusted = [d for d in found if d.change is Change.UNTRUSTED and request.names]
     if untrusted:
         raise PerfgateError("accept-untrusted", untrusted[0].why, place=str(untrusted[0].report.key))
+
+
+def _after(decision: Decision) -> str:
+    return f" (after {decision.twin.key})" if decision.twin is not None else ""
 
 
 def measured_commit(environment: Environment, repository: Repository | None) -> str:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from pytest_perfgate.app.gate import Court, new_baselines
 from pytest_perfgate.app.loosened import loosened_lines
+from pytest_perfgate.app.renamed import renamed_lines
 from pytest_perfgate.core.gate.anchor import LIMIT, drift
 from pytest_perfgate.core.gate.clocks import clock_of
 from pytest_perfgate.core.gate.family import family_limits
 from pytest_perfgate.core.gate.policy import chosen
+from pytest_perfgate.core.gate.reach import Reach
 from pytest_perfgate.core.gate.suite import Suite, judge_suite
 from pytest_perfgate.core.render.quantity import signed
 from pytest_perfgate.model.baseline import Baseline, Sitting, commit_name
@@ -19,6 +23,8 @@ from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.plan import Case, Mode
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport, RunReport, SuiteNote
+
+RECORD = "the record of this run"
 
 
 @value
@@ -32,6 +38,9 @@ class Ending:
     complete: bool
     filtered: bool
     root: str
+    reach: Reach = field(default_factory=Reach)
+    deselected: frozenset[str] = frozenset()
+    skipped: Mapping[str, str] = field(default_factory=dict)
 
 
 def suite_notes(
@@ -41,13 +50,17 @@ def suite_notes(
     suite = Suite(
         context=court.context,
         collected=frozenset(cases),
+        deselected=ending.deselected,
+        skipped=ending.skipped,
+        reach=ending.reach,
         baselines=_accepted(court, reports),
+        expected=_expected(court, reports) if ending.skipped else (),
         families=family_limits(cases.values()),
         complete=ending.complete,
         filtered=ending.filtered,
     )
     judged = (*judge_suite(reports, suite), *_unanchored(court, reports), *loosened_lines(court, reports))
-    return (*judged, *_drifted(court, cases, reports), *_without_history(court))
+    return (*judged, *renamed_lines(court, reports), *_drifted(court, cases, reports), *_without_history(court))
 
 
 def _unanchored(court: Court, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
@@ -108,9 +121,28 @@ def _drift(court: Court, anchor: str, report: CaseReport) -> str:
 
 
 def _accepted(court: Court, reports: Iterable[CaseReport]) -> tuple[Baseline, ...]:
-    """All committed lines of the devices that this run measured on."""
+    """All lines of the devices that this run measured on; where it measured nothing, of those of this machine."""
+    return _lines(court, _measured_on(reports) or _devices_here(court))
+
+
+def _expected(court: Court, reports: Iterable[CaseReport]) -> tuple[Baseline, ...]:
+    """All committed lines of devices that this machine has."""
+    return tuple(line for line in _lines(court, _measured_on(reports) | _devices_here(court)) if not line.local)
+
+
+def _measured_on(reports: Iterable[CaseReport]) -> set[str]:
+    return {report.measurement.device.key for report in reports if report.measurement is not None}
+
+
+def _devices_here(court: Court) -> set[str]:
+    """Devices with lines that look like one of this machine."""
+    devices = court.tools.baselines.devices() if court.tools.baselines is not None else ()
+    patterns = court.tools.here() if devices else ()
+    return {device for device in devices if any(fnmatchcase(device, pattern) for pattern in patterns)}
+
+
+def _lines(court: Court, devices: Iterable[str]) -> tuple[Baseline, ...]:
     store = court.tools.baselines
-    devices = {report.measurement.device.key for report in reports if report.measurement is not None}
     if store is None:
         return ()
     return tuple(line for device in sorted(devices) for line in store.read_all(device).values())
@@ -144,7 +176,7 @@ def keep(court: Court, report: RunReport) -> Kept:
     """The record, the first baselines of this machine, and what the history learns: one that fails costs no other."""
     commit = commit_name(report.environment.commit, dirty=report.environment.dirty)
     parts: dict[str, Callable[[], Iterable[Path]]] = {
-        "the record of this run": lambda: _record(court, report),
+        RECORD: lambda: _record(court, report),
         "this machine's first baselines": lambda: _first_baselines(court, report, commit),
         "this run's part of the history": lambda: _history(court, report, commit),
     }

@@ -25,7 +25,7 @@ from pytest_perfgate.model.children import (
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey, Plan
 from pytest_perfgate.model.profiling import STATIC
-from pytest_perfgate.model.samples import Samples, Stop
+from pytest_perfgate.model.samples import IDLE, Samples, Stop
 from pytest_perfgate.model.values import value
 
 BASE, HEAD = 0, 1
@@ -153,7 +153,7 @@ def _turn(plan: Plan, beat: Beat, seen: Samples) -> tuple[Plan, int]:
     """The plan of a turn and how many there are: both sides sample the same number of calls."""
     calls, typical = plan.calls or 1, median(seen.durations) * seen.batch
     budget = min(beat.batch_ns, plan.budget_ns / beat.batches)
-    if seen.timer == "host" and not plan.calls:
+    if seen.timer == "host" and IDLE not in dict(seen.notes) and not plan.calls:
         calls = max(1, round(min(beat.sample_ns, budget / 3) / max(typical, 1.0)))
     longest = max(budget, typical)
     count = max(3, min(beat.batches, int(max(plan.budget_ns, 3 * typical) / longest)))

@@ -102,7 +102,7 @@ class Court:
             why = "its region was never entered" if measurement.identity.timer == "region" else "nothing was recorded"
             return self.unmeasured(case, measurement.key, why)
         baseline, edited = self.baselines(measurement)
-        past = self._past(measurement)
+        past = self.past.newest(measurement.key, measurement.device.key)
         scatter, sittings = _scatter(past, baseline, measurement.environment)
         context = replace(
             self.context,
@@ -121,7 +121,7 @@ class Court:
         """A suspect judged again, by what two arms measured beside each other."""
         if paired is None or report.measurement is None:
             return self.without_arms(case, report, None)
-        facts = moved(report.baseline, report.measurement, self._past(report.measurement))
+        facts = moved(report.baseline, report.measurement, self.past.newest(report.key, report.measurement.device.key))
         self.paired = {**self.paired, report.key: replace(paired, moved=facts)}
         return self.judged(case, report.measurement)
 
@@ -166,6 +166,11 @@ class Court:
         then = self._lines(device, measurement.key.path, self.base.commit).get(key)
         return (now, None) if then is None or _same(then, now) else (then, now)
 
+    def file_then_and_now(self, device: str, path: str) -> tuple[Mapping[str, Baseline], Mapping[str, Baseline]]:
+        """The lines of a file at the merge base, none where there is none, and in the work tree."""
+        base = self.base.commit
+        return (self._lines(device, path, base) if base else {}), self._lines(device, path)
+
     def _lines(self, device: str, path: str, revision: str = "") -> Mapping[str, Baseline]:
         if self.tools.baselines is None:
             return {}
@@ -185,10 +190,6 @@ class Court:
         """Why a device whose baselines are committed has none."""
         device = measurement.device.key
         return f"nobody has accepted one for {device} yet" if self.tools.committed(device) else ""
-
-    def _past(self, measurement: Measurement) -> Sequence[Sitting]:
-        """The newest sittings that the history knows, oldest first."""
-        return self.past.newest(measurement.key, measurement.device.key)
 
 
 def _brought(text: str, kinds: Mapping[str, MetricKind], place: str) -> Limit:

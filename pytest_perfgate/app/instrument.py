@@ -28,8 +28,17 @@ _UNUSABLE = {"runtime": "runtime-unavailable", "timer": "timer-unsuited"}
 def choose_runtime(plan: Plan, runtimes: Sequence[Runtime], modules: frozenset[str], call: object = None) -> Runtime:
     """The runtime that was asked for, else the first that modules and call speak for, else the host.
 
-    A library that the call uses and that does not work is an error: by the host's clock only launches would be timed.
+    It has taken the queue that the call uses: on which device, and what timers can do there, depends on that.
     """
+    runtime = _chosen(plan, runtimes, modules, call)
+    adopt = getattr(runtime, "adopt", None)
+    if call is not None and adopt is not None:
+        adopt(call)
+    return runtime
+
+
+def _chosen(plan: Plan, runtimes: Sequence[Runtime], modules: frozenset[str], call: object) -> Runtime:
+    """A library that the call uses and that does not work is an error: the host would see launches alone."""
     if plan.runtime != "auto":
         runtime = _asked(plan.runtime, runtimes, "runtime")
         _insist(runtime.availability(), "runtime")

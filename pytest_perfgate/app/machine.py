@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from pytest_perfgate.core.analysis.roofs import ceiling_roof, roofs
@@ -40,6 +41,12 @@ def lease_name(device: Device) -> str:
     Libraries write one UUID with and without ``GPU-`` before it.
     """
     return device.uuid.removeprefix("GPU-") or device.pci.lower() or f"{device.name}-{device.index}"
+
+
+def key_patterns(host: Device, cards: Iterable[Device]) -> tuple[str, ...]:
+    """What the keys of a machine's devices look like, before a library has been asked for their memory."""
+    names = dict.fromkeys(re.sub(r"[^A-Za-z0-9.]+", "-", card.name).strip("-.") for card in cards)
+    return (host.key, *(f"{name}-[0-9]*GiB*" for name in names))
 
 
 def ceiled(read: Callable[[str], Ceilings | None], device: Device) -> Device:

@@ -92,6 +92,7 @@ def request_of(options: Namespace, project: Project, report: Any) -> Any:
         improved=options.improved,
         add=options.add,
         each=options.each,
+        base=project.repository.merge_base(),
         signature=signature_of(options, project, report),
     )
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from pytest_perfgate.app.check import compare, exit_of
 from pytest_perfgate.app.inspect import view
 from pytest_perfgate.cli import looking, verdicts
+from pytest_perfgate.cli.output import say
 from pytest_perfgate.core.render.text import render_text
 
 
@@ -33,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     if options.reports:
         from pytest_perfgate.wiring.looking import write_reports
 
-        looking.write("\n".join(map(str, write_reports(Path(options.reports), analysis))))
+        say("\n".join(map(str, write_reports(Path(options.reports), analysis))), options)
     elif not options.json and options.markdown != "-":
         looking.write(render_text(view(analysis, options.view)))
     if found or options.json:

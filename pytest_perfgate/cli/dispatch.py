@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Iterator
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest_perfgate
 from pytest_perfgate.cli.commands import GROUPS
@@ -48,7 +48,7 @@ def _guarded(name: str, rest: list[str]) -> int:
     try:
         with _tidy_output():
             module = import_module(f"pytest_perfgate.cli.{name.replace('-', '_')}")
-            return int(module.run(_parsed(name, module, rest)))
+            return int(module.run(_alone(_parsed(name, module, rest))))
     except PerfgateError as error:
         return _said(error, as_json="--json" in rest)
     except KeyboardInterrupt:
@@ -65,7 +65,7 @@ def _guarded(name: str, rest: list[str]) -> int:
 
 
 def _parsed(name: str, module: Any, rest: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
+    parser = (_Told if "--json" in rest else argparse.ArgumentParser)(
         prog=f"perfgate {name}",
         description=module.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -77,6 +77,23 @@ def _parsed(name: str, module: Any, rest: list[str]) -> argparse.Namespace:
         return parser.parse_intermixed_args(rest)
     options, words = parser.parse_known_args(rest)
     options.words = words
+    return options
+
+
+class _Told(argparse.ArgumentParser):
+    """A program that asked for JSON reads there, too, what it asked wrongly."""
+
+    def error(self, message: str) -> NoReturn:
+        said = {"code": "command-usage", "what": message, "why": "", "next": f"{self.prog} --help", "place": ""}
+        sys.stdout.write(json.dumps({"error": said}, ensure_ascii=False) + "\n")
+        super().error(message)
+
+
+def _alone(options: argparse.Namespace) -> argparse.Namespace:
+    """JSON stands alone on standard output."""
+    if options.json and getattr(options, "markdown", "") == "-":
+        what = "--json and --markdown - both speak on standard output"
+        raise PerfgateError("command-usage", what, mend="--markdown FILE")
     return options
 
 

@@ -6,12 +6,12 @@ Several files are the ranks or processes of one job. Nothing is judged here: see
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from pytest_perfgate.app.inspect import inspect, view
 from pytest_perfgate.cli import looking
+from pytest_perfgate.cli.output import say
 from pytest_perfgate.core.render.markdown import render_markdown
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.analysis import Analysis
@@ -36,7 +36,8 @@ def run(options: argparse.Namespace) -> int:
     files = looking.named_files(options.files)
     analysis = inspect(files, look.options, inspectors=look.inspectors, peek=look.peek)
     if options.view == "list":
-        looking.write("\n".join(analysis.views))
+        names = list(analysis.views)
+        looking.write_json(names) if options.json else looking.write("\n".join(names))
         return 0
     names = list(analysis.views) if options.view == "all" else [options.view]
     documents = {name or next(iter(analysis.views)): view(analysis, name) for name in names}
@@ -59,7 +60,7 @@ def _write_files(options: argparse.Namespace, documents: dict[str, Document]) ->
         write_pages(Path(options.html), list(documents.values()))
     if options.csv:
         for path in write_tables(Path(options.csv), documents):
-            _say(options, str(path))
+            say(str(path), options)
     return bool(options.markdown or options.html or options.csv)
 
 
@@ -67,21 +68,13 @@ def _write_more(options: argparse.Namespace, documents: dict[str, Document], ana
     from pytest_perfgate.wiring.looking import write_reports, write_workbook
 
     if options.xlsx:
-        _say(options, str(write_workbook(Path(options.xlsx), documents)))
+        say(str(write_workbook(Path(options.xlsx), documents)), options)
     if options.reports:
-        _say(options, "\n".join(map(str, write_reports(Path(options.reports), analysis))))
+        say("\n".join(map(str, write_reports(Path(options.reports), analysis))), options)
     if options.code:
         for path in _write_texts(Path(options.code), analysis.files):
-            _say(options, str(path))
+            say(str(path), options)
     return bool(options.xlsx or options.reports or options.code)
-
-
-def _say(options: argparse.Namespace, text: str) -> None:
-    """What was written where; beside JSON that is no part of the answer."""
-    if options.json:
-        sys.stderr.write(f"{text}\n")
-    else:
-        looking.write(text)
 
 
 def _write_texts(folder: Path, texts: Mapping[str, Callable[[], str]]) -> Iterator[Path]:

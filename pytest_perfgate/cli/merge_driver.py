@@ -1,9 +1,9 @@
 """Merge baseline files for git, line by line: cases that one side changed are taken, others stay.
 
-  git config merge.perfgate.driver "perfgate merge-driver %O %A %B %P"
-  echo "baselines/**/*.yaml merge=perfgate" >> .gitattributes
+  perfgate doctor    tells the two commands that set it up, where they are missing
 
-A case that both sides accepted differently stays a conflict, of that line alone.
+A case that both sides accepted differently stays a conflict, of that line alone. A side that does not read is
+left as git leaves a conflict: both sides between markers.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ def run(options: Namespace) -> int:
 
     conflicts = merge_baselines(Path(options.base), Path(options.ours), Path(options.theirs), options.path)
     if options.json:
-        write_json({"conflicts": list(conflicts), "path": options.path})
+        told = dict(conflicts)
+        write_json({"conflicts": list(told), "what": told, "path": options.path})
     else:
-        for name in conflicts:
-            write(f"{options.path or options.ours}: both sides accepted '{name}' differently")
+        for name, what in conflicts:
+            write(f"{options.path or options.ours}: {name}: {what}")
     return 1 if conflicts else 0

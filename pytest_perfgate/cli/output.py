@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
+import sys
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,6 +24,14 @@ def show(document: Document, options: Namespace) -> None:
         from pytest_perfgate.core.render.text import render_text
 
         write(render_text(document))
+
+
+def say(text: str, options: Namespace) -> None:
+    """What was done; beside JSON that is no part of the answer."""
+    if options.json:
+        sys.stderr.write(f"{text}\n")
+    else:
+        write(text)
 
 
 def plain(value: Any) -> Any:

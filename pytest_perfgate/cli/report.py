@@ -10,12 +10,14 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from pytest_perfgate.cli.looking import write, write_json
-from pytest_perfgate.cli.output import plain, show, write_file
+from pytest_perfgate.cli.output import plain, say, show, write_file
 from pytest_perfgate.cli.project import Project, add_root
+from pytest_perfgate.model.errors import PerfgateError
 
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("source", nargs="?", default="", metavar="RECORD|URL", help="instead of the last record")
+    parser.add_argument("--from", default="", metavar="RECORD|URL", dest="origin", help="the same, as accept has it")
     parser.add_argument("--html", default="", metavar="FILE", help="write one self-contained HTML file")
     parser.add_argument("--markdown", default="", metavar="FILE", help="write Markdown; - for standard output")
     parser.add_argument(
@@ -30,7 +32,10 @@ def run(options: Namespace) -> int:
     from pytest_perfgate.core.render.report import run_document
 
     project = Project(options)
-    report = project.records.read(options.source)
+    source = options.source or options.origin
+    report = project.records.read(source)
+    if not source:
+        report = _placed(report, project, delivers=bool(options.to))
     document = run_document(report, history_of(project, report), drawn=bool(options.html or options.markdown))
     if options.html:
         write_file(options.html, render_html(document))
@@ -39,12 +44,28 @@ def run(options: Namespace) -> int:
     elif options.markdown:
         write_file(options.markdown, render_markdown(document))
     if options.to:
-        write(_delivered(options.to, report, project))
+        say(_delivered(options.to, report, project), options)
     if options.json:
         write_json(plain(report))
     elif not (options.html or options.markdown or options.to):
         show(document, options)
     return 0
+
+
+def _placed(report: Any, project: Project, *, delivers: bool) -> Any:
+    """The last record; one of another commit than is checked out says so, and is not delivered as this one's."""
+    from dataclasses import replace
+
+    from pytest_perfgate.model.limit import Effect
+    from pytest_perfgate.model.verdict import SuiteNote
+
+    then, now = report.environment.commit, project.repository.head()
+    if not then or not now or then == now:
+        return report
+    what = f"this is the run of {then[:12]}, and {now[:12]} is checked out"
+    if delivers:
+        raise PerfgateError("record-outdated", what)
+    return replace(report, notes=(SuiteNote(kind="other commit", effect=Effect.WARN, text=what), *report.notes))
 
 
 def history_of(project: Project, report: Any) -> dict[str, Any]:
@@ -57,7 +78,6 @@ def history_of(project: Project, report: Any) -> dict[str, Any]:
 
 
 def _delivered(text: str, report: Any, project: Project) -> str:
-    from pytest_perfgate.model.errors import PerfgateError
     from pytest_perfgate.wiring.deliveries import deliveries as known
 
     name, _, target = text.partition(":")

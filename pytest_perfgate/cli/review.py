@@ -84,9 +84,7 @@ def _answer() -> str:
 
 def _reasoned(decision: Any) -> Any:
     """The decision with a reason; a slower time has none without."""
-    from pytest_perfgate.core.gate.acceptance import Change
-
-    needed = decision.change in {Change.SLOWER, Change.RENEWED}
+    needed = decision.asks
     while True:
         reason = " ".join(text_of(input("reason: " if needed else "reason (may be empty): ")).split())
         if reason or not needed:

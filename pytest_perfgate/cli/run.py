@@ -18,6 +18,7 @@ from pytest_perfgate.cli.project import Project, add_root
 
 PASSES_ON = True
 """Words that this command does not know are pytest's."""
+_STDERR = 2
 _INTERRUPTED, _TESTS_FAILED, _USAGE, _NOTHING = 130, 1, 2, 4
 _FROM_PYTEST = {0: 0, 1: _TESTS_FAILED, 2: _INTERRUPTED, 3: 14, 4: _USAGE, 5: _NOTHING}
 """Where no record says more: 3 is pytest's internal error, 5 that nothing was collected."""
@@ -41,7 +42,7 @@ def run(options: Namespace) -> int:
     asked = any(word.startswith("--perfgate=") or word == "--perfgate" for word in words)
     began = time.time()
     command = [sys.executable, "-m", "pytest", *([] if asked else ["--perfgate=full"]), *words]
-    status = _status(command, project)
+    status = _status(command, apart=options.json)
     report = _record(project, began)
     code = _code(status, report)
     if options.json:
@@ -59,10 +60,10 @@ def _policies(pairs: list[str]) -> list[str]:
     return [f"--perfgate-policy={pair}" for pair in pairs]
 
 
-def _status(command: list[str], project: Project) -> int:
-    del project
+def _status(command: list[str], *, apart: bool) -> int:
+    """How pytest ended; where a program reads the answer, its terminal is what standard error shows."""
     try:
-        return subprocess.run(command, check=False).returncode
+        return subprocess.run(command, check=False, stdout=_STDERR if apart else None).returncode
     except KeyboardInterrupt:
         return 2
 

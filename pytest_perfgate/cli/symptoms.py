@@ -15,10 +15,16 @@ from pytest_perfgate.model.baseline import DIRTY
 
 if TYPE_CHECKING:
     from pytest_perfgate.cli.project import Project
+    from pytest_perfgate.model.baseline import Merging
 
 _OLD = 3600.0
 MERGE_LINE = "baselines/**/*.yaml merge=perfgate"
-MERGE_DRIVER = "git config merge.perfgate.driver 'perfgate merge-driver %O %A %B %P'"
+DRIVER = (
+    'perfgate merge-driver %O %A %B %P || { grep -q "^<<<<<<< " %A && exit 1; '
+    "git merge-file -L ours -L base -L theirs %A %O %B; }"
+)
+"""Where perfgate itself does not start, our file would stay whole without a marker: git's own merge steps in."""
+MERGE_DRIVER = f"git config merge.perfgate.driver '{DRIVER}'"
 
 
 def python(project: Project) -> Iterator[Finding]:
@@ -114,15 +120,28 @@ def commits(project: Project) -> Iterator[Finding]:
 
 
 def merging(project: Project) -> Iterator[Finding]:
-    """Whether parallel acceptance merges by itself."""
-    attributes = project.root / ".gitattributes"
+    """Whether parallel acceptance merges by itself: git asks for the driver, and this clone knows it."""
+    from pytest_perfgate.wiring.stores import merging as told
+
     if not (project.root / project.config.baselines).is_dir():
         return
-    if attributes.is_file() and "merge=perfgate" in attributes.read_text(encoding="utf-8", errors="replace"):
+    git_says = told(project.root, project.config)
+    if git_says is None:
+        return
+    missing = [] if git_says.asked else [f"echo '{MERGE_LINE}' >> .gitattributes"]
+    missing += [] if "merge-file" in git_says.driver else [MERGE_DRIVER]
+    if not missing:
         yield Finding(name="merging", level=Level.GOOD, what="baselines merge by 'perfgate merge-driver'")
-    else:
-        mend = f"echo '{MERGE_LINE}' >> .gitattributes; {MERGE_DRIVER}"
-        yield Finding(name="merging", level=Level.NOTE, what="parallel acceptance may conflict", mend=mend)
+        return
+    yield Finding(name="merging", level=Level.NOTE, what=_unmerged(git_says), mend="; ".join(missing))
+
+
+def _unmerged(git_says: Merging) -> str:
+    if not git_says.asked:
+        return "parallel acceptance may conflict"
+    if not git_says.driver:
+        return "parallel acceptance may conflict: .gitattributes names a driver that this clone was not told of"
+    return "where the merge driver does not start, git keeps our side and drops the other without a marker"
 
 
 def record(project: Project) -> Iterator[Finding]:

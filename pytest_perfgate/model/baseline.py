@@ -67,3 +67,13 @@ class Sitting:
     scatter: float = 0.0
     clock_hz: float | None = None
     identity: str = ""
+
+
+@value
+class Merging:
+    """What git is told about merging baselines."""
+
+    asked: bool = False
+    """An attribute of the files names our driver."""
+    driver: str = ""
+    """The command that stands for it in this clone."""

@@ -28,7 +28,7 @@ class PerfgateError(Exception):
         lines = [f"{where}{first}  [{self.code.name}]", *rest]
         lines += [f"  why   {self.why}"] if self.why else []
         lines += [f"  next  {self.mend}"] if self.mend else []
-        return "\n".join(lines)
+        return "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in "\n".join(lines))
 
     def __reduce__(self) -> tuple[object, ...]:
         """Crosses the border of a process as what it was made of."""

@@ -7,6 +7,9 @@ import enum
 from pytest_perfgate.model.problem import Problem
 from pytest_perfgate.model.values import value
 
+IDLE = "from idle to idle"
+"""The note of samples by the host's clock that wait for a device: calls are put together only where asked for."""
+
 
 class Stop(str, enum.Enum):
     """Why a timer stopped sampling; a spent budget is never a pass by itself."""

@@ -65,3 +65,5 @@ class GateTools:
     history: HistoryStore | None = None
     repository: Repository | None = None
     convict: Convict | None = None
+    here: Callable[[], Sequence[str]] = tuple
+    """Patterns of the keys that this machine's devices have, asked where nothing was measured on them."""

@@ -21,6 +21,8 @@ class ControllerRole:
 
     def __init__(self, config: pytest.Config) -> None:
         self.session = GateSession(Settings(config))
+        self.recorded = False
+        """Whether this run has left a record."""
 
     def gate(self, item: pytest.Item) -> Gate:
         return self.session.gate(item)
@@ -47,6 +49,7 @@ class ControllerRole:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
         write_session(self.session)
+        self.recorded = self.session.recorded
 
     def pytest_terminal_summary(self, terminalreporter: Any, exitstatus: int) -> None:
         write_summary(terminalreporter, self.session, cut_short=exitstatus == pytest.ExitCode.INTERRUPTED)

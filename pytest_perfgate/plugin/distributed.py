@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.plugin.roles import role_of
-from pytest_perfgate.plugin.workers import CASES, FAULTS, VERDICTS
+from pytest_perfgate.plugin.workers import CASES, FAULTS, LEFT_OUT, VERDICTS
 
 
 class DistributedRole:
@@ -58,8 +59,10 @@ class DistributedRole:
             self._measure(Path(self._folder.name))
 
     def _measure(self, folder: Path) -> None:
+        from pytest_perfgate.plugin.reaching import deselected, keeps_baselines
+
         listed = sorted(folder.glob(CASES.format("*")))
-        if not listed:
+        if not listed and not (os.environ.get("CI") and keeps_baselines(self._config.rootpath)):
             return
         from pytest_perfgate.model.children import Fault
         from pytest_perfgate.model.plan import Case
@@ -69,6 +72,8 @@ class DistributedRole:
         session = role_of(self._config).session
         for path in listed:
             session.cases.update((case.nodeid, case) for case in read_values(path, Case))
+        for path in folder.glob(LEFT_OUT.format("*")):
+            deselected(self._config).update(read_values(path, str))
         session.measure()
         with usage_errors():
             write_values(folder / FAULTS, [Fault.of(nodeid, error) for nodeid, error in session.faults.items()])

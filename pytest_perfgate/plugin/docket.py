@@ -36,6 +36,8 @@ class Docket:
         self.reports: dict[str, Reports] = {}
         self.judged: set[str] = set()
         """Tests whose call phase was given its verdict."""
+        self.skipped: dict[str, str] = {}
+        """Tests that pytest skipped, and its reason."""
         self.started = dt.datetime.now(dt.timezone.utc)
         self.clock = time.monotonic()
         self.complete = False
@@ -43,6 +45,7 @@ class Docket:
         self.excused: list[str] = []
         """Failing verdicts of tests that are expected to fail."""
         self.written: tuple[Path, ...] = ()
+        self.recorded = False
         self.lost: list[PerfgateError] = []
         """What could not be kept, and why."""
         self.measured_ahead = False

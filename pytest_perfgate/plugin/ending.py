@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.app.captures import capture_notes
-from pytest_perfgate.app.conclude import Ending, keep, run_report, suite_notes
+from pytest_perfgate.app.conclude import RECORD, Ending, keep, run_report, suite_notes
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.verdict import SuiteNote
 from pytest_perfgate.plugin.complaints import complain, fail, usage_errors
 from pytest_perfgate.plugin.docket import Docket
 from pytest_perfgate.plugin.outputs import write_outputs
+from pytest_perfgate.plugin.reaching import deselected, is_filtered, reach_of
 
 
 def close_session(session: Docket, *, complete: bool) -> None:
@@ -32,18 +33,28 @@ def close_session(session: Docket, *, complete: bool) -> None:
 
 def write_session(session: Docket) -> None:
     """The record, also of a run that was interrupted."""
-    if session.reports:
+    config = session.settings.pytest
+    if session.reports or session.notes:
         try:
             report = run_report(session.court, session.all_reports(), session.notes, ending_of(session))
-            session.written = write_outputs(session.settings.pytest, report)
+            session.written = write_outputs(config, report)
             kept = keep(session.court, report)
             session.written = (*kept.written, *session.written)
             session.lost = not_kept(kept.lost)
+            session.recorded = not any(name == RECORD for name, _ in kept.lost)
             if session.lost:
-                fail(session.settings.pytest)
+                fail(config)
         except PerfgateError as fault:
-            complain(session.settings.pytest, fault)
-        ignored(session.settings.pytest.rootpath / ".perfgate")
+            complain(config, fault)
+        ignored(config.rootpath / ".perfgate")
+
+
+def close_records(root: Path, exitstatus: int) -> None:
+    """A run in CI that left no record: what delivers the last one must not find an earlier run's."""
+    from pytest_perfgate.wiring.stores import record_store
+
+    with contextlib.suppress(PerfgateError):  # a folder that takes nothing has said so
+        record_store(root).close(f"the last run left no record: pytest ended with {int(exitstatus)}")
 
 
 def not_kept(lost: Iterable[tuple[str, PerfgateError]]) -> list[PerfgateError]:
@@ -77,22 +88,10 @@ def ending_of(session: Docket) -> Ending:
         complete=session.complete,
         filtered=is_filtered(config),
         root=str(config.rootpath),
+        reach=reach_of(config),
+        deselected=frozenset(deselected(config)),
+        skipped={nodeid: why for nodeid, why in session.skipped.items() if nodeid not in session.judged},
     )
-
-
-def is_filtered(config: pytest.Config) -> bool:
-    """Whether the command line left tests out: then nothing is said of what is missing."""
-    option = config.option
-    selected = [option.keyword, option.markexpr, option.deselect, option.ignore, option.ignore_glob]
-    again = [getattr(option, name, False) for name in ("lf", "last_failed", "stepwise")]
-    return any(selected) or any(again) or _narrowed(config)
-
-
-def _narrowed(config: pytest.Config) -> bool:
-    """Arguments that are less than the whole project."""
-    given = config.args_source is pytest.Config.ArgsSource.ARGS
-    whole = {str(config.rootpath), *(str(config.rootpath / path) for path in config.getini("testpaths"))}
-    return given and not whole & {str(config.invocation_params.dir / arg) for arg in config.args}
 
 
 def announce(config: pytest.Config, notes: Iterable[SuiteNote]) -> None:

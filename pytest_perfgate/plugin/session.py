@@ -67,12 +67,14 @@ class GateSession(Docket):
     def measure(self) -> None:
         """Measure all cases in children and judge them, unless nothing is to be measured."""
         from pytest_perfgate.plugin.ahead import measure_ahead
+        from pytest_perfgate.plugin.interrupts import interrupts_heard
 
         self.measured_ahead = True
         with usage_errors():
             if self.cases and self.mode is not Mode.OFF:
                 try:
-                    measure_ahead(self)
+                    with interrupts_heard():
+                        measure_ahead(self)
                 except KeyboardInterrupt:  # pytest reads the source of every frame of it, up to a second's work
                     raise KeyboardInterrupt from None
 
@@ -153,8 +155,16 @@ class GateSession(Docket):
         if report.when == "call" and hasattr(report, "wasxfail") and report.skipped:
             found = self.reports.get(report.nodeid, ())
             self.excused += [f"{r.worst.value}: {r.key}" for r in found if r.effect is Effect.FAIL]
+        if report.skipped and not hasattr(report, "wasxfail") and report.nodeid in self.cases:
+            self.skipped[report.nodeid] = skip_reason(report)
         names = getattr(report, SEEN, None)
         case = self.cases.get(report.nodeid)
         if names is not None and case is not None and report.nodeid not in self._benches:
             self.reports[report.nodeid] = self._settled(case, [CaseKey(nodeid=case.nodeid, name=n) for n in names])
             self.judged.add(report.nodeid)
+
+
+def skip_reason(report: pytest.TestReport) -> str:
+    """Why a test says that it was skipped, in a line."""
+    said = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
+    return " ".join(said.removeprefix("Skipped: ").split())

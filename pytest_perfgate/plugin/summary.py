@@ -37,9 +37,9 @@ def write_summary(out: Any, session: Docket, *, cut_short: bool = False) -> None
     """The table of verdicts, notes on the suite, where the files lie, what to do next."""
     reports = session.all_reports()
     ending = cut_short_lines(session) if cut_short else []
-    if reports or ending:
+    if reports or ending or session.notes:
         out.write_sep("=", "perfgate")
-    if reports:
+    if reports or session.notes:
         _write_verdicts(out, session, reports)
     for line in ending:
         out.write_line(line)
@@ -63,7 +63,8 @@ def _write_verdicts(out: Any, session: Docket, reports: list[CaseReport]) -> Non
         out.write_line(f"{note.effect.value}  {text_of(note)}")
     for line in (*hidden(session), *refused(reports)):
         out.write_line(line)
-    out.write_line(counted(session.mode.value, reports))
+    if reports:
+        out.write_line(counted(session.mode.value, reports))
     for line in written_lines(session.written, here.path):
         out.write_line(line)
     for fault in session.lost:

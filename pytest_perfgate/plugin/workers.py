@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.plugin.session import GateSession
 
 CASES, VERDICTS, FAULTS = "cases-{}.json", "verdicts.json", "faults.json"
+LEFT_OUT = "left-out-{}.json"
 
 
 class WorkerRole:
@@ -35,12 +36,14 @@ class WorkerRole:
         """Before the worker tells the controller that it has collected."""
         items = [item for item in session.items if is_gated(item)]
         if items:
+            from pytest_perfgate.plugin.reaching import deselected
             from pytest_perfgate.plugin.session import GateSession
             from pytest_perfgate.wiring import write_values
 
             self._session = GateSession(self.settings, ahead=True)
             self._session.collect(items)
             write_values(self._folder / CASES.format(self._name), tuple(self._session.cases.values()))
+            write_values(self._folder / LEFT_OUT.format(self._name), sorted(deselected(session.config)))
 
     def before(self, session: pytest.Session, gated: list[pytest.Item]) -> None:
         """The controller measures."""

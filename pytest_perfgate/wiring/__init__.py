@@ -258,6 +258,7 @@ def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
         records=Records(root),
         history=SqliteHistory(root / (project.history or ".perfgate/history.db")),
         repository=repository,
+        here=wiring_devices.keys_here,
     )
 
 

@@ -106,6 +106,13 @@ def fleet() -> Any:
     return Fleet(devices=visible_amd(Amd()), surroundings=surroundings_amd, hold=leases().hold_all)
 
 
+def keys_here() -> tuple[str, ...]:
+    """Patterns of the keys under which this machine's devices are accepted."""
+    from pytest_perfgate.app.machine import key_patterns
+
+    return key_patterns(host_runtime().device(), fleet().devices)
+
+
 def pick_device(options: Any) -> None:
     """``--perfgate-device`` decides what this process and its children see, before anything has looked.
 

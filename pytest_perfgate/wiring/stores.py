@@ -48,8 +48,15 @@ def repository(root: Path, target: str = "") -> Any:
     return GitRepository(root, target=target)
 
 
-def merge_baselines(base: Path, ours: Path, theirs: Path, shown: str) -> tuple[str, ...]:
-    """Three baseline files merged into ours; the cases in conflict."""
+def merging(root: Path, project: Config) -> Any:
+    """What git is told about merging baselines; ``None`` where git says nothing."""
+    from pytest_perfgate.adapters.stores.merge_by_git import probe_merging
+
+    return probe_merging(root, project.baselines)
+
+
+def merge_baselines(base: Path, ours: Path, theirs: Path, shown: str) -> tuple[Any, ...]:
+    """Three baseline files merged into ours; the (case, what both sides did) in conflict."""
     from pytest_perfgate.adapters.stores.baseline_merge import merge_files
 
     return merge_files(base, ours, theirs, shown)

@@ -43,7 +43,10 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
     def command(*words: object) -> Done:
         capsys.readouterr()
-        code = main([str(word) for word in words])
+        try:
+            code = main([str(word) for word in words])
+        except SystemExit as left:  # argparse's own
+            code = int(left.code or 0)
         return Done(code, *capsys.readouterr())
 
     return Place(tmp_path, command)

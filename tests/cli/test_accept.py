@@ -92,9 +92,21 @@ def test_a_reason_in_a_locale_that_cannot_read_it(project: Place, typed: bytes, 
 def test_another_file_in_doubt_does_not_stop_an_acceptance(project: Place) -> None:
     other = project.baselines.path("NVIDIA-H200", "tests/test_other.py")
     other.write_text("perfgate: 1\nbaselines:\n  'a': {time: 1us")
-    assert project.perfgate("accept", "test_new").code == 0
+    assert project.perfgate("accept", "test_fast").code == 0
+    assert "nothing was changed" in project.perfgate("accept", "test_new").err, "what is gone cannot be told"
     other.unlink()
-    assert project.times()["test_new"] == 5e5
+    assert project.times() == {"test_slow[1]": 1e6, "test_fast": 0.8e6, "test_same": 1e6}
+
+
+def test_a_renamed_test_that_got_slower_asks_for_a_reason(place: Place) -> None:
+    place.baselines.write([baseline("test_one", 1e6), baseline("test_same", 1e6)])
+    place.record(run(SAME, case("test_uno", 2e6, None, Outcome.UNBASELINED)))
+    done = place.perfgate("accept", "--new")
+    assert (done.code, "test_uno (after tests/test_k.py::test_one)" in done.err) == (2, True)
+    assert "test_uno" not in place.times()
+    assert place.perfgate("accept", "--new", "--reason", "exact").code == 0
+    place.record(run(SAME, case("test_due", 3e6, None, Outcome.UNBASELINED), filtered=True, started="2026-06-02"))
+    assert place.perfgate("accept", "--new").code == 0, "a part of the tests says nothing of the others"
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from pytest_perfgate.adapters.stores.records import Records
+from pytest_perfgate.cli.project import Project as Command
 from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.measurement import Environment
@@ -57,6 +60,44 @@ def test_the_report_of_an_interrupted_run_says_so(place: Place) -> None:
 
 def test_the_report_for_a_program(project: Place) -> None:
     assert len(json.loads(project.perfgate("report", "--json").out)["cases"]) == 2
+
+
+def test_a_record_of_another_commit_says_so_and_is_not_delivered(
+    project: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heads = iter(["beef" * 10, "beef" * 10, "c0ffee1234567890"])
+    monkeypatch.setattr(Command, "repository", property(lambda _: SimpleNamespace(head=lambda: next(heads))))
+    said = "this is the run of c0ffee123456, and beefbeefbeef is checked out"
+    assert f"WARN  {said}" in " ".join(project.perfgate("report").out.split()).replace("WARN ", "WARN  ")
+    refused = project.perfgate("report", "--to", "json:r.json")
+    assert (refused.code, said in refused.err, Path("r.json").exists()) == (12, True, False)
+    assert project.perfgate("report", "--to", "json:r.json").code == 0
+    for words in (("r.json",), ("--from", "r.json")):
+        assert project.perfgate("report", *words, "--to", "json:s.json").code == 0, "it was named"
+
+
+def test_the_record_of_an_earlier_run_is_not_that_of_one_that_left_none(project: Place) -> None:
+    Records(project.root).close("the last run left no record: pytest ended with 2")
+    for words in (["report", "--to", "json:r.json"], ["accept"], ["prune"]):
+        done = project.perfgate(*words)
+        assert (done.code, "pytest ended with 2  [record-missing]" in done.err) == (12, True), words
+    project.record(run(SAME))
+    assert project.perfgate("report").code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "key"),
+    [
+        (["report", "--to", "json:r.json"], 0, "cases"),
+        (["report", "--markdown", "-"], 2, "error"),
+        (["report", "--bogus"], 2, "error"),
+        (["profile"], 2, "error"),
+    ],
+)
+def test_json_is_all_that_a_program_reads(project: Place, words: list[str], code: int, key: str) -> None:
+    done = project.perfgate(*words, "--json")
+    assert done.code == code
+    assert key in json.loads(done.out)
 
 
 def test_history_of_all_and_of_one(project: Place) -> None:

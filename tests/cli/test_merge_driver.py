@@ -4,9 +4,13 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from pytest_perfgate.app.doctor import Finding, Level
+from pytest_perfgate.cli.symptoms import DRIVER, merging
+from pytest_perfgate.model.errors import PerfgateError
 from tests.cli.conftest import Place
 from tests.reports import baseline
 
@@ -16,14 +20,25 @@ def git(root: Path, *words: str, check: bool = True) -> subprocess.CompletedProc
     return subprocess.run(["git", *identity, *words], cwd=root, check=check, capture_output=True, text=True)
 
 
+def said(place: Place) -> Finding:
+    """What the doctor says of merging."""
+    (finding,) = merging(SimpleNamespace(root=place.root, config=SimpleNamespace(baselines="baselines")))
+    return finding
+
+
 @pytest.fixture
 def project(place: Place) -> Place:
     git(place.root, "init", "-q")
-    code = "import sys; from pytest_perfgate.cli import main; sys.exit(main(['merge-driver', *sys.argv[1:]]))"
-    command = f"{shlex.quote(sys.executable)} -c {shlex.quote(code)} %O %A %B %P"
-    git(place.root, "config", "merge.perfgate.driver", command)
-    (place.root / ".gitattributes").write_text("baselines/**/*.yaml merge=perfgate\n")
+    code = "import sys; from pytest_perfgate.cli import main; sys.exit(main(sys.argv[1:]))"
+    command = f"{shlex.quote(sys.executable)} -c {shlex.quote(code)}"
     place.baselines.write([baseline("test_a", 1e6), baseline("test_m", 1e6), baseline("test_z", 1e6)])
+    assert said(place).mend.startswith("echo 'baselines/**/*.yaml merge=perfgate'")
+    (place.root / ".gitattributes").write_text("baselines/**/*.yaml merge=perfgate\n")
+    assert "this clone was not told of" in said(place).what
+    git(place.root, "config", "merge.perfgate.driver", f"{command} merge-driver %O %A %B %P")
+    assert "does not start" in said(place).what
+    git(place.root, "config", "merge.perfgate.driver", DRIVER.replace("perfgate", command, 1))
+    assert said(place).level is Level.GOOD
     git(place.root, "add", ".")
     git(place.root, "commit", "-qm", "one")
     return place
@@ -54,7 +69,9 @@ def test_the_same_case_twice_is_a_conflict_of_one_line(project: Place) -> None:
     assert text.count("<<<<<<<") == 1
     assert text.count("'test_m'") == 2
     assert text.count("'test_b'") == 1
-    assert "baseline-conflict" in project.perfgate("doctor").out
+    with pytest.raises(PerfgateError, match="baseline-conflict"):
+        project.times()
+    assert "test_k.py.yaml: test_m: ours and theirs accepted it differently" in done.stdout + done.stderr
 
 
 def test_a_side_that_does_not_read_is_no_merge(place: Place) -> None:
@@ -62,6 +79,19 @@ def test_a_side_that_does_not_read_is_no_merge(place: Place) -> None:
     good = place.baselines.path("NVIDIA-H200", "tests/test_k.py")
     bad = place.root / "bad"
     bad.write_text("perfgate: 1\nbaselines:\n  'a': {time: 1us")
-    before = good.read_bytes()
-    assert place.perfgate("merge-driver", good, good, bad, "b.yaml").code == 11
-    assert good.read_bytes() == before
+    before = good.read_text()
+    done = place.perfgate("merge-driver", good, good, bad, "b.yaml")
+    assert (done.code, "both sides between markers" in done.err) == (11, True)
+    assert good.read_text() == f"<<<<<<< ours\n{before}=======\n{bad.read_text()}\n>>>>>>> theirs\n"
+
+
+@pytest.mark.parametrize(
+    "driver",
+    [DRIVER.replace("perfgate ", "perfgate-is-not-here ", 1), DRIVER.replace("perfgate merge-driver", "false")],
+)
+def test_where_the_driver_does_not_start_both_sides_stand_between_markers(project: Place, driver: str) -> None:
+    git(project.root, "config", "merge.perfgate.driver", driver)
+    done = branches(project, [baseline("test_m", 2e6)], [baseline("test_m", 3e6)])
+    assert done.returncode == 1
+    text = project.baselines.path("NVIDIA-H200", "tests/test_k.py").read_text()
+    assert (text.count("<<<<<<<"), text.count("'test_m'")) == (1, 2)

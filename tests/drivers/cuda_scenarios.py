@@ -15,6 +15,7 @@ from pytest_perfgate.adapters.timers.bench import Rules
 from pytest_perfgate.adapters.timers.blocking import BlockingTimer
 from pytest_perfgate.adapters.timers.events import EventsTimer
 from pytest_perfgate.adapters.timers.graph import GraphTimer
+from pytest_perfgate.app.instrument import choose_runtime, choose_timer
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Cache, Plan
 from pytest_perfgate.model.samples import Stop
@@ -188,6 +189,15 @@ def a_capture_that_fails() -> dict:
     except PerfgateError as error:
         return {"code": error.code.name, "text": str(error)}
     return {}
+
+
+@scenario
+def a_graph_that_is_asked_for() -> dict:
+    """As the plugin goes about it: a runtime for the call, then the timer by name."""
+    plan, call = Plan(runtime="cuda_core", timer="graph"), on_a_stream(2_000)
+    runtime = choose_runtime(plan, [CudaCoreRuntime(lookup_spec)], frozenset(), call)
+    timer = choose_timer(plan, [GraphTimer(rules())], runtime)
+    return {"took": median(timer.measure(call, plan, runtime).durations)}
 
 
 @scenario

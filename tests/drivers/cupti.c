@@ -15,7 +15,7 @@ static int on[KINDS], depth;
 static uint64_t ids[DEEP];
 static uint8_t *spare;
 static size_t spare_size;
-int fake_taken = 0, fake_counts = 1, fake_ahead = 0; /* whether a buffer is asked for before it is needed */
+int fake_taken = 0, fake_refused = -1, fake_counts = 1, fake_ahead = 0; /* whether a buffer is asked for before it is needed */
 size_t fake_most = ROOM; /* bytes of one flush that buffers of 256 KiB hold, larger ones that much more */
 
 static size_t size_of(const uint8_t *record) { return sizes[*(const uint32_t *)record % KINDS]; }
@@ -38,7 +38,12 @@ int cuptiActivityRegisterCallbacks(request a, complete g) {
     ask = a, give = g;
     return OK;
 }
-int cuptiActivityEnable(int kind) { on[kind % KINDS] = 1; ask_ahead(); return fake_taken ? TAKEN : OK; }
+int cuptiActivityEnable(int kind) {
+    if (fake_taken || kind == fake_refused) return TAKEN;
+    on[kind % KINDS] = 1;
+    ask_ahead();
+    return OK;
+}
 int cuptiActivityDisable(int kind) { on[kind % KINDS] = 0; return OK; }
 int cuptiActivityPushExternalCorrelationId(int kind, uint64_t id) { ids[depth++ % DEEP] = id; return OK; }
 int cuptiActivityPopExternalCorrelationId(int kind, uint64_t *last) {

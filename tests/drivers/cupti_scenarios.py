@@ -179,6 +179,13 @@ def a_second_subscriber() -> dict:
 
 
 @scenario
+def one_kind_refused() -> dict:
+    card = Card()
+    card.told("fake_refused", int(card.kinds.RUNTIME))
+    return card.refused(lambda: card.launch(2_000))
+
+
+@scenario
 def missing() -> dict:
     found = CuptiRecorder().availability()
     return {"usable": found.usable, "why": found.why, "mend": found.mend}

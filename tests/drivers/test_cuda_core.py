@@ -85,6 +85,10 @@ def test_a_capture_that_fails_gives_no_number(cuda) -> None:
     assert cuda("a_capture_that_fails")["code"] == "graph-unsupported"
 
 
+def test_a_graph_that_is_asked_for_by_name_is_made_on_the_stream_of_the_call(cuda) -> None:
+    assert cuda("a_graph_that_is_asked_for")["took"] == pytest.approx(2_000, rel=0.02)
+
+
 def test_the_default_stream_has_no_graphs(cuda) -> None:
     told = cuda("no_stream_of_its_own")
     assert told["code"] == "graph-unsupported"

@@ -1,28 +1,35 @@
-"""What leaves tests out: then nothing is said of baselines that nobody asked for."""
+"""What leaves tests out, and where a run looked: of the rest nobody says that it is gone."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from pytest_perfgate.plugin.ending import is_filtered
+from pytest_perfgate.core.gate.reach import Reach
+from pytest_perfgate.plugin import pytest_deselected
+from pytest_perfgate.plugin.reaching import deselected, is_filtered, keeps_baselines, reach_of
 
 NOTHING = {"keyword": "", "markexpr": "", "deselect": None, "ignore": None, "ignore_glob": None}
 
 
-def asked(tmp_path: Path, args: list[str] | None = None, **options: object) -> bool:
+def config(tmp_path: Path, args: list[str] | None = None, **options: object) -> Any:
     given = pytest.Config.ArgsSource.ARGS if args is not None else pytest.Config.ArgsSource.INVOCATION_DIR
-    config = SimpleNamespace(
+    return SimpleNamespace(
         option=SimpleNamespace(**(NOTHING | options)),
         rootpath=tmp_path,
         invocation_params=SimpleNamespace(dir=tmp_path),
         args=args or [str(tmp_path)],
         args_source=given,
-        getini=lambda name: ["tests"],
+        getini=lambda name: ["tests", "kern"],
+        stash=pytest.Stash(),
     )
-    return is_filtered(config)  # type: ignore[arg-type]
+
+
+def asked(tmp_path: Path, args: list[str] | None = None, **options: object) -> bool:
+    return is_filtered(config(tmp_path, args, **options))
 
 
 @pytest.mark.parametrize(
@@ -38,12 +45,48 @@ def asked(tmp_path: Path, args: list[str] | None = None, **options: object) -> b
         {"stepwise": True},
         {"args": ["tests/test_a.py"]},
         {"args": ["tests/test_a.py::test_b"]},
+        {"args": ["tests"]},
     ],
 )
 def test_what_filters(tmp_path: Path, options: dict[str, object]) -> None:
     assert asked(tmp_path, **options)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("args", [None, ["tests"], ["."], ["tests", "tests/test_a.py"]])
+@pytest.mark.parametrize("args", [None, ["tests", "kern/"], ["."], ["tests", "kern", "tests/test_a.py"]])
 def test_what_does_not(tmp_path: Path, args: list[str] | None) -> None:
     assert not asked(tmp_path, args)
+    assert reach_of(config(tmp_path, args)) == Reach()
+
+
+def test_what_a_plugin_deselects_filters(tmp_path: Path) -> None:
+    session = config(tmp_path)
+    gated: Any = SimpleNamespace(nodeid="t.py::a", get_closest_marker=lambda name: None, fixturenames=["perfgate"])
+    other: Any = SimpleNamespace(nodeid="t.py::b", get_closest_marker=lambda name: None, fixturenames=[])
+    gated.config = other.config = session
+    pytest_deselected([other])
+    assert not is_filtered(session)
+    pytest_deselected([gated, other])
+    assert is_filtered(session)
+    assert deselected(session) == {"t.py::a"}
+
+
+def test_where_a_run_looks(tmp_path: Path) -> None:
+    below = config(
+        tmp_path, ["bench", "t.py::test_a[1/2]", str(tmp_path / "x")], ignore=["docs"], ignore_glob=["*old*"]
+    )
+    below.invocation_params.dir = tmp_path / "tests"
+    assert reach_of(below) == Reach(
+        beneath=("tests/bench", "tests/t.py::test_a[1/2]", "x"), without=("tests/docs", "tests/*old*")
+    )
+    assert reach_of(config(tmp_path, lf=True)) == Reach(unknown="--lf")
+    assert reach_of(config(tmp_path, ["pkg.tests"], pyargs=True)) == Reach(unknown="--pyargs")
+
+
+def test_which_project_has_baselines(tmp_path: Path) -> None:
+    assert not keeps_baselines(tmp_path)
+    (tmp_path / "baselines").mkdir()
+    assert keeps_baselines(tmp_path)
+    (tmp_path / "pyproject.toml").write_text('[tool.perfgate]\nbaselines = "accepted"\n')
+    assert not keeps_baselines(tmp_path)
+    (tmp_path / "accepted").mkdir()
+    assert keeps_baselines(tmp_path)

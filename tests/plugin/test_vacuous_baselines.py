@@ -49,6 +49,11 @@ RECORDED = """
         perfgate.record([1.0] * 30, unit="ms")
 
     @gate
+    @pytest.mark.skip(reason="no --run-bench")
+    def test_skipped(perfgate):
+        perfgate.record([1.0] * 30, unit="ms")
+
+    @gate
     @pytest.mark.parametrize("n", ["two"])
     def test_sized(perfgate, n):
         perfgate.record([1.0] * 30, unit="ms")
@@ -80,7 +85,7 @@ def repository(project: Project) -> Project:
         [
             *(
                 accepted(name, 1.0)
-                for name in ("test_kept", "test_slower", "test_edited", "test_sized[2]", "test_gone")
+                for name in ("test_kept", "test_slower", "test_edited", "test_skipped", "test_sized[2]", "test_gone")
             ),
             accepted("test_cold", 1.0, identity=replace(here(), cache="cold")),
             accepted("test_expired", 1.0, expires="2020-02-01", why="until the new compiler"),
@@ -164,11 +169,23 @@ def test_a_baseline_edited_in_the_change_under_test(project: Project) -> None:
     failing(run, "test_expired", "UNBASELINED")
 
 
-def test_a_filtered_run_says_nothing_of_what_it_left_out(project: Project) -> None:
-    run = repository(project).run("-m", "chosen", ci=True)
-    assert set(run.tests) == {"test_kept"}
-    assert run.code == 0, run.text
-    assert "no longer collected" not in run.text
+def test_a_skipped_test_with_a_baseline(in_ci: Run, on_a_laptop: Run) -> None:
+    assert in_ci.outcome("test_skipped") == "skipped"
+    failing(in_ci, "skipped", "1 gated test skipped that has an accepted baseline here", "no --run-bench")
+    assert "warn  not measured: 1 gated test skipped" in on_a_laptop.text
+
+
+def test_a_part_of_the_suite_is_asked_only_for_what_it_looked_at(project: Project) -> None:
+    """What ``-m`` leaves out was found; what went from a folder that was named is missed all the same."""
+    repository(project)
+    Baselines(project.root, DEVICES).write([replace(accepted("test_gone", 1.0), key=CaseKey(nodeid="other/t.py::a"))])
+    run = project.run("test_it.py", "-m", "chosen", ci=True)
+    assert set(run.tests) == {"test_kept", "dropped"}, run.text
+    failing(run, "dropped", "2 accepted cases", "\n  test_it.py::test_gone\n", "test_it.py::test_sized[2]")
+    assert "test_slower" not in run.says("dropped")
+    assert "other/t.py" not in run.text
+    project.write("test_it.py", "def test_plain(): pass")
+    assert project.run("-m", "not chosen", ci=True).outcome("dropped") == "failed", "no gated test is left"
 
 
 def test_another_device(project: Project) -> None:

@@ -77,6 +77,13 @@ def test_a_kernel_without_a_name_counts(kineto, tmp_path, name):
     assert metrics.find("kernel_time", (("kernel", "(an event without a name)"),))[0].value == 20_000
 
 
+def test_a_name_moves_no_cursor(kineto, tmp_path):
+    events = [*LAUNCHED, kernel("gemm\x1b[31m\nPASSED", 10, 20, correlation=1)]
+    analysis = kineto.inspect([written(tmp_path / "t.json", events)], {})
+    assert analysis.metrics.find("kernel_time", (("kernel", "gemm\ufffd[[]31m\ufffdPASSED"),))
+    assert PerfgateError("trace-empty", "a\x1b[2Jb\nc").text().startswith("a\ufffd[2Jb  [trace-empty]\nc\n")
+
+
 def test_an_event_with_one_odd_field_keeps_the_others(kineto, tmp_path):
     odd = {**KERNEL, "ts": 50, "dur": "12 us", "pid": {}}
     analysis = kineto.inspect([written(tmp_path / "t.json", [*LAUNCHED, KERNEL, odd])], {})

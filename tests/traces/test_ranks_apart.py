@@ -116,3 +116,25 @@ def test_the_worst_rank_is_named_first_and_its_findings_are_shown(kineto, tmp_pa
     assert idle.title.startswith("Rank 3: Idle time takes 9")
     assert idle.detail.endswith("2 more ranks have the like.")
     assert "Rank 3: Idle time" in render_text(analysis.views["report"]())
+
+
+def test_gpu_work_of_nobody_is_refused_in_a_file_of_several_ranks(kineto, tmp_path):
+    ranked = [{**event, "args": {**event["args"], "rank": rank}} for rank in (0, 1) for event in WORK]
+    loose = kernel("c", 40, 10, correlation=1)
+    with pytest.raises(PerfgateError, match="1 GPU event without a rank in a file of 2 ranks"):
+        kineto.inspect([written(tmp_path / "t.json", [*ranked, loose])], {})
+    assert kineto.inspect([written(tmp_path / "t.json", [*ranked, host("aten::mm", 50, 5)])], {}).subject == "2 ranks"
+
+
+def test_ranks_that_are_not_here_are_counted(kineto, tmp_path):
+    paths = [
+        written(tmp_path / f"{n}.json", WORK, distributedInfo={"rank": n, "world_size": 16, "backend": "nccl"})
+        for n in (3, 7)
+    ]
+    assert kineto.inspect(paths, {}).subject == "2 of 16 ranks"
+
+
+@pytest.mark.parametrize("rank", [-1, 2**70])
+def test_what_is_no_number_of_a_rank_is_none(kineto, tmp_path, rank):
+    path = written(tmp_path / "t.json", WORK, distributedInfo={"rank": rank})
+    assert not kineto.inspect([path], {}).metrics.find("idle", (("rank", "*"),))

@@ -100,7 +100,7 @@ def test_nan_control_characters_and_bad_utf8_are_mended(tmp_path):
     text = text.replace(b'"gemm"', b'"ge\x01m\xffm"')
     path.write_bytes(text)
     (trace,) = read_kineto(path)
-    assert "ge\x01m�m" in trace.names
+    assert "ge�m�m" in trace.names
 
 
 def test_a_time_that_is_no_number_is_counted_and_left_out(tmp_path):
@@ -173,7 +173,7 @@ def test_a_bare_list_of_events_is_a_trace(tmp_path):
 
 
 def test_fused_ranks_come_apart(tmp_path):
-    events = [kernel(f"k{r}", 10 * r, 5, rank=r, device=r) for r in (0, 1, 1, 3)] + [kernel("nobody", 0, 1)]
+    events = [kernel(f"k{r}", 10 * r, 5, rank=r, device=r) for r in (0, 1, 1, 3)] + [host("nobody", 0, 1)]
     traces = read_kineto(written(tmp_path / "t.json", events))
     assert [(t.rank, len(t)) for t in traces] == [(0, 1), (1, 2), (3, 1)]
     assert traces[0].dropped["without a rank in a file of several"] == 1

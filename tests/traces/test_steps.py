@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pytest_perfgate import wiring
+from pytest_perfgate.core.gate.artifact import judge_artifact
+from pytest_perfgate.core.gate.grammar import parse_limit
+from pytest_perfgate.core.metrics.registry import by_name
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -77,3 +80,31 @@ def test_each_device_of_a_step_has_its_line(kineto, tmp_path):
 def test_a_window_of_nothing_says_so(kineto, tmp_path):
     analysis = inspected(kineto, tmp_path, marked(1, 0, 5), window="30us..40us")
     assert analysis.metrics.missing("idle").why == "no GPU work lies in this window"
+
+
+def annotated(lengths):
+    """An annotation of 300 µs each, with one kernel of these microseconds in it; 0 stands for none."""
+    for number, length in enumerate(lengths, 1):
+        at = 1000 * number
+        yield host("fwd", at, 300, cat="user_annotation", **{"External id": number})
+        yield launch(at + 5, number)
+        if length:
+            yield kernel("a", at + 10, length, correlation=number)
+
+
+def test_of_several_windows_each_is_judged_and_the_whole_is_no_answer(kineto, tmp_path):
+    """Between the instances the device idles for most of the trace: that is not what was asked."""
+    analysis = inspected(kineto, tmp_path, [*annotated([100, 200])], window="annotation=fwd")
+    assert [m.value for m in analysis.metrics.find("idle")] == [pytest.approx(2 / 3), pytest.approx(1 / 3)]
+    assert [dict(m.labels)["step"] for m in analysis.metrics.find("kernel_count")] == ["1", "2"]
+    assert "fwd (2)" in render_text(analysis.views["steps"]())
+    alone = inspected(kineto, tmp_path, [*annotated([100])], window="annotation=fwd")
+    assert alone.window == "fwd"
+    assert value(alone, "total_time") == 300_000
+
+
+def test_a_window_without_work_among_others_is_not_passed_over(kineto, tmp_path):
+    analysis = inspected(kineto, tmp_path, [*annotated([100, 0, 200])], window="annotation=fwd")
+    assert analysis.metrics.missing("idle", (("step", "2"),)).why == "no GPU work lies in this window"
+    limit = parse_limit("idle <= 90%", kinds=by_name())
+    assert [v.outcome.value for v in judge_artifact(analysis, [limit])] == ["not measured", "passed", "passed"]

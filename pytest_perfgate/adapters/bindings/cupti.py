@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module, metadata
 from typing import Any
 
@@ -75,15 +75,21 @@ class CuptiRecorder:
             for kind in _KINDS:
                 cupti.activity_enable(getattr(cupti.ActivityKind, kind))
         except (*BORDER, *self._errors()) as error:
+            with suppress(*BORDER, *self._errors()):
+                self._disable()
             raise PerfgateError("cupti-busy", f"CUPTI did not start: {sentence(error)}") from error
         try:
             self.dropped()
             yield self
         finally:
-            for kind in _KINDS:
-                cupti.activity_disable(getattr(cupti.ActivityKind, kind))
+            self._disable()
             cupti.activity_flush_all(1)
             self._work, self._calls = [], {}
+
+    def _disable(self) -> None:
+        """Nothing is recorded any more: what runs afterwards shall not pay for it."""
+        for kind in _KINDS:
+            self._cupti.activity_disable(getattr(self._cupti.ActivityKind, kind))
 
     def push(self, call: int) -> None:
         """What is launched from here on belongs to this call."""

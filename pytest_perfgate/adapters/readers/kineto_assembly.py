@@ -93,6 +93,12 @@ def _ranks(columns: Columns, table: dict[str, NDArray[Any]]) -> list[int]:
     found = [int(rank) for rank in np.unique(table["rank"]) if rank >= 0]
     if len(found) > 1:
         left = table["rank"] < 0
+        lost = int((left & np.isin(table["category"], GPU)).sum())
+        if lost:
+            what = f"{lost:,} GPU event{'s' * (lost > 1)} without a rank in a file of {len(found)} ranks"
+            why = "whose they are is not in the file, and every figure of a rank would miss them"
+            mend = "whatever joined the ranks left args.rank out: join them again, or give each rank's own file"
+            raise PerfgateError("trace-ranks", what, why=why, place=columns.path, mend=mend)
         columns.dropped["without a rank in a file of several"] += int(left.sum())
     return found
 
@@ -102,15 +108,20 @@ def _rank(columns: Columns, header: Header) -> int | None:
     if given is not None:
         return given
     found = _RANK.search(columns.path.rpartition("/")[2])
-    return int(found.group(1)) if found else None
+    return _counted(int(found.group(1))) if found else None
 
 
 def _whole(distributed: Any, name: str) -> int | None:
     """A number of the header, which some writers put down as text."""
     given = distributed.get(name) if isinstance(distributed, dict) else None
     if isinstance(given, str) and given.isdecimal():
-        return int(given)
-    return given if type(given) is int else None
+        return _counted(int(given))
+    return _counted(given) if type(given) is int else None
+
+
+def _counted(number: int) -> int | None:
+    """A number that counts ranks; -1 is how some say that there are none."""
+    return number if 0 <= number < 2**31 else None
 
 
 def _backend(distributed: Any) -> str:
@@ -135,7 +146,7 @@ def _trace(
     return Trace(
         path=columns.path,
         **taken,
-        names=tuple(name or UNNAMED for name in columns.names),
+        names=tuple(map(_shown, columns.names)),
         threads=tuple(_thread(columns, *key) for key in columns.threads),
         queues=tuple(
             Queue(device=_device(d), stream=s if s is not None else -1, rank=_rank_of(r)) for d, s, r in columns.queues
@@ -156,6 +167,11 @@ def _trace(
         foreign=tuple((name, count) for name, count in _strange(columns).items() if name not in PLAIN),
         stamps=(table["ts"], table["dur"]) if rows is None else (table["ts"][rows], table["dur"][rows]),
     )
+
+
+def _shown(name: str) -> str:
+    """A name as pages, verdicts and terminals may show it: no character of it moves a cursor or ends a line."""
+    return (name if name.isprintable() else "".join(c if c.isprintable() else "\ufffd" for c in name)) or UNNAMED
 
 
 def _guessed(table: dict[str, NDArray[Any]], rows: NDArray[np.int64] | None) -> tuple[int, ...]:

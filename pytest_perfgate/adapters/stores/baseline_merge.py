@@ -2,55 +2,131 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
-from pytest_perfgate.adapters.stores.baseline_text import HEADER, Entry, parse_entries
+from pytest_perfgate.adapters.stores.baseline_text import HEADER, parse_entries, trimmed
 from pytest_perfgate.adapters.stores.files import write_atomically
+from pytest_perfgate.adapters.stores.merge_by_git import textual_conflict
 from pytest_perfgate.model.errors import PerfgateError
 
-Lines = dict[str, str]
+_BOTH = "ours and theirs accepted it differently"
 
 
-def merge_files(base: Path, ours: Path, theirs: Path, shown: str) -> tuple[str, ...]:
-    """Merge into ``ours``; the names of cases that both sides changed."""
-    old, mine, other = (_lines(path, shown) for path in (base, ours, theirs))
-    merged: list[str] = []
-    conflicts: list[str] = []
-    for name in sorted({*old, *mine, *other}):
-        a, b, before = mine.get(name), other.get(name), old.get(name)
-        if b in (a, before):
-            merged += [a] if a else []
-        elif a == before:
-            merged += [b] if b else []
-        else:
-            conflicts.append(name)
-            merged += ["<<<<<<< ours", *([a] if a else []), "=======", *([b] if b else []), ">>>>>>> theirs"]
-    write_atomically(ours, (_head(ours) + "".join(f"{line}\n" for line in merged)).encode("utf-8"))
-    return tuple(conflicts)
+class Conflict(NamedTuple):
+    """What two sides did to the same thing."""
+
+    name: str
+    what: str
 
 
-def _lines(path: Path, shown: str) -> Lines:
-    """Each case with its text, comments above it included."""
+class _Case(NamedTuple):
+    """A case with what stands above it: comments and blank lines."""
+
+    above: str
+    line: str
+
+
+class _File(NamedTuple):
+    head: str
+    cases: dict[str, _Case]
+    tail: str
+
+
+class _Part(NamedTuple):
+    text: str
+    what: str = ""
+    """The conflict; empty where there is none."""
+
+
+def merge_files(base: Path, ours: Path, theirs: Path, shown: str) -> tuple[Conflict, ...]:
+    """Merge into ``ours``; what both sides changed. What does not read is left between markers, both sides whole."""
     try:
-        text = path.read_text(encoding="utf-8").replace("\r\n", "\n")
+        text, conflicts = _merged(_read(base, shown), _read(ours, shown), _read(theirs, shown), shown)
+    except PerfgateError as fault:
+        marked = textual_conflict(base, ours, theirs)
+        if marked is None:
+            raise
+        write_atomically(ours, marked)
+        why = "it is left as git leaves a conflict, with both sides between markers"
+        raise PerfgateError(fault.code.name, fault.what, why=why, mend=fault.mend, place=fault.place) from fault
+    write_atomically(ours, text.encode("utf-8"))
+    return conflicts
+
+
+def _merged(old: _File, mine: _File, other: _File, shown: str) -> tuple[str, tuple[Conflict, ...]]:
+    names = sorted({*old.cases, *mine.cases, *other.cases})
+    parts = {name: _case(old.cases.get(name), mine.cases.get(name), other.cases.get(name)) for name in names}
+    around = [_three(old.head, mine.head, other.head), _three(old.tail, mine.tail, other.tail)]
+    text = "".join([around[0].text, *(part.text for part in parts.values()), around[1].text])
+    comments = [Conflict("the comments around the lines", part.what) for part in around if part.what]
+    conflicts = (*comments, *(Conflict(name, part.what) for name, part in parts.items() if part.what))
+    if not conflicts:
+        _check(text, {name for name, part in parts.items() if part.text}, shown)
+    return text, conflicts
+
+
+def _check(text: str, names: Iterable[str], shown: str) -> None:
+    """Refuse a merge that does not read back as what went into it."""
+    if set(parse_entries(text, place=shown, device="merge")) != set(names):
+        raise PerfgateError("baseline-unwritable", "its lines cannot be merged one by one", place=shown)
+
+
+def _case(old: _Case | None, mine: _Case | None, other: _Case | None) -> _Part:
+    if mine is None or other is None:
+        return _gone(old, mine, other)
+    before = old or _Case("", "")
+    above, line = _three(before.above, mine.above, other.above), _three(before.line, mine.line, other.line)
+    if line.what:
+        return _marked("".join(mine), "".join(other), _BOTH)
+    if above.what:
+        return _marked("".join(mine), "".join(other), "ours and theirs wrote different comments above it")
+    return _Part(above.text + line.text)
+
+
+def _gone(old: _Case | None, mine: _Case | None, other: _Case | None) -> _Part:
+    """A case that one side does not have: it was put in by the other, or taken out by this one."""
+    left = mine or other
+    if left is None or left == old:
+        return _Part("")
+    if old is None:
+        return _Part("".join(left))
+    done = ("removed it", "accepted it anew") if mine is None else ("accepted it anew", "removed it")
+    return _marked("".join(mine or ()), "".join(other or ()), f"ours {done[0]}, theirs {done[1]}")
+
+
+def _three(old: str, mine: str, other: str) -> _Part:
+    if other in {mine, old}:
+        return _Part(mine)
+    return _Part(other) if mine == old else _marked(mine, other, "ours and theirs differ")
+
+
+def _marked(mine: str, other: str, what: str) -> _Part:
+    return _Part(f"<<<<<<< ours\n{mine}=======\n{other}>>>>>>> theirs\n", what)
+
+
+def _read(path: Path, shown: str) -> _File:
+    """A file in its parts, each with its line ends; an empty one has no case."""
+    place = shown or str(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig").replace("\r\n", "\n")
     except (OSError, UnicodeDecodeError) as fault:
-        raise PerfgateError("baseline-unreadable", str(fault), place=shown or str(path)) from fault
+        raise PerfgateError("baseline-unreadable", str(fault), place=place) from fault
     if not text.strip():
-        return {}
-    entries = parse_entries(text, place=shown or str(path), device="merge")
+        return _File(HEADER, {}, "")
+    entries = parse_entries(text, place=place, device="merge")
     lines = text.rstrip("\n").split("\n")
-    return {name: _text(lines, entry) for name, entry in entries.items()}
+    at = 1 + next((n for n, line in enumerate(lines) if line.startswith("baselines:")), len(lines) - 1)
+    head, cases = _joined(lines[:at]), {}
+    for entry in sorted(entries.values(), key=lambda entry: entry.first):
+        if entry.first < at:
+            raise PerfgateError("baseline-unwritable", f"'{entry.name}' has no line of its own", place=place)
+        after = trimmed(lines, entry)
+        cases[entry.name] = _Case(_joined(lines[at : entry.first]), _joined(lines[entry.first : after]))
+        at = after
+    return _File(head, cases, _joined(lines[at:]))
 
 
-def _text(lines: list[str], entry: Entry) -> str:
-    first = entry.first
-    while first and lines[first - 1].startswith("  #"):
-        first -= 1
-    return "\n".join(lines[first : entry.after]).rstrip("\n")
-
-
-def _head(path: Path) -> str:
-    """What stands above the cases in our file."""
-    text = path.read_text(encoding="utf-8").replace("\r\n", "\n")
-    head, found, _ = text.partition("\nbaselines:")
-    return f"{head}\nbaselines:\n" if found else HEADER
+def _joined(lines: list[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)

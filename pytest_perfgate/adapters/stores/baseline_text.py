@@ -242,7 +242,7 @@ def _spliced(lines: list[str], entries: Mapping[str, Entry], written: Mapping[st
     replaced: dict[int, list[str]] = {}
     for name, entry in entries.items():
         if name in gone or name in written:
-            replaced |= {number: [] for number in range(entry.first, _trimmed(lines, entry))}
+            replaced |= {number: [] for number in range(entry.first, trimmed(lines, entry))}
         if name in written:
             replaced[entry.first] = [written[name]]
     ahead: dict[int, list[str]] = {}
@@ -280,7 +280,7 @@ def _extra(entries: Mapping[str, Entry], name: str) -> Mapping[str, Node]:
     return entries[name].extra if name in entries else {}
 
 
-def _trimmed(lines: list[str], entry: Entry) -> int:
+def trimmed(lines: list[str], entry: Entry) -> int:
     """Blank lines and comments behind a block belong to what follows."""
     after = min(entry.after, len(lines))
     while after - 1 > entry.first and (not lines[after - 1].strip() or lines[after - 1].lstrip().startswith("#")):

@@ -25,6 +25,8 @@ from pytest_perfgate.model.verdict import RunReport
 SCHEMA = 1
 _KEPT = 100
 """Records that stay; older ones are removed when a new one is written."""
+_NONE = "# "
+"""Stands in the pointer before the reason why the last run has no record."""
 
 
 class Records:
@@ -67,7 +69,15 @@ class Records:
             raise PerfgateError(
                 "record-missing", "no run has left a record here", mend=mend, place=str(pointer)
             ) from fault
+        if name.startswith(_NONE):
+            mend = f"run the gate again; older records lie in {self._folder}, and are read by their path"
+            raise PerfgateError("record-missing", name.removeprefix(_NONE), mend=mend, place=str(pointer))
         return self._folder / Path(name).name
+
+    def close(self, why: str) -> None:
+        """The last run left no record: what an earlier one left is not its own."""
+        if (self._folder / "last").exists():
+            write_atomically(self._folder / "last", f"{_NONE}{why}\n".encode())
 
     def paths(self) -> tuple[Path, ...]:
         """Every record here, oldest first."""

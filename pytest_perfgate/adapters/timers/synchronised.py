@@ -7,7 +7,7 @@ from statistics import median
 
 from pytest_perfgate.adapters.timers.bench import Bench, Clock, Uninterrupted, sound
 from pytest_perfgate.model.ports import Call, QueueRuntime
-from pytest_perfgate.model.samples import Samples
+from pytest_perfgate.model.samples import IDLE, Samples
 
 WAITS = 32
 
@@ -20,7 +20,6 @@ def synchronised(bench: Bench, resolution: float) -> Samples:
     with Uninterrupted():
         overhead = waiting(bench.runtime, bench.clock)
         durations, stop = bench.sampled(lambda: [asked.once() / calls])
-    said = "from an idle device to an idle device; launching and waiting are in the time"
     return Samples(
         durations=tuple(sound(durations, "host")),
         timer="host",
@@ -29,7 +28,7 @@ def synchronised(bench: Bench, resolution: float) -> Samples:
         overhead=overhead,
         resolution=resolution,
         warmups=warmups,
-        notes=(*bench.runtime.notes(), ("host", said)),
+        notes=(*bench.runtime.notes(), (IDLE, "launching and waiting are in the time")),
     )
 
 

@@ -99,17 +99,18 @@ class Seen:
     def metrics(self, scopes: Sequence[Labels] = (), most: int = MOST) -> MetricSet:
         """Its figures under these scopes: bare, and under its rank where that is known, unless they say otherwise."""
         scopes = scopes or scopes_of(self.whole.trace.rank)
-        parts = self.steps if not self.asked.window else ()
-        inner = [part for part in self.windows if part.window] if len(self.windows) > 1 else parts
-        return (
+        several = len(self.windows) > 1
+        inner = self.windows if several else self.steps if not self.asked.window else ()
+        parts = step_metrics(inner, scopes) | scoped_metrics(self.survey, inner, scopes, most)
+        rates = utilisation(self.survey, self.rows, inner, self.roof, scopes)
+        whole = (
             timeline_metrics(self.survey, scopes)
-            | utilisation(self.survey, self.rows, inner, self.roof, scopes)
+            | rates
             | operator_metrics(self.rows, self.roof, scopes, on_host=self.survey.on_host)
             | kernel_metrics(self.kernels, self.survey, scopes)
-            | step_metrics(inner, scopes)
-            | scoped_metrics(self.survey, inner, scopes, most)
             | self._of_rows(scopes, most)
         )
+        return _of_each(whole, parts) if several else whole | parts
 
     def _of_rows(self, scopes: Sequence[Labels], most: int) -> MetricSet:
         """Figures of single rows, unless limits are judged that name none."""
@@ -148,4 +149,13 @@ class Seen:
             problems=self.problems,
             on_host=self.survey.on_host,
             placed=said is None,
+            world=self.whole.trace.world or 0,
         )
+
+
+def _of_each(whole: MetricSet, parts: MetricSet) -> MetricSet:
+    """Of several windows the figures of each: those of the whole trace, where a window has them too, are no answer."""
+    stepped = {"step"}
+    names = {m.name for m in (*parts.metrics, *whole.metrics) if stepped <= dict(m.labels).keys()}
+    kept = (m for m in whole.metrics if m.name not in names or stepped <= dict(m.labels).keys())
+    return MetricSet(metrics=tuple(kept), absent=whole.absent) | parts

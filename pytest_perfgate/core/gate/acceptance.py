@@ -70,6 +70,13 @@ class Decision:
     why: str = ""
     blind: float | None = None
     """The smallest slowdown that the sitting could have seen, where that is more than its limit asks."""
+    twin: Baseline | None = None
+    """The line of a test that is gone, whose place this one takes with a slower time."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether this is written with a reason only."""
+        return self.change in {Change.SLOWER, Change.RENEWED} or self.twin is not None
 
     @property
     def writes(self) -> bool:
@@ -101,17 +108,10 @@ def decide(
     return replace(found, blind=blind, after=after)
 
 
-def unmoved(found: Decision) -> Decision:
-    """A slower time of code that two arms found no slower writes nothing: it would hide as much from then on."""
-    if found.change is not Change.SLOWER or not _machine_moved(found.report):
-        return found
-    why = "the machine moved, not the code: accepted only where it is named itself"
-    return Decision(report=found.report, change=Change.MOVED, before=found.before, why=why)
-
-
-def _machine_moved(report: CaseReport) -> bool:
-    outcomes = {v.outcome for v in report.verdicts if v.limit.metric == "slowdown"}
-    return Outcome.MOVED in outcomes and Outcome.REGRESSED not in outcomes
+def asked_slowdown(report: CaseReport) -> float:
+    """The slowdown that the case's limits ask about."""
+    bounds = [v.limit.bound for v in report.verdicts if v.limit.metric == "slowdown" and v.limit.bound > 0]
+    return min(bounds, default=_WIDE)
 
 
 def blindness(report: CaseReport) -> float | None:
@@ -119,7 +119,7 @@ def blindness(report: CaseReport) -> float | None:
     time = _time(report.measurement)
     half = (time.high - time.low) / (2 * time.value) if time is not None else 0.0
     asking = [v for v in report.verdicts if v.limit.metric == "slowdown"]
-    if half <= min((v.limit.bound for v in asking if v.limit.bound > 0), default=_WIDE):
+    if half <= asked_slowdown(report):
         return None
     accepted = report.baseline.blind if report.baseline else 0.0
     return max([half, *(v.visible for v in asking if v.visible is not None and v.visible > accepted)])
@@ -228,8 +228,12 @@ def noise(before: Baseline, time: Metric) -> float:
     """The relative difference that is no movement: of this sitting, and between sittings."""
     within = (time.high - time.low) / (2 * time.value)
     rounding = 1e-4
-    between = _BETWEEN * before.scatter if before.sittings >= _KNOWN else max(_BETWEEN * before.scatter, _UNKNOWN)
-    return max(math.hypot(within, between), rounding)
+    return max(math.hypot(within, between_sittings(before)), rounding)
+
+
+def between_sittings(line: Baseline) -> float:
+    """What two sittings of the same code differ by."""
+    return _BETWEEN * line.scatter if line.sittings >= _KNOWN else max(_BETWEEN * line.scatter, _UNKNOWN)
 
 
 def _line(measurement: Measurement, time: Metric, sittings: Sequence[Sitting], signature: Signature) -> Baseline:

@@ -131,7 +131,7 @@ def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: Tria
 
 def _of_a_blind_sitting(metric: Metric, allowed: Tolerance, visible: float, trial: Trial) -> Ruling:
     """It keeps the limit of a time that is not known well enough: slower by less, it would have kept it too."""
-    saw = f"the accepted sitting was too noisy to see less than {signed(allowed.blind)}"
+    saw = f"the accepted sitting was too noisy to see less than {sight(allowed.blind)}"
     return Ruling(
         outcome=Outcome.UNDECIDED,
         sentence=f"{saw}: the accepted time may be off by as much",

@@ -11,7 +11,7 @@ from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.surroundings import named
 from pytest_perfgate.core.gate.waiting import busy_shift
 from pytest_perfgate.core.render.plural import plural
-from pytest_perfgate.core.render.quantity import quantity, signed
+from pytest_perfgate.core.render.quantity import quantity, sight, signed
 from pytest_perfgate.core.render.spans import span
 from pytest_perfgate.core.stats.prediction import Prediction, predict, prior
 from pytest_perfgate.core.stats.successive import freedom
@@ -139,7 +139,7 @@ def wanting(paired: Paired) -> str:
 def _by_prediction(suspicion: Suspicion, trial: Trial) -> Ruling:
     chance = prediction(trial)
     reach = max(chance.reach, trial.baseline.blind if trial.baseline else 0.0)
-    explained = f"after {_sittings(chance.sittings)} chance explains up to {signed(reach)}"
+    explained = f"after {_sittings(chance.sittings)} chance explains up to {sight(reach)}"
     if suspicion.metric.value > reach and suspicion.metric.low > suspicion.counts:
         busy = busy_shift(trial)
         if busy is None or busy > reach:

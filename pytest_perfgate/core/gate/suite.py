@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
 from pytest_perfgate.core.gate.context import JudgeContext
-from pytest_perfgate.core.gate.family import Families, family_notes, family_of
+from pytest_perfgate.core.gate.family import Families, family_notes
 from pytest_perfgate.core.gate.merge import case_of
-from pytest_perfgate.core.gate.nearest import nearest
 from pytest_perfgate.core.gate.policy import chosen
+from pytest_perfgate.core.gate.reach import Reach
+from pytest_perfgate.core.gate.twins import twins
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.plan import CaseKey, Mode
@@ -23,9 +24,16 @@ class Suite:
 
     context: JudgeContext
     collected: frozenset[str] = frozenset()
-    """Node ids of every gated test that was collected."""
+    """Node ids of every gated test that was collected and chosen."""
+    deselected: frozenset[str] = frozenset()
+    """Those of gated tests that were collected and not chosen."""
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    """Those of gated tests that skipped themselves or were skipped, with the reason."""
+    reach: Reach = field(default_factory=Reach)
     baselines: Sequence[Baseline] = ()
     """All that are accepted on the device of this run, whoever asks for them."""
+    expected: Sequence[Baseline] = ()
+    """Those of skipped tests that are committed for a device of this machine."""
     families: Families = field(default_factory=dict)
     complete: bool = True
     """Nothing interrupted the run."""
@@ -34,9 +42,10 @@ class Suite:
 
 
 def judge_suite(reports: Sequence[CaseReport], suite: Suite) -> tuple[SuiteNote, ...]:
-    """Notes on the whole run; what is missing is asked only of complete runs that left nothing out."""
+    """Notes on the whole run; what is missing is asked only of complete runs, and only where they looked."""
     notes = [*family_notes(reports, suite.families, suite.context), *_quick_in_ci(suite), *_nowhere(reports, suite)]
-    if suite.complete and not suite.filtered:
+    notes += _skipped(suite)
+    if suite.complete:
         notes += [*_dropped(suite), *_unused(reports, suite)]
     return tuple(notes)
 
@@ -73,14 +82,33 @@ def _without_call(suite: Suite) -> Effect:
     return Effect.WARN if part else chosen(suite.context.policy, "unmeasured")
 
 
+def _skipped(suite: Suite) -> Iterator[SuiteNote]:
+    """Tests with an accepted baseline that this machine could have measured, and that were skipped."""
+    names = sorted({b.key.nodeid for b in suite.expected if b.key.nodeid in suite.skipped})
+    if names:
+        count = _count(names, "gated test")
+        yield SuiteNote(
+            kind="skipped",
+            effect=chosen(suite.context.policy, "unmeasured"),
+            text=f"not measured: {count} skipped that {'has' if len(names) == 1 else 'have'} an accepted baseline here",
+            names=tuple(f"{name}: {suite.skipped[name]}" if suite.skipped[name] else name for name in names),
+        )
+
+
 def _dropped(suite: Suite) -> Iterator[SuiteNote]:
     """Accepted tests that were not collected any more: deleted, renamed, or hidden behind an ``if``."""
-    gone = sorted({str(b.key) for b in suite.baselines if b.key.nodeid not in suite.collected})
+    if suite.reach.unknown:
+        yield from _unsought(suite)
+        return
+    found = suite.collected | suite.deselected
+    gone = sorted(
+        {str(b.key) for b in suite.baselines if b.key.nodeid not in found and suite.reach.holds(b.key.nodeid)}
+    )
     if not gone:
         return
     accepted = {b.key.nodeid for b in suite.baselines}
-    new = sorted(suite.collected - accepted)
-    moved = [f"{name} (renamed to {twin}?)" for name, twin in _twins(gone, new)]
+    new = sorted(found - accepted)
+    moved = [f"{name} (renamed to {twin}?)" for name, twin in twins(gone, new)]
     hint = f"; {', '.join(moved)}" if moved else ""
     yield SuiteNote(
         kind="dropped",
@@ -90,31 +118,18 @@ def _dropped(suite: Suite) -> Iterator[SuiteNote]:
     )
 
 
-def _twins(gone: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
-    """What each may be called now; a new test was one of them at most, of its own family before any other."""
-    left, orphans = list(new), []
-    for name in gone:
-        if twin := next(iter(nearest(name, _family(name, left), 1)), ""):
-            left.remove(twin)
-            yield name, twin
-        else:
-            orphans.append(name)
-    for name in orphans:
-        if twin := next(iter(nearest(name, left, 1)), ""):
-            left.remove(twin)
-            yield name, twin
-
-
-def _family(name: str, new: list[str]) -> list[str]:
-    """New tests that differ in their parameters only."""
-    family = family_of(CaseKey(nodeid=name))
-    return [n for n in new if n.partition("[")[0] == family]
+def _unsought(suite: Suite) -> Iterator[SuiteNote]:
+    """Nobody can say what such a run would have collected: where somebody relies on it, that is said."""
+    if suite.context.policy.ci and suite.baselines:
+        text = f"dropped tests were not looked for: {suite.reach.unknown}"
+        yield SuiteNote(kind="not looked for", effect=Effect.WARN, text=text)
 
 
 def _unused(reports: Sequence[CaseReport], suite: Suite) -> Iterator[SuiteNote]:
     """Baselines of tests that ran, and that no slowdown limit asked for."""
     asked = {str(r.key) for r in reports if any(v.limit.metric == "slowdown" for v in r.verdicts)}
-    idle = sorted(str(b.key) for b in suite.baselines if b.key.nodeid in suite.collected and str(b.key) not in asked)
+    ran = {r.key.nodeid for r in reports} - set(suite.skipped)
+    idle = sorted(str(b.key) for b in suite.baselines if b.key.nodeid in ran and str(b.key) not in asked)
     if idle:
         yield SuiteNote(
             kind="unused",

@@ -47,10 +47,19 @@ def _line(decision: Decision) -> str:
         return f"{decision.change.value:<9}  {name}  {decision.why}"
     now = quantity(decision.after.time, Dimension.TIME)
     if decision.before is None:
-        return f"{decision.change.value:<9}  {name}  {now}"
+        return f"{decision.change.value:<9}  {name}  {now}{_heritage(decision)}"
     then = quantity(decision.before.time, Dimension.TIME)
     shift = signed(decision.after.time / decision.before.time - 1)
     return f"{decision.change.value:<9}  {name}  {then} -> {now}  {shift}"
+
+
+def _heritage(decision: Decision) -> str:
+    """Whose place a new line takes, where that was faster."""
+    if decision.twin is None or decision.after is None:
+        return ""
+    shift = signed(decision.after.time / decision.twin.time - 1)
+    then = quantity(decision.twin.time, Dimension.TIME)
+    return f"  {shift} after {printable(str(decision.twin.key))}, which is gone ({then})"
 
 
 def acceptance_json(found: Sequence[Decision]) -> list[dict[str, Any]]:
@@ -59,6 +68,7 @@ def acceptance_json(found: Sequence[Decision]) -> list[dict[str, Any]]:
             "case": str(d.report.key),
             "change": d.change.value,
             "before_ns": d.before.time if d.before else None,
+            "twin": str(d.twin.key) if d.twin else "",
             "after_ns": d.after.time if d.after else None,
             "why": d.why,
             "warning": _warning(d),

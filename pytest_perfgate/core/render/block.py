@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pytest_perfgate.core.render.edges import edges
 from pytest_perfgate.core.render.plural import plural
-from pytest_perfgate.core.render.quantity import quantity, signed
+from pytest_perfgate.core.render.quantity import quantity, sight, signed
 from pytest_perfgate.core.render.text import display_width
 from pytest_perfgate.model.baseline import Baseline, short_commit
 from pytest_perfgate.model.limit import Limit, Outcome
@@ -122,7 +122,7 @@ def _then(baseline: Baseline | None) -> Iterator[str]:
     why = f'"{printable(baseline.why)}"' if baseline.why else ""
     origin = ": ".join(filter(None, (told, why)))
     sittings = f"{baseline.sittings} sittings" if baseline.sittings > 1 else ""
-    blind = f"blind below {signed(baseline.blind)}" if baseline.blind else ""
+    blind = f"blind below {sight(baseline.blind)}" if baseline.blind else ""
     yield f"  then  {'  '.join(filter(None, (quantity(baseline.time, Dimension.TIME), origin, sittings, blind)))}"
 
 

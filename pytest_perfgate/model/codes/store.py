@@ -76,6 +76,13 @@ CODES: tuple[Code, ...] = (
         mend="upgrade: pip install --upgrade pytest-perfgate",
     ),
     Code(
+        name="record-outdated",
+        family=Family.RECORD,
+        title="The last record is of another commit",
+        why="what is delivered speaks for the commit that is checked out, and that was not measured",
+        mend="run the gate first, or name the record: perfgate report RECORD --to NAME",
+    ),
+    Code(
         name="record-fetch",
         family=Family.RECORD,
         title="A record could not be fetched",

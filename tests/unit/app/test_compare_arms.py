@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pytest_perfgate.app.compare_arms import Comparison, Stage
+from pytest_perfgate.app.duet import Beat, _turn
 from pytest_perfgate.app.hearing import Hearing
 from pytest_perfgate.core.gate.rounds import Design
 from pytest_perfgate.model.children import Job
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.paired import Decision, PairedRound
-from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.plan import Cache, CaseKey, Plan
+from pytest_perfgate.model.samples import IDLE, Samples, Stop
 from tests.unit.app.duets import ScriptedChild, World, arm, cases, spec
 
 PROOF = {"base": (("/base/kern.py", "1"),), "head": (("/head/kern.py", "2"),)}
@@ -184,3 +188,10 @@ def test_machine_code_alone_is_read_once_and_kept_for_its_limits() -> None:
     read = comparison.results()["t.py::test_1"]
     assert [[one.identity.timer for one in captures] for captures in read.captures] == [["cubin"]]
     assert world.turns.count(("head", "t.py::test_1")) == world.turns.count(("base", "t.py::test_1")) == 1
+
+
+def test_calls_that_are_waited_for_one_by_one_are_not_put_together_in_a_turn() -> None:
+    seen = Samples(durations=(10_000.0,), timer="host", stop=Stop.COUNT)
+    assert _turn(Plan(), Beat(), seen)[0].calls > 1
+    waited = replace(seen, notes=((IDLE, "launching and waiting are in the time"),))
+    assert _turn(Plan(cache=Cache.COLD), Beat(), waited)[0].calls == 1

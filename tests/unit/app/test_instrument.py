@@ -50,6 +50,15 @@ def test_a_library_that_the_call_uses_and_that_does_not_work_is_no_matter_for_th
     assert choose_runtime(Plan(), runtimes, frozenset()) is host
 
 
+def test_the_queue_of_the_call_is_taken_before_a_timer_is_looked_for() -> None:
+    taken = []
+    library = FakeRuntime([1.0])
+    library.adopt = taken.append
+    assert choose_runtime(Plan(runtime=library.name), [library], frozenset(), "call") is library
+    assert choose_runtime(Plan(), [library], frozenset()) is library
+    assert taken == ["call"]
+
+
 @pytest.mark.parametrize(("family", "choose"), [("runtime", choose_runtime), ("timer", choose_timer)])
 def test_names_that_nobody_has_are_errors(family, choose) -> None:
     plan = Plan(**{family: "none"})

@@ -21,7 +21,9 @@ class _Bench:
     """Notes what it was asked to read."""
 
     def __init__(self) -> None:
+        self.raised: dict[CaseKey, str] = {}
         self.sources: list[list[str]] = []
+        self.raised: dict[CaseKey, str] = {}
 
     def read(self, brought: Brought, sources: list[str]) -> None:
         del brought

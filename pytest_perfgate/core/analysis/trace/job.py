@@ -35,18 +35,16 @@ class RankFigures:
     problems: tuple[Problem, ...] = ()
     on_host: bool = False
     """Its trace alone looks like that of a program without a GPU."""
+    world: int = 0
+    """Ranks of the whole job, where the trace says so."""
     placed: bool = False
     """The trace does not say its rank: the number is its place among the files."""
 
     def silenced(self, wanted: Iterable[tuple[str, Labels]]) -> RankFigures:
         """The same rank where others have a GPU: nothing of it was measured, whatever a limit asks for."""
-        own = tuple((one.name, one.labels) for one in self.metrics.absent)
-        absent = (
-            Absent(
-                name=name, labels=tuple(sorted({**dict(of), "rank": str(self.rank)}.items())), why=LOST, mend=WITH_GPU
-            )
-            for name, of in dict.fromkeys((*wanted, *own))
-        )
+        own = ((one.name, one.labels) for one in self.metrics.absent)
+        here = ((name, tuple(sorted({**dict(of), "rank": str(self.rank)}.items()))) for name, of in (*wanted, *own))
+        absent = (Absent(name=name, labels=of, why=LOST, mend=WITH_GPU) for name, of in dict.fromkeys(here))
         return replace(self, metrics=MetricSet(absent=tuple(absent)), lines=(), findings=(), problems=())
 
 
@@ -83,10 +81,11 @@ class Job:
 
     @property
     def subject(self) -> str:
-        """How many ranks, and which of them have nothing to measure."""
+        """How many ranks of how many, and which of them have nothing to measure."""
+        world, here = max((one.world for one in self.ranks), default=0), len(self.ranks)
         silent = [str(one.rank) for one in self.ranks if not one.lines]
         without = f", without GPU activity: rank {', '.join(silent)}" if silent else ""
-        return f"{len(self.ranks)} ranks{without}"
+        return f"{here} of {world} ranks{without}" if world > here else f"{here} ranks{without}"
 
     @property
     def window(self) -> str:

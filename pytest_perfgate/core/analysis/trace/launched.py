@@ -25,7 +25,7 @@ def windows_of(seen: Survey, text: str) -> tuple[Window, ...]:
     asked = parse_window(seen.trace, text)
     every = steps(seen.trace)
     if not all(window in every for window in asked):
-        found = _of_the_gpu(seen, asked)
+        found = _of_the_gpu(seen, _numbered(asked))
     else:
         known = {window.step: window for window in steps_of(seen)}
         found = tuple(known[window.step] for window in asked if window.step in known)
@@ -35,6 +35,13 @@ def windows_of(seen: Survey, text: str) -> tuple[Window, ...]:
         mend = "name another, or a range such as 2ms..5ms; a profile that stops early loses the work of its last step"
         raise PerfgateError("trace-window", what, place=seen.trace.path, mend=mend)
     return found
+
+
+def _numbered(found: Sequence[Window]) -> tuple[Window, ...]:
+    """The instances of an annotation, told apart as steps are."""
+    if len(found) < 2:
+        return tuple(found)
+    return tuple(replace(w, label=f"{w.label} ({n})", step=str(n)) for n, w in enumerate(found, 1))
 
 
 def _of_the_gpu(seen: Survey, found: Sequence[Window]) -> tuple[Window, ...]:

@@ -136,7 +136,7 @@ def step_metrics(parts: Sequence[Survey], scopes: Sequence[Labels]) -> MetricSet
     metrics: list[Metric] = []
     absent: list[Absent] = []
     for part in parts:
-        if part.window is None or not len(part.rows):
+        if part.window is None:
             continue
         inner = [_with(scope, step=part.window.step) for scope in scopes]
         made = timeline_metrics(part, inner)

@@ -157,25 +157,32 @@ def _span(seen: Survey, devices: int = 1) -> float:
     return float(sum(int(seen.end[here].max()) - int(seen.start[here].min()) for here in ends))
 
 
+def _codes(seen: Survey, operators: NDArray[np.int64]) -> NDArray[np.int64]:
+    """One number for a name and its arguments; -1 where no operator is known."""
+    trace, at = seen.trace, np.maximum(operators, 0)
+    wide = len(trace.arguments) + 1
+    found: NDArray[np.int64] = trace.name[at].astype(np.int64) * wide + trace.argument[at] + 1
+    return np.where(operators >= 0, found, -1)
+
+
 class _Whole:
     """What every call took in all, to know how much of it lies in a part."""
 
     def __init__(self, seen: Survey, rows: Sequence[OperatorRow]) -> None:
-        self._trace, self._rows = seen.trace, len(rows)
-        self._numbers = {self._key(row.example): at for at, row in enumerate(rows)}
+        self._rows = len(rows)
         self._owners, instance = np.unique(seen.owner, return_inverse=True)
         self._full = busy(seen.start, seen.end, instance, len(self._owners)).astype(np.float64)
-
-    def _key(self, row: int) -> tuple[int, int]:
-        return (int(self._trace.name[row]), int(self._trace.argument[row])) if row >= 0 else (-1, -1)
+        codes = _codes(seen, np.array([row.example for row in rows], np.int64))
+        order = np.argsort(codes)
+        self._row = order[np.searchsorted(codes, _codes(seen, self._owners), sorter=order)]
 
     def shared(self, part: Survey) -> tuple[Floats, Floats]:
         """Calls and GPU time of each argument set; a call that straddles the edge of the part counts by its time."""
         there, instance = np.unique(part.owner, return_inverse=True)
         spent = busy(part.start, part.end, instance, len(there)).astype(np.float64)
-        full = self._full[np.searchsorted(self._owners, there)]
-        share = np.divide(spent, full, out=np.zeros_like(spent), where=full > 0)
-        row = np.array([self._numbers[self._key(owner)] for owner in there.tolist()], np.int64)
+        at = np.searchsorted(self._owners, there)
+        share = np.divide(spent, self._full[at], out=np.zeros_like(spent), where=self._full[at] > 0)
+        row = self._row[at]
         calls: Floats = np.bincount(row, weights=share, minlength=self._rows).astype(np.float64)
         return calls, np.bincount(row, weights=spent, minlength=self._rows).astype(np.float64)
 

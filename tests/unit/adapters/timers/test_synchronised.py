@@ -9,6 +9,7 @@ import pytest
 from pytest_perfgate.adapters.timers.host import HostTimer
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Cache, Plan
+from pytest_perfgate.model.samples import IDLE
 from tests.unit.adapters.timers.conftest import stop_at_count, warm_after_count
 
 
@@ -22,7 +23,7 @@ def test_launching_and_waiting_are_in_the_time_and_their_cost_is_beside_it(gpu, 
     assert median(samples.durations) == 100_000 + gpu.launch_ns + gpu.event_ns
     assert samples.overhead == gpu.event_ns
     assert (samples.timer, samples.warmups, samples.batch) == ("host", 10, 1)
-    assert "waiting" in dict(samples.notes)["host"]
+    assert "waiting" in dict(samples.notes)[IDLE]
 
 
 def test_work_of_every_stream_is_waited_for(gpu, timer, plan) -> None:

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.acceptance import Change, Signature, decide, noise, scatter_of, unmoved
+from pytest_perfgate.core.gate.acceptance import Change, Signature, decide, noise, scatter_of
 from pytest_perfgate.core.gate.selection import matching, named, spelled
+from pytest_perfgate.core.gate.withheld import inherited, unmoved
 from pytest_perfgate.core.render.acceptance import acceptance_json, acceptance_lines
 from pytest_perfgate.model.baseline import Sitting, commit_name, short_commit
 from pytest_perfgate.model.limit import Outcome
@@ -74,6 +75,35 @@ def test_code_that_was_proved_unchanged_leaves_its_line(
     found = unmoved(decide(replace(report, verdicts=verdicts), report.baseline, (), Signature(why="any width")))
     assert (found.change, found.writes) == (change, change is not Change.MOVED)
     assert ("the machine moved" in next(acceptance_lines([found]))) is (change is Change.MOVED)
+
+
+@pytest.mark.parametrize(
+    ("gone", "fields", "twin"),
+    [
+        ("test_one", {}, True),
+        ("test_one", {"scatter": 0.5, "sittings": 9}, False),
+        ("test_one", {"blind": 3.0}, False),
+        ("test_one", {"device": "another"}, False),
+        ("test_one", {"identity": Identity(device="NVIDIA-H200", threads="9")}, False),
+        ("test_softmax_backward", {}, False),
+    ],
+)
+def test_another_name_is_no_clean_start(gone: str, fields: dict, twin: bool) -> None:
+    new = decide(case("test_uno", 1.9e6, None, Outcome.UNBASELINED), None, (), Signature())
+    kept = decide(case("test_same", 1e6, 1e6), baseline("test_same", 1e6), (), Signature())
+    line = baseline(gone, 1e6, **fields)
+    assert (new.asks, kept.asks) == (False, False)
+    found, other = inherited([new, kept], [line])
+    assert (found.twin, found.asks, other) == (line if twin else None, twin, kept)
+    said = next(acceptance_lines([found]))
+    assert ("+90.0 % after tests/test_k.py::test_one, which is gone (1 ms)" in said) is twin
+    assert acceptance_json([found])[0]["twin"] == (str(line.key) if twin else "")
+
+
+@pytest.mark.parametrize(("now", "asks"), [(1.02e6, False), (1.04e6, True), (0.5e6, False)])
+def test_a_new_name_asks_only_beyond_its_limit(now: float, asks: bool) -> None:
+    new = decide(case("test_uno", now, None, Outcome.UNBASELINED), None, (), Signature())
+    assert inherited([new], [baseline("test_one", 1e6)])[0].asks is asks
 
 
 @pytest.mark.parametrize("now", [1.2e6, 0.8e6])

@@ -8,7 +8,8 @@ import pytest
 from pytest_perfgate.core.gate.family import family_limits, family_of, geometric_mean
 from pytest_perfgate.core.gate.judge import JudgeContext, judge, not_measured
 from pytest_perfgate.core.gate.lost import lost_limits
-from pytest_perfgate.core.gate.policy import CI, parse_policy
+from pytest_perfgate.core.gate.policy import CI, exit_code, parse_policy
+from pytest_perfgate.core.gate.reach import Reach
 from pytest_perfgate.core.gate.suite import Suite, judge_suite
 from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.plan import Case, CaseKey, Mode, Plan
@@ -73,10 +74,48 @@ def test_a_baseline_that_no_limit_asks_for_is_named() -> None:
     assert note.text.startswith("2 baselines")
 
 
-@pytest.mark.parametrize("fields", [{"filtered": True}, {"complete": False}])
-def test_a_filtered_or_interrupted_run_says_nothing_of_what_it_left_out(fields: dict) -> None:
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"complete": False},
+        {"deselected": frozenset({f"{FAMILY}[3]"}), "filtered": True},
+        {"reach": Reach(beneath=("tests/other",))},
+        {"reach": Reach(without=("tests/b.py",))},
+        {"reach": Reach(unknown="--lf")},
+    ],
+)
+def test_nothing_is_said_of_what_the_run_left_out(fields: dict) -> None:
     gone = [accepted(1e6, key=key("3"))]
     assert notes(reports({"1": 1e6}), collected=COLLECTED, baselines=gone, **fields) == []
+
+
+def test_what_went_from_the_part_that_was_asked_for_is_named() -> None:
+    gone = [accepted(1e6, key=key("3"))]
+    part = {"filtered": True, "deselected": frozenset({f"{FAMILY}[2]"}), "reach": Reach(beneath=("tests",))}
+    (note,) = notes(reports({"1": 1e6}), collected=frozenset({f"{FAMILY}[1]"}), baselines=gone, **part)
+    assert (note.kind, note.names) == ("dropped", (f"{FAMILY}[3]",))
+
+
+def test_where_nobody_can_say_what_went_a_note_in_ci_says_that() -> None:
+    ci = replace(CONTEXT, policy=CI)
+    lost = {"reach": Reach(unknown="--lf"), "collected": COLLECTED, "context": ci}
+    (note,) = notes(reports({"1": 1e6}), baselines=[accepted(1e6, key=key("3"))], **lost)
+    assert (note.kind, note.effect) == ("not looked for", Effect.WARN)
+    assert note.text == "dropped tests were not looked for: --lf"
+    assert notes(reports({"1": 1e6}), **lost) == []
+
+
+def test_a_skipped_test_with_a_line_of_this_machine_was_not_measured() -> None:
+    lines = [accepted(1e6, key=key("1")), accepted(1e6, key=key("2")), accepted(1e6, key=key("2", name="bwd"))]
+    why = {f"{FAMILY}[2]": "no --run-bench", f"{FAMILY}[9]": "no device"}
+    given = {"collected": COLLECTED, "skipped": why, "expected": lines, "baselines": lines}
+    (note,) = notes(reports({"1": 1e6}), context=replace(CONTEXT, policy=CI), filtered=True, **given)
+    assert (note.kind, note.effect, note.names) == ("skipped", Effect.FAIL, (f"{FAMILY}[2]: no --run-bench",))
+    assert note.text == "not measured: 1 gated test skipped that has an accepted baseline here"
+    assert exit_code([], [note]) == 4
+    warned = replace(CONTEXT, policy=parse_policy(["unmeasured=warn"], ci=True))
+    assert [n.effect for n in notes([], context=warned, **given) if n.kind == "skipped"] == [Effect.WARN]
+    assert notes([], **(given | {"skipped": {f"{FAMILY}[9]": "no device"}, "baselines": []})) == []
 
 
 def test_all_there_is_nothing_to_say() -> None:

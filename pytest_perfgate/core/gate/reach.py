@@ -1,0 +1,38 @@
+"""What a run could have collected: only of that may be said that it is gone."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+from pytest_perfgate.model.values import value
+
+
+@value
+class Reach:
+    """Where pytest looked for tests; paths are those of node ids, relative to the root."""
+
+    beneath: tuple[str, ...] = ()
+    """Folders, files and node ids that were named; without any the whole project."""
+    without: tuple[str, ...] = ()
+    """Paths and patterns that were left out."""
+    unknown: str = ""
+    """The option that keeps anybody from saying where it looked."""
+
+    def holds(self, nodeid: str) -> bool:
+        """Whether a test of this name would have been collected."""
+        path = nodeid.partition("::")[0]
+        places = [path, *_parents(path)]
+        if any(place == out or fnmatchcase(place, out) for place in places for out in self.without):
+            return False
+        return not self.beneath or any(named in places or _is_below(nodeid, named) for named in self.beneath)
+
+
+def _parents(path: str) -> list[str]:
+    """Every folder above, the root of the project as the last."""
+    parts = path.split("/")
+    return ["/".join(parts[:end]) for end in range(len(parts) - 1, 0, -1)] + ["."]
+
+
+def _is_below(nodeid: str, named: str) -> bool:
+    """Whether a node id is what another names: the test, one of its parameters, or a test of its class."""
+    return "::" in named and (nodeid == named or nodeid.startswith((f"{named}[", f"{named}::")))

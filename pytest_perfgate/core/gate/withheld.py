@@ -1,0 +1,41 @@
+"""What is not accepted in passing: a time that only the machine made slower, and a slower time under another name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pytest_perfgate.core.gate.acceptance import Change, Decision, asked_slowdown, between_sittings
+from pytest_perfgate.core.gate.twins import heirs
+from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.model.verdict import CaseReport
+
+
+def unmoved(found: Decision) -> Decision:
+    """A slower time of code that two arms found no slower writes nothing: it would hide as much from then on."""
+    if found.change is not Change.SLOWER or not _machine_moved(found.report):
+        return found
+    why = "the machine moved, not the code: accepted only where it is named itself"
+    return Decision(report=found.report, change=Change.MOVED, before=found.before, why=why)
+
+
+def _machine_moved(report: CaseReport) -> bool:
+    outcomes = {v.outcome for v in report.verdicts if v.limit.metric == "slowdown"}
+    return Outcome.MOVED in outcomes and Outcome.REGRESSED not in outcomes
+
+
+def inherited(found: Sequence[Decision], gone: Sequence[Baseline]) -> tuple[Decision, ...]:
+    """New lines that are slower than one that is gone are no clean start: another name is no reason."""
+    new = {str(d.report.key): d for d in found if d.change is Change.NEW}
+    slower = {
+        str(heir.new.key): heir.gone
+        for heir in heirs(gone, [d.after for d in new.values() if d.after is not None])
+        if heir.slower > _unseen(new[str(heir.new.key)].report, heir.gone)
+    }
+    return tuple(replace(d, twin=slower.get(str(d.report.key))) for d in found)
+
+
+def _unseen(report: CaseReport, gone: Baseline) -> float:
+    """What is no slowdown: less than the limit asks about, or than the line that is gone could have told."""
+    return max(asked_slowdown(report), gone.blind, between_sittings(gone))

@@ -1,0 +1,72 @@
+"""Where this pytest looked for tests, and which of those that it found it left out."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.core.gate.reach import Reach
+
+_DESELECTED = pytest.StashKey[set[str]]()
+
+
+def deselected(config: pytest.Config) -> set[str]:
+    """Gated tests that were found and not chosen, those of workers among them: they are no dropped ones."""
+    return config.stash.setdefault(_DESELECTED, set())
+
+
+def is_filtered(config: pytest.Config) -> bool:
+    """Whether the command line left tests out: then the run is not the whole suite's."""
+    option = config.option
+    selected = [option.keyword, option.markexpr, option.deselect, option.ignore, option.ignore_glob]
+    again = [getattr(option, name, False) for name in ("lf", "last_failed", "stepwise")]
+    return any(selected) or any(again) or bool(deselected(config)) or bool(_named(config))
+
+
+def reach_of(config: pytest.Config) -> Reach:
+    """Where it looked. What ``-k`` and ``-m`` leave out it has found; ``--lf`` does not even open the files."""
+    option = config.option
+    unknown = "--lf" if getattr(option, "lf", False) or getattr(option, "last_failed", False) else ""
+    unknown = unknown or ("--pyargs" if getattr(option, "pyargs", False) else "")
+    left = (*(option.ignore or ()), *(option.ignore_glob or ()))
+    return Reach(
+        beneath=() if unknown else tuple(_place(config, text) for text in _named(config)),
+        without=tuple(_place(config, str(path)) for path in left),
+        unknown=unknown,
+    )
+
+
+def keeps_baselines(root: Path) -> bool:
+    """Whether a project has a folder of baselines; its settings are read only where it has any."""
+    from pytest_perfgate.plugin.complaints import usage_errors
+    from pytest_perfgate.wiring import configuration
+
+    settings = root / "pyproject.toml"
+    own = settings.is_file() and b"tool.perfgate" in settings.read_bytes()
+    if not own:
+        return (root / "baselines").is_dir()
+    with usage_errors():
+        return (root / configuration(root).baselines).is_dir()
+
+
+def _named(config: pytest.Config) -> list[str]:
+    """Arguments that are less than the whole project; none where they are all of it."""
+    if config.args_source is not pytest.Config.ArgsSource.ARGS:
+        return []
+    here, root = config.invocation_params.dir, config.rootpath
+    given = {os.path.normpath(here / arg) for arg in config.args}
+    whole = {os.path.normpath(root / path) for path in config.getini("testpaths")}
+    return [] if str(root) in given or (whole and whole <= given) else list(config.args)
+
+
+def _place(config: pytest.Config, text: str) -> str:
+    """A path or node id of the command line as node ids have it: relative to the root."""
+    path, names, test = text.partition("::")
+    whole = config.invocation_params.dir / path
+    try:
+        found = Path(os.path.relpath(whole, config.rootpath)).as_posix()
+    except ValueError:  # another drive
+        found = whole.as_posix()
+    return f"{found}{names}{test}"

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.app.accept import Request, decisions
+from pytest_perfgate.app.renamed import renamed_lines
+from pytest_perfgate.core.gate.acceptance import Change
+from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.model.limit import Effect, Outcome
+from pytest_perfgate.model.policy import Policy
+from pytest_perfgate.model.verdict import SuiteNote
+from tests.reports import baseline, case, run
+
+THEN = [baseline("test_one", 1e6), baseline("test_same", 1e6)]
+
+
+def lines(*found: Baseline) -> dict[str, Baseline]:
+    return {str(line.key): line for line in found}
+
+
+def notes(*now: Baseline, then: list[Baseline] = THEN, ci: bool = True) -> list[SuiteNote]:
+    court: Any = SimpleNamespace(
+        context=SimpleNamespace(policy=Policy(ci=ci)),
+        file_then_and_now=lambda *_: (lines(*then), lines(*now)),
+    )
+    return list(renamed_lines(court, [case("test_uno", 2e6), case("test_same", 1e6, 1e6)]))
+
+
+@pytest.mark.parametrize(
+    ("time", "why", "effect", "said"),
+    [
+        (2e6, "", Effect.WARN, "2 ms after tests/test_k.py::test_one 1 ms: +100.0 %, no reason"),
+        (2e6, "exact", Effect.WARN, '2 ms after tests/test_k.py::test_one 1 ms: +100.0 %, "exact"'),
+        (1.01e6, "", Effect.PASS, "1.01 ms after tests/test_k.py::test_one 1 ms: +1.0 %, no reason"),
+    ],
+)
+def test_a_new_line_where_another_went_is_said(time: float, why: str, effect: Effect, said: str) -> None:
+    (note,) = notes(baseline("test_uno", time, why=why), THEN[1])
+    assert (note.kind, note.effect, note.names) == ("renamed", effect, (f"tests/test_k.py::test_uno {said}",))
+
+
+def test_a_change_that_only_adds_or_only_removes_says_nothing() -> None:
+    uno = baseline("test_uno", 2e6)
+    assert notes(uno, *THEN) == notes(THEN[1]) == notes(uno, THEN[1], ci=False) == []
+    assert notes(uno, THEN[1], then=[]) == []
+    assert notes(baseline("test_uno", 2e6, local=True), THEN[1]) == []
+
+
+def test_a_line_that_was_pruned_first_is_found_at_the_merge_base() -> None:
+    store: Any = SimpleNamespace(
+        read=lambda device, path, revision="": lines(*THEN) if revision else lines(THEN[1]),
+        read_all=lambda device: lines(THEN[1]),
+    )
+    report = run(case("test_uno", 2e6, None, Outcome.UNBASELINED), filtered=True)
+    for base, twin in (("c0ffee", THEN[0]), ("", None)):
+        (found,) = decisions(report, Request(new=True, base=base), store, lambda _: ())
+        assert (found.change, found.twin) == (Change.NEW, twin)

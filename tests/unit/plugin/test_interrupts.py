@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+
+import pytest
+
+from pytest_perfgate.plugin.interrupts import interrupts_heard
+
+
+def test_an_interrupt_that_was_swallowed_ends_the_run_all_the_same() -> None:
+    before, reached = signal.getsignal(signal.SIGINT), []
+
+    def swallowing() -> None:
+        with interrupts_heard():
+            with contextlib.suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+            reached.append("the end")
+
+    with pytest.raises(KeyboardInterrupt):
+        swallowing()
+    assert reached
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_what_ends_it_otherwise_goes_its_way_and_nothing_is_heard_of_nothing() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with interrupts_heard():
+        pass
+    with pytest.raises(ZeroDivisionError), interrupts_heard():
+        raise ZeroDivisionError
+    with pytest.raises(KeyboardInterrupt), interrupts_heard():
+        signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_ignored_interrupt_and_another_thread_are_left_alone() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with interrupts_heard():
+            signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+    seen = []
+
+    def aside() -> None:
+        with interrupts_heard():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=aside)
+    thread.start()
+    thread.join()
+    assert seen == [before]
