@@ -111,7 +111,7 @@ class Court:
             floor_ns=case.plan.floor_ns,
             edited=edited,
             then_hz=accepted_clock(baseline, past),
-            unbaselined=self._unbaselined(measurement),
+            unbaselined=_unbaselined(self.tools, measurement.device.key),
             paired_available=self.tools.convict is not None,
         )
         paired = self.paired.get(measurement.key)
@@ -186,10 +186,10 @@ class Court:
             self._base = self.tools.repository.base() if self.tools.repository is not None else Base()
         return self._base
 
-    def _unbaselined(self, measurement: Measurement) -> str:
-        """Why a device whose baselines are committed has none."""
-        device = measurement.device.key
-        return f"nobody has accepted one for {device} yet" if self.tools.committed(device) else ""
+
+def _unbaselined(tools: GateTools, device: str) -> str:
+    """Why a device whose baselines are committed has none."""
+    return f"nobody has accepted one for {device} yet" if tools.committed(device) else ""
 
 
 def _brought(text: str, kinds: Mapping[str, MetricKind], place: str) -> Limit:
