@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_perfgate.app.gate import new_baselines
 from pytest_perfgate.app.machine import REFUSED
 from pytest_perfgate.core.render.block import printable, render_block
-from pytest_perfgate.core.render.report import sighted
+from pytest_perfgate.core.render.report import NONE, sighted
 from pytest_perfgate.core.render.text import table_lines
 from pytest_perfgate.model.document import Cell, Column, Table
 from pytest_perfgate.model.limit import Effect, Outcome
@@ -83,9 +83,9 @@ def verdict_table(reports: Sequence[CaseReport]) -> Table:
     columns = (
         Column(name="outcome"),
         Column(name="test"),
-        Column(name="time", dimension=Dimension.TIME),
+        Column(name="time", dimension=Dimension.TIME, absent=NONE),
         Column(name="limit"),
-        Column(name="smallest visible slowdown", dimension=Dimension.FRACTION, digits=2),
+        Column(name="smallest visible slowdown", dimension=Dimension.FRACTION, digits=2, absent=NONE),
     )
     return Table(columns=columns, rows=tuple(rows), limit=_SHOWN, rest="perfgate report shows all")
 
