@@ -59,16 +59,17 @@ def suite_notes(
         complete=ending.complete,
         filtered=ending.filtered,
     )
-    judged = (*judge_suite(reports, suite), *_unanchored(court, reports), *loosened_lines(court, reports))
-    return (*judged, *renamed_lines(court, reports), *_drifted(court, cases, reports), *_without_history(court))
+    judged = (*judge_suite(reports, suite), *_unanchored(court, reports))
+    edited = (*loosened_lines(court, reports), *renamed_lines(court, reports))
+    return (*judged, *edited, *_drifted(court, cases, reports), *_without_history(court))
 
 
 def _unanchored(court: Court, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
     """In CI, committed lines that no earlier revision holds against the change, or only one that was guessed."""
     held = tuple(str(report.key) for report in reports if _by_committed_line(court, report))
-    if not held or not court.context.policy.ci or not court.base.why:
+    if not held or not court.context.policy.ci or not court.accepted.base.why:
         return
-    base, step = court.base, f"; {court.base.mend}" if court.base.mend else ""
+    base, step = court.accepted.base, f"; {court.accepted.base.mend}" if court.accepted.base.mend else ""
     if base.commit:
         what = f"the lines of {base.commit[:10]}, {base.name}, judged: {base.why}{step}"
         yield SuiteNote(kind="parent", effect=Effect.WARN, text=what)

@@ -18,9 +18,9 @@ def catalogue_document(specs: Sequence[DeviceSpec]) -> Document:
     columns = (
         Column(name="device"),
         Column(name="arch"),
-        Column(name="units", dimension=Dimension.COUNT),
-        Column(name="bandwidth", dimension=Dimension.BANDWIDTH),
-        *(Column(name=dtype, dimension=_FLOPS) for dtype in _SHOWN),
+        Column(name="units", dimension=Dimension.COUNT, absent="-"),
+        Column(name="bandwidth", dimension=Dimension.BANDWIDTH, absent="-"),
+        *(Column(name=dtype, dimension=_FLOPS, absent="-") for dtype in _SHOWN),
         Column(name="confidence"),
     )
     rows = tuple(
@@ -48,7 +48,7 @@ def machine_document(here: tuple[Sequence[Device], Sequence[Availability]]) -> D
             Column(name="device"),
             Column(name="kind"),
             Column(name="id"),
-            Column(name="memory", dimension=Dimension.BYTES),
+            Column(name="memory", dimension=Dimension.BYTES, absent="-"),
             Column(name="data sheet"),
         ),
         rows=rows,
@@ -71,11 +71,11 @@ def _sheet(spec: DeviceSpec) -> Section:
     peaks = Table(
         columns=(
             Column(name="dtype"),
-            Column(name="data sheet", dimension=flops),
-            Column(name="at", dimension=clock),
-            Column(name="a clock and unit", dimension=Dimension.COUNT),
-            Column(name="at boost", dimension=flops),
-            Column(name="reached", dimension=flops),
+            Column(name="data sheet", dimension=flops, absent="-"),
+            Column(name="at", dimension=clock, absent="-"),
+            Column(name="a clock and unit", dimension=Dimension.COUNT, absent="-"),
+            Column(name="at boost", dimension=flops, absent="-"),
+            Column(name="reached", dimension=flops, absent="-"),
         ),
         rows=tuple(_peak_row(spec, peak) for peak in spec.peaks),
     )
@@ -120,7 +120,10 @@ def ceilings_document(device: Device, ceilings: Ceilings | None, where: str) -> 
         return Document(
             title="Ceilings", blocks=(Paragraph(text=f"none measured for {device.key}: `perfgate ceilings`"),)
         )
-    rates = Table(columns=(Column(name="product"), Column(name="rate", dimension=_FLOPS)), rows=tuple(ceilings.compute))
+    rates = Table(
+        columns=(Column(name="product"), Column(name="rate", dimension=_FLOPS, absent="-")),
+        rows=tuple(ceilings.compute),
+    )
     copy = Table(
         columns=(Column(name="copy"), Column(name="rate", dimension=Dimension.BANDWIDTH)),
         rows=(("read and written", ceilings.bandwidth),),

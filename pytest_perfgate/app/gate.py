@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import product
 
+from pytest_perfgate.app.accepted import Accepted
 from pytest_perfgate.app.assemble import measurements
 from pytest_perfgate.app.past import Past
 from pytest_perfgate.app.raised import with_raised
@@ -32,7 +32,6 @@ from pytest_perfgate.model.metric import MetricKind, MetricSet
 from pytest_perfgate.model.paired import Paired
 from pytest_perfgate.model.plan import Case, CaseKey, Mode
 from pytest_perfgate.model.profiling import STATIC, TIMED
-from pytest_perfgate.model.repository import Base
 from pytest_perfgate.model.tools import GateTools
 from pytest_perfgate.model.verdict import CaseReport, Verdict
 
@@ -40,12 +39,11 @@ COMMIT_FIRST = "commit, run again, and accept that"
 
 
 class Court:
-    """Judges cases under one policy; reads each baseline file once."""
+    """Judges cases under one policy."""
 
     def __init__(self, tools: GateTools, context: JudgeContext) -> None:
         self.tools, self.context = tools, context
-        self._read: dict[tuple[str, str, str], Mapping[str, Baseline]] = {}
-        self._base: Base | None = None
+        self.accepted = Accepted(tools)
         self.past = Past(tools.history)
         self.paired: Mapping[CaseKey, Paired] = {}
         """What two arms came to, where the run compares with a revision."""
@@ -53,11 +51,7 @@ class Court:
     def read_baselines(self, cases: Iterable[Case]) -> None:
         """Every file that these cases may be judged by, and the history; raises where one does not read."""
         self.past.probe()
-        devices = self.tools.baselines.devices() if self.tools.baselines is not None else ()
-        for device, path in product(devices, {case.path: None for case in cases}):
-            here = self._lines(device, path)
-            if not all(line.local for line in here.values()) and self.base.commit:
-                self._lines(device, path, self.base.commit)
+        self.accepted.read_files(case.path for case in cases)
 
     def judge_all(self, results: Mapping[str, CaseResult]) -> dict[str, tuple[CaseReport, ...]]:
         """Every case screened; suspects are tried by the paired conviction where there is one."""
@@ -101,8 +95,8 @@ class Court:
         if not measurement.processes and measurement.metrics == MetricSet() and not measurement.problems:
             why = "its region was never entered" if measurement.identity.timer == "region" else "nothing was recorded"
             return self.unmeasured(case, measurement.key, why)
-        baseline, edited = self.baselines(measurement)
-        past = self.past.newest(measurement.key, measurement.device.key)
+        baseline, edited = self.accepted.judging(measurement)
+        past = self._past(measurement)
         scatter, sittings = _scatter(past, baseline, measurement.environment)
         context = replace(
             self.context,
@@ -111,7 +105,7 @@ class Court:
             floor_ns=case.plan.floor_ns,
             edited=edited,
             then_hz=accepted_clock(baseline, past),
-            unbaselined=_unbaselined(self.tools, measurement.device.key),
+            unbaselined=self._unbaselined(measurement),
             paired_available=self.tools.convict is not None,
         )
         paired = self.paired.get(measurement.key)
@@ -121,7 +115,7 @@ class Court:
         """A suspect judged again, by what two arms measured beside each other."""
         if paired is None or report.measurement is None:
             return self.without_arms(case, report, None)
-        facts = moved(report.baseline, report.measurement, self.past.newest(report.key, report.measurement.device.key))
+        facts = moved(report.baseline, report.measurement, self._past(report.measurement))
         self.paired = {**self.paired, report.key: replace(paired, moved=facts)}
         return self.judged(case, report.measurement)
 
@@ -157,39 +151,14 @@ class Court:
         for text in dict.fromkeys(text for taken in result.captures for call in taken for text in call.limits):
             _brought(text, kinds, result.case.location)
 
-    def baselines(self, measurement: Measurement) -> tuple[Baseline | None, Baseline | None]:
-        """The line that judges, of the merge base, and the work tree's where this change edits it."""
-        key, device = str(measurement.key), measurement.device.key
-        now = self._lines(device, measurement.key.path).get(key)
-        if now is None or now.local or not self.base.commit:
-            return now, None
-        then = self._lines(device, measurement.key.path, self.base.commit).get(key)
-        return (now, None) if then is None or _same(then, now) else (then, now)
+    def _unbaselined(self, measurement: Measurement) -> str:
+        """Why a device whose baselines are committed has none."""
+        device = measurement.device.key
+        return f"nobody has accepted one for {device} yet" if self.tools.committed(device) else ""
 
-    def file_then_and_now(self, device: str, path: str) -> tuple[Mapping[str, Baseline], Mapping[str, Baseline]]:
-        """The lines of a file at the merge base, none where there is none, and in the work tree."""
-        base = self.base.commit
-        return (self._lines(device, path, base) if base else {}), self._lines(device, path)
-
-    def _lines(self, device: str, path: str, revision: str = "") -> Mapping[str, Baseline]:
-        if self.tools.baselines is None:
-            return {}
-        at = (device, path, revision)
-        if at not in self._read:
-            self._read[at] = self.tools.baselines.read(*at)
-        return self._read[at]
-
-    @property
-    def base(self) -> Base:
-        """The revision whose accepted lines judge, asked once."""
-        if self._base is None:
-            self._base = self.tools.repository.base() if self.tools.repository is not None else Base()
-        return self._base
-
-
-def _unbaselined(tools: GateTools, device: str) -> str:
-    """Why a device whose baselines are committed has none."""
-    return f"nobody has accepted one for {device} yet" if tools.committed(device) else ""
+    def _past(self, measurement: Measurement) -> Sequence[Sitting]:
+        """The newest sittings that the history knows, oldest first."""
+        return self.past.newest(measurement.key, measurement.device.key)
 
 
 def _brought(text: str, kinds: Mapping[str, MetricKind], place: str) -> Limit:
@@ -262,11 +231,6 @@ def _kept(report: CaseReport, measurement: Measurement, when: str, commit: str) 
 def _bare(report: CaseReport) -> bool:
     timed = report.measurement is not None and bool(report.measurement.metrics.find("time"))
     return timed and report.baseline is None and any(v.outcome is Outcome.UNBASELINED for v in report.verdicts)
-
-
-def _same(then: Baseline, now: Baseline) -> bool:
-    """Whether the change under test leaves a line as it was; another end of an acceptance is another line."""
-    return (then.time, then.identity, then.expires) == (now.time, now.identity, now.expires)
 
 
 def _why(result: CaseResult) -> str:

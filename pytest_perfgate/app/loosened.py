@@ -27,5 +27,5 @@ def loosened_lines(court: Court, reports: Sequence[CaseReport]) -> Iterable[Suit
 def _loosened(court: Court, report: CaseReport) -> str:
     if report.measurement is None or report.problems:
         return ""
-    then, edited = court.baselines(report.measurement)
+    then, edited = court.accepted.judging(report.measurement)
     return loosened(then, edited, report.measurement) if then is not None and edited is not None else ""

@@ -28,7 +28,7 @@ def renamed_lines(court: Court, reports: Sequence[CaseReport]) -> Iterable[Suite
 def _heirs(court: Court, reports: Sequence[CaseReport]) -> Iterable[Heir]:
     files = {(r.measurement.device.key, r.key.path) for r in reports if r.measurement is not None}
     for device, path in sorted(files):
-        then, now = court.file_then_and_now(device, path)
+        then, now = court.accepted.then_and_now(device, path)
         gone = [line for key, line in then.items() if key not in now and not line.local]
         yield from heirs(gone, [line for key, line in now.items() if key not in then and not line.local])
 

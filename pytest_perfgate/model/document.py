@@ -15,13 +15,15 @@ Cell = Union[str, float, int, None]
 
 @value
 class Column:
-    """A column with what its numbers mean. ``None`` in a cell shows as not collected."""
+    """A column with what its numbers mean."""
 
     name: str
     dimension: Dimension = Dimension.TEXT
     unit: str = ""
     """Forces one unit for the whole column (``ns``); empty picks a readable one."""
     digits: int = 4
+    absent: str = "not collected"
+    """How a cell without a number shows: of a capture, what it did not collect."""
 
 
 @value

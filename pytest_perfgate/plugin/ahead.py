@@ -118,7 +118,7 @@ def measure_against(session: Docket) -> None:
     from pytest_perfgate.plugin.arms import MERGE_BASE, Bailiff
 
     asked = session.settings.options.perfgate_against
-    base = session.court.base
+    base = session.court.accepted.base
     revision = asked if asked != MERGE_BASE else base.commit
     if not revision:
         raise PerfgateError("arm-no-merge-base", base.why or "no commit lies before this one", mend=base.mend)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -11,7 +11,6 @@ from pytest_perfgate.model.errors import PerfgateError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
 
 @contextmanager
@@ -30,6 +29,23 @@ def readable() -> Iterator[None]:
         yield
     except PerfgateError as fault:
         raise pytest.fail.Exception(fault.text(), pytrace=False) from None
+
+
+_TOLD = pytest.StashKey[str]()
+
+
+def refuse(item: pytest.Item, text: str) -> NoReturn:
+    """Fail a test with what we have to say of it, and no trace of our code."""
+    item.stash[_TOLD] = text
+    pytest.fail(text, pytrace=False)
+
+
+def headed(item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestReport) -> None:
+    """What failed it stands above in full; pytest's list at the end, whole in CI, needs the first line of it."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    told = item.stash.get(_TOLD, None)
+    if crash is not None and told is not None and call.excinfo is not None and str(call.excinfo.value) == told:
+        crash.message = crash.message.partition("\n")[0]
 
 
 def complain(config: pytest.Config, fault: PerfgateError) -> None:

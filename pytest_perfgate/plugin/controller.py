@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.plugin.complaints import readable
+from pytest_perfgate.plugin.complaints import headed, readable
 from pytest_perfgate.plugin.ending import close_session, write_session
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.frames import UsersFrames
@@ -37,10 +37,17 @@ class ControllerRole:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        __tracebackhide__ = True
         with readable(), UsersFrames(item.config):
             result = yield
         self.session.judge(item)
         return result
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[Any]) -> Generator[None, Any, Any]:
+        report = yield
+        headed(item, call, report)
+        return report
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

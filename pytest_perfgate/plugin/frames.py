@@ -25,6 +25,7 @@ class UsersFrames:
         """Nothing to do yet."""
 
     def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, trace: object) -> None:
+        __tracebackhide__ = True  # a fault with no frame of the user's at all is shown as if we were not here
         if isinstance(fault, Exception) and not self._all:
             raise fault.with_traceback(without_ours(fault.__traceback__))
 

@@ -31,8 +31,9 @@ def reach_of(config: pytest.Config) -> Reach:
     unknown = "--lf" if getattr(option, "lf", False) or getattr(option, "last_failed", False) else ""
     unknown = unknown or ("--pyargs" if getattr(option, "pyargs", False) else "")
     left = (*(option.ignore or ()), *(option.ignore_glob or ()))
+    named = () if unknown else tuple(_place(config, text) for text in config.args)
     return Reach(
-        beneath=() if unknown else tuple(_place(config, text) for text in _named(config)),
+        beneath=() if "." in named else named,
         without=tuple(_place(config, str(path)) for path in left),
         unknown=unknown,
     )
@@ -52,8 +53,8 @@ def keeps_baselines(root: Path) -> bool:
 
 
 def _named(config: pytest.Config) -> list[str]:
-    """Arguments that are less than the whole project; none where they are all of it."""
-    if config.args_source is not pytest.Config.ArgsSource.ARGS:
+    """Arguments that are less than the whole project; none where they are all of it, as its testpaths are."""
+    if config.args_source is pytest.Config.ArgsSource.TESTPATHS:
         return []
     here, root = config.invocation_params.dir, config.rootpath
     given = {os.path.normpath(here / arg) for arg in config.args}

@@ -17,7 +17,7 @@ from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.plan import Case, CaseKey, Mode
 from pytest_perfgate.model.verdict import CaseReport
 from pytest_perfgate.plugin.benches import Bench, JudgedBench, MeasuringBench, QuickBench
-from pytest_perfgate.plugin.complaints import readable, usage_errors
+from pytest_perfgate.plugin.complaints import readable, refuse, usage_errors
 from pytest_perfgate.plugin.conviction import convictor
 from pytest_perfgate.plugin.docket import Docket, Reports
 from pytest_perfgate.plugin.fixture import Gate
@@ -85,7 +85,7 @@ class GateSession(Docket):
                 self.collect([item])
                 self._late.add(item.nodeid)
         if item.nodeid in self.faults:
-            pytest.fail(self.faults[item.nodeid].text(), pytrace=False)
+            refuse(item, self.faults[item.nodeid].text())
         case = self.cases[item.nodeid]
         bench = self._bench(case)
         self._benches[item.nodeid] = bench
@@ -94,7 +94,7 @@ class GateSession(Docket):
     def judge(self, item: pytest.Item) -> None:
         """Give a test that ran its verdict, in its own call phase."""
         if item.nodeid in self.faults:
-            pytest.fail(self.faults[item.nodeid].text(), pytrace=False)
+            refuse(item, self.faults[item.nodeid].text())
         case = self.cases.get(item.nodeid)
         if case is None:
             return
@@ -107,7 +107,7 @@ class GateSession(Docket):
         here = Standpoint(self.settings.pytest)
         failing = [render_block(here.report(report)) for report in reports if report.effect is Effect.FAIL]
         if failing:
-            pytest.fail("\n\n".join(failing), pytrace=False)
+            refuse(item, "\n\n".join(failing))
 
     def seen(self, nodeid: str) -> list[str]:
         """Names of the calls that a test made."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.app.gate import new_baselines
 from pytest_perfgate.app.machine import REFUSED
-from pytest_perfgate.core.render.block import render_block
-from pytest_perfgate.core.render.report import sighted
+from pytest_perfgate.core.render.block import printable, render_block
+from pytest_perfgate.core.render.report import NONE, sighted
 from pytest_perfgate.core.render.text import table_lines
 from pytest_perfgate.model.document import Cell, Column, Table
 from pytest_perfgate.model.limit import Effect, Outcome
@@ -53,6 +53,8 @@ def _write_verdicts(out: Any, session: Docket, reports: list[CaseReport]) -> Non
             out.write_line(line)
     for report in [r for r in reports if r.effect is Effect.WARN and r.worst not in _PLAIN][:_SHOWN]:
         out.write_line(render_block(here.report(report)).rstrip())
+    for line in accepted_lines(reports):
+        out.write_line(line)
     fresh = len(new_baselines(reports, session.court.tools.committed, "", ""))
     recorded = bool(fresh and session.court.context.policy.records)
     if recorded and not session.lost:
@@ -81,9 +83,9 @@ def verdict_table(reports: Sequence[CaseReport]) -> Table:
     columns = (
         Column(name="outcome"),
         Column(name="test"),
-        Column(name="time", dimension=Dimension.TIME),
+        Column(name="time", dimension=Dimension.TIME, absent=NONE),
         Column(name="limit"),
-        Column(name="smallest visible slowdown", dimension=Dimension.FRACTION, digits=2),
+        Column(name="smallest visible slowdown", dimension=Dimension.FRACTION, digits=2, absent=NONE),
     )
     return Table(columns=columns, rows=tuple(rows), limit=_SHOWN, rest="perfgate report shows all")
 
@@ -116,6 +118,13 @@ def written_lines(written: Sequence[Path], shown: Callable[[Path], str]) -> list
     folders = Counter(path.parent for path in written)
     first = dict.fromkeys(path if folders[path.parent] == 1 else path.parent for path in written)
     return [f"wrote {shown(place)}" + (f": {folders[place]} files" if place in folders else "") for place in first]
+
+
+def accepted_lines(reports: Sequence[CaseReport]) -> list[str]:
+    """Slower times that this change accepts, each with its reason: they pass, and never in silence."""
+    found = [(report.key, v) for report in reports for v in report.verdicts if v.outcome is Outcome.ACCEPTED]
+    more = [f"accepted  and {len(found) - _SHOWN} more: perfgate report"] if len(found) > _SHOWN else []
+    return [printable(f"accepted  {key}  {v.limit.text}: {v.sentence}") for key, v in found[:_SHOWN]] + more
 
 
 def counted(mode: str, reports: list[CaseReport]) -> str:

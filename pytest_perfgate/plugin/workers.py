@@ -56,6 +56,7 @@ class WorkerRole:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        __tracebackhide__ = True
         if self._session is None:
             return (yield)
         from pytest_perfgate.plugin.complaints import readable
@@ -68,8 +69,12 @@ class WorkerRole:
         return result
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, Any, Any]:
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[Any]) -> Generator[None, Any, Any]:
         report = yield
+        if self._session is not None:
+            from pytest_perfgate.plugin.complaints import headed
+
+            headed(item, call, report)
         if self._session is not None and report.when == "call" and item.nodeid in self._session.judged:
             setattr(report, SEEN, self._session.seen(item.nodeid))
         return report

@@ -52,10 +52,31 @@ def test_what_filters(tmp_path: Path, options: dict[str, object]) -> None:
     assert asked(tmp_path, **options)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("args", [None, ["tests", "kern/"], ["."], ["tests", "kern", "tests/test_a.py"]])
-def test_what_does_not(tmp_path: Path, args: list[str] | None) -> None:
+@pytest.mark.parametrize(
+    ("args", "reach"),
+    [
+        (None, ()),
+        (["tests", "kern/"], ("tests", "kern")),
+        (["."], ()),
+        (["tests", "."], ()),
+        (["tests", "kern", "tests/test_a.py"], ("tests", "kern", "tests/test_a.py")),
+    ],
+)
+def test_what_does_not(tmp_path: Path, args: list[str] | None, reach: tuple[str, ...]) -> None:
     assert not asked(tmp_path, args)
-    assert reach_of(config(tmp_path, args)) == Reach()
+    assert reach_of(config(tmp_path, args)) == Reach(beneath=reach)
+
+
+def test_testpaths_are_all_of_it_and_a_folder_below_is_not(tmp_path: Path) -> None:
+    session = config(tmp_path, ["tests", "kern"])
+    session.args_source = pytest.Config.ArgsSource.TESTPATHS
+    assert not is_filtered(session)
+    assert reach_of(session) == Reach(beneath=("tests", "kern"))
+    below = config(tmp_path)
+    below.args = [str(tmp_path / "tests")]
+    below.invocation_params.dir = tmp_path / "tests"
+    assert is_filtered(below)
+    assert reach_of(below) == Reach(beneath=("tests",))
 
 
 def test_what_a_plugin_deselects_filters(tmp_path: Path) -> None:

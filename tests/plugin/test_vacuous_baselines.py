@@ -166,6 +166,10 @@ def test_a_baseline_edited_in_the_change_under_test(project: Project) -> None:
     failing(run, "test_slower", "REGRESSED", "without a reason")
     assert run.outcome("test_edited") == run.outcome("test_renewed") == "passed", run.text
     assert "2 accepted" in run.text
+    said = next(
+        line for line in run.text.splitlines() if line.startswith("accepted  test_it.py::test_edited  slowdown")
+    )
+    assert "now in double precision" in said, "which, and why, stands on the terminal"
     failing(run, "test_expired", "UNBASELINED")
 
 

@@ -157,5 +157,5 @@ def _spanning(metric: Metric, trial: Trial, allowed: Tolerance, visible: float) 
 
 
 def _spread(ruling: Ruling, visible: float) -> Ruling:
-    seen = f"{ruling.sentence}; the smallest slowdown it could have seen is {sight(visible)}"
+    seen = f"{ruling.sentence}; the smallest slowdown it could have seen is {signed(visible)}"
     return ruling._replace(sentence=seen, visible=visible, against=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_perfgate.core.gate.acceptance import Change, Decision
 from pytest_perfgate.core.render.block import printable
-from pytest_perfgate.core.render.quantity import quantity, sight, signed
+from pytest_perfgate.core.render.quantity import quantity, signed
 from pytest_perfgate.model.quantity import Dimension
 
 _SAID = (Change.UNTRUSTED, Change.UNTIMED, Change.COUNTED, Change.MOVED)
@@ -30,7 +30,7 @@ def _warning(decision: Decision) -> str:
     """What a sitting too wide for its limit is worth; empty where it is not."""
     if decision.blind is None:
         return ""
-    seen = f"the smallest slowdown this sitting could have seen is {sight(decision.blind)}"
+    seen = f"the smallest slowdown this sitting could have seen is {signed(decision.blind)}"
     return f"{seen}; run again on a quieter machine, or keep it"
 
 

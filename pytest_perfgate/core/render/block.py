@@ -90,7 +90,7 @@ def _figure(verdict: Verdict, rests_on: str) -> str:
 
 def _limit(limit: Limit) -> str:
     if limit.metric in CHANGES:
-        text = f"{limit.bound * 100:+.3g} %"
+        text = f"{limit.bound * 100:+.3g} %" if limit.bound < 10 else f"+{quantity(limit.bound, Dimension.FRACTION)}"
     else:
         text = f"{limit.operator.value} {quantity(limit.bound, limit.dimension)}"
     return text if limit.source in {"marker", ""} else f"{text} ({limit.source})"

@@ -35,9 +35,9 @@ def calibration_document(found: Calibration) -> Document:
         title="Tests",
         columns=(
             Column(name="test"),
-            Column(name="own shift, 99 %", dimension=fraction, digits=2),
-            Column(name="limit that suits", dimension=fraction, digits=2),
-            Column(name="rounds that show it", dimension=Dimension.COUNT),
+            Column(name="own shift, 99 %", dimension=fraction, digits=2, absent="-"),
+            Column(name="limit that suits", dimension=fraction, digits=2, absent="-"),
+            Column(name="rounds that show it", dimension=Dimension.COUNT, absent="-"),
         ),
         rows=found.own,
     )
@@ -60,7 +60,7 @@ def _injected(found: Calibration) -> tuple[Table, ...]:
     columns = (
         Column(name="injected"),
         Column(name="measured"),
-        Column(name="rounds", dimension=Dimension.COUNT),
+        Column(name="rounds", dimension=Dimension.COUNT, absent="-"),
         Column(name="seen"),
         Column(name="bounds"),
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.core.render.quantity import ABSENT, quantity, significant
+import math
+
+from pytest_perfgate.core.render.quantity import quantity, significant
 from pytest_perfgate.model.document import Cell, Column, Table
 from pytest_perfgate.model.quantity import Dimension
 
@@ -11,8 +13,8 @@ _UNITS = {"ns": 1.0, "µs": 1e3, "us": 1e3, "ms": 1e6, "s": 1e9, "%": 0.01}
 
 def cell_text(cell: Cell, column: Column) -> str:
     """One cell as a person reads it."""
-    if cell is None:
-        return ABSENT
+    if cell is None or is_absent(cell):
+        return column.absent
     if isinstance(cell, str):
         return cell
     if column.unit == "ns":
@@ -20,6 +22,11 @@ def cell_text(cell: Cell, column: Column) -> str:
     if column.unit:
         return significant(cell / _UNITS.get(column.unit, 1.0), column.digits)
     return quantity(float(cell), column.dimension, column.digits)
+
+
+def is_absent(cell: Cell) -> bool:
+    """Whether there is no number in it, nor a text."""
+    return cell is None or (isinstance(cell, float) and math.isnan(cell))
 
 
 def heading(column: Column) -> str:

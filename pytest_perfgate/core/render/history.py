@@ -35,7 +35,7 @@ def _overview(cases: Sequence[Told]) -> Table:
         Column(name="case"),
         Column(name="device"),
         Column(name="last", dimension=_TIME),
-        Column(name="accepted", dimension=_TIME),
+        Column(name="accepted", dimension=_TIME, absent="-"),
         Column(name="when"),
     )
     rows = tuple(

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from pytest_perfgate.core.render.cells import cell_text, heading, is_number
+from pytest_perfgate.core.render.cells import cell_text, heading, is_absent, is_number
 from pytest_perfgate.core.render.quantity import ABSENT
 from pytest_perfgate.core.render.style import STYLE
 from pytest_perfgate.model.document import (
     Block,
     Bullets,
+    Cell,
     Code,
     Document,
     Link,
@@ -114,14 +115,14 @@ def _rows(table: Table, first: int, last: int) -> Iterator[str]:
     heads = "".join(f'<th class="{s}" scope="col">{escape(heading(c))}</th>' for c, s in zip(table.columns, sides))
     yield f'<div class="table"><table><thead><tr>{heads}</tr></thead><tbody>'
     for row in table.rows[first:last]:
-        texts = [cell_text(cell, column) for cell, column in zip(row, table.columns)]
-        yield f"<tr>{''.join(map(_cell, texts, sides))}</tr>"
+        cells = zip(row, table.columns, sides)
+        yield f"<tr>{''.join(_cell(cell, cell_text(cell, column), side) for cell, column, side in cells)}</tr>"
     yield "</tbody></table></div>"
 
 
-def _cell(text: str, side: str) -> str:
-    if text == ABSENT:
-        return f'<td class="{side} absent">{ABSENT}</td>'
+def _cell(cell: Cell, text: str, side: str) -> str:
+    if is_absent(cell) or text == ABSENT:
+        return f'<td class="{side} absent">{escape(text)}</td>'
     if text.upper() in _OUTCOMES:
         kind = text.lower().replace(" ", "-")
         return f'<td class="{side}"><span class="outcome {kind}">{escape(text)}</span></td>'

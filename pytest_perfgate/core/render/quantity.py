@@ -18,6 +18,7 @@ _SUFFIX = {
     Dimension.POWER: "W",
 }
 ABSENT = "not collected"
+_FAR = 10.0
 
 
 def quantity(number: float | None, dimension: Dimension, digits: int = 4) -> str:
@@ -40,13 +41,15 @@ def quantity(number: float | None, dimension: Dimension, digits: int = 4) -> str
 
 
 def signed(number: float, digits: int = 2) -> str:
-    """A relative change: ``+7.9 %``."""
+    """A relative change: ``+7.9 %``; past ten times a percentage only says that it is past counting."""
+    if number >= _FAR:
+        return "over 1,000 %"
     return f"{round(number * 100, digits - 1) + 0.0:+.{digits - 1}f} %"
 
 
 def sight(visible: float) -> str:
-    """The smallest slowdown that could have been seen; past ten times it only says that nothing could."""
-    return signed(visible) if visible < 10 else "over 1,000 %"
+    """The smallest slowdown that could have been seen."""
+    return signed(visible)
 
 
 def significant(number: float, digits: int = 4) -> str:

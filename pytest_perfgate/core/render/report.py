@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pytest_perfgate.core.render.block import CHANGES, printable, render_block, short_name
 from pytest_perfgate.core.render.pictures import distribution_picture, history_picture, roofline_picture
 from pytest_perfgate.core.render.plural import plural
-from pytest_perfgate.core.render.quantity import quantity, sight, signed
+from pytest_perfgate.core.render.quantity import quantity, signed
 from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.document import (
     Block,
@@ -32,14 +32,16 @@ _ORDER = list(Outcome)
 _PICTURED = 40
 """Cases with pictures; the table holds them all."""
 _BLIND = 10.0
+NONE = "-"
+"""What was not measured, or is not asked: a test is collected, whatever it lacks."""
 _COLUMNS = (
     Column(name="outcome"),
     Column(name="case"),
     Column(name="limit"),
-    Column(name="value"),
+    Column(name="value", absent=NONE),
     Column(name="then", dimension=Dimension.TIME),
-    Column(name="now", dimension=Dimension.TIME),
-    Column(name="smallest visible slowdown", dimension=Dimension.FRACTION, digits=2),
+    Column(name="now", dimension=Dimension.TIME, absent=NONE),
+    Column(name="smallest visible slowdown", dimension=Dimension.FRACTION, digits=2, absent=NONE),
 )
 
 
@@ -144,7 +146,7 @@ def _measured(verdict: Verdict) -> Cell:
 
 def sighted(verdict: Verdict) -> Cell:
     """The smallest visible slowdown as a cell."""
-    return verdict.visible if verdict.visible is None or verdict.visible < _BLIND else sight(verdict.visible)
+    return verdict.visible if verdict.visible is None or verdict.visible < _BLIND else signed(verdict.visible)
 
 
 def _pictures(cases: Sequence[CaseReport], history: History) -> tuple[Block, ...]:

@@ -21,10 +21,10 @@ def lines(*found: Baseline) -> dict[str, Baseline]:
     return {str(line.key): line for line in found}
 
 
-def notes(*now: Baseline, then: list[Baseline] = THEN, ci: bool = True) -> list[SuiteNote]:
+def notes(*now: Baseline, then: list[Baseline] = THEN, ci: bool = True, base: str = "c0ffee") -> list[SuiteNote]:
     court: Any = SimpleNamespace(
         context=SimpleNamespace(policy=Policy(ci=ci)),
-        file_then_and_now=lambda *_: (lines(*then), lines(*now)),
+        accepted=SimpleNamespace(then_and_now=lambda *_: (lines(*then) if base else {}, lines(*now))),
     )
     return list(renamed_lines(court, [case("test_uno", 2e6), case("test_same", 1e6, 1e6)]))
 
@@ -45,7 +45,7 @@ def test_a_new_line_where_another_went_is_said(time: float, why: str, effect: Ef
 def test_a_change_that_only_adds_or_only_removes_says_nothing() -> None:
     uno = baseline("test_uno", 2e6)
     assert notes(uno, *THEN) == notes(THEN[1]) == notes(uno, THEN[1], ci=False) == []
-    assert notes(uno, THEN[1], then=[]) == []
+    assert notes(uno, THEN[1], then=[]) == notes(uno, THEN[1], base="") == []
     assert notes(baseline("test_uno", 2e6, local=True), THEN[1]) == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,8 +17,10 @@ from pytest_perfgate.core.stats.stopping import Stopping, WarmUp
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.plugin.asked import Asked
 from pytest_perfgate.plugin.benches import Bench
+from pytest_perfgate.plugin.controller import ControllerRole
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.frames import UsersFrames
+from pytest_perfgate.plugin.workers import WorkerRole
 
 
 def kernel(x: int) -> float:
@@ -74,3 +77,13 @@ def test_full_trace_keeps_every_frame() -> None:
     frames = shown(lambda: gate()(kernel, 0), full=True)
     assert (frames[:2], frames[-1]) == (["<lambda>", "__call__"], "kernel")
     assert len(frames) > 4
+
+
+def test_a_fault_without_a_frame_of_the_users_shows_none_of_ours() -> None:
+    config: Any = SimpleNamespace(option=SimpleNamespace(fulltrace=False))
+    with pytest.raises(ValueError, match="health") as caught:
+        with UsersFrames(config):
+            raise ValueError("health check")
+    assert {Path(str(entry.path)).name for entry in caught.traceback.filter(caught)} == {"test_frames.py"}
+    for role in (ControllerRole, WorkerRole):
+        assert "__tracebackhide__" in role.pytest_runtest_call.__code__.co_varnames

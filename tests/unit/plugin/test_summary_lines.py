@@ -12,7 +12,7 @@ from pytest_perfgate.model.limit import Outcome
 from pytest_perfgate.plugin.invocation import environment
 from pytest_perfgate.plugin.settings import Settings
 from pytest_perfgate.plugin.standpoint import Standpoint
-from pytest_perfgate.plugin.summary import next_commands, written_lines
+from pytest_perfgate.plugin.summary import accepted_lines, next_commands, written_lines
 from tests.reports import case
 
 ROOT = Path("/project")
@@ -64,6 +64,17 @@ def test_what_was_recorded_as_the_first_is_not_to_be_accepted_too() -> None:
     new = case("test_a", 1e6, None, Outcome.UNBASELINED)
     assert any("accept --new" in line for line in next_commands([new], "pytest", recorded=False))
     assert not any("accept --new" in line for line in next_commands([new], "pytest", recorded=True))
+
+
+def test_what_a_change_accepts_is_named_with_its_reason() -> None:
+    taken = case("test_a", 2e6, 1e6, Outcome.ACCEPTED)
+    said = 'slower than accepted; this change accepts 2 ms: "eight\x1b"'
+    taken = replace(taken, verdicts=(replace(taken.verdicts[0], sentence=said),))
+    (line,) = accepted_lines([taken, case("test_b", 1e6, 1e6)])
+    assert line.startswith(f"accepted  {taken.key}  slowdown")
+    assert line.endswith('this change accepts 2 ms: "eight\\x1b"')
+    many = accepted_lines([taken] * 23)
+    assert (len(many), many[-1]) == (21, "accepted  and 3 more: perfgate report")
 
 
 def test_the_next_run_is_started_as_this_one_was() -> None:

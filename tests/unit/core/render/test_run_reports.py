@@ -87,6 +87,26 @@ def test_the_headline(cases: tuple, said: str) -> None:
     assert headline(run(*cases)) == said
 
 
+def test_a_collected_test_is_not_said_to_be_not_collected() -> None:
+    unmeasured = replace(SLOW.verdicts[0], outcome=Outcome.NOT_MEASURED, metric=None, visible=None, sentence="skipped")
+    bare = CaseReport(key=SLOW.key, verdicts=(unmeasured,))
+    document = run_document(run(bare, case("test_nan", math.nan)))
+    for text in (render_text(document), render_html(document)):
+        assert "not collected" not in text
+        assert "NOT MEASURED" in text
+    assert '<td class="number absent">-</td>' in render_html(document)
+
+
+def test_what_is_past_counting_has_one_form() -> None:
+    far = case("test_far", 4e8, 1e6, Outcome.SUSPECT)
+    limit = replace(far.verdicts[0].limit, bound=15.0)
+    text = render_text(
+        run_document(run(replace(far, verdicts=(replace(far.verdicts[0], limit=limit, visible=399265.0),))))
+    )
+    assert text.count("over 1,000 %") == 3, "in the block, as the value and as what was visible"
+    assert "limit +1,500 %" in text
+
+
 def test_the_summary_says_what_is_missing() -> None:
     assert summary_line(run()) == "No case was measured."
     assert summary_line(run(SLOW, complete=False, filtered=True)).endswith(
