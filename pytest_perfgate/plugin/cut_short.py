@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.plugin.standpoint import Standpoint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,6 +71,7 @@ def _onward(session: Docket, missing: Sequence[Case]) -> str:
     if session.resumable:
         return _BEHIND
     if missing and len(missing) <= _NAMED and len(missing) < len(session.cases):
-        names = " ".join("'" + case.nodeid.replace("'", "'\"'\"'") + "'" for case in missing)
+        here = Standpoint(session.settings.pytest)
+        names = " ".join("'" + here.nodeid(case.nodeid).replace("'", "'\"'\"'") + "'" for case in missing)
         return f"pytest --perfgate={session.mode.value} {names} measures the rest, the same command again everything"
     return "the same command again: it measures everything anew"

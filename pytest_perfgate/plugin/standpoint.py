@@ -33,6 +33,10 @@ class Standpoint:
         except ValueError:
             return str(path)
 
+    def nodeid(self, name: str) -> str:
+        """A test as pytest takes it here."""
+        return name if self._way == "." else f"{self._way}/{name}"
+
     def command(self, text: str) -> str:
         """A command that was written for the project's folder."""
         if self._way == ".":
@@ -40,7 +44,7 @@ class Standpoint:
         if _OURS.match(text):
             return f"{text} --root {_quoted(self._way)}"
         if found := _NAMED.match(text):
-            return f"{found[1]}'{self._way}/{text[found.end() :]}"
+            return f"{found[1]}'{self.nodeid(text[found.end() :])}"
         return f"{text} {_quoted(self._way)}" if text.startswith("pytest ") else text
 
     def report(self, report: CaseReport) -> CaseReport:

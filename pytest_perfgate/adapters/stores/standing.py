@@ -48,7 +48,8 @@ class Standing:
             return self._shallow() if self.shallow() else Base(name="the first commit")
         why, mend = "nothing says what was there before this push", _TELL
         if told:
-            why = f"{told[:10]}, which was there before this push, is {'HEAD' if found else 'not in this clone'}"
+            place = "this commit" if found else "not in the history of this clone"
+            why = f"{told[:10]}, which was there before this push, is {place}"
             mend = _DEEPER if self.shallow() else ""
         return Base(commit=parent, name="the parent", why=why, mend=mend)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,7 +19,7 @@ from tests.reports import case as report_of
 NAMES = [f"tests/test_k.py::test_{at}" for at in range(8)]
 
 
-def session(measured: int, of: int = 8, processes: int = 3, **fields: Any) -> Any:
+def session(measured: int, of: int = 8, processes: int = 3, started: str = "/p", **fields: Any) -> Any:
     cases = {name: Case(nodeid=name, limits=(), plan=Plan(rounds=3)) for name in NAMES[:of]}
     reports = {}
     for name in NAMES[:measured]:
@@ -27,7 +28,8 @@ def session(measured: int, of: int = 8, processes: int = 3, **fields: Any) -> An
         reports[name] = (replace(report, measurement=taken),)
     court = SimpleNamespace(tools=SimpleNamespace(convict=dict))
     given = {"measured_ahead": True, "resumable": False, "mode": Mode.FULL, "court": court} | fields
-    return SimpleNamespace(cases=cases, reports=reports, **given)
+    config = SimpleNamespace(rootpath=Path("/p"), invocation_params=SimpleNamespace(dir=Path(started)))
+    return SimpleNamespace(cases=cases, reports=reports, settings=SimpleNamespace(pytest=config), **given)
 
 
 def test_what_is_left_is_named_and_can_be_measured_alone() -> None:
@@ -37,6 +39,9 @@ def test_what_is_left_is_named_and_can_be_measured_alone() -> None:
         f"  not measured  {NAMES[7]}",
         f"next  pytest --perfgate=full '{NAMES[6]}' '{NAMES[7]}' measures the rest, the same command again everything",
     ]
+    assert f"'p/{NAMES[6]}' 'p/{NAMES[7]}'" in cut_short_lines(session(6, started="/"))[-1], (
+        "from where the user stands"
+    )
 
 
 def test_many_are_counted_and_fewer_processes_are_said() -> None:
