@@ -83,15 +83,20 @@ def _edited(suspicion: Suspicion, trial: Trial) -> Ruling | None:
 
 def _agreed(suspicion: Suspicion, trial: Trial, edited: Baseline, said: str) -> Ruling | None:
     """Accepted where the measurement agrees with the new value, alone or beside the commit of the old one."""
-    if edited.time <= 0 or not (_near(suspicion, trial, edited) or _beside(suspicion, trial, edited)):
+    if edited.time <= 0:
         return None
-    new = quantity(edited.time, Dimension.TIME)
-    return _ruling(suspicion, Outcome.ACCEPTED, f'{said}; this change accepts {new}: "{edited.why}"', ())
+    accepts = f'{said}; this change accepts {quantity(edited.time, Dimension.TIME)}: "{edited.why}"'
+    if _near(trial, edited, suspicion.counts) or _beside(suspicion, trial, edited):
+        return _ruling(suspicion, Outcome.ACCEPTED, accepts, ())
+    if _near(trial, edited, edited.blind):
+        noisy = f"{accepts}, from a sitting too noisy to see less than {sight(edited.blind)}"
+        return _ruling(suspicion, Outcome.UNDECIDED, noisy, (f'perfgate accept {trial.name} --reason "..."',))
+    return None
 
 
-def _near(suspicion: Suspicion, trial: Trial, edited: Baseline) -> bool:
+def _near(trial: Trial, edited: Baseline, play: float) -> bool:
     assert trial.seen is not None
-    return abs(math.log(trial.seen.time / edited.time)) <= math.log1p(suspicion.counts)
+    return abs(math.log(trial.seen.time / edited.time)) <= math.log1p(play)
 
 
 def _beside(suspicion: Suspicion, trial: Trial, edited: Baseline) -> bool:

@@ -8,7 +8,6 @@ import pytest
 from pytest_perfgate.core.gate.conviction import uncommitted
 from pytest_perfgate.core.gate.judge import JudgeContext, judge, suspects
 from pytest_perfgate.core.gate.policy import CI
-from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.measurement import Identity
 from pytest_perfgate.model.plan import Mode
@@ -38,25 +37,6 @@ def test_the_same_time_passes_and_says_what_it_could_have_seen() -> None:
     assert found.visible == pytest.approx(0.03)
     assert found.baseline.commit == "a1b2c3d4e5"
     assert found.interval == found.metric.interval
-
-
-def test_a_time_accepted_from_a_blind_sitting_lets_nothing_pass_as_known() -> None:
-    blind = accepted(1e6, blind=3.0)
-    same = verdict(1e6, baseline=blind)
-    assert (same.outcome, same.effect, same.visible) == (Outcome.UNDECIDED, Effect.WARN, 3.0)
-    assert same.sentence == (
-        "the accepted sitting was too noisy to see less than +300.0 %: the accepted time may be off by as much"
-    )
-    assert same.next == (f"perfgate accept '{KEY}'",)
-    assert outcome(0.3e6, baseline=blind) is Outcome.UNDECIDED, "three times faster may have been so before"
-    assert outcome(0.2e6, baseline=blind) is Outcome.IMPROVED
-    assert outcome(3.9e6, baseline=blind) is Outcome.SUSPECT
-    assert outcome(4.2e6, baseline=blind) is Outcome.REGRESSED
-    assert outcome(1e6, (limit("slowdown <= 400%"),), baseline=blind) is Outcome.PASSED
-    hardly = verdict(0.95e6, baseline=accepted(1e6, blind=0.05), shape=(0.98, 1.0, 1.02))
-    assert (hardly.outcome, hardly.next) == (Outcome.UNDECIDED, ()), "as noisy itself, it is no better time"
-    report = judge(measured(1e6), SLOWDOWN, baseline=blind, context=CONTEXT)
-    assert '"TMA loads"  blind below +300.0 %\n' in render_block(report)
 
 
 def test_a_suspect_is_convicted_only_beyond_chance() -> None:

@@ -1,0 +1,40 @@
+"""A time that was accepted from a sitting too noisy for its limit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pytest_perfgate.core.gate.judge import judge
+from pytest_perfgate.core.render.block import render_block
+from pytest_perfgate.model.limit import Effect, Outcome
+from tests.unit.core.gate.bench import KEY, accepted, limit, measured
+from tests.unit.core.gate.test_judge import CONTEXT, SLOWDOWN, outcome, verdict
+
+
+def test_a_time_accepted_from_a_blind_sitting_lets_nothing_pass_as_known() -> None:
+    blind = accepted(1e6, blind=3.0)
+    same = verdict(1e6, baseline=blind)
+    assert (same.outcome, same.effect, same.visible) == (Outcome.UNDECIDED, Effect.WARN, 3.0)
+    assert same.sentence == (
+        "the accepted sitting was too noisy to see less than +300.0 %: the accepted time may be off by as much"
+    )
+    assert same.next == (f"perfgate accept '{KEY}'",)
+    assert outcome(0.3e6, baseline=blind) is Outcome.UNDECIDED, "three times faster may have been so before"
+    assert outcome(0.2e6, baseline=blind) is Outcome.IMPROVED
+    assert outcome(3.9e6, baseline=blind) is Outcome.SUSPECT
+    assert outcome(4.2e6, baseline=blind) is Outcome.REGRESSED
+    assert outcome(1e6, (limit("slowdown <= 400%"),), baseline=blind) is Outcome.PASSED
+    hardly = verdict(0.95e6, baseline=accepted(1e6, blind=0.05), shape=(0.98, 1.0, 1.02))
+    assert (hardly.outcome, hardly.next) == (Outcome.UNDECIDED, ()), "as noisy itself, it is no better time"
+    report = judge(measured(1e6), SLOWDOWN, baseline=blind, context=CONTEXT)
+    assert '"TMA loads"  blind below +300.0 %\n' in render_block(report)
+
+
+def test_an_edit_from_a_blind_sitting_is_neither_accepted_nor_convicted_within_it() -> None:
+    context = replace(CONTEXT, edited=accepted(4e6, why="exact softmax", blind=1.5))
+    found = verdict(2e6, context=context)
+    assert (found.outcome, found.effect) == (Outcome.UNDECIDED, Effect.WARN)
+    assert found.sentence.endswith('accepts 4 ms: "exact softmax", from a sitting too noisy to see less than +150.0 %')
+    assert outcome(4e6, context=context) is Outcome.ACCEPTED
+    assert outcome(11e6, context=context) is Outcome.REGRESSED
+    assert outcome(2e6, context=replace(CONTEXT, edited=accepted(4e6, why="  ", blind=1.5))) is Outcome.REGRESSED
