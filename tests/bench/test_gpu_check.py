@@ -204,7 +204,8 @@ def test_what_is_no_table_of_ncu_has_no_duration() -> None:
         assert counters.duration(text) is None
 
 
-NCU = """#!{python}
+NCU = """#!/bin/sh
+exec '{python}' - "$@" << 'EOF'
 import sys
 from pathlib import Path
 if "--import" in sys.argv:
@@ -213,6 +214,7 @@ elif {works}:
     Path(sys.argv[sys.argv.index("--export") + 1]).write_bytes(b"report")
 else:
     sys.exit("==ERROR== ERR_NVGPUCTRPERM")
+EOF
 """
 
 
