@@ -20,13 +20,6 @@ def baseline_store(root: Path, project: Config, revisions: Any = None) -> Any:
     return Baselines(root, devices=project.devices, folder=project.baselines, show=shown)
 
 
-def local_baselines(root: Path) -> Any:
-    """Baselines of this checkout alone, whatever the device."""
-    from pytest_perfgate.adapters.stores.baselines import Baselines
-
-    return Baselines(root)
-
-
 def record_store(root: Path) -> Any:
     """The records of runs."""
     from pytest_perfgate.adapters.stores.records import Records

@@ -25,8 +25,3 @@ def part(name: str) -> Column:
 
 def count(name: str) -> Column:
     return Column(name=name, dimension=Dimension.COUNT)
-
-
-def ident(name: str) -> Column:
-    """A number that counts nothing."""
-    return Column(name=name, dimension=Dimension.PLAIN)
