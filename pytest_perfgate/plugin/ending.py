@@ -50,12 +50,16 @@ def write_session(session: Docket) -> None:
         ignored(config.rootpath / ".perfgate")
 
 
-def close_records(root: Path, exitstatus: int) -> None:
+def close_records(config: pytest.Config, exitstatus: int, *, told: bool) -> None:
     """A run in CI that left no record: what delivers the last one must not find an earlier run's."""
     from pytest_perfgate.wiring.stores import record_store
 
-    with contextlib.suppress(PerfgateError):  # a folder that takes nothing has said so
-        record_store(root).close(f"the last run left no record: pytest ended with {int(exitstatus)}")
+    try:
+        record_store(config.rootpath).close(f"the last run left no record: pytest ended with {int(exitstatus)}")
+    except PerfgateError as fault:
+        if not told:  # else a folder that takes nothing has said so
+            what = "the last record that lies here is of an earlier run, and cannot be marked so"
+            complain(config, PerfgateError(fault.code.name, what, why=fault.what, mend=fault.mend, place=fault.place))
 
 
 def not_kept(lost: Iterable[tuple[str, PerfgateError]]) -> list[PerfgateError]:
