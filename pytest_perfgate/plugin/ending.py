@@ -6,7 +6,8 @@ import contextlib
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -102,7 +103,7 @@ def announce(config: pytest.Config, notes: Iterable[SuiteNote]) -> None:
             if reporter is not None and reporter._tw.width_of_current_line:  # noqa: SLF001 - as pytest's own plugins do
                 reporter._tw.line()  # noqa: SLF001 - pytest has said [100%]
             _expected(config)
-            _report(config, f"perfgate::{note.kind}", text_of(note))
+            _report(config, name_of(note), note)
 
 
 def _expected(config: pytest.Config) -> None:
@@ -112,14 +113,36 @@ def _expected(config: pytest.Config) -> None:
         session.testscollected += 1
 
 
+class Told(NamedTuple):
+    """A failed note as pytest shows failures: whole where they are listed, its first words where they are counted."""
+
+    note: SuiteNote
+
+    @property
+    def reprcrash(self) -> SimpleNamespace:
+        words = self.note.text.partition("\n")[0].partition(";")[0]
+        return SimpleNamespace(path="perfgate", lineno=0, message=words)
+
+    def toterminal(self, out: Any) -> None:
+        out.line(str(self))
+
+    def __str__(self) -> str:
+        return text_of(self.note)
+
+
+def name_of(note: SuiteNote) -> str:
+    """What a failed note is called among the tests."""
+    return f"perfgate::{note.kind}"
+
+
 def text_of(note: SuiteNote) -> str:
     """A note with the names it speaks of."""
     return "\n".join([note.text, *(f"  {name}" for name in note.names[:20])])
 
 
-def _report(config: pytest.Config, nodeid: str, text: str) -> None:
+def _report(config: pytest.Config, nodeid: str, note: SuiteNote) -> None:
     for when, outcome in (("setup", "passed"), ("call", "failed"), ("teardown", "passed")):
-        longrepr = text if outcome == "failed" else None
+        longrepr = Told(note) if outcome == "failed" else None
         report: Any = pytest.TestReport(nodeid, ("perfgate", None, nodeid), {}, outcome, longrepr, when)  # type: ignore[arg-type]
         config.hook.pytest_runtest_logreport(report=report)
     remembered = getattr(config.pluginmanager.get_plugin("lfplugin"), "lastfailed", None)

@@ -77,9 +77,10 @@ class Gate:
                 self._regions[brought.key] = brought
                 self._bench.bring(brought)
             with self._bench.around(brought):
-                begun = time.perf_counter_ns()
+                given, begun = time.thread_time_ns(), time.perf_counter_ns()
                 yield
                 brought.durations.append(float(time.perf_counter_ns() - begun))
+                brought.cpu.append(float(time.thread_time_ns() - given))
 
     def record(
         self,
