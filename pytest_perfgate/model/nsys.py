@@ -35,6 +35,8 @@ class ExportFacts:
     """Strings that are not UTF-8, seen so far."""
     graphs: int = 0
     """Launches of CUDA graphs whose kernels were not recorded."""
+    lacking: tuple[str, ...] = ()
+    """Columns that figures need and the export does not have, as ``TABLE.column``."""
 
 
 @array_value
@@ -64,6 +66,20 @@ def activity(columns: Sequence[Ints]) -> Activity:
     """Rows of what ran from their seven columns."""
     start, end, pid, device, stream, correlation, name = columns
     return Activity(start=start, end=end, pid=pid, device=device, stream=stream, correlation=correlation, name=name)
+
+
+_STREAM = 32
+
+
+def in_context(stream: Ints, context: Ints) -> Ints:
+    """Streams of several contexts told apart: each context numbers its own from the same start."""
+    return (context << _STREAM) | stream
+
+
+def stream_name(stream: int) -> str:
+    """A stream's number, and its context's where a process has several on one device."""
+    number, context = stream & ((1 << _STREAM) - 1), stream >> _STREAM
+    return f"{number} (context {context})" if context else str(number)
 
 
 OPEN = 1 << 62

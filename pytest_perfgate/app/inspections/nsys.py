@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from pytest_perfgate.core.analysis.foreign import foreign
 from pytest_perfgate.core.analysis.nsys import job as jobs
 from pytest_perfgate.core.analysis.nsys.compare import comparison, comparison_metrics
 from pytest_perfgate.core.analysis.nsys.findings import findings, problems
@@ -14,7 +16,7 @@ from pytest_perfgate.core.analysis.nsys.lanes import Recorded, lanes
 from pytest_perfgate.core.analysis.nsys.metrics import LAUNCH, metrics
 from pytest_perfgate.core.analysis.nsys.prose import window_text
 from pytest_perfgate.core.analysis.nsys.reading import OPTIONS, reading
-from pytest_perfgate.core.analysis.nsys.setup import check_distinct, order, ranks
+from pytest_perfgate.core.analysis.nsys.setup import check_copies, check_distinct, order, ranks
 from pytest_perfgate.core.analysis.nsys.views import balance, overlap, preparation, summary
 from pytest_perfgate.core.analysis.nsys.views.comparison import difference
 from pytest_perfgate.core.analysis.nsys.views.timeline import timeline_view
@@ -27,6 +29,9 @@ from pytest_perfgate.model.nsys_job import Job, Rank, RankResult, Reading, Windo
 
 MAGICS = (b"SQLite format 3\0", b"NVIDIA Tegra Profiler Report")
 REPORTS = (".nsys-rep", ".qdrep")
+EXPORT = ".sqlite"
+"""By this name a file that is encrypted or overwritten still says what it was meant to be."""
+_NUMBERED = re.compile(r"(\D*)(\d*)")
 
 
 class Nsys:
@@ -46,7 +51,8 @@ class Nsys:
         return reading({**far, **options})
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        return head.startswith(MAGICS) or path.suffix in REPORTS
+        named = path.suffix in REPORTS or (path.suffix == EXPORT and head != b"" and not foreign(head)[0])
+        return head.startswith(MAGICS) or named
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         job, exports = self._job(paths, self._asked(options))
@@ -84,7 +90,7 @@ class Nsys:
         )
 
     def _job(self, paths: Sequence[Path], asked: Reading) -> tuple[Job, tuple[NsysExport, ...]]:
-        exports = tuple(self._read(path) for path in paths)
+        exports = tuple(self._read(path) for path in _in_order(paths))
         results: list[RankResult] = []
         known: list[Rank] = []
         notes: list[str] = []
@@ -95,8 +101,14 @@ class Nsys:
             notes += left
         facts = tuple(export.facts() for export in exports)
         check_distinct(known, [one.path for one in facts])
+        check_copies(results, [one.path for one in facts])
         results.sort(key=lambda result: order(result.rank))
         return Job(reading=asked, files=facts, ranks=tuple(results), notes=tuple(notes)), exports
+
+
+def _in_order(paths: Sequence[Path]) -> list[Path]:
+    """By name as people count: ranks without a label are numbered alike, whoever listed their files."""
+    return sorted(paths, key=lambda path: [(text, int(part or -1)) for text, part in _NUMBERED.findall(str(path))])
 
 
 def _analysed(export: NsysExport, asked: Reading, file: int, first: int) -> tuple[list[RankResult], list[str]]:

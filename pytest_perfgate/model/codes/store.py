@@ -162,6 +162,13 @@ CODES: tuple[Code, ...] = (
         mend="run it again, or compare files of the same benchmarks",
     ),
     Code(
+        name="benchmark-unlike",
+        family=Family.ARTIFACT,
+        title="A benchmark has another figure in the earlier file than in the later one",
+        why="a median against a mean, or the host's clock against the device's, is no slowdown",
+        mend="write both files with one version of the tool and one set of options",
+    ),
+    Code(
         name="command-usage",
         family=Family.USAGE,
         title="A command was not understood",

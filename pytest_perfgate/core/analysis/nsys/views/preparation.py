@@ -5,6 +5,7 @@ from __future__ import annotations
 from pytest_perfgate.core.analysis.nsys.views import columns as c
 from pytest_perfgate.core.analysis.nsys.views.notes import notes
 from pytest_perfgate.model.document import Cell, Document, Table
+from pytest_perfgate.model.nsys import stream_name
 from pytest_perfgate.model.nsys_job import Job, Rank
 
 
@@ -49,8 +50,8 @@ def streams(job: Job) -> Document:
     columns = (c.text("pid"), c.text("rank"), c.text("stream"), c.text("kind"), c.text("purpose"), c.count("kernels"),
                c.ns("busy_ns"), c.ns("barrier_ns"), c.text("window"))  # fmt: skip
     rows = tuple(
-        (str(r.rank.pid), r.rank.name, str(s.stream), s.kind, f"{s.purpose} ({s.detail})" if s.detail else s.purpose,
-         s.kernels, s.busy_ns, s.barrier_ns, str(r.lane.window))
+        (str(r.rank.pid), r.rank.name, stream_name(s.stream), s.kind,
+         f"{s.purpose} ({s.detail})" if s.detail else s.purpose, s.kernels, s.busy_ns, s.barrier_ns, str(r.lane.window))
         for r in job.ranks
         for s in r.streams
     )  # fmt: skip
