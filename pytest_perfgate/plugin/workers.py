@@ -61,7 +61,10 @@ class WorkerRole(ReadablePhases):
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
         __tracebackhide__ = True
         if self._session is None:
-            return (yield)
+            result = yield
+            if self._session is not None:  # it asked for the fixture while it ran
+                self._session.judge(item)
+            return result
         from pytest_perfgate.plugin.complaints import readable
         from pytest_perfgate.plugin.frames import UsersFrames
 
@@ -84,7 +87,10 @@ class WorkerRole(ReadablePhases):
 
     def _told(self) -> GateSession:
         """The session with the verdicts that the controller wrote, once all had collected."""
-        assert self._session is not None
+        if self._session is None:  # nothing was gated when this worker collected
+            from pytest_perfgate.plugin.session import GateSession
+
+            self._session = GateSession(self.settings, ahead=True)
         if not self._loaded:
             from pytest_perfgate.model.children import Fault
             from pytest_perfgate.model.verdict import CaseReport
