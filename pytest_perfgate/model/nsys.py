@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -157,8 +157,11 @@ class NsysExport(Protocol):
 
     def ranges(self) -> Ranges: ...
 
-    def kernels(self, low: int, high: int) -> Activity:
-        """Kernels that touch the span."""
+    def full_names(self) -> Mapping[int, str]:
+        """Names with namespaces, among them those of kernels whose ``name`` elsewhere is the short one."""
+
+    def kernels(self, low: int, high: int, whole: Collection[int] = ()) -> Activity:
+        """Kernels that touch the span; those whose full name is one of ``whole`` go by it."""
 
     def copies(self, low: int, high: int) -> Activity:
         """Copies and memory sets that touch the span; ``name`` is 0 for a copy and 1 for a set."""
@@ -168,7 +171,7 @@ class NsysExport(Protocol):
 
     def names(self, ids: Sequence[int]) -> Mapping[int, str]: ...
 
-    def kernel_totals(self, low: int, high: int) -> tuple[KernelTotal, ...]:
+    def kernel_totals(self, low: int, high: int, whole: Collection[int] = ()) -> tuple[KernelTotal, ...]:
         """Totals of kernels that start in the span."""
 
     def api_totals(self, low: int, high: int, like: str = "") -> tuple[ApiTotal, ...]:
