@@ -155,6 +155,9 @@ class NsysExport(Protocol):
 
     def extents(self) -> tuple[Extent, ...]: ...
 
+    def threads(self) -> tuple[tuple[int, str], ...]:
+        """(pid, name) of every thread that has one."""
+
     def ranges(self) -> Ranges: ...
 
     def full_names(self) -> Mapping[int, str]:
@@ -212,6 +215,8 @@ class Preset:
     """The last match in the innermost range that has one names the stage."""
     purposes: tuple[tuple[str, str], ...]
     """(pattern, purpose of a communication stream)."""
+    thread: str = r"^MPI Rank (\d+)$"
+    """How a thread is called that names its process's rank, where no range does."""
     rank: str = r"\brank\s*[=:]\s*(\d+)"
     mesh: str = r"\b(pp|dp|cp|ep|tp|sp)\s*[=:]\s*(\d+)\s*/\s*(\d+)"
     settings: str = r"\b(mbs|seq)\s*[=:]\s*(\d+)"

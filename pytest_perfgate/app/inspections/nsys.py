@@ -115,7 +115,7 @@ def _in_order(paths: Sequence[Path]) -> list[Path]:
 def _analysed(export: NsysExport, asked: Reading, file: int, first: int) -> tuple[list[RankResult], list[str]]:
     """The ranks of one file, and what was left out of it."""
     ranges = export.ranges()
-    found = ranks(ranges, export.processes(), asked.preset, file, first)
+    found = ranks(ranges, export.processes(), asked.preset, file, first, export.threads())
     if not found:
         what = "no kernel starts at or after the capture's time zero"
         raise PerfgateError("nsys-no-kernels", what, place=export.facts().path)

@@ -114,6 +114,14 @@ class Export:
         pid, device = (self._column(tables.KERNELS, column) for column in ("globalPid", "deviceId"))
         return packed(pid, device, name)
 
+    def threads(self) -> tuple[tuple[int, str], ...]:
+        if not complete(self._db, tables.THREADS):
+            return ()
+        found = self._db.rows(f"SELECT globalTid, nameId FROM {self._db.source(tables.THREADS)} ORDER BY globalTid")
+        named = [(int(thread or 0) >> 24 & _PROCESS, int(name or 0)) for thread, name in found]
+        names = self.names([name for _, name in named])
+        return tuple((pid, names[name]) for pid, name in named if name in names)
+
     def ranges(self) -> Ranges:
         return read_ranges(self._db, self.names)
 

@@ -121,6 +121,17 @@ def test_files_without_labels_are_ranks_in_the_order_in_which_people_count(tmp_p
     assert busy == {"0": 100, "1": 300, "2": 1100}
 
 
+def test_mpi_names_the_rank_of_a_process_on_its_thread(tmp_path) -> None:
+    paths = [unlabelled(tmp_path / f"{name}.sqlite", 100) for name in ("b", "a")]
+    for rank, path in enumerate(paths):
+        with sqlite3.connect(path) as db:
+            db.execute("CREATE TABLE ThreadNames(nameId INT, priority INT, globalTid INT)")
+            db.execute("INSERT INTO StringIds VALUES (50, ?), (51, 'cuda-EvtHandlr')", (f"MPI Rank {rank}",))
+            db.executemany("INSERT INTO ThreadNames VALUES (?, 0, ?)", ((n, process(5) | n) for n in (51, 50)))
+    rows = render_text(seen(*paths).views["setup"](), 200).splitlines()
+    assert [row.rpartition("/")[2] for row in rows if "its thread's name" in row] == [path.name for path in paths]
+
+
 def test_one_file_given_twice_and_a_copy_of_it(tmp_path) -> None:
     path = unlabelled(tmp_path / "a.sqlite", 100)
     assert "given twice" in refused(path, path).what
