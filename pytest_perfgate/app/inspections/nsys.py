@@ -123,7 +123,9 @@ def _analysed(export: NsysExport, asked: Reading, file: int, first: int) -> tupl
     low, high = _hull(chosen)
     kernels = export.kernels(low, high, hidden_talkers(export.full_names(), asked))
     if not len(kernels):
-        raise PerfgateError("nsys-window", f"no kernel runs in {low}..{high}", place=export.facts().path)
+        ran = export.extents()
+        mend = f"kernels run in {min(one.first for one in ran)}..{max(one.last for one in ran)} ns"
+        raise PerfgateError("nsys-window", f"no kernel runs in {low}..{high}", place=export.facts().path, mend=mend)
     recorded = Recorded(
         kernels=kernels,
         copies=export.copies(low, high),
