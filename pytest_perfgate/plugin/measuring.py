@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -65,7 +66,7 @@ class Measuring:
         if by is not None and stand.timer.name == "host" and not hasattr(stand.runtime, "wait"):
             call = slowed(call, by)
 
-        def take() -> Samples:
+        def take(plan: Plan) -> Samples:
             self._warm_up(asked)
             return scrutinised(lambda: stand.timer.measure(call, plan, stand.runtime, setup), scrutiny)
 
@@ -77,12 +78,12 @@ class Measuring:
             self._warmed.add(asked.key)
             asked.warm_up()
 
-    def _taken(self, stand: Stand, plan: Plan, take: Callable[[], Samples]) -> Samples:
+    def _taken(self, stand: Stand, plan: Plan, take: Callable[[Plan], Samples]) -> Samples:
         """Samples under a lease, with what the clocks did meanwhile."""
         device, leases = stand.runtime.device(), self._instruments.leases
         with leases.hold(lease_name(device)) if leases and device.kind == "gpu" else nullcontext():
             plan, refused = settled(device, plan, self._instruments.clocks)
-            samples = watched(take, device, plan, self._instruments.clocks)
+            samples = watched(take, device, plan, self._instruments.clocks, time.perf_counter_ns)
         return replace(samples, notes=(*samples.notes, (REFUSED, refused))) if refused else samples
 
     def _scrutiny(self, asked: Asked, call: Any, runtime: Runtime) -> Scrutiny | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_perfgate.plugin.phases import ReadablePhases
 from pytest_perfgate.plugin.properties import SEEN
 from pytest_perfgate.plugin.roles import is_gated
 from pytest_perfgate.plugin.settings import Settings
@@ -20,7 +21,7 @@ CASES, VERDICTS, FAULTS = "cases-{}.json", "verdicts.json", "faults.json"
 LEFT_OUT = "left-out-{}.json"
 
 
-class WorkerRole:
+class WorkerRole(ReadablePhases):
     """Hooks of a worker."""
 
     def __init__(self, config: pytest.Config) -> None:

@@ -20,6 +20,14 @@ def quiet_import(name: str) -> Any:
         return import_module(name)
 
 
+def quietly(ask: Callable[[], Any]) -> tuple[Any, str]:
+    """An answer, and the first sentence of what the library warns of meanwhile; no filter makes an error of that."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        answer = ask()
+    return answer, str(warned[0].message).partition(". ")[0].strip() if warned else ""
+
+
 def probe_availability(name: str, version: Callable[[], str], *, also: Any = (), mend: str = "") -> Availability:
     """Try an instrument; a failure of any of the known kinds becomes its reason."""
     try:

@@ -36,13 +36,13 @@ _NSYS_TEXTS: tuple[tuple[bytes, str], ...] = (
     (b'{"data":["[unknown]"', "a JSON export of nsys"),
 )
 """How texts begin that nsys writes of a report, in lower case."""
-_GZIP, _TAR = b"\x1f\x8b", slice(257, 262)
+GZIP, _TAR = b"\x1f\x8b", slice(257, 262)
 
 
 def foreign(head: bytes) -> tuple[str, str]:
     """What these bytes are and what mends it; empty where they say nothing."""
-    if head.startswith(_GZIP):
-        inside = _unpacked(head)
+    if head.startswith(GZIP):
+        inside = unpacked_head(head)
         if not inside.strip():
             return "is a gzip file with nothing in it", "copy it again from where it was made"
         what, mend = _plain(inside)
@@ -57,7 +57,7 @@ def _plain(head: bytes) -> tuple[str, str]:
     for magic, what, mend in _PACKED:
         if head.startswith(magic):
             return what, mend
-    if head.startswith(_GZIP):
+    if head.startswith(GZIP):
         return "another gzip file", "unpack it once: gunzip FILE"
     if head[_TAR] == b"ustar":
         return "a tar archive", "unpack it (tar -xf FILE) and give the file inside"
@@ -73,7 +73,7 @@ def _plain(head: bytes) -> tuple[str, str]:
     return "", ""
 
 
-def _unpacked(head: bytes) -> bytes:
+def unpacked_head(head: bytes) -> bytes:
     """As much as the first bytes of a gzip file tell; nothing where they are damaged."""
     try:
         return zlib.decompressobj(wbits=31).decompress(head, 4096)

@@ -78,8 +78,8 @@ CODES: tuple[Code, ...] = (
     Code(
         name="record-outdated",
         family=Family.RECORD,
-        title="The last record is of another commit",
-        why="what is delivered speaks for the commit that is checked out, and that was not measured",
+        title="The last record is of another commit, or of another run of CI",
+        why="what is delivered speaks for the commit that is checked out and for this run, and that was not measured",
         mend="run the gate first, or name the record: perfgate report RECORD --to NAME",
     ),
     Code(
