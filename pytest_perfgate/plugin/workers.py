@@ -62,8 +62,7 @@ class WorkerRole(ReadablePhases):
         __tracebackhide__ = True
         if self._session is None:
             result = yield
-            if self._session is not None:  # it asked for the fixture while it ran
-                self._session.judge(item)
+            self._judged_late(item)
             return result
         from pytest_perfgate.plugin.complaints import readable
         from pytest_perfgate.plugin.frames import UsersFrames
@@ -73,6 +72,11 @@ class WorkerRole(ReadablePhases):
             result = yield
         session.judge(item)
         return result
+
+    def _judged_late(self, item: pytest.Item) -> None:
+        """A test without a marker may ask for the fixture while it runs."""
+        if self._session is not None:
+            self._session.judge(item)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[Any]) -> Generator[None, Any, Any]:
