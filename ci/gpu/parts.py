@@ -52,8 +52,9 @@ class Check:
         try:
             device = self.runtime.device()
             samples = watched(
-                lambda: self.timers[timer].measure(call, self.plan, self.runtime), device, self.plan, wired.clocks()
-            )
+                lambda plan: self.timers[timer].measure(call, plan, self.runtime),
+                device, self.plan, wired.clocks(), time.perf_counter_ns,
+            )  # fmt: skip
         except PerfgateError as error:
             return {**row, "refused": error.code.name, "why": error.what}
         except Exception as error:

@@ -120,10 +120,13 @@ class Duet:
         warm = [self._measured(side, _warming(plan, self._beat)) for side in self._order]
         turn, count = _turn(plan, self._beat, warm[self._order.index(BASE)])
         taken: tuple[list[Samples], list[Samples]] = ([], [])
-        for number in range(count):
+        number = 0
+        while number < count:
             order = self._order if number % 2 == 0 else self._order[::-1]
             for side in order:
                 taken[side].append(self._measured(side, turn))
+            count = _paid(count, taken[BASE][-1], taken[HEAD][-1])
+            number += 1
         return joined(taken[BASE]), joined(taken[HEAD])
 
     def _measured(self, side: int, plan: Plan) -> Samples:
@@ -162,6 +165,11 @@ def _turn(plan: Plan, beat: Beat, seen: Samples) -> tuple[Plan, int]:
     return turn, count
 
 
+def _paid(count: int, base: Samples, head: Samples) -> int:
+    """The turns there are: one that had to be taken again costs the last one, down to the three that there must be."""
+    return max(min(count, 3), count - bool(base.discarded or head.discarded))
+
+
 def joined(turns: Sequence[Samples]) -> Samples:
     """The turns of a process as one process's samples."""
     last = turns[-1]
@@ -172,6 +180,7 @@ def joined(turns: Sequence[Samples]) -> Samples:
         turns=tuple(len(turn.durations) for turn in turns),
         stop=Stop.COUNT,
         warmups=sum(turn.warmups for turn in turns),
+        discarded=tuple(lost for turn in turns for lost in turn.discarded),
         problems=tuple(dict.fromkeys(problem for turn in turns for problem in turn.problems)),
     )
 

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from pytest_perfgate.core.analysis.roofs import ceiling_roof, roofs
+from pytest_perfgate.core.gate.retry import exhausted, left_of
 from pytest_perfgate.model.ceilings import Ceilings
 from pytest_perfgate.model.device import Basis, Device
 from pytest_perfgate.model.plan import ClockPolicy, Plan
-from pytest_perfgate.model.ports import Clocks
+from pytest_perfgate.model.ports import Clocks, ClockWatch
+from pytest_perfgate.model.problem import Problem
 from pytest_perfgate.model.samples import Discard, Samples
 
 REFUSED = "clocks refused"
 """The note of samples whose clocks were to be locked and could not be."""
-TRIES = 2
-"""Times that a measurement which an instrument found invalid is taken."""
 
 
 def keyed(device: Device, plan: Plan, clocks_hz: Sequence[float] = ()) -> Device:
@@ -58,21 +58,44 @@ def ceiled(read: Callable[[str], Ceilings | None], device: Device) -> Device:
     return replace(device, roofs=(*others, ceiling_roof(device, found)))
 
 
-def watched(take: Callable[[], Samples], device: Device, plan: Plan, clocks: Clocks | None) -> Samples:
-    """Samples with what the clocks did meanwhile; taken again where that made them invalid."""
+def watched(
+    take: Callable[[Plan], Samples],
+    device: Device,
+    plan: Plan,
+    clocks: Clocks | None,
+    clock: Callable[[], float],
+) -> Samples:
+    """Samples with what the clocks did meanwhile; what that made invalid is taken again out of what is left."""
     if clocks is None or device.kind != "gpu":
-        return take()
-    discarded: list[Discard] = []
-    while True:
-        with clocks.hold(device, plan) as watch:
-            samples = take()
-        problems = watch.problems()
-        if not problems or len(discarded) + 1 >= TRIES or not all(problem.retry for problem in problems):
-            return replace(
-                samples,
-                problems=(*samples.problems, *problems),
-                clock_hz=watch.clock_hz(),
-                discarded=(*samples.discarded, *discarded),
-                notes=(*samples.notes, *watch.facts()),
-            )
-        discarded.append(Discard(reason=problems[0].what, count=len(samples.durations)))
+        return take(plan)
+    samples, watch, spent = _seen(take, device, plan, clocks, clock)
+    problems = watch.problems()
+    if not problems or not all(problem.retry for problem in problems):
+        return _told(samples, watch, problems)
+    left = left_of(plan, spent, len(samples.durations))
+    if left is None:
+        why = exhausted(plan, spent)
+        return _told(samples, watch, tuple(replace(p, evidence=(*p.evidence, why)) for p in problems))
+    lost = Discard(reason=problems[0].what, count=len(samples.durations))
+    samples, watch, _ = _seen(take, device, left, clocks, clock)
+    return _told(replace(samples, discarded=(lost, *samples.discarded)), watch, watch.problems())
+
+
+def _seen(
+    take: Callable[[Plan], Samples], device: Device, plan: Plan, clocks: Clocks, clock: Callable[[], float]
+) -> tuple[Samples, ClockWatch, float]:
+    """Samples, what was seen meanwhile, and the nanoseconds it took; waiting for a hot device is none of them."""
+    with clocks.hold(device, plan) as watch:
+        begun = clock()
+        samples = take(plan)
+        spent = clock() - begun
+    return samples, watch, spent
+
+
+def _told(samples: Samples, watch: ClockWatch, problems: tuple[Problem, ...]) -> Samples:
+    return replace(
+        samples,
+        problems=(*samples.problems, *problems),
+        clock_hz=watch.clock_hz(),
+        notes=(*samples.notes, *watch.facts()),
+    )

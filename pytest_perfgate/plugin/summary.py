@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.app.gate import new_baselines
+from pytest_perfgate.app.inputs import CONSTANT
 from pytest_perfgate.app.machine import REFUSED
 from pytest_perfgate.core.render.block import printable, render_block
 from pytest_perfgate.core.render.report import NONE, sighted
@@ -15,19 +16,21 @@ from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.plan import Mode
 from pytest_perfgate.model.quantity import Dimension
 from pytest_perfgate.plugin.cut_short import cut_short_lines
-from pytest_perfgate.plugin.ending import text_of
+from pytest_perfgate.plugin.ending import name_of, text_of
 from pytest_perfgate.plugin.standpoint import Standpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pytest_perfgate.model.verdict import CaseReport
+    from pytest_perfgate.model.verdict import CaseReport, SuiteNote
     from pytest_perfgate.plugin.docket import Docket
 
 _SHOWN = 20
 _FILES = 5
 """Of more files than these only the folders are named."""
+_NAMED = 3
+"""Cases that a line names."""
 _KEPT = (Outcome.PASSED, Outcome.NOT_APPLICABLE, Outcome.ACCEPTED)
 _PLAIN = (Outcome.UNBASELINED, Outcome.IMPROVED)
 """Outcomes of which the table says all that there is to say."""
@@ -62,8 +65,8 @@ def _write_verdicts(out: Any, session: Docket, reports: list[CaseReport]) -> Non
             f"{fresh} without a baseline: what was measured is kept under .perfgate/ as this machine's first"
         )
     for note in session.notes:
-        out.write_line(f"{note.effect.value}  {text_of(note)}")
-    for line in (*hidden(session), *refused(reports)):
+        out.write_line(f"{note.effect.value}  {said_of(note, out.config.option.tbstyle)}")
+    for line in (*hidden(session), *refused(reports), *constant(reports)):
         out.write_line(line)
     if reports:
         out.write_line(counted(session.mode.value, reports))
@@ -75,6 +78,12 @@ def _write_verdicts(out: Any, session: Docket, reports: list[CaseReport]) -> Non
     commands = next_commands(reports, session.settings.command, recorded=recorded, full=full)
     for command in commands if not session.lost else ():
         out.write_line(f"next  {here.command(command)}")
+
+
+def said_of(note: SuiteNote, style: str) -> str:
+    """A note in full, unless it stands among the failures above."""
+    shown_above = note.effect is Effect.FAIL and style != "no"
+    return f"{name_of(note)}, above" if shown_above else text_of(note)
 
 
 def verdict_table(reports: Sequence[CaseReport]) -> Table:
@@ -141,6 +150,16 @@ def refused(reports: Sequence[CaseReport]) -> list[str]:
     processes = (p for report in reports if report.measurement for p in report.measurement.processes)
     said = dict.fromkeys(text for process in processes for name, text in process.notes if name == REFUSED)
     return [f"clocks observed, not locked: {text}" for text in said]
+
+
+def constant(reports: Sequence[CaseReport]) -> list[str]:
+    """Cases whose inputs are constants: said once, whether they passed or not."""
+    measured = ((report.key, report.measurement) for report in reports if report.measurement)
+    keys = [str(key) for key, found in measured if any(f.title == CONSTANT for f in found.findings)]
+    if not keys:
+        return []
+    named = ", ".join(keys[:_NAMED]) + (f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else "")
+    return [printable(f"{CONSTANT}, on which a GPU may run faster than on data: {named}")]
 
 
 def hidden(session: Docket) -> list[str]:

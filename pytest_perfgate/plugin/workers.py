@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_perfgate.plugin.phases import ReadablePhases
 from pytest_perfgate.plugin.properties import SEEN
 from pytest_perfgate.plugin.roles import is_gated
 from pytest_perfgate.plugin.settings import Settings
@@ -20,7 +21,7 @@ CASES, VERDICTS, FAULTS = "cases-{}.json", "verdicts.json", "faults.json"
 LEFT_OUT = "left-out-{}.json"
 
 
-class WorkerRole:
+class WorkerRole(ReadablePhases):
     """Hooks of a worker."""
 
     def __init__(self, config: pytest.Config) -> None:
@@ -60,7 +61,9 @@ class WorkerRole:
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
         __tracebackhide__ = True
         if self._session is None:
-            return (yield)
+            result = yield
+            self._judged_late(item)
+            return result
         from pytest_perfgate.plugin.complaints import readable
         from pytest_perfgate.plugin.frames import UsersFrames
 
@@ -69,6 +72,11 @@ class WorkerRole:
             result = yield
         session.judge(item)
         return result
+
+    def _judged_late(self, item: pytest.Item) -> None:
+        """A test without a marker may ask for the fixture while it runs."""
+        if self._session is not None:
+            self._session.judge(item)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[Any]) -> Generator[None, Any, Any]:
@@ -83,7 +91,10 @@ class WorkerRole:
 
     def _told(self) -> GateSession:
         """The session with the verdicts that the controller wrote, once all had collected."""
-        assert self._session is not None
+        if self._session is None:  # nothing was gated when this worker collected
+            from pytest_perfgate.plugin.session import GateSession
+
+            self._session = GateSession(self.settings, ahead=True)
         if not self._loaded:
             from pytest_perfgate.model.children import Fault
             from pytest_perfgate.model.verdict import CaseReport

@@ -20,6 +20,14 @@ def quiet_import(name: str) -> Any:
         return import_module(name)
 
 
+def quietly(ask: Callable[[], Any]) -> tuple[Any, str]:
+    """An answer, and the first sentence of what the library warns of meanwhile; no filter makes an error of that."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        answer = ask()
+    return answer, str(warned[0].message).partition(". ")[0].strip() if warned else ""
+
+
 def probe_availability(name: str, version: Callable[[], str], *, also: Any = (), mend: str = "") -> Availability:
     """Try an instrument; a failure of any of the known kinds becomes its reason."""
     try:
@@ -45,7 +53,9 @@ def faults(also: Any) -> tuple[type[Exception], ...]:
 
 
 def sentence(error: BaseException) -> str:
-    """The first line of an error with its kind, for people."""
-    text = str(error).strip().splitlines()
+    """The first line of an error with its kind, for people; where that only announces the next, both."""
+    text, *more = [line.strip() for line in str(error).strip().splitlines()] or [""]
+    if text.endswith(":") and more:
+        text = f"{text} {more[0]}"
     kind = type(error).__name__
-    return f"{kind}: {text[0]}" if text else kind
+    return f"{kind}: {text}" if text else kind

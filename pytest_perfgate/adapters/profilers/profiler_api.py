@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from pytest_perfgate.adapters.bindings.border import quietly
 from pytest_perfgate.model.errors import PerfgateError
 
 Switch = Callable[[], object]
@@ -37,7 +38,7 @@ def settle() -> None:
 def _switches() -> tuple[Switch, Switch, Switch]:
     """From the library that the program has loaded, else from the runtime or the driver itself."""
     torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available():
+    if torch is not None and quietly(torch.cuda.is_available)[0]:
         cudart = torch.cuda.cudart()
         return cudart.cudaProfilerStart, cudart.cudaProfilerStop, torch.cuda.synchronize
     runtime = _library(_RUNTIMES)

@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
+from pytest_perfgate.adapters.bindings.border import quietly
 from pytest_perfgate.adapters.profilers.traces import OwnTraces
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
@@ -36,7 +37,7 @@ class Torch(OwnTraces):
         import torch
         from torch.profiler import ProfilerActivity, profile
 
-        has_device = torch.cuda.is_available()
+        has_device = quietly(torch.cuda.is_available)[0]
         activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if has_device else [])]
         settle = torch.cuda.synchronize if has_device else _nothing
         settle()

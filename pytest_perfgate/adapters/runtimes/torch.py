@@ -10,7 +10,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from pytest_perfgate.adapters.bindings.border import probe_availability, sentence
+from pytest_perfgate.adapters.bindings.border import probe_availability, quiet_import, quietly, sentence
 from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
 from pytest_perfgate.adapters.bindings.touched import touched
 from pytest_perfgate.adapters.runtimes.gpu import Lookup, answering, cache_note, described, eviction_bytes, no_lookup
@@ -55,11 +55,13 @@ class TorchRuntime:
         self._driver = driver or CudaDriver()
         self._evictor: Any = None
         self._persisting = ""
+        self._warned = ""
+        """What torch said of a driver that does not suit it: it says so once in a process."""
 
     @property
     def _cuda(self) -> Any:
         if self._backend is None:
-            self._backend = import_module("torch").cuda
+            self._backend = quiet_import("torch").cuda
         return self._backend
 
     @property
@@ -72,10 +74,12 @@ class TorchRuntime:
 
     def _version(self) -> str:
         torch = import_module("torch")
-        if not self._cuda.is_available():
+        seen, warned = quietly(self._cuda.is_available)
+        self._warned = warned or self._warned
+        if not seen:
             built = torch.version.cuda or torch.version.hip
             why = f"torch {torch.__version__} sees no GPU" if built else f"torch {torch.__version__} has no GPU support"
-            raise RuntimeError(why)
+            raise RuntimeError(f"{why}: {self._warned}" if self._warned else why)
         return str(torch.__version__)
 
     def recognises(self, module_names: frozenset[str]) -> bool:

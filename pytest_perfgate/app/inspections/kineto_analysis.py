@@ -234,7 +234,8 @@ def _steps_block(one: Seen) -> Block:
     ]
     if not lines:
         marked = len(steps(one.whole.trace))
-        said = f"marks {marked:,} step{'s' * (marked > 1)}, and no GPU work lies in" if marked else "marks no steps"
+        work = "operator" if one.survey.on_host else "GPU work"
+        said = f"marks {marked:,} step{'s' * (marked > 1)}, and no {work} lies in" if marked else "marks no steps"
         return Paragraph(text=f"The trace {said}{' one of them' * (marked > 0)}.")
     return tables.ranks_table(lines, "step", on_host=one.survey.on_host)
 

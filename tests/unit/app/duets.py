@@ -27,7 +27,7 @@ from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Identity
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
-from pytest_perfgate.model.samples import Samples, Stop
+from pytest_perfgate.model.samples import Discard, Samples, Stop
 
 DEVICE = Device(key="host-x", name="x", kind="host")
 
@@ -46,6 +46,8 @@ class World:
     """Tests that hand over machine code and call nothing."""
     modules: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     turns: list[tuple[str, str]] = field(default_factory=list)
+    retaken: set[int] = field(default_factory=set)
+    """Which of these an instrument found invalid the first time."""
     spawned: list[ChildSpec] = field(default_factory=list)
     start_s: float = 0.0
     """What starting one child takes on this world's clock."""
@@ -106,10 +108,13 @@ class ScriptedChild:
 
     def _measure(self, plan: Plan) -> None:
         assert self._key is not None
+        lost = (Discard(reason="throttled", count=5),) if len(self._world.turns) in self._world.retaken else ()
         self._world.turns.append((self.label, self._key.nodeid))
         time = self._world.time(self.label, self._key.nodeid, self._round)
         times = tuple(time * (1 + self._world.within * step / 4) for step in range(5))
-        samples = Samples(durations=times, cpu=times, timer="host", stop=Stop.BUDGET, batch=plan.calls or 1)
+        samples = Samples(
+            durations=times, cpu=times, timer="host", stop=Stop.BUDGET, batch=plan.calls or 1, discarded=lost
+        )
         self._taken.append(samples)
         self._out.append(Taken(key=self._key, samples=samples))
 

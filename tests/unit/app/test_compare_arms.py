@@ -93,6 +93,18 @@ def test_the_sides_take_turns_and_the_order_alternates() -> None:
     assert {dict(one.env)["PYTHONHASHSEED"] for one in world.spawned[:2]} == {"1"}
 
 
+def test_a_turn_that_had_to_be_taken_again_costs_the_last_turn() -> None:
+    world = World(time=slower("", 0.0), retaken={4, 7})
+    comparison, _, _ = compared(world, count=1)
+    turns = [side for side, _ in world.turns[:18]]
+    assert turns.count("base") == turns.count("head") == 9
+    assert len(world.spawned) == 2 * 5
+    assert len(world.turns) == 18 + 4 * 22
+    (first,) = [one for one in comparison.rounds if one.number == 0]
+    discarded = [len(capture.samples[0].discarded) for side in (first.base, first.head) for capture in side]
+    assert sorted(discarded) == [0, 2]
+
+
 def test_a_test_on_one_side_only_is_listed_and_not_judged() -> None:
     comparison, found, _ = compared(World(time=slower("", 0.0), missing={"base": {"t.py::test_2"}}))
     assert set(found) == {"0", "1"}

@@ -61,34 +61,74 @@ def test_measured_ceilings_join_the_roofs() -> None:
     assert ceiled(lambda key: None, HOST) == HOST
 
 
+class Sampling:
+    """Takes samples, each of which lasts; notes by which plan."""
+
+    def __init__(self, seconds: float = 0.1) -> None:
+        self.now, self.seconds = 0.0, seconds
+        self.plans: list[Plan] = []
+
+    def clock(self) -> float:
+        return self.now
+
+    def __call__(self, plan: Plan) -> Samples:
+        self.plans.append(plan)
+        self.now += self.seconds * 1e9
+        return SAMPLES
+
+    def watched(self, clocks: Clocks, device: Device = CARD, **of: float) -> Samples:
+        return watched(self, device, replace(Plan(), **{"min_samples": 2, **of}), clocks, self.clock)
+
+
 def test_clocks_go_on_record() -> None:
-    samples = watched(lambda: SAMPLES, CARD, Plan(), Clocks(()))
+    samples = Sampling().watched(Clocks(()))
     assert samples.clock_hz == (1.5e9,)
     assert ("sm clock", "1500 MHz") in samples.notes
     assert samples.problems == ()
 
 
 def test_a_throttled_measurement_is_taken_again_and_counted() -> None:
-    clocks = Clocks((THROTTLED,), ())
-    samples = watched(lambda: SAMPLES, CARD, Plan(), clocks)
+    clocks, sampling = Clocks((THROTTLED,), ()), Sampling()
+    samples = sampling.watched(clocks)
     assert samples.problems == ()
     assert [(d.count, d.reason) for d in samples.discarded] == [(2, THROTTLED.what)]
-    assert clocks.held == 2
+    assert clocks.held == len(sampling.plans) == 2
+
+
+def test_a_retry_has_what_is_left_of_the_warm_up_and_the_budget() -> None:
+    sampling = Sampling(seconds=0.3)
+    sampling.watched(Clocks((THROTTLED,), ()))
+    first, second = sampling.plans
+    assert (first.warmup_ns, first.budget_ns) == (200e6, 1e9)
+    assert (second.warmup_ns, second.budget_ns) == (150e6, 750e6)
+
+
+def test_a_spent_budget_is_not_spent_again_and_that_is_said() -> None:
+    clocks, sampling = Clocks((THROTTLED,)), Sampling(seconds=1.19)
+    (problem,) = sampling.watched(clocks).problems
+    assert problem.what == THROTTLED.what
+    assert problem.evidence == (("not taken again", "0.01 s of 1.2 s were left: too little for 2 samples"),)
+    assert clocks.held == 1
+
+
+def test_a_turn_is_taken_again_whole_for_it_is_paid_for_where_turns_are_dealt() -> None:
+    sampling = Sampling(seconds=1.19)
+    sampling.watched(Clocks((THROTTLED,), ()), witness=True, min_samples=2000)
+    assert sampling.plans[0] == sampling.plans[1]
 
 
 def test_throttled_again_is_a_problem() -> None:
-    samples = watched(lambda: SAMPLES, CARD, Plan(), Clocks((THROTTLED,), (THROTTLED,)))
-    assert samples.problems == (THROTTLED,)
+    assert Sampling().watched(Clocks((THROTTLED,), (THROTTLED,))).problems == (THROTTLED,)
 
 
 def test_a_lost_device_is_not_tried_again() -> None:
     clocks = Clocks((LOST,))
-    assert watched(lambda: SAMPLES, CARD, Plan(), clocks).problems == (LOST,)
+    assert Sampling().watched(clocks).problems == (LOST,)
     assert clocks.held == 1
 
 
 def test_a_host_has_no_such_clocks() -> None:
-    assert watched(lambda: SAMPLES, HOST, Plan(), Clocks()) == SAMPLES
+    assert Sampling().watched(Clocks(), HOST) == SAMPLES
 
 
 def test_clocks_that_are_only_to_be_tried_are_decided_before_the_key_is_made() -> None:

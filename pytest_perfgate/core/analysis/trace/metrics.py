@@ -23,6 +23,7 @@ SHORT_NS = 10_000
 _CHECK = "perfgate check TRACE LIMIT"
 NO_GPU = "the trace has no GPU activity"
 NO_WORK_HERE = "no GPU work lies in this window"
+NO_OPERATOR_HERE = "no operator lies in this window"
 NO_STACKS = "the trace has no Python stacks: profile with with_stack=True"
 NO_COMMUNICATION = "no communication in this window"
 _TIMES = (
@@ -40,7 +41,7 @@ _TIMES = (
     ("total_time", "total"),
 )
 _ON_HOST = ("computation_time", "busy_time", "idle_time", "idle_micro", "idle_macro", "total_time")
-"""What a program without a GPU has as well, its innermost operators standing for kernels."""
+"""What a program without a GPU has as well, operators that do its work standing for kernels."""
 HOST_ONLY = "this program has no GPU: its operators run on the host"
 ON_HOST = "profile it where its work runs on a GPU, or limit what a host has: idle, total_time, op_time, op_count"
 SEVERAL = "several devices are in this trace, and each has a timeline of its own"
@@ -78,7 +79,8 @@ def timeline_metrics(seen: Survey, scopes: Sequence[Labels]) -> MetricSet:
     found = timelines(seen)
     if not found:
         names = (*_NAMES, *_KERNELS)
-        why, mend = (NO_GPU, WITH_GPU) if seen.window is None else (NO_WORK_HERE, "name another with --set window=")
+        here = NO_OPERATOR_HERE if seen.on_host else NO_WORK_HERE
+        why, mend = (NO_GPU, WITH_GPU) if seen.window is None else (here, "name another with --set window=")
         why += f"; it may be in {seen.strange}" if seen.strange else ""
         missing = [Absent(name=name, labels=s, why=why, mend=mend) for name in names for s in scopes]
         return MetricSet(absent=tuple(missing))

@@ -58,7 +58,7 @@ def _metrics(seen: Survey, line: Timeline | None) -> Table:
     if line is not None:
         cells.append(("window", quantity(line.total, _TIME)))
     if line is not None and seen.on_host:
-        cells.append(("innermost operators run", _part(line.share(line.computation))))
+        cells.append(("operators run", _part(line.share(line.computation))))
     elif line is not None:
         cells += [
             ("GPU utilisation", _part(line.share(line.busy))),

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pytest_perfgate.core.analysis.operators.table import model_of
-from pytest_perfgate.core.analysis.trace.classes import gpu_rows, kinds
+from pytest_perfgate.core.analysis.trace.classes import Kind, gpu_rows, kinds
 from pytest_perfgate.core.analysis.trace.linkage import Linkage, link, sent
+from pytest_perfgate.core.analysis.trace.standing import operators, standing
 from pytest_perfgate.core.analysis.trace.timeline import Timeline, timeline
 from pytest_perfgate.core.analysis.trace.tree import Tree, call_tree
 from pytest_perfgate.core.analysis.trace.window import Window
@@ -58,7 +59,7 @@ class Survey:
     window: Window | None
     settings: Settings
     on_host: bool = False
-    """The trace is of a program without a GPU: its innermost operators stand for kernels."""
+    """The trace is of a program without a GPU: operators that do its work stand for kernels."""
 
     @property
     def rows(self) -> Ints:
@@ -122,7 +123,7 @@ def survey(trace: Trace, settings: Settings, window: Window | None = None) -> Su
     tree = call_tree(trace)
     rows = gpu_rows(trace)
     host = not len(rows) and of_host_only(trace)
-    rows = innermost(trace, tree) if host else rows
+    rows = standing(trace, tree, settings.models) if host else rows
     links = Linkage(rows=rows, launch=rows, leaf=rows, coverage=0.0) if host else link(trace, tree, rows)
     devices = np.array([queue.device for queue in trace.queues] or [-1], np.int64)
     whole = Survey(
@@ -131,7 +132,7 @@ def survey(trace: Trace, settings: Settings, window: Window | None = None) -> Su
         link=links,
         kinds=kinds(trace, rows, settings.communication, sent(trace, links)),
         device=devices[trace.place[rows]] if len(rows) and not host else np.full(len(rows), -1, np.int64),
-        owner=_owners(trace, tree, links.leaf, settings),
+        owner=rows if host else _owners(trace, tree, links.leaf, settings),
         window=None,
         settings=settings,
         on_host=host,
@@ -182,11 +183,23 @@ def narrowed(whole: Survey, kept: Ints, window: Window | None = None) -> Survey:
 def timelines(seen: Survey) -> dict[int, Timeline]:
     """The breakdown of each device."""
     window = seen.window.pair if seen.window else None
+    if seen.on_host and len(seen.rows):
+        return {-1: _of_host(seen, window)}
     found = {}
     for device in np.unique(seen.device).tolist():
         here = seen.device == device
         found[device] = timeline(seen.start[here], seen.end[here], seen.kinds[here], window, seen.settings.micro_ns)
     return found
+
+
+def _of_host(seen: Survey, window: tuple[int, int] | None) -> Timeline:
+    """When any operator ran: what calls others has work of its own between them."""
+    trace, rows = seen.trace, operators(seen.trace)
+    if window:
+        rows = rows[(trace.start[rows] < window[1]) & (trace.end[rows] > window[0])]
+    told = np.full(len(trace), Kind.COMPUTE, np.uint8)
+    told[seen.rows] = seen.kinds
+    return timeline(trace.start[rows], trace.end[rows], told[rows], window, seen.settings.micro_ns)
 
 
 def of_host_only(trace: Trace) -> bool:
@@ -199,14 +212,6 @@ def of_host_only(trace: Trace) -> bool:
         return False
     device_side = (trace.category == Category.RUNTIME) | np.isin(trace.category, GPU)
     return not trace.devices and not bool(device_side.any())
-
-
-def innermost(trace: Trace, tree: Tree) -> Ints:
-    """Operators that call no other operator."""
-    rows = np.flatnonzero(trace.category == Category.OPERATOR)
-    above = tree.parent[rows]
-    callers = np.unique(tree.operator[above[above >= 0]])
-    return rows[~np.isin(rows, callers)]
 
 
 def _owners(trace: Trace, tree: Tree, leaf: Ints, settings: Settings) -> Ints:

@@ -27,7 +27,7 @@ def timeline_table(line: Timeline, title: str = "", *, on_host: bool = False) ->
         ("total", line.total),
     )
     if on_host:
-        parts: tuple[tuple[str, int], ...] = (("innermost operators run", line.computation), *idle)
+        parts: tuple[tuple[str, int], ...] = (("operators run", line.computation), *idle)
         note = "No GPU: copies, communication and overlap are not observable here."
     else:
         parts = (

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from dataclasses import replace
 from statistics import median
 from types import SimpleNamespace
 
 import pytest
 
+from pytest_perfgate.adapters.bindings.border import quietly
 from pytest_perfgate.adapters.devices.catalogue import lookup_spec
 from pytest_perfgate.adapters.runtimes.simulated import SimulatedGpu
 from pytest_perfgate.adapters.runtimes.torch import TorchRuntime
@@ -124,9 +126,14 @@ def rules(gpu) -> Rules:
     )
 
 
-def test_without_a_gpu_it_says_what_is_missing() -> None:
-    if torch.cuda.is_available():
+@pytest.fixture
+def no_gpu() -> None:
+    if quietly(torch.cuda.is_available)[0]:
         pytest.skip("a GPU is here")
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_without_a_gpu_it_says_what_is_missing() -> None:
     found = TorchRuntime().availability()
     assert not found.usable
     assert "torch" in found.why
@@ -134,9 +141,26 @@ def test_without_a_gpu_it_says_what_is_missing() -> None:
     assert found.mend
 
 
+def test_a_driver_that_does_not_suit_is_the_reason_and_no_warning_of_ours(gpu, monkeypatch) -> None:
+    class Unsuited(FakeCuda):
+        """Says why once in a process, as torch does."""
+
+        said = False
+
+        def is_available(self) -> bool:
+            if not self.said:
+                self.said = True
+                warnings.warn("CUDA initialization: the driver is too old. Please update.", stacklevel=1)
+            return False
+
+    monkeypatch.setattr(torch.version, "cuda", "13.2")
+    runtime = TorchRuntime(lookup_spec, Unsuited(gpu))
+    told = f"RuntimeError: torch {torch.__version__} sees no GPU: CUDA initialization: the driver is too old"
+    assert [runtime.availability().why for _ in range(2)] == [told, told]
+
+
+@pytest.mark.usefixtures("no_gpu")
 def test_torch_on_the_processor_is_the_hosts() -> None:
-    if torch.cuda.is_available():
-        pytest.skip("a GPU is here")
     assert not TorchRuntime().recognises(frozenset({"torch"}))
 
 
