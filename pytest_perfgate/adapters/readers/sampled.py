@@ -119,7 +119,8 @@ def _entry(told: tuple[str, str, str], at: int) -> dict[str, Any]:
     _, opcode, operands = told
     target = re.search(r"(?<![-\w])0x[0-9a-f]+$", operands.strip("`() "))
     if opcode.partition(".")[0] in {"BRA", "JMP"} and target:
-        return {"opcode": opcode, "distance": int(target[0], 16) - _BASE - at * _INSTRUCTION}
+        condition = operands.partition(",")[0] + "," if "," in operands else ""
+        return {"opcode": opcode, "operands": condition, "distance": int(target[0], 16) - _BASE - at * _INSTRUCTION}
     if opcode.startswith("HFMA2") and "-RZ" in operands:
         return {"opcode": opcode, "operands": operands.replace(" ", "")}
     return {"opcode": opcode}
@@ -140,7 +141,7 @@ def _functions(cubin: CubinFile, entries: list[dict[str, Any]], place: NDArray[n
 
 def _aim(entry: dict[str, Any], row: int) -> None:
     """A branch stands for itself alone, so its target can be told where it stands."""
-    entry["operands"] = f"0x{max(0, entry.pop('distance') + row * _INSTRUCTION):x}"
+    entry["operands"] += f"0x{max(0, entry.pop('distance') + row * _INSTRUCTION):x}"
 
 
 def _header(arch: int, data: bytes) -> dict[str, Any]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import accumulate
 
+from pytest_perfgate.core.analysis.sass.flow import JUMPS, closing
 from pytest_perfgate.core.analysis.sass.listing import INSTRUCTION, branch_target
 from pytest_perfgate.core.analysis.sass.mix import ARITHMETIC, LOADS, TENSOR
 from pytest_perfgate.model.kernel import KernelCode
 from pytest_perfgate.model.values import value
 
-_WORK, _TENSOR, _BRANCHES = frozenset((*ARITHMETIC, *LOADS)), frozenset(TENSOR), frozenset(("BRA", "JMP"))
+_WORK, _TENSOR = frozenset((*ARITHMETIC, *LOADS)), frozenset(TENSOR)
 
 
 @value
@@ -28,15 +29,18 @@ class Loop:
 
 def loops(code: KernelCode) -> tuple[Loop, ...]:
     """Every loop in the order of the code; branches back to one place are one loop."""
-    ends: dict[int, int] = {}
-    branches = _named(code, _BRANCHES)
+    spans = sorted(dict(closing(code, list(_back(code)))).items())
+    return tuple(Loop(first=a, last=b, innermost=not _holds_another(a, b, spans)) for a, b in spans)
+
+
+def _back(code: KernelCode) -> Iterator[tuple[int, int]]:
+    """(target, row) of every branch to somewhere before it."""
+    branches = _named(code, JUMPS)
     for row, opcode in enumerate(code.opcodes):
         if opcode in branches:
             target = branch_target(code.operands[row])
             if target is not None and target // INSTRUCTION < row:
-                ends[target // INSTRUCTION] = row
-    spans = sorted(ends.items())
-    return tuple(Loop(first=a, last=b, innermost=not _holds_another(a, b, spans)) for a, b in spans)
+                yield target // INSTRUCTION, row
 
 
 def _named(code: KernelCode, roots: frozenset[str]) -> frozenset[str]:
