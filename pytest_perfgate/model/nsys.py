@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
+SQLITE = b"SQLite format 3\0"
+"""How an export begins."""
+REPORTS = (".nsys-rep", ".qdrep")
+"""How reports are called, of which an export is made."""
+
+
 def pid_of(thread: Ints) -> Ints:
     """The process id inside a ``globalTid`` or ``globalPid``, as NVIDIA's manual prescribes."""
     return (thread >> 24) & 0xFFFFFF

@@ -25,11 +25,10 @@ from pytest_perfgate.core.analysis.nsys.window import windows
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.document import Document
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.nsys import ApiTotal, ExportFacts, NsysExport, NsysReader
+from pytest_perfgate.model.nsys import REPORTS, SQLITE, ApiTotal, ExportFacts, NsysExport, NsysReader
 from pytest_perfgate.model.nsys_job import Job, Rank, RankResult, Reading, Window
 
-MAGICS = (b"SQLite format 3\0", b"NVIDIA Tegra Profiler Report")
-REPORTS = (".nsys-rep", ".qdrep")
+MAGICS = (SQLITE, b"NVIDIA Tegra Profiler Report")
 EXPORT = ".sqlite"
 """By this name a file that is encrypted or overwritten still says what it was meant to be."""
 _NUMBERED = re.compile(r"(\D*)(\d*)")
