@@ -132,6 +132,12 @@ def test_mpi_names_the_rank_of_a_process_on_its_thread(tmp_path) -> None:
     assert [row.rpartition("/")[2] for row in rows if "its thread's name" in row] == [path.name for path in paths]
 
 
+def test_a_device_has_the_name_that_its_kernels_number_leads_to(tmp_path) -> None:
+    change = table("TARGET_INFO_GPU", "id INT, name TEXT, cuDevice INT", "0, 'H100', 1", "1, 'T4', 0")
+    (row,) = seen(made(tmp_path / "x.sqlite", change)).views["setup"]().blocks[0].rows
+    assert "H100" in row
+
+
 def test_one_file_given_twice_and_a_copy_of_it(tmp_path) -> None:
     path = unlabelled(tmp_path / "a.sqlite", 100)
     assert "given twice" in refused(path, path).what
