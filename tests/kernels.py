@@ -17,9 +17,15 @@ ARCHES = ("sm_80", "sm_86", "sm_90", "sm_100")
 FILES = sorted(path.name for path in CUBINS.glob("*.cubin"))
 
 
+def listing_of(name: str) -> dict[str, str]:
+    """What nvdisasm and cuobjdump printed of one file."""
+    told: dict[str, str] = json.loads(gzip.decompress((ARTIFACTS / "listings" / f"{name}.json.gz").read_bytes()))
+    return told
+
+
 @functools.cache
 def disassembly(name: str) -> Disassembly:
-    told = json.loads(gzip.decompress((ARTIFACTS / "listings" / f"{name}.json.gz").read_bytes()))
+    told = listing_of(name)
     cubin = parse_cubin((CUBINS / name).read_bytes(), name)
     beside = (CUBINS / name).with_suffix(".json")
     launch = json.loads(beside.read_text()) if beside.exists() else None
@@ -29,7 +35,7 @@ def disassembly(name: str) -> Disassembly:
         listing=told["listing"].encode(),
         words=cubin.words,
         bounds=cubin.bounds,
-        resources=told["resources"],
+        resources=cubin.kernels,
         launches={launch["name"]: Launch(block=(32 * launch["num_warps"], 1, 1), shared_dynamic=launch["shared"])}
         if launch
         else {},

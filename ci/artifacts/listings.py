@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
 from pathlib import Path
 
 from pytest_perfgate.adapters.readers.cubin import read_cubins
+from pytest_perfgate.adapters.readers.tools import tool
 
 ARTIFACTS = Path(__file__).resolve().parents[2] / "tests" / "artifacts"
 
 
 def main() -> None:
-    told = {
-        Path(seen.source).name: {"listing": seen.listing.decode(), "resources": seen.resources}
-        for seen in read_cubins(sorted((ARTIFACTS / "cubins").glob("*.cubin")))
-    }
-    for name, what in told.items():
-        what["resources"] = what["resources"].replace(str(ARTIFACTS), "")
+    for seen in read_cubins(sorted((ARTIFACTS / "cubins").glob("*.cubin"))):
+        name, command = Path(seen.source).name, [str(tool("cuobjdump")), "--dump-resource-usage", seen.source]
+        usage = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        what = {"listing": seen.listing.decode(), "resources": usage.replace(str(ARTIFACTS), "")}
         packed = gzip.compress(json.dumps(what).encode(), mtime=0)
         (ARTIFACTS / "listings" / f"{name}.json.gz").write_bytes(packed)
 

@@ -29,6 +29,10 @@ class Launch:
         return self.grid[0] * self.grid[1] * self.grid[2]
 
 
+FROM_CODE = "cubin"
+"""The source of resources that the machine code itself says."""
+
+
 @value
 class Resources:
     """What one thread and one block take, as the toolchain or the driver says."""
@@ -145,8 +149,8 @@ class Disassembly:
     """JSON of ``nvdisasm -json``; several documents when the file was read in parts."""
     words: Mapping[str, bytes]
     """Machine code by function name."""
-    resources: str
-    """Text of ``cuobjdump --dump-resource-usage``."""
+    resources: Mapping[str, Resources]
+    """What each kernel takes; a function that is not among them is called by others."""
     launches: Mapping[str, Launch] = field(default_factory=dict)
     bounds: Mapping[str, int] = field(default_factory=dict)
     """Most threads a block by function, where the source says so."""

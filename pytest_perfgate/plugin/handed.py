@@ -102,7 +102,8 @@ def code_of(artifacts: Sequence[Artifact], limits: Sequence[str], inspector: Ins
         if fault.code.family is Family.TOOL:
             return Code(metrics=_absent(fault.what, fault.mend))
         where = f"{fault.place}: " if fault.place else ""
-        problem = Problem(code=fault.code.name, what=f"{where}{fault.what}", retry=False)
+        mend = f"; {fault.mend}" if fault.mend else ""
+        problem = Problem(code=fault.code.name, what=f"{where}{fault.what}{mend}", retry=False)
         return Code(metrics=_absent(fault.what, fault.mend), problems=(problem,))
     return Code(metrics=told.metrics, findings=(*told.findings, *_passed_over(over)), problems=told.problems)
 

@@ -101,7 +101,7 @@ JSON = st.recursive(
 @settings(max_examples=50)
 @given(JSON | st.lists(JSON, max_size=3))
 def test_any_listing_is_read_or_refused(listing: object) -> None:
-    seen = Disassembly(source="x", arch="", listing=json.dumps(listing).encode(), words={}, resources="")
+    seen = Disassembly(source="x", arch="", listing=json.dumps(listing).encode(), words={}, resources={})
     assert outcome(lambda: kernels(seen)) in {"read", "kernel-tool-failed"}
 
 
@@ -144,7 +144,8 @@ CELL = st.sampled_from(["1", "1e400", "-5", "nan", "inf", "-inf", "n/a", "", "1,
 
 @given(st.lists(CELL, min_size=5, max_size=8))
 def test_numbers_that_make_no_sense_are_absent_and_never_crash(cells: list[str]) -> None:
-    head = '"ID","Kernel Name","launch__block_size","gpu__time_duration.sum","launch__registers_per_thread"\n"","","","ns",""\n'
+    head = '"ID","Kernel Name","launch__block_size","gpu__time_duration.sum","launch__registers_per_thread"\n'
+    head += '"","","","ns",""\n'
     (facts,) = parse_csv((head + '"0","k",' + ",".join(f'"{c}"' for c in cells[2:]) + "\n").encode(), "x.csv")
     assert facts.duration is None or 0 < facts.duration < float("inf")
     told = diagnose(facts, "k", SM["sm_90"])

@@ -11,14 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from pytest_perfgate.adapters.readers.elf import CubinFile, architecture, is_cubin, parse_cubin, read_head
-from pytest_perfgate.adapters.readers.strangers import AMD_MACHINE, elf_machine, only_ptx, stranger
-from pytest_perfgate.adapters.readers.tools import tool
+from pytest_perfgate.adapters.readers.elf import CubinFile, architecture, check_whole, is_cubin, parse_cubin, read_head
+from pytest_perfgate.adapters.readers.strangers import AMD_MACHINE, ARCHIVE, elf_machine, not_compiled, stranger
+from pytest_perfgate.adapters.readers.tools import every_tool, tool
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.kernel import Disassembly, Launch
 from pytest_perfgate.model.values import value
 
-SUFFIXES = (".cubin", ".fatbin", ".o", ".so")
+_ALWAYS_CODE = (".cubin", ".fatbin")
+SUFFIXES = (*_ALWAYS_CODE, ".o", ".so")
 _LARGE = 1 << 17
 """Bytes of code from which the disassembler is shown a sample: it would take seconds."""
 _FEW = 2
@@ -26,20 +27,28 @@ _FEW = 2
 _SECONDS, _HEAD = 120, 4096
 _IT_IS = "it is "
 """How an error begins that says what a file is instead."""
-_HOST_ONLY = "does not contain device code"
-"""What ``cuobjdump`` says of a whole file without a kernel."""
+_NOT_COMPILED = "No ELF file found"
+"""What ``cuobjdump`` says of a file in which PTX or code for the linker waits."""
+_FATAL = "fatal"
+"""How it marks what stops it, even half way."""
+FATBIN = b"\x50\xed\x55\xba"
 _NO_ARCH = re.compile(r"architecture|sm version|unsupported arch|compatibility section", re.IGNORECASE)
-_DAMAGED = re.compile(r"invalid|not a supported elf|unrecognized operation|out of data", re.IGNORECASE)
+_DAMAGED = re.compile(
+    r"invalid|not a supported elf|unrecognized operation|illegal instruction|out of data", re.IGNORECASE
+)
+_TOO_OLD, _NO_JSON = "deprecated", "Unknown option 'json'"
+"""What a disassembler says that knows an architecture no more, and one from before it could print JSON."""
+_FIRST_ARCH = 70
+"""From here on an instruction has sixteen bytes, its scheduling among them."""
 
 
 def read_cubins(paths: Sequence[Path]) -> tuple[Disassembly, ...]:
     """Every cubin in these files and directories, disassembled side by side."""
     with tempfile.TemporaryDirectory(prefix="perfgate-cubin-") as room:
-        cubins = [_opened(*found) for path in paths for found in _cubins(Path(path), Path(room))]
+        cubins = [one for path in paths for one in _with_kernels(Path(path), Path(room))]
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-            resources = pool.map(_resources, cubins)
             listings = {key: text for part in pool.map(_listings, _batches(cubins)) for key, text in part.items()}
-            return tuple(_disassembly(one, listings[one.name], said) for one, said in zip(cubins, resources))
+        return tuple(_disassembly(one, listings[one.name]) for one in cubins)
 
 
 @value
@@ -56,11 +65,25 @@ class _Opened:
         return sum(map(len, self.code.words.values())) > _LARGE
 
 
+def _with_kernels(path: Path, room: Path) -> list[_Opened]:
+    """The cubins of a path, without those that hold data alone, or functions for others to call."""
+    found = [_opened(*cubin) for cubin in _cubins(path, room)]
+    launched = [one for one in found if one.code.kernels]
+    if not launched:
+        names = ", ".join(sorted({name for one in found for name in one.code.symbols})[:4])
+        what = f"it holds functions that kernels call ({names}), and no kernel" if names else "it holds no code"
+        raise PerfgateError("kernel-none", what, place=str(path), mend="name the file that it is linked into")
+    return launched
+
+
 def _opened(path: Path, name: str) -> _Opened:
     data = path.read_bytes()
-    code = parse_cubin(data, name)
-    if not code.symbols:
+    code, arch = parse_cubin(data, name), architecture(data)
+    if code.words and not code.symbols:
         raise PerfgateError("kernel-stripped", "it has code and no symbol of a function", place=name)
+    if arch < _FIRST_ARCH:
+        what = f"it is compiled for sm_{arch}, and machine code from before sm_{_FIRST_ARCH} is not read here"
+        raise PerfgateError("kernel-arch", what, place=name, mend=f"compile it for sm_{_FIRST_ARCH} or a later one")
     return _Opened(path=path, name=name, data=data, code=code)
 
 
@@ -91,7 +114,18 @@ def _listings(batch: Sequence[_Opened]) -> dict[str, bytes]:
 
 
 def _whole(one: _Opened) -> bytes:
-    return _listing([str(tool("nvdisasm")), "-json", str(one.path.resolve())], one.name)
+    """As printed; by a sample where the tool prints no JSON, or names and options of the file break it."""
+    try:
+        told = _listing(["-json", str(one.path.resolve())], one.name)
+        json.loads(told)
+    except PerfgateError as error:
+        if _NO_JSON not in error.what and _TOO_OLD not in error.what:
+            raise
+    except ValueError:
+        pass
+    else:
+        return told
+    return _sampled([one])[one.name]
 
 
 def _cubins(path: Path, room: Path) -> Iterator[tuple[Path, str]]:
@@ -118,50 +152,59 @@ def _within(file: Path, room: Path) -> list[tuple[Path, str]]:
     try:
         return list(_cubins(file, room))
     except PerfgateError as error:
-        if error.code.name == "kernel-none" and error.what.startswith(_IT_IS):
+        bystander = file.suffix not in _ALWAYS_CODE and error.what.startswith(_IT_IS)
+        if error.code.name == "kernel-none" and bystander:
             return []
         raise
 
 
 def _is_alien(path: Path) -> bool:
-    """Whether nothing of NVIDIA can be in it; object files of the host may hold a fatbin."""
+    """Whether nothing of NVIDIA can be in it; archives and object files of the host may hold a fatbin."""
     head = read_head(path, _HEAD)
-    return bool(stranger(head)[0]) and elf_machine(head) in {None, AMD_MACHINE}
+    return bool(stranger(head)[0]) and elf_machine(head) in {None, AMD_MACHINE} and not head.startswith(ARCHIVE)
 
 
 def _extracted(path: Path, room: Path) -> Iterable[tuple[Path, str]]:
-    """Cubins that ``cuobjdump`` finds inside a fatbin, an object file or a library."""
+    """Cubins that ``cuobjdump`` finds inside a fatbin, an object file, a library or an archive."""
     out = Path(tempfile.mkdtemp(dir=room))
     done = _run([str(tool("cuobjdump")), "--extract-elf", "all", str(path.resolve())], where=out)
     found = sorted(out.iterdir())
+    said = (done.stderr or done.stdout).decode("utf-8", "replace").strip()
+    head = read_head(path)
+    if elf_machine(head) is not None:
+        check_whole(path.read_bytes(), str(path))
+    holds_code = bool(found) or head.startswith((FATBIN, ARCHIVE)) or elf_machine(head) is not None
+    if done.returncode and _FATAL in said and holds_code:
+        raise PerfgateError("kernel-broken", f"cuobjdump says: {_last(said, path)}", place=str(path))
     if not found:
-        raise _no_kernel(path, (done.stderr or done.stdout).decode("utf-8", "replace").strip())
+        raise _no_kernel(path, said)
     return [(file, f"{path}:{file.name}") for file in found]
+
+
+def _last(said: str, path: Path) -> str:
+    last = said.splitlines()[-1].replace(f"'{path.resolve()}'", "it") if said else "nothing"
+    return last.partition(" : ")[2].strip() or last
 
 
 def _no_kernel(path: Path, said: str) -> PerfgateError:
     """What it is instead, as far as its first bytes or the tool say."""
-    ptx, (is_a, mend) = only_ptx(said), stranger(read_head(path, _HEAD))
-    if ptx is not None:
-        return PerfgateError("kernel-none", ptx[0], place=str(path), mend=ptx[1])
-    if is_a and (_HOST_ONLY in said or not said):
+    is_a, mend = stranger(read_head(path, _HEAD))
+    if _NOT_COMPILED in said:
+        listed = _run([str(tool("cuobjdump")), "--list-ptx", str(path.resolve())]).stdout
+        what, mend = not_compiled(listed.decode("utf-8", "replace"))
+        return PerfgateError("kernel-none", what, place=str(path), mend=mend)
+    if is_a:
         return PerfgateError("kernel-none", f"{_IT_IS}{is_a}", place=str(path), mend=mend)
-    last = said.splitlines()[-1].replace(f"'{path.resolve()}'", "it") if said else "cuobjdump finds no kernel in it"
-    return PerfgateError("kernel-none", last.partition(" : ")[2].strip() or last, place=str(path))
+    return PerfgateError("kernel-none", "neither a cubin nor a file that holds one", place=str(path))
 
 
-def _resources(one: _Opened) -> str:
-    done = _run([str(tool("cuobjdump")), "--dump-resource-usage", str(one.path.resolve())])
-    return done.stdout.decode("utf-8", "replace")
-
-
-def _disassembly(one: _Opened, listing: bytes, resources: str) -> Disassembly:
+def _disassembly(one: _Opened, listing: bytes) -> Disassembly:
     return Disassembly(
         source=one.name,
         arch="",
         listing=listing,
         words=one.code.words,
-        resources=resources,
+        resources=one.code.kernels,
         launches=_launches(one.path),
         bounds=one.code.bounds,
     )
@@ -173,21 +216,30 @@ def _sampled(batch: Sequence[_Opened]) -> dict[str, bytes]:
 
     names = ", ".join(one.name for one in batch[:3])
     with tempfile.TemporaryDirectory(prefix="perfgate-sample-") as room:
-        nvdisasm = str(tool("nvdisasm"))
         files = [(one.code, one.data) for one in batch]
-        told = sampled_listings(files, Path(room), lambda words: _listing([nvdisasm, *words], names))
+        told = sampled_listings(files, Path(room), lambda words: _listing(words, names))
     return {one.name: listing for one, listing in zip(batch, told)}
 
 
-def _listing(command: Sequence[str], name: str) -> bytes:
-    done = _run(command)
-    if done.returncode or not done.stdout.strip():
-        said = done.stderr.decode("utf-8", "replace")
-        for called in (f"Elf file {command[-1]}", f"File {command[-1]}", command[-1]):
-            said = said.replace(called, "the file")
-        first = said.strip().splitlines()[0] if said.strip() else "nvdisasm printed nothing"
-        raise PerfgateError(_code(said), first.partition(" : ")[2].strip() or first, place=name)
-    return done.stdout
+def _listing(arguments: Sequence[str], name: str) -> bytes:
+    """What the disassembler prints: the first that knows the architecture and the options."""
+    failures = []
+    for program in every_tool("nvdisasm"):
+        done = _run([str(program), *arguments])
+        if done.stdout.strip() and not done.returncode:
+            return done.stdout
+        failures.append(_failure(done.stderr.decode("utf-8", "replace"), arguments[-1], name))
+        if failures[-1].code.name != "kernel-arch" and _NO_JSON not in failures[-1].what:
+            break
+    raise failures[-1]
+
+
+def _failure(said: str, file: str, name: str) -> PerfgateError:
+    for called in (f"Elf file {file}", f"File {file}", file):
+        said = said.replace(called, "the file")
+    first = said.strip().splitlines()[0] if said.strip() else "nvdisasm printed nothing"
+    mend = "put the bin folder of an older CUDA toolkit, 12.9 for one, on PATH" if _TOO_OLD in said else ""
+    return PerfgateError(_code(said), first.partition(" : ")[2].strip() or first, place=name, mend=mend)
 
 
 def _code(said: str) -> str:

@@ -168,7 +168,8 @@ def _facts(
     time = counters.get(_DURATION)
     if time is not None and time.unit != "ns":
         said = f"in '{time.unit}', which is no unit of time" if time.unit else "without a unit"
-        raise PerfgateError("ncu-report", f"{_DURATION} is told {said}", place=place[0], mend=_WITH_UNITS)
+        what, why = f"{_DURATION} is told {said}", "the number alone may be of nanoseconds or of seconds"
+        raise PerfgateError("ncu-report", what, why=why, place=place[0], mend=_WITH_UNITS)
     capability = (row.get("CC") or "").strip()
     arch = f"sm_{capability.replace('.', '')}" if re.fullmatch(r"\d+\.\d", capability) else ""
     return kernel_facts(row.get(_NAME) or "", counters, texts={"arch": arch}, place=place, findings=findings)

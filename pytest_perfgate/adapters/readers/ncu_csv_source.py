@@ -35,7 +35,11 @@ class _Block:
 
 def parse_source(text: str, place: str) -> Iterator[KernelFacts]:
     """Every kernel of the page: where it waits, and how often its instructions ran."""
-    blocks = [block for block in _blocks(_rows(text, place)) if block.code or block.source]
+    rows = _rows(text, place)
+    blocks = [block for block in _blocks(rows) if block.code or block.source]
+    header = next((row for row in reversed(rows) if "Address" in row and "Source" in row), [])
+    if not text.endswith("\n") and rows and len(rows[-1]) < len(header):
+        raise PerfgateError("ncu-report", "the page is cut short: its last line ends inside a row", place=place)
     if not blocks:
         raise PerfgateError("ncu-nothing", "the source page holds no instruction", place=place)
     for index, block in enumerate(blocks):
@@ -59,7 +63,8 @@ def _rows(text: str, place: str) -> list[list[str]]:
     found = PAGE.search(text)
     header = found[0] if found else ""
     try:
-        return list(csv.reader(lines, delimiter=";" if header.count(";") > header.count(",") else ","))
+        mark = ";" if header.count(";") > header.count(",") else ","
+        return list(csv.reader(lines, delimiter=mark, strict=True))
     except csv.Error as error:
         raise PerfgateError("ncu-report", f"the CSV does not read: {error}", place=place) from error
 

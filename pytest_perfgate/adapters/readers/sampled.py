@@ -30,7 +30,12 @@ _COMPILER = re.compile(rb"Cuda compilation tools, release [\w.]+, V[\w.]+")
 _OPCODE, _ROOT = np.uint64(0xFFF), np.uint64(0x1FF)
 _MODIFIERS = np.uint64(0x1FFFFFFFF00)
 """Bits 72 to 104: what is neither a register nor scheduling."""
-_BRANCHES = (0x147, 0x14A, 0x158)
+_BRANCHES = (0x147, 0x14A)
+"""``BRA`` and ``JMP``. Where an indirect branch goes, ``BRX``, is in a table and not in the instruction."""
+_SHUFFLE, _SHUFFLE_MODE = 0x189, np.uint64(3 << 58)
+"""``SHFL`` keeps its mode beside the operands."""
+_LOADS, _CACHES = (0x13B, 0x180, 0x181, 0x182, 0x183, 0x184, 0x1AE), np.uint64(0xFF)
+"""Loads have no third register: where its number would be is how they are cached, ``LTC128B`` for one."""
 _MULTIPLY_ADDS = (0x824, 0x8A4)
 """``IMAD`` and ``UIMAD`` by a constant: shown as ``IMAD.IADD`` and ``IMAD.SHL`` where they only add or shift."""
 _NONE = 0xFF
@@ -76,12 +81,21 @@ def _representatives(words: Words) -> tuple[NDArray[np.int64], NDArray[np.int64]
         for n, operand in enumerate(operands)
     ]
     pattern = (low & _OPCODE) | (high & _MODIFIERS) << np.uint64(8) | zeros[0] | zeros[1] | zeros[2]
-    pattern |= _powers(low) << np.uint64(50)
+    pattern |= _elsewhere(low, high) << np.uint64(50)
     _, first, place = np.unique(pattern, return_index=True, return_inverse=True)
     branches = np.flatnonzero(np.isin(low & _ROOT, _BRANCHES))
     place = place.reshape(-1).copy()
     place[branches] = len(first) + np.arange(len(branches))
     return np.concatenate([first, branches]).astype(np.int64), place.astype(np.int64)
+
+
+def _elsewhere(low: Words, high: Words) -> Words:
+    """Modifiers that some opcodes keep outside the usual bits."""
+    root = low & _ROOT
+    modes = np.where(root == _SHUFFLE, low & _SHUFFLE_MODE, 0) >> np.uint64(58)
+    caches = np.where(np.isin(root, _LOADS), high & _CACHES, 0)
+    found: Words = _powers(low) | modes.astype(np.uint64) | caches.astype(np.uint64)
+    return found
 
 
 def _powers(low: Words) -> Words:
@@ -103,8 +117,8 @@ def _parsed(text: bytes, count: int) -> list[tuple[str, str, str]]:
 def _entry(told: tuple[str, str, str], at: int) -> dict[str, Any]:
     """As in a listing; the target of a branch as a distance, since the sample has addresses of its own."""
     _, opcode, operands = told
-    target = re.search(r"0x[0-9a-f]+$", operands.strip("`() "))
-    if opcode.partition(".")[0] in {"BRA", "JMP", "BRXU"} and target:
+    target = re.search(r"(?<![-\w])0x[0-9a-f]+$", operands.strip("`() "))
+    if opcode.partition(".")[0] in {"BRA", "JMP"} and target:
         return {"opcode": opcode, "distance": int(target[0], 16) - _BASE - at * _INSTRUCTION}
     if opcode.startswith("HFMA2") and "-RZ" in operands:
         return {"opcode": opcode, "operands": operands.replace(" ", "")}

@@ -9,12 +9,16 @@ AMD_MACHINE = 224
 _MACHINES = {
     3: "x86", 62: "x86-64", 183: "AArch64", 243: "RISC-V", 21: "PowerPC", 22: "S390", 40: "Arm", 224: "AMD's GPUs",
 }  # fmt: skip
+ARCHIVE = b"!<arch>\n"
 _MARKS = (
     (b"__CLANG_OFFLOAD_BUNDLE__", "a bundle of clang, which holds code for GPUs of AMD"),
     (b"CCOB", "a compressed bundle of clang, which holds code for GPUs of AMD"),
     (b"BC\xc0\xde", "bitcode of LLVM, which no assembler has seen yet"),
-    (b"!<arch>\n", "an archive: name the object files in it"),
-    (b"\x7fELF", ""),
+    (ARCHIVE, "an archive, without code of an NVIDIA GPU"),
+    (b"\x1f\x8b", "packed with gzip: unpack it"),
+    (b"PK\x03\x04", "a zip archive: unpack it"),
+    (b"\0asm", "WebAssembly"),
+    (b"\xcf\xfa\xed\xfe", "an object file of macOS"),
 )
 _PTX = re.compile(rb"^\s*\.version\s+\d[^\0]*^\s*\.target\s+sm_\d+", re.MULTILINE)
 _ROCPROF = "registers and counters of AMD's kernels come from rocprof: name its CSV files"
@@ -40,6 +44,8 @@ def elf_machine(head: bytes) -> int | None:
     return int(struct.unpack_from("<H" if head[5] == 1 else ">H", head, 18)[0])
 
 
-def only_ptx(said: str) -> tuple[str, str] | None:
-    """What ``cuobjdump`` says of a file in which PTX waits for the driver."""
-    return ("it holds PTX and no machine code: the driver compiles it", _PTXAS) if "No ELF file found" in said else None
+def not_compiled(listed: str) -> tuple[str, str]:
+    """(what, what to do) of a file without machine code, by the PTX that ``cuobjdump`` lists in it."""
+    if "PTX file" in listed:
+        return "it holds PTX and no machine code: the driver compiles it", _PTXAS
+    return "it holds code for the linker (LTO-IR) and no machine code", "link it, and name what the linker writes"

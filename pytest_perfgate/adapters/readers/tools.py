@@ -9,23 +9,34 @@ from pathlib import Path
 
 from pytest_perfgate.model.errors import PerfgateError
 
+_FOLDERS = ("nvidia/*/bin", "triton/backends/nvidia/bin")
+"""Of site-packages: NVIDIA's own wheels before what Triton brings along."""
+
 
 def tool(name: str) -> Path:
     """Where a tool is; an error names the extra that brings it."""
-    found = find_tool(name)
-    if found is None:
+    return every_tool(name)[0]
+
+
+def every_tool(name: str) -> tuple[Path, ...]:
+    """Each place it is in: an older toolkit on PATH may not know what the wheel beside it knows."""
+    found = tuple(dict.fromkeys(_found(name)))
+    if not found:
         raise PerfgateError("kernel-tool", f"{name} is neither on PATH nor among the installed wheels")
     return found
 
 
 def find_tool(name: str) -> Path | None:
-    """The first of PATH and ``nvidia/*/bin`` in site-packages, newest toolkit first."""
+    """The first of PATH and site-packages, newest toolkit first."""
+    return next(_found(name), None)
+
+
+def _found(name: str) -> Iterator[Path]:
     on_path = shutil.which(name)
     if on_path:
-        return Path(on_path)
-    return next((place / name for place in _wheels() if (place / name).is_file()), None)
-
-
-def _wheels() -> Iterator[Path]:
+        yield Path(on_path)
     for entry in filter(None, sys.path):
-        yield from sorted(Path(entry).glob("nvidia/*/bin"), reverse=True)
+        for folder in _FOLDERS:
+            for place in sorted(Path(entry).glob(folder), reverse=True):
+                if (place / name).is_file():
+                    yield place / name

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from pytest_perfgate.core.analysis.architectures import LIMITS
 from pytest_perfgate.core.analysis.kernels.asked import asked_launches, asked_metrics, asked_opcodes
 from pytest_perfgate.core.analysis.kernels.devlog import devlog_part
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, diagnose
@@ -23,16 +24,14 @@ from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.ports import Catalogue
 
 Read = Callable[[Sequence[Path]], Sequence[Disassembly]]
-_FATBIN, _ELF, _CUDA = b"\x50\xed\x55\xba", b"\x7fELF", b"\xbe\x00"
-_AMD, _PTX = b"\xe0\x00", b".target"
-_BUNDLES = (b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB")
-"""Of kernels as well, though not of NVIDIA's: taken up to be told what they are."""
-_SUFFIXES = (".cubin", ".fatbin", ".o", ".so")
+_HEADS = (b"\x50\xed\x55\xba", b"\x7fELF", b"!<arch>\n", b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB")
+"""Fatbins, object files and programs of any machine, archives, bundles of AMD: taken up, or told what they are."""
+_SUFFIXES, _PTX = (".cubin", ".fatbin", ".o", ".so"), b".target"
 
 
 def limits_by_arch(catalogue: Iterable[DeviceSpec]) -> dict[str, SmLimits]:
-    """What a multiprocessor of each architecture holds."""
-    return {spec.arch: spec.sm for spec in catalogue if spec.sm is not None}
+    """What a multiprocessor of each architecture holds; the catalogue, which people may extend, has the last word."""
+    return {**LIMITS} | {spec.arch: spec.sm for spec in catalogue if spec.sm is not None}
 
 
 def earlier_report(options: Mapping[str, str]) -> list[Path]:
@@ -81,9 +80,8 @@ class Cubin:
     def recognises(self, path: Path, head: bytes) -> bool:
         if path.is_dir():
             return any(any(path.rglob(f"*{suffix}")) for suffix in _SUFFIXES)
-        if head.startswith((_FATBIN, *_BUNDLES)) or (path.suffix == ".ptx" and _PTX in head):
-            return True
-        return head[:4] == _ELF and (head[18:20] in {_CUDA, _AMD} or path.suffix in _SUFFIXES)
+        named = path.suffix in {".cubin", ".fatbin"} or (path.suffix == ".ptx" and _PTX in head)
+        return head.startswith(_HEADS) or named
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         catalogue = self._catalogue()

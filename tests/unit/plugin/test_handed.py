@@ -79,7 +79,7 @@ def test_a_missing_tool_is_not_measured_and_a_damaged_file_is_a_problem(kernel: 
     assert "[ncu]" in told.metrics.missing("spills").mend
     assert told.problems == ()
     broken = code_of(files(kernel), [], Toy(PerfgateError("kernel-broken", "cut", place="k")))
-    assert [(p.code, p.what, p.retry) for p in broken.problems] == [("kernel-broken", "k: cut", False)]
+    assert [(p.code, p.what, p.retry) for p in broken.problems] == [("kernel-broken", "k: cut; build it again", False)]
     assert broken.metrics.metrics == ()
 
 

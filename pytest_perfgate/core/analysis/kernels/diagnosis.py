@@ -108,7 +108,8 @@ def _static_numbers(facts: KernelFacts) -> Iterator[tuple[str, float]]:
     if facts.resources is not None:
         yield "registers", facts.resources.registers
         if facts.code is not None:
-            yield "spills", spilled(facts)
+            if (bytes_spilled := spilled(facts)) is not None:
+                yield "spills", bytes_spilled
             yield "stack", facts.resources.stack
         if "shared" not in facts.resources.unsaid:
             yield "smem", shared_of(facts)

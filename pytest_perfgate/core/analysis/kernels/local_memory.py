@@ -26,5 +26,10 @@ def why_no_bytes(ran: Mix | None) -> str:
     )
 
 
+def depth_unknown(whole: Mix) -> str:
+    """Why code that uses its stack tells no size of it."""
+    return f"{_touched(whole):,} LDL and STL use a stack of no fixed size: a function calls itself"
+
+
 def _touched(ran: Mix) -> int:
     return sum(ran.counts.get(name, 0) for name in LOCAL)

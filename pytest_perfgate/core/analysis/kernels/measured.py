@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from pytest_perfgate.core.analysis.kernels.amd import COLLECT, collected_with
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
-from pytest_perfgate.core.analysis.kernels.local_memory import why_no_bytes
+from pytest_perfgate.core.analysis.kernels.local_memory import depth_unknown, why_no_bytes
 from pytest_perfgate.core.analysis.kernels.plain import PLAIN
 from pytest_perfgate.core.analysis.sass.control import barrier_waits, stall_cycles
 from pytest_perfgate.core.analysis.sass.facts import architecture
@@ -186,6 +186,8 @@ def _absent(diagnosis: Diagnosis, who: Labels, source: str) -> Iterator[Absent]:
             yield Absent(name="stall", labels=who, mend="collect it with --section WarpStateStats")
     if source == "rocprof":
         yield from _absent_of_amd(diagnosis, who)
+    if diagnosis.whole is not None and "spills" not in diagnosis.numbers:
+        yield Absent(name="spills", labels=who, why=depth_unknown(diagnosis.whole), mend="limit count(STL), or stack")
     if diagnosis.inner is not None and diagnosis.inner.ratio is None:
         yield Absent(name="compute_load_ratio", labels=who, why=diagnosis.inner.no_ratio)
     if diagnosis.inner is not None and diagnosis.inner.wide is None:

@@ -31,7 +31,7 @@ def code_overview(diagnoses: Sequence[Diagnosis], title: str) -> Document:
     return Document(
         title=title,
         blocks=(Table(columns=columns, rows=tuple(_code_row(d) for d in diagnoses)), *_loud(diagnoses)),
-        subtitle="registers and shared memory as cuobjdump says; loops and loads from the machine code",
+        subtitle="registers and shared memory as the cubin says; loops and loads from its machine code",
     )
 
 

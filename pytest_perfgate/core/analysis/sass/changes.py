@@ -45,7 +45,8 @@ def _facts(facts: KernelFacts) -> Iterator[tuple[str, float]]:
         yield "registers", facts.resources.registers
         yield "shared memory", facts.resources.shared
         yield "stack", facts.resources.stack
-        yield "spills", spilled(facts)
+        if (bytes_spilled := spilled(facts)) is not None:
+            yield "spills", bytes_spilled
     if facts.code is None:
         return
     yield "instructions", len(facts.code)

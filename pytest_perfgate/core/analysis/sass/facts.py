@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from pytest_perfgate.core.analysis.sass.listing import parse_listing
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.kernel import Disassembly, KernelCode, KernelFacts, Launch, Resources
+from pytest_perfgate.model.kernel import FROM_CODE, Disassembly, KernelCode, KernelFacts, Launch
 
-_FUNCTION = re.compile(r"^\s*Function (?P<name>.+):\s*$")
-_FIELD = re.compile(r"([A-Z]+)(?:\[\d+\])?:(\d+)")
 _SYSTEM_SHARED_FROM = 90
-"""From sm_90 on the tools count the driver's own kilobyte among a block's shared memory."""
+"""From sm_90 on a cubin counts the driver's own kilobyte among a block's shared memory."""
 _SYSTEM_SHARED = 1024
 
 
 def kernels(disassembly: Disassembly) -> tuple[KernelFacts, ...]:
     """Every kernel of one file; device functions that are no kernel are left out."""
-    resources = dict(parse_resources(disassembly.resources))
     try:
         found = [
             f for part in (disassembly.listing, *disassembly.parts) for f in parse_listing(part, disassembly.words)
@@ -27,23 +24,16 @@ def kernels(disassembly: Disassembly) -> tuple[KernelFacts, ...]:
         raise PerfgateError(
             "kernel-tool-failed", f"the disassembler's listing does not read: {error}", place=disassembly.source
         ) from error
-    return tuple(
-        _facts(disassembly, name, (arch, code), resources)
-        for name, arch, code in found
-        if name in resources or not resources
-    )
+    return tuple(_facts(disassembly, name, arch, code) for name, arch, code in found if name in disassembly.resources)
 
 
-def _facts(
-    disassembly: Disassembly, name: str, what: tuple[str, KernelCode], resources: Mapping[str, Resources]
-) -> KernelFacts:
-    arch, code = what
+def _facts(disassembly: Disassembly, name: str, arch: str, code: KernelCode) -> KernelFacts:
     return KernelFacts(
         name=name,
         arch=arch,
         source=disassembly.source,
         code=code,
-        resources=resources.get(name),
+        resources=disassembly.resources[name],
         most_threads=disassembly.bounds.get(name),
         launch=_launch(name, disassembly.launches),
     )
@@ -54,36 +44,13 @@ def _launch(name: str, launches: Mapping[str, Launch]) -> Launch | None:
     return launches.get(name) or launches.get("")
 
 
-def parse_resources(text: str) -> Iterator[tuple[str, Resources]]:
-    """What ``cuobjdump --dump-resource-usage`` printed, by function."""
-    name = ""
-    for line in text.splitlines():
-        heading = _FUNCTION.match(line)
-        if heading:
-            name = heading["name"]
-        elif name and "REG:" in line:
-            said = {field: int(number) for field, number in _FIELD.findall(line)}
-            yield (
-                name,
-                Resources(
-                    registers=said["REG"],
-                    shared=said.get("SHARED", 0),
-                    stack=said.get("STACK", 0),
-                    local=said.get("LOCAL", 0),
-                    constant=said.get("CONSTANT", 0),
-                    source="cuobjdump",
-                ),
-            )
-            name = ""
-
-
 def static_shared(facts: KernelFacts) -> int:
     """Bytes of shared memory that the source asks for: what the driver keeps for itself is not among them."""
     if facts.resources is None:
         return 0
     shared = facts.resources.shared
     number = architecture(facts.arch)
-    if facts.resources.source == "cuobjdump" and number is not None and number >= _SYSTEM_SHARED_FROM:
+    if facts.resources.source == FROM_CODE and number is not None and number >= _SYSTEM_SHARED_FROM:
         return max(0, shared - _SYSTEM_SHARED)
     return shared
 
@@ -94,12 +61,15 @@ def architecture(arch: str) -> int | None:
     return int(digits[1]) if digits else None
 
 
-def spilled(facts: KernelFacts) -> int:
-    """Bytes of local memory a thread: the stack frame, where the code writes or reads local memory at all."""
-    if facts.resources is None:
-        return 0
+def spilled(facts: KernelFacts) -> int | None:
+    """Bytes of local memory a thread: the stack frame, where the code writes or reads local memory at all.
+
+    ``None`` where it does and no frame is told: a function that calls itself has one of any depth.
+    """
     touched = facts.code is None or any(o.startswith(("STL", "LDL")) for o in set(facts.code.opcodes))
-    return facts.resources.stack + facts.resources.local if touched else 0
+    if facts.resources is None or not touched:
+        return 0
+    return facts.resources.stack + facts.resources.local or None
 
 
 def labels_of(facts: Iterable[KernelFacts]) -> dict[int, str]:

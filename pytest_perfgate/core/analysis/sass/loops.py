@@ -10,7 +10,7 @@ from pytest_perfgate.core.analysis.sass.mix import ARITHMETIC, LOADS, TENSOR
 from pytest_perfgate.model.kernel import KernelCode
 from pytest_perfgate.model.values import value
 
-_WORK, _TENSOR, _BRANCHES = frozenset((*ARITHMETIC, *LOADS)), frozenset(TENSOR), frozenset(("BRA", "JMP", "BRXU"))
+_WORK, _TENSOR, _BRANCHES = frozenset((*ARITHMETIC, *LOADS)), frozenset(TENSOR), frozenset(("BRA", "JMP"))
 
 
 @value

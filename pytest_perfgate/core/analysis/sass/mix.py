@@ -16,7 +16,7 @@ _WHOLE_TILE = ("HGMMA", "IGMMA", "QGMMA", "BGMMA", "UTC")
 """Issued for a warp group or a block: a count of them does not compare with HMMA."""
 ARITHMETIC = ("FFMA", "FFMA2", "HFMA2", "DFMA", "FADD", "FADD2", "FMUL", "FMUL2", "HADD2", "HMUL2", "DADD", "DMUL")
 _HALF = "HFMA2"
-BULK = ("UBLKCP", "UTMALDG")
+BULK, _BULK_STORE = ("UBLKCP", "UTMALDG"), "UBLKCP.G"
 LOADS = ("LDG", "LDGSTS", *BULK)
 BARRIERS = ("BAR", "SYNCS", "WARPSYNC", "UCGABAR_ARV")
 LOCAL = ("LDL", "STL")
@@ -64,11 +64,13 @@ class Mix:
 
     @property
     def loads(self) -> int:
-        return sum(self.counts.get(name, 0) for name in LOADS)
+        return self.counts.get("LDG", 0) + self.counts.get("LDGSTS", 0) + self.bulk
 
     @property
     def bulk(self) -> int:
-        return sum(self.counts.get(name, 0) for name in BULK)
+        """Bulk copies that load; those to global memory, ``UBLKCP.G.S``, store."""
+        stored = sum(number for opcode, number in self.exact.items() if opcode.startswith(_BULK_STORE))
+        return sum(self.counts.get(name, 0) for name in BULK) - stored
 
     @property
     def ratio(self) -> float | None:

@@ -137,7 +137,7 @@ def test_what_the_disassembler_says_tells_damage_from_what_it_does_not_know(said
 
 
 def test_a_missing_tool_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tools, "find_tool", lambda name: None)
+    monkeypatch.setattr(tools, "_found", lambda name: iter(()))
     with pytest.raises(PerfgateError) as caught:
         read_cubins([COPY])
     assert "[ncu]" in str(caught.value)
@@ -190,7 +190,6 @@ PTX = b"//\n// Generated\n//\n.version 9.0\n.target sm_90\n.address_size 64\n.vi
         ("bundle.o", b"__CLANG_OFFLOAD_BUNDLE__" + bytes(99), "a bundle of clang", "rocprof"),
         ("k.ptx", PTX, "it is PTX", "ptxas -arch=sm_90"),
         ("host.so", Path("/bin/sh").read_bytes(), "it is an ELF file of", ""),
-        ("lib.o", b"!<arch>\n" + bytes(99), "it is an archive", ""),
     ],
 )
 def test_a_stranger_is_told_what_it_is(tmp_path: Path, name: str, content: bytes, what: str, mend: str) -> None:
@@ -209,9 +208,17 @@ def test_what_cuobjdump_says_of_ptx_alone_is_said_in_plain_words(
 ) -> None:
     said = b"cuobjdump info    : No ELF file found to extract from 'x'. You may try with -all option."
     monkeypatch.setattr(cubin, "tool", Path)
-    monkeypatch.setattr(cubin, "_run", lambda command, where: subprocess.CompletedProcess(command, 0, b"", said))
+    listed = {"--list-ptx": b"PTX file    1: x.1.sm_90.ptx"}
+    monkeypatch.setattr(
+        cubin,
+        "_run",
+        lambda command, where=None: subprocess.CompletedProcess(command, 1, listed.get(command[1], b""), said),
+    )
     (tmp_path / "ptx.fatbin").write_bytes(b"\x50\xed\x55\xba" + bytes(99))
     with pytest.raises(PerfgateError, match="PTX and no machine code"):
+        read_cubins([tmp_path / "ptx.fatbin"])
+    listed.clear()
+    with pytest.raises(PerfgateError, match="LTO-IR"):
         read_cubins([tmp_path / "ptx.fatbin"])
 
 

@@ -21,6 +21,18 @@ WIDE = f'"ID","Kernel Name","CC","gpu__time_duration.sum","{DRAM}"\n"","","","us
 SUMMED = '"Process ID","Kernel Name","Device","Invocations","Metric Name","Metric Unit","Minimum","Maximum","Average"\n'
 
 
+SASS = """==PROF== Connected to process 7
+"Kernel Name","void k<float, 4>(T1 *, ""odd"")"
+"#","Address","Source","Warp Stall Sampling (All Samples)","Instructions Executed","# Samples","Instructions Executed","stall_long_sb","stall_selected","stall_wait","stall_long_sb (Not Issued)"
+"1","0x7f0010","      LDG.E.128 R4, [R2.64]","1,300","64","1,300","9","1200","60","40","99999"
+"2","0x7f0020","@!P0 FFMA R1, R2, R3, R4","20","128","20","9","0","20","0","0"
+"3","0x7f0030","      EXIT","0","64","0","9","0","0","0","0"
+"Kernel Name","second(int)"
+"Address","Source","Warp Stall Sampling (All Cycles)","# Samples"
+"4096","      BRA 0x10","7","7"
+"""
+
+
 def long_page(duration: str, dram: str, cycles: str) -> str:
     who = '"0","k(int)","(256, 1, 1)","(64, 1, 1)","9.0"'
     lines = (("Duration", "us", duration), ("DRAM Throughput", "%", dram), ("Elapsed Cycles", "cycle", cycles))
@@ -94,6 +106,8 @@ def test_semicolons_may_stand_between_the_columns(tmp_path: Path) -> None:
         long_page("10", "61.8", "12,319")[:-20],
         WIDE + '"0","k(int)","9.0","1,41',
         WIDE + '"0","k(int)","9.0"',
+        SASS[:-9],
+        SASS[:-14],
     ],
 )
 def test_a_page_that_ends_inside_a_row_is_refused(tmp_path: Path, text: str) -> None:
@@ -101,16 +115,6 @@ def test_a_page_that_ends_inside_a_row_is_refused(tmp_path: Path, text: str) -> 
         read(tmp_path, text)
 
 
-SASS = """==PROF== Connected to process 7
-"Kernel Name","void k<float, 4>(T1 *, ""odd"")"
-"#","Address","Source","Warp Stall Sampling (All Samples)","Instructions Executed","# Samples","Instructions Executed","stall_long_sb","stall_selected","stall_wait","stall_long_sb (Not Issued)"
-"1","0x7f0010","      LDG.E.128 R4, [R2.64]","1,300","64","1,300","9","1200","60","40","99999"
-"2","0x7f0020","@!P0 FFMA R1, R2, R3, R4","20","128","20","9","0","20","0","0"
-"3","0x7f0030","      EXIT","0","64","0","9","0","0","0","0"
-"Kernel Name","second(int)"
-"Address","Source","Warp Stall Sampling (All Cycles)","# Samples"
-"4096","      BRA 0x10","7","7"
-"""
 CUDA = """"File Path","/home/me/k.cu"
 "Function Name","k"
 "#","Address","Source","# Samples"

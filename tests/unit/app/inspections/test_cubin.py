@@ -122,7 +122,8 @@ def test_files_are_told_apart_by_content(tmp_path: Path) -> None:
     assert CUBIN.recognises(tmp_path / "noname", real.read_bytes()[:64])
     assert CUBIN.recognises(CUBINS, b"")
     assert not CUBIN.recognises(tmp_path, b"")
-    assert not CUBIN.recognises(tmp_path / "x", Path("/bin/sh").read_bytes()[:64])
+    assert CUBIN.recognises(tmp_path / "x", Path("/bin/sh").read_bytes()[:64]), "programs may hold a fatbin"
+    assert CUBIN.recognises(tmp_path / "x.cubin", b"junk"), "to be told that it is none"
 
 
 def test_the_difference_of_two_builds() -> None:

@@ -26,3 +26,10 @@ def test_constants_do_not_outweigh_what_computes() -> None:
     )
     assert (seen.counts["HFMA2"], seen.computing, seen.compute) == (3, 3, "FFMA")
     assert mix(coded(("HFMA2", CONSTANT), ("HFMA2", PRODUCT))).computed == "1 HFMA2"
+
+
+def test_a_bulk_copy_to_global_memory_is_no_load() -> None:
+    both = mix(coded(("UBLKCP.S.G", "[UR4],[UR6],UR8"), ("UBLKCP.G.S", "[UR4],[UR6],UR8"), ("UTMALDG.2D", "[UR4]")))
+    assert (both.counts["UBLKCP"], both.bulk, both.loads) == (2, 2, 2)
+    stored = mix(coded(("UBLKCP.G.S", "[UR4],[UR6],UR8"), ("LDG.E", "R1,[R2.64]"), ("FFMA", PRODUCT)))
+    assert (stored.loads, stored.ratio) == (1, 1.0)
