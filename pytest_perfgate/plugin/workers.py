@@ -61,8 +61,7 @@ class WorkerRole:
         __tracebackhide__ = True
         if self._session is None:
             result = yield
-            if self._session is not None:  # it asked for the fixture while it ran
-                self._session.judge(item)
+            self._judge_late(item)
             return result
         from pytest_perfgate.plugin.complaints import readable
         from pytest_perfgate.plugin.frames import UsersFrames
@@ -72,6 +71,11 @@ class WorkerRole:
             result = yield
         session.judge(item)
         return result
+
+    def _judge_late(self, item: pytest.Item) -> None:
+        """Where nothing was gated, a test may have asked for the fixture while it ran."""
+        if self._session is not None:
+            self._session.judge(item)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[Any]) -> Generator[None, Any, Any]:
