@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts what it runs in the background like that
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LONG = (
     "tests/docs/test_pages.py::test_every_block_of_a_page_runs[README.md]",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import product
 
+from pytest_perfgate.core.gate.bodies import same_bodies
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.repository import Base
@@ -49,6 +50,14 @@ class Accepted:
         """The lines of a file at the merge base, none where there is none, and in the work tree."""
         base = self.base.commit
         return (self._lines(device, path, base) if base else {}), self._lines(device, path)
+
+    def renamed_in(self, path: str) -> Mapping[str, str]:
+        """Functions of a test file that are gone since the merge base, with those that do the same now."""
+        repository, base = self._tools.repository, self.base.commit
+        if repository is None or not base:
+            return {}
+        then, now = repository.show(base, path), repository.show("HEAD", path)
+        return same_bodies(then, now) if then and now else {}
 
     def _lines(self, device: str, path: str, revision: str = "") -> Lines:
         if self._tools.baselines is None:

@@ -12,6 +12,8 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.ports import Inspector
 
 HEAD = 4096
+MOST = 200
+"""Files of a folder that are looked into."""
 Peek = Callable[[Path], bytes]
 """Reads the first bytes of a file, of every file of a folder's kind none: a folder has an empty head."""
 
@@ -51,8 +53,27 @@ def _recognised(path: Path, inspectors: Sequence[Inspector], peek: Peek) -> Insp
     head = peek(path)
     found = next((one for one in inspectors if one.recognises(path, head)), None)
     if found is None:
-        raise unknown(path, head, inspectors)
+        raise _folder(path, inspectors, peek) or unknown(path, head, inspectors)
     return found
+
+
+def _folder(path: Path, inspectors: Sequence[Inspector], peek: Peek) -> PerfgateError | None:
+    """The error for a folder whose files are read one by one: which of them are one job is for a person to say."""
+    files = [file for file in sorted(path.iterdir())[:MOST] if file.is_file()] if path.is_dir() else []
+    kinds: dict[str, list[Path]] = {}
+    for file in files:
+        head = peek(file)
+        for one in inspectors:
+            if one.recognises(file, head):
+                kinds.setdefault(one.name, []).append(file)
+                break
+    if not kinds:
+        return None
+    held = ", ".join(f"{len(found)} of {name}" for name, found in kinds.items())
+    first = next(iter(kinds.values()))
+    mend = f"name the files of one job, such as {first[0] if len(first) == 1 else path / ('*' + first[0].suffix)}"
+    what = f"a folder is not read as a whole; its files are: {held}"
+    return PerfgateError("artifact-unknown", what, place=str(path), mend=mend)
 
 
 def unknown(path: Path, head: bytes, inspectors: Sequence[Inspector]) -> PerfgateError:

@@ -82,6 +82,7 @@ def per_call(samples: Samples, calls: int) -> Samples:
         cpu=tuple(busy / calls for busy in samples.cpu),
         span=tuple(span / calls for span in samples.span),
         launch_gap=None if samples.launch_gap is None else samples.launch_gap / calls,
+        unqueued=None if samples.unqueued is None else samples.unqueued / calls,
         batch=samples.batch * calls,
     )
 

@@ -30,7 +30,9 @@ def _heirs(court: Court, reports: Sequence[CaseReport]) -> Iterable[Heir]:
     for device, path in sorted(files):
         then, now = court.accepted.then_and_now(device, path)
         gone = [line for key, line in then.items() if key not in now and not line.local]
-        yield from heirs(gone, [line for key, line in now.items() if key not in then and not line.local])
+        new = [line for key, line in now.items() if key not in then and not line.local]
+        if gone and new:
+            yield from heirs(gone, new, court.accepted.renamed_in(path))
 
 
 def _least(heir: Heir, reports: Sequence[CaseReport]) -> float:

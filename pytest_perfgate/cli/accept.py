@@ -49,7 +49,6 @@ def run(options: Namespace) -> int:
         return 0
     check_decisions(found, request)
     _show(found, accept(found, project.baselines), options, project)
-    _tell_nameless(found, options, project)
     return 0
 
 
@@ -150,17 +149,20 @@ def _end(text: str, today: date) -> str:
     return end.isoformat()
 
 
-def _tell_nameless(found: Any, options: Namespace, project: Project) -> None:
-    """Lines that name no commit: a suspect can never be measured beside it."""
-    count = sum(1 for decision in found if decision.after is not None and not decision.after.commit)
-    if not count or options.json:
-        return
-    why, mend = project.repository.trouble() or ("", "")
-    source = "the record names none" if options.source or not why else why
-    lines = plural(count, "line names", "lines name")
-    write(f"{lines} no commit, so no suspect can be measured beside it: {source}")
-    if mend and not options.source:
-        write(f"  next  {mend}")
+def _notes(found: Any, options: Namespace, project: Project) -> list[dict[str, str]]:
+    """What else is to be known of the lines: which stay in this checkout, which name no commit, and what to do."""
+    after = [decision.after for decision in found if decision.after is not None]
+    local = sorted({line.device for line in after if not project.baselines.committed(line.device)})
+    stays = "is not in [tool.perfgate] devices: its baselines stay in this checkout, under .perfgate/"
+    notes = [{"what": f"{device} {stays}", "next": ""} for device in local]
+    count = sum(1 for line in after if not line.commit)
+    if count:
+        why, mend = project.repository.trouble() or ("", "")
+        of_here = not options.source and bool(why)
+        lines, source = plural(count, "line names", "lines name"), why if of_here else "the record names none"
+        what = f"{lines} no commit, so no suspect can be measured beside it: {source}"
+        notes.append({"what": what, "next": "" if options.source else mend})
+    return notes
 
 
 def sittings_of(project: Project) -> Any:
@@ -177,12 +179,12 @@ def _show(found: Any, paths: Any, options: Namespace, project: Project) -> None:
 
     from pytest_perfgate.core.render.acceptance import acceptance_json, acceptance_lines
 
+    files, notes = [project.shown(Path(path)) for path in paths], _notes(found, options, project)
     if options.json:
-        write_json({"decisions": acceptance_json(found), "files": [project.shown(Path(path)) for path in paths]})
+        write_json({"decisions": acceptance_json(found), "files": files, "notes": notes})
         return
     write("\n".join(acceptance_lines(found)))
-    for path in paths:
-        write(f"wrote {project.shown(Path(path))}")
-    local = sorted({d.after.device for d in found if d.after and not project.baselines.committed(d.after.device)})
-    for device in local:
-        write(f"{device} is not in [tool.perfgate] devices: its baselines stay in this checkout, under .perfgate/")
+    for file in files:
+        write(f"wrote {file}")
+    for note in notes:
+        write(note["what"] + (f"\n  next  {note['next']}" if note["next"] else ""))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pytest_perfgate.app.inspect import inspect, view
 from pytest_perfgate.cli import looking
-from pytest_perfgate.cli.output import say
+from pytest_perfgate.cli.output import placed, say, write_file
 from pytest_perfgate.core.render.markdown import render_markdown
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.analysis import Analysis
@@ -55,9 +55,9 @@ def _write_files(options: argparse.Namespace, documents: dict[str, Document]) ->
     if options.markdown == "-":
         looking.write("\n".join(render_markdown(document) for document in documents.values()))
     elif options.markdown:
-        Path(options.markdown).write_text("\n".join(map(render_markdown, documents.values())), encoding="utf-8")
+        write_file(options.markdown, "\n".join(map(render_markdown, documents.values())))
     if options.html:
-        write_pages(Path(options.html), list(documents.values()))
+        write_pages(placed(options.html), list(documents.values()))
     if options.csv:
         for path in write_tables(Path(options.csv), documents):
             say(str(path), options)
@@ -68,7 +68,7 @@ def _write_more(options: argparse.Namespace, documents: dict[str, Document], ana
     from pytest_perfgate.wiring.looking import write_reports, write_workbook
 
     if options.xlsx:
-        say(str(write_workbook(Path(options.xlsx), documents)), options)
+        say(str(write_workbook(placed(options.xlsx), documents)), options)
     if options.reports:
         say("\n".join(map(str, write_reports(Path(options.reports), analysis))), options)
     if options.code:

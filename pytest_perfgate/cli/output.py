@@ -51,9 +51,23 @@ def plain(value: Any) -> Any:
 
 def write_file(name: str, text: str) -> None:
     """Write a file that was asked for, with its folders."""
+    path = placed(name)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as fault:
+        raise _unwritten(name, fault) from fault
+
+
+def placed(name: str) -> Path:
+    """The path of a file that was asked for, whose folders are there or are made."""
     path = Path(name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
     except OSError as fault:
-        raise PerfgateError("delivery-failed", f"it cannot be written: {fault}", place=name) from fault
+        raise _unwritten(name, fault) from fault
+    return path
+
+
+def _unwritten(name: str, fault: OSError) -> PerfgateError:
+    mend = "name a file in a folder that you may write to"
+    return PerfgateError("delivery-failed", f"it cannot be written: {fault}", mend=mend, place=name)

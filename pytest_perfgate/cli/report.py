@@ -53,19 +53,30 @@ def run(options: Namespace) -> int:
 
 
 def _placed(report: Any, project: Project, *, delivers: bool) -> Any:
-    """The last record; one of another commit than is checked out says so, and is not delivered as this one's."""
+    """The last record; one of another commit or run of CI says so, and is not delivered as this one's."""
     from dataclasses import replace
 
     from pytest_perfgate.model.limit import Effect
     from pytest_perfgate.model.verdict import SuiteNote
 
-    then, now = report.environment.commit, project.repository.head()
-    if not then or not now or then == now:
+    what = _foreign(report.environment, project.repository.head())
+    if not what:
         return report
-    what = f"this is the run of {then[:12]}, and {now[:12]} is checked out"
     if delivers:
         raise PerfgateError("record-outdated", what)
-    return replace(report, notes=(SuiteNote(kind="other commit", effect=Effect.WARN, text=what), *report.notes))
+    return replace(report, notes=(SuiteNote(kind="another run", effect=Effect.WARN, text=what), *report.notes))
+
+
+def _foreign(then: Any, head: str) -> str:
+    """What is measured in another place; empty where nothing says so."""
+    import os
+
+    from pytest_perfgate.model.ci_run import FACT, ci_run
+
+    if then.commit and head and then.commit != head:
+        return f"this is the run of {then.commit[:12]}, and {head[:12]} is checked out"
+    before, here = dict(then.facts).get(FACT, ""), ci_run(os.environ)
+    return f"this is of run {before} of CI, and this is run {here}" if before and here and before != here else ""
 
 
 def history_of(project: Project, report: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pytest_perfgate.app.inspect import view
 from pytest_perfgate.cli import looking
-from pytest_perfgate.cli.output import write_file
+from pytest_perfgate.cli.output import placed, write_file
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.verdict import Verdict
@@ -71,7 +71,7 @@ def write_files(options: argparse.Namespace, analysis: Analysis, verdicts: tuple
     if options.junit:
         from pytest_perfgate.wiring import write_junit
 
-        write_junit(Path(options.junit), analysis.subject, verdicts)
+        write_junit(placed(options.junit), analysis.subject, verdicts)
     if options.html or options.markdown:
         from pytest_perfgate.core.render.html import render_html
         from pytest_perfgate.core.render.markdown import render_markdown

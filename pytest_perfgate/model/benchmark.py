@@ -18,6 +18,8 @@ class BenchResult:
     """Nanoseconds of one call; ``None`` where the file has none."""
     statistic: str = "median"
     """What the tool made of its samples: median, mean or minimum."""
+    also: tuple[tuple[str, float], ...] = ()
+    """(statistic, nanoseconds) that the file has beside it: another file may have no other."""
     scatter: float | None = None
     """Relative standard deviation within the process, where the file has it."""
     samples: int = 0
@@ -37,6 +39,8 @@ class BenchFile:
     commit: str = ""
     when: str = ""
     machine: str = ""
+    untimed: int = 0
+    """Benchmarks of memory or another unit, which are not read."""
 
 
 BenchReader = Callable[[Path], BenchFile]

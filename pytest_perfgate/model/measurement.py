@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+from pytest_perfgate.model.ci_run import FACT
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import CaseKey
@@ -70,7 +71,7 @@ class Environment:
         return dict((*lasting.facts, ("system", self.platform), ("python", self.python), *self.packages))
 
 
-_PASSING = frozenset({"load"})
+_PASSING = frozenset({"load", FACT})
 """Facts of the moment."""
 
 

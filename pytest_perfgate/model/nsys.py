@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -35,6 +35,8 @@ class ExportFacts:
     """Strings that are not UTF-8, seen so far."""
     graphs: int = 0
     """Launches of CUDA graphs whose kernels were not recorded."""
+    lacking: tuple[str, ...] = ()
+    """Columns that figures need and the export does not have, as ``TABLE.column``."""
 
 
 @array_value
@@ -64,6 +66,20 @@ def activity(columns: Sequence[Ints]) -> Activity:
     """Rows of what ran from their seven columns."""
     start, end, pid, device, stream, correlation, name = columns
     return Activity(start=start, end=end, pid=pid, device=device, stream=stream, correlation=correlation, name=name)
+
+
+_STREAM = 32
+
+
+def in_context(stream: Ints, context: Ints) -> Ints:
+    """Streams of several contexts told apart: each context numbers its own from the same start."""
+    return (context << _STREAM) | stream
+
+
+def stream_name(stream: int) -> str:
+    """A stream's number, and its context's where a process has several on one device."""
+    number, context = stream & ((1 << _STREAM) - 1), stream >> _STREAM
+    return f"{number} (context {context})" if context else str(number)
 
 
 OPEN = 1 << 62
@@ -139,10 +155,16 @@ class NsysExport(Protocol):
 
     def extents(self) -> tuple[Extent, ...]: ...
 
+    def threads(self) -> tuple[tuple[int, str], ...]:
+        """(pid, name) of every thread that has one."""
+
     def ranges(self) -> Ranges: ...
 
-    def kernels(self, low: int, high: int) -> Activity:
-        """Kernels that touch the span."""
+    def full_names(self) -> Mapping[int, str]:
+        """Names with namespaces, among them those of kernels whose ``name`` elsewhere is the short one."""
+
+    def kernels(self, low: int, high: int, whole: Collection[int] = ()) -> Activity:
+        """Kernels that touch the span; those whose full name is one of ``whole`` go by it."""
 
     def copies(self, low: int, high: int) -> Activity:
         """Copies and memory sets that touch the span; ``name`` is 0 for a copy and 1 for a set."""
@@ -152,7 +174,7 @@ class NsysExport(Protocol):
 
     def names(self, ids: Sequence[int]) -> Mapping[int, str]: ...
 
-    def kernel_totals(self, low: int, high: int) -> tuple[KernelTotal, ...]:
+    def kernel_totals(self, low: int, high: int, whole: Collection[int] = ()) -> tuple[KernelTotal, ...]:
         """Totals of kernels that start in the span."""
 
     def api_totals(self, low: int, high: int, like: str = "") -> tuple[ApiTotal, ...]:
@@ -193,6 +215,8 @@ class Preset:
     """The last match in the innermost range that has one names the stage."""
     purposes: tuple[tuple[str, str], ...]
     """(pattern, purpose of a communication stream)."""
+    thread: str = r"^MPI Rank (\d+)$"
+    """How a thread is called that names its process's rank, where no range does."""
     rank: str = r"\brank\s*[=:]\s*(\d+)"
     mesh: str = r"\b(pp|dp|cp|ep|tp|sp)\s*[=:]\s*(\d+)\s*/\s*(\d+)"
     settings: str = r"\b(mbs|seq)\s*[=:]\s*(\d+)"

@@ -43,7 +43,7 @@ class Rank:
     """(dimension, coordinate, size)."""
     settings: tuple[tuple[str, int], ...] = ()
     label: str = ""
-    """The range that named it; empty when the order of devices did."""
+    """The range or the thread that named it; empty when the order of devices did."""
 
 
 @value
@@ -85,6 +85,8 @@ class Lane:
     cut: int = 0
     """Kernel time outside the window that clipping took away, or of kernels left out."""
     straddlers: int = 0
+    faults: tuple[str, ...] = ()
+    """What makes its kernels none that a device ran."""
     unnamed: int = 0
     """Kernels in the window whose name the table of strings does not hold."""
 

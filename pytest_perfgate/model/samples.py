@@ -58,3 +58,7 @@ class Samples:
     """First start to last end of a call's kernels, where the instrument sees both that and the busy time."""
     turns: tuple[int, ...] = ()
     """How many samples each turn gave, where two processes took turns."""
+    unqueued: float | None = None
+    """Mean nanoseconds per call, less those in which its threads waited for a processor; ``None``: nobody can tell."""
+    others: float | None = None
+    """Processors that other processes kept busy meanwhile; ``None`` where the system does not tell."""

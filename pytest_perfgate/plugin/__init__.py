@@ -103,7 +103,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if os.environ.get("CI") and (broken or getattr(role, "recorded", None) is False):
         from pytest_perfgate.plugin.ending import close_records
 
-        close_records(session.config.rootpath, exitstatus)
+        close_records(session.config, exitstatus, told=not broken)
 
 
 def _misses(config: pytest.Config) -> bool:

@@ -177,6 +177,8 @@ class Brought:
     key: CaseKey
     kind: str
     durations: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+    """Processor time beside each entry of a region."""
     work: Work | None = None
     limits: tuple[str, ...] = ()
     metrics: MetricSet = field(default_factory=MetricSet)
@@ -195,6 +197,7 @@ class Brought:
                 durations=finite,
                 timer=self.kind,
                 stop=Stop.COUNT if self.kind == "region" else Stop.RECORDED,
+                cpu=tuple(self.cpu),
                 discarded=(Discard(reason="not a number", count=lost),) if lost else (),
                 problems=(Problem(code="bad-timing", what=what, retry=False),) if lost else (),
             ),

@@ -20,6 +20,7 @@ from pytest_perfgate.model.metric import MetricKind
 from pytest_perfgate.model.plan import Cache, Case, ClockPolicy, Plan
 from pytest_perfgate.model.profiling import CAPTURES, STATIC
 from pytest_perfgate.plugin.spans import seconds
+from pytest_perfgate.plugin.spelling import insist_on_whole
 
 DEFAULT_LIMIT = "slowdown <= 3%"
 KEYWORDS = ("on", "capture", "timer", "runtime", "cache", "clocks", "data", "rounds", "budget", "devices")
@@ -45,6 +46,8 @@ class Collector:
     def case(self, item: pytest.Item) -> Case:
         path, line, _ = item.location
         place = f"{path}:{(line or 0) + 1}"
+        given = 'give the parameter an id: pytest.param(..., id="name"), or ids='
+        insist_on_whole(item.nodeid, "the id of this test", place, code="marker-wrong", mend=given)
         markers = list(item.iter_markers("perfgate"))[::-1]
         patterns = [p for p in self._config.tests if fnmatchcase(item.nodeid, _literal(p.pattern))]
         layers = [

@@ -11,12 +11,13 @@ from pytest_perfgate.plugin.complaints import headed, readable
 from pytest_perfgate.plugin.ending import close_session, write_session
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.frames import UsersFrames
+from pytest_perfgate.plugin.phases import ReadablePhases
 from pytest_perfgate.plugin.session import GateSession
 from pytest_perfgate.plugin.settings import Settings
 from pytest_perfgate.plugin.summary import write_summary
 
 
-class ControllerRole:
+class ControllerRole(ReadablePhases):
     """Hooks that are registered when the first gated test is met."""
 
     def __init__(self, config: pytest.Config) -> None:

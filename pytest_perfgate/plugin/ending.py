@@ -6,7 +6,8 @@ import contextlib
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -49,12 +50,16 @@ def write_session(session: Docket) -> None:
         ignored(config.rootpath / ".perfgate")
 
 
-def close_records(root: Path, exitstatus: int) -> None:
+def close_records(config: pytest.Config, exitstatus: int, *, told: bool) -> None:
     """A run in CI that left no record: what delivers the last one must not find an earlier run's."""
     from pytest_perfgate.wiring.stores import record_store
 
-    with contextlib.suppress(PerfgateError):  # a folder that takes nothing has said so
-        record_store(root).close(f"the last run left no record: pytest ended with {int(exitstatus)}")
+    try:
+        record_store(config.rootpath).close(f"the last run left no record: pytest ended with {int(exitstatus)}")
+    except PerfgateError as fault:
+        if not told:  # else a folder that takes nothing has said so
+            what = "the last record that lies here is of an earlier run, and cannot be marked so"
+            complain(config, PerfgateError(fault.code.name, what, why=fault.what, mend=fault.mend, place=fault.place))
 
 
 def not_kept(lost: Iterable[tuple[str, PerfgateError]]) -> list[PerfgateError]:
@@ -102,7 +107,7 @@ def announce(config: pytest.Config, notes: Iterable[SuiteNote]) -> None:
             if reporter is not None and reporter._tw.width_of_current_line:  # noqa: SLF001 - as pytest's own plugins do
                 reporter._tw.line()  # noqa: SLF001 - pytest has said [100%]
             _expected(config)
-            _report(config, f"perfgate::{note.kind}", text_of(note))
+            _report(config, name_of(note), note)
 
 
 def _expected(config: pytest.Config) -> None:
@@ -112,14 +117,36 @@ def _expected(config: pytest.Config) -> None:
         session.testscollected += 1
 
 
+class Told(NamedTuple):
+    """A failed note as pytest shows failures: whole where they are listed, its first words where they are counted."""
+
+    note: SuiteNote
+
+    @property
+    def reprcrash(self) -> SimpleNamespace:
+        words = self.note.text.partition("\n")[0].partition(";")[0]
+        return SimpleNamespace(path="perfgate", lineno=0, message=words)
+
+    def toterminal(self, out: Any) -> None:
+        out.line(str(self))
+
+    def __str__(self) -> str:
+        return text_of(self.note)
+
+
+def name_of(note: SuiteNote) -> str:
+    """What a failed note is called among the tests."""
+    return f"perfgate::{note.kind}"
+
+
 def text_of(note: SuiteNote) -> str:
     """A note with the names it speaks of."""
     return "\n".join([note.text, *(f"  {name}" for name in note.names[:20])])
 
 
-def _report(config: pytest.Config, nodeid: str, text: str) -> None:
+def _report(config: pytest.Config, nodeid: str, note: SuiteNote) -> None:
     for when, outcome in (("setup", "passed"), ("call", "failed"), ("teardown", "passed")):
-        longrepr = text if outcome == "failed" else None
+        longrepr = Told(note) if outcome == "failed" else None
         report: Any = pytest.TestReport(nodeid, ("perfgate", None, nodeid), {}, outcome, longrepr, when)  # type: ignore[arg-type]
         config.hook.pytest_runtest_logreport(report=report)
     remembered = getattr(config.pluginmanager.get_plugin("lfplugin"), "lastfailed", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -15,6 +16,7 @@ from pytest_perfgate.model.work import Work
 from pytest_perfgate.plugin.asked import Asked, Brought, Schedule
 from pytest_perfgate.plugin.benches import Bench
 from pytest_perfgate.plugin.raising import noted
+from pytest_perfgate.plugin.spelling import insist_on_whole
 from pytest_perfgate.plugin.view import View
 
 _UNITS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
@@ -77,9 +79,10 @@ class Gate:
                 self._regions[brought.key] = brought
                 self._bench.bring(brought)
             with self._bench.around(brought):
-                begun = time.perf_counter_ns()
+                given, begun = time.thread_time_ns(), time.perf_counter_ns()
                 yield
                 brought.durations.append(float(time.perf_counter_ns() - begun))
+                brought.cpu.append(float(time.thread_time_ns() - given))
 
     def record(
         self,
@@ -121,7 +124,7 @@ class Gate:
 
     def note(self, key: str, value: object) -> None:
         """Join the identity: measurements with other notes are not compared (an autotuned tiling, say)."""
-        self._bench.notes[key] = str(value)
+        self._bench.notes[self._whole(key, "a note's name")] = self._whole(str(value), "a note")
 
     def attach(self, name: str, path: str | Path | Any) -> None:
         """Keep a file or a folder beside this test's measurement, machine code as bytes, or a kernel of Triton."""
@@ -148,16 +151,29 @@ class Gate:
             raise
         return view
 
+    def _whole(self, text: str, what: str) -> str:
+        return insist_on_whole(text, what, self._case.nodeid, code="call-wrong", mend="write it in whole characters")
+
     def _noted(self, name: str, noun: str) -> AbstractContextManager[None]:
         """What is raised inside is told again where the test catches it, and nothing was measured therefore."""
         return noted(self._bench, CaseKey(nodeid=self._case.nodeid, name=name), noun)
 
     def _key(self, name: str) -> CaseKey:
+        self._whole(name, "name=")
+        refuse_in_teardown(self._case.nodeid)
         if name in self._names:
             what = f"two measurements named {name!r}" if name else "two measurements without a name"
             raise PerfgateError("call-wrong", f"{what} in one test", mend="give each a name=", place=self._case.nodeid)
         self._names.add(name)
         return CaseKey(nodeid=self._case.nodeid, name=name)
+
+
+def refuse_in_teardown(nodeid: str) -> None:
+    """What is called there was never part of the test: its verdict has been given."""
+    if os.environ.get("PYTEST_CURRENT_TEST", "").endswith("(teardown)"):
+        what = "called in a teardown, when the test has its verdict already"
+        mend = "call it in the test, or in the fixture before its yield"
+        raise PerfgateError("call-wrong", what, mend=mend, place=nodeid)
 
 
 def refuse_unrun(result: object) -> None:

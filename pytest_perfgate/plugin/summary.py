@@ -16,14 +16,14 @@ from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.plan import Mode
 from pytest_perfgate.model.quantity import Dimension
 from pytest_perfgate.plugin.cut_short import cut_short_lines
-from pytest_perfgate.plugin.ending import text_of
+from pytest_perfgate.plugin.ending import name_of, text_of
 from pytest_perfgate.plugin.standpoint import Standpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pytest_perfgate.model.verdict import CaseReport
+    from pytest_perfgate.model.verdict import CaseReport, SuiteNote
     from pytest_perfgate.plugin.docket import Docket
 
 _SHOWN = 20
@@ -65,7 +65,7 @@ def _write_verdicts(out: Any, session: Docket, reports: list[CaseReport]) -> Non
             f"{fresh} without a baseline: what was measured is kept under .perfgate/ as this machine's first"
         )
     for note in session.notes:
-        out.write_line(f"{note.effect.value}  {text_of(note)}")
+        out.write_line(f"{note.effect.value}  {said_of(note, out.config.option.tbstyle)}")
     for line in (*hidden(session), *refused(reports), *constant(reports)):
         out.write_line(line)
     if reports:
@@ -78,6 +78,12 @@ def _write_verdicts(out: Any, session: Docket, reports: list[CaseReport]) -> Non
     commands = next_commands(reports, session.settings.command, recorded=recorded, full=full)
     for command in commands if not session.lost else ():
         out.write_line(f"next  {here.command(command)}")
+
+
+def said_of(note: SuiteNote, style: str) -> str:
+    """A note in full, unless it stands among the failures above."""
+    shown_above = note.effect is Effect.FAIL and style != "no"
+    return f"{name_of(note)}, above" if shown_above else text_of(note)
 
 
 def verdict_table(reports: Sequence[CaseReport]) -> Table:

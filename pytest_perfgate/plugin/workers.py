@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_perfgate.plugin.phases import ReadablePhases
 from pytest_perfgate.plugin.properties import SEEN
 from pytest_perfgate.plugin.roles import is_gated
 from pytest_perfgate.plugin.settings import Settings
@@ -20,7 +21,7 @@ CASES, VERDICTS, FAULTS = "cases-{}.json", "verdicts.json", "faults.json"
 LEFT_OUT = "left-out-{}.json"
 
 
-class WorkerRole:
+class WorkerRole(ReadablePhases):
     """Hooks of a worker."""
 
     def __init__(self, config: pytest.Config) -> None:
@@ -61,7 +62,7 @@ class WorkerRole:
         __tracebackhide__ = True
         if self._session is None:
             result = yield
-            self._judge_late(item)
+            self._judged_late(item)
             return result
         from pytest_perfgate.plugin.complaints import readable
         from pytest_perfgate.plugin.frames import UsersFrames
@@ -72,8 +73,8 @@ class WorkerRole:
         session.judge(item)
         return result
 
-    def _judge_late(self, item: pytest.Item) -> None:
-        """Where nothing was gated, a test may have asked for the fixture while it ran."""
+    def _judged_late(self, item: pytest.Item) -> None:
+        """A test without a marker may ask for the fixture while it runs."""
         if self._session is not None:
             self._session.judge(item)
 

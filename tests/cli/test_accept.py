@@ -281,6 +281,11 @@ def test_looking_asks_for_no_reason_and_says_that_writing_will(project: Place) -
 
 def test_lines_that_name_no_commit_are_said_to(place: Place) -> None:
     place.record(replace(run(NEW), environment=Environment()))
+    told = json.loads(place.perfgate("accept", "--json").out)["notes"]
+    assert "1 line names no commit" in told[-1]["what"]
+    assert all(note.keys() == {"what", "next"} for note in told)
+    for lines in place.root.glob("baselines/*/*/*.yaml"):
+        lines.unlink()
     done = place.perfgate("accept")
     assert (
         "1 line names no commit, so no suspect can be measured beside it: there is no git repository here" in done.out

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from pytest_perfgate.adapters.devices.process import probe_environment
 from pytest_perfgate.adapters.stores.records import Records
 from pytest_perfgate.cli.project import Project as Command
 from pytest_perfgate.model.baseline import Sitting
@@ -74,6 +75,22 @@ def test_a_record_of_another_commit_says_so_and_is_not_delivered(
     assert project.perfgate("report", "--to", "json:r.json").code == 0
     for words in (("r.json",), ("--from", "r.json")):
         assert project.perfgate("report", *words, "--to", "json:s.json").code == 0, "it was named"
+
+
+@pytest.mark.parametrize(("here", "code"), [("77", 0), ("78", 12), ("", 0)])
+def test_a_record_of_another_run_of_ci_is_not_delivered(
+    place: Place, monkeypatch: pytest.MonkeyPatch, here: str, code: int
+) -> None:
+    monkeypatch.setenv("CI", "1")
+    monkeypatch.setenv("GITHUB_RUN_ID", "77")
+    monkeypatch.setattr(Command, "repository", property(lambda _: SimpleNamespace(head=lambda: "c0ffee")))
+    place.record(replace(run(SAME), environment=replace(probe_environment(), commit="c0ffee")))
+    assert "ci run" not in dict(probe_environment().lasting.facts), "no baseline keeps it"
+    monkeypatch.setenv("GITHUB_RUN_ID", here)
+    done = place.perfgate("report", "--to", "json:r.json")
+    assert done.code == code
+    assert ("this is of run 77 of CI, and this is run 78" in done.err) == bool(code)
+    assert place.perfgate("report").code == 0
 
 
 def test_the_record_of_an_earlier_run_is_not_that_of_one_that_left_none(project: Place) -> None:

@@ -83,8 +83,10 @@ def command(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 def test_inspect_shows_and_writes(command, project: Path) -> None:
     assert "1.5 µs" in command("inspect", "a.toy").stdout
     assert command("inspect", "a.toy", "--view", "list").stdout.split() == ["table", "other"]
-    assert command("inspect", "a.toy", "--html", "p.html", "--csv", "out").returncode == 0
-    page = (project / "p.html").read_text()
+    assert command("inspect", "a.toy", "--html", "new/p.html", "--csv", "out").returncode == 0
+    assert command("inspect", "a.toy", "--markdown", "newer/p.md").returncode == 0
+    assert (project / "newer" / "p.md").exists(), "every file that is asked for has its folders made"
+    page = (project / "new" / "p.html").read_text()
     assert "A &lt;toy&gt;" in page
     assert "<script" not in page
     assert "http" not in page.replace('http-equiv="', "")
@@ -161,13 +163,13 @@ def test_help_and_version_are_there_and_light(command) -> None:
 @pytest.mark.parametrize(
     ("option", "place", "code"),
     [
-        ("--html", "empty/x.html", "file-kind"),
+        ("--html", "empty/x.html", "delivery-failed"),
+        ("--markdown", "empty/x.md", "delivery-failed"),
         ("--csv", "empty/tables", "file-kind"),
-        ("--markdown", "nowhere/x.md", "file-missing"),
     ],
 )
 def test_a_place_that_cannot_be_written_is_an_error(command, option: str, place: str, code: str) -> None:
     done = command("inspect", "a.toy", option, place)
-    assert done.returncode == 2
+    assert done.returncode == (20 if code == "delivery-failed" else 2)
     assert place in done.stderr
     assert f"[{code}]" in done.stderr

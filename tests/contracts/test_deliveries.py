@@ -134,12 +134,15 @@ def test_a_webhook_tells_programs(url: str) -> None:
 def test_files(name: str, tmp_path: Path) -> None:
     delivery = next(d for d in deliveries(tmp_path) if d.name == name)
     target = tmp_path / "out" / "report"
+    assert delivery.deliver(REPORT, str(target)) == f"wrote {target}, and made the folder {target.parent}"
     assert delivery.deliver(REPORT, str(target)) == f"wrote {target}"
     assert b"test_slow" in target.read_bytes()
     with pytest.raises(PerfgateError, match="delivery-failed"):
         delivery.deliver(REPORT, "")
-    with pytest.raises(PerfgateError, match="delivery-failed"):
-        delivery.deliver(REPORT, str(tmp_path))
+    for place in (tmp_path, target / "below"):
+        with pytest.raises(PerfgateError, match="delivery-failed") as refused:
+            delivery.deliver(REPORT, str(place))
+        assert "that you may write to" in str(refused.value)
 
 
 def test_the_comment_keeps_its_form() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from pytest_perfgate.core.analysis.trace.figures import FIGURES
@@ -10,12 +11,22 @@ from pytest_perfgate.core.gate.policy import CHOICES, CI, LOCAL, RULES, effect
 from pytest_perfgate.core.gate.units import UNITLESS, UNITS
 from pytest_perfgate.core.metrics.registry import BUILT_IN
 from pytest_perfgate.model.limit import Effect
+from pytest_perfgate.model.metric import MetricKind
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+CAPTURE = ("stage", "rank", "gpu", "stream", "step", "kernel", "op", "category", "pid")
+ARGUMENTS = ("shapes", "types", "strides", "scalars")
 _NOTES = {
     "unused": "tests that are gone, and baselines that no limit asks for",
     "baseless": "committed lines that CI judges without a merge base",
 }
+SCOPES = {  # larger sets first: a metric that takes one whole says its name
+    "trace": (*CAPTURE, *ARGUMENTS, "launcher", "module", "target", "part", "side", "collective", "group"),
+    "capture": CAPTURE,
+    "operator": ("op", "category", "rank", "gpu", "step", *ARGUMENTS),
+    "kernel": ("kernel", "arch", "launch"),
+}
+"""Sets of scopes that many metrics share, so that the table of metrics can be read."""
 _TEST = {Effect.PASS: "passes", Effect.WARN: "warns", Effect.FAIL: "fails"}
 
 
@@ -53,19 +64,38 @@ def policies() -> str:
     return table(["key", "choices", "locally", "in CI", "decides about"], rows)
 
 
+def quoted(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def scopes_of(kind: MetricKind) -> str:
+    """The bare word first, then the sets that the metric takes whole, then what is left over."""
+    told = [f"bare `{kind.positional}`"] if kind.positional else []
+    left = [scope for scope in kind.scopes if scope != "case"]
+    for name, shared in SCOPES.items():
+        if set(shared) <= set(left):
+            told.append(f"*{name}*")
+            left = [scope for scope in left if scope not in shared]
+    return ", ".join([*told, *(f"`{scope}`" for scope in left if scope != kind.positional)])
+
+
 def metrics() -> str:
     rows = [
         [
-            f"`{kind.name}`" + "".join(f", `{alias}`" for alias in kind.aliases),
+            quoted([kind.name, *kind.aliases]),
             kind.doc,
             kind.dimension.value,
             kind.better.value,
-            ", ".join(f"`{scope}`" + (" (bare)" if scope == kind.positional else "") for scope in kind.scopes),
+            scopes_of(kind),
             kind.source,
         ]
         for kind in BUILT_IN
     ]
     return table(["metric", "what it is", "dimension", "better", "scopes beside `case`", "comes from"], rows)
+
+
+def scopes() -> str:
+    return table(["set", "scopes"], [[f"*{name}*", quoted(found)] for name, found in SCOPES.items()])
 
 
 def units() -> str:
@@ -91,7 +121,7 @@ def figures() -> str:
 TABLES = {
     "outcomes.md": {"outcomes": outcomes, "policies": policies},
     "traces.md": {"figures": figures},
-    "limits.md": {"metrics": metrics, "units": units},
+    "limits.md": {"metrics": metrics, "scopes": scopes, "units": units},
 }
 
 

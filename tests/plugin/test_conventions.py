@@ -95,6 +95,19 @@ WRONG = """
     def test_call(perfgate):
         perfgate(int, limits=["tme <= 1s"])
 
+    @pytest.fixture
+    def late(perfgate):
+        yield
+        perfgate(int)
+
+    @pytest.mark.perfgate("time <= 1s")
+    def test_late(late):
+        pass
+
+    @pytest.mark.perfgate("time <= 1s")
+    def test_half(perfgate):
+        perfgate(int, name="x" + chr(0xd83d))
+
     @pytest.mark.perfgate("time <= 1s")
     def test_fine(perfgate):
         perfgate(int)
@@ -109,7 +122,12 @@ def test_a_wrong_marker_is_the_fault_of_its_test_alone(project: Project) -> None
     assert "on= is a text or a list of texts, not 3" in run.says("test_no_pattern")
     assert "nothing produces a metric 'tme'" in run.says("test_misspelt")
     assert (run.outcome("test_call"), run.code) == ("failed", 1)
-    full = project.run("--perfgate=full", "--perfgate-rounds=1", "-k", "call or fine")
+    assert "name= holds half a character, '\\ud83d'" in run.says("test_half")
+    assert "called in a teardown, when the test has its verdict already" in run.text
+    full = project.run("--perfgate=full", "--perfgate-rounds=1", "-k", "call or fine or late", ci=True)
+    assert "called in a teardown" in full.says("test_late")
+    assert "before its yield" in full.text
+    assert "fixture.py" not in run.text + full.text, "no trace of our code"
     assert (full.outcome("test_call"), full.outcome("test_fine"), full.code) == ("error", "passed", 1)
     assert "nothing produces a metric 'tme'" in full.says("test_call")
     assert "on" in run.says("test_keyword")

@@ -3,12 +3,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_perfgate.core.gate.grammar import parse_limit, render_limit
+from pytest_perfgate.core.gate.grammar import parse_limit
 from pytest_perfgate.core.gate.scope import scopes_of
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Limit, Operator
 from pytest_perfgate.model.quantity import Dimension
 from tests.unit.core.gate.bench import KINDS
+from tests.unit.core.gate.spelled import spelled
 
 AWKWARD = st.sampled_from("aZ90_ ,\"'\\()<>[]{}=*?.:%|é漢\n\t")
 TEXTS = st.text(AWKWARD, min_size=1, max_size=16).filter(lambda text: text.strip())
@@ -39,7 +40,7 @@ def limits(draw: st.DrawFn) -> Limit:
 @given(limits())
 def test_what_is_rendered_reads_back_as_the_same_limit(limit: Limit) -> None:
     for kinds in (KINDS, None):
-        read = parse_limit(render_limit(limit, kinds), kinds=KINDS)
+        read = parse_limit(spelled(limit, kinds), kinds=KINDS)
         assert (read.metric, read.operator, read.dimension) == (limit.metric, limit.operator, limit.dimension)
         assert read.labels == limit.labels
         assert read.bound == limit.bound
@@ -53,7 +54,7 @@ def test_any_text_is_a_limit_or_one_clear_error(text: str) -> None:
     except PerfgateError as refused:
         error = refused
     else:
-        again = parse_limit(render_limit(read, KINDS), kinds=KINDS)
+        again = parse_limit(spelled(read, KINDS), kinds=KINDS)
         assert (again.key, again.bound, again.operator) == (read.key, read.bound, read.operator)
         return
     assert error.code.name.startswith("limit-")

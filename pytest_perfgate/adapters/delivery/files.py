@@ -18,10 +18,12 @@ class File:
     def deliver(self, report: RunReport, target: str) -> str:
         if not target:
             raise PerfgateError("delivery-failed", "no file was named", mend=f"write {self.name}:FILE")
-        path = Path(target)
+        path, data = Path(target), self._render(report)
         try:
+            made = "" if path.parent.is_dir() else f", and made the folder {path.parent}"
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(self._render(report))
+            path.write_bytes(data)
         except OSError as fault:
-            raise PerfgateError("delivery-failed", f"it cannot be written: {fault}", place=target) from fault
-        return f"wrote {target}"
+            mend = "name a file in a folder that you may write to"
+            raise PerfgateError("delivery-failed", f"it cannot be written: {fault}", mend=mend, place=target) from fault
+        return f"wrote {target}{made}"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import re
 import secrets
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -117,10 +117,19 @@ class DeviceLeases:
         return found if isinstance(found, dict) else {}
 
 
-def _taken(file: int) -> bool:
-    """Whether the lock is ours now."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+if sys.platform == "win32":
+
+    def _taken(_file: int) -> bool:
+        """Locks, process groups and signals are those of POSIX throughout; nobody has tried another system."""
+        raise PerfgateError("platform-unsupported", "nothing is measured on Windows itself")
+
+else:
+    import fcntl
+
+    def _taken(file: int) -> bool:
+        """Whether the lock is ours now."""
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True

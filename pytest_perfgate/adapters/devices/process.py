@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable
 
 from pytest_perfgate.adapters.devices.surroundings import probe_facts, probe_packages
+from pytest_perfgate.model.ci_run import FACT, ci_run
 from pytest_perfgate.model.measurement import Environment
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "NUMEXPR_NUM_THREADS")
@@ -44,9 +45,10 @@ def probe_threads() -> str:
 def probe_environment() -> Environment:
     """Python, platform, and what else moves numbers."""
     load = (("load", f"{os.getloadavg()[0]:.2f}"),) if hasattr(os, "getloadavg") else ()
+    run = ((FACT, name),) if (name := ci_run(os.environ)) else ()
     return Environment(
         python=platform.python_version(),
         platform=platform.platform(),
         packages=probe_packages(),
-        facts=(*probe_facts(), *load),
+        facts=(*probe_facts(), *load, *run),
     )

@@ -52,7 +52,7 @@ def write_workbook(path: Path, documents: Mapping[str, Document]) -> Path:
             book.create_sheet("no tables")
         book.save(packed)
     with written(str(path)):
-        path.write_bytes(packed.getbuffer())
+        path.write_bytes(packed.getvalue())
     return path
 
 

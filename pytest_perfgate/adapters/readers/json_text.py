@@ -47,6 +47,25 @@ def number(found: Any) -> float | None:
     return read if math.isfinite(read) else None
 
 
+def nanoseconds(found: Any, unit: float = 1e9) -> float | None:
+    """A time in its unit; none that is below zero is one."""
+    read = number(found)
+    return read * unit if read is not None and read >= 0 else None
+
+
+def objects(found: Any, place: str) -> list[Any]:
+    """A list of objects; nothing at all is an empty one."""
+    listed = [] if found is None else found
+    if not isinstance(listed, list) or not all(isinstance(one, Mapping) for one in listed):
+        raise PerfgateError("artifact-unreadable", "a list of objects belongs here", place=place)
+    return listed
+
+
+def mapping(found: Any) -> Mapping[str, Any]:
+    """An object, or an empty one where something else stands: of what a figure does not rest on."""
+    return found if isinstance(found, Mapping) else {}
+
+
 def member(node: Any, name: str, kind: type, place: str) -> Any:
     """A member that must be there and of this type."""
     found = node.get(name) if isinstance(node, Mapping) else None

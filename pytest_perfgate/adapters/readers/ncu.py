@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import math
 import re
+import tempfile
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +24,7 @@ from pytest_perfgate.model.quantity import Interval
 _LINK = re.compile(r"@(section|url|source):([^@:]*):?([^@]*?)@")
 _VERSION = re.compile(rb"\b(20\d\d\.\d+\.\d+)\.\d+ \(build \d+\)")
 """Of the ncu that wrote the report, among the facts of its session."""
+_GZIP = b"\x1f\x8b"
 _SEVERITIES = {1: Severity.INFO, 2: Severity.NOTE}
 _LOCAL = 1
 
@@ -31,36 +35,65 @@ def read_ncu(paths: Sequence[Path]) -> tuple[KernelFacts, ...]:
 
 
 def _read(path: Path) -> Iterator[KernelFacts]:
-    with path.open("rb") as stream:
-        head = stream.read(len(MAGIC))
-    if head == MAGIC:
-        yield from _report(path)
+    data, place = path.read_bytes(), str(path)
+    packed = data.startswith(_GZIP)
+    if packed:
+        data = _unpacked(data, place)
+    if not data.startswith(MAGIC):
+        yield from parse_csv(data, place)
+    elif packed:
+        with tempfile.TemporaryDirectory(prefix="perfgate-ncu-") as room:
+            plain = Path(room) / "unpacked.ncu-rep"
+            plain.write_bytes(data)
+            yield from _report(plain, data, place)
     else:
-        yield from parse_csv(path.read_bytes(), str(path))
+        yield from _report(path, data, place)
 
 
-def _report(path: Path) -> Iterator[KernelFacts]:
-    data = path.read_bytes()
-    check_whole(data, str(path))
+def _unpacked(data: bytes, place: str) -> bytes:
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise PerfgateError("ncu-report", f"the gzip file is damaged or cut short: {error}", place=place) from error
+
+
+def _report(path: Path, data: bytes, place: str) -> Iterator[KernelFacts]:
+    announced = check_whole(data, place)
     version = _VERSION.search(data)
+    notes = {"profiler": f"ncu {version[1].decode()}"} if version else {}
+    for index, action in enumerate(actions := _actions(path, place, announced)):
+        try:
+            facts = _facts(action, index, place)
+        except Exception as error:  # the binding raises whatever its C++ threw, here of a damaged result
+            if isinstance(error, PerfgateError):
+                raise
+            what = f"result {index + 1} of {len(actions)} is damaged: {error}"
+            raise PerfgateError("ncu-report", what, place=place) from error
+        yield replace(facts, notes=notes)
+
+
+def _actions(path: Path, place: str, announced: int) -> list[Any]:
     try:
         import ncu_report
     except (ImportError, OSError) as error:
-        raise PerfgateError("kernel-tool", f"ncu_report does not import: {error}", place=str(path)) from error
+        raise PerfgateError("kernel-tool", f"ncu_report does not import: {error}", place=place) from error
     try:
         context = ncu_report.load_report(str(path))
         ranges = [context.range_by_idx(number) for number in range(context.num_ranges())]
         actions = [r.action_by_idx(number) for r in ranges for number in range(r.num_actions())]
     except Exception as error:  # the binding raises whatever its C++ threw
-        raise PerfgateError("ncu-report", f"ncu_report does not read it: {error}", place=str(path)) from error
+        raise PerfgateError("ncu-report", f"ncu_report does not read it: {error}", place=place) from error
+    if announced and not actions:
+        what = f"it announces {announced} results, and ncu_report reads none of them"
+        raise PerfgateError("ncu-report", what, place=place)
     if not actions:
-        raise PerfgateError("ncu-nothing", "the report holds no kernel", place=str(path))
-    notes = {"profiler": f"ncu {version[1].decode()}"} if version else {}
-    for index, action in enumerate(actions):
-        yield replace(_facts(action, index, str(path)), notes=notes)
+        raise PerfgateError("ncu-nothing", "the report holds no kernel", place=place)
+    return actions
 
 
 def _facts(action: Any, index: int, source: str) -> KernelFacts:
+    if action.name() is None:
+        raise ValueError("ncu_report finds no kernel in it")
     numbers, texts = _metrics(action)
     return kernel_facts(
         name=action.name(action.NameBase_DEMANGLED) or action.name(),

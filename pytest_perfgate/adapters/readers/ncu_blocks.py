@@ -10,22 +10,27 @@ from pytest_perfgate.model.errors import PerfgateError
 MAGIC = b"NVR\0"
 _VERSION = 7
 """Of the container; another one is not judged here."""
-_PAYLOAD = 5
-"""The field of a block's header that says how many bytes follow it."""
+_RESULTS, _PAYLOAD = 2, 5
+"""The fields of a block's header that say how many results it holds, and how many bytes follow it."""
 
 
-def check_whole(data: bytes, place: str) -> None:
-    """Raise where the chain of blocks does not end with the file: the library would read the part in silence."""
+def check_whole(data: bytes, place: str) -> int:
+    """How many results its blocks announce, where their form is known.
+
+    Raises where the chain of blocks does not end with the file: the library would read the part in silence.
+    """
+    results = 0
     try:
         (size,) = struct.unpack_from("<I", data, len(MAGIC))
         at = len(MAGIC) + 4 + size
         head = dict(_fields(data[len(MAGIC) + 4 : at])) if at <= len(data) else {1: _VERSION}
         if head and head.get(1) != _VERSION:
-            return
+            return 0
         while at < len(data):
             (size,) = struct.unpack_from("<I", data, at)
-            header = data[at + 4 : at + 4 + size]
-            at += 4 + size + dict(_fields(header)).get(_PAYLOAD, 0)
+            header = dict(_fields(data[at + 4 : at + 4 + size]))
+            at += 4 + size + header.get(_PAYLOAD, 0)
+            results += header.get(_RESULTS, 0)
     except (struct.error, IndexError) as error:
         raise PerfgateError(
             "ncu-report", f"the report of {len(data):,} bytes ends inside a block", place=place
@@ -34,6 +39,7 @@ def check_whole(data: bytes, place: str) -> None:
         raise PerfgateError(
             "ncu-report", f"the report is cut short: {len(data):,} bytes of {at:,} at the least", place=place
         )
+    return results
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int]]:

@@ -22,12 +22,17 @@ from pytest_perfgate.model.quantity import Interval
 _FIRST, _NAME = "ID", "Kernel Name"
 _SUMMED = ("Process ID", _NAME, "Context", "Stream", "Block Size", "Grid Size", "Device")
 """What tells the lines of a summary apart, which has no ``ID``."""
+_LAUNCH = (_FIRST, "Host Name", "Process ID", "Process Name", _NAME)
+"""What tells launches apart: every process counts its own from zero."""
 _WHO = frozenset((*_SUMMED, _FIRST, "Process Name", "Host Name", "CC", "Invocations"))
 _VALUES = frozenset(("Metric Value", "Minimum", "Maximum", "Average", "Estimated Speedup"))
-_HEADER = re.compile(r'^"?(?:ID|Process ID)"?[,;].*"?Kernel Name"?', re.MULTILINE)
+_HEADER = re.compile(r'(?:^"?|")(?:ID|Process ID)"?[,;].*"?Kernel Name"?', re.MULTILINE)
+"""Quoted, it may follow what the program printed without ending its line."""
 _SESSION = re.compile(r'^"?(?:Launch|Session|Device) Attribute"?[,;]', re.MULTILINE)
 _AS_TEXT = re.compile(r"^ +Section: .+\n +-{5,}", re.MULTILINE)
 _DIMENSIONS = re.compile(r"\(\s*(\d+),\s*(\d+),\s*(\d+)\s*\)")
+_DURATION = "gpu__time_duration.sum"
+_WITH_UNITS = "export it again with its units: ncu --import FILE.ncu-rep --csv --page raw"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 Row = dict[str, str]
 
@@ -35,6 +40,7 @@ Row = dict[str, str]
 def parse_csv(data: bytes, place: str) -> Iterator[KernelFacts]:
     """Every launch of the pages; several runs may have written one file."""
     text = data.decode("utf-16" if data.startswith(_UTF16) else "utf-8-sig", "replace")
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     pages = _pages(text)
     if not pages and SOURCE_PAGE.search(text):
         yield from parse_source(text, place)
@@ -84,18 +90,27 @@ def _rows(page: str, place: str) -> list[Row]:
     lines = [line for line in io.StringIO(page) if not line.startswith("==")]
     mark = ";" if lines[0].count(";") > lines[0].count(",") else ","
     try:
-        rows = [dict(row) for row in csv.DictReader(lines, delimiter=mark)]
+        rows = [dict(row) for row in csv.DictReader(lines, delimiter=mark, strict=True)]
     except csv.Error as error:
         raise PerfgateError("ncu-report", f"the CSV does not read: {error}", place=place) from error
-    if rows and not lines[-1].endswith("\n") and (lines[-1].count('"') % 2 or _short(rows[-1])):
-        raise PerfgateError("ncu-report", "the page is cut short: its last line ends inside a row", place=place)
+    if rows and (_ends_inside(lines[-1], rows[-1]) or any(_short(row) and not _printed(row) for row in rows)):
+        raise PerfgateError("ncu-report", "the page is cut short: a line ends inside its row", place=place)
     return rows
 
 
+def _ends_inside(line: str, row: Row) -> bool:
+    """Whether the last line of a page ends before its row does."""
+    whole = line.endswith("\n") or not (line.count('"') % 2 or (_short(row) and _is_number(next(iter(row.values())))))
+    return not whole
+
+
 def _printed(row: Row) -> bool:
-    """Whether a line is none of the page: the program printed it."""
-    first = next(iter(row.values())) or ""
-    return _short(row) and not first.strip().isdigit()
+    """Whether a line is none of the page: the program printed it, and it says no kernel."""
+    return _short(row) and (row.get(_NAME) is None or not _is_number(next(iter(row.values()))))
+
+
+def _is_number(cell: str | None) -> bool:
+    return parse_numeral(cell) is not None
 
 
 def _short(row: Row) -> bool:
@@ -122,7 +137,7 @@ def _long(rows: Sequence[Row], place: str) -> Iterator[KernelFacts]:
     """A line a metric: lines of one ``ID`` are one launch, results of rules among them."""
     launches: dict[tuple[str | None, ...], list[Row]] = {}
     for row in rows:
-        which = (row[_FIRST],) if row.get(_FIRST) else tuple(row.get(name) for name in _SUMMED)
+        which = tuple(row.get(name) for name in (_LAUNCH if row.get(_FIRST) else _SUMMED))
         launches.setdefault(which, []).append(row)
     for index, lines in enumerate(launches.values()):
         counters = dict(_launch_counters(lines[0]))
@@ -150,6 +165,10 @@ def _cells(row: Row) -> Iterator[tuple[str, str | None]]:
 def _facts(
     row: Row, counters: Mapping[str, Counter], findings: tuple[Finding, ...], place: tuple[str, int]
 ) -> KernelFacts:
+    time = counters.get(_DURATION)
+    if time is not None and time.unit != "ns":
+        said = f"in '{time.unit}', which is no unit of time" if time.unit else "without a unit"
+        raise PerfgateError("ncu-report", f"{_DURATION} is told {said}", place=place[0], mend=_WITH_UNITS)
     capability = (row.get("CC") or "").strip()
     arch = f"sm_{capability.replace('.', '')}" if re.fullmatch(r"\d+\.\d", capability) else ""
     return kernel_facts(row.get(_NAME) or "", counters, texts={"arch": arch}, place=place, findings=findings)

@@ -15,6 +15,8 @@ _POINT_DECIMAL = re.compile(
     r"[+-]?(?:\d{1,3}(?:,\d{2,3})+\.\d+|\d{1,3}(?:,\d{3}){2,}|\d+\.(?!\d{3}$)\d+|(?:0|\d{4,})\.\d+)"
 )
 
+_POINT_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:\.\d{3})+,\d+")
+
 
 def bare(cell: str | None) -> str:
     """The numeral that a cell starts with: without its instances in brackets, and thousands that spaces separate."""
@@ -35,8 +37,9 @@ def with_point(cell: str) -> str:
 
 
 def parse_numeral(cell: str | None) -> float | None:
-    """``4,963,609.19`` is a number, whatever separates its thousands."""
+    """``4,963,609.19`` is a number, whatever separates its thousands; ``1.234,56`` reads in one way only."""
+    text = bare(cell)
     try:
-        return float(bare(cell).replace(",", ""))
+        return float(with_point(text) if _POINT_THOUSANDS.fullmatch(text) else text.replace(",", ""))
     except ValueError:
         return None

@@ -5,39 +5,40 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pytest_perfgate.adapters.readers.json_text import member, number, read_json
+from pytest_perfgate.adapters.readers.json_text import mapping, member, nanoseconds, number, read_json
 from pytest_perfgate.model.benchmark import BenchFile, BenchResult
 
 
 def read_pytest_benchmark(path: Path) -> BenchFile:
     body = read_json(path, "pytest-benchmark")
-    commit = body.get("commit_info") or {}
-    machine = body.get("machine_info") or {}
+    commit = mapping(body.get("commit_info"))
     results = tuple(_result(bench, str(path)) for bench in member(body, "benchmarks", list, str(path)))
     return BenchFile(
         tool="pytest-benchmark",
         results=results,
         commit=str(commit.get("id") or ""),
         when=str(body.get("datetime") or commit.get("time") or ""),
-        machine=_brand(machine),
+        machine=_brand(body.get("machine_info")),
     )
 
 
 def _result(bench: Any, place: str) -> BenchResult:
-    name = member(bench, "fullname", str, f"{place}: benchmarks")
+    name = mapping(bench).get("fullname") or member(bench, "name", str, f"{place}: benchmarks")
     stats = member(bench, "stats", dict, f"{place}: benchmarks.'{name}'")
-    median, mean, spread = (number(stats.get(key)) for key in ("median", "mean", "stddev"))
-    time = median if median is not None else mean
+    first = next((said for said in ("median", "mean") if said in stats), "")
+    time, mean, spread = nanoseconds(stats.get(first)), number(stats.get("mean")), number(stats.get("stddev"))
+    other = nanoseconds(stats.get("mean")) if first == "median" else None
     return BenchResult(
-        name=name,
-        time=time * 1e9 if time is not None else None,
-        statistic="median" if median is not None else "mean",
+        name=str(name),
+        time=time,
+        statistic=first,
+        also=(("mean", other),) if other is not None and time is not None else (),
         scatter=spread / mean if spread is not None and mean else None,
         samples=int(number(stats.get("rounds")) or 0),
+        skipped=f"its {first} is no number of seconds" if first and time is None else "",
     )
 
 
 def _brand(machine: Any) -> str:
-    cpu = machine.get("cpu") if isinstance(machine, dict) else None
-    brand = (cpu.get("brand_raw") or cpu.get("brand")) if isinstance(cpu, dict) else ""
-    return str(brand or "")
+    cpu = mapping(mapping(machine).get("cpu"))
+    return str(cpu.get("brand_raw") or cpu.get("brand") or "")

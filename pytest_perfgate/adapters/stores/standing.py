@@ -14,6 +14,15 @@ Git = Callable[..., "str | None"]
 _TARGETS = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TARGET")
 _USUAL = ("main", "master", "trunk", "develop")
 _DEEPER = "check out with fetch-depth: 0, or git fetch --unshallow"
+_EVENTS = {
+    "GITHUB_EVENT_NAME": {"push", "merge_group", "pull_request", "pull_request_target"},
+    "CI_PIPELINE_SOURCE": {"push", "merge_request_event", "external_pull_request_event"},
+    "BUILD_REASON": {"IndividualCI", "BatchedCI", "PullRequest"},
+    "BUILDKITE_SOURCE": {"webhook"},
+    "DRONE_BUILD_EVENT": {"push", "pull_request"},
+    "TRAVIS_EVENT_TYPE": {"push", "pull_request"},
+}
+"""What CI calls that which began a run, and the names of it that bring new commits."""
 _TELL = "in another CI set CI_COMMIT_BEFORE_SHA to the commit that it tested before"
 
 
@@ -46,7 +55,7 @@ class Standing:
         parent = self._git("rev-parse", "--verify", "--quiet", "HEAD^1")
         if not parent:
             return self._shallow() if self.shallow() else Base(name="the first commit")
-        why, mend = "nothing says what was there before this push", _TELL
+        why, mend = ("nothing says what was there before this push", _TELL) if brings(self._environment) else ("", "")
         if told:
             place = "this commit" if found else "not in the history of this clone"
             why = f"{told[:10]}, which was there before this push, is {place}"
@@ -82,6 +91,11 @@ def pushed(environment: Mapping[str, str]) -> str:
     """The commit that a branch stood at before the push that CI tests; empty where CI does not say."""
     told = environment.get("CI_COMMIT_BEFORE_SHA") or _event(environment.get("GITHUB_EVENT_PATH", "")).get("before")
     return told if isinstance(told, str) and told.strip("0") else ""
+
+
+def brings(environment: Mapping[str, str]) -> bool:
+    """Whether this run may test new commits: not one that a schedule or a person began, where CI tells that."""
+    return all(environment[name] in bringing for name, bringing in _EVENTS.items() if environment.get(name))
 
 
 def _event(path: str) -> Mapping[str, object]:

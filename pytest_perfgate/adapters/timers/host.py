@@ -13,6 +13,7 @@ from statistics import median
 from typing import Protocol
 
 from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_availability, queue_of, sound
+from pytest_perfgate.adapters.timers.crowd import Crowd, Nobody, beside
 from pytest_perfgate.adapters.timers.synchronised import synchronised
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.plan import Plan
@@ -63,8 +64,10 @@ class HostTimer:
         if hasattr(runtime, "wait"):
             rules = Rules(stop=self._rule, warm=self._warm, clock=clock)
             queue = queue_of(runtime, self.name)
+            crowd = crowd_of(clock)
             with paused_tracing():
-                return synchronised(Bench(call=call, plan=plan, runtime=queue, rules=rules, setup=setup), resolution)
+                bench = Bench(call=call, plan=plan, runtime=queue, rules=rules, setup=setup)
+                return beside(crowd, synchronised(bench, resolution))
         with paused_collection(), paused_tracing():
             take = _after(setup, call, clock) if setup else _singles(call, clock)
             first: list[float] = []
@@ -77,22 +80,23 @@ class HostTimer:
             busy: list[float] = []
             if plan.witness and setup is None and clock is time.perf_counter_ns:
                 take = _witnessed(call, batch, busy)
-            stop = None
+            stop, crowd = None, crowd_of(clock)
             begun = clock()
             while stop is None:
                 take(_slice(durations, first[0], batch), durations)
                 stop = self._rule(durations, clock() - begun, plan)
             self._busy_until = clock()
-        return Samples(
-            durations=tuple(sound(durations, self.name)),
-            cpu=tuple(busy),
-            timer=self.name,
-            stop=stop,
-            batch=batch,
-            overhead=overhead,
-            resolution=resolution,
-            warmups=1 + warmups * batch,
-        )
+            taken = Samples(
+                durations=tuple(sound(durations, self.name)),
+                cpu=tuple(busy),
+                timer=self.name,
+                stop=stop,
+                batch=batch,
+                overhead=overhead,
+                resolution=resolution,
+                warmups=1 + warmups * batch,
+            )
+            return beside(crowd, taken)
 
     def _warmed(self, take: Take, sample_ns: float, plan: Plan, clock: Clock) -> int:
         """Samples taken and thrown away until the call is warm."""
@@ -150,6 +154,11 @@ def paused_tracing() -> Iterator[None]:
     finally:
         sys.settrace(tracer)
         sys.setprofile(profiler)
+
+
+def crowd_of(clock: Clock) -> Crowd | Nobody:
+    """Who else asks for the processors; by a clock that is simulated, nobody."""
+    return Crowd() if clock is time.perf_counter_ns else Nobody()
 
 
 def _singles(call: Call, clock: Clock) -> Take:

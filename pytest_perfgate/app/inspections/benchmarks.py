@@ -11,11 +11,18 @@ from pytest_perfgate.core.analysis.benchmarks import (
     differing,
     metrics_of,
     result_table,
+    unread,
 )
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.benchmark import BenchReader, BenchResult
 from pytest_perfgate.model.document import Document
 from pytest_perfgate.model.errors import PerfgateError
+
+_NVBENCH = ((b'"nvbench"',), (b'"sm_version"', b'"devices"'), (b'"meta"', b'"argv"'))
+_PYTEST = ((b'"machine_info"', b'"commit_info"'), (b'"machine_info"', b'"python_'))
+_GOOGLE = ((b'"context"', b'"num_cpus"'), (b'"context"', b'"library_'))
+_ASV = ((b'"commit_hash"', b'"env_name"'), (b'"commit_hash"', b'"results"'))
+"""Keys that a file begins with; beside them, what it begins with once something has sorted its keys."""
 
 
 class Benchmarks:
@@ -34,19 +41,20 @@ class Benchmarks:
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         del options
-        results, window = self._results(paths)
+        results, window, untimed = self._results(paths)
         document = Document(title=f"{self.name}: {_names(paths)}", subtitle=window, blocks=(result_table(results),))
         return Analysis(
             kind=self.name,
             subject=_names(paths),
             metrics=metrics_of(results),
             views={"results": lambda: document},
+            findings=unread(untimed),
             window=window,
         )
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         del options
-        (old, _), (new, window) = self._results(before), self._results(after)
+        (old, _, _), (new, window, _) = self._results(before), self._results(after)
         table = comparison_table(old, new)
         findings, problems = differing(old, new)
         document = Document(title=f"{self.name}: {_names(before)} against {_names(after)}", blocks=(table,))
@@ -60,13 +68,16 @@ class Benchmarks:
             window=window,
         )
 
-    def _results(self, paths: Sequence[Path]) -> tuple[tuple[BenchResult, ...], str]:
+    def _results(self, paths: Sequence[Path]) -> tuple[tuple[BenchResult, ...], str, int]:
+        """(what was timed, where and when, how many have another unit)."""
         files = [self._read(path) for path in paths]
         results = tuple(result for file in files for result in file.results)
+        untimed = sum(file.untimed for file in files)
         if not results:
-            raise PerfgateError("artifact-unreadable", "it holds no benchmark", place=_names(paths))
+            what = f"it holds no time, and {untimed} of memory or another unit" if untimed else "it holds no benchmark"
+            raise PerfgateError("artifact-unreadable", what, place=_names(paths))
         said = sorted({" ".join(filter(None, (f.machine, f.commit[:7], f.when[:16]))) for f in files})
-        return results, "; ".join(filter(None, said))
+        return results, "; ".join(filter(None, said)), untimed
 
 
 def _names(paths: Sequence[Path]) -> str:
@@ -74,18 +85,16 @@ def _names(paths: Sequence[Path]) -> str:
 
 
 def nvbench(read: BenchReader) -> Benchmarks:
-    return Benchmarks("nvbench", ((b'"nvbench"',), (b'"sm_version"', b'"devices"')), read)
+    return Benchmarks("nvbench", (*_NVBENCH, (b'"benchmarks"', b'"axes"')), read)
 
 
 def pytest_benchmark(read: BenchReader) -> Benchmarks:
-    return Benchmarks(
-        "pytest-benchmark", ((b'"machine_info"', b'"commit_info"'), (b'"machine_info"', b'"python_')), read
-    )
+    return Benchmarks("pytest-benchmark", (*_PYTEST, (b'"benchmarks"', b'"fullname"')), read)
 
 
 def google_benchmark(read: BenchReader) -> Benchmarks:
-    return Benchmarks("google-benchmark", ((b'"context"', b'"num_cpus"'), (b'"context"', b'"library_')), read)
+    return Benchmarks("google-benchmark", (*_GOOGLE, (b'"benchmarks"', b'"cpu_time"', b'"real_time"')), read)
 
 
 def asv(read: BenchReader) -> Benchmarks:
-    return Benchmarks("asv", ((b'"commit_hash"', b'"env_name"'), (b'"commit_hash"', b'"results"')), read)
+    return Benchmarks("asv", (*_ASV, (b'"benchmark_version"',)), read)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pytest_perfgate.app.inspections.cubin import earlier_report, limits_by_arch, spec_of
 from pytest_perfgate.app.inspections.launches import Side, launches_compared
+from pytest_perfgate.core.analysis.foreign import GZIP, unpacked_head
 from pytest_perfgate.core.analysis.kernels.annotation import annotation_view
 from pytest_perfgate.core.analysis.kernels.asked import asked_opcodes
 from pytest_perfgate.core.analysis.kernels.comparison import counters_compared
@@ -83,6 +84,8 @@ class Ncu:
         self._catalogue = catalogue
 
     def recognises(self, path: Path, head: bytes) -> bool:
+        if head.startswith(GZIP):
+            path, head = path.with_suffix(""), unpacked_head(head)
         if head.startswith(b"NVR\0"):
             return True
         text = _text(head)

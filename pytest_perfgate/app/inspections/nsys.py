@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from pytest_perfgate.core.analysis.foreign import foreign
 from pytest_perfgate.core.analysis.nsys import job as jobs
 from pytest_perfgate.core.analysis.nsys.compare import comparison, comparison_metrics
 from pytest_perfgate.core.analysis.nsys.findings import findings, problems
 from pytest_perfgate.core.analysis.nsys.lanes import Recorded, lanes
 from pytest_perfgate.core.analysis.nsys.metrics import LAUNCH, metrics
 from pytest_perfgate.core.analysis.nsys.prose import window_text
+from pytest_perfgate.core.analysis.nsys.qualified import hidden_talkers
 from pytest_perfgate.core.analysis.nsys.reading import OPTIONS, reading
-from pytest_perfgate.core.analysis.nsys.setup import check_distinct, order, ranks
+from pytest_perfgate.core.analysis.nsys.setup import check_copies, check_distinct, order, ranks
 from pytest_perfgate.core.analysis.nsys.views import balance, overlap, preparation, summary
 from pytest_perfgate.core.analysis.nsys.views.comparison import difference
 from pytest_perfgate.core.analysis.nsys.views.timeline import timeline_view
@@ -27,6 +30,9 @@ from pytest_perfgate.model.nsys_job import Job, Rank, RankResult, Reading, Windo
 
 MAGICS = (b"SQLite format 3\0", b"NVIDIA Tegra Profiler Report")
 REPORTS = (".nsys-rep", ".qdrep")
+EXPORT = ".sqlite"
+"""By this name a file that is encrypted or overwritten still says what it was meant to be."""
+_NUMBERED = re.compile(r"(\D*)(\d*)")
 
 
 class Nsys:
@@ -46,7 +52,8 @@ class Nsys:
         return reading({**far, **options})
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        return head.startswith(MAGICS) or path.suffix in REPORTS
+        named = path.suffix in REPORTS or (path.suffix == EXPORT and head != b"" and not foreign(head)[0])
+        return head.startswith(MAGICS) or named
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         job, exports = self._job(paths, self._asked(options))
@@ -84,7 +91,7 @@ class Nsys:
         )
 
     def _job(self, paths: Sequence[Path], asked: Reading) -> tuple[Job, tuple[NsysExport, ...]]:
-        exports = tuple(self._read(path) for path in paths)
+        exports = tuple(self._read(path) for path in _in_order(paths))
         results: list[RankResult] = []
         known: list[Rank] = []
         notes: list[str] = []
@@ -95,22 +102,30 @@ class Nsys:
             notes += left
         facts = tuple(export.facts() for export in exports)
         check_distinct(known, [one.path for one in facts])
+        check_copies(results, [one.path for one in facts])
         results.sort(key=lambda result: order(result.rank))
         return Job(reading=asked, files=facts, ranks=tuple(results), notes=tuple(notes)), exports
+
+
+def _in_order(paths: Sequence[Path]) -> list[Path]:
+    """By name as people count: ranks without a label are numbered alike, whoever listed their files."""
+    return sorted(paths, key=lambda path: [(text, int(part or -1)) for text, part in _NUMBERED.findall(str(path))])
 
 
 def _analysed(export: NsysExport, asked: Reading, file: int, first: int) -> tuple[list[RankResult], list[str]]:
     """The ranks of one file, and what was left out of it."""
     ranges = export.ranges()
-    found = ranks(ranges, export.processes(), asked.preset, file, first)
+    found = ranks(ranges, export.processes(), asked.preset, file, first, export.threads())
     if not found:
         what = "no kernel starts at or after the capture's time zero"
         raise PerfgateError("nsys-no-kernels", what, place=export.facts().path)
     chosen = windows(ranges, found, asked, export.extents)
     low, high = _hull(chosen)
-    kernels = export.kernels(low, high)
+    kernels = export.kernels(low, high, hidden_talkers(export.full_names(), asked))
     if not len(kernels):
-        raise PerfgateError("nsys-window", f"no kernel runs in {low}..{high}", place=export.facts().path)
+        ran = export.extents()
+        mend = f"kernels run in {min(one.first for one in ran)}..{max(one.last for one in ran)} ns"
+        raise PerfgateError("nsys-window", f"no kernel runs in {low}..{high}", place=export.facts().path, mend=mend)
     recorded = Recorded(
         kernels=kernels,
         copies=export.copies(low, high),
@@ -139,7 +154,7 @@ def _summary(job: Job, exports: Sequence[NsysExport]) -> Document:
     totals = [
         (ranked.get((file, total.pid, total.device), "-"), total)
         for file, export in enumerate(exports)
-        for total in export.kernel_totals(0, 1 << 62)
+        for total in export.kernel_totals(0, 1 << 62, hidden_talkers(export.full_names(), job.reading))
     ]
     return summary.summary(
         job, totals, [call for file, export in enumerate(exports) for call in _calls(job, file, export)]

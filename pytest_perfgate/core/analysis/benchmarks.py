@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from pytest_perfgate.model.benchmark import BenchResult
@@ -49,10 +50,31 @@ def result_table(results: Results) -> Table:
     return Table(columns=columns, rows=rows)
 
 
+def _keyed(results: Results) -> dict[tuple[str, str, int], BenchResult]:
+    """What has a time, by name and device; the second of one name on one device meets the second."""
+    found: dict[tuple[str, str, int], BenchResult] = {}
+    counts: Counter[tuple[str, str]] = Counter()
+    for result in results:
+        found[result.name, result.device, counts[result.name, result.device]] = result
+        counts[result.name, result.device] += 1
+    return {key: result for key, result in found.items() if result.time}
+
+
+def _both(old: BenchResult, new: BenchResult) -> tuple[float, float] | None:
+    """One statistic of both sides: the later file's own, else the first that the earlier one has too."""
+    known = {old.statistic: old.time, **dict(old.also)}
+    for said, time in ((new.statistic, new.time), *new.also):
+        was = known.get(said)
+        if was and time is not None:
+            return was, time
+    return None
+
+
 def _pairs(before: Results, after: Results) -> list[tuple[BenchResult, float, float]]:
-    """Benchmarks that both sides timed, told apart by device where the names repeat."""
-    old = {(r.name, r.device): r.time for r in before if r.time}
-    return [(r, old[r.name, r.device], r.time) for r in after if r.time and (r.name, r.device) in old]
+    """Benchmarks that both sides timed by one statistic."""
+    old = _keyed(before)
+    met = ((new, _both(old[key], new)) for key, new in _keyed(after).items() if key in old)
+    return [(new, *both) for new, both in met if both]
 
 
 def comparison_metrics(before: Results, after: Results) -> MetricSet:
@@ -85,17 +107,26 @@ def _slowest(row: tuple[str, float, float, float, str]) -> float:
 
 
 def differing(before: Results, after: Results) -> tuple[tuple[Finding, ...], tuple[Problem, ...]]:
-    """What only one side has: new ones are a finding, dropped ones make the comparison doubtful."""
-    old, new = ({(r.name, r.device) for r in side if r.time} for side in (before, after))
-    fresh, gone = sorted(new - old), sorted(old - new)
+    """What only one side has: new ones are a finding, dropped and unlike ones make the comparison doubtful."""
+    old, new = _keyed(before), _keyed(after)
+    fresh, gone = sorted(new.keys() - old.keys()), sorted(old.keys() - new.keys())
+    unlike = sorted(key for key in old.keys() & new.keys() if not _both(old[key], new[key]))
     findings = (Finding(title=f"{len(fresh)} new benchmarks", detail=_some(fresh)),) if fresh else ()
-    problems = (
-        (Problem(code="benchmark-dropped", what=f"{len(gone)} benchmarks are gone: {_some(gone)}", retry=False),)
-        if gone
-        else ()
-    )
-    return findings, problems
+    problems = []
+    if gone:
+        what = f"{len(gone)} benchmarks are gone: {_some(gone)}"
+        problems.append(Problem(code="benchmark-dropped", what=what, retry=False))
+    if unlike:
+        one = (old[unlike[0]].statistic, new[unlike[0]].statistic)
+        what = f"{len(unlike)} benchmarks have no figure in common ({one[0]}, then {one[1]}): {_some(unlike)}"
+        problems.append(Problem(code="benchmark-unlike", what=what, retry=False))
+    return findings, tuple(problems)
 
 
-def _some(names: Sequence[tuple[str, str]]) -> str:
-    return ", ".join(name for name, _ in names[:5]) + (", ..." if len(names) > 5 else "")
+def unread(count: int) -> tuple[Finding, ...]:
+    """What a file holds beside times."""
+    return (Finding(title=f"{count} benchmarks of memory or another unit are not read"),) if count else ()
+
+
+def _some(keys: Sequence[tuple[str, str, int]]) -> str:
+    return ", ".join(name for name, _, _ in keys[:5]) + (", ..." if len(keys) > 5 else "")

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import zlib
 
+_FROM_REPORT = "of an nsys report the SQLite export is read: nsys export --type=sqlite REPORT.nsys-rep"
+_IMPORT = "open it once in the nsys-ui of its version, or QdstrmImporter -i FILE.qdstrm, then nsys export --type=sqlite"
+_UTF_8 = "save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE > OTHER"
+_SQLITE = "an SQLite database"
 _PACKED: tuple[tuple[bytes, str, str], ...] = (
     (b"PK\x03\x04", "a zip archive", "unpack it (unzip FILE) and give the file inside"),
     (b"PK\x05\x06", "an empty zip archive", "give the file that was to be packed"),
@@ -16,17 +20,34 @@ _PACKED: tuple[tuple[bytes, str, str], ...] = (
     (b"7z\xbc\xaf\x27\x1c", "a 7-zip archive", "unpack it and give the file inside"),
     (b"version https://git-lfs", "a pointer of Git LFS, not the file itself", "fetch it: git lfs pull"),
     (b"%PDF", "a PDF", ""),
+    (b"SQLite format 3\0", _SQLITE, ""),
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", _FROM_REPORT),
+    (b"PAR1", "a Parquet file", _FROM_REPORT),
+    (b"ARROW1", "an Arrow file", _FROM_REPORT),
+    (b"\xff\xff\xff\xff", "an Arrow stream", _FROM_REPORT),
+    (b"U3w[END]NVIDIA Nsight Systems Stream", "a capture that nsys has not made a report of yet", _IMPORT),
+    (b"\xff\xfe", "text in UTF-16", _UTF_8),
+    (b"\xfe\xff", "text in UTF-16", _UTF_8),
+    (b"{\0", "text in UTF-16", _UTF_8),
 )
-_GZIP, _TAR = b"\x1f\x8b", slice(257, 262)
+_NSYS_TEXTS: tuple[tuple[bytes, str], ...] = (
+    (b"time (%),", "a table of nsys stats"),
+    (b"processing [", "what nsys stats prints"),
+    (b'{"data":["[unknown]"', "a JSON export of nsys"),
+)
+"""How texts begin that nsys writes of a report, in lower case."""
+GZIP, _TAR = b"\x1f\x8b", slice(257, 262)
 
 
 def foreign(head: bytes) -> tuple[str, str]:
     """What these bytes are and what mends it; empty where they say nothing."""
-    if head.startswith(_GZIP):
-        inside = _unpacked(head)
+    if head.startswith(GZIP):
+        inside = unpacked_head(head)
         if not inside.strip():
             return "is a gzip file with nothing in it", "copy it again from where it was made"
         what, mend = _plain(inside)
+        if what == _SQLITE or inside.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+            what, mend = what or "JSON of no trace", "unpack it: gunzip FILE"
         return (f"is a gzip file, and inside {what}", mend) if what else ("", "")
     what, mend = _plain(head)
     return (f"is {what}", mend) if what else ("", "")
@@ -36,7 +57,7 @@ def _plain(head: bytes) -> tuple[str, str]:
     for magic, what, mend in _PACKED:
         if head.startswith(magic):
             return what, mend
-    if head.startswith(_GZIP):
+    if head.startswith(GZIP):
         return "another gzip file", "unpack it once: gunzip FILE"
     if head[_TAR] == b"ustar":
         return "a tar archive", "unpack it (tar -xf FILE) and give the file inside"
@@ -44,12 +65,15 @@ def _plain(head: bytes) -> tuple[str, str]:
     if start.startswith((b"<!doctype html", b"<html", b"<head")):
         said = "an HTML page"
         return said, "the download got a page of login or error instead of the file: open it in a browser and look"
+    said = next((what for begins, what in _NSYS_TEXTS if start.startswith(begins)), "")
+    if said:
+        return said, _FROM_REPORT
     if start.startswith(b"<?xml"):
         return "an XML document", "storage answers so where a file is not there or not yours: look into it"
     return "", ""
 
 
-def _unpacked(head: bytes) -> bytes:
+def unpacked_head(head: bytes) -> bytes:
     """As much as the first bytes of a gzip file tell; nothing where they are damaged."""
     try:
         return zlib.decompressobj(wbits=31).decompress(head, 4096)

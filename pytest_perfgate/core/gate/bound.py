@@ -7,7 +7,7 @@ import re
 
 from pytest_perfgate.core.gate.fault import Span, Written
 from pytest_perfgate.core.gate.nearest import proposal
-from pytest_perfgate.core.gate.units import CANONICAL, KNOWN, UNITLESS, UNITS, USUAL, dimension_of
+from pytest_perfgate.core.gate.units import KNOWN, UNITLESS, UNITS, USUAL, dimension_of
 from pytest_perfgate.model.limit import Operator
 from pytest_perfgate.model.quantity import Dimension
 
@@ -141,22 +141,3 @@ def _comma(written: Written, whole: Span, head: str, dimension: Dimension) -> Ex
     below_one = dimension is Dimension.FRACTION and number.lstrip("+-−")[0] == "0"
     said = (f"{head} {one}{unit}" if unit or below_one else _examples(head, one, dimension) for one in readings)
     return written.fault("limit-number", "a comma ends the number", span, f"write {' or '.join(said)}")
-
-
-def render_bound(bound: float, dimension: Dimension) -> str:
-    """The bound so that reading it back gives the same number, bit for bit."""
-    number = repr(float(bound))
-    number = number.removesuffix(".0")
-    unit = CANONICAL.get(dimension, "")
-    if dimension is Dimension.FRACTION:
-        return _percent(bound)
-    return f"{number} {unit}" if unit[:1].isalpha() and len(unit) > 2 else f"{number}{unit}"
-
-
-def _percent(bound: float) -> str:
-    """Percent where no bit is lost, with more digits where some would be."""
-    for digits in range(15, 19):
-        text = f"{bound * 100:.{digits}g}"
-        if float(text) * 0.01 == bound:
-            return f"{text}%"
-    return repr(bound) if abs(bound) < 1 else f"{bound * 100!r}%"

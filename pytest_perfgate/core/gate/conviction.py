@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from pytest_perfgate.core.gate.context import JudgeContext, Trial
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.surroundings import named
-from pytest_perfgate.core.gate.waiting import busy_shift
+from pytest_perfgate.core.gate.waiting import LEAST, excused
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.core.render.quantity import quantity, sight, signed
 from pytest_perfgate.core.render.spans import span
@@ -72,6 +72,8 @@ def _edited(suspicion: Suspicion, trial: Trial) -> Ruling | None:
     if expired(edited, trial.context):
         return None
     if not _reasoned(edited, trial.baseline):
+        if trial.baseline is not None and edited.time <= trial.baseline.time:
+            return None
         return _ruling(
             suspicion,
             Outcome.REGRESSED,
@@ -146,19 +148,24 @@ def _by_prediction(suspicion: Suspicion, trial: Trial) -> Ruling:
     reach = max(chance.reach, trial.baseline.blind if trial.baseline else 0.0)
     explained = f"after {_sittings(chance.sittings)} chance explains up to {sight(reach)}"
     if suspicion.metric.value > reach and suspicion.metric.low > suspicion.counts:
-        busy = busy_shift(trial)
-        if busy is None or busy > reach:
+        assert trial.baseline is not None
+        excuse = excused(trial.measurement.processes, trial.baseline.time, reach)
+        if not excuse:
             sentence = f"{SLOWER}, beyond chance: {explained}"
             return _ruling(suspicion, Outcome.REGRESSED, sentence, _act(trial))
-        explained = f"{explained}, and in processor time it is {signed(busy)}: the calls waited, as on a busy machine"
+        explained = f"{explained}; {excuse}"
     elif suspicion.metric.value > reach:
         explained = f"{explained}, and this is more; what keeps it from a conviction is {_loose(suspicion, trial)}"
-    accept = f'perfgate accept {trial.name} --reason "..."'
-    if uncommitted(trial.baseline):
-        return _suspect(suspicion, explained, (accept,))
-    commit = trial.baseline.commit if trial.baseline else ""
-    decide = f"{trial.rerun} {AGAINST} {commit}".rstrip()
-    return _suspect(suspicion, explained, (decide, accept))
+    return _suspect(suspicion, explained, tuple(_decides(trial)))
+
+
+def _decides(trial: Trial) -> Iterator[str]:
+    """What would tell: more processes where there were too few, another arm where its tree can be built."""
+    if len(trial.measurement.processes) < LEAST:
+        yield f"{trial.rerun} --perfgate=full --perfgate-rounds={LEAST}"
+    if not uncommitted(trial.baseline):
+        yield f"{trial.rerun} {AGAINST} {trial.baseline.commit if trial.baseline else ''}".rstrip()
+    yield f'perfgate accept {trial.name} --reason "..."'
 
 
 def _loose(suspicion: Suspicion, trial: Trial) -> str:

@@ -12,6 +12,7 @@ from pytest_perfgate.core.gate.grammar import FAMILY_MEAN
 from pytest_perfgate.core.gate.merge import applies_on
 from pytest_perfgate.core.gate.policy import effect
 from pytest_perfgate.core.gate.sense import CHANGES
+from pytest_perfgate.core.gate.waiting import excused
 from pytest_perfgate.core.render.edges import edges
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.core.render.quantity import quantity, signed
@@ -108,9 +109,21 @@ def _outcome(
     if of not in CHANGES or limit.bound < 0:
         return Outcome.BROKEN, "; the whole interval misses the limit"
     reach = _reach(members, context)
-    if mean.value > reach:
-        return Outcome.REGRESSED, f"; chance explains up to {signed(reach)}"
-    return Outcome.SUSPECT, f"; chance explains up to {signed(reach)}, for one sitting moves all cases together"
+    if mean.value <= reach:
+        return Outcome.SUSPECT, f"; chance explains up to {signed(reach)}, for one sitting moves all cases together"
+    excuses = [excuse for member in members if (excuse := _excuse(member, reach))]
+    if excuses:
+        more = f" ({len(excuses)} of {plural(len(members), 'case')})" if len(members) > 1 else ""
+        return Outcome.SUSPECT, f"; chance explains up to {signed(reach)}; {excuses[0]}{more}"
+    return Outcome.REGRESSED, f"; chance explains up to {signed(reach)}"
+
+
+def _excuse(member: CaseReport, reach: float) -> str:
+    """What keeps a case that alone would be beyond chance from speaking against its family."""
+    slowdown = _metric(member, "slowdown")
+    if member.measurement is None or member.baseline is None or slowdown is None or slowdown.value <= reach:
+        return ""
+    return excused(member.measurement.processes, member.baseline.time, reach)
 
 
 def _reach(members: list[CaseReport], context: JudgeContext) -> float:

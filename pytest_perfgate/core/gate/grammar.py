@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from pytest_perfgate.core.gate.bound import parse_bound, render_bound
+from pytest_perfgate.core.gate.bound import parse_bound
 from pytest_perfgate.core.gate.fault import Span, Written
 from pytest_perfgate.core.gate.nearest import proposal
 from pytest_perfgate.core.gate.scope import closing, parse_scope, render_scope
@@ -95,10 +95,3 @@ def _measured(written: Written, kind: MetricKind, labels: Labels, kinds: Kinds) 
             proposal(of, kinds) if of else f"name the metric: {FAMILY_MEAN}(slowdown) <= 1%",
         )
     return kinds[of]
-
-
-def render_limit(limit: Limit, kinds: Kinds | None = None) -> str:
-    """The limit as text that reads back as the same limit."""
-    kind = (kinds or {}).get(limit.metric)
-    scope = render_scope(limit.labels, kind)
-    return f"{limit.metric}{scope} {limit.operator.value} {render_bound(limit.bound, limit.dimension)}"

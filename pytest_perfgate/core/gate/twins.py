@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from pytest_perfgate.core.gate.bodies import renamed_nodes
 from pytest_perfgate.core.gate.family import family_of
 from pytest_perfgate.core.gate.nearest import nearest
 from pytest_perfgate.model.baseline import Baseline
@@ -11,10 +12,16 @@ from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.values import value
 
 
-def twins(gone: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """What each may be called now; a new test was one of them at most, of its own family before any other."""
-    left, orphans = list(new), []
-    for name in gone:
+def twins(gone: Sequence[str], new: Sequence[str], names: Mapping[str, str] | None = None) -> Iterator[tuple[str, str]]:
+    """What each may be called now; a new test was one of them at most, of its own family before any other.
+
+    ``names`` are functions that are known to be called otherwise now, and come first.
+    """
+    orphans = []
+    known = dict(renamed_nodes(gone, new, names or {}))
+    yield from known.items()
+    left = [name for name in new if name not in known.values()]
+    for name in (name for name in gone if name not in known):
         if twin := _like(name, _family(name, left)):
             left.remove(twin)
             yield name, twin
@@ -56,10 +63,12 @@ class Heir:
         return self.new.time / self.gone.time - 1
 
 
-def heirs(gone: Iterable[Baseline], new: Iterable[Baseline]) -> Iterator[Heir]:
+def heirs(
+    gone: Iterable[Baseline], new: Iterable[Baseline], functions: Mapping[str, str] | None = None
+) -> Iterator[Heir]:
     """New lines of a device, each with the line that it probably takes the place of."""
     old, fresh = ({(line.device, str(line.key)): line for line in lines} for lines in (gone, new))
     for device in sorted({device for device, _ in fresh}):
-        names = (sorted(name for at, name in lines if at == device) for lines in (old, fresh))
-        for was, now in twins(*names):
+        before, after = (sorted(name for at, name in lines if at == device) for lines in (old, fresh))
+        for was, now in twins(before, after, functions):
             yield Heir(gone=old[device, was], new=fresh[device, now])

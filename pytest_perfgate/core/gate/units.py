@@ -58,22 +58,6 @@ USUAL: Mapping[Dimension, tuple[str, ...]] = {
 }
 """What an error proposes."""
 
-CANONICAL: Mapping[Dimension, str] = {
-    Dimension.TIME: "ns",
-    Dimension.FRACTION: "",
-    Dimension.RATIO: "x",
-    Dimension.BYTES: "B",
-    Dimension.BANDWIDTH: "B/s",
-    Dimension.FLOPS: "FLOPS",
-    Dimension.WORK: "FLOP",
-    Dimension.RATE: "/s",
-    Dimension.INTENSITY: "FLOP/B",
-    Dimension.CLOCK: "Hz",
-    Dimension.TEMPERATURE: "°C",
-    Dimension.POWER: "W",
-}
-"""The unit whose factor is one: how a limit formats back without losing a bit."""
-
 KNOWN: tuple[str, ...] = tuple(dict.fromkeys(unit for table in UNITS.values() for unit in table))
 
 

@@ -29,11 +29,6 @@ def signed_rank(differences: Sequence[float]) -> float:
     return float(_tail(tuple(sorted(moving)))[above])
 
 
-def smallest_p(count: int) -> float:
-    """The smallest p that so many pairs can give: all above zero."""
-    return 0.5**count
-
-
 def pairs_needed(alpha: float) -> int:
     """Pairs below which the exact test can never reject at this level."""
     return max(1, math.ceil(-math.log2(alpha) - 1e-12))

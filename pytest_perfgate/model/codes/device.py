@@ -170,11 +170,18 @@ CODES: tuple[Code, ...] = (
         mend="run `perfgate clocks reset`, or `nvidia-smi -rgc -rmc` as an administrator",
     ),
     Code(
+        name="platform-unsupported",
+        family=Family.DEVICE,
+        title="This system cannot measure",
+        why="devices are leased, children ended and clocks put back by means of POSIX",
+        mend="run it under Linux, macOS or WSL; reading, comparing and accepting records need no device",
+    ),
+    Code(
         name="lease-held",
         family=Family.DEVICE,
         title="Another process is measuring on this device",
         why="two measurements on one device disturb each other",
-        mend="wait for it to end, or raise the patience",
+        mend="wait for it to end, or end it (its number is above), and run again",
     ),
     Code(
         name="ceilings-unreadable",

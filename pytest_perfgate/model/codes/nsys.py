@@ -19,6 +19,13 @@ CODES: tuple[Code, ...] = (
         mend="nsys export --type=sqlite --output=REPORT.sqlite REPORT.nsys-rep",
     ),
     Code(
+        name="nsys-schema",
+        family=Family.ARTIFACT,
+        title="The export has other tables or columns than any version that is known",
+        why="what is not there would be guessed, and the figures would look like figures",
+        mend="export the report again, whole: nsys export --type=sqlite --force-overwrite=true REPORT.nsys-rep",
+    ),
+    Code(
         name="nsys-damaged",
         family=Family.ARTIFACT,
         title="The export is cut short or damaged",

@@ -78,8 +78,8 @@ CODES: tuple[Code, ...] = (
     Code(
         name="record-outdated",
         family=Family.RECORD,
-        title="The last record is of another commit",
-        why="what is delivered speaks for the commit that is checked out, and that was not measured",
+        title="The last record is of another commit, or of another run of CI",
+        why="what is delivered speaks for the commit that is checked out and for this run, and that was not measured",
         mend="run the gate first, or name the record: perfgate report RECORD --to NAME",
     ),
     Code(
@@ -160,6 +160,13 @@ CODES: tuple[Code, ...] = (
         title="A benchmark of the earlier file is not in the later one",
         why="a comparison of what is left would pass without it",
         mend="run it again, or compare files of the same benchmarks",
+    ),
+    Code(
+        name="benchmark-unlike",
+        family=Family.ARTIFACT,
+        title="A benchmark has another figure in the earlier file than in the later one",
+        why="a median against a mean, or the host's clock against the device's, is no slowdown",
+        mend="write both files with one version of the tool and one set of options",
     ),
     Code(
         name="command-usage",

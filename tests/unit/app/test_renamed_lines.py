@@ -6,11 +6,14 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.app.accept import Request, decisions
+from pytest_perfgate.app.accepted import Accepted
 from pytest_perfgate.app.renamed import renamed_lines
 from pytest_perfgate.core.gate.acceptance import Change
+from pytest_perfgate.core.gate.bodies import renamed_nodes, same_bodies
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.policy import Policy
+from pytest_perfgate.model.repository import Base
 from pytest_perfgate.model.verdict import SuiteNote
 from tests.reports import baseline, case, run
 
@@ -21,11 +24,16 @@ def lines(*found: Baseline) -> dict[str, Baseline]:
     return {str(line.key): line for line in found}
 
 
-def notes(*now: Baseline, then: list[Baseline] = THEN, ci: bool = True, base: str = "c0ffee") -> list[SuiteNote]:
-    court: Any = SimpleNamespace(
-        context=SimpleNamespace(policy=Policy(ci=ci)),
-        accepted=SimpleNamespace(then_and_now=lambda *_: (lines(*then) if base else {}, lines(*now))),
+def notes(
+    *now: Baseline, then: list[Baseline] = THEN, ci: bool = True, base: str = "c0ffee", texts: tuple[str, ...] = ()
+) -> list[SuiteNote]:
+    shown = dict(zip((base, "HEAD"), texts))
+    repository = SimpleNamespace(base=lambda: Base(commit=base), show=lambda revision, _path: shown.get(revision))
+    tools = SimpleNamespace(
+        repository=repository,
+        baselines=SimpleNamespace(read=lambda _device, _path, revision="": lines(*(then if revision else now))),
     )
+    court: Any = SimpleNamespace(context=SimpleNamespace(policy=Policy(ci=ci)), accepted=Accepted(tools))
     return list(renamed_lines(court, [case("test_uno", 2e6), case("test_same", 1e6, 1e6)]))
 
 
@@ -40,6 +48,37 @@ def notes(*now: Baseline, then: list[Baseline] = THEN, ci: bool = True, base: st
 def test_a_new_line_where_another_went_is_said(time: float, why: str, effect: Effect, said: str) -> None:
     (note,) = notes(baseline("test_uno", time, why=why), THEN[1])
     assert (note.kind, note.effect, note.names) == ("renamed", effect, (f"tests/test_k.py::test_uno {said}",))
+
+
+ONE = "def test_one(perfgate, n):\n    'old words'\n    perfgate(kernel, n)\n"
+SHARP = "@slow\ndef completely_different(perfgate, n):\n    perfgate( kernel, n)  # as before\n"
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "told"),
+    [
+        (ONE, SHARP, True),
+        (ONE, SHARP.replace("n)", "m)"), False),
+        (ONE, SHARP + SHARP.replace("completely", "partly"), False),
+        (ONE, "def (", False),
+        (ONE, None, False),
+    ],
+    ids=["same body", "other body", "two with it", "no Python", "no such file"],
+)
+def test_a_name_wholly_unlike_the_old_one_is_told_by_what_the_test_does(then: str, now: str, *, told: bool) -> None:
+    found = notes(baseline("completely_different", 2e6, why=""), THEN[1], texts=(then, now))
+    said = [name for note in found for name in note.names]
+    expected = "tests/test_k.py::completely_different 2 ms after tests/test_k.py::test_one 1 ms: +100.0 %, no reason"
+    assert said == ([expected] if told else [])
+
+
+def test_parameters_and_calls_go_with_the_name_of_the_function() -> None:
+    then, now = "class A:\n def test_a(self): f()\n", "class B:\n async def no(self): f()\n def uno(self): f()\n"
+    assert same_bodies(then, now) == {}, "two do the same"
+    names = same_bodies(then, now.replace(" async def no(self): f()\n", ""))
+    assert names == {"A::test_a": "B::uno"}
+    gone, new = ["t.py::A::test_a[1]#x", "t.py::A::test_a[2]"], ["t.py::B::uno[1]#x", "t.py::B::other[2]"]
+    assert list(renamed_nodes(gone, new, names)) == [(gone[0], new[0])]
 
 
 def test_a_change_that_only_adds_or_only_removes_says_nothing() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.verdict import SuiteNote
 from pytest_perfgate.plugin.ending import announce
+from pytest_perfgate.plugin.summary import said_of
 
 
 def test_a_note_that_fails_is_counted_and_progress_ends_at_100_percent() -> None:
@@ -23,7 +24,8 @@ def test_a_note_that_fails_is_counted_and_progress_ends_at_100_percent() -> None
         hook=SimpleNamespace(pytest_runtest_logreport=heard),
     )
     warned = SuiteNote(kind="unused", effect=Effect.WARN, text="one")
-    failed = SuiteNote(kind="dropped", effect=Effect.FAIL, text="1 accepted case", names=("t.py::test_gone",))
+    text = "1 accepted case; perfgate prune removes it"
+    failed = SuiteNote(kind="dropped", effect=Effect.FAIL, text=text, names=("t.py::test_gone",))
     announce(config, [warned, failed])
     assert session.testscollected == 5
     assert len(lines) == 1
@@ -32,4 +34,13 @@ def test_a_note_that_fails_is_counted_and_progress_ends_at_100_percent() -> None
         ("call", "failed"),
         ("teardown", "passed"),
     ]
-    assert reports[1].longrepr == "1 accepted case\n  t.py::test_gone"
+    assert str(reports[1].longrepr) == reports[1].longreprtext == f"{text}\n  t.py::test_gone"
+    assert reports[1].longrepr.reprcrash.message == "1 accepted case", "the short summary and JUnit's message"
+
+
+def test_a_note_that_stands_among_the_failures_is_only_named_where_notes_are_listed() -> None:
+    failed = SuiteNote(kind="dropped", effect=Effect.FAIL, text="1 accepted case", names=("t.py::test_gone",))
+    warned = SuiteNote(kind="dropped", effect=Effect.WARN, text="1 accepted case")
+    assert said_of(failed, "auto") == "perfgate::dropped, above"
+    assert said_of(failed, "no") == "1 accepted case\n  t.py::test_gone"
+    assert said_of(warned, "auto") == "1 accepted case"

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 CHUNK = 50_000
 _SEPARATOR = "\x1f"
-PID = ">> 24 & 16777215"
-"""Process id out of ``globalPid`` or ``globalTid``, as NVIDIA's manual prescribes; right for a top bit as well."""
 _MOST = (1 << 63) - 1
 
 
@@ -33,7 +31,7 @@ def chunks(
     While one chunk is parsed the engine, which lets go of the interpreter, already joins the next.
     """
     listed = ", ".join(f"group_concat(ifnull(CAST({column} AS INTEGER), -1))" for column in columns)
-    sql = f"SELECT {listed} FROM {table} WHERE rowid BETWEEN ? AND ? AND ({where})"
+    sql = f"SELECT {listed} FROM {connection.source(table)} WHERE rowid BETWEEN ? AND ? AND ({where})"
     for row in _ahead(lambda first: connection.rows(sql, (first, _last(first), *args))[0], _firsts(connection, table)):
         if row[0] is not None:
             yield [np.fromstring(text, dtype=np.int64, sep=",") for text in row]
@@ -42,10 +40,11 @@ def chunks(
 def _firsts(connection: Connection, table: str) -> list[int]:
     """Where each chunk starts; numbers that no row has are leapt over, however many they are."""
     firsts: list[int] = []
-    first = connection.rows(f"SELECT min(rowid) FROM {table}")[0][0]
+    whole = connection.source(table)
+    first = connection.rows(f"SELECT min(rowid) FROM {whole}")[0][0]
     while first is not None:
         firsts.append(first)
-        first = connection.rows(f"SELECT min(rowid) FROM {table} WHERE rowid > ?", (_last(first),))[0][0]
+        first = connection.rows(f"SELECT min(rowid) FROM {whole} WHERE rowid > ?", (_last(first),))[0][0]
     return firsts
 
 
@@ -91,11 +90,12 @@ def texts(connection: Connection, table: str, column: str, where: str) -> tuple[
 
 def _words(connection: Connection, table: str, column: str, where: str) -> list[str]:
     """One text per row; texts that hold the separator themselves are read one by one."""
-    sql = f"SELECT count(*), group_concat(ifnull({column}, ''), char(31)) FROM {table} WHERE {where}"
+    rows = f"FROM {connection.source(table)} WHERE {where}"
+    sql = f"SELECT count(*), group_concat(ifnull({column}, ''), char(31)) {rows}"
     count, joined = connection.rows(sql)[0]
     if not count:
         return []
     words = str(joined).split(_SEPARATOR)
     if len(words) == count:
         return words
-    return [str(word) for (word,) in connection.rows(f"SELECT ifnull({column}, '') FROM {table} WHERE {where}")]
+    return [str(word) for (word,) in connection.rows(f"SELECT ifnull({column}, '') {rows}")]

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import inf
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from pytest_perfgate.adapters.readers.nsys import tables
+from pytest_perfgate.adapters.readers.nsys.layout import check_export
 from pytest_perfgate.model.errors import PerfgateError
 
 MAGIC = b"SQLite format 3\0"
 _WAL = b"\2\2"
 _HEADER = 100
-
-_ROCPD = "rocpd_"
-"""How the tables begin that rocprofv3 writes by default."""
+NEVER_NULL = " NOT NULL"
 
 
 class Connection:
@@ -31,11 +31,14 @@ class Connection:
             self._inner = sqlite3.connect(where, uri=True, check_same_thread=False)  # one thread at a time uses it
             self._inner.text_factory = self._text
             self._inner.set_authorizer(tables.allow)
-            self._tables = {str(name).lower(): str(name) for (name,) in self._listed()}
-        self._columns: dict[str, frozenset[str]] = {}
+            self._tables = _by_name(self._listed("table"))
+            self.views = _by_name(self._listed("view"))
+        self._kinds: dict[str, dict[str, str]] = {}
+        self._sources: dict[str, str] = {}
 
-    def _listed(self) -> list[Any]:
-        return self._inner.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
+    def _listed(self, kind: str) -> list[str]:
+        rows = self._inner.execute("SELECT name FROM sqlite_master WHERE type = ?", (kind,)).fetchall()
+        return [str(name) for (name,) in rows]
 
     def _text(self, raw: bytes) -> str:
         try:
@@ -54,16 +57,41 @@ class Connection:
     def has(self, table: str) -> bool:
         return table.lower() in self._tables
 
+    def numbered(self, table: str) -> bool:
+        """Whether the rows of a table have numbers, by which they are read in parts."""
+        try:
+            self._inner.execute(f"SELECT rowid FROM {self._quoted(table)} LIMIT 0")
+        except sqlite3.OperationalError:
+            return False
+        return True
+
     def begins(self, prefix: str) -> bool:
         """Whether a table has such a name."""
-        return any(name.startswith(prefix) for name in self._tables)
+        return any(name.startswith(prefix.lower()) for name in self._tables)
 
-    def columns(self, table: str) -> frozenset[str]:
-        """Names of a table's columns; none when it is absent."""
-        if table not in self._columns:
-            rows = self.rows(f"PRAGMA table_info({table})") if self.has(table) else []
-            self._columns[table] = frozenset(str(row[1]) for row in rows)
-        return self._columns[table]
+    def columns(self, table: str) -> Mapping[str, str]:
+        """A table's columns with what they are declared as; none when it is absent."""
+        if table not in self._kinds:
+            rows = self.rows(f"PRAGMA table_info({self._quoted(table)})") if self.has(table) else []
+            self._kinds[table] = {str(row[1]): f"{row[2]}{NEVER_NULL if row[3] else ''}".upper() for row in rows}
+        return self._kinds[table]
+
+    def source(self, table: str) -> str:
+        """What stands behind FROM: the table, with numbers made of what it declares as something else.
+
+        SQLite compares a text with a number by kind, not by value; a table that was imported has such columns.
+        """
+        if table not in self._sources:
+            kinds = self.columns(table)
+            odd = [name for name in tables.NUMBERS if name in kinds and "INT" not in kinds[name]]
+            cast = [f"CAST({name} AS INTEGER) AS {name}" for name in odd]
+            kept = [_name(name) for name in kinds if name not in odd]
+            whole = self._quoted(table)
+            self._sources[table] = f"(SELECT {', '.join(['rowid', *cast, *kept])} FROM {whole})" if odd else whole
+        return self._sources[table]
+
+    def _quoted(self, table: str) -> str:
+        return _name(self._tables[table.lower()])
 
     def rows(self, sql: str, args: Sequence[object] = ()) -> list[Any]:
         with self._mapped():
@@ -73,9 +101,23 @@ class Connection:
         self._inner.close()
 
 
+def _by_name(listed: Sequence[str]) -> dict[str, str]:
+    """By the name in lower case; the one without a number comes first, else the newest form."""
+    found: dict[str, tuple[float, str]] = {}
+    for actual in listed:
+        name, number = tables.plain(actual)
+        rank = (float(number) if number else inf, actual)
+        found[name] = max(rank, found.get(name, rank))
+    return {name: actual for name, (_, actual) in found.items()}
+
+
+def _name(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
 def connect(path: Path) -> Connection:
     """An export, once its first bytes say that it can be one."""
-    head = _head(path)
+    head = read_head(path)
     if not head:
         raise PerfgateError("nsys-missing", "the file is empty", place=str(path))
     if not head.startswith(MAGIC):
@@ -83,21 +125,16 @@ def connect(path: Path) -> Connection:
     _check_journal(path, head)
     _check_length(path, head)
     connection = Connection(path)
-    if not connection.has(tables.STRINGS):
+    try:
+        check_export(connection)
+    except PerfgateError:
         connection.close()
-        raise _no_export(connection, path)
+        raise
     return connection
 
 
-def _no_export(connection: Connection, path: Path) -> PerfgateError:
-    """What else it is, as far as its tables say."""
-    if connection.begins(_ROCPD):
-        mend = f"rocpd convert -i {path.name} --output-format csv, and name the folder that it writes"
-        return PerfgateError("rocprof-csv", "a database of rocprofv3, which is read as CSV", place=str(path), mend=mend)
-    return PerfgateError("nsys-not-export", f"an SQLite file without the table {tables.STRINGS}", place=str(path))
-
-
-def _head(path: Path) -> bytes:
+def read_head(path: Path) -> bytes:
+    """The first bytes of a file; one that cannot be opened is an error."""
     try:
         with path.open("rb") as file:
             return file.read(_HEADER)
@@ -107,11 +144,9 @@ def _head(path: Path) -> bytes:
 
 def _check_journal(path: Path, head: bytes) -> None:
     """An immutable reader sees neither a write-ahead log nor a hot journal."""
-    suffixes = ("-wal",) if head[18:20] == _WAL else ("-journal",)
-    for suffix in suffixes:
-        beside = path.with_name(path.name + suffix)
-        if beside.is_file() and beside.stat().st_size:
-            raise PerfgateError("nsys-unfinished", f"{beside.name} holds changes not in the file", place=str(path))
+    beside = path.with_name(path.name + ("-wal" if head[18:20] == _WAL else "-journal"))
+    if beside.is_file() and any(read_head(beside)[: len(MAGIC)]):  # one that was used up is empty or begins with zeros
+        raise PerfgateError("nsys-unfinished", f"{beside.name} holds changes not in the file", place=str(path))
 
 
 def _check_length(path: Path, head: bytes) -> None:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pytest_perfgate.adapters.readers.nsys import tables
-from pytest_perfgate.adapters.readers.nsys.columns import PID, chunks, numbers, texts
+from pytest_perfgate.adapters.readers.nsys.columns import chunks, numbers
 from pytest_perfgate.adapters.readers.nsys.connection import Connection, connect
 from pytest_perfgate.adapters.readers.nsys.facts import read_facts
+from pytest_perfgate.adapters.readers.nsys.layout import check_layout, complete
+from pytest_perfgate.adapters.readers.nsys.ranges import THREAD, read_ranges
 from pytest_perfgate.adapters.readers.nsys.totals import MOST_DEVICES, packed, sums, unpacked
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.nsys import (
-    OPEN,
     Activity,
     ApiTotal,
     Calls,
@@ -27,15 +27,13 @@ from pytest_perfgate.model.nsys import (
     KernelTotal,
     Ranges,
     activity,
+    in_context,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _VERSION = re.compile(r"_v\d+$")
 _AT_ONCE = 500
-_THREAD = f"globalTid & {(1 << 63) - 1}"
-"""Without the top bit of the machine's number: below zero stands for no thread."""
+_PROCESS = (1 << 24) - 1
+"""The process id in a ``globalPid`` without its lower 24 bits, as NVIDIA's manual prescribes."""
 _TOUCHES = "start >= 0 AND start < ? AND end > ?"
 
 
@@ -43,6 +41,7 @@ def open_export(path: Path) -> Export:
     """An export with kernels in it; anything else is an error that says what it is."""
     connection = connect(path)
     try:
+        check_layout(connection)
         export = Export(connection)
         _check_kernels(export.facts(), connection.has(tables.KERNELS))
     except PerfgateError:
@@ -62,12 +61,17 @@ def _check_kernels(facts: ExportFacts, has_table: bool) -> None:
     raise PerfgateError("nsys-no-kernels", f"{table}; the file holds {held}", place=facts.path)
 
 
-def _check_devices(devices: Sequence[int], path: str) -> None:
-    """A number that the packed columns cannot hold would fall on another device."""
-    far = [device for device in devices if not 0 <= device <= MOST_DEVICES]
+def _check_places(found: Collection[tuple[int, int, int]], path: str) -> None:
+    """(process with its machine, device, context): what would fall together by its number is an error."""
+    far = [device for _, device, _ in found if not 0 <= device <= MOST_DEVICES]
     if far:
         what = f"kernels of device number {far[0]}; numbers from 0 to {MOST_DEVICES} are read"
-        raise PerfgateError("nsys-not-export", what, place=path)
+        raise PerfgateError("nsys-schema", what, place=path)
+    machines: dict[int, int] = {}
+    for process, _, _ in found:
+        if machines.setdefault(process & _PROCESS, process) != process:
+            what = f"process {process & _PROCESS} is there on two machines"
+            raise PerfgateError("nsys-ranks", what, place=path, mend="profile each machine into a report of its own")
 
 
 class Export:
@@ -84,11 +88,18 @@ class Export:
         return read_facts(self._db)
 
     def processes(self) -> tuple[tuple[int, int], ...]:
-        pid, device = self._column(tables.KERNELS, "globalPid", PID), self._column(tables.KERNELS, "deviceId")
-        rows = self._db.rows(f"SELECT DISTINCT {pid}, {device} FROM {tables.KERNELS} WHERE start >= 0")
-        found = tuple(sorted((int(p or 0), int(d or 0)) for p, d in rows))
-        _check_devices([device for _, device in found], str(self._db.path))
-        return found
+        return tuple(sorted({(process & _PROCESS, device) for process, device, _ in self._places}))
+
+    @cached_property
+    def _places(self) -> tuple[tuple[int, int, int], ...]:
+        """(process with its machine, device, context) of everyone who ran a kernel."""
+        columns = (self._column(tables.KERNELS, name) for name in ("globalPid", "deviceId", "contextId"))
+        rows = self._db.rows(
+            f"SELECT DISTINCT {', '.join(columns)} FROM {self._db.source(tables.KERNELS)} WHERE start >= 0"
+        )
+        found = {(int(process or 0) >> 24, int(device or 0), int(context or 0)) for process, device, context in rows}
+        _check_places(found, str(self._db.path))
+        return tuple(found)
 
     def extents(self) -> tuple[Extent, ...]:
         key, held = self._key("0"), "start >= 0"
@@ -103,34 +114,32 @@ class Export:
         pid, device = (self._column(tables.KERNELS, column) for column in ("globalPid", "deviceId"))
         return packed(pid, device, name)
 
+    def threads(self) -> tuple[tuple[int, str], ...]:
+        if not complete(self._db, tables.THREADS):
+            return ()
+        found = self._db.rows(f"SELECT globalTid, nameId FROM {self._db.source(tables.THREADS)} ORDER BY globalTid")
+        named = [(int(thread or 0) >> 24 & _PROCESS, int(name or 0)) for thread, name in found]
+        names = self.names([name for _, name in named])
+        return tuple((pid, names[name]) for pid, name in named if name in names)
+
     def ranges(self) -> Ranges:
-        """All of them: the anchors, the labels and the launches' contexts lie anywhere."""
-        table = tables.RANGES
-        if not {"start", "end", "globalTid"} <= self._db.columns(table):
-            none = np.empty(0, dtype=np.int64)
-            return Ranges(start=none, end=none, tid=none, text=none, texts=())
-        have = self._db.columns(table)
-        held, until = "start >= 0 AND end >= start", "end"
-        if "eventType" in have:  # without it a range that never ended could as well be a mark
-            held = "start >= 0 AND ifnull(end >= start, 1) AND eventType IN (59, 60)"
-            until = f"ifnull(end, {OPEN})"
-        known = self._column(table, "textId", missing="-1")
-        start, end, tid, ids = numbers(self._db, table, ["start", until, _THREAD, known], held)
-        inline, words = texts(self._db, table, "text", held) if "text" in have else (np.zeros_like(ids), [""])
-        text, whole = self._resolved(ids, inline, words)
-        return Ranges(start=start, end=end, tid=tid, text=text, texts=whole)
+        return read_ranges(self._db, self.names)
 
-    def _resolved(
-        self, ids: NDArray[np.int64], inline: NDArray[np.int64], words: list[str]
-    ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-        """A registered text stands in the table of strings, another one in the row itself."""
-        registered, position = np.unique(ids, return_inverse=True)
-        names = self.names(registered.tolist())
-        listed = [*words, *(names.get(int(known), "") for known in registered)]
-        return np.where(ids >= 0, len(words) + position, inline).astype(np.int64), tuple(listed)
+    def full_names(self) -> dict[int, str]:
+        if self._name != "shortName" or "demangledName" not in self._db.columns(tables.KERNELS):
+            return {}
+        rows = self._db.rows(f"SELECT id, value FROM {self._db.source(tables.STRINGS)} WHERE value LIKE '%::%'")
+        return {int(known): str(text) for known, text in rows}
 
-    def kernels(self, low: int, high: int) -> Activity:
-        return self._activity(tables.KERNELS, self._name, low, high)
+    def kernels(self, low: int, high: int, whole: Collection[int] = ()) -> Activity:
+        return self._activity(tables.KERNELS, self._named(whole), low, high)
+
+    def _named(self, whole: Collection[int]) -> str:
+        """The column of a kernel's name, or of its full name for these."""
+        listed = ", ".join(str(int(known)) for known in whole)
+        return (
+            f"CASE WHEN demangledName IN ({listed}) THEN demangledName ELSE {self._name} END" if listed else self._name
+        )
 
     def copies(self, low: int, high: int) -> Activity:
         copies = self._activity(tables.COPIES, "0", low, high)
@@ -139,12 +148,21 @@ class Export:
 
     def _activity(self, table: str, name: str, low: int, high: int) -> Activity:
         """Lengths are shorter to hand over than ends, and three small columns go as one."""
-        if not self._db.has(table):
+        if not {"start", "end"} <= self._db.columns(table).keys():
             return activity([np.empty(0, dtype=np.int64)] * 7)
         where = packed(*(self._column(table, column) for column in ("globalPid", "deviceId", "streamId")))
         listed = ["start", "end - start", where, self._column(table, "correlationId", missing="-1"), name]
-        start, length, keys, correlation, names = numbers(self._db, table, listed, _TOUCHES, (high, low))
-        return activity([start, start + length, *unpacked(keys), correlation, names])
+        if self._crowded:
+            listed.append(self._column(table, "contextId"))
+        start, length, keys, correlation, names, *context = numbers(self._db, table, listed, _TOUCHES, (high, low))
+        pid, device, stream = unpacked(keys)
+        stream = in_context(stream, context[0]) if context else stream
+        return activity([start, start + length, pid, device, stream, correlation, names])
+
+    @cached_property
+    def _crowded(self) -> bool:
+        """Whether a process has several contexts on one device."""
+        return len(self._places) > len({(process, device) for process, device, _ in self._places})
 
     @cached_property
     def _name(self) -> str:
@@ -155,8 +173,8 @@ class Export:
         return f"{column} {suffix}" if column in self._db.columns(table) else missing
 
     def calls(self, first: int, last: int) -> Calls:
-        if self._db.has(tables.RUNTIME):
-            columns, held = ["start", _THREAD, "correlationId"], "correlationId BETWEEN ? AND ?"
+        if complete(self._db, tables.RUNTIME):
+            columns, held = ["start", THREAD, "correlationId"], "correlationId BETWEEN ? AND ?"
             start, tid, correlation = numbers(self._db, tables.RUNTIME, columns, held, (first, last))
         else:
             start, tid, correlation = (np.empty(0, dtype=np.int64) for _ in range(3))
@@ -166,12 +184,12 @@ class Export:
         found: dict[int, str] = {}
         for first in range(0, len(ids), _AT_ONCE):
             part = ", ".join(str(int(known)) for known in ids[first : first + _AT_ONCE])
-            rows = self._db.rows(f"SELECT id, value FROM {tables.STRINGS} WHERE id IN ({part})")
+            rows = self._db.rows(f"SELECT id, value FROM {self._db.source(tables.STRINGS)} WHERE id IN ({part})")
             found.update((int(known), "" if text is None else str(text)) for known, text in rows)
         return found
 
-    def kernel_totals(self, low: int, high: int) -> tuple[KernelTotal, ...]:
-        columns = [self._key(self._name), "end - start"]
+    def kernel_totals(self, low: int, high: int, whole: Collection[int] = ()) -> tuple[KernelTotal, ...]:
+        columns = [self._key(self._named(whole)), "end - start"]
         found = sums(chunks(self._db, tables.KERNELS, columns, "start BETWEEN ? AND ?", (low, high - 1)))
         names = self.names([key[2] for key in found])
         return tuple(
@@ -185,7 +203,7 @@ class Export:
 
         Older exports record a call twice, as ``cudaMalloc`` around ``cudaMalloc_v3020``: the outer counts.
         """
-        if not self._db.has(tables.RUNTIME):
+        if not complete(self._db, tables.RUNTIME):
             return ()
         listed = [packed("globalTid", "0", "nameId"), f"min(end, {int(high)}) - max(start, {int(low)})"]
         held = f"{_TOUCHES} AND nameId IN ({self._called(like)})" if like else _TOUCHES
@@ -200,5 +218,5 @@ class Export:
 
     def _called(self, like: str) -> str:
         """The numbers of the names that hold a word."""
-        rows = self._db.rows(f"SELECT id FROM {tables.STRINGS} WHERE value LIKE ?", (f"%{like}%",))
+        rows = self._db.rows(f"SELECT id FROM {self._db.source(tables.STRINGS)} WHERE value LIKE ?", (f"%{like}%",))
         return ", ".join(str(int(known)) for (known,) in rows) or "-1"

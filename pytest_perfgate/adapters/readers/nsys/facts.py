@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pytest_perfgate.adapters.readers.nsys import tables
 from pytest_perfgate.adapters.readers.nsys.connection import Connection
+from pytest_perfgate.adapters.readers.nsys.layout import lacking
 from pytest_perfgate.model.nsys import ExportFacts
 
 _LISTED = (tables.KERNELS, tables.RANGES, tables.RUNTIME, tables.COPIES, tables.MEMSETS, tables.GRAPHS)
@@ -12,8 +13,8 @@ _LISTED = (tables.KERNELS, tables.RANGES, tables.RUNTIME, tables.COPIES, tables.
 def read_facts(db: Connection) -> ExportFacts:
     """Versions, devices and filled tables; no table is counted that is not small."""
     meta = _metadata(db)
-    filled = tuple(t for t in _LISTED if db.has(t) and db.rows(f"SELECT 1 FROM {t} LIMIT 1"))
-    graphs = db.rows(f"SELECT count(*) FROM {tables.GRAPHS}")[0][0] if tables.GRAPHS in filled else 0
+    filled = tuple(t for t in _LISTED if db.has(t) and db.rows(f"SELECT 1 FROM {db.source(t)} LIMIT 1"))
+    graphs = db.rows(f"SELECT count(*) FROM {db.source(tables.GRAPHS)}")[0][0] if tables.GRAPHS in filled else 0
     return ExportFacts(
         path=str(db.path),
         product=meta.get("EXPORT_PRODUCT_VERSION", ""),
@@ -21,22 +22,26 @@ def read_facts(db: Connection) -> ExportFacts:
         gpus=_gpus(db),
         tables=filled,
         graphs=int(graphs),
+        lacking=lacking(db, filled),
     )
 
 
 def _metadata(db: Connection) -> dict[str, str]:
     wanted = "('EXPORT_PRODUCT_VERSION', 'EXPORT_SCHEMA_VERSION')"
     for table in tables.METADATA:
-        if db.has(table):
-            rows = db.rows(f"SELECT name, value FROM {table} WHERE name IN {wanted}")
+        if {"name", "value"} <= db.columns(table).keys():
+            rows = db.rows(f"SELECT name, value FROM {db.source(table)} WHERE name IN {wanted} AND value IS NOT NULL")
             return {str(name): str(text) for name, text in rows}
     return {}
 
 
 def _gpus(db: Connection) -> tuple[tuple[int, str], ...]:
-    have = db.columns(tables.GPUS)
-    if "name" not in have or not have & {"cuDevice", "id"}:
-        return ()
-    device = "cuDevice" if "cuDevice" in have else "id"
-    rows = db.rows(f"SELECT {device}, name FROM {tables.GPUS} WHERE {device} IS NOT NULL ORDER BY 1")
-    return tuple((int(index), str(name)) for index, name in rows)
+    """Names by the number that CUDA gave the device; by nsys's own where CUDA gave none."""
+    for table in tables.GPUS:
+        have = db.columns(table)
+        numbers = [name for name in ("cuDevice", "deviceId", "id") if name in have]
+        if "name" in have and numbers:
+            device = ", ".join([*numbers, "NULL"])
+            rows = db.rows(f"SELECT coalesce({device}), name FROM {db.source(table)} WHERE name IS NOT NULL ORDER BY 1")
+            return tuple((int(index), str(name)) for index, name in rows if index is not None)
+    return ()

@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from pytest_perfgate.adapters.readers.nsys.connection import MAGIC, read_head
 from pytest_perfgate.adapters.readers.nsys.export import Export, open_export
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -20,7 +21,13 @@ _MINUTES = 30
 
 def read_nsys(path: Path) -> Export:
     """An open export of either kind of file."""
-    return _exported(path) if path.suffix in REPORTS else open_export(path)
+    return _exported(path) if path.suffix in REPORTS and _is_report(path) else open_export(path)
+
+
+def _is_report(path: Path) -> bool:
+    """Whether it has content, and other content than an export that only bears a report's name."""
+    head = read_head(path)
+    return head != b"" and not head.startswith(MAGIC)
 
 
 def version_in(path: Path) -> str:
@@ -63,4 +70,6 @@ def _run(command: list[str], path: Path, version: str) -> None:
     if done.returncode or not out.is_file():
         tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-5:])
         what = f"nsys export ended with {done.returncode}{written}: {tail}"
-        raise PerfgateError("nsys-report", what, place=str(path), mend=f"run it by hand: {' '.join(command)}")
+        by_hand = f"nsys export --type=sqlite --output={path.stem}.sqlite {path.name}"
+        mend = f"with nsys {version or 'of the same version'} or newer: {by_hand}"
+        raise PerfgateError("nsys-report", what, place=str(path), mend=mend)

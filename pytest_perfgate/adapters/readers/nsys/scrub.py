@@ -10,13 +10,13 @@ from pathlib import Path
 from urllib.parse import quote
 
 from pytest_perfgate.adapters.readers.nsys.connection import connect
+from pytest_perfgate.adapters.readers.nsys.tables import STRINGS, plain
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.nsys import Scrubbed
 
 SECRET = ("TARGET_INFO_SYSTEM_ENV", "META_DATA_CAPTURE", "ANALYSIS_FILE", "ProcessStreams")
 """The environment, the capture's command and settings, log files, what the process printed."""
 REMOVED = "[removed by perfgate scrub]"
-_STRINGS = "StringIds"
 _POINTS = re.compile(r"(name|textId|stringId|symbol|module|name_?id)$", re.IGNORECASE)
 """Columns that hold the number of a string."""
 
@@ -41,7 +41,7 @@ def scrub(path: Path, out: Path) -> Scrubbed:
 
 def is_secret(table: str) -> bool:
     """Whether a table is dropped: the known ones, and whatever says of itself that it holds an environment."""
-    upper = table.upper()
+    upper = plain(table)[0].upper()
     return upper in {name.upper() for name in SECRET} or upper.endswith("_ENV") or "ENVIRONMENT" in upper
 
 
@@ -61,16 +61,20 @@ def _rebuild(path: Path, target: sqlite3.Connection) -> tuple[tuple[str, ...], i
     target.execute("BEGIN")
     for name in kept:
         target.execute(tables[name])
-        chosen = named if name == _STRINGS else "*"
+        chosen = named if _is_strings(name) else "*"
         target.execute(f"INSERT INTO main.{_quoted(name)} SELECT {chosen} FROM source.{_quoted(name)}")
     for kind, _, table, sql in listed:
         if kind == "index" and not is_secret(table):
             target.execute(sql)
     target.execute("COMMIT")
-    target.set_authorizer(None)
     target.execute("DETACH source")
-    (strings,) = target.execute(f"SELECT count(*) FROM {_STRINGS} WHERE value = ?", (REMOVED,)).fetchone()
-    return tuple(name for name in tables if is_secret(name)), int(strings)
+    counted = [f"SELECT count(*) FROM {_quoted(name)} WHERE value = '{REMOVED}'" for name in kept if _is_strings(name)]
+    strings = sum(target.execute(sql).fetchone()[0] for sql in counted)
+    return tuple(name for name in tables if is_secret(name)), strings
+
+
+def _is_strings(table: str) -> bool:
+    return plain(table)[0] == STRINGS.lower()
 
 
 def _named(target: sqlite3.Connection, kept: Sequence[str]) -> str:
@@ -83,7 +87,7 @@ def _named(target: sqlite3.Connection, kept: Sequence[str]) -> str:
         f"SELECT {_quoted(column)} FROM source.{_quoted(table)}"
         for table in kept
         for _, column, kind, *_ in target.execute(f"PRAGMA source.table_info({_quoted(table)})").fetchall()
-        if table != _STRINGS and "INT" in str(kind).upper() and _POINTS.search(column)
+        if not _is_strings(table) and "INT" in str(kind).upper() and _POINTS.search(column)
     ]
     pointed = f"id IN ({' UNION '.join(pointing)})" if pointing else "0"
     block = "instr(CAST(value AS BLOB), x'00') AND instr(CAST(value AS BLOB), x'3D')"

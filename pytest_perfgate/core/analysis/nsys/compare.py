@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from math import inf
+from math import inf, isfinite
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,6 +59,8 @@ class Comparison:
     stages: tuple[Pair, ...]
     ranks: tuple[Pair, ...]
     anchored: bool
+    talkers: tuple[str, ...] = ()
+    """Names of the kernels that communicate, on either side."""
 
 
 def comparison(before: Job, after: Job) -> Comparison:
@@ -72,7 +74,12 @@ def comparison(before: Job, after: Job) -> Comparison:
         stages=_sorted(_matched(before, after, _stages)),
         ranks=tuple(_matched(before, after, lambda r: [(r.rank.name, float(_wait(r, anchored=anchored)), 0)])),
         anchored=anchored,
+        talkers=tuple(sorted({name for job in (before, after) for r in job.ranks for name in _talkers(r.lane)})),
     )
+
+
+def _talkers(lane: Lane) -> set[str]:
+    return {lane.names[at] for at in np.unique(lane.kernels.name[lane.talks])}
 
 
 def _anchored(job: Job) -> bool:
@@ -151,6 +158,6 @@ def comparison_metrics(found: Comparison, after: Job) -> MetricSet:
     slower = tuple(
         Metric(name="slowdown", value=pair.slowdown, dimension=Dimension.FRACTION, labels=where, source="nsys")
         for pair, where in rows
-        if pair.slowdown is not None
+        if pair.slowdown is not None and isfinite(pair.slowdown)
     )
     return MetricSet(metrics=slower) | metrics(after)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pytest_perfgate.core.render.quantity import quantity
+from pytest_perfgate.model.nsys import stream_name
 from pytest_perfgate.model.nsys_job import MIXED, Job, OverlapRow, RankResult
 from pytest_perfgate.model.problem import Finding, Problem, Severity
 from pytest_perfgate.model.quantity import Dimension
@@ -14,13 +15,27 @@ COVERAGE_FLOOR = 0.9
 
 def problems(job: Job) -> tuple[Problem, ...]:
     """Whatever makes every limit on the job INVALID."""
-    return (*_graphs(job), *_unnamed(job), *_unlinked(job))
+    return (*_lacking(job), *_graphs(job), *_faults(job), *_unnamed(job), *_unlinked(job))
+
+
+def _lacking(job: Job) -> Iterator[Problem]:
+    for facts in job.files:
+        if facts.lacking:
+            what = f"the export has no column {', '.join(facts.lacking)}"
+            yield Problem(code="nsys-schema", what=what, retry=False, evidence=(("file", facts.path),))
+
+
+def _faults(job: Job) -> Iterator[Problem]:
+    for result in job.ranks:
+        for fault in result.lane.faults:
+            yield Problem(code="nsys-damaged", what=f"rank {result.rank.name}: {fault}", retry=False)
 
 
 def _graphs(job: Job) -> Iterator[Problem]:
     for facts in job.files:
         if facts.graphs:
-            what = f"{facts.graphs:,} launches of CUDA graphs hide their kernels; capture with --cuda-graph-trace=node"
+            hidden = f"{facts.graphs:,} launches of CUDA graphs hide" if facts.graphs > 1 else "a CUDA graph hides"
+            what = f"{hidden} kernels; capture with --cuda-graph-trace=node"
             yield Problem(code="nsys-graphs", what=what, evidence=(("file", facts.path),))
 
 
@@ -77,8 +92,9 @@ def _empty(result: RankResult) -> Iterator[Finding]:
 def _mixed(result: RankResult) -> Iterator[Finding]:
     for row in result.streams:
         if row.purpose == MIXED:
+            where = f"rank {result.rank.name}: the kernels of stream {stream_name(row.stream)}"
             yield Finding(
-                title=f"rank {result.rank.name}: the kernels of stream {row.stream} disagree about its purpose",
+                title=f"{where} disagree about its purpose",
                 detail=row.detail,
                 trigger=f"purpose={MIXED}",
             )

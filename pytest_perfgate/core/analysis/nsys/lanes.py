@@ -62,6 +62,7 @@ def lanes(recorded: Recorded, windows: Mapping[Rank, Window], reading: Reading) 
                 copies=_copies(recorded.copies, rank, window),
                 cut=cut,
                 straddlers=straddlers,
+                faults=faults(whole.where(kept)),
                 unnamed=int(nameless[kept].sum()),
             )
         )
@@ -80,6 +81,27 @@ def _inside(kernels: Activity, rank: Rank, window: Window, *, whole_only: bool) 
     kept = touches | wholly
     inside = np.minimum(kernels.end, window.end) - np.maximum(kernels.start, window.start)
     return kept, total - int(np.sum(inside[straddles])), int(straddles.sum())
+
+
+def faults(rows: Activity) -> tuple[str, ...]:
+    """Kernels that end before they start, and kernels that stand there twice."""
+    backward = int((rows.end < rows.start).sum())
+    twice = _repeated(rows)
+    said = f"{backward:,} of {len(rows):,} kernels end before they start"
+    also = f"{twice:,} of {len(rows):,} kernels stand in the export twice, as after export --append"
+    return (*((said,) if backward else ()), *((also,) if twice else ()))
+
+
+def _repeated(rows: Activity) -> int:
+    """Rows that another one equals in every column; only those of one start are looked at."""
+    order = np.argsort(rows.start, kind="stable")
+    start = rows.start[order]
+    same = start[1:] == start[:-1]
+    if not same.any():
+        return 0
+    near = order[np.append(same, False) | np.append(False, same)]
+    table = np.stack([column[near] for column in rows.columns()])
+    return len(near) - int(np.unique(table, axis=1).shape[1])
 
 
 def _clipped(rows: Activity, window: Window) -> Activity:

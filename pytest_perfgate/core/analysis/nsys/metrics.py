@@ -26,13 +26,18 @@ def metrics(job: Job) -> MetricSet:
     for result in job.ranks:
         found += _rank(result)
         found += _kernels(result)
-        for row in result.overlaps:
+        for row in filter(_lasts, result.overlaps):
             found += _overlap(row, scope(result, row), original=job.reading.original)
-        if result.whole is not None:
+        if result.whole is not None and _lasts(result.whole):
             found += _overlap(result.whole, labels(rank=result.rank.name), original=job.reading.original)
         absent += _missing(result)
     found += _balances(job)
     return MetricSet(metrics=tuple(found), absent=tuple(absent))
+
+
+def _lasts(row: OverlapRow) -> bool:
+    """Communication that took no time at all is covered neither by nothing nor by everything."""
+    return row.total_ns > 0
 
 
 def _balances(job: Job) -> Iterator[Metric]:
@@ -115,11 +120,11 @@ def _kernels(result: RankResult) -> Iterator[Metric]:
 
 def _missing(result: RankResult) -> Iterator[Absent]:
     """Where nothing communicated there is no overlap: neither 0 nor 100 %."""
-    spoken = {row.stage for row in result.overlaps if not row.outside}
-    silent = {stage for stage, _ in result.compute} - spoken
+    staged = [row for row in result.overlaps if not row.outside]
+    silent = {*dict(result.compute), *(row.stage for row in staged)} - {row.stage for row in staged if _lasts(row)}
     window = str(result.lane.window)
     for name in _ASKED:
-        if result.whole is None:
+        if result.whole is None or not _lasts(result.whole):
             why = f"rank {result.rank.name} has no communication in the window {window}"
             yield Absent(name=name, labels=labels(rank=result.rank.name), why=why, code=SILENT)
         for stage in sorted(silent):

@@ -8,15 +8,21 @@ from collections.abc import Sequence
 import numpy as np
 
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.nsys import Preset, Ranges, pid_of
-from pytest_perfgate.model.nsys_job import Rank
+from pytest_perfgate.model.nsys import Activity, Preset, Ranges, pid_of
+from pytest_perfgate.model.nsys_job import Rank, RankResult
 
 
 def ranks(
-    ranges: Ranges, processes: Sequence[tuple[int, int]], preset: Preset, file: int = 0, first: int = 0
+    ranges: Ranges,
+    processes: Sequence[tuple[int, int]],
+    preset: Preset,
+    file: int = 0,
+    first: int = 0,
+    threads: Sequence[tuple[int, str]] = (),
 ) -> tuple[Rank, ...]:
     """One rank per process and device; ``first`` is where counting goes on after other files."""
-    labels = _labels(ranges, preset)
+    titles = {pid: name for pid, name in reversed(threads) if re.search(preset.thread, name)}
+    labels = {**titles, **_labels(ranges, preset)}
     devices: dict[int, int] = {}
     for pid, _ in processes:
         devices[pid] = devices.get(pid, 0) + 1
@@ -44,7 +50,7 @@ def _labels(ranges: Ranges, preset: Preset) -> dict[int, str]:
 
 
 def _rank(label: str, preset: Preset) -> str:
-    hit = re.search(preset.rank, label, re.IGNORECASE)
+    hit = re.search(preset.rank, label, re.IGNORECASE) or re.search(preset.thread, label)
     return hit.group(1) if hit else ""
 
 
@@ -70,6 +76,22 @@ def check_distinct(found: Sequence[Rank], files: Sequence[str]) -> None:
         if other is not rank:
             here, there = (f"process {r.pid} of {files[r.file]}" for r in (rank, other))
             raise PerfgateError("nsys-ranks", f"rank {rank.name} is {there} and {here}")
+
+
+def check_copies(found: Sequence[RankResult], files: Sequence[str]) -> None:
+    """Without labels, two files in which the same processes run the same kernels at the same times are one."""
+    seen: dict[tuple[int, int, int, int], RankResult] = {}
+    for result in (result for result in found if not result.rank.label):
+        rank, window = result.rank, result.lane.window
+        other = seen.setdefault((rank.pid, rank.device, window.start, window.end), result)
+        if other.rank.file != rank.file and _same(other.lane.kernels, result.lane.kernels):
+            here, there = files[rank.file], files[other.rank.file]
+            what = "the same file was given twice" if here == there else f"{here} is a copy of {there}"
+            raise PerfgateError("nsys-ranks", f"{what}: every kernel of process {rank.pid} is in both")
+
+
+def _same(one: Activity, other: Activity) -> bool:
+    return len(one) > 0 and np.array_equal(one.start, other.start) and np.array_equal(one.end, other.end)
 
 
 def order(rank: Rank) -> tuple[int, str]:

@@ -10,6 +10,7 @@ import numpy as np
 from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.nsys.overlap import exposed
 from pytest_perfgate.core.render.quantity import quantity
+from pytest_perfgate.model.nsys import stream_name
 from pytest_perfgate.model.nsys_job import COMPUTE, RankResult, StreamRow
 from pytest_perfgate.model.quantity import Dimension
 from pytest_perfgate.model.values import value
@@ -133,7 +134,7 @@ def _label(row: StreamRow) -> str:
     if row.stream < 0:
         return "copies"
     kind = row.kind if row.kind == COMPUTE else row.purpose
-    return f"stream {row.stream}  {kind}"
+    return f"stream {stream_name(row.stream)}  {kind}"
 
 
 def _boxes(spans: intervals.Spans, scale: Scale, y: float, what: str) -> Iterator[str]:

@@ -6,6 +6,7 @@ import pytest
 
 from pytest_perfgate.adapters.readers.nsys.report import read_nsys
 from pytest_perfgate.adapters.readers.nsys.scrub import REMOVED, is_secret, scrub
+from pytest_perfgate.adapters.readers.nsys.scrub import SECRET as SECRETS
 from pytest_perfgate.app import scrub as use
 from pytest_perfgate.app.inspections.nsys import Nsys
 from pytest_perfgate.core.render.markdown import render_markdown
@@ -28,6 +29,15 @@ def test_the_planted_token_is_in_the_export_and_not_in_the_clean_copy(export, tm
     assert sorted(p.name for p in tmp_path.iterdir()) == ["clean.sqlite", "job.sqlite"]
 
 
+def test_tables_of_another_form_are_cleaned_as_well(export, tmp_path) -> None:
+    with sqlite3.connect(export) as db:
+        for table in ("StringIds", *SECRETS):
+            db.execute(f"ALTER TABLE {table} RENAME TO {table}_V2")
+    done = scrub(export, tmp_path / "clean.sqlite")
+    assert SECRET.encode() not in (tmp_path / "clean.sqlite").read_bytes()
+    assert (len(done.tables), done.strings) == (4, 3)
+
+
 def test_the_clean_copy_gives_the_same_figures(export, tmp_path) -> None:
     scrub(export, tmp_path / "clean.sqlite")
     dirty, clean = (Nsys(read_nsys).inspect([path], {}) for path in (export, tmp_path / "clean.sqlite"))
@@ -48,7 +58,7 @@ def test_no_output_of_any_view_has_the_token(export) -> None:
 
 def test_no_table_of_the_environment_can_be_read(export) -> None:
     reader = read_nsys(export)
-    for table in ("TARGET_INFO_SYSTEM_ENV", "META_DATA_CAPTURE", "ANALYSIS_FILE", "ProcessStreams"):
+    for table in SECRETS:
         with pytest.raises(PerfgateError, match="prohibited"):
             reader._db.rows(f"SELECT * FROM {table}")
 

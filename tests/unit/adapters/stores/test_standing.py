@@ -57,6 +57,27 @@ def test_on_the_target_branch_it_is_what_was_there_before_the_push(told: str) ->
         assert ("gone" in why) == (told == "gone")
 
 
+@pytest.mark.parametrize(
+    ("variable", "event", "brings"),
+    [
+        ("GITHUB_EVENT_NAME", "schedule", False),
+        ("GITHUB_EVENT_NAME", "workflow_dispatch", False),
+        ("GITHUB_EVENT_NAME", "push", True),
+        ("CI_PIPELINE_SOURCE", "schedule", False),
+        ("CI_PIPELINE_SOURCE", "push", True),
+        ("BUILD_REASON", "Schedule", False),
+        ("BUILD_REASON", "", True),
+        ("JENKINS", "timer", True),
+    ],
+)
+def test_a_run_that_brings_no_commits_has_nothing_to_say_of_a_push(variable: str, event: str, *, brings: bool) -> None:
+    commit, name, why = stood({"main": HEAD, "HEAD^1": PARENT}, **{variable: event})
+    assert (commit, name) == (PARENT, "the parent")
+    assert bool(why) == brings
+    gone = stood({"main": HEAD, "HEAD^1": PARENT}, CI_COMMIT_BEFORE_SHA="gone", **{variable: event})
+    assert "gone, which was there before" in gone[2], "what CI told and nobody can use is said in any case"
+
+
 @pytest.mark.parametrize("event", [{"before": BEFORE}, {"before": None}, [], None])
 def test_what_github_says_of_a_push(tmp_path: Path, event: object) -> None:
     file = tmp_path / "event.json"

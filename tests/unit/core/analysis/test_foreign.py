@@ -24,6 +24,16 @@ from pytest_perfgate.core.analysis.foreign import foreign
             "gunzip",
         ),
         (gzip.compress(b"<html>", mtime=0), "is a gzip file, and inside an HTML page", "login or error"),
+        (gzip.compress(b'{"a": 1}', mtime=0), "is a gzip file, and inside JSON of no trace", "gunzip"),
+        (gzip.compress(b"SQLite format 3\0", mtime=0), "is a gzip file, and inside an SQLite database", "gunzip"),
+        (b"\x89HDF\r\n\x1a\n", "is an HDF5 file", "--type=sqlite"),
+        (b"PAR1\x15", "is a Parquet file", "--type=sqlite"),
+        (b"ARROW1\0\0", "is an Arrow file", "--type=sqlite"),
+        (b"\xff\xff\xff\xff\xa8\1", "is an Arrow stream", "--type=sqlite"),
+        (b"U3w[END]NVIDIA Nsight Systems Stream 2022.4", "is a capture that nsys has not", "QdstrmImporter"),
+        (b'{"data":["[Unknown]","[kernel.kallsyms]"]}', "is a JSON export of nsys", "--type=sqlite"),
+        (b"Time (%),Total Time (ns)", "is a table of nsys stats", "--type=sqlite"),
+        ('{"a": 1}'.encode("utf-16"), "is text in UTF-16", "iconv"),
         (gzip.compress(b"", mtime=0), "is a gzip file with nothing in it", "copy it again"),
     ],
 )
@@ -33,6 +43,6 @@ def test_first_bytes_tell_what_a_file_is(head: bytes, what: str, mend: str) -> N
     assert mend in next_
 
 
-@pytest.mark.parametrize("head", [b"", b"hello", b"\x1f\x8bdamaged", gzip.compress(b'{"a": 1}', mtime=0), b"\0" * 300])
+@pytest.mark.parametrize("head", [b"", b"hello", b"\x1f\x8bdamaged", b'{"a": 1}', b"\0" * 300])
 def test_what_they_do_not_tell_is_not_guessed(head: bytes) -> None:
     assert foreign(head) == ("", "")

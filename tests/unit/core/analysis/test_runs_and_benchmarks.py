@@ -61,3 +61,23 @@ def test_runs_measured_in_other_ways_are_not_compared() -> None:
     other = case("test_a", 1e6)
     other = replace(other, measurement=replace(other.measurement, identity=Identity(device="x")))
     assert runs.pairs(run(case("test_a", 1e6)), run(other)) == []
+
+
+def test_a_median_is_held_against_a_median() -> None:
+    old, new = (
+        BenchResult(name="a", time=2e3, statistic="mean"),
+        BenchResult(name="a", time=1e3, also=(("mean", 3e3),)),
+    )
+    (slowdown,) = benchmarks.comparison_metrics([old], [new]).metrics
+    assert slowdown.value == pytest.approx(0.5)
+    assert benchmarks.differing([old], [new]) == ((), ())
+    other = BenchResult(name="a", time=1e3, statistic="mean, on the host")
+    assert not benchmarks.comparison_metrics([old], [other]).metrics
+    (problem,) = benchmarks.differing([old], [other])[1]
+    assert (problem.code, "mean, then mean, on the host" in problem.what) == ("benchmark-unlike", True)
+
+
+def test_benchmarks_of_one_name_meet_in_their_order() -> None:
+    old, new = ([BenchResult(name="a", time=time) for time in side] for side in ((1.0, 10.0), (2.0, 10.0)))
+    assert [m.value for m in benchmarks.comparison_metrics(old, new).metrics] == [1.0, 0.0]
+    assert benchmarks.differing(old, new[:1])[1][0].what == "1 benchmarks are gone: a"

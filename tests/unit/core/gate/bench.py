@@ -52,7 +52,8 @@ def samples(centre: float, *, count: int = 21, spread: float = 0.002, **fields) 
     """One process whose median is exactly ``centre``."""
     steps = [(n - (count - 1) / 2) / count for n in range(count)]
     durations = tuple(centre * (1 + spread * step) for step in steps)
-    return Samples(**{"durations": durations, "timer": "host", "stop": Stop.SETTLED} | fields)
+    quiet = {"unqueued": centre, "others": 0.0}
+    return Samples(**{"durations": durations, "timer": "host", "stop": Stop.SETTLED} | quiet | fields)
 
 
 def measured(time: float, *, device: Device = HOST, shape=SHAPE, clocks="off", work=None, **fields) -> Measurement:

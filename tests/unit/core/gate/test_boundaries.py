@@ -11,7 +11,6 @@ import pytest
 from pytest_perfgate.core.gate.acceptance import Change, Signature, decide, scatter_of
 from pytest_perfgate.core.gate.anchor import drift
 from pytest_perfgate.core.gate.artifact import judge_artifact
-from pytest_perfgate.core.gate.bound import render_bound
 from pytest_perfgate.core.gate.conviction import prediction
 from pytest_perfgate.core.gate.judge import JudgeContext, _trial, judge
 from pytest_perfgate.model.analysis import Analysis
@@ -227,24 +226,6 @@ def test_many_scopes_are_cut_and_the_rest_is_counted(ranks: int, said: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("bound", "dimension", "text"),
-    [
-        (5.0, Dimension.TIME, "5ns"),
-        (2.5, Dimension.BYTES, "2.5B"),
-        (5.0, Dimension.BANDWIDTH, "5 B/s"),
-        (5.0, Dimension.FLOPS, "5 FLOPS"),
-        (5.0, Dimension.RATE, "5/s"),
-        (5.0, Dimension.COUNT, "5"),
-        (0.03, Dimension.FRACTION, "3%"),
-        (1.5, Dimension.FRACTION, "150%"),
-        (-0.05, Dimension.FRACTION, "-5%"),
-    ],
-)
-def test_a_bound_as_people_write_it(bound: float, dimension: Dimension, text: str) -> None:
-    assert render_bound(bound, dimension) == text
-
-
-@pytest.mark.parametrize(
     ("text", "mend"),
     [
         ("bandwidth >= 5", " 5 GB/s"),
@@ -279,18 +260,3 @@ def test_a_decimal_comma_below_one_is_a_fraction_and_above_it_a_percentage(text:
     with pytest.raises(PerfgateError) as caught:
         limit(text)
     assert caught.value.mend == mend
-
-
-@pytest.mark.parametrize("bound", [0.07, 0.55, 0.58])
-def test_a_percentage_has_no_more_digits_than_it_needs(bound: float) -> None:
-    assert render_bound(bound, Dimension.FRACTION) == f"{bound * 100:.0f}%"
-
-
-@pytest.mark.parametrize("bound", [0.9014274576114836, -0.04348729035652743])
-def test_what_no_percentage_says_exactly_is_said_as_a_fraction(bound: float) -> None:
-    assert limit(f"slowdown <= {render_bound(bound, Dimension.FRACTION)}").bound == bound
-
-
-@pytest.mark.parametrize("bound", [1.5414124727934966, -1.3812042376882125])
-def test_a_fraction_beyond_one_is_always_written_so_that_it_can_be_read(bound: float) -> None:
-    assert limit(f"slowdown <= {render_bound(bound, Dimension.FRACTION)}").bound == pytest.approx(bound, rel=1e-15)

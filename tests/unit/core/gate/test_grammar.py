@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.gate.grammar import parse_limit, render_limit
-from pytest_perfgate.core.gate.units import CANONICAL, KNOWN, UNITS, USUAL, dimension_of
+from pytest_perfgate.core.gate.grammar import parse_limit
+from pytest_perfgate.core.gate.units import KNOWN, UNITS, USUAL, dimension_of
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Operator
 from pytest_perfgate.model.quantity import Dimension
 from tests.unit.core.gate.bench import KINDS, limit
+from tests.unit.core.gate.spelled import CANONICAL, spelled
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_limits_read(text: str, metric: str, labels: tuple, operator: str, bound
     read = limit(text)
     assert (read.metric, read.labels, read.operator) == (metric, labels, Operator(operator))
     assert read.bound == pytest.approx(bound, rel=1e-12)
-    again = limit(render_limit(read, KINDS))
+    again = limit(spelled(read, KINDS))
     assert (again.key, again.operator, again.bound, again.dimension) == (
         read.key,
         read.operator,

@@ -149,13 +149,6 @@ def test_a_call_that_computes_has_a_wall_time_within_two_percent(wall: float, al
     assert computes([Samples(durations=(wall,), cpu=(1.0,), timer="host", stop=Stop.COUNT)]) is alone
 
 
-@pytest.mark.parametrize(("stretch", "outcome"), [(1.95, Outcome.SUSPECT), (2.05, Outcome.REGRESSED)])
-def test_a_call_waits_by_nature_from_twice_its_processor_time_on(stretch: float, outcome: Outcome) -> None:
-    cpu = tuple(wall / stretch for wall in samples(2e6).durations)
-    processes = tuple(samples(2e6, cpu=cpu) for _ in range(3))
-    assert ruled("slowdown <= 3%", 0, processes=processes, context=replace(CONTEXT, gates=1)).outcome is outcome
-
-
 # budgets, calibration
 
 

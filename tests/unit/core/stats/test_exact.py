@@ -10,7 +10,7 @@ from pytest_perfgate.core.stats.change_points import change_points
 from pytest_perfgate.core.stats.hodges_lehmann import hodges_lehmann, shift_interval
 from pytest_perfgate.core.stats.holm import adjusted, holm
 from pytest_perfgate.core.stats.mann_whitney import mann_whitney
-from pytest_perfgate.core.stats.signed_rank import pairs_needed, signed_rank, smallest_p
+from pytest_perfgate.core.stats.signed_rank import pairs_needed, signed_rank
 
 
 @pytest.fixture
@@ -43,7 +43,6 @@ def test_signed_rank_far_beyond_the_table_is_its_limit(dice: np.random.Generator
 def test_pairs_that_show_nothing_convict_nobody() -> None:
     assert signed_rank([0.0, 0.0, 0.0]) == 1.0
     assert signed_rank([]) == 1.0
-    assert smallest_p(5) == 1 / 32
     assert (pairs_needed(0.01), pairs_needed(1 / 32), pairs_needed(0.01 / 40)) == (7, 5, 12)
 
 

@@ -35,22 +35,14 @@ def sentences(found: Comparison) -> str:
     """What a person waits for, what runs, what communicates, and the greatest difference."""
     said = [f"The {found.step.name} of a rank went {_change(found.step)}; time in kernels went {_change(found.total)}."]
     if found.communication.before_ns or found.communication.after_ns:
-        said.append(f"Communication went {_change(found.communication)}{_talkers(found)}.")
+        alone = f", all of it {found.talkers[0]}" if len(found.talkers) == 1 else ""
+        said.append(f"Communication went {_change(found.communication)}{alone}.")
     if found.kernels:
         top = found.kernels[0]
         said.append(f"The greatest difference is {top.name} on rank {top.rank}: {_change(top)}.")
     if not found.anchored:
         said.append("The windows are whole captures: they compare only if both did the same work.")
     return " ".join(said)
-
-
-def _talkers(found: Comparison) -> str:
-    """Names the one kernel that is all of the communication."""
-    totals: dict[str, float] = {}
-    for pair in found.kernels:
-        totals[pair.name] = totals.get(pair.name, 0.0) + (pair.after_ns or 0.0)
-    one = [name for name, total in totals.items() if total and total == found.communication.after_ns]
-    return f", all of it {one[0]}" if one else ""
 
 
 def _change(pair: Pair) -> str:

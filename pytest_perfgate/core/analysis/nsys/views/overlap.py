@@ -7,6 +7,7 @@ from pytest_perfgate.core.analysis.nsys.prose import sentences
 from pytest_perfgate.core.analysis.nsys.views import columns as c
 from pytest_perfgate.core.analysis.nsys.views.notes import notes
 from pytest_perfgate.model.document import Block, Cell, Document, Paragraph, Table
+from pytest_perfgate.model.nsys import stream_name
 from pytest_perfgate.model.nsys_job import Job, OverlapRow, RankResult
 
 _ALWAYS = (c.text("pid"), c.text("rank"), c.text("stage"), c.ns("exposed_ns"), c.part("overlap"),
@@ -26,7 +27,7 @@ def _barriers(job: Job) -> tuple[Table, ...]:
     """Communication on a stream that computes: it cannot overlap what follows it there."""
     columns = (c.text("pid"), c.text("rank"), c.text("stream"), c.ns("barrier_ns"), c.part("of the window"))
     rows = tuple(
-        (str(r.rank.pid), r.rank.name, str(s.stream), s.barrier_ns, s.barrier_ns / max(r.time.window_ns, 1))
+        (str(r.rank.pid), r.rank.name, stream_name(s.stream), s.barrier_ns, s.barrier_ns / max(r.time.window_ns, 1))
         for r in job.ranks
         for s in r.streams
         if s.barrier_ns

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from pytest_perfgate.core.analysis.nsys.views import columns as c
 from pytest_perfgate.core.analysis.nsys.views.notes import notes
 from pytest_perfgate.model.document import Cell, Document, Table
+from pytest_perfgate.model.nsys import stream_name
 from pytest_perfgate.model.nsys_job import Job, Rank
 
 
@@ -20,7 +23,8 @@ def _rank(job: Job, rank: Rank) -> tuple[Cell, ...]:
     device = dict(facts.gpus).get(rank.device)
     mesh = " ".join(f"{axis}={at}/{size}" for axis, at, size in rank.mesh)
     settings = " ".join(f"{key}={number}" for key, number in rank.settings)
-    named = "its first labelled range" if rank.label else "order of devices"
+    by_thread = bool(re.search(job.reading.preset.thread, rank.label))
+    named = "order of devices" if not rank.label else "its thread's name" if by_thread else "its first labelled range"
     return (str(rank.pid), rank.name, str(rank.device), device, mesh or "-", settings or "-", named, facts.path)
 
 
@@ -49,8 +53,8 @@ def streams(job: Job) -> Document:
     columns = (c.text("pid"), c.text("rank"), c.text("stream"), c.text("kind"), c.text("purpose"), c.count("kernels"),
                c.ns("busy_ns"), c.ns("barrier_ns"), c.text("window"))  # fmt: skip
     rows = tuple(
-        (str(r.rank.pid), r.rank.name, str(s.stream), s.kind, f"{s.purpose} ({s.detail})" if s.detail else s.purpose,
-         s.kernels, s.busy_ns, s.barrier_ns, str(r.lane.window))
+        (str(r.rank.pid), r.rank.name, stream_name(s.stream), s.kind,
+         f"{s.purpose} ({s.detail})" if s.detail else s.purpose, s.kernels, s.busy_ns, s.barrier_ns, str(r.lane.window))
         for r in job.ranks
         for s in r.streams
     )  # fmt: skip

@@ -1,0 +1,56 @@
+"""Tests that do the same under another name, told by what their functions say."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+_Function = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def same_bodies(then: str, now: str) -> dict[str, str]:
+    """Each function that is gone from a file, with the one new function that does exactly the same.
+
+    What several do is nobody's mark; a file that does not parse has no functions.
+    """
+    before, after = _bodies(then), _bodies(now)
+    gone = {name: body for name, body in before.items() if name not in after}
+    new = {name: body for name, body in after.items() if name not in before}
+    times = Counter(gone.values()), Counter(new.values())
+    marked = {body: name for name, body in new.items() if times[1][body] == 1}
+    return {name: marked[body] for name, body in gone.items() if times[0][body] == 1 and body in marked}
+
+
+def renamed_nodes(gone: Iterable[str], new: Iterable[str], names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Node ids that are gone, with those of the same parameters under the new name of their function."""
+    known = set(new)
+    for node in gone:
+        path, _, test = node.partition("::")
+        name, rest = _function_of(test)
+        twin = f"{path}::{names.get(name, '')}{rest}"
+        if twin in known:
+            yield node, twin
+
+
+def _function_of(test: str) -> tuple[str, str]:
+    """``Class::test`` and what follows it: parameters, the name of a call."""
+    at = min((found for found in map(test.find, "[#") if found >= 0), default=len(test))
+    return test[:at], test[at:]
+
+
+def _bodies(text: str) -> dict[str, str]:
+    try:
+        return dict(_functions(ast.parse(text), ""))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+
+
+def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, str]]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ClassDef):
+            yield from _functions(child, f"{prefix}{child.name}::")
+        elif isinstance(child, _Function):
+            documented = ast.get_docstring(child) is not None
+            said = [ast.dump(part) for part in (child.args, *child.body[documented:])]
+            yield f"{prefix}{child.name}", "\n".join(said)

@@ -1,0 +1,237 @@
+"""JSON of NVBench, pytest-benchmark, Google Benchmark and asv in the forms of their versions."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from typing import Any
+
+import pytest
+
+from pytest_perfgate import wiring
+from pytest_perfgate.app.inspect import inspect
+from pytest_perfgate.model.analysis import Analysis
+from pytest_perfgate.model.errors import PerfgateError
+
+
+@pytest.fixture(scope="module")
+def tools() -> Any:
+    return wiring.BuiltIns().pytest_perfgate_inspectors()
+
+
+@pytest.fixture
+def seen(tools, tmp_path):
+    def read(body: Any) -> Analysis:
+        path = tmp_path / "x.json"
+        text = body if isinstance(body, (str, bytes)) else json.dumps(body)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return inspect([path], {}, inspectors=tools, peek=lambda one: one.read_bytes()[:4096])
+
+    return read
+
+
+def times(analysis: Analysis) -> list[tuple[str, float]]:
+    return [(dict(m.labels)["case"], round(m.value, 3)) for m in analysis.metrics.find("time")]
+
+
+def absent(analysis: Analysis) -> list[tuple[str, str]]:
+    return [(dict(one.labels)["case"], one.why) for one in analysis.metrics.absent]
+
+
+def run(name: str, time: Any, unit: str = "ns", **more: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "run_name": name,
+        "run_type": "iteration",
+        "real_time": time,
+        "cpu_time": 1,
+        "time_unit": unit,
+        **more,
+    }
+
+
+def total(name: str, what: str, time: float, **more: Any) -> dict[str, Any]:
+    return {
+        **run(name, time, **more),
+        "name": f"{name}_{what}",
+        "run_type": "aggregate",
+        "aggregate_name": what,
+        "repetitions": 3,
+    }
+
+
+def google(*rows: Any, **context: Any) -> dict[str, Any]:
+    return {"context": {"date": "2026", "num_cpus": 8, **context}, "benchmarks": list(rows)}
+
+
+def old(*rows: dict[str, Any]) -> dict[str, Any]:
+    """Before 1.5 no row had a type."""
+    return google(*({k: v for k, v in row.items() if not k.startswith(("run_", "aggregate"))} for row in rows))
+
+
+REPEATS = [run("a", time, family_index=0, repetition_index=n) for n, time in enumerate((10, 30, 11))]
+FITS = [total("BM", "BigO", 0, big_o="N"), total("BM", "RMS", 0, rms=0.1)]
+NVIDIA = {"id": 0, "name": "H200", "sm_version": 900}
+
+
+def figure(tag: str, number: Any, *before: dict[str, Any]) -> dict[str, Any]:
+    return {"tag": tag, "data": [*before, {"name": "value", "type": "float64", "value": number}]}
+
+
+MEAN, MEDIAN = figure("nv/cold/time/gpu/mean", "0.002"), figure("nv/cold/time/gpu/median", "0.001")
+HOST, BATCH = figure("nv/cold/time/cpu/mean", "0.5"), figure("nv/batch/time/gpu/mean", "0.003")
+SIDECAR = {
+    "tag": "nv/json/bin:nv/cold/sample_times",
+    "data": [{"name": "filename", "type": "string", "value": "0.bin"}],
+}
+NANS = figure("nv/cold/time/gpu/mean", "nan")
+
+
+def state(*summaries: Any, **more: Any) -> dict[str, Any]:
+    return {"name": "T=F32", "device": 0, "summaries": list(summaries), "is_skipped": False, **more}
+
+
+def nvbench(*states: Any, devices: Any = (NVIDIA,), argv: tuple[str, ...] = ("b",)) -> dict[str, Any]:
+    meta = {"argv": list(argv), "version": {"json": {"string": "1.0.0"}, "nvbench": {}}}
+    return {"meta": meta, "devices": devices, "benchmarks": [{"axes": None, "name": "copy", "states": list(states)}]}
+
+
+def early(values: str) -> dict[str, Any]:
+    figures = [{"name": "value", "type": "float64", "value": 0.002}] if values == "values" else {"value": 0.002}
+    row = {"device": 0, "description": "T=F32", "summaries": {"Average GPU Time (Cold)": {values: figures}}}
+    return {"devices": [NVIDIA], "benchmarks": [{"name": "copy", "states": [row]}]}
+
+
+def bench(name: str = "t.py::a", **stats: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "fullname": name,
+        "stats": {"mean": 2e-6, "stddev": 1e-7, "rounds": 10, "median": 1e-6, **stats},
+    }
+
+
+def ours(*rows: Any, **more: Any) -> dict[str, Any]:
+    return {"machine_info": {"node": "n", "python_version": "3", "cpu": {"brand_raw": "Xeon"}},
+            "commit_info": {"id": "c0ffee1"}, "benchmarks": list(rows), "version": "5.1.0", **more}  # fmt: skip
+
+
+def asv(results: Any, columns: Any = ("result", "params"), **more: Any) -> dict[str, Any]:
+    return {"commit_hash": "a" * 40, "env_name": "e", "date": 1767225600000, "params": {"machine": "box"},
+            "result_columns": columns and list(columns), "results": results, "version": 2, **more}  # fmt: skip
+
+
+FIRST = {"benchmark_version": {f"b.time_{n}": "f" * 64 for n in range(99)}, "commit_hash": "a" * 40, "env_name": "e",
+         "results": {"b.time_x": 1e-6, "b.time_p": {"params": [["1", "2"]], "result": [2e-6, None]}}}  # fmt: skip
+ANSWERS: dict[str, tuple[Any, list[tuple[str, float]]]] = {
+    "google: units": (google(*(run(u, 1, u) for u in ("s", "ms", "us", "ns"))), [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1)]),
+    "google: a name with everything": (google(run("BM<int, 4>/8/threads:4/real_time", 2)), [("BM<int, 4>/8/threads:4/real_time", 2)]),
+    "google: repetitions": (google(*REPEATS), [("a", 11)]),
+    "google: repetitions and aggregates": (google(*REPEATS, total("a", "mean", 17), total("a", "median", 11), total("a", "cv", 0.6)), [("a", 11)]),
+    "google: aggregates alone": (google(total("a", "mean", 17), total("a", "median", 11), total("a", "stddev", 9)), [("a", 11)]),
+    "google: a mean alone": (google(total("a", "mean", 17)), [("a", 17)]),
+    "google: a fit is no benchmark": (google(run("BM/8", 10), *FITS), [("BM/8", 10)]),
+    "google: before types": (old(run("a", 5), total("a", "mean", 6), total("a", "median", 4), total("a", "stddev", 1)), [("a", 4)]),
+    "google: before types, aggregates alone": (old(total("a", "mean", 6), total("a", "stddev", 1)), [("a", 6)]),
+    "google: before types, a name that ends so": (old(run("geo_mean", 5)), [("geo_mean", 5)]),
+    "google: before types, a fit": (old(run("BM/8", 10), *FITS), [("BM/8", 10)]),
+    "google: two of one name": (google(run("a", 1, family_index=0), run("a", 5, family_index=1)), [("a", 1), ("a", 5)]),
+    "google: keys sorted": (json.dumps(google(*REPEATS * 40), sort_keys=True), [("a", 11)]),
+    "google: no context": ({"context": None, "benchmarks": [run("a", 1)]}, [("a", 1)]),
+    "google: zero": (google(run("a", 0)), [("a", 0)]),
+    "nvbench: a mean": (nvbench(state(HOST, BATCH, MEAN)), [("copy[T=F32]", 2e6)]),
+    "nvbench: a median counts first": (nvbench(state(MEAN, MEDIAN)), [("copy[T=F32]", 1e6)]),
+    "nvbench: sidecars": (nvbench(state(SIDECAR, MEAN)), [("copy[T=F32]", 2e6)]),
+    "nvbench: the value is not first": (nvbench(state(figure("nv/cold/time/gpu/mean", 0.002, {"name": "unit", "value": "s"}))), [("copy[T=F32]", 2e6)]),
+    "nvbench: on the host alone": (nvbench(state(figure("nv/cpu_only/time/cpu/mean", "0.002"), device=None), devices=None), [("copy[T=F32]", 2e6)]),
+    "nvbench: in batches alone": (nvbench(state(BATCH)), [("copy[T=F32]", 3e6)]),
+    "nvbench: a state without a name": (nvbench(state(MEAN, name=None, axis_values=[{"name": "N", "value": "8"}])), [("copy[N=8]", 2e6)]),
+    "nvbench: no axes": (nvbench(state(MEAN, name="")), [("copy", 2e6)]),
+    "nvbench: by name, one value": (early("value"), [("copy[T=F32]", 2e6)]),
+    "nvbench: by name, several values": (early("values"), [("copy[T=F32]", 2e6)]),
+    "nvbench: a long command line": (nvbench(state(MEAN), argv=("x" * 5000,)), [("copy[T=F32]", 2e6)]),
+    "nvbench: keys sorted": (json.dumps(nvbench(*[state(MEAN)] * 30), sort_keys=True), [("copy[T=F32]", 2e6)] * 30),
+    "nvbench: two devices": (nvbench(state(MEAN, name="Device=0"), state(BATCH, name="Device=1", device=1)), [("copy[Device=0]", 2e6), ("copy[Device=1]", 3e6)]),
+    "pytest-benchmark: 5": (ours(bench(), bench("t.py::b[µ-名]")), [("t.py::a", 1e3), ("t.py::b[µ-名]", 1e3)]),
+    "pytest-benchmark: 3": (ours(bench(), machine_info={"node": "n", "cpu": {"brand": "X"}}, version="3.4.1"), [("t.py::a", 1e3)]),
+    "pytest-benchmark: no commit": (ours(bench(), commit_info=None), [("t.py::a", 1e3)]),
+    "pytest-benchmark: no machine": (ours(bench(), machine_info=None), [("t.py::a", 1e3)]),
+    "pytest-benchmark: no median": (ours({"fullname": "a", "stats": {"mean": 2e-6}}), [("a", 2e3)]),
+    "pytest-benchmark: no full name": (ours({"name": "a", "stats": {"median": 1e-6}}), [("a", 1e3)]),
+    "pytest-benchmark: keys sorted, data": (json.dumps(ours(bench(data=[1e-6] * 999)), indent=4, sort_keys=True), [("t.py::a", 1e3)]),
+    "asv: 2": (asv({"b.T.time_x": [[1e-6], []], "b.time_p": [[1e-6, 2e-6], [["1", "2"]]]}), [("b.T.time_x", 1e3), ("b.time_p[1]", 1e3), ("b.time_p[2]", 2e3)]),
+    "asv: 2, columns in another order": (asv({"b.time_x": [[["1"]], [1e-6]]}, ("params", "result")), [("b.time_x[1]", 1e3)]),
+    "asv: 1, keys sorted": (json.dumps(FIRST, indent=4, sort_keys=True), [("b.time_p[1]", 2e3), ("b.time_x", 1e3)]),
+    "asv: raw": (asv({"b.timeraw_import": [[1e-6]], "b.peakmem_x": [[9]], "b.TimeX.track_y": [[9]]}, None), [("b.timeraw_import", 1e3)]),
+    "asv: a date and a machine of another kind": (asv({"b.time_x": [[1e-6]]}, date=1e30, params=[1]), [("b.time_x", 1e3)]),
+}  # fmt: skip
+ABSENT: dict[str, tuple[Any, list[tuple[str, str]]]] = {
+    "google: a deviation is no time": (google(total("a", "cv", 0.2)), [("a", "of its repetitions only cv are in the file")]),
+    "google: an error": (google(run("a", 0, error_occurred=True, error_message="bad")), [("a", "bad")]),
+    "google: skipped": (google(run("a", 0, skipped="ERROR", skip_message="bad")), [("a", "bad")]),
+    "google: one repetition failed": (google(*REPEATS, run("a", 0, family_index=0, error_occurred=True)), [("a", "skipped")]),
+    "google: no number": (google(run("a", math.nan), run("b", math.inf), run("c", -1)), [(name, "the file has no time for it") for name in "abc"]),
+    "nvbench: skipped": (nvbench(state(is_skipped=True, skip_reason="too big", summaries=None)), [("copy[T=F32]", "too big")]),
+    "nvbench: skipped after it ran": (nvbench(state(MEAN, is_skipped=True)), [("copy[T=F32]", "skipped")]),
+    "nvbench: the host's clock does not stand for the device's": (nvbench(state(NANS, HOST)), [("copy[T=F32]", "its nv/cold/time/gpu/mean is no number of seconds")]),
+    "nvbench: nothing": (nvbench(state()), [("copy[T=F32]", "the file has no time for it")]),
+    "pytest-benchmark: no number": (ours(bench(median=math.nan)), [("t.py::a", "its median is no number of seconds")]),
+    "asv: failed in all": (asv({"b.time_p": [None, [["1", "2"]]]}), [("b.time_p[1]", "failed or skipped"), ("b.time_p[2]", "failed or skipped")]),
+    "asv: cut short": (asv({"b.time_p": [[], [["1"]]]}), [("b.time_p[1]", "failed or skipped")]),
+    "asv: failed and skipped": (asv({"b.time_x": [[math.nan], []], "b.time_y": None, "b.time_z": [[-1], []]}), [("b.time_x", "failed or skipped"), ("b.time_y", "failed or skipped"), ("b.time_z", "below zero")]),
+}  # fmt: skip
+REFUSED: dict[str, tuple[Any, str]] = {
+    "google: another unit": (google(run("a", 1, "min")), "timed in 'min'"),
+    "google: no rows": (google(), "it holds no benchmark"),
+    "google: rows of nothing": (google(None), "a list of objects belongs here"),
+    "google: no name": (google({"real_time": 1}), "'name' is missing"),
+    "google: cut short": (json.dumps(google(*REPEATS))[:-40], "it is no JSON of Google Benchmark"),
+    "nvbench: no benchmarks": ({**nvbench(), "benchmarks": None}, "'benchmarks' is missing"),
+    "nvbench: states of nothing": (nvbench(None), "copy: states: a list of objects"),
+    "nvbench: summaries of nothing": (nvbench(state(None)), "copy[T=F32]: summaries: a list of objects"),
+    "pytest-benchmark: no figures": (ours({"fullname": "a"}), "'stats' is missing"),
+    "pytest-benchmark: nothing": (ours(None), "'name' is missing"),
+    "asv: memory alone": (asv({"b.mem_x": [[5], []]}), "it holds no time, and 1 of memory"),
+    "asv: too many results": (asv({"b.time_p": [[1, 2, 3], [["1", "2"]]]}), "3 results of 2 combinations"),
+    "asv: odd parameters": (asv({"b.time_p": [[1], "ab"]}), "the parameters of b.time_p are no lists"),
+    "asv: other columns": (asv({"b.time_p": [[1]]}, ("value",)), "names no result"),
+    "packed": (gzip.compress(json.dumps(google(*REPEATS)).encode()), "a gzip file, and inside JSON"),
+    "wide": (json.dumps(google(*REPEATS)).encode("utf-16"), "text in UTF-16"),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_file_has_its_times(seen, name) -> None:
+    body, wanted = ANSWERS[name]
+    assert times(seen(body)) == wanted
+
+
+@pytest.mark.parametrize("name", ABSENT)
+def test_what_has_no_time_says_why(seen, name) -> None:
+    body, wanted = ABSENT[name]
+    analysis = seen(body)
+    assert (times(analysis), absent(analysis)) == ([], wanted)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_does_not_read_is_refused(seen, name) -> None:
+    body, said = REFUSED[name]
+    with pytest.raises(PerfgateError) as error:
+        seen(body)
+    assert said in error.value.text()
+
+
+def test_what_stands_beside_a_time_is_of_the_same_clock(seen) -> None:
+    found = seen(nvbench(state(BATCH, figure("nv/batch/sample_size", "7"), figure("nv/cold/sample_size", "9"))))
+    assert found.metrics.find("time")[0].note == "mean, back to back of 7"
+    found = seen(nvbench(state(figure("nv/cpu_only/time/cpu/mean", "1"), figure("nv/cpu_only/bw/item_rate", "5"))))
+    assert found.metrics.find("throughput")[0].value == 5
+
+
+def test_a_folder_names_the_files_that_could_be_meant(tools, tmp_path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.json").write_text(json.dumps(google(*REPEATS)))
+    with pytest.raises(PerfgateError) as error:
+        inspect([tmp_path], {}, inspectors=tools, peek=lambda one: b"" if one.is_dir() else one.read_bytes())
+    assert "2 of google-benchmark" in error.value.what
+    assert error.value.mend.endswith("/*.json")

@@ -1,0 +1,170 @@
+"""Reports and pages in forms that no file of the corpus has: processes, numbers, shells, damage."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue
+from pytest_perfgate.adapters.readers.ncu import read_ncu
+from pytest_perfgate.app.inspections.ncu import Ncu
+from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.model.errors import PerfgateError
+from tests.ncu_file import Kernel, ncu_file, written
+
+LONG = (
+    '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device",'
+    '"CC","Section Name","Metric Name","Metric Unit","Metric Value"\n'
+)
+OLD = LONG.replace('"Context"', '"Kernel Time","Context"').replace('"Block Size","Grid Size","Device","CC",', "")
+RULES = LONG.replace('"Metric Value"', '"Metric Value","Rule Name","Rule Type","Rule Description"')
+WIDE = '"ID","Process ID","Host Name","Kernel Name","CC","gpu__time_duration.sum","sm__throughput.avg"\n'
+UNITS = '"","","","","","us","%"\n'
+
+
+def line(number: object, name: str, time: str, unit: str = "us", *, process: int = 10, host: str = "h") -> str:
+    who = f'"{number}","{process}","app","{host}","{name}","1","7","(128, 1, 1)","(64, 1, 1)","0","9.0"'
+    return f'{who},"Speed","Duration","{unit}","{time}"\n'
+
+
+def row(number: int, name: str, time: str, *, process: int = 10) -> str:
+    return f'"{number}","{process}","h","{name}","12.1","{time}","55.5"\n'
+
+
+def old(number: int, time: str, unit: str) -> str:
+    who = f'"{number}","10","app","h","k","2020-Jul-01 10:00:00","1","7"'
+    return f'{who},"Speed","Duration","{unit}","{time}"\n{who},"Speed","SOL SM","%","30"\n'
+
+
+NOTHING = line(0, "k", "1").replace('"us","1"', '"","","SOLBottleneck","OPT","x, y\nz"')
+K, J = line(0, "k", "1"), line(1, "j", "2")
+PAGES = {
+    "of 2020": (OLD + old(0, "5.41", "usecond"), "k=5410"),
+    "in base units": (OLD + old(0, "5,410", "nsecond"), "k=5410"),
+    "in seconds": (LONG + line(0, "k", "0.001", "second"), "k=1000000"),
+    "with the sign of micro": (LONG + line(0, "k", "5.41", "\u00b5s"), "k=5410"),
+    "of two processes that count from zero": (LONG + K + line(0, "j", "2", process=11), "k=1000 j=2000"),
+    "of two ranks with the same kernel": (LONG + K + line(0, "k", "2", process=11), "k=1000 k=2000"),
+    "of two hosts": (LONG + K + line(0, "k", "2", host="other"), "k=1000 k=2000"),
+    "with launches in turns": (LONG + K + J + K.replace("Duration", "L2 Hit Rate"), "k=1000 j=2000"),
+    "with numbers that the program prints": (LONG + K + "5\n7, 8\nloss 3\n" + J + "==PROF== bye\n", "k=1000 j=2000"),
+    "behind a line that has no end": ("hello " + LONG + K, "k=1000"),
+    "with a line break in a name": (LONG + line(0, "k<\nint>", "1"), "k<\nint>=1000"),
+    "with numbers above a thousand launches": (
+        LONG + line("1,000", "k", "1") + line("1,001", "k", "2"),
+        "k=1000 k=2000",
+    ),
+    "with results of rules": (RULES + K[:-1] + ',"","",""\n' + NOTHING, "k=1000"),
+    "with a time that is no number": (LONG + line(0, "k", "-nan(ind)") + line(1, "k", "inf"), "k=None k=None"),
+    "with a time below zero": (LONG + line(0, "k", "-5"), "k=None"),
+    "of two runs in one file": (LONG + K + LONG + K, "k=1000 k=1000"),
+    "wide": (WIDE + UNITS + row(0, "k", "5.41") + row(1, "j", "1,234.5"), "k=5410 j=1234500"),
+    "wide, of two processes": (WIDE + UNITS + row(0, "k", "1") + row(0, "k", "2", process=11), "k=1000 k=2000"),
+    "wide, with one number of another locale": (WIDE + UNITS + row(0, "k", "1.234,5"), "k=1234500"),
+    "wide, with cells behind the last column": (WIDE + UNITS + row(0, "k", "1")[:-1] + ',"x","y"\n', "k=1000"),
+    "with lines as old shells end them": ((WIDE + UNITS + row(0, "k", "1")).replace("\n", "\r"), "k=1000"),
+}
+REFUSED = {
+    "without its line of units": (WIDE + row(0, "k", "5410"), "without a unit"),
+    "with a time in something else": (LONG + line(0, "k", "1", "fortnight"), "'fortnight', which is no unit of time"),
+    "cut inside a row of the middle": (LONG + K[:-6] + "\n" + J, "cut short"),
+    "cut inside a quote of the middle": (LONG + K[:-30] + "\n" + J, "does not read"),
+    "wide, cut inside a row": (WIDE + UNITS + row(0, "k", "1")[:-8] + "\n", "cut short"),
+    "cut inside a quote": (LONG + K + J[:40], "cut short"),
+    "with a header alone": (LONG, "holds no kernel"),
+}
+
+
+def told(path: Path) -> str:
+    inspector = Ncu(read_ncu, DeviceCatalogue)
+    assert inspector.recognises(path, path.read_bytes()[:4096]) or path.read_bytes().startswith(b"hello ")
+    for build in inspector.inspect([path], {}).views.values():
+        render_text(build())
+    return " ".join(f"{k.name}={None if k.duration is None else round(k.duration)}" for k in read_ncu([path]))
+
+
+@pytest.mark.parametrize("form", PAGES)
+def test_a_page_tells_its_launches(tmp_path: Path, form: str) -> None:
+    page, said = PAGES[form]
+    assert told(written(tmp_path, page.encode(), "page.csv")) == said
+
+
+@pytest.mark.parametrize("form", REFUSED)
+def test_a_page_that_cannot_be_trusted_is_refused(tmp_path: Path, form: str) -> None:
+    page, said = REFUSED[form]
+    with pytest.raises(PerfgateError, match=said):
+        told(written(tmp_path, page.encode(), "page.csv"))
+
+
+def test_a_packed_page_is_unpacked_and_a_damaged_one_is_refused(tmp_path: Path) -> None:
+    packed = gzip.compress((LONG + K + J).encode())
+    assert told(written(tmp_path, packed, "page.csv.gz")) == "k=1000 j=2000"
+    with pytest.raises(PerfgateError, match="damaged or cut short"):
+        told(written(tmp_path, packed[:-12], "page.csv.gz"))
+
+
+CARD = {"device__attribute_compute_capability_major": 9, "device__attribute_compute_capability_minor": 0}
+MEASURED = {**CARD, "gpu__time_duration.sum": 5410.0, "launch__registers_per_thread": 40, "launch__block_size": 128}
+KERNELS: list[Kernel] = [("k", MEASURED), ("j", {**MEASURED, "gpu__time_duration.sum": 1000.0})]
+
+
+@pytest.fixture
+def library() -> None:
+    pytest.importorskip("ncu_report", reason="ncu-report is not installed (extra: ncu)")
+
+
+@pytest.mark.usefixtures("library")
+def test_a_report_of_several_launches_reads_packed_or_not(tmp_path: Path) -> None:
+    data = ncu_file(KERNELS)
+    assert told(written(tmp_path, data)) == "k=5410 j=1000"
+    assert told(written(tmp_path, gzip.compress(data), "own.ncu-rep.gz")) == "k=5410 j=1000"
+    (first, _) = read_ncu([tmp_path / "own.ncu-rep.gz"])
+    assert (first.arch, first.launch.threads, first.resources.registers) == ("sm_90", 128, 40)
+    assert first.source == str(tmp_path / "own.ncu-rep.gz")
+
+
+@pytest.mark.usefixtures("library")
+@pytest.mark.parametrize(("time", "said"), [("fast", None), (float("nan"), None), (-1.0, None), (7, 7.0)])
+def test_a_metric_may_be_of_another_type(tmp_path: Path, time: float | str, said: float | None) -> None:
+    (kernel,) = read_ncu([written(tmp_path, ncu_file([("k", {**CARD, "gpu__time_duration.sum": time})]))])
+    assert kernel.duration == said
+    assert told(tmp_path / "own.ncu-rep") == f"k={said and int(said)}"
+
+
+@pytest.mark.usefixtures("library")
+def test_a_launch_without_any_metric_has_none(tmp_path: Path) -> None:
+    (kernel,) = read_ncu([written(tmp_path, ncu_file([("k", {})]))])
+    assert (kernel.duration, kernel.launch, kernel.resources, dict(kernel.counters)) == (None, None, None, {})
+    absent = Ncu(read_ncu, DeviceCatalogue).inspect([tmp_path / "own.ncu-rep"], {}).metrics.missing("duration")
+    assert "--section SpeedOfLight" in absent.mend
+
+
+@pytest.mark.usefixtures("library")
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (ncu_file(KERNELS, leave_out=11), "result 1 of 2 is damaged"),
+        (ncu_file([]), "the report holds no kernel"),
+        (ncu_file(KERNELS, version=None), "announces 2 results"),
+        (ncu_file(KERNELS) + b"\0\0\0", "ends inside a block"),
+        (gzip.compress(ncu_file(KERNELS))[:-9], "damaged or cut short"),
+    ],
+)  # fmt: skip
+def test_a_damaged_report_says_what_is_damaged(tmp_path: Path, data: bytes, said: str) -> None:
+    with pytest.raises(PerfgateError, match=said):
+        read_ncu([written(tmp_path, data)])
+
+
+@pytest.mark.usefixtures("library")
+def test_a_report_that_is_cut_anywhere_is_refused_or_has_whole_launches(tmp_path: Path) -> None:
+    """A cut between two blocks leaves a report that is whole as far as it goes."""
+    data = ncu_file(KERNELS)
+    seen: list[int | str] = []
+    for end in sorted({*range(0, len(data), 7), len(ncu_file(KERNELS[:1]))}):
+        try:
+            seen.append(len(read_ncu([written(tmp_path, data[:end])])))
+        except PerfgateError as error:
+            seen.append(error.code.name)
+    assert [one for one in seen if one not in {"ncu-report", "ncu-nothing"}] == [1]
