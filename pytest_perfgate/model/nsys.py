@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -155,10 +155,16 @@ class NsysExport(Protocol):
 
     def extents(self) -> tuple[Extent, ...]: ...
 
+    def threads(self) -> tuple[tuple[int, str], ...]:
+        """(pid, name) of every thread that has one."""
+
     def ranges(self) -> Ranges: ...
 
-    def kernels(self, low: int, high: int) -> Activity:
-        """Kernels that touch the span."""
+    def full_names(self) -> Mapping[int, str]:
+        """Names with namespaces, among them those of kernels whose ``name`` elsewhere is the short one."""
+
+    def kernels(self, low: int, high: int, whole: Collection[int] = ()) -> Activity:
+        """Kernels that touch the span; those whose full name is one of ``whole`` go by it."""
 
     def copies(self, low: int, high: int) -> Activity:
         """Copies and memory sets that touch the span; ``name`` is 0 for a copy and 1 for a set."""
@@ -168,7 +174,7 @@ class NsysExport(Protocol):
 
     def names(self, ids: Sequence[int]) -> Mapping[int, str]: ...
 
-    def kernel_totals(self, low: int, high: int) -> tuple[KernelTotal, ...]:
+    def kernel_totals(self, low: int, high: int, whole: Collection[int] = ()) -> tuple[KernelTotal, ...]:
         """Totals of kernels that start in the span."""
 
     def api_totals(self, low: int, high: int, like: str = "") -> tuple[ApiTotal, ...]:
@@ -209,6 +215,8 @@ class Preset:
     """The last match in the innermost range that has one names the stage."""
     purposes: tuple[tuple[str, str], ...]
     """(pattern, purpose of a communication stream)."""
+    thread: str = r"^MPI Rank (\d+)$"
+    """How a thread is called that names its process's rank, where no range does."""
     rank: str = r"\brank\s*[=:]\s*(\d+)"
     mesh: str = r"\b(pp|dp|cp|ep|tp|sp)\s*[=:]\s*(\d+)\s*/\s*(\d+)"
     settings: str = r"\b(mbs|seq)\s*[=:]\s*(\d+)"

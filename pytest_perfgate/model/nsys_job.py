@@ -43,7 +43,7 @@ class Rank:
     """(dimension, coordinate, size)."""
     settings: tuple[tuple[str, int], ...] = ()
     label: str = ""
-    """The range that named it; empty when the order of devices did."""
+    """The range or the thread that named it; empty when the order of devices did."""
 
 
 @value

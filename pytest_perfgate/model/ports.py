@@ -105,6 +105,9 @@ class Contents(Protocol):
     def overlap(self, one: Any, other: Any) -> bool:
         """Whether two arrays lie in the same memory."""
 
+    def level(self, array: Any) -> str | None:
+        """The value of all its elements, empty where they differ; None of a small one, truths, one on the host."""
+
 
 class Clocks(Protocol):
     """Locks or watches a device's clocks around a region."""

@@ -6,12 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from glob import glob
 from pathlib import Path
 
-from pytest_perfgate.core.analysis.foreign import foreign
+from pytest_perfgate.app.inspect import HEAD, choose
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.ports import Inspector
 from pytest_perfgate.plugin.asked import Brought
-
-_HEAD_BYTES = 4096
 
 
 def read_artifact(
@@ -19,13 +17,7 @@ def read_artifact(
 ) -> None:
     """Fill in the metrics of a file, or of the several that patterns and a list name."""
     paths = [path for source in sources for path in _found(source, str(brought.key))]
-    head = _head(paths[0])
-    inspector = next((one for one in inspectors if one.recognises(paths[0], head)), None)
-    if inspector is None:
-        seen, mend = foreign(head)
-        what = f"read() cannot use {paths[0]}: it {seen}" if seen else f"read() does not know what {paths[0]} is"
-        known = "it knows: " + ", ".join(one.name for one in inspectors)
-        raise PerfgateError("call-wrong", what, mend=mend or known)
+    inspector = choose(paths, {}, inspectors=inspectors, peek=_head)
     analysis = inspector.inspect(paths, options_of(inspector, "\n".join((*limits, *brought.limits))))
     brought.metrics = analysis.metrics
     brought.findings, brought.problems = analysis.findings, analysis.problems
@@ -47,8 +39,10 @@ def options_of(inspector: Inspector, limits: str) -> Mapping[str, str]:
 
 
 def _head(path: Path) -> bytes:
+    if path.is_dir():
+        return b""
     try:
         with path.open("rb") as stream:
-            return stream.read(_HEAD_BYTES)
+            return stream.read(HEAD)
     except OSError as fault:
         raise PerfgateError("call-wrong", f"read() cannot read {path}: {fault}") from fault

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.app.gate import new_baselines
+from pytest_perfgate.app.inputs import CONSTANT
 from pytest_perfgate.app.machine import REFUSED
 from pytest_perfgate.core.render.block import printable, render_block
 from pytest_perfgate.core.render.report import NONE, sighted
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 _SHOWN = 20
 _FILES = 5
 """Of more files than these only the folders are named."""
+_NAMED = 3
+"""Cases that a line names."""
 _KEPT = (Outcome.PASSED, Outcome.NOT_APPLICABLE, Outcome.ACCEPTED)
 _PLAIN = (Outcome.UNBASELINED, Outcome.IMPROVED)
 """Outcomes of which the table says all that there is to say."""
@@ -63,7 +66,7 @@ def _write_verdicts(out: Any, session: Docket, reports: list[CaseReport]) -> Non
         )
     for note in session.notes:
         out.write_line(f"{note.effect.value}  {said_of(note, out.config.option.tbstyle)}")
-    for line in (*hidden(session), *refused(reports)):
+    for line in (*hidden(session), *refused(reports), *constant(reports)):
         out.write_line(line)
     if reports:
         out.write_line(counted(session.mode.value, reports))
@@ -147,6 +150,16 @@ def refused(reports: Sequence[CaseReport]) -> list[str]:
     processes = (p for report in reports if report.measurement for p in report.measurement.processes)
     said = dict.fromkeys(text for process in processes for name, text in process.notes if name == REFUSED)
     return [f"clocks observed, not locked: {text}" for text in said]
+
+
+def constant(reports: Sequence[CaseReport]) -> list[str]:
+    """Cases whose inputs are constants: said once, whether they passed or not."""
+    measured = ((report.key, report.measurement) for report in reports if report.measurement)
+    keys = [str(key) for key, found in measured if any(f.title == CONSTANT for f in found.findings)]
+    if not keys:
+        return []
+    named = ", ".join(keys[:_NAMED]) + (f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else "")
+    return [printable(f"{CONSTANT}, on which a GPU may run faster than on data: {named}")]
 
 
 def hidden(session: Docket) -> list[str]:

@@ -61,7 +61,9 @@ class WorkerRole(ReadablePhases):
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
         __tracebackhide__ = True
         if self._session is None:
-            return (yield)
+            result = yield
+            self._judged_late(item)
+            return result
         from pytest_perfgate.plugin.complaints import readable
         from pytest_perfgate.plugin.frames import UsersFrames
 
@@ -70,6 +72,11 @@ class WorkerRole(ReadablePhases):
             result = yield
         session.judge(item)
         return result
+
+    def _judged_late(self, item: pytest.Item) -> None:
+        """A test without a marker may ask for the fixture while it runs."""
+        if self._session is not None:
+            self._session.judge(item)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[Any]) -> Generator[None, Any, Any]:
@@ -84,7 +91,10 @@ class WorkerRole(ReadablePhases):
 
     def _told(self) -> GateSession:
         """The session with the verdicts that the controller wrote, once all had collected."""
-        assert self._session is not None
+        if self._session is None:  # nothing was gated when this worker collected
+            from pytest_perfgate.plugin.session import GateSession
+
+            self._session = GateSession(self.settings, ahead=True)
         if not self._loaded:
             from pytest_perfgate.model.children import Fault
             from pytest_perfgate.model.verdict import CaseReport

@@ -2,15 +2,22 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 HERE = Path(__file__).parent
-LIBRARIES = {"nvml.c": "libnvidia-ml.so.1", "cuda.c": "libcuda.so.1", "cupti.c": "libcupti.so.13"}
+LIBRARIES = {
+    "nvml.c": "libnvidia-ml.so.1",
+    "cuda.c": "libcuda.so.1",
+    "cupti.c": "libcupti.so.13",
+    "amd.c": "libamd_smi.so",
+}
 
 
 @pytest.fixture(scope="session")
@@ -20,10 +27,24 @@ def drivers(tmp_path_factory) -> Path:
         pytest.skip("no gcc to build driver libraries with")
     folder = tmp_path_factory.mktemp("drivers")
     for source, library in LIBRARIES.items():
-        named = f"-Wl,-soname,{library}"
-        command = ["gcc", "-shared", "-fPIC", "-w", "-O1", named, "-o", folder / library, HERE / source, "-ldl"]
+        named, sources = f"-Wl,-soname,{library}", [HERE / source]
+        if source == "amd.c":
+            sources.append(unsupported(folder))
+        command = ["gcc", "-shared", "-fPIC", "-w", "-O1", named, "-o", folder / library, *sources, "-ldl"]
         subprocess.run(list(map(str, command)), check=True)
     return folder
+
+
+def unsupported(folder: Path) -> Path:
+    """Source of every function that amdsmi looks up when it is imported: ours says that it is not supported."""
+    place = find_spec("amdsmi")
+    named = set()
+    if place is not None:
+        text = (Path(place.origin).parent / "amdsmi_wrapper.py").read_text(encoding="utf-8")
+        named = set(re.findall(r"_libraries\['libamd_smi.so'\]\.(\w+)", text))
+    source = folder / "unsupported.c"
+    source.write_text("".join(f"__attribute__((weak)) int {name}(void) {{ return 2; }}\n" for name in sorted(named)))
+    return source
 
 
 @pytest.fixture(scope="session")

@@ -144,7 +144,7 @@ CELL = st.sampled_from(["1", "1e400", "-5", "nan", "inf", "-inf", "n/a", "", "1,
 
 @given(st.lists(CELL, min_size=5, max_size=8))
 def test_numbers_that_make_no_sense_are_absent_and_never_crash(cells: list[str]) -> None:
-    head = '"ID","Kernel Name","launch__block_size","gpu__time_duration.sum","launch__registers_per_thread"\n'
+    head = '"ID","Kernel Name","launch__block_size","gpu__time_duration.sum","launch__registers_per_thread"\n"","","","ns",""\n'
     (facts,) = parse_csv((head + '"0","k",' + ",".join(f'"{c}"' for c in cells[2:]) + "\n").encode(), "x.csv")
     assert facts.duration is None or 0 < facts.duration < float("inf")
     told = diagnose(facts, "k", SM["sm_90"])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from typing import Any
 
 from pytest_perfgate.adapters.bindings.border import BORDER, probe_availability, quiet_import, sentence
@@ -11,8 +13,8 @@ from pytest_perfgate.adapters.bindings.nvml import MEGA, ClockSample
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
 
-NOT_SUPPORTED, NO_PERMISSION, NO_DEVICE = 2, 10, (32, 44)
-"""Status codes of the library; of a device that is gone there are two."""
+NOT_SUPPORTED, NO_PERMISSION, NO_DEVICE = (2, 3), 10, (31, 32, 34)
+"""Status codes of the library: what a card does not have; what is gone is not found, not started, or not loaded."""
 ACTIVE = {
     "active_ppt_pwr": 0x4,
     "active_socket_thrm": 0x20,
@@ -23,13 +25,25 @@ ACTIVE = {
 """What may hold clocks down, with the bit that stands for it in a sample."""
 
 
+def load_amdsmi() -> Any:
+    """The package; without its library it prints, which is none of ours to show, and fails with a KeyError."""
+    with redirect_stdout(io.StringIO()) as printed:
+        try:
+            return quiet_import("amdsmi")
+        except KeyError as missing:
+            why = printed.getvalue().strip().partition("\n")[0] or str(missing)
+            raise ImportError(f"amdsmi cannot load libamd_smi.so: {why}") from missing
+        except AttributeError as unlike:
+            raise ImportError(f"amdsmi and its libamd_smi.so are of different releases: {unlike}") from unlike
+
+
 class Amd:
     """The library, started once and asked by handle."""
 
     cap = True
     """A lock is a highest clock: an idle device falls below it."""
 
-    def __init__(self, load: Callable[[], Any] = lambda: quiet_import("amdsmi")) -> None:
+    def __init__(self, load: Callable[[], Any] = load_amdsmi) -> None:
         self._load = load
         self._module: Any = None
 
@@ -83,11 +97,12 @@ class AmdDevice:
         name = self._tried(lambda: amd.amdsmi_get_gpu_asic_info(handle)["market_name"])
         told = self._tried(lambda: amd.amdsmi_get_gpu_enumeration_info(handle)) or {}
         marks = (("hip uuid", str(told["hip_uuid"])),) if "hip_uuid" in told else ()
+        number = told.get("hip_id")
         return Device(
             key="",
             name=str(name or "AMD GPU"),
             kind="gpu",
-            index=int(told.get("hip_id", self._place)),
+            index=number if isinstance(number, int) else self._place,
             uuid=self.uuid(),
             pci=self.bus(),
             memory_bytes=float(memory) if memory else None,
@@ -117,6 +132,9 @@ class AmdDevice:
         except (TypeError, ValueError) as error:  # a card that does not tell answers with the word N/A
             raise PerfgateError("clocks-unsupported", f"this device does not tell its clocks: {error}") from error
         except (amd.AmdSmiException, *BORDER) as error:
+            if _status(error) in NOT_SUPPORTED:
+                what = f"this device does not tell its clocks: {sentence(error)}"
+                raise PerfgateError("clocks-unsupported", what) from error
             raise PerfgateError("device-lost", f"amdsmi stopped answering: {sentence(error)}") from error
 
     def violations(self) -> dict[str, int]:
@@ -159,7 +177,7 @@ class AmdDevice:
         try:
             change(self._handle, *arguments)
         except (self._amd.AmdSmiException, *BORDER) as error:
-            status = int(getattr(error, "err_code", 0) or 0)
+            status = _status(error)
             code = "clocks-denied" if status == NO_PERMISSION else "clocks-unsupported"
             code = "device-lost" if status in NO_DEVICE else code
             raise PerfgateError(code, f"{name}: {sentence(error)}") from error
@@ -191,6 +209,10 @@ class AmdDevice:
             return ask()
         except (self._amd.AmdSmiException, *BORDER, AttributeError, TypeError, ValueError):
             return None
+
+
+def _status(error: Exception) -> int:
+    return int(getattr(error, "err_code", 0) or 0)
 
 
 def plain(name: str) -> str:

@@ -53,7 +53,9 @@ def faults(also: Any) -> tuple[type[Exception], ...]:
 
 
 def sentence(error: BaseException) -> str:
-    """The first line of an error with its kind, for people."""
-    text = str(error).strip().splitlines()
+    """The first line of an error with its kind, for people; where that only announces the next, both."""
+    text, *more = [line.strip() for line in str(error).strip().splitlines()] or [""]
+    if text.endswith(":") and more:
+        text = f"{text} {more[0]}"
     kind = type(error).__name__
-    return f"{kind}: {text[0]}" if text else kind
+    return f"{kind}: {text}" if text else kind

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from importlib import import_module, metadata
+from importlib import metadata
 from typing import Any
 
-from pytest_perfgate.adapters.bindings.border import BORDER, probe_availability, sentence
+from pytest_perfgate.adapters.bindings.border import BORDER, probe_availability, quiet_import, sentence
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.values import value
@@ -44,7 +44,7 @@ class KernelRecord:
 class CuptiRecorder:
     """The one subscriber of this process while it is open."""
 
-    def __init__(self, load: Callable[[], Any] = lambda: import_module("cupti.cupti")) -> None:
+    def __init__(self, load: Callable[[], Any] = lambda: quiet_import("cupti.cupti")) -> None:
         self._load = load
         self._cupti: Any = None
         self._size = 0

@@ -11,6 +11,9 @@ from pytest_perfgate.adapters.bindings.touched import touched
 
 Extent = tuple[str, int, int]
 """Where an array lies: the memory's name, the first byte, the byte behind the last."""
+_MANY = 1024
+"""Elements of an array that is data: a smaller one is a scale, a size, a flag."""
+_HOST = frozenset({"cpu", "meta"})
 
 
 class ArrayContents:
@@ -41,6 +44,17 @@ class ArrayContents:
         """Whether two arrays lie in the same memory."""
         (here, begins, ends), (there, first, last) = (_library(array).extent(array) for array in (one, other))
         return bool(here == there and begins < last and first < ends)
+
+    def level(self, array: Any) -> str | None:
+        """The value of all elements, empty where they differ; None of what says nothing of the data."""
+        library = _library(array)
+        if library is _Numpy or prod(array.shape) < _MANY:
+            return None
+        try:
+            ends = library.ends(array)
+        except Exception:  # noqa: BLE001 - no library has this for every type, and the call itself is still to come
+            return None
+        return ends and (f"{ends[0]:g}" if ends[0] == ends[1] else "")
 
 
 class _Numpy:
@@ -88,6 +102,17 @@ class _Torch:
         array.detach().copy_(torch.from_numpy(data.copy()).view(array.dtype).reshape(array.shape))
 
     @staticmethod
+    def ends(array: Any) -> tuple[float, float] | None:
+        """The least and the greatest element, found where it lies; of those that differ only that they do."""
+        torch = sys.modules["torch"]
+        if array.device.type in _HOST or array.dtype in (torch.bool, torch.complex64, torch.complex128):
+            return None
+        whole = array.detach()
+        found = torch.aminmax(whole.view(torch.uint8) if array.element_size() == 1 else whole)
+        first = float(whole[(0,) * whole.dim()].float())
+        return (first, first) if bool(found.min == found.max) else (0.0, 1.0)
+
+    @staticmethod
     def extent(array: Any) -> Extent:
         size = array.element_size()
         strides = [step * size for step in array.stride()]
@@ -110,6 +135,10 @@ class _Cupy:
     @staticmethod
     def write(array: Any, data: Any) -> None:
         array[...] = sys.modules["cupy"].asarray(data.view(array.dtype).reshape(array.shape))
+
+    @staticmethod
+    def ends(array: Any) -> tuple[float, float] | None:
+        return None if array.dtype.kind not in "iuf" else (float(array.min()), float(array.max()))
 
     @staticmethod
     def extent(array: Any) -> Extent:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
-from pytest_perfgate.adapters.bindings.border import faults, probe_availability, sentence
+from pytest_perfgate.adapters.bindings.border import faults, probe_availability, quiet_import, sentence
 from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
 from pytest_perfgate.adapters.bindings.touched import touched
 from pytest_perfgate.adapters.runtimes.gpu import Lookup, answering, cache_note, described, eviction_bytes, no_lookup
@@ -23,7 +22,7 @@ _FAULTS = (
 
 def cuda_core() -> Any:
     """The package; releases before 0.5 lie elsewhere and cannot fill memory, so that no cache is flushed by them."""
-    found = import_module("cuda.core")
+    found = quiet_import("cuda.core")
     if not hasattr(found, "Device"):
         raise RuntimeError(f"cuda.core {found.__version__} is too old: 0.5 is needed")
     return found
@@ -79,13 +78,13 @@ class CudaCoreRuntime:
 
     def _version(self) -> str:
         self._load().Device(0)
-        return str(import_module("cuda.core").__version__)
+        return str(quiet_import("cuda.core").__version__)
 
     def _errors(self) -> tuple[type[Exception], ...]:
-        found = [getattr(import_module("cuda.core"), "CUDAError", None)]
+        found = [getattr(quiet_import("cuda.core"), "CUDAError", None)]
         for module in _FAULTS:
             try:
-                found.append(import_module(module).CUDAError)
+                found.append(quiet_import(module).CUDAError)
             except (ImportError, AttributeError):  # noqa: PERF203 - the place of this class moves between releases
                 continue
         return tuple(error for error in found if error is not None)
@@ -110,7 +109,7 @@ class CudaCoreRuntime:
         try:
             kind = self._load().Stream
         except RuntimeError:
-            kind = import_module("cuda.core.experimental").Stream
+            kind = quiet_import("cuda.core.experimental").Stream
         return bool(touched(call, kind))
 
     def adopt(self, call: Any) -> None:
@@ -138,8 +137,8 @@ class CudaCoreRuntime:
                 multiprocessors=int(limits.multiprocessor_count),
                 memory_bytes=self._driver.memory(seen.device_id),
                 facts=(
-                    ("framework", f"cuda.core {import_module('cuda.core').__version__}"),
-                    ("toolkit", str(import_module("cuda.bindings").__version__)),
+                    ("framework", f"cuda.core {quiet_import('cuda.core').__version__}"),
+                    ("toolkit", str(quiet_import("cuda.bindings").__version__)),
                 ),
             ),
             self._lookup,

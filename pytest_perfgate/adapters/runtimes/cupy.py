@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from pytest_perfgate.adapters.bindings.border import faults, probe_availability, sentence
+from pytest_perfgate.adapters.bindings.border import faults, probe_availability, quiet_import, sentence
 from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
 from pytest_perfgate.adapters.bindings.touched import touched
 from pytest_perfgate.adapters.runtimes.gpu import Lookup, answering, cache_note, described, eviction_bytes, no_lookup
@@ -39,7 +38,7 @@ class CupyRuntime:
     def __init__(
         self,
         lookup: Lookup = no_lookup,
-        load: Callable[[], Any] = lambda: import_module("cupy"),
+        load: Callable[[], Any] = lambda: quiet_import("cupy"),
         driver: CudaDriver | None = None,
     ) -> None:
         self._lookup = lookup

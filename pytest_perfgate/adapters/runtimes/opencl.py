@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
-from pytest_perfgate.adapters.bindings.border import probe_availability
+from pytest_perfgate.adapters.bindings.border import probe_availability, quiet_import
 from pytest_perfgate.adapters.bindings.touched import touched
 from pytest_perfgate.adapters.runtimes.gpu import Lookup, answering, cache_note, described, eviction_bytes, no_lookup
 from pytest_perfgate.model.device import Availability, Device
@@ -35,7 +34,7 @@ class OpenClRuntime:
 
     name = "opencl"
 
-    def __init__(self, lookup: Lookup = no_lookup, load: Callable[[], Any] = lambda: import_module("pyopencl")) -> None:
+    def __init__(self, lookup: Lookup = no_lookup, load: Callable[[], Any] = lambda: quiet_import("pyopencl")) -> None:
         self._lookup = lookup
         self._load = load
         self._queues: tuple[Any, ...] = ()

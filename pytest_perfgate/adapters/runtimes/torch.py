@@ -10,7 +10,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from pytest_perfgate.adapters.bindings.border import probe_availability, quietly, sentence
+from pytest_perfgate.adapters.bindings.border import probe_availability, quiet_import, quietly, sentence
 from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
 from pytest_perfgate.adapters.bindings.touched import touched
 from pytest_perfgate.adapters.runtimes.gpu import Lookup, answering, cache_note, described, eviction_bytes, no_lookup
@@ -61,7 +61,7 @@ class TorchRuntime:
     @property
     def _cuda(self) -> Any:
         if self._backend is None:
-            self._backend = import_module("torch").cuda
+            self._backend = quiet_import("torch").cuda
         return self._backend
 
     @property

@@ -15,6 +15,7 @@ from pytest_perfgate.core.analysis.nsys.findings import findings, problems
 from pytest_perfgate.core.analysis.nsys.lanes import Recorded, lanes
 from pytest_perfgate.core.analysis.nsys.metrics import LAUNCH, metrics
 from pytest_perfgate.core.analysis.nsys.prose import window_text
+from pytest_perfgate.core.analysis.nsys.qualified import hidden_talkers
 from pytest_perfgate.core.analysis.nsys.reading import OPTIONS, reading
 from pytest_perfgate.core.analysis.nsys.setup import check_copies, check_distinct, order, ranks
 from pytest_perfgate.core.analysis.nsys.views import balance, overlap, preparation, summary
@@ -114,15 +115,17 @@ def _in_order(paths: Sequence[Path]) -> list[Path]:
 def _analysed(export: NsysExport, asked: Reading, file: int, first: int) -> tuple[list[RankResult], list[str]]:
     """The ranks of one file, and what was left out of it."""
     ranges = export.ranges()
-    found = ranks(ranges, export.processes(), asked.preset, file, first)
+    found = ranks(ranges, export.processes(), asked.preset, file, first, export.threads())
     if not found:
         what = "no kernel starts at or after the capture's time zero"
         raise PerfgateError("nsys-no-kernels", what, place=export.facts().path)
     chosen = windows(ranges, found, asked, export.extents)
     low, high = _hull(chosen)
-    kernels = export.kernels(low, high)
+    kernels = export.kernels(low, high, hidden_talkers(export.full_names(), asked))
     if not len(kernels):
-        raise PerfgateError("nsys-window", f"no kernel runs in {low}..{high}", place=export.facts().path)
+        ran = export.extents()
+        mend = f"kernels run in {min(one.first for one in ran)}..{max(one.last for one in ran)} ns"
+        raise PerfgateError("nsys-window", f"no kernel runs in {low}..{high}", place=export.facts().path, mend=mend)
     recorded = Recorded(
         kernels=kernels,
         copies=export.copies(low, high),
@@ -151,7 +154,7 @@ def _summary(job: Job, exports: Sequence[NsysExport]) -> Document:
     totals = [
         (ranked.get((file, total.pid, total.device), "-"), total)
         for file, export in enumerate(exports)
-        for total in export.kernel_totals(0, 1 << 62)
+        for total in export.kernel_totals(0, 1 << 62, hidden_talkers(export.full_names(), job.reading))
     ]
     return summary.summary(
         job, totals, [call for file, export in enumerate(exports) for call in _calls(job, file, export)]

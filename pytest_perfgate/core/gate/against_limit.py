@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pytest_perfgate.core.gate.context import Trial
 from pytest_perfgate.core.gate.full_name import not_in_the_report
-from pytest_perfgate.core.gate.merge import without_case
+from pytest_perfgate.core.gate.merge import scope_within
 from pytest_perfgate.core.gate.metrics import DERIVED
 from pytest_perfgate.core.gate.nearest import proposal
 from pytest_perfgate.core.gate.opcode_named import no_instruction
@@ -38,7 +38,7 @@ _SEVERITY = (Outcome.PASSED, Outcome.UNSTABLE, Outcome.UNDECIDED, Outcome.NOT_ME
 
 def against_limit(limit: Limit, trial: Trial) -> Ruling:
     """The worst of all metrics that the limit's scope selects; each must hold."""
-    scope = without_case(limit)
+    scope = scope_within(limit, trial.measurement.key)
     found = trial.metrics.find(limit.metric, scope)
     if not found:
         return _not_found(limit, trial)
@@ -85,7 +85,7 @@ def _lacking(limit: Limit, absent: Absent) -> Ruling:
 
 
 def _not_found(limit: Limit, trial: Trial) -> Ruling:
-    scope = without_case(limit)
+    scope = scope_within(limit, trial.measurement.key)
     meant = trial.metrics.missing(limit.metric, scope)
     if meant is not None and scope:
         return _lacking(limit, meant)

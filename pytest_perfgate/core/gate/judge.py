@@ -10,7 +10,7 @@ from pytest_perfgate.core.gate.against_revision import against_revision, shift_m
 from pytest_perfgate.core.gate.context import JudgeContext, Trial
 from pytest_perfgate.core.gate.conviction import suspects
 from pytest_perfgate.core.gate.grammar import FAMILY_MEAN
-from pytest_perfgate.core.gate.merge import applies_on, limits_for, replaced_on, without_case
+from pytest_perfgate.core.gate.merge import applies_on, case_of, limits_for, parts_of, replaced_on, without_case
 from pytest_perfgate.core.gate.metrics import DERIVED, timed_metrics, timing
 from pytest_perfgate.core.gate.modes import split
 from pytest_perfgate.core.gate.ruling import Ruling, verdict
@@ -44,7 +44,8 @@ def judge(
     """
     trial = _trial(measurement, context, baseline, paired)
     device = measurement.device
-    meant = [limit for limit in limits_for(limits, measurement.key) if not replaced_on(limit, device)]
+    parts = parts_of(measurement.metrics) if any(map(case_of, limits)) else ()
+    meant = [limit for limit in limits_for(limits, measurement.key, parts) if not replaced_on(limit, device)]
     return CaseReport(
         key=measurement.key,
         verdicts=tuple(

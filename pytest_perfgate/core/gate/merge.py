@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import reduce
 
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.limit import Limit
-from pytest_perfgate.model.metric import MetricKind, matches
+from pytest_perfgate.model.metric import Labels, MetricKind, MetricSet, matches
 from pytest_perfgate.model.plan import CaseKey
 
 Layer = Iterable[Limit]
@@ -66,20 +66,41 @@ def _named(pattern: str, names: list[str]) -> bool:
     return any(fnmatchcase(name, pattern) for name in names)
 
 
-def limits_for(limits: Layer, key: CaseKey) -> tuple[Limit, ...]:
-    """Limits that a call answers to; one that names the call (``case=``) wins over one that names none."""
+def limits_for(limits: Layer, key: CaseKey, parts: Collection[str] = ()) -> tuple[Limit, ...]:
+    """Limits that a call answers to; one that names the call (``case=``) wins over one that names none.
+
+    ``parts`` are the cases that a file held which the call brought along: a limit may name one of those instead.
+    """
     limits = tuple(limits)
     if not any(limit.labels for limit in limits):
         return limits
-    chosen = [limit for limit in limits if _meant_for(limit, key)]
-    named = {(limit.metric, without_case(limit)) for limit in chosen if case_of(limit)}
+    chosen = [limit for limit in limits if _meant_for(limit, key) or names_part(limit, parts)]
+    named = {(limit.metric, without_case(limit)) for limit in chosen if case_of(limit) and _meant_for(limit, key)}
     return tuple(limit for limit in chosen if case_of(limit) or (limit.metric, limit.labels) not in named)
 
 
-def unmatched_cases(limits: Layer, keys: Iterable[CaseKey]) -> tuple[Limit, ...]:
-    """Limits whose ``case=`` names no call that was made: a scope that matches nothing."""
+def unmatched_cases(limits: Layer, keys: Iterable[CaseKey], parts: Collection[str] = ()) -> tuple[Limit, ...]:
+    """Limits whose ``case=`` names neither a call that was made nor a case of a file: a scope that matches nothing."""
     known = tuple(keys)
-    return tuple(limit for limit in limits if case_of(limit) and not any(_meant_for(limit, key) for key in known))
+    named = (limit for limit in limits if case_of(limit) and not names_part(limit, parts))
+    return tuple(limit for limit in named if not any(_meant_for(limit, key) for key in known))
+
+
+def parts_of(metrics: MetricSet) -> frozenset[str]:
+    """The cases that a file held: what ``case=`` may name beside the call that brought it."""
+    labels = [one.labels for one in metrics.metrics] + [one.labels for one in metrics.absent]
+    return frozenset(text for held in labels for name, text in held if name == "case")
+
+
+def names_part(limit: Limit, parts: Collection[str]) -> bool:
+    """Whether the ``case=`` of a limit is one of these."""
+    wanted = (("case", case_of(limit)),)
+    return bool(parts) and bool(case_of(limit)) and any(matches((("case", part),), wanted) for part in parts)
+
+
+def scope_within(limit: Limit, key: CaseKey) -> Labels:
+    """The labels that select among the metrics of a call; its name selects the call itself."""
+    return without_case(limit) if _meant_for(limit, key) else limit.labels
 
 
 def for_code(limits: Layer, kinds: Mapping[str, MetricKind]) -> tuple[Limit, ...]:

@@ -56,7 +56,10 @@ def test_a_command_builds_what_pip_cannot(repo: Path) -> None:
     arm = ArmStore(repo, ArmSettings(mode="overlay", build=("cp {source}/k.py {site}/k.py",))).prepare("base", "HEAD")
     assert arm.modules == ("k",)
     said = subprocess.run(
-        [arm.python, "-P", "-c", "import k; print(k.__file__)"], capture_output=True, text=True, check=True
+        [arm.python, "-c", "import sys; del sys.path[0]; import k; print(k.__file__)"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert said.stdout.strip() == str(Path(arm.root) / "k.py")
 

@@ -91,8 +91,8 @@ def test_an_editable_install_of_the_head_stays_out_of_the_base(tmp_path: Path) -
         "from pytest_perfgate.model.arm import ArmSettings\n"
         "arm = ArmStore(Path.cwd(), ArmSettings(), ['tests/test_k.py']).prepare('base', 'HEAD')\n"
         "import subprocess\n"
-        "code = 'import k; print(k.SPEED, k.__file__)'\n"
-        "print(subprocess.run([arm.python, '-P', '-c', code], capture_output=True, text=True).stdout)\n"
+        "code = 'import sys; del sys.path[0]; import k; print(k.SPEED, k.__file__)'\n"
+        "print(subprocess.run([arm.python, '-c', code], capture_output=True, text=True).stdout)\n"
     )
     line = [str(python), "-B", "-c", script]
     done = subprocess.run(line, cwd=repo, capture_output=True, text=True, check=False)

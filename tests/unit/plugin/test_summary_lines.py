@@ -9,10 +9,11 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.model.problem import Finding
 from pytest_perfgate.plugin.invocation import environment
 from pytest_perfgate.plugin.settings import Settings
 from pytest_perfgate.plugin.standpoint import Standpoint
-from pytest_perfgate.plugin.summary import accepted_lines, next_commands, written_lines
+from pytest_perfgate.plugin.summary import accepted_lines, constant, next_commands, written_lines
 from tests.reports import case
 
 ROOT = Path("/project")
@@ -94,3 +95,11 @@ def test_nobody_watches_the_lines_of_a_process_that_is_timed() -> None:
     given = {"COV_CORE_SOURCE": "x", "COVERAGE_PROCESS_START": "x", "PYTEST_ADDOPTS": "-x", "KEPT": "1"}
     assert environment(given.items())["KEPT"] == "1"
     assert not {"COV_CORE_SOURCE", "COVERAGE_PROCESS_START", "PYTEST_ADDOPTS"} & set(environment(given.items()))
+
+
+def test_cases_on_constant_inputs_are_named_in_one_line() -> None:
+    note = (Finding(title="constant inputs", detail="float16[64, 64] is all 0"),)
+    plain, told = [case(f"t{at}", 1e6) for at in range(2)], [case(f"t{at}", 1e6, findings=note) for at in range(5)]
+    assert constant([*plain, *told[:2]])[0].endswith("on data: tests/test_k.py::t0, tests/test_k.py::t1")
+    assert constant(told)[0].endswith("tests/test_k.py::t2 and 2 more")
+    assert constant(plain) == []

@@ -114,11 +114,32 @@ class Export:
         pid, device = (self._column(tables.KERNELS, column) for column in ("globalPid", "deviceId"))
         return packed(pid, device, name)
 
+    def threads(self) -> tuple[tuple[int, str], ...]:
+        if not complete(self._db, tables.THREADS):
+            return ()
+        found = self._db.rows(f"SELECT globalTid, nameId FROM {self._db.source(tables.THREADS)} ORDER BY globalTid")
+        named = [(int(thread or 0) >> 24 & _PROCESS, int(name or 0)) for thread, name in found]
+        names = self.names([name for _, name in named])
+        return tuple((pid, names[name]) for pid, name in named if name in names)
+
     def ranges(self) -> Ranges:
         return read_ranges(self._db, self.names)
 
-    def kernels(self, low: int, high: int) -> Activity:
-        return self._activity(tables.KERNELS, self._name, low, high)
+    def full_names(self) -> dict[int, str]:
+        if self._name != "shortName" or "demangledName" not in self._db.columns(tables.KERNELS):
+            return {}
+        rows = self._db.rows(f"SELECT id, value FROM {self._db.source(tables.STRINGS)} WHERE value LIKE '%::%'")
+        return {int(known): str(text) for known, text in rows}
+
+    def kernels(self, low: int, high: int, whole: Collection[int] = ()) -> Activity:
+        return self._activity(tables.KERNELS, self._named(whole), low, high)
+
+    def _named(self, whole: Collection[int]) -> str:
+        """The column of a kernel's name, or of its full name for these."""
+        listed = ", ".join(str(int(known)) for known in whole)
+        return (
+            f"CASE WHEN demangledName IN ({listed}) THEN demangledName ELSE {self._name} END" if listed else self._name
+        )
 
     def copies(self, low: int, high: int) -> Activity:
         copies = self._activity(tables.COPIES, "0", low, high)
@@ -167,8 +188,8 @@ class Export:
             found.update((int(known), "" if text is None else str(text)) for known, text in rows)
         return found
 
-    def kernel_totals(self, low: int, high: int) -> tuple[KernelTotal, ...]:
-        columns = [self._key(self._name), "end - start"]
+    def kernel_totals(self, low: int, high: int, whole: Collection[int] = ()) -> tuple[KernelTotal, ...]:
+        columns = [self._key(self._named(whole)), "end - start"]
         found = sums(chunks(self._db, tables.KERNELS, columns, "start BETWEEN ? AND ?", (low, high - 1)))
         names = self.names([key[2] for key in found])
         return tuple(

@@ -67,7 +67,6 @@ def _rebuild(path: Path, target: sqlite3.Connection) -> tuple[tuple[str, ...], i
         if kind == "index" and not is_secret(table):
             target.execute(sql)
     target.execute("COMMIT")
-    target.set_authorizer(None)
     target.execute("DETACH source")
     counted = [f"SELECT count(*) FROM {_quoted(name)} WHERE value = '{REMOVED}'" for name in kept if _is_strings(name)]
     strings = sum(target.execute(sql).fetchone()[0] for sql in counted)

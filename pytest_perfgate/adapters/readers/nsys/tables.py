@@ -12,6 +12,7 @@ RUNTIME = "CUPTI_ACTIVITY_KIND_RUNTIME"
 GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 RANGES = "NVTX_EVENTS"
 STRINGS = "StringIds"
+THREADS = "ThreadNames"
 GPUS = ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU")
 """The table changed its name in 2021."""
 METADATA = ("META_DATA_EXPORT", "EXPORT_META_DATA")
@@ -25,6 +26,7 @@ NEEDED = {
     RUNTIME: ("start", "end", "globalTid", "correlationId", "nameId"),
     RANGES: ("start", "end", "globalTid"),
     STRINGS: ("id", "value"),
+    THREADS: ("globalTid", "nameId"),
 }
 """Columns without which a table says something else than it seems to."""
 _ALSO = (
@@ -34,7 +36,7 @@ NUMBERS = frozenset({name for names in NEEDED.values() for name in names} | set(
 """Columns that hold whole numbers, in whichever table."""
 
 _READ = frozenset(
-    name.lower() for name in (KERNELS, COPIES, MEMSETS, RUNTIME, GRAPHS, RANGES, STRINGS, *GPUS, *METADATA)
+    name.lower() for name in (KERNELS, COPIES, MEMSETS, RUNTIME, GRAPHS, RANGES, STRINGS, THREADS, *GPUS, *METADATA)
 )
 _SCHEMA = frozenset({"sqlite_master", "sqlite_schema"})
 _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_PRAGMA})

@@ -13,10 +13,16 @@ from pytest_perfgate.model.nsys_job import Rank, RankResult
 
 
 def ranks(
-    ranges: Ranges, processes: Sequence[tuple[int, int]], preset: Preset, file: int = 0, first: int = 0
+    ranges: Ranges,
+    processes: Sequence[tuple[int, int]],
+    preset: Preset,
+    file: int = 0,
+    first: int = 0,
+    threads: Sequence[tuple[int, str]] = (),
 ) -> tuple[Rank, ...]:
     """One rank per process and device; ``first`` is where counting goes on after other files."""
-    labels = _labels(ranges, preset)
+    titles = {pid: name for pid, name in reversed(threads) if re.search(preset.thread, name)}
+    labels = {**titles, **_labels(ranges, preset)}
     devices: dict[int, int] = {}
     for pid, _ in processes:
         devices[pid] = devices.get(pid, 0) + 1
@@ -44,7 +50,7 @@ def _labels(ranges: Ranges, preset: Preset) -> dict[int, str]:
 
 
 def _rank(label: str, preset: Preset) -> str:
-    hit = re.search(preset.rank, label, re.IGNORECASE)
+    hit = re.search(preset.rank, label, re.IGNORECASE) or re.search(preset.thread, label)
     return hit.group(1) if hit else ""
 
 

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.nsys import OPEN, Extent, Ranges, pid_of
 from pytest_perfgate.model.nsys_job import Rank, Reading, Window
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
 
 
 def windows(
@@ -38,6 +44,7 @@ def _anchored(ranges: Ranges, found: Sequence[Rank], anchor: str) -> dict[Rank, 
     pattern = re.compile(_regular(anchor), re.IGNORECASE)
     hits = np.array([bool(pattern.search(text)) for text in ranges.texts], dtype=bool)
     rows = np.flatnonzero(hits[ranges.text] & (ranges.end < OPEN)) if len(ranges) else np.empty(0, dtype=np.int64)
+    rows = _lasting(ranges, rows, anchor)
     process = pid_of(ranges.tid[rows])
     result = {}
     for rank in found:
@@ -48,6 +55,15 @@ def _anchored(ranges: Ranges, found: Sequence[Rank], anchor: str) -> dict[Rank, 
             how = f"{ranges.texts[ranges.text[middle]]!r}, number {len(mine) // 2 + 1} of {len(mine)} that match"
             result[rank] = Window(start=int(ranges.start[middle]), end=int(ranges.end[middle]), how=how)
     return result
+
+
+def _lasting(ranges: Ranges, rows: Ints, anchor: str) -> Ints:
+    """Ranges that take time: in one that takes none nothing runs, and every share of it would be zero."""
+    found = rows[ranges.end[rows] > ranges.start[rows]]
+    if len(rows) and not len(found):
+        mend = "name another range (--anchor), or give a start and an end"
+        raise PerfgateError("nsys-window", f"every range that matches {anchor!r} starts and ends at once", mend=mend)
+    return found
 
 
 def _regular(anchor: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_perfgate.adapters.bindings import amdsmi
 from pytest_perfgate.adapters.bindings.amdsmi import Amd, plain
 from pytest_perfgate.adapters.devices.catalogue import lookup_spec
 from pytest_perfgate.adapters.devices.clocks import AmdClocks, MachineClocks, NvmlClocks
@@ -220,3 +221,13 @@ def test_the_device_as_it_tells_itself(smi) -> None:
     assert told == ("AMD Instinct MI300X", UUIDS[0], BUSES[0], None)
     assert dict(device.facts)["driver"] == "6.10.5"
     assert "6.10.5" in Amd(lambda: smi).availability().version
+
+
+def test_a_package_and_a_library_that_do_not_fit_are_a_reason(monkeypatch) -> None:
+    def unlike(name: str) -> None:
+        raise AttributeError("libamd_smi.so: undefined symbol: amdsmi_get_gpu_board_info")
+
+    monkeypatch.setattr(amdsmi, "quiet_import", unlike)
+    found = Amd().availability()
+    assert not found.usable
+    assert "of different releases: libamd_smi.so: undefined symbol" in found.why

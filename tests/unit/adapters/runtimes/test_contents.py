@@ -7,6 +7,7 @@ import functools
 import numpy as np
 import pytest
 
+from pytest_perfgate.adapters.runtimes import contents
 from pytest_perfgate.adapters.runtimes.contents import ArrayContents
 
 CONTENTS = ArrayContents()
@@ -98,3 +99,38 @@ def test_cupy_is_read_and_written_through_the_host(monkeypatch) -> None:
     assert (CONTENTS.read(array) == 0xA5).all()
     assert CONTENTS.overlap(array, array)
     assert not CONTENTS.overlap(array, array.host)
+
+
+@pytest.fixture
+def on_device(monkeypatch):
+    """The processor's tensors stand for a GPU's."""
+    torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
+    monkeypatch.setattr(contents, "_HOST", frozenset())
+    return torch
+
+
+def test_the_one_value_of_an_array_on_a_device_is_told(on_device) -> None:
+    torch = on_device
+    constants = [
+        (torch.zeros(64, 64), "0"),
+        (torch.full((2048,), 0.5, dtype=torch.bfloat16)[::2], "0.5"),
+        (torch.full((2048,), -1, dtype=torch.int8), "-1"),
+        (torch.ones(2048).to(torch.float8_e4m3fn), "1"),
+        (torch.nn.Parameter(torch.ones(64, 64)).t(), "1"),
+    ]
+    assert [CONTENTS.level(array) for array, _ in constants] == [value for _, value in constants]
+    data = [torch.eye(64), torch.arange(2048), torch.full((2048,), float("nan")), torch.arange(2048).to(torch.uint8)]
+    assert [CONTENTS.level(array) for array in data] == [""] * 4
+
+
+def test_what_says_nothing_of_the_data_is_not_looked_at(on_device, monkeypatch) -> None:
+    torch = on_device
+    nothing = [torch.zeros(1023), torch.zeros(2048, dtype=torch.bool), torch.zeros(2048, dtype=torch.complex64)]
+    assert [CONTENTS.level(array) for array in [*nothing, np.zeros(2048)]] == [None] * 4
+    monkeypatch.setattr(torch, "aminmax", lambda array: (_ for _ in ()).throw(NotImplementedError("of this type")))
+    assert CONTENTS.level(torch.zeros(2048)) is None
+
+
+def test_tensors_of_the_processor_are_left_alone() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
+    assert CONTENTS.level(torch.zeros(2048)) is None

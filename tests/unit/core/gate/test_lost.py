@@ -10,8 +10,11 @@ from pytest_perfgate.core.gate.judge import JudgeContext, judge
 from pytest_perfgate.core.gate.lost import NOBODY, lost_limits
 from pytest_perfgate.core.gate.policy import CI, LOCAL
 from pytest_perfgate.model.limit import Effect, Outcome
+from pytest_perfgate.model.measurement import Measurement
+from pytest_perfgate.model.metric import Metric, MetricSet, labels
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.policy import Choice
+from pytest_perfgate.model.quantity import Dimension
 from pytest_perfgate.model.verdict import CaseReport
 from tests.unit.core.gate.bench import KEY, KINDS, limit, measured
 
@@ -60,3 +63,24 @@ def test_a_limit_for_every_test_is_about_those_that_make_the_call(source: str) -
     (verdict,) = found.verdicts
     assert (verdict.outcome, verdict.effect) == (Outcome.NOT_APPLICABLE, Effect.PASS)
     assert verdict.sentence == "no call of this test has the name 'bwd'"
+
+
+def of_a_file(*parts: str) -> Measurement:
+    metrics = [Metric(name="time", value=1e3, dimension=Dimension.TIME, labels=labels(case=part)) for part in parts]
+    return replace(measured(1e6), processes=(), metrics=MetricSet(metrics=tuple(metrics)))
+
+
+def test_a_limit_may_name_a_case_of_a_file_that_the_test_read() -> None:
+    limits = [limit("time(case=BM/8) <= 2us"), limit("time(case=BM/64) <= 1ns"), limit("time(case=BM/65) <= 1us")]
+    report = judge(of_a_file("BM/8", "BM/64"), limits, baseline=None, context=CONTEXT)
+    assert [v.outcome for v in report.verdicts] == [Outcome.PASSED, Outcome.BROKEN]
+    (lost,) = lost_limits([report], limits, CONTEXT)
+    (verdict,) = lost.verdicts
+    assert verdict.sentence.startswith("case=BM/65 names no call of the test and nothing in its files; did you mean")
+    assert not verdict.next
+
+
+def test_a_limit_on_one_case_of_a_file_leaves_the_others_to_the_wide_one() -> None:
+    limits = [limit("time(case=BM/8) <= 2us"), limit("time <= 1ns")]
+    report = judge(of_a_file("BM/8", "BM/64"), limits, baseline=None, context=CONTEXT)
+    assert [v.outcome for v in report.verdicts] == [Outcome.PASSED, Outcome.BROKEN]

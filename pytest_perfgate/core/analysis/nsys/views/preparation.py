@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pytest_perfgate.core.analysis.nsys.views import columns as c
 from pytest_perfgate.core.analysis.nsys.views.notes import notes
 from pytest_perfgate.model.document import Cell, Document, Table
@@ -21,7 +23,8 @@ def _rank(job: Job, rank: Rank) -> tuple[Cell, ...]:
     device = dict(facts.gpus).get(rank.device)
     mesh = " ".join(f"{axis}={at}/{size}" for axis, at, size in rank.mesh)
     settings = " ".join(f"{key}={number}" for key, number in rank.settings)
-    named = "its first labelled range" if rank.label else "order of devices"
+    by_thread = bool(re.search(job.reading.preset.thread, rank.label))
+    named = "order of devices" if not rank.label else "its thread's name" if by_thread else "its first labelled range"
     return (str(rank.pid), rank.name, str(rank.device), device, mesh or "-", settings or "-", named, facts.path)
 
 

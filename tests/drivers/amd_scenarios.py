@@ -1,0 +1,170 @@
+"""AMD's cards through amdsmi itself, each in a process of its own; run by test_amdsmi.py on a library of our making."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import io
+import os
+import time
+from dataclasses import replace
+
+from pytest_perfgate.adapters.bindings.amdsmi import Amd
+from pytest_perfgate.adapters.devices.catalogue import lookup_spec
+from pytest_perfgate.adapters.devices.clocks import AmdClocks
+from pytest_perfgate.adapters.devices.locks import read_lock, read_locks
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import ClockPolicy, Plan
+
+LOCK, TRY, OBSERVE = (replace(Plan(), clocks=policy) for policy in list(ClockPolicy)[:3])
+
+
+def scenario(function):
+    function.__scenario__ = True
+    return function
+
+
+class Library:
+    """The exported integers of the made library."""
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "_library", ctypes.CDLL("libamd_smi.so"))
+
+    def __getattr__(self, name: str) -> int:
+        return ctypes.c_int.in_dll(self._library, f"fake_{name}").value
+
+    def __setattr__(self, name: str, number: int) -> None:
+        ctypes.c_int.in_dll(self._library, f"fake_{name}").value = number
+
+
+def card(at: int = 1):
+    device = Amd().every()[at].described()
+    return replace(device, arch="gfx942", spec=replace(lookup_spec(device.name), lock_hz=1.9e9))
+
+
+def region(plan, clocks=None, least=3, **during: int) -> dict:
+    library = Library()
+    with (clocks or AmdClocks(sleep=lambda seconds: None)).hold(card(), plan) as watch:
+        cap, memory = library.cap, library.memory_least
+        owner = read_lock(card().uuid)
+        for name, number in during.items():
+            setattr(library, name, number)
+        wanted = library.looks + least
+        while library.looks < wanted and not watch.problems():
+            time.sleep(0.01)
+    return {
+        "codes": [problem.code for problem in watch.problems()],
+        "whats": [problem.what for problem in watch.problems()],
+        "facts": dict(watch.facts()), "clocks": sorted(set(watch.clock_hz())),
+        "cap": cap, "memory": memory, "after": library.cap, "sets": library.sets, "resets": library.resets,
+        "owner": owner.pid == os.getpid() if owner else None, "left": len(read_locks()),
+    }  # fmt: skip
+
+
+def error_of(plan) -> dict:
+    try:
+        return region(plan)
+    except PerfgateError as error:
+        return {"code": error.code.name, "what": error.what, "left": len(read_locks())}
+
+
+@scenario
+def described() -> dict:
+    found, first = card(), card(0)
+    Library().unnumbered = 1
+    return {
+        "unnumbered": [card(at).index for at in (0, 1)],
+        "name": found.name, "index": found.index, "uuid": found.uuid, "pci": found.pci, "facts": dict(found.facts),
+        "memory": found.memory_bytes, "availability": Amd().availability().version, "first": first.pci,
+        "by_bus": Amd().device(replace(found, uuid="")).uuid(), "by_uuid": Amd().device(replace(first, pci="")).uuid(),
+    }  # fmt: skip
+
+
+@scenario
+def locked() -> dict:
+    return region(LOCK)
+
+
+@scenario
+def denied() -> dict:
+    Library().permission = 10
+    return error_of(LOCK)
+
+
+@scenario
+def unsupported() -> dict:
+    Library().permission = 2
+    return error_of(LOCK)
+
+
+@scenario
+def tried() -> dict:
+    Library().permission = 10
+    clocks = AmdClocks()
+    plan, why = clocks.settled(card(), TRY)
+    return {**region(plan, clocks), "why": why}
+
+
+@scenario
+def observed() -> dict:
+    return region(OBSERVE)
+
+
+@scenario
+def throttled() -> dict:
+    return region(OBSERVE, throttle_after=Library().looks + 2, least=6)
+
+
+@scenario
+def above_its_cap() -> dict:
+    return region(LOCK, above=150)
+
+
+@scenario
+def memory_stays() -> dict:
+    Library().memory_status = 2
+    return region(LOCK)
+
+
+@scenario
+def gone() -> dict:
+    return region(OBSERVE, lost_after=Library().looks + 1)
+
+
+@scenario
+def silent() -> dict:
+    Library().clock_status = 2
+    with AmdClocks().hold(card(), OBSERVE) as watch:
+        pass
+    return {"codes": [problem.code for problem in watch.problems()], "facts": dict(watch.facts())}
+
+
+@scenario
+def stranger() -> dict:
+    return region(OBSERVE, pid=int(os.environ["STRANGER"]))
+
+
+@scenario
+def own() -> dict:
+    return region(OBSERVE, pid=os.getpid())
+
+
+@scenario
+def not_put_back() -> dict:
+    Library().reset_status = 7
+    return error_of(LOCK)
+
+
+@scenario
+def no_card() -> dict:
+    Library().cards = 0
+    return {"why": Amd().availability().why}
+
+
+@scenario
+def no_library() -> dict:
+    """Run without one: amdsmi then prints, and fails with a KeyError."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        found = Amd().availability()
+    return {"usable": found.usable, "why": found.why, "said": said.getvalue()}

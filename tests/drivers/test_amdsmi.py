@@ -1,0 +1,83 @@
+"""AMD's cards through amdsmi itself, on a management library of our own making."""
+
+from __future__ import annotations
+
+import functools
+from importlib.util import find_spec
+
+import pytest
+
+if find_spec("amdsmi") is None:
+    pytest.skip("amdsmi is not installed (extra: amd)", allow_module_level=True)
+
+
+@pytest.fixture
+def amd(scenarios):
+    return functools.partial(scenarios, "amd_scenarios.py")
+
+
+def test_a_card_is_described_and_found_by_bus_and_uuid(amd) -> None:
+    told = amd("described")
+    assert (told["name"], told["index"], told["pci"]) == ("AMD Instinct MI300X", 1, "0000:26:00.0")
+    assert (told["memory"], told["first"]) == (206141652992.0, "0000:05:00.0")
+    assert told["facts"] == {"driver": "6.12.12", "hip uuid": "GPU-22ec6f9c5de6b"}
+    assert told["availability"] == "driver 6.12.12"
+    assert told["unnumbered"] == [0, 1]
+    assert told["by_bus"] == told["uuid"] != told["by_uuid"]
+
+
+def test_a_lock_is_taken_read_back_and_put_back(amd) -> None:
+    told = amd("locked")
+    assert (told["cap"], told["memory"], told["clocks"]) == (1900, 1300, [1.9e9])
+    assert (told["after"], told["sets"], told["resets"], told["left"]) == (0, 1, 1, 0)
+    assert (told["owner"], told["codes"]) == (True, [])
+    assert told["facts"]["memory clock lock"] == "at 1300 MHz"
+
+
+def test_a_refused_lock_is_an_error_with_the_librarys_own_reason(amd) -> None:
+    denied, unsupported = amd("denied"), amd("unsupported")
+    assert (denied["code"], denied["left"]) == ("clocks-denied", 0)
+    assert "AMDSMI_STATUS_NO_PERM - Permission Denied" in denied["what"]
+    assert unsupported["code"] == "clocks-unsupported"
+    assert "AMDSMI_STATUS_NOT_SUPPORTED" in unsupported["what"]
+    tried = amd("tried")
+    assert (tried["facts"]["clocks"], tried["sets"], tried["codes"]) == ("observed", 0, [])
+    assert "Permission Denied" in tried["why"]
+
+
+def test_observing_never_touches_the_card(amd) -> None:
+    told = amd("observed")
+    assert (told["sets"], told["resets"], told["codes"], told["clocks"]) == (0, 0, [], [2.1e9])
+    assert (told["facts"]["power"], told["facts"]["memory clock"]) == ("640 W at most", "1300 MHz")
+
+
+def test_what_happens_to_the_card_is_invalid(amd) -> None:
+    assert amd("throttled")["codes"] == ["throttled"]
+    assert "power cap" in amd("throttled")["whats"][0]
+    assert amd("above_its_cap")["codes"] == ["clock-moved"]
+    assert amd("stranger")["codes"] == ["foreign-process"]
+    assert amd("own")["codes"] == []
+    lost = amd("gone")
+    assert lost["codes"] == ["device-lost"]
+    assert "DRIVER_NOT_LOADED" in lost["whats"][0]
+
+
+def test_what_a_card_does_not_do_or_tell_is_said(amd) -> None:
+    stays = amd("memory_stays")
+    assert stays["facts"]["memory clock lock"].startswith("not available: amdsmi_set_gpu_clk_limit")
+    assert (stays["codes"], stays["cap"], stays["after"]) == ([], 1900, 0)
+    silent = amd("silent")
+    assert silent["codes"] == []
+    assert "NOT_SUPPORTED" in silent["facts"]["clocks"]
+    assert "DRIVER_NOT_LOADED" in amd("no_card")["why"]
+
+
+def test_a_lock_that_cannot_be_put_back_is_said_and_kept_on_file(amd) -> None:
+    told = amd("not_put_back")
+    assert (told["code"], told["left"]) == ("clocks-not-restored", 1)
+
+
+def test_without_the_library_there_is_a_reason_and_nothing_on_standard_output(amd) -> None:
+    told = amd("no_library", missing=True)
+    assert (told["usable"], told["said"]) == (False, "")
+    assert "libamd_smi.so" in told["why"]
