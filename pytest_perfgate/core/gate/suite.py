@@ -18,6 +18,9 @@ from pytest_perfgate.model.plan import CaseKey, Mode
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
 
+UNUSED = "unused"
+"""The note on lines that no limit asks for, which may be pruned."""
+
 
 @value
 class Suite:
@@ -137,7 +140,7 @@ def _unused(reports: Sequence[CaseReport], suite: Suite) -> Iterator[SuiteNote]:
     )
     if idle:
         yield SuiteNote(
-            kind="unused",
+            kind=UNUSED,
             effect=chosen(suite.context.policy, "unused"),
             text=f"{_count(idle, 'baseline')} that no limit asked for; perfgate prune removes what is unused",
             names=tuple(idle),
