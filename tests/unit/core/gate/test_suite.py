@@ -72,6 +72,9 @@ def test_a_baseline_that_no_limit_asks_for_is_named() -> None:
     (note,) = notes(found, collected=COLLECTED, baselines=held)
     assert (note.kind, note.names) == ("unused", (f"{FAMILY}[2]", f"{FAMILY}[2]#bwd"))
     assert note.text.startswith("2 baselines")
+    for text, asked in (("geomean(slowdown) <= 1%", True), ("geomean(mfu) >= 1%", False)):
+        families = {FAMILY: [limit(text)]}
+        assert bool(notes(found, "unused", collected=COLLECTED, baselines=held, families=families)) != asked
 
 
 @pytest.mark.parametrize(
