@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pytest_perfgate.core.gate.acceptance import Change, Decision, Signature, decide
 from pytest_perfgate.core.gate.nearest import proposal
 from pytest_perfgate.core.gate.selection import Selects, matching, named, spelled
-from pytest_perfgate.core.gate.withheld import inherited, unmoved
+from pytest_perfgate.core.gate.withheld import inherited, unasked, unmoved
 from pytest_perfgate.model.baseline import Baseline, Sitting, commit_name
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Environment
@@ -61,6 +61,8 @@ def decisions(report: RunReport, request: Request, store: BaselineStore, sitting
         decide(case, lines.of(case), sittings(case), request.signature, add=request.add)
         for case in selected(report, request)
     )
+    families = {name for note in report.notes for name in note.names}
+    found = tuple(unasked(decision, families) for decision in found)
     found = tuple(d if request.each or meant(d.report.key) else unmoved(d) for d in found)
     found = inherited(found, _gone(report, found, request.base, store))
     if request.new or request.improved:

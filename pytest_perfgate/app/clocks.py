@@ -50,15 +50,26 @@ def shown(cards: Iterable[Card], locks: Sequence[Lock]) -> tuple[Row, ...]:
     rows: list[Row] = []
     known = set()
     for card in cards:
-        device, sample = card.described(), card.sample()
+        device, (sample, silent) = card.described(), _read(card)
         known.add(card.uuid())
         own = [lock for lock in locks if lock.device == card.uuid()]
         said = "; ".join(lock_words(lock) for lock in own) or "not locked by perfgate"
-        rows.append((device.name, card.uuid(), sample.sm_hz, sample.memory_hz, sample.temperature, sample.watts, said))
+        rows.append((device.name, card.uuid(), *sample, f"{said}; {silent}" if silent else said))
     rows += [
         (None, lock.device, None, None, None, None, lock_words(lock)) for lock in locks if lock.device not in known
     ]
     return tuple(rows)
+
+
+def _read(card: Card) -> tuple[tuple[float | None, ...], str]:
+    """Clocks, temperature and power; nothing of a card that does not tell them, as some instances of MIG, and why."""
+    try:
+        seen = card.sample()
+    except PerfgateError as error:
+        if error.code.name != "clocks-unsupported":
+            raise
+        return (None,) * 4, error.what
+    return (seen.sm_hz, seen.memory_hz, seen.temperature, seen.watts), ""
 
 
 def lock_words(lock: Lock) -> str:
@@ -71,7 +82,7 @@ def lock_words(lock: Lock) -> str:
 def clocks_document(rows: Sequence[Row], found: Availability) -> Document:
     """The rows, or why there are none."""
     if not rows:
-        why = found.why if not found.usable else "NVML sees no device"
+        why = found.why if not found.usable else "the driver sees no device"
         return Document(title="Clocks", blocks=(Paragraph(text=f"No clocks to show: {why}."),))
     columns = (
         Column(name="device"),

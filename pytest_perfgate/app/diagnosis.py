@@ -56,6 +56,8 @@ class Ward:
     """Whether a variable keeps devices from libraries."""
     resolution: Callable[[Runtime, str], tuple[float | None, float | None]]
     """Overhead and resolution of a timer with a library."""
+    driven: Sequence[str] = ()
+    """Names of the cards that the driver sees, whether a library can use them or not."""
 
     @property
     def others(self) -> tuple[Availability, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from statistics import median
 
@@ -178,11 +178,20 @@ def joined(turns: Sequence[Samples]) -> Samples:
         durations=tuple(duration for turn in turns for duration in turn.durations),
         cpu=tuple(busy for turn in turns for busy in turn.cpu),
         turns=tuple(len(turn.durations) for turn in turns),
+        unqueued=_mean(turn.unqueued for turn in turns),
+        others=_mean(turn.others for turn in turns),
         stop=Stop.COUNT,
         warmups=sum(turn.warmups for turn in turns),
         discarded=tuple(lost for turn in turns for lost in turn.discarded),
         problems=tuple(dict.fromkeys(problem for turn in turns for problem in turn.problems)),
     )
+
+
+def _mean(told: Iterable[float | None]) -> float | None:
+    """Over all turns; nothing where one of them could not tell."""
+    numbers = list(told)
+    known = [number for number in numbers if number is not None]
+    return sum(known) / len(known) if known and len(known) == len(numbers) else None
 
 
 def _with_turns(finished: Finished, taken: dict[CaseKey, tuple[Samples, Samples]], side: int) -> tuple[Capture, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pytest_perfgate.core.gate.suite import UNUSED
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.errors import PerfgateError
@@ -13,16 +14,17 @@ from pytest_perfgate.model.verdict import RunReport
 
 
 def unused(report: RunReport, store: BaselineStore) -> tuple[Baseline, ...]:
-    """Lines of the devices of this run that none of its cases has."""
+    """Lines of the devices of this run that none of its cases has, or that no limit of theirs asks for."""
     check_complete(report)
     asked = {str(case.key) for case in report.cases}
     tests = {case.key.nodeid for case in report.cases if case.measurement is None}
+    idle = {name for note in report.notes if note.kind == UNUSED for name in note.names}
     devices = sorted({case.measurement.device.key for case in report.cases if case.measurement})
     return tuple(
         line
         for device in devices
         for key, line in store.read_all(device).items()
-        if key not in asked and line.key.nodeid not in tests
+        if key in idle or (key not in asked and line.key.nodeid not in tests)
     )
 
 

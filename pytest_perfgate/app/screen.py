@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -80,7 +81,9 @@ def _gpu(ward: Ward, device: Device, runtimes: Sequence[Runtime]) -> Group:
 def _no_gpu(ward: Ward) -> Group:
     libraries = Part(name="libraries", fails=tuple(found for found in ward.libraries if not found.usable))
     profilers = _split("profilers", [found for found in ward.profilers if found.name in _OF_CUDA])
-    return Group(title="No GPU that a library can use", parts=(libraries, *_clocks(ward), profilers, *_shown(ward)))
+    seen = ", ".join(f"{count} x {name}" for name, count in Counter(ward.driven).items())
+    title = f"No GPU that a library can use, though the driver sees {seen}" if seen else "No GPU that a library can use"
+    return Group(title=title, parts=(libraries, *_clocks(ward), profilers, *_shown(ward)))
 
 
 def _other(ward: Ward, device: Device, runtimes: Sequence[Runtime]) -> Group:

@@ -6,11 +6,13 @@ show never touches a card. lock holds until reset; runs that lock by themselves 
 from __future__ import annotations
 
 import argparse
+import math
 from typing import Any
 
 from pytest_perfgate.app.clocks import clocks_document, reset, shown
 from pytest_perfgate.cli.output import show
 from pytest_perfgate.cli.project import Project, add_root
+from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.wiring import devices as wiring_devices
 
@@ -18,9 +20,9 @@ from pytest_perfgate.wiring import devices as wiring_devices
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", nargs="?", default="show", choices=("show", "lock", "reset"))
     parser.add_argument(
-        "--mhz", type=float, default=0.0, help="SM clock to lock at (default: the catalogue's, or base)"
+        "--mhz", type=_megahertz, default=0.0, help="SM clock to lock at (default: the catalogue's, or base)"
     )
-    parser.add_argument("--device", type=int, default=-1, help="index as nvidia-smi counts (default: all)")
+    parser.add_argument("--device", default="", help="number as nvidia-smi counts, or UUID (default: all)")
     add_root(parser)
 
 
@@ -32,11 +34,28 @@ def run(options: argparse.Namespace) -> int:
             wiring_devices.keep_lock(card, options.mhz * 1e6 or wiring_devices.sheet_lock(project.config, card))
     if options.action == "reset":
         reset(cards, locks.read_locks(), wiring_devices.lift)
-    show(clocks_document(shown(cards, locks.read_locks()), wiring_devices.management().availability()), options)
+    named = {card.uuid() for card in cards} if options.device and cards else None
+    left = [lock for lock in locks.read_locks() if named is None or lock.device in named]
+    show(clocks_document(shown(cards, left), wiring_devices.management().availability()), options)
     return 0
 
 
-def _cards(index: int, *, must: bool) -> list[Any]:
+def _megahertz(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of MHz above zero")
+    return found
+
+
+def _plain_uuid(card: Any) -> str:
+    """As libraries other than the driver's write it."""
+    return str(card.uuid()).removeprefix("GPU-")
+
+
+def _cards(device: str, *, must: bool) -> list[Any]:
     nvml = wiring_devices.management()
     found = nvml.availability()
     if not found.usable:
@@ -44,4 +63,10 @@ def _cards(index: int, *, must: bool) -> list[Any]:
             raise PerfgateError("clocks-unsupported", found.why, mend=found.mend)
         return []
     cards = list(nvml.every())
-    return cards if index < 0 else cards[index : index + 1]
+    if not device:
+        return cards
+    chosen = [card for at, card in enumerate(cards) if device in {str(at), card.uuid(), _plain_uuid(card)}]
+    if not chosen:
+        what = f"there is no device {device!r}: {plural(len(cards), 'device')} here"
+        raise PerfgateError("device-unmapped", what, mend="perfgate clocks show: their numbers, from 0, and UUIDs")
+    return chosen

@@ -30,5 +30,5 @@ def run(options: Namespace) -> int:
     verb = "unused" if options.dry_run else "removed"
     for line in lines:
         write(f"{verb}  {line.device}  {line.key}")
-    write(f"{len(lines)} {verb}" if lines else "every baseline has its test")
+    write(f"{len(lines)} {verb}" if lines else "every baseline has its test, and a limit that asks for it")
     return 0

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
+SQLITE = b"SQLite format 3\0"
+"""How an export begins."""
+REPORTS = (".nsys-rep", ".qdrep")
+"""How reports are called, of which an export is made."""
+
+
 def pid_of(thread: Ints) -> Ints:
     """The process id inside a ``globalTid`` or ``globalPid``, as NVIDIA's manual prescribes."""
     return (thread >> 24) & 0xFFFFFF
@@ -177,8 +183,8 @@ class NsysExport(Protocol):
     def kernel_totals(self, low: int, high: int, whole: Collection[int] = ()) -> tuple[KernelTotal, ...]:
         """Totals of kernels that start in the span."""
 
-    def api_totals(self, low: int, high: int, like: str = "") -> tuple[ApiTotal, ...]:
-        """Host time per call, clipped to the span; only of calls with this word in their name, where one is given."""
+    def api_totals(self, spans: Mapping[int, tuple[int, int]], like: str = "") -> tuple[ApiTotal, ...]:
+        """Host time per call, each process's clipped to its own span; only of calls with this word in their name."""
 
 
 class NsysReader(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.model.nsys import Activity, ApiTotal, ExportFacts, KernelTotal, Preset
+from pytest_perfgate.model.nsys import Activity, ApiTotal, ExportFacts, Preset
 from pytest_perfgate.model.values import array_value, value
 
 if TYPE_CHECKING:
@@ -157,7 +157,6 @@ class RankResult:
     compute: tuple[tuple[str, int], ...]
     """(stage, compute by union)."""
     api: tuple[ApiTotal, ...] = ()
-    totals: tuple[KernelTotal, ...] = ()
 
     @property
     def rank(self) -> Rank:

@@ -17,7 +17,8 @@ def ward(instruments: Any, profilers: Any) -> Any:
     for runtime in instruments.runtimes:
         if hasattr(runtime, "own_queue") and runtime.availability().usable:
             runtime.own_queue()
-    library = devices_page.management().availability()
+    management = devices_page.management()
+    library = management.availability()
     shown, runtimes = permissions.visible_devices(), [r for r in instruments.runtimes if r.availability().usable]
     return Ward(
         devices=devices,
@@ -32,4 +33,5 @@ def ward(instruments: Any, profilers: Any) -> Any:
         visible=shown or "nothing restricts them",
         restricted=bool(shown),
         resolution=devices_page.finest,
+        driven=[card.described().name for card in management.every()] if library.usable else [],
     )

@@ -6,7 +6,10 @@ import json
 
 import pytest
 
+from pytest_perfgate.adapters.bindings.amdsmi import Amd
 from pytest_perfgate.cli.dispatch import dispatch
+from pytest_perfgate.wiring import devices as wiring_devices
+from tests.unit.adapters.devices.fake_amd import UUIDS, FakeAmdSmi
 
 
 @pytest.fixture(autouse=True)
@@ -100,3 +103,44 @@ def test_ceilings_of_a_library_that_does_not_work_here_are_an_error(capsys) -> N
         pytest.skip("a GPU is here")
     assert dispatch(["ceilings", "--runtime", "torch"]) == 17
     assert "runtime-unavailable" in capsys.readouterr().err
+
+
+@pytest.fixture
+def amd_cards(monkeypatch) -> FakeAmdSmi:
+    """Two cards of AMD, played."""
+    smi = FakeAmdSmi()
+    monkeypatch.setattr(wiring_devices, "management", lambda: Amd(lambda: smi))
+    return smi
+
+
+def test_one_card_is_named_by_number_or_uuid_and_another_is_an_error(amd_cards, capsys) -> None:
+    assert dispatch(["clocks", "lock", "--mhz", "1900", "--device", UUIDS[1]]) == 0
+    said = capsys.readouterr().out
+    assert "locked by hand" in said
+    assert UUIDS[0] not in said
+    assert dispatch(["clocks", "reset", "--device", "1"]) == 0
+    assert [change for change in amd_cards.changes if change != "init"] == [
+        ("determinism", 1, 1900),
+        ("level", 1, "auto"),
+    ]
+    assert dispatch(["clocks", "lock", "--mhz", "1900", "--device", "9"]) == 17
+    assert "there is no device '9': 2 devices here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("clock", ["-5", "0", "nan", "inf", "fast"])
+def test_a_clock_that_is_none_is_a_mistake_in_the_command(amd_cards, capsys, clock) -> None:
+    with pytest.raises(SystemExit) as ended:
+        dispatch(["clocks", "lock", f"--mhz={clock}"])
+    assert ended.value.code == 2
+    assert "no number of MHz above zero" in capsys.readouterr().err
+    assert amd_cards.changes == []
+
+
+def test_a_card_that_tells_no_clocks_does_not_hide_the_others(amd_cards, capsys, monkeypatch) -> None:
+    told = amd_cards.amdsmi_get_clock_info
+    silent = lambda handle, kind: told(handle, kind) if handle else {"clk": "N/A"}  # noqa: E731 - in its place
+    monkeypatch.setattr(amd_cards, "amdsmi_get_clock_info", silent)
+    assert dispatch(["clocks"]) == 0
+    said = capsys.readouterr().out
+    assert "2.1 GHz" in said
+    assert "does not tell its clocks" in said

@@ -110,13 +110,14 @@ def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--sittings", type=int, default=6)
     asked.add_argument("--hogs", type=int, default=3)
+    asked.add_argument("--times", type=int, nargs="+", default=(1, 2, 5), help="how many times slower")
     asked = asked.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         staged(folder)
         print("| beside | code | verdicts | REGRESSED | by time alone | load |\n| --- | --- | --- | --- | --- | --- |")
         for hogs in (0, asked.hogs):
-            for times in (1, 2, 5):
+            for times in asked.times:
                 running = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(hogs)]
                 try:
                     seen = [v for _ in range(asked.sittings) for v in sitting(folder, times)]

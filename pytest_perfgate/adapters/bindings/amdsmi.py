@@ -153,7 +153,7 @@ class AmdDevice:
     def lock(self, sm_hz: float | None) -> None:
         """Determinism up to a clock."""
         if sm_hz is None:
-            mend = "add lock_mhz to [tool.perfgate.device.NAME]"
+            mend = "add lock_mhz to [tool.perfgate.device.NAME]; by hand: perfgate clocks lock --mhz 1500"
             raise PerfgateError("clocks-unsupported", "amdsmi locks at a given clock, and none is known", mend=mend)
         self._set("amdsmi_set_gpu_perf_determinism_mode", round(sm_hz / MEGA))
 

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
+from math import inf
 from typing import Any
 
 from pytest_perfgate.model.device import DeviceSpec, Peak, SmLimits
@@ -26,6 +27,10 @@ _SCALES: Mapping[str, tuple[str, float]] = {
     "tdp_w": ("tdp_watts", 1.0),
 }
 _TEXTS = ("name", "pattern", "die", "arch", "source", "confidence", "note")
+_DTYPES = (
+    "fp64", "fp64_tc", "fp32", "tf32", "fp16", "fp16_acc16", "bf16", "fp8", "fp8_acc32", "fp6", "fp4",
+    "int64", "int32", "int16", "int8", "int4", "complex64", "complex128",
+)  # fmt: skip
 _PLAIN = (*_TEXTS, "multiprocessors", "sm", "peaks", "achievable", "dense_tflops")
 
 
@@ -106,7 +111,7 @@ def parse_spec(line: Mapping[str, Any], place: str) -> DeviceSpec:
 
 
 def _positive(number: Any, key: str) -> float:
-    if isinstance(number, bool) or not isinstance(number, (int, float)) or not number > 0:
+    if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 < number < inf:
         raise ValueError(f"{key} must be a positive number, not {number!r}")
     return float(number)
 
@@ -138,8 +143,15 @@ def _limits(row: Any) -> SmLimits | None:
 
 def _peaks(line: Mapping[str, Any]) -> tuple[Peak, ...]:
     """``peaks`` of the shipped file, or the user's ``dense_tflops`` table at the boost clock."""
-    own = {dtype: (rate, None, line.get("boost_mhz")) for dtype, rate in line.get("dense_tflops", {}).items()}
+    own = {_dtype(name): (rate, None, line.get("boost_mhz")) for name, rate in line.get("dense_tflops", {}).items()}
     return tuple(_peak(dtype, row, line) for dtype, row in {**line.get("peaks", {}), **own}.items())
+
+
+def _dtype(name: str) -> str:
+    """As work names it; a peak under any other name would never be looked up."""
+    if name not in _DTYPES:
+        raise ValueError(f"dense_tflops: {name!r} is none of {', '.join(_DTYPES)}")
+    return name
 
 
 def _peak(dtype: str, row: Sequence[Any], line: Mapping[str, Any]) -> Peak:

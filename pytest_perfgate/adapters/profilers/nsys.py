@@ -17,7 +17,7 @@ from pytest_perfgate.adapters.profilers.profiler_api import switched
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
-from pytest_perfgate.model.nsys import Scrub
+from pytest_perfgate.model.nsys import REPORTS, Scrub
 from pytest_perfgate.model.plan import Plan
 
 OLDEST = (2022, 2)
@@ -77,7 +77,7 @@ class Nsys:
         """The clean export of each report; the report and the raw export hold the environment and go."""
         for stream in sorted(out.glob("*.qdstrm")):
             _import(stream, self._timeout)
-        reports = sorted(path for path in out.glob("*") if path.suffix in {".nsys-rep", ".qdrep"})
+        reports = sorted(path for path in out.glob("*") if path.suffix in REPORTS)
         if not reports:
             why = "the capture range never opened" if self._range else "nsys wrote nothing"
             mend = "enter perfgate.region() in the test, with work on the GPU inside"

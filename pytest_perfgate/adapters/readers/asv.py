@@ -40,7 +40,7 @@ def _results(name: str, row: Any, columns: list[str], place: str) -> Iterator[Be
     if not isinstance(params, list) or not all(isinstance(axis, list) for axis in params):
         raise PerfgateError("artifact-unreadable", f"the parameters of {name} are no lists", place=place)
     combinations = list(product(*params))
-    listed = values if isinstance(values, list) else [values] * len(combinations)
+    listed = values if isinstance(values, list) else [values]
     if len(listed) > len(combinations):
         what = f"{name} has {len(listed)} results of {len(combinations)} combinations of parameters"
         raise PerfgateError("artifact-unreadable", what, place=place)

@@ -43,13 +43,15 @@ def read_google_benchmark(path: Path) -> BenchFile:
 
 def _told(row: Row, names: set[str]) -> Row:
     """A row with its type: before 1.5 an aggregate told itself by the end of its name alone."""
-    name = row["name"]
-    if "run_type" in row:
-        return {**row, "run_name": row.get("run_name") or name}
-    hit = _SUFFIX.fullmatch(name)
-    if hit and (hit["run"] in names or f"{hit['run']}_stddev" in names or "big_o" in row or "rms" in row):
+    name, kind = row["name"], row.get("run_type")
+    if row.get("aggregate_name"):
+        run = row.get("run_name") or name.removesuffix(f"_{row['aggregate_name']}")
+        return {**row, "run_name": run, "run_type": "aggregate"}
+    hit = _SUFFIX.fullmatch(name) if kind != "iteration" else None
+    beside = hit and (hit["run"] in names or f"{hit['run']}_stddev" in names or "big_o" in row or "rms" in row)
+    if hit and (beside or kind == "aggregate"):
         return {**row, "run_name": hit["run"], "run_type": "aggregate", "aggregate_name": hit["name"]}
-    return {**row, "run_name": name, "run_type": "iteration"}
+    return {**row, "run_name": row.get("run_name") or name, "run_type": "iteration"}
 
 
 def _apart(rows: Sequence[Row]) -> list[Sequence[Row]]:

@@ -59,6 +59,8 @@ PLAIN = frozenset(
         "external_correlation",
         "cuda_profiler_range",
         "gpu_pm_counter",
+        "hardware_counters",
+        "xpu_sync",
         "that is no event",
     }
 )

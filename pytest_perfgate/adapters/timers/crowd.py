@@ -78,8 +78,9 @@ def beside(crowd: Crowd | Nobody, samples: Samples) -> Samples:
     calls = len(samples.durations) * samples.batch
     unqueued = None
     if seen.queued is not None and calls:
-        unqueued = max(0.0, sum(samples.durations) * samples.batch - seen.queued) / calls
-    return replace(samples, unqueued=unqueued, others=seen.others)
+        unqueued = round(max(0.0, sum(samples.durations) * samples.batch - seen.queued) / calls, 1)
+    others = None if seen.others is None else round(seen.others, 3)
+    return replace(samples, unqueued=unqueued, others=others)
 
 
 def _look() -> _Look:

@@ -25,11 +25,10 @@ from pytest_perfgate.core.analysis.nsys.window import windows
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.document import Document
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.nsys import ApiTotal, ExportFacts, NsysExport, NsysReader
+from pytest_perfgate.model.nsys import REPORTS, SQLITE, ApiTotal, ExportFacts, NsysExport, NsysReader
 from pytest_perfgate.model.nsys_job import Job, Rank, RankResult, Reading, Window
 
-MAGICS = (b"SQLite format 3\0", b"NVIDIA Tegra Profiler Report")
-REPORTS = (".nsys-rep", ".qdrep")
+MAGICS = (SQLITE, b"NVIDIA Tegra Profiler Report")
 EXPORT = ".sqlite"
 """By this name a file that is encrypted or overwritten still says what it was meant to be."""
 _NUMBERED = re.compile(r"(\D*)(\d*)")
@@ -133,11 +132,28 @@ def _analysed(export: NsysExport, asked: Reading, file: int, first: int) -> tupl
         ranges=ranges,
         names=export.names(np.unique(kernels.name).tolist()),
     )
-    api = export.api_totals(low, high, LAUNCH)
+    api = export.api_totals(_spans(chosen), LAUNCH)
     left = [
         f"{_who(rank, export.facts())} has no range that matches the anchor" for rank in found if rank not in chosen
     ]
+    left += _nobody_s(recorded, export.facts().path)
     return [jobs.result(lane, api) for lane in lanes(recorded, chosen, asked)], left
+
+
+def _nobody_s(recorded: Recorded, path: str) -> list[str]:
+    """Copies and ranges that the export gives to no process: they are in no figure of a rank."""
+    copies, ranges = int((recorded.copies.pid == 0).sum()), int((recorded.ranges.tid < 0).sum())
+    counted = ((copies, "copies"), (ranges, "ranges"))
+    return [f"left out: {count:,} {what} that {path} gives to no process" for count, what in counted if count]
+
+
+def _spans(chosen: Mapping[Rank, Window]) -> dict[int, tuple[int, int]]:
+    """Each process's window; of one on several devices from the first start to the last end."""
+    found: dict[int, tuple[int, int]] = {}
+    for rank, window in chosen.items():
+        low, high = found.get(rank.pid, (window.start, window.end))
+        found[rank.pid] = (min(low, window.start), max(high, window.end))
+    return found
 
 
 def _hull(chosen: Mapping[Rank, Window]) -> tuple[int, int]:
@@ -169,4 +185,4 @@ def _calls(job: Job, file: int, export: NsysExport) -> list[tuple[str, ApiTotal]
     names: dict[int, str] = {}
     for rank in mine:
         names[rank.pid] = f"{names[rank.pid]}, {rank.name}" if rank.pid in names else rank.name
-    return [(names[row.pid], row) for row in export.api_totals(*_hull(mine)) if row.pid in names]
+    return [(names[row.pid], row) for row in export.api_totals(_spans(mine)) if row.pid in names]

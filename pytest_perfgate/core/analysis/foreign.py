@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import zlib
 
+from pytest_perfgate.model.nsys import SQLITE
+
 _FROM_REPORT = "of an nsys report the SQLite export is read: nsys export --type=sqlite REPORT.nsys-rep"
 _IMPORT = "open it once in the nsys-ui of its version, or QdstrmImporter -i FILE.qdstrm, then nsys export --type=sqlite"
 _UTF_8 = "save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE > OTHER"
@@ -20,7 +22,7 @@ _PACKED: tuple[tuple[bytes, str, str], ...] = (
     (b"7z\xbc\xaf\x27\x1c", "a 7-zip archive", "unpack it and give the file inside"),
     (b"version https://git-lfs", "a pointer of Git LFS, not the file itself", "fetch it: git lfs pull"),
     (b"%PDF", "a PDF", ""),
-    (b"SQLite format 3\0", _SQLITE, ""),
+    (SQLITE, _SQLITE, ""),
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file", _FROM_REPORT),
     (b"PAR1", "a Parquet file", _FROM_REPORT),
     (b"ARROW1", "an Arrow file", _FROM_REPORT),

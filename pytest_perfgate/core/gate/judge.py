@@ -129,14 +129,15 @@ def _ruling(limit: Limit, trial: Trial) -> Ruling:
 
 
 def _invalid(problems: tuple[Problem, ...], trial: Trial) -> Ruling:
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    evidence = tuple(("problem", f"{p.what}  [{p.code}]") for p in problems)
+    """The first problem with its evidence, and what others there are: the same one may be of several processes."""
+    others = dict.fromkeys(("problem", f"{p.what}  [{p.code}]") for p in problems)
+    more = f" (and {len(others) - 1} more)" if len(others) > 1 else ""
     again = any(p.retry for p in problems)
     return Ruling(
         outcome=Outcome.INVALID,
         sentence=f"{problems[0].what}  [{problems[0].code}]{more}",
         next=(f"{trial.rerun} --perfgate=full",) if again else (),
-        evidence=evidence,
+        evidence=(*problems[0].evidence, *others),
     )
 
 

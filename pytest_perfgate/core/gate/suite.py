@@ -10,12 +10,16 @@ from pytest_perfgate.core.gate.family import Families, family_notes
 from pytest_perfgate.core.gate.merge import case_of
 from pytest_perfgate.core.gate.policy import chosen
 from pytest_perfgate.core.gate.reach import Reach
+from pytest_perfgate.core.gate.sense import CHANGES
 from pytest_perfgate.core.gate.twins import twins
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.plan import CaseKey, Mode
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
+
+UNUSED = "unused"
+"""The note on lines that no limit asks for, which may be pruned."""
 
 
 @value
@@ -129,14 +133,23 @@ def _unused(reports: Sequence[CaseReport], suite: Suite) -> Iterator[SuiteNote]:
     """Baselines of tests that ran, and that no slowdown limit asked for."""
     asked = {str(r.key) for r in reports if any(v.limit.metric == "slowdown" for v in r.verdicts)}
     ran = {r.key.nodeid for r in reports} - set(suite.skipped)
-    idle = sorted(str(b.key) for b in suite.baselines if b.key.nodeid in ran and str(b.key) not in asked)
+    idle = sorted(
+        str(b.key)
+        for b in suite.baselines
+        if b.key.nodeid in ran and str(b.key) not in asked and not _of_family(b.key, suite.families)
+    )
     if idle:
         yield SuiteNote(
-            kind="unused",
+            kind=UNUSED,
             effect=chosen(suite.context.policy, "unused"),
             text=f"{_count(idle, 'baseline')} that no limit asked for; perfgate prune removes what is unused",
             names=tuple(idle),
         )
+
+
+def _of_family(key: CaseKey, families: Families) -> bool:
+    """Whether a mean over its family needs its accepted time."""
+    return any(dict(m.labels).get("of") in CHANGES for m in families.get(key.nodeid.partition("[")[0], ()))
 
 
 def _count(names: Sequence[str], noun: str) -> str:

@@ -1,11 +1,12 @@
-"""What is not accepted in passing: a time that only the machine made slower, and a slower time under another name."""
+"""What is not accepted in passing: what only the machine made slower, what no limit asks for, another name's time."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from pytest_perfgate.core.gate.acceptance import Change, Decision, asked_slowdown, between_sittings
+from pytest_perfgate.core.gate.family import family_of
 from pytest_perfgate.core.gate.twins import heirs
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.limit import Outcome
@@ -18,6 +19,15 @@ def unmoved(found: Decision) -> Decision:
         return found
     why = "the machine moved, not the code: accepted only where it is named itself"
     return Decision(report=found.report, change=Change.MOVED, before=found.before, why=why)
+
+
+def unasked(found: Decision, families: Collection[str]) -> Decision:
+    """A new line that no limit asks for would be one too many from the next complete run on."""
+    report = found.report
+    asked = not report.verdicts or any(v.limit.metric == "slowdown" for v in report.verdicts)
+    if found.change is not Change.NEW or asked or family_of(report.key) in families:
+        return found
+    return Decision(report=report, change=Change.UNASKED, why="no limit of this case asks for an accepted time")
 
 
 def _machine_moved(report: CaseReport) -> bool:

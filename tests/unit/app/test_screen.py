@@ -122,6 +122,8 @@ def test_without_a_card_the_reasons_come_first() -> None:
     found = ward(devices=[HOST], runtimes=[Library("host", queue=False)], libraries=libraries, management=fails("nvml", "no driver"))  # fmt: skip
     none, host = groups(found)
     assert none.title == "No GPU that a library can use"
+    seen = groups(replace(found, driven=["NVIDIA L4", "NVIDIA L4", "NVIDIA T4"]))[0].title
+    assert seen == "No GPU that a library can use, though the driver sees 2 x NVIDIA L4, 1 x NVIDIA T4"
     said = screen(found, None)
     assert "no   torch: torch 2.9.0 sees no GPU > a build for it" in said
     assert "no   observe, lock: no driver" in said

@@ -13,8 +13,8 @@ from urllib.parse import quote
 from pytest_perfgate.adapters.readers.nsys import tables
 from pytest_perfgate.adapters.readers.nsys.layout import check_export
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.nsys import SQLITE
 
-MAGIC = b"SQLite format 3\0"
 _WAL = b"\2\2"
 _HEADER = 100
 NEVER_NULL = " NOT NULL"
@@ -120,7 +120,7 @@ def connect(path: Path) -> Connection:
     head = read_head(path)
     if not head:
         raise PerfgateError("nsys-missing", "the file is empty", place=str(path))
-    if not head.startswith(MAGIC):
+    if not head.startswith(SQLITE):
         raise PerfgateError("nsys-not-export", f"it starts with {head[:16]!r}, not as SQLite does", place=str(path))
     _check_journal(path, head)
     _check_length(path, head)
@@ -145,7 +145,7 @@ def read_head(path: Path) -> bytes:
 def _check_journal(path: Path, head: bytes) -> None:
     """An immutable reader sees neither a write-ahead log nor a hot journal."""
     beside = path.with_name(path.name + ("-wal" if head[18:20] == _WAL else "-journal"))
-    if beside.is_file() and any(read_head(beside)[: len(MAGIC)]):  # one that was used up is empty or begins with zeros
+    if beside.is_file() and any(read_head(beside)[: len(SQLITE)]):  # one that was used up is empty or begins with zeros
         raise PerfgateError("nsys-unfinished", f"{beside.name} holds changes not in the file", place=str(path))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -72,6 +72,15 @@ def _check_places(found: Collection[tuple[int, int, int]], path: str) -> None:
         if machines.setdefault(process & _PROCESS, process) != process:
             what = f"process {process & _PROCESS} is there on two machines"
             raise PerfgateError("nsys-ranks", what, place=path, mend="profile each machine into a report of its own")
+
+
+def _by_process(spans: Mapping[int, tuple[int, int]], side: int) -> str:
+    """One edge of each process's span; a number alone where all have the same."""
+    edges = {pid: int(span[side]) for pid, span in spans.items()}
+    if len(set(edges.values())) == 1:
+        return str(next(iter(edges.values())))
+    listed = " ".join(f"WHEN {int(pid)} THEN {edge}" for pid, edge in edges.items())
+    return f"(CASE globalTid >> 24 & {_PROCESS} {listed} END)"
 
 
 class Export:
@@ -198,16 +207,19 @@ class Export:
             for key, row in found.items()
         )  # fmt: skip
 
-    def api_totals(self, low: int, high: int, like: str = "") -> tuple[ApiTotal, ...]:
+    def api_totals(self, spans: Mapping[int, tuple[int, int]], like: str = "") -> tuple[ApiTotal, ...]:
         """Names carry the version of their interface; it is dropped.
 
         Older exports record a call twice, as ``cudaMalloc`` around ``cudaMalloc_v3020``: the outer counts.
         """
         if not complete(self._db, tables.RUNTIME):
             return ()
-        listed = [packed("globalTid", "0", "nameId"), f"min(end, {int(high)}) - max(start, {int(low)})"]
+        low, high = (_by_process(spans, side) for side in (0, 1))
+        listed = [packed("globalTid", "0", "nameId"), f"min(end, {high}) - max(start, {low})"]
+        hull = (max(until for _, until in spans.values()), min(since for since, _ in spans.values()))
         held = f"{_TOUCHES} AND nameId IN ({self._called(like)})" if like else _TOUCHES
-        found = sums(chunks(self._db, tables.RUNTIME, listed, held, (high, low)))
+        own = f"{held} AND start < {high} AND end > {low}"
+        found = sums(chunks(self._db, tables.RUNTIME, listed, own, hull))
         names = self.names([key[2] for key in found])
         kept: dict[tuple[int, str], ApiTotal] = {}
         for key, row in found.items():

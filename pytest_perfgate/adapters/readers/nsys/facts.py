@@ -36,10 +36,10 @@ def _metadata(db: Connection) -> dict[str, str]:
 
 
 def _gpus(db: Connection) -> tuple[tuple[int, str], ...]:
-    """Names by the number that CUDA gave the device; by nsys's own where CUDA gave none."""
+    """Names by the number that kernels go by, as NVIDIA's own reports join them: not always CUDA's."""
     for table in tables.GPUS:
         have = db.columns(table)
-        numbers = [name for name in ("cuDevice", "deviceId", "id") if name in have]
+        numbers = [name for name in ("id", "deviceId", "cuDevice") if name in have]
         if "name" in have and numbers:
             device = ", ".join([*numbers, "NULL"])
             rows = db.rows(f"SELECT coalesce({device}), name FROM {db.source(table)} WHERE name IS NOT NULL ORDER BY 1")

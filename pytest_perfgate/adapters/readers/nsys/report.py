@@ -8,11 +8,11 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from pytest_perfgate.adapters.readers.nsys.connection import MAGIC, read_head
+from pytest_perfgate.adapters.readers.nsys.connection import read_head
 from pytest_perfgate.adapters.readers.nsys.export import Export, open_export
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.nsys import REPORTS, SQLITE
 
-REPORTS = (".nsys-rep", ".qdrep")
 _VERSION = re.compile(rb"(20\d\d\.\d{1,2}\.\d{1,2}\.\d{1,5})-[0-9a-f]{6,}")
 """With the revision behind it: the header also holds the environment, where other versions stand."""
 _EDGE = 1 << 16
@@ -27,7 +27,7 @@ def read_nsys(path: Path) -> Export:
 def _is_report(path: Path) -> bool:
     """Whether it has content, and other content than an export that only bears a report's name."""
     head = read_head(path)
-    return head != b"" and not head.startswith(MAGIC)
+    return head != b"" and not head.startswith(SQLITE)
 
 
 def version_in(path: Path) -> str:

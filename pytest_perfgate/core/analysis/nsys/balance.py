@@ -28,7 +28,7 @@ def balances(ranks: Sequence[RankResult], stage: str = "") -> tuple[Balance, ...
     """One per dimension that has two coordinates or more, and one over all ranks; of one stage where it is named."""
     amounts = [(result, amount) for result in ranks if (amount := _computed(result, stage)) is not None]
     axes = sorted({axis for result, _ in amounts for axis, _, size in result.rank.mesh if size > 1})
-    found = [_over(axis, [(dict_of(result).get(axis), amount) for result, amount in amounts]) for axis in axes]
+    found = [_over(axis, [(_coordinates(result).get(axis), amount) for result, amount in amounts]) for axis in axes]
     everyone: list[tuple[str | None, int]] = [(result.rank.name, amount) for result, amount in amounts]
     return tuple(balance for balance in (*found, _over("rank", everyone)) if len(balance.parts) > 1)
 
@@ -43,7 +43,7 @@ def _computed(result: RankResult, stage: str) -> int | None:
     return dict(result.compute).get(stage) if stage else result.time.computation_ns
 
 
-def dict_of(result: RankResult) -> dict[str, str]:
+def _coordinates(result: RankResult) -> dict[str, str]:
     """A rank's coordinate in every dimension."""
     return {axis: str(at) for axis, at, _ in result.rank.mesh}
 

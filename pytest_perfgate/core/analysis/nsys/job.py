@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pytest_perfgate.core.analysis.nsys.overlap import computation_by_stage, overlaps, whole
 from pytest_perfgate.core.analysis.nsys.streams import streams
 from pytest_perfgate.core.analysis.nsys.usage import times
-from pytest_perfgate.model.nsys import ApiTotal, KernelTotal
+from pytest_perfgate.model.nsys import ApiTotal
 from pytest_perfgate.model.nsys_job import Lane, RankResult
 
 
-def result(lane: Lane, api: Sequence[ApiTotal] = (), totals: Sequence[KernelTotal] = ()) -> RankResult:
-    """Everything about one rank; the totals may be those of a whole file."""
+def result(lane: Lane, api: Sequence[ApiTotal] = ()) -> RankResult:
+    """Everything about one rank; the calls may be those of a whole file."""
     rank = lane.rank
     return RankResult(
         lane=lane,
@@ -22,5 +22,4 @@ def result(lane: Lane, api: Sequence[ApiTotal] = (), totals: Sequence[KernelTota
         time=times(lane),
         compute=computation_by_stage(lane),
         api=tuple(row for row in api if row.pid == rank.pid),
-        totals=tuple(row for row in totals if (row.pid, row.device) == (rank.pid, rank.device)),
     )

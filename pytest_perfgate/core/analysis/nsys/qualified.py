@@ -16,9 +16,17 @@ def hidden_talkers(names: Mapping[int, str], reading: Reading) -> tuple[int, ...
     """Of the full names those that communicate by their namespace alone; the original looks at short names."""
     if reading.original:
         return ()
-    pattern = communication.communication(reading.preset.communication)
-    listed = ((number, qualified(name)) for number, name in names.items() if pattern.search(name))
+    own = reading.preset.communication
+    pattern = communication.communication(own)
+    marked = re.compile("|".join(own)).search if own else lambda _: None
+    likely = (pair for pair in names.items() if _marked(pair[1]) or marked(pair[1]))
+    listed = ((number, qualified(name)) for number, name in likely)
     return tuple(number for number, name in listed if pattern.search(name) and not pattern.search(_short(name)))
+
+
+def _marked(name: str) -> bool:
+    low = name.lower()
+    return any(mark in low for mark in communication.MARKS)
 
 
 def qualified(name: str) -> str:

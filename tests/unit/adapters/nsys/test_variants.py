@@ -16,7 +16,7 @@ from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import labels
 from tests.nsys_file import ExportMaker, process, quicken, small_export
-from tests.unit.adapters.nsys.forms import COPY, DOUBTED, REFUSED, SAME, SET, K, table
+from tests.unit.adapters.nsys.forms import COPY, DOUBTED, REFUSED, SAME, SET, K, N, table
 
 
 def made(path: Path, change: Sequence[str]) -> Path:
@@ -75,6 +75,30 @@ def test_copies_and_sets_that_overlap_count_once(tmp_path) -> None:
     assert (values(analysis, "exposed_memcpy"), values(analysis, "busy")) == ([2000], [0.25])
 
 
+def test_each_rank_s_launches_are_those_of_its_own_window(tmp_path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    for pid, start in ((1, 1_000), (2, 50_000)):
+        maker.range(pid, start, start + 10_000, "forward chunk 0 backward chunk 0")
+        for at in (2_000, 51_000):
+            maker.kernel(pid, at + 500, at + 900, "gemm", device=pid)
+            maker.call(pid, at, at + 1_000, "cudaLaunchKernel_v7000")
+        maker.call(pid, start - 500, start + 500, "cudaLaunchKernel_v7000")
+    analysis = seen(maker.done())
+    assert values(analysis, "launch_share") == [0.15, 0.15]
+    assert render_text(analysis.views["summary"](), 200).count("1500") == 2
+
+
+def test_what_belongs_to_no_process_is_said_to_be_left_out(tmp_path) -> None:
+    place = "start INT, end INT, deviceId INT, streamId INT, globalPid INT"
+    change = [
+        *table(COPY, place, "9000, 10000, 0, 9, NULL"),
+        f"UPDATE {N} SET globalTid = NULL WHERE text LIKE 'rank%'",
+    ]
+    titles = " ".join(finding.title for finding in seen(made(tmp_path / "x.sqlite", change)).findings)
+    assert "left out: 1 copies that" in titles
+    assert "left out: 1 ranges that" in titles
+
+
 def test_communication_that_takes_no_time_has_no_overlap(tmp_path) -> None:
     analysis = seen(made(tmp_path / "x.sqlite", [f"UPDATE {K} SET end = start"]))
     assert not values(analysis, "overlap")
@@ -130,6 +154,12 @@ def test_mpi_names_the_rank_of_a_process_on_its_thread(tmp_path) -> None:
             db.executemany("INSERT INTO ThreadNames VALUES (?, 0, ?)", ((n, process(5) | n) for n in (51, 50)))
     rows = render_text(seen(*paths).views["setup"](), 200).splitlines()
     assert [row.rpartition("/")[2] for row in rows if "its thread's name" in row] == [path.name for path in paths]
+
+
+def test_a_device_has_the_name_that_its_kernels_number_leads_to(tmp_path) -> None:
+    change = table("TARGET_INFO_GPU", "id INT, name TEXT, cuDevice INT", "0, 'H100', 1", "1, 'T4', 0")
+    (row,) = seen(made(tmp_path / "x.sqlite", change)).views["setup"]().blocks[0].rows
+    assert "H100" in row
 
 
 def test_one_file_given_twice_and_a_copy_of_it(tmp_path) -> None:

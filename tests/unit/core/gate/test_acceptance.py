@@ -6,13 +6,14 @@ import pytest
 
 from pytest_perfgate.core.gate.acceptance import Change, Signature, decide, noise, scatter_of
 from pytest_perfgate.core.gate.selection import matching, named, spelled
-from pytest_perfgate.core.gate.withheld import inherited, unmoved
+from pytest_perfgate.core.gate.withheld import inherited, unasked, unmoved
 from pytest_perfgate.core.render.acceptance import acceptance_json, acceptance_lines
 from pytest_perfgate.model.baseline import Sitting, commit_name, short_commit
 from pytest_perfgate.model.limit import Outcome
 from pytest_perfgate.model.measurement import Identity
 from pytest_perfgate.model.plan import CaseKey
 from tests.reports import baseline, case
+from tests.unit.core.gate.bench import limit
 
 KEY = CaseKey(nodeid="tests/a/test_k.py::test_gemm[4096-bf16]", name="bwd")
 
@@ -254,3 +255,22 @@ def test_a_commit_keeps_its_mark_when_it_is_cut() -> None:
         assert found.after.commit == kept
     assert short_commit("0123456789+dirty", 7) == "0123456+dirty"
     assert (commit_name("", dirty=True), commit_name("ab", dirty=False)) == ("", "ab")
+
+
+@pytest.mark.parametrize(
+    ("text", "families", "change"),
+    [
+        ("time <= 1s", (), Change.UNASKED),
+        ("time <= 1s", ("tests/test_k.py::test_a",), Change.NEW),
+        ("slowdown <= 3%", (), Change.NEW),
+        ("", (), Change.NEW),
+    ],
+    ids=["no slowdown", "a mean over the family", "a slowdown", "a record without limits"],
+)
+def test_a_new_line_that_no_limit_asks_for_is_not_written(text: str, families: tuple[str, ...], change: Change) -> None:
+    report = case("test_a[1]", 1e6, None, Outcome.UNBASELINED)
+    verdicts = tuple(replace(v, limit=limit(text)) for v in report.verdicts) if text else ()
+    found = unasked(decide(replace(report, verdicts=verdicts), None, (), Signature()), families)
+    assert (found.change, found.writes) == (change, change is Change.NEW)
+    kept = decide(report, baseline("test_a[1]", 1e6), (), Signature())
+    assert unasked(kept, ()) == kept, "a line that is there is prune's"

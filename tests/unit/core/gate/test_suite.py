@@ -13,7 +13,7 @@ from pytest_perfgate.core.gate.reach import Reach
 from pytest_perfgate.core.gate.suite import Suite, judge_suite
 from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.plan import Case, CaseKey, Mode, Plan
-from tests.unit.core.gate.bench import GPU, KINDS, accepted, limit, measured
+from tests.unit.core.gate.bench import GPU, KINDS, accepted, limit, measured, samples
 
 CONTEXT = JudgeContext(kinds=KINDS)
 FAMILY = "tests/b.py::test_mm"
@@ -72,6 +72,9 @@ def test_a_baseline_that_no_limit_asks_for_is_named() -> None:
     (note,) = notes(found, collected=COLLECTED, baselines=held)
     assert (note.kind, note.names) == ("unused", (f"{FAMILY}[2]", f"{FAMILY}[2]#bwd"))
     assert note.text.startswith("2 baselines")
+    for text, asked in (("geomean(slowdown) <= 1%", True), ("geomean(mfu) >= 1%", False)):
+        families = {FAMILY: [limit(text)]}
+        assert bool(notes(found, "unused", collected=COLLECTED, baselines=held, families=families)) != asked
 
 
 @pytest.mark.parametrize(
@@ -175,6 +178,22 @@ def test_a_mean_is_judged_like_one_case(times: dict, outcome: str, effect: Effec
     assert (note.kind, note.effect) == ("geomean", effect)
     assert note.text.startswith(f"{outcome}: {FAMILY}: geomean(slowdown) <= 1%: ")
     assert "over 2 cases" in note.text
+
+
+@pytest.mark.parametrize(
+    ("unqueued", "outcome"),
+    [((2.05e6, 1.1e6), "suspect"), ((1.1e6, 1.1e6), "suspect"), ((2.05e6, 2.03e6), "regressed")],
+)
+def test_a_mean_over_calls_that_queued_convicts_nobody(unqueued: tuple[float, float], outcome: str) -> None:
+    found = []
+    for name, time, own in zip("12", (2.05e6, 2.03e6), unqueued):
+        processes = tuple(samples(time, unqueued=own) for _ in range(3))
+        found += reports({name: time}, processes=processes)
+    (note,) = notes(found, families={FAMILY: [limit("geomean(slowdown) <= 1%")]})
+    assert note.text.startswith(outcome)
+    assert ("without waiting for a processor it is +10.0 %: the machine was busy" in note.text) == (
+        outcome == "suspect"
+    )
 
 
 def test_a_mean_of_times_is_held_against_its_number() -> None:

@@ -85,6 +85,17 @@ def test_what_an_instrument_saw_makes_every_limit_invalid_once() -> None:
     assert verdict(processes=both).next == ()
 
 
+def test_the_evidence_of_the_first_problem_is_told_and_of_several_processes_it_is_one() -> None:
+    def throttled(looks: int) -> Problem:
+        evidence = (("power cap", f"in {looks} of 20 looks"), ("not taken again", "0 s of 1.2 s were left"))
+        return Problem(code="throttled", what="the device held its clocks down: power cap", evidence=evidence)
+
+    found = verdict(processes=tuple(samples(1e6, problems=(throttled(looks),)) for looks in (3, 4, 5)))
+    assert found.sentence == "the device held its clocks down: power cap  [throttled]"
+    assert found.evidence[:2] == throttled(3).evidence
+    assert len(found.evidence) == 3
+
+
 # which limits are meant
 
 
