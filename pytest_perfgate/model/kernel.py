@@ -29,6 +29,8 @@ class Launch:
         return self.grid[0] * self.grid[1] * self.grid[2]
 
 
+CODE_SUFFIXES = (".cubin", ".fatbin", ".o", ".so")
+"""Of the files of a folder that may hold machine code."""
 FROM_CODE = "cubin"
 """The source of resources that the machine code itself says."""
 

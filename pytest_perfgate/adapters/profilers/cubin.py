@@ -6,9 +6,8 @@ from pathlib import Path
 
 from pytest_perfgate.adapters.profilers.bystander import Bystander
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.kernel import CODE_SUFFIXES
 from pytest_perfgate.model.measurement import Artifact
-
-SUFFIXES = (".cubin", ".fatbin", ".o", ".so")
 
 
 class CubinKeeper(Bystander):
@@ -17,7 +16,7 @@ class CubinKeeper(Bystander):
     name = "cubin"
 
     def artifacts(self, out: Path) -> tuple[Artifact, ...]:
-        found = sorted(path for path in out.rglob("*") if path.suffix in SUFFIXES)
+        found = sorted(path for path in out.rglob("*") if path.suffix in CODE_SUFFIXES)
         if not found:
             raise PerfgateError(
                 "kernel-none",

@@ -15,11 +15,10 @@ from pytest_perfgate.adapters.readers.elf import CubinFile, architecture, check_
 from pytest_perfgate.adapters.readers.strangers import AMD_MACHINE, ARCHIVE, elf_machine, not_compiled, stranger
 from pytest_perfgate.adapters.readers.tools import every_tool, tool
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.kernel import Disassembly, Launch
+from pytest_perfgate.model.kernel import CODE_SUFFIXES, Disassembly, Launch
 from pytest_perfgate.model.values import value
 
 _ALWAYS_CODE = (".cubin", ".fatbin")
-SUFFIXES = (*_ALWAYS_CODE, ".o", ".so")
 _LARGE = 1 << 17
 """Bytes of code from which the disassembler is shown a sample: it would take seconds."""
 _FEW = 2
@@ -131,12 +130,12 @@ def _whole(one: _Opened) -> bytes:
 def _cubins(path: Path, room: Path) -> Iterator[tuple[Path, str]]:
     """(file, how to name it) of each cubin that a path leads to."""
     if path.is_dir():
-        files = sorted(p for p in path.rglob("*") if p.suffix in SUFFIXES and p.is_file())
+        files = sorted(p for p in path.rglob("*") if p.suffix in CODE_SUFFIXES and p.is_file())
         if not files:
-            raise PerfgateError("kernel-none", f"no {', '.join(SUFFIXES)} file in it", place=str(path))
+            raise PerfgateError("kernel-none", f"no {', '.join(CODE_SUFFIXES)} file in it", place=str(path))
         found = [pair for file in files for pair in _within(file, room)]
         if not found:
-            what = f"none of its {', '.join(SUFFIXES)} files holds code of a GPU"
+            what = f"none of its {', '.join(CODE_SUFFIXES)} files holds code of a GPU"
             raise PerfgateError("kernel-none", what, place=str(path))
         yield from found
     elif is_cubin(read_head(path)):

@@ -19,14 +19,14 @@ from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.device import DeviceSpec, SmLimits
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.kernel import Disassembly, KernelFacts, Launch
+from pytest_perfgate.model.kernel import CODE_SUFFIXES, Disassembly, KernelFacts, Launch
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.ports import Catalogue
 
 Read = Callable[[Sequence[Path]], Sequence[Disassembly]]
 _HEADS = (b"\x50\xed\x55\xba", b"\x7fELF", b"!<arch>\n", b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB")
 """Fatbins, object files and programs of any machine, archives, bundles of AMD: taken up, or told what they are."""
-_SUFFIXES, _PTX = (".cubin", ".fatbin", ".o", ".so"), b".target"
+_PTX = b".target"
 
 
 def limits_by_arch(catalogue: Iterable[DeviceSpec]) -> dict[str, SmLimits]:
@@ -79,7 +79,7 @@ class Cubin:
 
     def recognises(self, path: Path, head: bytes) -> bool:
         if path.is_dir():
-            return any(any(path.rglob(f"*{suffix}")) for suffix in _SUFFIXES)
+            return any(any(path.rglob(f"*{suffix}")) for suffix in CODE_SUFFIXES)
         named = path.suffix in {".cubin", ".fatbin"} or (path.suffix == ".ptx" and _PTX in head)
         return head.startswith(_HEADS) or named
 
