@@ -15,8 +15,11 @@ def clopper_pearson(hits: int, count: int, confidence: float = CONFIDENCE) -> In
     if not 0 <= hits <= count or count < 1:
         raise ValueError(f"{hits} hits of {count}")
     tail = (1 - confidence) / 2
-    low = 0.0 if hits == 0 else _crossing(lambda rate: at_least(hits, count, rate) - tail)
-    high = 1.0 if hits == count else _crossing(lambda rate: tail - at_most(hits, count, rate))
+    if 2 * hits > count:  # the sums are over the rarer kind
+        other = clopper_pearson(count - hits, count, confidence)
+        return Interval(low=1 - other.high, high=1 - other.low, confidence=confidence)
+    low = 0.0 if hits == 0 else _crossing(lambda rate: 1 - tail - at_most(hits - 1, count, rate))
+    high = _crossing(lambda rate: tail - at_most(hits, count, rate))
     return Interval(low=low, high=high, confidence=confidence)
 
 
@@ -27,22 +30,15 @@ def upper_bound(hits: int, count: int, confidence: float = CONFIDENCE) -> float:
     return _crossing(lambda rate: 1 - confidence - at_most(hits, count, rate))
 
 
-def at_least(hits: int, count: int, rate: float) -> float:
-    """Probability of so many hits or more."""
-    return _mass(range(hits, count + 1), count, rate)
-
-
 def at_most(hits: int, count: int, rate: float) -> float:
     """Probability of so many hits or fewer."""
-    return _mass(range(hits + 1), count, rate)
-
-
-def _mass(hits: range, count: int, rate: float) -> float:
     if rate <= 0 or rate >= 1:
-        return float((0 if rate <= 0 else count) in hits)
+        return float(rate <= 0 or hits >= count)
     up, down = math.log(rate), math.log1p(-rate)
     whole = math.lgamma(count + 1)
-    terms = (whole - math.lgamma(k + 1) - math.lgamma(count - k + 1) + k * up + (count - k) * down for k in hits)
+    terms = (
+        whole - math.lgamma(k + 1) - math.lgamma(count - k + 1) + k * up + (count - k) * down for k in range(hits + 1)
+    )
     return min(1.0, math.fsum(math.exp(term) for term in terms))
 
 
