@@ -16,13 +16,14 @@ from pytest_perfgate.plugin.asked import Asked
 from pytest_perfgate.wiring import devices as wired
 
 RUNTIME = TorchRuntime(lookup_spec)
-FOUND = RUNTIME.availability()
-pytestmark = pytest.mark.skipif(not FOUND.usable, reason=f"no GPU for torch: {FOUND.why}")
 PLAN = Plan(budget_ns=0.3e9, warmup_ns=50e6)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def torch():
+    found = RUNTIME.availability()
+    if not found.usable:
+        pytest.skip(f"no GPU for torch: {found.why}")
     import torch
 
     return torch

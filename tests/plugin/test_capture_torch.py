@@ -6,11 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
+from tests.late import late
 from tests.traces.generated import kernel, launch, written
 
-pytest.importorskip("torch", reason="capturing needs torch")
+late("torch", reason="capturing needs torch")
 
 SUITE = """
 import pytest, torch

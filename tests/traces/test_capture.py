@@ -10,8 +10,9 @@ from pytest_perfgate.core.gate.grammar import parse_limit
 from pytest_perfgate.core.metrics.registry import by_name
 from pytest_perfgate.model.limit import Outcome
 from pytest_perfgate.model.plan import Plan
+from tests.late import late
 
-torch = pytest.importorskip("torch", reason="capturing needs torch")
+torch = late("torch", reason="capturing needs torch")
 
 
 def built_in(hook: str, name: str):

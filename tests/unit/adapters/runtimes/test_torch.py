@@ -21,8 +21,9 @@ from pytest_perfgate.adapters.timers.graph import GraphTimer
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Cache, Plan
 from pytest_perfgate.model.samples import Stop
+from tests.late import late
 
-torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
+torch = late("torch", reason="torch is not installed")
 
 
 STREAM = SimpleNamespace(cuda_stream=7)
