@@ -71,13 +71,14 @@ def _edited(suspicion: Suspicion, trial: Trial) -> Ruling | None:
     assert edited is not None
     if expired(edited, trial.context):
         return None
+    if trial.baseline is not None and edited.time <= trial.baseline.time:
+        return None
     if not _reasoned(edited, trial.baseline):
-        if trial.baseline is not None and edited.time <= trial.baseline.time:
-            return None
+        stood = f' of its own: "{edited.why}" stood there before' if edited.why.strip() else ""
         return _ruling(
             suspicion,
             Outcome.REGRESSED,
-            f"{SLOWER}, and this change edits the baseline without a reason",
+            f"{SLOWER}, and this change edits the baseline without a reason{stood}",
             (f'perfgate accept {trial.name} --reason "..."',),
         )
     return _agreed(suspicion, trial, edited, SLOWER)
@@ -112,8 +113,11 @@ def _beside(suspicion: Suspicion, trial: Trial, edited: Baseline) -> bool:
 
 def _reasoned(edited: Baseline, before: Baseline | None) -> bool:
     """A reason of its own: one that stands there from the acceptance before explains nothing new."""
-    stale = before is not None and (edited.why, edited.when, edited.commit) == (before.why, before.when, before.commit)
-    return bool(edited.why.strip()) and not stale
+    return bool(edited.why.strip()) and not _stale(edited, before)
+
+
+def _stale(edited: Baseline, before: Baseline | None) -> bool:
+    return before is not None and (edited.why, edited.when) == (before.why, before.when)
 
 
 def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:

@@ -224,6 +224,11 @@ def test_a_faster_line_needs_no_reason_and_excuses_nothing() -> None:
 def test_a_reason_that_was_there_before_is_none() -> None:
     stale = replace(CONTEXT, edited=accepted(1.1e6))
     assert outcome(1.1e6, context=stale) is Outcome.REGRESSED
+    moved = replace(CONTEXT, edited=accepted(1.1e6, commit="deadbeefdead"))
+    assert outcome(1.1e6, context=moved) is Outcome.REGRESSED, "another commit is no reason"
+    assert verdict(1.1e6, context=stale).sentence.endswith(
+        'without a reason of its own: "TMA loads" stood there before'
+    )
     again = replace(CONTEXT, edited=accepted(1.1e6, when="2026-06-01"))
     assert outcome(1.1e6, context=again) is Outcome.ACCEPTED
 
