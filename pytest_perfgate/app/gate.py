@@ -19,6 +19,7 @@ from pytest_perfgate.core.gate.grammar import FAMILY_MEAN, parse_limit
 from pytest_perfgate.core.gate.judge import judge, not_measured
 from pytest_perfgate.core.gate.lost import lost_limits
 from pytest_perfgate.core.gate.merge import for_code, merge_limits
+from pytest_perfgate.core.gate.remeasured import standing
 from pytest_perfgate.core.gate.surroundings import moved, surroundings
 from pytest_perfgate.core.metrics.kernel import CODE_NAMES
 from pytest_perfgate.core.metrics.registry import by_name
@@ -95,7 +96,7 @@ class Court:
         if not measurement.processes and measurement.metrics == MetricSet() and not measurement.problems:
             why = "its region was never entered" if measurement.identity.timer == "region" else "nothing was recorded"
             return self.unmeasured(case, measurement.key, why)
-        baseline, edited = self.accepted.judging(measurement)
+        baseline, edited, replaced = standing(measurement, *self.accepted.judging(measurement), self.context)
         past = self._past(measurement)
         scatter, sittings = _scatter(past, baseline, measurement.environment)
         context = replace(
@@ -104,6 +105,7 @@ class Court:
             sittings=sittings,
             floor_ns=case.plan.floor_ns,
             edited=edited,
+            replaced=replaced,
             then_hz=accepted_clock(baseline, past),
             unbaselined=self._unbaselined(measurement),
             paired_available=self.tools.convict is not None,
