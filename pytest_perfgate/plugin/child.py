@@ -29,7 +29,7 @@ from pytest_perfgate.plugin.benches import MeasuringBench
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.measuring import Measuring, measuring_tools
 from pytest_perfgate.wiring import parent_channel
-from pytest_perfgate.wiring.arms import loaded_modules
+from pytest_perfgate.wiring.arms import beside_modules, loaded_modules
 
 if TYPE_CHECKING:
     from pytest_perfgate.plugin.asked import Asked
@@ -106,7 +106,9 @@ class ChildRole:
             if isinstance(self._parent.receive(), Go):
                 behind = session.items[at + 1] if at + 1 < len(session.items) else None
                 self._run(item, behind)
-        self._parent.send(Bye(modules=loaded_modules(self._job.modules)))
+        names = self._job.modules
+        beside = beside_modules(session.config.rootpath, names)
+        self._parent.send(Bye(modules=loaded_modules(names), beside=beside))
         return True
 
     def _run(self, item: pytest.Item, behind: pytest.Item | None) -> None:
