@@ -14,7 +14,7 @@ from pytest_perfgate.adapters.bindings.nvml import Nvml
 from pytest_perfgate.adapters.bindings.processes import foreign
 from pytest_perfgate.adapters.devices.locks import read_lock, remove_lock, write_lock
 from pytest_perfgate.adapters.devices.restoring import Restoration
-from pytest_perfgate.adapters.devices.watching import DeviceWatch, Watched
+from pytest_perfgate.adapters.devices.watching import UNLOCKED, DeviceWatch, Lock, Watched
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import ClockPolicy, Plan
@@ -85,10 +85,8 @@ class CardClocks:
         locked = take_lock(card, lock_frequency(device)) if plan.clocks is ClockPolicy.LOCK else None
         watch = DeviceWatch(
             card,
-            locked_hz=locked.sm_hz if locked else None,
-            memory_hz=locked.memory_hz if locked else None,
+            lock=Lock(locked.sm_hz, locked.memory_hz, self._caps) if locked else UNLOCKED,
             strangers=strangers,
-            cap=bool(getattr(self._library, "cap", False)),
         )
         watch.note("clocks", "locked" if locked else "observed")
         if locked:
@@ -104,6 +102,11 @@ class CardClocks:
         finally:
             if locked:
                 locked.restoration.run()
+
+    @property
+    def _caps(self) -> bool:
+        """Whether a locked clock is a highest one."""
+        return bool(getattr(self._library, "cap", False))
 
     def _reach(self, device: Device) -> Availability:
         """Whether the library works and can be asked for this card."""
