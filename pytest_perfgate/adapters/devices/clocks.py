@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from pytest_perfgate.adapters.bindings.amdsmi import Amd
 from pytest_perfgate.adapters.bindings.nvml import Nvml
-from pytest_perfgate.adapters.bindings.processes import foreign
+from pytest_perfgate.adapters.bindings.processes import Others, others
 from pytest_perfgate.adapters.devices.locks import read_lock, remove_lock, write_lock
 from pytest_perfgate.adapters.devices.restoring import Restoration
 from pytest_perfgate.adapters.devices.watching import UNLOCKED, DeviceWatch, Lock, Watched
@@ -266,9 +266,9 @@ def lock_frequency(device: Device) -> float | None:
     return device.spec.lock_hz if device.spec else None
 
 
-def strangers(pids: tuple[int, ...]) -> tuple[int, ...]:
+def strangers(pids: tuple[int, ...]) -> Others:
     """Processes that are not of this run."""
-    return foreign(pids, int(os.environ.get(ROOT_VARIABLE) or os.getpid()))
+    return others(pids, int(os.environ.get(ROOT_VARIABLE) or os.getpid()))
 
 
 class Unwatched:

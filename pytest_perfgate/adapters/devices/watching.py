@@ -9,6 +9,7 @@ from statistics import median
 from typing import NamedTuple, Protocol
 
 from pytest_perfgate.adapters.bindings.nvml import HARMLESS, REASONS, ClockSample
+from pytest_perfgate.adapters.bindings.processes import Others
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.problem import Problem
 from pytest_perfgate.model.sampling import SAMPLING, Sampling
@@ -57,11 +58,12 @@ class Look(NamedTuple):
 class Sight:
     """Looks at one device, from one thread."""
 
-    def __init__(self, device: Watched, strangers: Callable[[Pids], Pids], sampling: Sampling) -> None:
+    def __init__(self, device: Watched, strangers: Callable[[Pids], Others], sampling: Sampling) -> None:
         self._device, self._strangers, self._sampling = device, strangers, sampling
         self._looks: list[Look] = []
         self._mark = sampling.mark
         self.foreign: set[int] = set()
+        self.elsewhere: set[int] = set()
         self.blind = False
         """Whether nobody says who else computes there."""
         self.counted = dict(device.violations())
@@ -76,12 +78,16 @@ class Sight:
             self._looks.append(Look(sample, before, self._sampling.mark))
             pids = self._device.processes()
             self.blind = pids is None
-            self.foreign.update(self._strangers(pids or ()))
+            self._tell_apart(self._strangers(pids or ()))
         except PerfgateError as error:
             self.fault = self.fault or error.what
         except Exception as error:  # noqa: BLE001 - a driver's binding may raise anything
             self.fault = self.fault or f"looking at the device failed: {type(error).__name__}: {error}"
         return not self.fault
+
+    def _tell_apart(self, others: Others) -> None:
+        self.foreign.update(others.foreign)
+        self.elsewhere.update(others.elsewhere)
 
     def close(self) -> None:
         """A last look, and what the device's counters have counted."""
@@ -116,7 +122,7 @@ class DeviceWatch:
         device: Watched,
         *,
         lock: Lock = UNLOCKED,
-        strangers: Callable[[Pids], Pids] = lambda pids: (),  # noqa: ARG005 - nobody is one
+        strangers: Callable[[Pids], Others] = lambda pids: Others(),  # noqa: ARG005 - nobody is one
         period_s: float = PERIOD_S,
         sampling: Sampling = SAMPLING,
         patience_s: float = PATIENCE_S,
@@ -185,6 +191,11 @@ class DeviceWatch:
             yield ("power", f"{max(watts):.0f} W at most")
         if self._sight.blind:
             yield ("other processes", "the device does not tell")
+        if count := len(self._sight.elsewhere):
+            yield (
+                "processes of elsewhere on the card",
+                f"{count}, not told apart: this process table has none of them",
+            )
         if not self._sight.counted:
             yield ("throttling", "known from the looks alone: the device has no counters of it")
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 from pytest_perfgate.adapters.bindings.nvml import ClockSample
+from pytest_perfgate.adapters.bindings.processes import Others
 from pytest_perfgate.adapters.devices.watching import DeviceWatch, Lock
 from pytest_perfgate.model.sampling import Sampling
 
@@ -22,6 +23,7 @@ class Device:
         self.answers = threading.Event()
         self.answers.set()
         self.reasons = 0
+        self.pids = ()
 
     def sample(self) -> ClockSample:
         if self.fails:
@@ -35,7 +37,7 @@ class Device:
         return {}
 
     def processes(self):
-        return ()
+        return self.pids
 
 
 @pytest.fixture
@@ -114,6 +116,15 @@ def test_a_driver_that_does_not_answer_is_not_waited_for(device) -> None:
     (problem,) = watch.problems()
     assert (problem.code, problem.what) == ("device-lost", "the driver did not answer for 0.05 s")
     device.answers.set()
+
+
+def test_processes_of_elsewhere_are_counted_and_invalidate_nothing(device) -> None:
+    device.pids = (5, 6)
+    watch = watched(device, strangers=lambda pids: Others(elsewhere=pids))
+    watch.begin()
+    watch.end()
+    assert watch.problems() == ()
+    assert dict(watch.facts())["processes of elsewhere on the card"].startswith("2, not told apart")
 
 
 def test_marks_are_odd_inside_alone(sampling) -> None:
