@@ -14,7 +14,7 @@ from pytest_perfgate.adapters.bindings.nvml import Nvml
 from pytest_perfgate.adapters.bindings.processes import Others, others
 from pytest_perfgate.adapters.devices.locks import read_lock, remove_lock, write_lock
 from pytest_perfgate.adapters.devices.restoring import Restoration
-from pytest_perfgate.adapters.devices.watching import UNLOCKED, DeviceWatch, Lock, Watched
+from pytest_perfgate.adapters.devices.watching import UNLOCKED, DeviceWatch, Lock, Watched, read_back
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import ClockPolicy, Plan
@@ -85,7 +85,7 @@ class CardClocks:
         locked = take_lock(card, lock_frequency(device)) if plan.clocks is ClockPolicy.LOCK else None
         watch = DeviceWatch(
             card,
-            lock=Lock(locked.sm_hz, locked.memory_hz, self._caps) if locked else UNLOCKED,
+            lock=self._lock_of(locked) if locked else UNLOCKED,
             strangers=strangers,
         )
         watch.note("clocks", "locked" if locked else "observed")
@@ -94,6 +94,8 @@ class CardClocks:
         for problem in cool:
             watch.add(problem)
         try:
+            if locked:
+                watch.note("clock lock", read_back(card, self._lock_of(locked), self._sleep))
             watch.begin()
             try:
                 yield watch
@@ -103,10 +105,10 @@ class CardClocks:
             if locked:
                 locked.restoration.run()
 
-    @property
-    def _caps(self) -> bool:
-        """Whether a locked clock is a highest one."""
-        return bool(getattr(self._library, "cap", False))
+    def _lock_of(self, held: Held) -> Lock:
+        """A lock as it is watched; some libraries lock a highest clock."""
+        cap = bool(getattr(self._library, "cap", False))
+        return Lock(held.sm_hz, held.memory_hz, base=held.sm_hz is None, cap=cap)
 
     def _reach(self, device: Device) -> Availability:
         """Whether the library works and can be asked for this card."""
@@ -218,7 +220,7 @@ def take_lock(card: Card, sm_hz: float | None) -> Held:
         raise
     restoration.arm()
     memory = _memory_locked(card, uuid, sm_hz)
-    return Held(sm_hz if sm_hz is not None else card.sample().sm_hz, restoration, memory)
+    return Held(sm_hz, restoration, memory)
 
 
 def _memory_locked(card: Card, uuid: str, sm_hz: float | None, *, by_hand: bool = False) -> str | float:

@@ -18,6 +18,8 @@ PERIOD_S = 0.05
 """Twenty looks a second."""
 PATIENCE_S = 10.0
 """A driver that does not answer for so long is not asked again."""
+SETTLING = 20
+"""Looks at a clock that was just locked."""
 PLAY = 0.01
 """A locked clock may be read one percent off."""
 SHARE = 0.01
@@ -40,6 +42,8 @@ class Lock(NamedTuple):
 
     sm_hz: float | None = None
     memory_hz: float | None = None
+    base: bool = False
+    """Held at a clock that nobody has named: wherever it is, it must stay."""
     cap: bool = False
     """The clock of the SMs is a highest one: falling below it is no fault."""
 
@@ -223,7 +227,9 @@ class DeviceWatch:
             yield Problem(code="throttled", what=what, evidence=tuple(evidence))
 
     def _moved(self) -> Iterator[Problem]:
-        yield from left("SM", self._lock.sm_hz, self.clock_hz(), cap=self._lock.cap)
+        clocks = self.clock_hz()
+        at = median(clocks) if self._lock.base and clocks else self._lock.sm_hz
+        yield from left("SM", at, clocks, cap=self._lock.cap)
         yield from left("memory", self._lock.memory_hz, self._memory_clocks())
 
     def _memory_clocks(self) -> list[float]:
@@ -235,6 +241,19 @@ class DeviceWatch:
             pids = ", ".join(map(str, sorted(foreign)))
             what = f"another process used the device while measuring: {pids}"
             yield Problem(code="foreign-process", what=what, evidence=(("processes", pids),))
+
+
+def read_back(card: Watched, lock: Lock, sleep: Callable[[float], None]) -> str:
+    """Wait for a lock to be seen, for a second at most: an idle card may show an idle clock until it has work."""
+    seen = card.sample().sm_hz
+    if lock.sm_hz is None:
+        return "at a clock that nobody has named"
+    for _ in range(SETTLING):
+        if not any(left("SM", lock.sm_hz, [seen], cap=lock.cap)):
+            return f"read back at {seen / 1e6:.0f} MHz"
+        sleep(PERIOD_S)
+        seen = card.sample().sm_hz
+    return f"set to {lock.sm_hz / 1e6:.0f} MHz, read {seen / 1e6:.0f} MHz without load; what counts is read under load"
 
 
 def left(name: str, locked: float | None, seen: Sequence[float], *, cap: bool = False) -> Iterator[Problem]:

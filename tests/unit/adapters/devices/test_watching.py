@@ -9,7 +9,7 @@ import pytest
 
 from pytest_perfgate.adapters.bindings.nvml import ClockSample
 from pytest_perfgate.adapters.bindings.processes import Others
-from pytest_perfgate.adapters.devices.watching import DeviceWatch, Lock
+from pytest_perfgate.adapters.devices.watching import DeviceWatch, Lock, read_back
 from pytest_perfgate.model.sampling import Sampling
 
 
@@ -23,13 +23,14 @@ class Device:
         self.answers = threading.Event()
         self.answers.set()
         self.reasons = 0
+        self.clock = 1.98e9
         self.pids = ()
 
     def sample(self) -> ClockSample:
         if self.fails:
             raise self.fails
         self.answers.wait()
-        hz = 1.98e9 if self.sampling.mark % 2 else 345e6
+        hz = self.clock if self.sampling.mark % 2 else 345e6
         self.looked.release()
         return ClockSample(sm_hz=hz, memory_hz=3.2e9, reasons=self.reasons, temperature=40.0)
 
@@ -116,6 +117,34 @@ def test_a_driver_that_does_not_answer_is_not_waited_for(device) -> None:
     (problem,) = watch.problems()
     assert (problem.code, problem.what) == ("device-lost", "the driver did not answer for 0.05 s")
     device.answers.set()
+
+
+def test_a_lock_is_read_back_when_it_has_settled(device, sampling) -> None:
+    lock, slept = Lock(1.98e9), []
+
+    def settle(seconds: float) -> None:
+        slept.append(seconds)
+        sampling.mark = 1 if len(slept) == 3 else 0
+
+    assert read_back(device, lock, settle) == "read back at 1980 MHz"
+    assert len(slept) == 3
+    sampling.mark = 0
+    assert "set to 1980 MHz, read 345 MHz without load" in read_back(device, lock, lambda _: None)
+    assert read_back(device, Lock(1.98e9, cap=True), slept.append) == "read back at 345 MHz"
+    assert "nobody has named" in read_back(device, Lock(base=True), slept.append)
+
+
+def test_a_lock_at_base_must_stay_where_it_was_found(device, sampling) -> None:
+    watch = watched(device, lock=Lock(base=True))
+    watch.begin()
+    looks(device, 2)
+    for clock in (1.2e9, 1.2e9, 1.5e9):
+        device.clock = clock
+        with sampling.region():
+            looks(device, 1)
+    watch.end()
+    (problem,) = watch.problems()
+    assert dict(problem.evidence)["locked at"] == "1200 MHz"
 
 
 def test_processes_of_elsewhere_are_counted_and_invalidate_nothing(device) -> None:
