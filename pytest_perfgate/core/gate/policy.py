@@ -42,7 +42,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         outcome=Outcome.SUSPECT,
         meaning="slower, and nothing here can convict: quick mode, or no second arm",
-        effect=Effect.WARN,
+        key="suspect",
+        exit=UNDECIDED,
     ),
     Rule(
         outcome=Outcome.UNSTABLE,
@@ -95,6 +96,7 @@ CHOICES: Mapping[str, tuple[Choice, ...]] = {
     "unused": (Choice.IGNORE, Choice.WARN, Choice.FAIL),
     "improved": (Choice.IGNORE, Choice.WARN, Choice.FAIL),
     "undecided": (Choice.WARN, Choice.FAIL),
+    "suspect": (Choice.WARN, Choice.FAIL),
     "moved": (Choice.WARN, Choice.FAIL),
     "unmeasured": (Choice.WARN, Choice.FAIL),
     "baseless": (Choice.WARN, Choice.FAIL),
