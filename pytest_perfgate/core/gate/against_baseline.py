@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from pytest_perfgate.core.gate.against_limit import against_limit, speed_up, undecided
 from pytest_perfgate.core.gate.comparable import incomparable
 from pytest_perfgate.core.gate.context import Trial
