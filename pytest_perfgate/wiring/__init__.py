@@ -242,12 +242,15 @@ def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
     from pytest_perfgate.adapters.stores.history import SqliteHistory
     from pytest_perfgate.adapters.stores.records import Records
     from pytest_perfgate.adapters.stores.repository import GitRepository
+    from pytest_perfgate.adapters.stores.settings import folder_at, settings_at
     from pytest_perfgate.app.place import placed
     from pytest_perfgate.model.tools import GateTools
 
     wiring_devices.lead_run()
     repository = GitRepository(root, target=project.target)
-    baselines = Baselines(root, project.devices, project.baselines, repository.show)
+    baselines = Baselines(
+        root, project.devices, project.baselines, repository.show, partial(folder_at, repository.show)
+    )
     return GateTools(
         kinds=kinds,
         nursery=LocalNursery(),
@@ -258,6 +261,7 @@ def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
         records=Records(root),
         history=SqliteHistory(root / (project.history or ".perfgate/history.db")),
         repository=repository,
+        settings=partial(settings_at, root, repository.show),
         here=wiring_devices.keys_here,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,10 @@ if TYPE_CHECKING:
 def baseline_store(root: Path, project: Config, revisions: Any = None) -> Any:
     """The project's baselines; those of devices that it does not list lie under ``.perfgate/``."""
     from pytest_perfgate.adapters.stores.baselines import Baselines
+    from pytest_perfgate.adapters.stores.settings import folder_at
 
     shown = (revisions or repository(root)).show
-    return Baselines(root, devices=project.devices, folder=project.baselines, show=shown)
+    return Baselines(root, project.devices, project.baselines, shown, partial(folder_at, shown))
 
 
 def record_store(root: Path) -> Any:

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path, PurePosixPath
 
 from pytest_perfgate.adapters.stores.baseline_text import edited, parse_entries
@@ -23,12 +24,18 @@ class Baselines:
     """The store of a project: committed for the devices it lists, under ``.perfgate/`` for any other."""
 
     def __init__(
-        self, root: Path, devices: Sequence[str] = (), folder: str = "baselines", show: Show | None = None
+        self,
+        root: Path,
+        devices: Sequence[str] = (),
+        folder: str = "baselines",
+        show: Show | None = None,
+        folder_at: Callable[[str], str] | None = None,
     ) -> None:
         self._root = root
         self._devices = tuple(devices)
         self._folder = folder
         self._show = show
+        self._folder_at = cache(folder_at) if folder_at else lambda _revision: folder
 
     def committed(self, device: str) -> bool:
         """Whether this device's baselines belong to the project and not to this checkout alone."""
@@ -41,7 +48,7 @@ class Baselines:
     def read(self, device: str, path: str, revision: str = "") -> Mapping[str, Baseline]:
         file = self.path(device, path)
         if revision and self.committed(device):
-            text = self._show(revision, file.relative_to(self._root).as_posix()) if self._show else None
+            text = self._show(revision, self._place_at(revision, file)) if self._show else None
             return {} if text is None else self._parsed(text, file, device, path, f"{revision[:12]}:")
         return self._read(file, device, path)
 
@@ -118,7 +125,11 @@ class Baselines:
         show, revision = self._show, prefix.removesuffix(":")
         if show is None or not revision:
             return None
-        return lambda path: show(revision, path.relative_to(self._root).as_posix())
+        return lambda path: show(revision, self._place_at(revision, path))
+
+    def _place_at(self, revision: str, file: Path) -> str:
+        """Where a revision has what lies here: a change that moves the folder moves no line of before."""
+        return (PurePosixPath(self._folder_at(revision)) / file.relative_to(self._root / self._folder)).as_posix()
 
     def _edit(self, device: str, path: str, put: Mapping[str, Baseline], drop: Iterable[str]) -> Iterator[Path]:
         file = self.path(device, path)

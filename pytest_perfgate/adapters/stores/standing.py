@@ -34,7 +34,7 @@ class Standing:
 
     def base(self, target: str) -> Base:
         """The merge base with the target branch; on that branch itself, what was there before."""
-        for name in self._forms([target] if target else self._targets()):
+        for name in self._forms(self._asked(target)):
             found = self._git("merge-base", "HEAD", name) if self.resolved(name) else None
             if found:
                 return self._before() if found == self._head else Base(commit=found, name=f"the merge base with {name}")
@@ -65,7 +65,7 @@ class Standing:
     def _none(self, target: str) -> Base:
         if self.shallow():
             return self._shallow()
-        known = [name for name in self._forms([target] if target else self._targets()) if self.resolved(name)]
+        known = [name for name in self._forms(self._asked(target)) if self.resolved(name)]
         why, mend = "no target branch is known in this clone", 'name it: [tool.perfgate] target = "BRANCH"'
         if known:
             why = f"{known[0]} and this commit have no common one"
@@ -77,8 +77,15 @@ class Standing:
     def _shallow(self) -> Base:
         return Base(why="this clone is shallow", mend=_DEEPER)
 
+    def _asked(self, target: str) -> list[str]:
+        """What CI says of a merge request comes first: the change itself can write another target in its settings."""
+        return [*self._told(), target] if target else self._targets()
+
+    def _told(self) -> list[str]:
+        return [self._environment[name] for name in _TARGETS if self._environment.get(name)]
+
     def _targets(self) -> list[str]:
-        named = [self._environment[name] for name in _TARGETS if self._environment.get(name)]
+        named = self._told()
         default = self._git("symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
         return [*named, *([default] if default else []), *_USUAL]
 
