@@ -10,6 +10,8 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.wiring import _INSPECTORS, CommandLineTools, _found, made
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pytest_perfgate.model.config import Config
 
 
@@ -41,6 +43,13 @@ def repository(root: Path, target: str = "") -> Any:
     from pytest_perfgate.adapters.stores.repository import GitRepository
 
     return GitRepository(root, target=target)
+
+
+def merge_request(environment: Mapping[str, str]) -> bool:
+    """Whether CI says that this is a change about to be merged."""
+    from pytest_perfgate.adapters.stores.standing import targets
+
+    return bool(targets(environment))
 
 
 def merging(root: Path, project: Config) -> Any:

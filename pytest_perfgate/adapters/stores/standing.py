@@ -69,6 +69,9 @@ class Standing:
         why, mend = "no target branch is known in this clone", 'name it: [tool.perfgate] target = "BRANCH"'
         if known:
             why = f"{known[0]} and this commit have no common one"
+        elif told := targets(self._environment):
+            why = f"'{told[0]}', which CI names as the target, is no branch in this clone"
+            mend = f"check out with fetch-depth: 0, or git fetch origin {told[0]}:refs/remotes/origin/{told[0]}"
         elif target:
             why = f"[tool.perfgate] target names '{target}', which is no branch in this clone"
             mend = f"git fetch origin {target}:refs/remotes/origin/{target}"
@@ -79,19 +82,21 @@ class Standing:
 
     def _asked(self, target: str) -> list[str]:
         """What CI says of a merge request comes first: the change itself can write another target in its settings."""
-        return [*self._told(), target] if target else self._targets()
-
-    def _told(self) -> list[str]:
-        return [self._environment[name] for name in _TARGETS if self._environment.get(name)]
+        return [*targets(self._environment), target] if target else self._targets()
 
     def _targets(self) -> list[str]:
-        named = self._told()
+        named = targets(self._environment)
         default = self._git("symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
         return [*named, *([default] if default else []), *_USUAL]
 
     @staticmethod
     def _forms(names: list[str]) -> list[str]:
         return [form for name in names for form in (f"origin/{name}", name)]
+
+
+def targets(environment: Mapping[str, str]) -> list[str]:
+    """The branch that a merge request is for, as CI names it; none where this is no merge request."""
+    return [environment[name] for name in _TARGETS if environment.get(name)]
 
 
 def pushed(environment: Mapping[str, str]) -> str:
