@@ -238,19 +238,17 @@ def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
 
     from pytest_perfgate.adapters.children.spawn import LocalNursery
     from pytest_perfgate.adapters.devices.process import probe_environment
-    from pytest_perfgate.adapters.stores.baselines import Baselines
     from pytest_perfgate.adapters.stores.history import SqliteHistory
     from pytest_perfgate.adapters.stores.records import Records
     from pytest_perfgate.adapters.stores.repository import GitRepository
-    from pytest_perfgate.adapters.stores.settings import folder_at, settings_at
+    from pytest_perfgate.adapters.stores.settings import settings_at
     from pytest_perfgate.app.place import placed
     from pytest_perfgate.model.tools import GateTools
+    from pytest_perfgate.wiring.stores import baseline_store
 
     wiring_devices.lead_run()
     repository = GitRepository(root, target=project.target)
-    baselines = Baselines(
-        root, project.devices, project.baselines, repository.show, partial(folder_at, repository.show)
-    )
+    baselines = baseline_store(root, project, repository)
     return GateTools(
         kinds=kinds,
         nursery=LocalNursery(),

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 def baseline_store(root: Path, project: Config, revisions: Any = None) -> Any:
     """The project's baselines; those of devices that it does not list lie under ``.perfgate/``."""
-    from pytest_perfgate.adapters.stores.baselines import Baselines
+    from pytest_perfgate.adapters.stores.baselines import Baselines, Kept
     from pytest_perfgate.adapters.stores.settings import folder_at
 
-    shown = (revisions or repository(root)).show
-    return Baselines(root, project.devices, project.baselines, shown, partial(folder_at, shown))
+    then = revisions or repository(root)
+    kept = Kept(partial(folder_at, then.show), then.files)
+    return Baselines(root, project.devices, project.baselines, then.show, kept)
 
 
 def record_store(root: Path) -> Any:

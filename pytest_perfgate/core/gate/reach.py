@@ -20,11 +20,17 @@ class Reach:
 
     def holds(self, nodeid: str) -> bool:
         """Whether a test of this name would have been collected."""
+        if self.leaves_out(nodeid):
+            return False
         path = nodeid.partition("::")[0]
         places = [path, *_parents(path)]
-        if any(place == out or fnmatchcase(place, out) for place in places for out in self.without):
-            return False
         return not self.beneath or any(named in places or _is_below(nodeid, named) for named in self.beneath)
+
+    def leaves_out(self, nodeid: str) -> bool:
+        """Whether it was told not to look there."""
+        path = nodeid.partition("::")[0]
+        places = [path, *_parents(path)]
+        return any(place == out or fnmatchcase(place, out) for place in places for out in self.without)
 
 
 def _parents(path: str) -> list[str]:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_perfgate.adapters.stores.baselines import Baselines
+from pytest_perfgate.adapters.stores.baselines import Baselines, Kept
 from pytest_perfgate.adapters.stores.settings import folder_at, settings_at
 from tests.unit.core.gate.bench import HOST
 
@@ -46,10 +46,15 @@ def test_a_change_that_moves_the_folder_moves_no_line_of_before(tmp_path: Path) 
         asked.append(path)
         return THEN if path == "pyproject.toml" else "perfgate: 1\nbaselines:\n  'test_a': {time: 1us}\n"
 
-    store = Baselines(tmp_path, ["*"], "elsewhere", show, lambda revision: folder_at(show, revision))
+    kept = Kept(
+        lambda revision: folder_at(show, revision), lambda _revision, folder: (f"{folder}/tests/test_k.py.yaml",)
+    )
+    store = Baselines(tmp_path, ["*"], "elsewhere", show, kept)
     for _ in range(2):
         (line,) = store.read(HOST.key, "tests/test_k.py", "c0ffee").values()
         assert line.time == 1000.0
     moved = f"perf/{HOST.key}/tests/test_k.py.yaml"
     assert asked == ["pyproject.toml", moved, moved]
+    assert store.paths(HOST.key, "c0ffee") == ("tests/test_k.py",)
+    assert Baselines(tmp_path, [], "elsewhere", show, kept).paths(HOST.key, "c0ffee") == (), "this checkout's alone"
     assert folder_at(lambda *_: None, "c0ffee") == "baselines"
