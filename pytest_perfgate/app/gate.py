@@ -11,7 +11,9 @@ from pytest_perfgate.app.accepted import Accepted
 from pytest_perfgate.app.assemble import measurements
 from pytest_perfgate.app.past import Past
 from pytest_perfgate.app.raised import with_raised
+from pytest_perfgate.app.unjudged import unjudged
 from pytest_perfgate.core.gate.acceptance import blindness, of_level
+from pytest_perfgate.core.gate.against_revision import BARE
 from pytest_perfgate.core.gate.clocks import accepted_clock
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.conviction import AGAINST, uncommitted
@@ -110,8 +112,13 @@ class Court:
             unbaselined=self._unbaselined(measurement),
             paired_available=self.tools.convict is not None,
         )
-        paired = self.paired.get(measurement.key)
-        return judge(measurement, self.limits(case, measurement), baseline=baseline, context=context, paired=paired)
+        paired, limits = self.paired.get(measurement.key), self.limits(case, measurement)
+        try:
+            return judge(measurement, limits, baseline=baseline, context=context, paired=paired)
+        except PerfgateError:
+            raise
+        except Exception as fault:  # noqa: BLE001 - one case that breaks the judge must not cost the others theirs
+            return unjudged(measurement, limits, fault, context)
 
     def with_arms(self, case: Case, report: CaseReport, paired: Paired | None) -> CaseReport:
         """A suspect judged again, by what two arms measured beside each other."""
@@ -119,7 +126,11 @@ class Court:
             return self.without_arms(case, report, None)
         facts = moved(report.baseline, report.measurement, self._past(report.measurement))
         self.paired = {**self.paired, report.key: replace(paired, moved=facts)}
-        return self.judged(case, report.measurement)
+        judged = self.judged(case, report.measurement)
+        if not paired.bare:
+            return judged
+        told = (("arms", f"{BARE}: both arms are the same"),)
+        return replace(judged, verdicts=tuple(replace(v, evidence=(*v.evidence, *told)) for v in judged.verdicts))
 
     def without_arms(self, case: Case, report: CaseReport, fault: PerfgateError | None, heard: str = "") -> CaseReport:
         """A suspect that no arm could be made for: the prediction interval decides, and why is said."""

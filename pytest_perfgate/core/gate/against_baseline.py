@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.core.gate.against_limit import against_limit, undecided
+from pytest_perfgate.core.gate.against_limit import against_limit, speed_up, undecided
 from pytest_perfgate.core.gate.comparable import incomparable
 from pytest_perfgate.core.gate.context import Trial
 from pytest_perfgate.core.gate.conviction import Suspicion, convict, expired, renewed
@@ -96,7 +96,7 @@ def _kept(operator: Operator, high: float, asked: float) -> bool:
 
 
 def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: Trial) -> Ruling:
-    faster = 1 / (1 + metric.high) - 1
+    faster = speed_up(metric)
     if faster > max(allowed.counts, allowed.blind):
         return Ruling(
             outcome=Outcome.IMPROVED,

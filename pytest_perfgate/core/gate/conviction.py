@@ -107,7 +107,7 @@ def _near(trial: Trial, edited: Baseline, play: float) -> bool:
 def _beside(suspicion: Suspicion, trial: Trial, edited: Baseline) -> bool:
     """Whether two arms found the slowdown that was accepted: a sitting that lies off as a whole moves both of them."""
     paired, before = trial.paired, trial.baseline
-    if paired is None or paired.interval is None or before is None or before.time <= 0:
+    if paired is None or paired.interval is None or before is None:
         return False
     accepted, play = edited.time / before.time, 1 + suspicion.counts
     return (1 + paired.interval.low) / play <= accepted <= (1 + paired.interval.high) * play
@@ -141,11 +141,11 @@ def wanting(paired: Paired) -> str:
 
 
 def _by_prediction(suspicion: Suspicion, trial: Trial) -> Ruling:
+    assert trial.baseline is not None
     chance = prediction(trial)
-    reach = max(chance.reach, trial.baseline.blind if trial.baseline else 0.0)
+    reach = max(chance.reach, trial.baseline.blind)
     explained = f"after {_sittings(chance.sittings)} chance explains up to {sight(reach)}"
     if suspicion.metric.value > reach and suspicion.metric.low > suspicion.counts:
-        assert trial.baseline is not None
         excuse = excused(trial.measurement.processes, trial.baseline.time, reach)
         if not excuse:
             sentence = f"{SLOWER}, beyond chance: {explained}"
@@ -169,8 +169,8 @@ def _loose(suspicion: Suspicion, trial: Trial) -> str:
     """An interval of its own that does not exclude what counts for nothing."""
     count = len(trial.measurement.processes)
     rests = f"of {plural(count, 'process', 'processes')}"
-    low = max(suspicion.metric.low, -1.0)
-    return f"its own interval {rests}: it begins at {signed(low)}, where {signed(suspicion.counts)} count"
+    begins = signed(suspicion.metric.low)
+    return f"its own interval {rests}: it begins at {begins}, where {signed(suspicion.counts)} count"
 
 
 def uncommitted(baseline: Baseline | None) -> str:
@@ -185,8 +185,8 @@ def prediction(trial: Trial) -> Prediction:
     """What one more sitting could read, from the history's scatter or the baseline's."""
     context, baseline = trial.context, trial.baseline
     expected = prior(trial.measurement.device.kind, trial.measurement.identity.clocks)
-    scatter, sittings = (baseline.scatter, baseline.sittings) if baseline else (0.0, 1)
-    known = None
+    assert baseline is not None
+    scatter, sittings, known = baseline.scatter, baseline.sittings, None
     if context.scatter is not None and context.sittings > 1:
         scatter, sittings, known = context.scatter, context.sittings, freedom(context.sittings)
     return predict(expected, scatter=scatter, sittings=sittings, gates=context.gates, freedom=known)
