@@ -12,7 +12,7 @@ from pytest_perfgate.app.assemble import measurements
 from pytest_perfgate.app.past import Past
 from pytest_perfgate.app.raised import with_raised
 from pytest_perfgate.core.gate.acceptance import blindness, of_level
-from pytest_perfgate.core.gate.against_revision import BARE
+from pytest_perfgate.core.gate.against_revision import arm_facts
 from pytest_perfgate.core.gate.clocks import accepted_clock
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.conviction import AGAINST, uncommitted
@@ -118,10 +118,7 @@ class Court:
             return self.without_arms(case, report, None)
         facts = moved(report.baseline, report.measurement, self._past(report.measurement))
         self.paired = {**self.paired, report.key: replace(paired, moved=facts)}
-        judged = self.judged(case, report.measurement)
-        if not paired.bare:
-            return judged
-        told = (("arms", f"{BARE}: both arms are the same"),)
+        judged, told = self.judged(case, report.measurement), tuple(arm_facts(paired))
         return replace(judged, verdicts=tuple(replace(v, evidence=(*v.evidence, *told)) for v in judged.verdicts))
 
     def without_arms(self, case: Case, report: CaseReport, fault: PerfgateError | None, heard: str = "") -> CaseReport:
