@@ -20,6 +20,7 @@ from pytest_perfgate.core.gate.grammar import FAMILY_MEAN, parse_limit
 from pytest_perfgate.core.gate.judge import judge, not_measured
 from pytest_perfgate.core.gate.lost import lost_limits
 from pytest_perfgate.core.gate.merge import for_code, merge_limits
+from pytest_perfgate.core.gate.newcomer import newcomer
 from pytest_perfgate.core.gate.surroundings import moved, surroundings
 from pytest_perfgate.core.metrics.kernel import CODE_NAMES
 from pytest_perfgate.core.metrics.registry import by_name
@@ -48,6 +49,8 @@ class Court:
         self.past = Past(tools.history)
         self.paired: Mapping[CaseKey, Paired] = {}
         """What two arms came to, where the run compares with a revision."""
+        self.new: frozenset[str] = frozenset()
+        """Tests that this revision does not have: no stored baseline is asked for them either."""
 
     def read_baselines(self, cases: Iterable[Case]) -> None:
         """Every file that these cases may be judged by, and the history; raises where one does not read."""
@@ -109,6 +112,8 @@ class Court:
             unbaselined=self._unbaselined(measurement),
             paired_available=self.tools.convict is not None,
         )
+        if measurement.key.nodeid in self.new:
+            baseline, context = None, newcomer(context)
         paired = self.paired.get(measurement.key)
         return judge(measurement, self.limits(case, measurement), baseline=baseline, context=context, paired=paired)
 

@@ -68,10 +68,8 @@ def is_new(then: str | None, now: str, nodeid: str) -> bool:
     """Whether a test came with this version of its file; one that does the same as one that went is none."""
     if then is None:
         return True
-    name, before = _test_of(nodeid), _tests(then)
-    return bool(before or _reads(then)) and name in set(_tests(now)) - set(before) - set(
-        same_bodies(then, now).values()
-    )
+    known = {*_tests(then), *same_bodies(then, now).values()}
+    return _reads(then) and _test_of(nodeid) in set(_tests(now)) - known
 
 
 def _test_of(nodeid: str) -> str:
