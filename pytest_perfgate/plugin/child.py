@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from pytest_perfgate.plugin.asked import Asked
 
 
+_OURS = "pytest_perfgate.model.errors.PerfgateError: "
+_CHAINED = ("The above exception was the direct cause", "During handling of the above exception")
+
+
 class ChildBench(MeasuringBench):
     """Stops at every call and measures as often as the parent asks."""
 
@@ -180,7 +184,12 @@ def _outcome(reports: list[pytest.TestReport]) -> tuple[str, str]:
 
 
 def _last_line(text: str) -> str:
+    """What the error itself says, not the one that it came of; of ours also what to do next."""
     lines = [line for line in text.splitlines() if line.strip()]
-    errors = [line[1:].strip() for line in lines if line.startswith("E ")]
+    begins = max((at for at, line in enumerate(lines) if line.startswith(_CHAINED)), default=0)
+    errors = [line[1:].strip() for line in lines[begins:] if line.startswith("E ")]
     said = (errors or lines or ["no reason given"])[0 if errors else -1]
-    return said.removeprefix("pytest_perfgate.model.errors.PerfgateError: ")
+    if not said.startswith(_OURS):
+        return said
+    mend = [line.split(maxsplit=1)[1] for line in errors if line.startswith("next  ")]
+    return "; next: ".join((said.removeprefix(_OURS), *mend[:1]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pytest_perfgate.core.gate.against_limit import speed_up
 from pytest_perfgate.core.gate.context import Trial
 from pytest_perfgate.core.gate.conviction import SAME, Suspicion, wanting
 from pytest_perfgate.core.gate.cycles import clock_event
@@ -48,7 +49,7 @@ def against_revision(limit: Limit, trial: Trial) -> Ruling:
         convicted = _ruling(trial, Outcome.REGRESSED, f"slower in {said}", metric, profile)
         return clock_event(suspicion, trial) or convicted
     if metric.high < counts and paired.rounds >= LEAST:
-        faster = 1 / (1 + metric.high) - 1 > abs(counts)
+        faster = speed_up(metric) > abs(counts)
         return _ruling(trial, Outcome.IMPROVED if faster else Outcome.PASSED, f"no slower in {said}", metric, ())
     if paired.unstable:
         said = f"processes stand in groups over {said}: the machine or the code is in two states"

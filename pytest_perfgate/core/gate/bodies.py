@@ -35,8 +35,8 @@ def renamed_nodes(gone: Iterable[str], new: Iterable[str], names: Mapping[str, s
 
 def _function_of(test: str) -> tuple[str, str]:
     """``Class::test`` and what follows it: parameters, the name of a call."""
-    at = min((found for found in map(test.find, "[#") if found >= 0), default=len(test))
-    return test[:at], test[at:]
+    name = test.partition("#")[0].partition("[")[0]
+    return name, test.removeprefix(name)
 
 
 def _bodies(text: str) -> dict[str, str]:

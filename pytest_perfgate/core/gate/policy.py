@@ -27,7 +27,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         outcome=Outcome.ACCEPTED,
-        meaning="slower, but this change edits the baseline's line with a reason, and the measurement agrees",
+        meaning="slower, or measured differently, but this change edits the baseline's line with a reason that the "
+        "measurement agrees with",
     ),
     Rule(
         outcome=Outcome.NOT_APPLICABLE,
@@ -42,7 +43,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         outcome=Outcome.SUSPECT,
         meaning="slower, and nothing here can convict: quick mode, or no second arm",
-        effect=Effect.WARN,
+        key="suspect",
+        exit=UNDECIDED,
     ),
     Rule(
         outcome=Outcome.UNSTABLE,
@@ -95,6 +97,7 @@ CHOICES: Mapping[str, tuple[Choice, ...]] = {
     "unused": (Choice.IGNORE, Choice.WARN, Choice.FAIL),
     "improved": (Choice.IGNORE, Choice.WARN, Choice.FAIL),
     "undecided": (Choice.WARN, Choice.FAIL),
+    "suspect": (Choice.WARN, Choice.FAIL),
     "moved": (Choice.WARN, Choice.FAIL),
     "unmeasured": (Choice.WARN, Choice.FAIL),
     "baseless": (Choice.WARN, Choice.FAIL),

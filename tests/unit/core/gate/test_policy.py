@@ -18,7 +18,7 @@ TABLE = {
     Outcome.ACCEPTED: (P, P, 0),
     Outcome.NOT_APPLICABLE: (P, P, 0),
     Outcome.MOVED: (W, W, 1),
-    Outcome.SUSPECT: (W, W, 0),
+    Outcome.SUSPECT: (W, W, 3),
     Outcome.UNSTABLE: (W, W, 3),
     Outcome.UNDECIDED: (W, W, 3),
     Outcome.UNBASELINED: (W, F, 4),

@@ -196,6 +196,24 @@ def test_a_mean_over_calls_that_queued_convicts_nobody(unqueued: tuple[float, fl
     )
 
 
+def test_how_many_cases_excuse_a_mean_is_said_where_there_are_several() -> None:
+    def said(*unqueued: float) -> str:
+        found = []
+        for name, own in zip("12", unqueued):
+            found += reports({name: 2e6}, processes=tuple(samples(2e6, unqueued=own) for _ in range(3)))
+        return notes(found, families={FAMILY: [limit("geomean(slowdown) <= 1%")]})[0].text
+
+    assert said(1.1e6).endswith("it is +10.0 %: the machine was busy")
+    assert said(1.1e6, 2e6).endswith("it is +10.0 %: the machine was busy (1 of 2 cases)")
+
+
+def test_a_case_within_chance_excuses_no_family() -> None:
+    far = reports({"1": 9e6})
+    near = reports({"2": 1.05e6}, processes=tuple(samples(1.05e6, unqueued=None) for _ in range(3)))
+    (note,) = notes([*far, *near], families={FAMILY: [limit("geomean(slowdown) <= 1%")]})
+    assert note.text.startswith("regressed")
+
+
 def test_a_mean_of_times_is_held_against_its_number() -> None:
     (note,) = mean_notes({"1": 1e6, "2": 4e6}, "geomean(time) <= 3ms")
     assert note.text.startswith("passed")
