@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from dataclasses import replace
@@ -11,8 +12,11 @@ from types import SimpleNamespace
 import pytest
 
 from ci.gpu import counters, parts, processes, recordings, truth
-from ci.gpu.page import page
+from ci.gpu.page import bars, failed, page, unshown
 from pytest_perfgate.model.device import Availability
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.problem import Problem
+from tests.bench import simulated
 from tests.bench.simulated import SimulatedCheck
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def check(monkeypatch):
-    monkeypatch.setattr(parts, "truths", lambda: ({}, "no profiler here"))
+    monkeypatch.setattr(parts, "truths", lambda clocks: ({}, "no profiler here"))
     monkeypatch.setattr(parts, "unproved", lambda: "")
     return SimulatedCheck("observe")
 
@@ -39,7 +43,7 @@ def test_timers_are_held_against_kernel_records(check) -> None:
 
 
 def test_the_records_of_a_profiler_are_the_truth_where_there_are_any(check, monkeypatch) -> None:
-    monkeypatch.setattr(parts, "truths", lambda: ({"copy 256 MB": 102_000.0, "short kernel": 2_000.0}, ""))
+    monkeypatch.setattr(parts, "truths", lambda clocks: ({"copy 256 MB": 102_000.0, "short kernel": 2_000.0}, ""))
     rows = list(parts.agreement(check))
     (auto,) = [row for row in rows if row["what"] == "copy 256 MB" and row.get("bar") == "long"]
     assert auto["held"] is False
@@ -151,16 +155,77 @@ def test_records_of_a_trace_are_shared_out_among_calls() -> None:
         truth.per_call(work[:3], 8)
 
 
+def sitting(shift: float, *problems: str) -> processes.Sitting:
+    return processes.Sitting([100.0 * shift] * 40, list(problems))
+
+
+def test_rows_that_the_card_spoiled_are_neither_held_nor_missed(check, monkeypatch) -> None:
+    class Watch:
+        @staticmethod
+        def problems():
+            return (Problem(code="throttled", what="power cap"), Problem(code="work-escaped", what="elsewhere"))
+
+        @staticmethod
+        def clock_hz():
+            return ()
+
+        facts = clock_hz
+
+    held = []
+
+    class Clocks:
+        @contextlib.contextmanager
+        def hold(self, device, plan):
+            held.append(plan.clocks.value)
+            yield Watch
+
+    monkeypatch.setattr(parts.wired, "clocks", Clocks)
+    rows = list(parts.slowdowns(check))
+    assert [row["what"] for row in rows if row.get("invalid") == ["power cap"]] == ["+2 %", "+0 %"]
+    rows += list(parts.agreement(check))
+    assert not [row for row in rows if "held" in row]
+    result = {"device": "x", "facts": {}, "why": "", "parts": {"P": rows}}
+    assert bars(result)["seen"] == "invalid (2)"
+    assert {"seen", "long", "short"} <= set(unshown(result))
+    assert not failed(result)
+    assert "invalid." in page(result)
+    assert set(held) == {"observe"}
+
+
+def test_the_suite_says_what_spoiled_it_and_such_rounds_do_not_count(check, monkeypatch, capsys) -> None:
+    processes.run_suite(check)
+    monkeypatch.setattr(
+        processes.subprocess, "run",
+        lambda *given, **named: SimpleNamespace(returncode=0, stdout=capsys.readouterr().out),
+    )  # fmt: skip
+    told = processes.suite("observe")
+    assert (len(told.medians), told.problems) == (processes.CASES, [])
+    spoilt = iter([sitting(1.0, "power cap"), sitting(1.0)] * 3 + [sitting(1.0)] * 4)
+    monkeypatch.setattr(processes, "suite", lambda clocks: next(spoilt))
+    *rounds, last = processes.same(check)
+    assert ["invalid" in row for row in rounds] == [True] * 3 + [False] * 2
+    assert (last["bar"], last["invalid"], "held" in last) == ("same", ["power cap"] * 3, False)
+
+
+def test_a_part_that_may_not_lock_says_so() -> None:
+    def refused():
+        yield {"what": "first"}
+        raise PerfgateError("clocks-denied", "no permission")
+
+    first, last = simulated.script().whole(refused())
+    assert (first["what"], last["refused"], last["why"]) == ("first", "clocks-denied", "no permission")
+
+
 def test_a_suite_against_itself(check, monkeypatch) -> None:
     shift = iter([1.0, 1.0] * 5 + [1.0, 1.05] * 5)
-    monkeypatch.setattr(processes, "suite", lambda clocks: [100.0 * next_ for next_ in [next(shift)] * 40])
+    monkeypatch.setattr(processes, "suite", lambda clocks: sitting(next(shift)))
     *rounds, last = processes.same(check)
     assert (len(rounds), last["alarms"], last["held"]) == (5, 0, True)
     assert last["bound_95"] == pytest.approx(0.072, abs=0.001)
     *rounds, last = processes.same(check)
     assert (last["alarms"], last["held"], last["bound_95"]) == (40, False, None)
     check.ends = time.monotonic()
-    monkeypatch.setattr(processes, "suite", lambda clocks: [100.0] * 40)
+    monkeypatch.setattr(processes, "suite", lambda clocks: sitting(1.0))
     *rounds, last = processes.same(check)
     assert (len(rounds), last["refused"], last["why"]) == (1, "no time", "1 rounds of at least 3")
     assert "held" not in last
