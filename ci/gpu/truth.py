@@ -57,12 +57,16 @@ def unproved(timeout_s: float = 40.0) -> str:
 
 def run_proof(torch: Any, runtime: Any) -> None:
     """Ends well, or with the reason as the last line."""
+    from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
+    from pytest_perfgate.adapters.bindings.cupti import BUFFER, CuptiRecorder, prove
     from pytest_perfgate.model.errors import PerfgateError
-    from pytest_perfgate.wiring.devices import prove_cupti
 
     torch.zeros(1, device="cuda")
+    runtime.synchronize()
+    recorder = CuptiRecorder()
     try:
-        prove_cupti(runtime)
+        with recorder.opened(BUFFER):
+            prove(recorder, CudaDriver().touch)
     except PerfgateError as error:
         raise SystemExit(error.what) from error
 
