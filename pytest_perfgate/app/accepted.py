@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import product
 
 from pytest_perfgate.core.gate.bodies import same_bodies
@@ -12,6 +13,7 @@ from pytest_perfgate.model.repository import Base
 from pytest_perfgate.model.tools import GateTools
 
 Lines = Mapping[str, Baseline]
+_LEANED_ON = ("time", "scatter", "sittings", "blind", "commit", "expires", "identity", "environment")
 
 
 class Accepted:
@@ -44,7 +46,9 @@ class Accepted:
         if now is None or now.local or not self.base.commit:
             return now, None
         then = self._lines(device, measurement.key.path, self.base.commit).get(key)
-        return (now, None) if then is None or _same(then, now) else (then, now)
+        if then is None:
+            return now, None
+        return replace(then, place=now.place), None if _same(then, now) else now
 
     def then_and_now(self, device: str, path: str) -> tuple[Lines, Lines]:
         """The lines of a file at the merge base, none where there is none, and in the work tree."""
@@ -69,5 +73,5 @@ class Accepted:
 
 
 def _same(then: Baseline, now: Baseline) -> bool:
-    """Whether the change under test leaves a line as it was; another end of an acceptance is another line."""
-    return (then.time, then.identity, then.expires) == (now.time, now.identity, now.expires)
+    """Whether the change under test leaves all of a line that a verdict leans on as it was."""
+    return all(getattr(then, name) == getattr(now, name) for name in _LEANED_ON)

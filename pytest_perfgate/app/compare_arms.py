@@ -63,6 +63,8 @@ class Comparison:
         """Whether both sides held and, in every round so far, loaded the same code."""
         self.start_s = 0.0
         """Seconds that a round takes beside its tests, as the last one did."""
+        self.bare: dict[str, tuple[str, ...]] = {}
+        """Tests that load nothing of the package, the same files on both sides: there is nothing to tell arms by."""
         self._out: set[str] = set()
         self._until = stage.clock() + stage.budget_s if stage.budget_s else math.inf
 
@@ -141,7 +143,7 @@ class Comparison:
         finally:
             for child in children:
                 child.close()
-        self._prove(duet)
+        self._prove(duet, cases)
         for case in cases:
             if case.nodeid not in done:
                 self._note(phase, number, case.nodeid, _one_sided(duet, case.nodeid, self.arms))
@@ -177,8 +179,15 @@ class Comparison:
         self._out.add(nodeid)
         self.rounds.append(PairedRound(nodeid=nodeid, phase=phase, number=number, trouble=why))
 
-    def _prove(self, duet: Duet) -> None:
+    def _prove(self, duet: Duet, cases: Iterable[Case]) -> None:
         """An arm that loaded the other's files makes every verdict of the comparison invalid."""
+        if all(arm.modules for arm in self.arms) and not any(duet.modules):
+            if duet.beside[BASE] == duet.beside[HEAD]:
+                files = tuple(path for path, _ in duet.beside[HEAD])
+                self.bare.update({case.nodeid: files for case in cases})
+            else:
+                self.same = False
+            return
         for arm, loaded in zip(self.arms, duet.modules):
             problem = foreign_modules(arm, loaded) if arm.modules else None
             if problem is not None:

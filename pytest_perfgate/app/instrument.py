@@ -95,9 +95,7 @@ def at_least(plan: Plan, samples: int) -> Plan:
     return replace(plan, least_samples=samples, min_samples=least, max_samples=most)
 
 
-def identity(
-    instruments: Instruments, plan: Plan, runtime: Runtime, timer: str, notes: tuple[tuple[str, str], ...]
-) -> Identity:
+def identity(instruments: Instruments, plan: Plan, runtime: Runtime, timer: str, call: object = None) -> Identity:
     """Everything that must agree before this measurement may be compared with another."""
     device = keyed(runtime.device(), plan)
     host = device.kind == "host"
@@ -107,9 +105,8 @@ def identity(
         timer=timer,
         cache=plan.cache.value,
         data=plan.data,
-        threads=instruments.threads(),
+        threads=" ".join(filter(None, (instruments.threads(), instruments.pools(call)))),
         affinity=instruments.affinity(),
-        notes=tuple(sorted(notes)),
     )
 
 

@@ -158,6 +158,8 @@ class Bye:
     """Child: nothing left to run; the files it had loaded, as proof of the arm."""
 
     modules: tuple[tuple[str, str], ...] = ()
+    beside: tuple[tuple[str, str], ...] = ()
+    """Other modules below the root, tests and what lies beside them: (path from the root, hash)."""
 
 
 Command = Union[Job, Go, Skip, Measure, Finish]

@@ -45,7 +45,7 @@ class Config:
     cache: str = ""
     clocks: str = ""
     data: str = ""
-    floor: float = 0.0
+    floor: float = -1.0
     capture: tuple[str, ...] = ()
     policy: tuple[tuple[str, str], ...] = ()
     devices: tuple[str, ...] = ()

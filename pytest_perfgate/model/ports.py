@@ -244,8 +244,8 @@ class Repository(Protocol):
     def missing(self, commits: Iterable[str]) -> frozenset[str]:
         """Those that are no commit here."""
 
-    def brought(self, commit: str, folder: str) -> str:
-        """The commit that brought a line into the folder that names this one."""
+    def brought(self, commit: str, folder: str, until: str = "HEAD") -> str:
+        """The commit, of those that a revision holds, that brought a line into the folder that names this one."""
 
     def show(self, revision: str, path: str) -> str | None: ...
 

@@ -26,6 +26,12 @@ from pytest_perfgate.model.values import array_value
 from pytest_perfgate.model.verdict import CaseReport
 
 
+def _none(call: object) -> str:
+    """No library has a pool of its own."""
+    del call
+    return ""
+
+
 @array_value
 class Instruments:
     """What measures in one process."""
@@ -35,6 +41,7 @@ class Instruments:
     timers: tuple[Timer, ...]
     """In the order of preference."""
     threads: Callable[[], str]
+    """What this process was told of thread pools."""
     affinity: Callable[[], str]
     inspectors: Sequence[Inspector] = ()
     profilers: Sequence[Profiler] = ()
@@ -43,6 +50,8 @@ class Instruments:
     leases: Lease | None = None
     contents: Contents | None = None
     """What reads and overwrites arrays, where a call's output is checked."""
+    pools: Callable[[object], str] = _none
+    """What libraries that a call uses were told of theirs, whatever else has loaded them."""
 
 
 Convict = Callable[[Mapping[CaseKey, CaseReport], Mapping[str, Case]], Mapping[CaseKey, CaseReport]]

@@ -29,10 +29,14 @@ from pytest_perfgate.plugin.benches import MeasuringBench
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.measuring import Measuring, measuring_tools
 from pytest_perfgate.wiring import parent_channel
-from pytest_perfgate.wiring.arms import loaded_modules
+from pytest_perfgate.wiring.arms import beside_modules, loaded_modules
 
 if TYPE_CHECKING:
     from pytest_perfgate.plugin.asked import Asked
+
+
+_OURS = "pytest_perfgate.model.errors.PerfgateError: "
+_CHAINED = ("The above exception was the direct cause", "During handling of the above exception")
 
 
 class ChildBench(MeasuringBench):
@@ -106,7 +110,9 @@ class ChildRole:
             if isinstance(self._parent.receive(), Go):
                 behind = session.items[at + 1] if at + 1 < len(session.items) else None
                 self._run(item, behind)
-        self._parent.send(Bye(modules=loaded_modules(self._job.modules)))
+        names = self._job.modules
+        beside = beside_modules(session.config.rootpath, names)
+        self._parent.send(Bye(modules=loaded_modules(names), beside=beside))
         return True
 
     def _run(self, item: pytest.Item, behind: pytest.Item | None) -> None:
@@ -169,7 +175,12 @@ def _outcome(reports: list[pytest.TestReport]) -> tuple[str, str]:
 
 
 def _last_line(text: str) -> str:
+    """What the error itself says, not the one that it came of; of ours also what to do next."""
     lines = [line for line in text.splitlines() if line.strip()]
-    errors = [line[1:].strip() for line in lines if line.startswith("E ")]
+    begins = max((at for at, line in enumerate(lines) if line.startswith(_CHAINED)), default=0)
+    errors = [line[1:].strip() for line in lines[begins:] if line.startswith("E ")]
     said = (errors or lines or ["no reason given"])[0 if errors else -1]
-    return said.removeprefix("pytest_perfgate.model.errors.PerfgateError: ")
+    if not said.startswith(_OURS):
+        return said
+    mend = [line.split(maxsplit=1)[1] for line in errors if line.startswith("next  ")]
+    return "; next: ".join((said.removeprefix(_OURS), *mend[:1]))

@@ -113,7 +113,8 @@ class Measuring:
 
     def packed(self, asked: Asked, plan: Plan, samples: Iterable[Samples]) -> Capture:
         """Samples of a call with its identity."""
-        stand = self.stand(plan, asked.timed())
+        call = asked.timed()
+        stand = self.stand(plan, call)
         plan = settled(stand.runtime.device(), plan, self._instruments.clocks)[0]
         taken = tuple(samples)
         timer = taken[-1].timer if taken else stand.timer.name
@@ -121,7 +122,7 @@ class Measuring:
             key=asked.key,
             samples=taken,
             device=keyed(stand.runtime.device(), plan, tuple(hz for one in taken for hz in one.clock_hz)),
-            identity=identity(self._instruments, plan, stand.runtime, timer, ()),
+            identity=identity(self._instruments, plan, stand.runtime, timer, call),
             work=asked.work,
             limits=asked.limits,
             findings=(seen,) if (seen := self._inputs.get(asked.key)) else (),
@@ -135,7 +136,7 @@ class Measuring:
             key=brought.key,
             samples=brought.samples(),
             device=keyed(runtime.device(), plan),
-            identity=identity(self._instruments, plan, runtime, brought.kind, ()),
+            identity=identity(self._instruments, plan, runtime, brought.kind),
             work=brought.work,
             limits=brought.limits,
             metrics=brought.metrics,

@@ -189,7 +189,7 @@ def write_junit(path: Path, subject: str, verdicts: Sequence[Verdict]) -> None:
 
 def instruments(hooks: Any) -> Any:
     """What measures in this process: those of plugins and our own, the host last."""
-    from pytest_perfgate.adapters.devices.process import probe_affinity, probe_threads
+    from pytest_perfgate.adapters.devices.process import probe_affinity, probe_pools, probe_threads
     from pytest_perfgate.model.later import Later
     from pytest_perfgate.model.tools import Instruments
 
@@ -197,6 +197,7 @@ def instruments(hooks: Any) -> Any:
         runtimes=(*joined(hooks.pytest_perfgate_runtimes()), wiring_devices.host_runtime()),
         timers=(*joined(hooks.pytest_perfgate_timers()), wiring_devices.host_timer()),
         threads=probe_threads,
+        pools=probe_pools,
         affinity=probe_affinity,
         inspectors=Later(lambda: inspectors_of(hooks)),  # readers of files are half of what a child would load
         profilers=Later(lambda: joined(hooks.pytest_perfgate_profilers())),

@@ -61,9 +61,8 @@ RECORDED = """
 
 
 def here() -> Identity:
-    """As a child that inherits this process would say now; whatever else loaded torch here, it does not."""
-    threads = probe_threads().partition("torch=")[0].strip()
-    return Identity(device=DEVICE, timer="record", threads=threads, affinity=probe_affinity())
+    """As a child that inherits this process would say now."""
+    return Identity(device=DEVICE, timer="record", threads=probe_threads(), affinity=probe_affinity())
 
 
 def accepted(test: str, ms: float, **fields: object) -> Baseline:

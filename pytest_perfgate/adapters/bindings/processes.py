@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 PROC = Path("/proc")
 
@@ -38,19 +39,29 @@ def parent(pid: int) -> int:
 
 
 def lineage(pid: int) -> tuple[int, ...]:
-    """A process and its ancestors, without the first of all."""
+    """A process and its ancestors, the first of all included."""
     line = []
-    while pid > 1 and pid not in line:
+    while pid > 0 and pid not in line:
         line.append(pid)
         pid = parent(pid)
     return tuple(line)
 
 
-def foreign(pids: tuple[int, ...], root: int) -> tuple[int, ...]:
-    """Those outside of this run's own tree: neither below its root nor above this process.
+class Others(NamedTuple):
+    """Processes that are not known to be of this run."""
 
-    A number that this machine's process table does not show is of another container, perhaps our
-    own from outside; nothing can be said about it.
-    """
-    own = set(lineage(os.getpid()))
-    return tuple(pid for pid in pids if (PROC / str(pid)).exists() and pid not in own and root not in lineage(pid))
+    foreign: tuple[int, ...] = ()
+    """Outside of its tree."""
+    elsewhere: tuple[int, ...] = ()
+    """Not in this process table: of another container, or our own as seen from outside of ours."""
+
+
+def others(pids: tuple[int, ...], root: int) -> Others:
+    """Those that are neither below the run's root nor above this process; in a container either may be the first."""
+    me = os.getpid()
+    own = {me, *lineage(me)} - ({1} - {me, root})
+    here = tuple(pid for pid in pids if (PROC / str(pid)).exists())
+    return Others(
+        foreign=tuple(pid for pid in here if pid not in own and root not in lineage(pid)),
+        elsewhere=tuple(pid for pid in pids if pid not in here),
+    )

@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 from pytest_perfgate.adapters.bindings.amdsmi import Amd
 from pytest_perfgate.adapters.bindings.nvml import Nvml
-from pytest_perfgate.adapters.bindings.processes import foreign
+from pytest_perfgate.adapters.bindings.processes import Others, others
 from pytest_perfgate.adapters.devices.locks import read_lock, remove_lock, write_lock
 from pytest_perfgate.adapters.devices.restoring import Restoration
-from pytest_perfgate.adapters.devices.watching import DeviceWatch, Watched
+from pytest_perfgate.adapters.devices.watching import UNLOCKED, DeviceWatch, Lock, Watched, read_back
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import ClockPolicy, Plan
@@ -85,10 +85,8 @@ class CardClocks:
         locked = take_lock(card, lock_frequency(device)) if plan.clocks is ClockPolicy.LOCK else None
         watch = DeviceWatch(
             card,
-            locked_hz=locked.sm_hz if locked else None,
-            memory_hz=locked.memory_hz if locked else None,
+            lock=self._lock_of(locked) if locked else UNLOCKED,
             strangers=strangers,
-            cap=bool(getattr(self._library, "cap", False)),
         )
         watch.note("clocks", "locked" if locked else "observed")
         if locked:
@@ -96,6 +94,8 @@ class CardClocks:
         for problem in cool:
             watch.add(problem)
         try:
+            if locked:
+                watch.note("clock lock", read_back(card, self._lock_of(locked), self._sleep))
             watch.begin()
             try:
                 yield watch
@@ -104,6 +104,11 @@ class CardClocks:
         finally:
             if locked:
                 locked.restoration.run()
+
+    def _lock_of(self, held: Held) -> Lock:
+        """A lock as it is watched; some libraries lock a highest clock."""
+        cap = bool(getattr(self._library, "cap", False))
+        return Lock(held.sm_hz, held.memory_hz, base=held.sm_hz is None, cap=cap)
 
     def _reach(self, device: Device) -> Availability:
         """Whether the library works and can be asked for this card."""
@@ -215,7 +220,7 @@ def take_lock(card: Card, sm_hz: float | None) -> Held:
         raise
     restoration.arm()
     memory = _memory_locked(card, uuid, sm_hz)
-    return Held(sm_hz if sm_hz is not None else card.sample().sm_hz, restoration, memory)
+    return Held(sm_hz, restoration, memory)
 
 
 def _memory_locked(card: Card, uuid: str, sm_hz: float | None, *, by_hand: bool = False) -> str | float:
@@ -263,9 +268,9 @@ def lock_frequency(device: Device) -> float | None:
     return device.spec.lock_hz if device.spec else None
 
 
-def strangers(pids: tuple[int, ...]) -> tuple[int, ...]:
+def strangers(pids: tuple[int, ...]) -> Others:
     """Processes that are not of this run."""
-    return foreign(pids, int(os.environ.get(ROOT_VARIABLE) or os.getpid()))
+    return others(pids, int(os.environ.get(ROOT_VARIABLE) or os.getpid()))
 
 
 class Unwatched:

@@ -6,7 +6,10 @@ import os
 import platform
 import sys
 from collections.abc import Iterable
+from types import ModuleType
+from typing import Any
 
+from pytest_perfgate.adapters.bindings.touched import touched
 from pytest_perfgate.adapters.devices.surroundings import probe_facts, probe_packages
 from pytest_perfgate.model.ci_run import FACT, ci_run
 from pytest_perfgate.model.measurement import Environment
@@ -34,12 +37,18 @@ def ranges(numbers: Iterable[int]) -> str:
 
 
 def probe_threads() -> str:
-    """What sets the size of thread pools: variables, and what a loaded torch was told."""
-    said = [f"{name}={os.environ[name]}" for name in _THREADS if os.environ.get(name)]
-    torch = sys.modules.get("torch")
-    if torch is not None and hasattr(torch, "get_num_threads"):
-        said.append(f"torch={torch.get_num_threads()}")
-    return " ".join(said)
+    """What sets the size of thread pools: variables."""
+    return " ".join(f"{name}={os.environ[name]}" for name in _THREADS if os.environ.get(name))
+
+
+def probe_pools(call: object) -> str:
+    """What torch was told, of a call that has torch within reach: another test may have loaded it here."""
+    torch: Any = sys.modules.get("torch")
+    if not hasattr(torch, "get_num_threads"):
+        return ""
+    found = touched(call, (torch.Tensor, torch.nn.Module, ModuleType))
+    own = any(not isinstance(thing, ModuleType) or thing.__name__.split(".")[0] == "torch" for thing in found)
+    return f"torch={torch.get_num_threads()}" if own else ""
 
 
 def probe_environment() -> Environment:

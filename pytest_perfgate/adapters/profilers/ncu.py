@@ -13,7 +13,7 @@ from pytest_perfgate.adapters.profilers.nsys import behind
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
-from pytest_perfgate.model.plan import ClockPolicy, Plan
+from pytest_perfgate.model.plan import Plan
 
 SECTIONS = (
     "SpeedOfLight", "LaunchStats", "Occupancy", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis", "WarpStateStats",
@@ -58,12 +58,13 @@ class Ncu:
         return Availability(name=self.name, usable=True, version=found[1])
 
     def command(self, argv: Sequence[str], out: Path, plan: Plan) -> list[str]:
-        """The child behind ncu, region by cudaProfilerStart, clocks as the policy says."""
+        """The child behind ncu, region by cudaProfilerStart; ncu itself leaves the clocks alone."""
+        del plan
         asked = [word for section in (DEEP if self._deep else SECTIONS) for word in ("--section", section)]
         source = ["--import-source", "yes"] if self._deep else []
         return behind(
             self._launcher,
-            ["ncu", "--profile-from-start", "off", "--target-processes", "all", "--clock-control", _clocks(plan.clocks),
+            ["ncu", "--profile-from-start", "off", "--target-processes", "all", "--clock-control", "none",
              *asked, *source, "--force-overwrite", "--export", str(out.absolute() / STEM), *argv],
         )  # fmt: skip
 
@@ -82,8 +83,3 @@ class Ncu:
             lines = [line for line in said.splitlines() if line.startswith(("==ERROR==", "==WARNING=="))]
             raise PerfgateError("ncu-nothing", lines[-1] if lines else "ncu left no report", place=str(out))
         return (Artifact(kind="ncu", path=str(report), parameters=(("mode", self.name),)),)
-
-
-def _clocks(policy: ClockPolicy) -> str:
-    """Left alone, ncu would lock clocks by itself; where they are ours, or only observed, it must not."""
-    return "base" if policy is ClockPolicy.OFF else "none"

@@ -136,13 +136,16 @@ class TorchRuntime:
 
     def capture(self, call: Call) -> Call:
         """Torch captures on a stream of its own; memory of the graph lives as long as the replay."""
-        graph = self._cuda.CUDAGraph()
+        graph, before = self._cuda.CUDAGraph(), self._cuda.current_stream()
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message=".*CUDA Graph is empty")  # a trial of nothing is
                 with self._cuda.graph(graph):
                     call()
-        except RuntimeError as error:
+        except BaseException as error:
+            self._cuda.set_stream(before)  # where the capture's end raises, torch stays on the capture's stream
+            if not isinstance(error, RuntimeError):
+                raise
             raise PerfgateError("graph-unsupported", sentence(error)) from error
         replay: Call = graph.replay
         return replay

@@ -94,9 +94,15 @@ def _count(given: Any, place: str, key: ConfigKey) -> int:
     return given
 
 
+_LASTING = frozenset({"budget", "timeout"})
+"""Spans in which something is to happen; a warm-up or a floor may be none."""
+
+
 def _seconds(given: Any, place: str, key: ConfigKey) -> float:
-    del key
-    return parse_seconds(given, place)
+    span = parse_seconds(given, place)
+    if not span and key.name in _LASTING:
+        raise _wrong(place, "more than no time at all", given)
+    return span
 
 
 def parse_seconds(given: Any, place: str) -> float:

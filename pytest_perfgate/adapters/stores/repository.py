@@ -81,17 +81,16 @@ class GitRepository:
         answers = done.stdout.decode("utf-8", "replace").splitlines()
         return frozenset(name for name, answer in zip(names, answers, strict=False) if answer.endswith(" missing"))
 
-    def brought(self, commit: str, folder: str) -> str:
-        """The first commit of this history with a line in the folder that names a commit; empty where none is known.
+    def brought(self, commit: str, folder: str, until: str = "HEAD") -> str:
+        """The first commit up to a revision with a line in the folder that names a commit; empty where none is known.
 
         The end of a shallow clone seems to bring in everything that was there before.
         """
         if self._git("rev-parse", "--is-shallow-repository") != "false":
             return ""
         place = f":(glob){folder}/**/*.yaml"
-        return (self._git("log", "--reverse", "--format=%H", f"-S{commit}", "HEAD", "--", place) or "").partition("\n")[
-            0
-        ]
+        found = self._git("log", "--reverse", "--format=%H", f"-S{commit}", until, "--", place)
+        return (found or "").partition("\n")[0]
 
     def dirty(self) -> bool:
         """Whether the commit does not hold what is here: a changed file, or code that git was never given."""

@@ -14,6 +14,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Cache, Plan
 from pytest_perfgate.model.ports import Call, QueueRuntime, Runtime, StoppingRule
 from pytest_perfgate.model.samples import Stop
+from pytest_perfgate.model.sampling import SAMPLING, Sampling
 from pytest_perfgate.model.values import array_value
 
 Clock = Callable[[], float]
@@ -36,6 +37,8 @@ class Rules:
     stop: StoppingRule
     warm: WarmUp
     clock: Clock = host_clock
+    sampling: Sampling = SAMPLING
+    """Told when sampling begins and ends: only then do the device's clocks count."""
 
 
 @array_value
@@ -92,10 +95,11 @@ class Bench:
     def sampled(self, take: Callable[[], Sequence[float]]) -> tuple[list[float], Stop]:
         """Samples until the rule says why to stop."""
         durations: list[float] = []
-        begun, stop = self.clock(), None
-        while stop is None:
-            durations += take()
-            stop = self.rules.stop(durations, self.clock() - begun, self.plan)
+        with self.rules.sampling.region():
+            begun, stop = self.clock(), None
+            while stop is None:
+                durations += take()
+                stop = self.rules.stop(durations, self.clock() - begun, self.plan)
         return durations, stop
 
     def batch(self) -> int:

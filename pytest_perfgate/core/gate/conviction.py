@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from pytest_perfgate.core.gate.comparable import incomparable
 from pytest_perfgate.core.gate.context import JudgeContext, Trial
+from pytest_perfgate.core.gate.reasons import reasoned
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.surroundings import named
 from pytest_perfgate.core.gate.waiting import LEAST, excused
@@ -60,7 +62,7 @@ def expired(line: Baseline, context: JudgeContext) -> bool:
 def renewed(suspicion: Suspicion, trial: Trial) -> Ruling | None:
     """An acceptance that ran out, accepted anew by the change under test; nothing where the change is silent."""
     edited = trial.context.edited
-    if edited is None or expired(edited, trial.context) or not _reasoned(edited, trial.baseline):
+    if edited is None or expired(edited, trial.context) or not reasoned(edited, trial.baseline):
         return None
     return _agreed(suspicion, trial, edited, "the acceptance before has expired")
 
@@ -69,15 +71,16 @@ def _edited(suspicion: Suspicion, trial: Trial) -> Ruling | None:
     """The change edits the baseline's line: with a reason and in agreement it is accepted, while that holds."""
     edited = trial.context.edited
     assert edited is not None
-    if expired(edited, trial.context):
+    if expired(edited, trial.context) or incomparable(edited, trial.measurement, trial.context):
         return None
-    if not _reasoned(edited, trial.baseline):
-        if trial.baseline is not None and edited.time <= trial.baseline.time:
-            return None
+    if trial.baseline is not None and edited.time <= trial.baseline.time:
+        return None
+    if not reasoned(edited, trial.baseline):
+        stood = f' of its own: "{edited.why}" stood there before' if edited.why.strip() else ""
         return _ruling(
             suspicion,
             Outcome.REGRESSED,
-            f"{SLOWER}, and this change edits the baseline without a reason",
+            f"{SLOWER}, and this change edits the baseline without a reason{stood}",
             (f'perfgate accept {trial.name} --reason "..."',),
         )
     return _agreed(suspicion, trial, edited, SLOWER)
@@ -108,12 +111,6 @@ def _beside(suspicion: Suspicion, trial: Trial, edited: Baseline) -> bool:
         return False
     accepted, play = edited.time / before.time, 1 + suspicion.counts
     return (1 + paired.interval.low) / play <= accepted <= (1 + paired.interval.high) * play
-
-
-def _reasoned(edited: Baseline, before: Baseline | None) -> bool:
-    """A reason of its own: one that stands there from the acceptance before explains nothing new."""
-    stale = before is not None and (edited.why, edited.when, edited.commit) == (before.why, before.when, before.commit)
-    return bool(edited.why.strip()) and not stale
 
 
 def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:

@@ -27,7 +27,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         outcome=Outcome.ACCEPTED,
-        meaning="slower, but this change edits the baseline's line with a reason, and the measurement agrees",
+        meaning="slower, or measured differently, but this change edits the baseline's line with a reason that the "
+        "measurement agrees with",
     ),
     Rule(
         outcome=Outcome.NOT_APPLICABLE,

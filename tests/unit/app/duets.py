@@ -45,6 +45,7 @@ class World:
     static: set[str] = field(default_factory=set)
     """Tests that hand over machine code and call nothing."""
     modules: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    beside: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     turns: list[tuple[str, str]] = field(default_factory=list)
     retaken: set[int] = field(default_factory=set)
     """Which of these an instrument found invalid the first time."""
@@ -131,7 +132,9 @@ class ScriptedChild:
 
     def _next(self) -> None:
         self._out.append(
-            Ready(nodeid=self._left[0]) if self._left else Bye(modules=self._world.modules.get(self.label, ()))
+            Ready(nodeid=self._left[0])
+            if self._left
+            else Bye(modules=self._world.modules.get(self.label, ()), beside=self._world.beside.get(self.label, ()))
         )
 
 

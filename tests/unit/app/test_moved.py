@@ -50,3 +50,5 @@ def test_what_differs_is_named_in_the_verdict() -> None:
     (found,) = court.with_arms(case, suspect, replace(NOT_SLOWER, moved=())).verdicts
     assert found.outcome is Outcome.MOVED
     assert found.sentence.endswith("what differs: clock 3 GHz -> 2.9 GHz, numpy 2.0.1 -> 2.1.0")
+    bare = court.with_arms(case, suspect, replace(NOT_SLOWER, bare=True))
+    assert bare.verdicts[0].evidence[-1] == ("arms", "it loads nothing of the package: both arms are the same")

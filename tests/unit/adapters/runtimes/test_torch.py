@@ -82,8 +82,13 @@ class FakeCuda:
     def synchronize(self) -> None:
         self.gpu.synchronize()
 
-    def current_stream(self) -> SimpleNamespace:
-        return STREAM
+    stream: object = STREAM
+
+    def current_stream(self) -> object:
+        return self.stream
+
+    def set_stream(self, stream: object) -> None:
+        self.stream = stream
 
     @contextlib.contextmanager
     def graph(self, graph):
@@ -215,6 +220,22 @@ def test_a_call_that_cannot_be_captured_is_an_error(runtime, gpu) -> None:
 
     with pytest.raises(PerfgateError, match="graph-unsupported"):
         runtime.capture(call)
+
+
+@pytest.mark.parametrize("raised", [RuntimeError("capture_end"), KeyboardInterrupt()])
+def test_a_capture_whose_end_fails_leaves_the_stream_as_it_was(runtime, monkeypatch, raised) -> None:
+    cuda = runtime._cuda
+
+    @contextlib.contextmanager
+    def graph(made):
+        cuda.set_stream("the capture's")
+        yield
+        raise raised
+
+    monkeypatch.setattr(cuda, "graph", graph)
+    with pytest.raises((PerfgateError, KeyboardInterrupt)):
+        runtime.capture(lambda: None)
+    assert cuda.current_stream() is STREAM
 
 
 def test_a_lost_device_is_an_error(runtime, rules, gpu) -> None:

@@ -31,6 +31,19 @@ def test_a_kernel_is_timed_by_the_device(gpu, rules, plan) -> None:
     assert dict(samples.notes)["simulated"]
 
 
+def test_clocks_are_told_of_the_sampling_alone(gpu, rules, plan) -> None:
+    marks: list[int] = []
+
+    def call() -> None:
+        marks.append(rules.sampling.mark % 2)
+        gpu.kernel(100_000)
+
+    samples = EventsTimer(rules).measure(call, plan, gpu)
+    assert marks[: samples.warmups] == [0] * samples.warmups
+    assert sum(marks) == len(samples.durations)
+    assert marks[-1] == 0
+
+
 @pytest.mark.parametrize("percent", [1, 2, 3, 5])
 def test_a_slowdown_is_seen_and_none_is_not(gpu, rules, plan, percent) -> None:
     timer = EventsTimer(rules)

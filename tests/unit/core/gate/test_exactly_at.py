@@ -78,9 +78,9 @@ def test_an_edit_is_beside_the_arms_of_a_call_of_half_a_nanosecond_too() -> None
 
 
 def test_an_edit_is_beside_the_arms_where_the_play_takes_it_exactly_to_their_interval() -> None:
-    edited = accepted(1e6, why="a better reason", when="2026-07-01")
-    for low, outcome in ((0.25, Outcome.ACCEPTED), (0.26, Outcome.REGRESSED)):
-        tried = arms(Decision.SLOWER, 0.5, low, 0.75, revision=False)
+    edited = accepted(1.5e6, why="a better reason", when="2026-07-01")
+    for low, outcome in ((0.875, Outcome.ACCEPTED), (0.885, Outcome.REGRESSED)):
+        tried = arms(Decision.SLOWER, 0.9, low, 1.0, revision=False)
         assert ruled("slowdown <= 25%", paired=tried, context=replace(CONTEXT, edited=edited)).outcome is outcome
 
 

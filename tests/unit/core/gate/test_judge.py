@@ -228,6 +228,11 @@ def test_an_edit_that_leaves_the_time_as_it_was_needs_no_reason() -> None:
 def test_a_reason_that_was_there_before_is_none() -> None:
     stale = replace(CONTEXT, edited=accepted(1.1e6))
     assert outcome(1.1e6, context=stale) is Outcome.REGRESSED
+    moved = replace(CONTEXT, edited=accepted(1.1e6, commit="deadbeefdead"))
+    assert outcome(1.1e6, context=moved) is Outcome.REGRESSED, "another commit is no reason"
+    assert verdict(1.1e6, context=stale).sentence.endswith(
+        'without a reason of its own: "TMA loads" stood there before'
+    )
     again = replace(CONTEXT, edited=accepted(1.1e6, when="2026-06-01"))
     assert outcome(1.1e6, context=again) is Outcome.ACCEPTED
 

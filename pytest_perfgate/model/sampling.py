@@ -1,0 +1,35 @@
+"""When samples are being taken: timers say it, who watches a device meanwhile asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+def _nobody() -> None:
+    """Is told."""
+
+
+class Sampling:
+    """Odd marks are inside of a sampled region; warming up, trials and a first call that compiles are outside."""
+
+    def __init__(self) -> None:
+        self.mark = 0
+        self._listener: Callable[[], None] = _nobody
+
+    def tell(self, listener: Callable[[], None] | None) -> None:
+        """Whom to call when a region begins."""
+        self._listener = listener or _nobody
+
+    @contextmanager
+    def region(self) -> Iterator[None]:
+        self.mark += 1
+        self._listener()
+        try:
+            yield
+        finally:
+            self.mark += 1
+
+
+SAMPLING = Sampling()
+"""Of this process: it measures one call at a time."""
