@@ -90,6 +90,7 @@ def check_decisions(found: Sequence[Decision], request: Request) -> None:
     """Refuse the whole request where a part of it must not be written."""
     asking = {
         Change.SLOWER: "slower",
+        Change.OTHER: "measured differently than what was accepted",
         Change.RENEWED: "accepted for a while only",
         Change.NEW: "slower than one that is gone",
     }

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.refusals import refusal, speaks_of_a_file
 from pytest_perfgate.model.values import value
 
 
@@ -40,10 +41,16 @@ def _asked(name: str, check: Check, project: Any) -> Iterable[Finding]:
     try:
         return tuple(check(project))
     except PerfgateError as error:
-        where = f"{error.place}: " if error.place else ""
-        return (Finding(name=name, level=Level.BAD, what=f"{where}{error.what}  [{error.code.name}]", mend=error.mend),)
+        return (_told(name, error),)
     except (OSError, ValueError, ImportError) as fault:
+        if isinstance(fault, OSError) and speaks_of_a_file(fault):
+            return (_told(name, refusal(fault)),)
         return (Finding(name=name, level=Level.BAD, what=f"{type(fault).__name__}: {fault}"),)
+
+
+def _told(name: str, error: PerfgateError) -> Finding:
+    where = f"{error.place}: " if error.place else ""
+    return Finding(name=name, level=Level.BAD, what=f"{where}{error.what}  [{error.code.name}]", mend=error.mend)
 
 
 def brief(findings: Iterable[Finding]) -> tuple[Finding, ...]:

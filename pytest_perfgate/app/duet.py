@@ -64,6 +64,7 @@ class Duet:
         self.found: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
         self.errors: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
         self.modules: tuple[tuple[tuple[str, str], ...], ...] = ((), ())
+        self.beside: tuple[tuple[tuple[str, str], ...], ...] = ((), ())
 
     def play(self, jobs: tuple[Job, Job]) -> Iterator[Met]:
         """Every test that both sides collected, in order."""
@@ -75,7 +76,9 @@ class Duet:
         while True:
             base, head = (self._ready(side, shared) for side in (BASE, HEAD))
             if not isinstance(base, Ready) or not isinstance(head, Ready):
-                self.modules = tuple(one.modules if isinstance(one, Bye) else () for one in (base, head))
+                ended = [one if isinstance(one, Bye) else Bye() for one in (base, head)]
+                self.modules = tuple(one.modules for one in ended)
+                self.beside = tuple(one.beside for one in ended)
                 return
             self.standing = head.nodeid
             yield self._test(self.standing, plans[self.standing])

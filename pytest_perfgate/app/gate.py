@@ -11,7 +11,9 @@ from pytest_perfgate.app.accepted import Accepted
 from pytest_perfgate.app.assemble import measurements
 from pytest_perfgate.app.past import Past
 from pytest_perfgate.app.raised import with_raised
+from pytest_perfgate.app.unjudged import unjudged
 from pytest_perfgate.core.gate.acceptance import blindness, of_level
+from pytest_perfgate.core.gate.against_revision import arm_facts
 from pytest_perfgate.core.gate.clocks import accepted_clock
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.conviction import AGAINST, uncommitted
@@ -19,6 +21,8 @@ from pytest_perfgate.core.gate.grammar import FAMILY_MEAN, parse_limit
 from pytest_perfgate.core.gate.judge import judge, not_measured
 from pytest_perfgate.core.gate.lost import lost_limits
 from pytest_perfgate.core.gate.merge import for_code, merge_limits
+from pytest_perfgate.core.gate.newcomer import newcomer
+from pytest_perfgate.core.gate.remeasured import standing
 from pytest_perfgate.core.gate.surroundings import moved, surroundings
 from pytest_perfgate.core.metrics.kernel import CODE_NAMES
 from pytest_perfgate.core.metrics.registry import by_name
@@ -47,6 +51,8 @@ class Court:
         self.past = Past(tools.history)
         self.paired: Mapping[CaseKey, Paired] = {}
         """What two arms came to, where the run compares with a revision."""
+        self.new: frozenset[str] = frozenset()
+        """Tests that this revision does not have: no stored baseline is asked for them either."""
 
     def read_baselines(self, cases: Iterable[Case]) -> None:
         """Every file that these cases may be judged by, and the history; raises where one does not read."""
@@ -95,7 +101,7 @@ class Court:
         if not measurement.processes and measurement.metrics == MetricSet() and not measurement.problems:
             why = "its region was never entered" if measurement.identity.timer == "region" else "nothing was recorded"
             return self.unmeasured(case, measurement.key, why)
-        baseline, edited = self.accepted.judging(measurement)
+        baseline, edited, replaced = standing(measurement, *self.accepted.judging(measurement), self.context)
         past = self._past(measurement)
         scatter, sittings = _scatter(past, baseline, measurement.environment)
         context = replace(
@@ -104,12 +110,20 @@ class Court:
             sittings=sittings,
             floor_ns=case.plan.floor_ns,
             edited=edited,
+            replaced=replaced,
             then_hz=accepted_clock(baseline, past),
             unbaselined=self._unbaselined(measurement),
             paired_available=self.tools.convict is not None,
         )
-        paired = self.paired.get(measurement.key)
-        return judge(measurement, self.limits(case, measurement), baseline=baseline, context=context, paired=paired)
+        if measurement.key.nodeid in self.new:
+            baseline, context = None, newcomer(context)
+        paired, limits = self.paired.get(measurement.key), self.limits(case, measurement)
+        try:
+            return judge(measurement, limits, baseline=baseline, context=context, paired=paired)
+        except PerfgateError:
+            raise
+        except Exception as fault:  # noqa: BLE001 - one case that breaks the judge must not cost the others theirs
+            return unjudged(measurement, limits, fault, context)
 
     def with_arms(self, case: Case, report: CaseReport, paired: Paired | None) -> CaseReport:
         """A suspect judged again, by what two arms measured beside each other."""
@@ -117,7 +131,8 @@ class Court:
             return self.without_arms(case, report, None)
         facts = moved(report.baseline, report.measurement, self._past(report.measurement))
         self.paired = {**self.paired, report.key: replace(paired, moved=facts)}
-        return self.judged(case, report.measurement)
+        judged, told = self.judged(case, report.measurement), tuple(arm_facts(paired))
+        return replace(judged, verdicts=tuple(replace(v, evidence=(*v.evidence, *told)) for v in judged.verdicts))
 
     def without_arms(self, case: Case, report: CaseReport, fault: PerfgateError | None, heard: str = "") -> CaseReport:
         """A suspect that no arm could be made for: the prediction interval decides, and why is said."""

@@ -64,7 +64,7 @@ def parameters(key: CaseKey, plan: Plan, told: Told) -> dict[str, Any]:
     return {
         "nodeid": key.nodeid,
         "call": key.name,
-        "parameters": params.rstrip("]"),
+        "parameters": params.removesuffix("]"),
         "clocks": {"policy": plan.clocks.value},
         **dict(told.facts),
     }

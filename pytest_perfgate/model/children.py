@@ -56,6 +56,8 @@ class Job:
     """Cores that the child keeps to once it has collected; none leaves it free."""
     modules: tuple[str, ...] = ()
     """Top-level names of the package under test: the child proves where it loaded them from."""
+    files: tuple[tuple[str, str], ...] = ()
+    """Test files, by their path from the root, that are collected with another text than the disk's."""
 
 
 @value
@@ -158,6 +160,8 @@ class Bye:
     """Child: nothing left to run; the files it had loaded, as proof of the arm."""
 
     modules: tuple[tuple[str, str], ...] = ()
+    beside: tuple[tuple[str, str], ...] = ()
+    """Other modules below the root, tests and what lies beside them: (path from the root, hash)."""
 
 
 Command = Union[Job, Go, Skip, Measure, Finish]

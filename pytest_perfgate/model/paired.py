@@ -54,6 +54,12 @@ class Paired:
 
     stands_in: str = ""
     """Where the other arm is not the commit that the baseline names: which it is, and why."""
+    bare: bool = False
+    """The test loads nothing of the package, and the same files beside it on both sides."""
+    edited: tuple[str, ...] = ()
+    """Files beside such a test that the change edits: they are the head's in both arms, and were not compared."""
+    own_file: bool = False
+    """The base arm could not collect the head's test file, and ran its own revision's."""
     clocks_hz: tuple[float, float] | None = None
     """The clocks that base and head ran at, where both are known."""
 

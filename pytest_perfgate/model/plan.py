@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 
 from pytest_perfgate.model.limit import Limit
 from pytest_perfgate.model.values import value
@@ -88,7 +89,18 @@ class CaseKey:
     name: str = ""
 
     def __str__(self) -> str:
-        return f"{self.nodeid}#{self.name}" if self.name else self.nodeid
+        return f"{self.nodeid}#{self._written_name()}" if self.name else self.nodeid
+
+    def _written_name(self) -> str:
+        """Behind parameters the last ``]`` is theirs: one in the name is written ``%5D``."""
+        if "[" not in self.test_id or not _TO_ESCAPE.search(self.name):
+            return self.name
+        return self.name.replace("%", "%25").replace("]", "%5D")
+
+    @property
+    def test_id(self) -> str:
+        """The node id without its file."""
+        return _in_file(self.nodeid)[1]
 
     @property
     def path(self) -> str:
@@ -100,8 +112,26 @@ class CaseKey:
         return str(self).partition("::")[2]
 
 
+_TO_ESCAPE = re.compile(r"\]|%5D|%25")
+_ESCAPED = re.compile(r"%5D|%25")
+
+
 def parse_case_key(text: str) -> CaseKey:
     """The key that ``str`` wrote; a ``#`` inside brackets belongs to a parameter."""
-    head, bracket, tail = text.rpartition("]")
-    node, _, name = tail.partition("#") if bracket else text.partition("#")
-    return CaseKey(nodeid=f"{head}{bracket}{node}", name=name)
+    file, test = _in_file(text)
+    bare, hash_sign, name = test.partition("#")
+    if "[" not in bare:
+        return CaseKey(nodeid=file + bare, name=name)
+    head, bracket, tail = test.rpartition("]")
+    node, hash_sign, name = tail.partition("#") if bracket else (bare, hash_sign, name)
+    return CaseKey(nodeid=f"{file}{head}{bracket}{node}", name=_ESCAPED.sub(_unescaped, name))
+
+
+def _in_file(nodeid: str) -> tuple[str, str]:
+    """The file with its ``::``, whatever signs its name has, and what follows."""
+    path, colons, test = nodeid.partition("::")
+    return (path + colons, test) if colons else ("", nodeid)
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return {"%5D": "]", "%25": "%"}[found.group()]

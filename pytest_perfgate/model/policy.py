@@ -28,6 +28,8 @@ class Policy:
     """Baselines and tests that are gone."""
     improved: Choice = Choice.WARN
     undecided: Choice = Choice.WARN
+    suspect: Choice = Choice.WARN
+    """Slower, and no second arm could say whether the code is."""
     moved: Choice = Choice.WARN
     unmeasured: Choice = Choice.WARN
     """Collected, but never measured."""

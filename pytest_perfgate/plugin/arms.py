@@ -10,9 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_perfgate.app.beside import with_files
 from pytest_perfgate.app.compare_arms import Comparison, Stage
 from pytest_perfgate.app.duet import Beat
 from pytest_perfgate.app.hearing import Hearing
+from pytest_perfgate.core.gate.against_revision import not_compared
 from pytest_perfgate.core.gate.budget import SCREENING, shrunk
 from pytest_perfgate.core.gate.conviction import suspects
 from pytest_perfgate.core.gate.rounds import Design
@@ -22,6 +24,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.paired import Paired, PairedRound
 from pytest_perfgate.plugin.finished import FinishedRounds
 from pytest_perfgate.plugin.invocation import arm_arguments, child_job, environment
+from pytest_perfgate.plugin.newcomers import file_texts
 from pytest_perfgate.plugin.progress import Progress
 from pytest_perfgate.plugin.spans import span
 from pytest_perfgate.plugin.standing_in import standing_in
@@ -69,7 +72,7 @@ class Bailiff:
         """Try suspects beside the commit that their baseline names, the furthest beyond their limits first."""
         court = self._session.court
         changed: dict[CaseKey, CaseReport] = {}
-        for commit, keys in self._accused(reports).items():
+        for commit, keys in _accused(reports).items():
             try:
                 found, heard = self._tried(commit, [cases[key.nodeid] for key in keys])
             except PerfgateError as fault:
@@ -77,19 +80,13 @@ class Bailiff:
                 continue
             for key in keys:
                 case, report = cases[key.nodeid], reports[key]
-                changed[key] = (
-                    court.without_arms(case, report, None, heard.get(key.nodeid, ""))
-                    if key not in found
-                    else court.with_arms(case, report, found[key])
-                )
+                paired = found.get(key)
+                if paired is None or paired.edited:
+                    why = not_compared(paired) if paired is not None else heard.get(key.nodeid, "")
+                    changed[key] = court.without_arms(case, report, None, why)
+                else:
+                    changed[key] = court.with_arms(case, report, paired)
         return changed
-
-    def _accused(self, reports: Mapping[CaseKey, CaseReport]) -> Mapping[str, list[CaseKey]]:
-        accused: dict[str, list[CaseKey]] = defaultdict(list)
-        for key, report in sorted(reports.items(), key=lambda pair: -_excess(pair[1])):
-            if report.baseline is not None and suspects(report.verdicts):
-                accused[report.baseline.commit].append(key)
-        return accused
 
     def _tried(self, commit: str, cases: Sequence[Case]) -> tuple[Mapping[CaseKey, Paired], Mapping[str, str]]:
         """What two arms came to, and what was said of tests that failed in one."""
@@ -114,7 +111,8 @@ class Bailiff:
                 self._progress.close()
         self._path(comparison.arms).unlink(missing_ok=True)
         self._session.resumable = False
-        return hearing.paired(revision=revision)
+        found, tests = hearing.paired(revision=revision), {case.path for case in self._session.cases.values()}
+        return with_files(found, comparison, tests, self._config.rootpath, self._session.court.tools.repository)
 
     def _headline(self, cases: int, design: Design) -> str:
         """What it will cost, and how a budget is kept."""
@@ -169,6 +167,7 @@ class Bailiff:
             keep=FinishedRounds(self._path(both), self._session, self._say),
             clock=time.monotonic,
             beat=self._beat,
+            texts=file_texts(self._session, both[0].revision),
             budget_s=max(left, 1.0) if math.isfinite(left) else 0.0,
         )
 
@@ -193,6 +192,14 @@ class Bailiff:
     def _say(self, text: str) -> None:
         if self._progress is not None:
             self._progress.tell(text)
+
+
+def _accused(reports: Mapping[CaseKey, CaseReport]) -> Mapping[str, list[CaseKey]]:
+    accused: dict[str, list[CaseKey]] = defaultdict(list)
+    for key, report in sorted(reports.items(), key=lambda pair: -_excess(pair[1])):
+        if report.baseline is not None and suspects(report.verdicts):
+            accused[report.baseline.commit].append(key)
+    return accused
 
 
 def _excess(report: CaseReport) -> float:

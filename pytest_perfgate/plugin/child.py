@@ -28,10 +28,13 @@ from pytest_perfgate.model.samples import Samples
 from pytest_perfgate.plugin.benches import MeasuringBench
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.measuring import Measuring, measuring_tools
+from pytest_perfgate.plugin.own_module import own_module
 from pytest_perfgate.wiring import parent_channel
-from pytest_perfgate.wiring.arms import loaded_modules
+from pytest_perfgate.wiring.arms import beside_modules, loaded_modules
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pytest_perfgate.plugin.asked import Asked
 
 
@@ -95,6 +98,12 @@ class ChildRole:
         found = {item.nodeid: item for item in items}
         items[:] = [found[nodeid] for nodeid in self._cases if nodeid in found]
 
+    def pytest_pycollect_makemodule(self, module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+        """A test file that this arm takes from its own revision."""
+        top, files = parent.config.rootpath, dict(self._job.files)
+        text = files.get(module_path.relative_to(top).as_posix()) if module_path.is_relative_to(top) else None
+        return None if text is None else own_module(parent, module_path, text)
+
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
             self._errors.append(f"{report.nodeid}: {_last_line(report.longreprtext)}")
@@ -110,7 +119,9 @@ class ChildRole:
             if isinstance(self._parent.receive(), Go):
                 behind = session.items[at + 1] if at + 1 < len(session.items) else None
                 self._run(item, behind)
-        self._parent.send(Bye(modules=loaded_modules(self._job.modules)))
+        names = self._job.modules
+        beside = beside_modules(session.config.rootpath, names)
+        self._parent.send(Bye(modules=loaded_modules(names), beside=beside))
         return True
 
     def _run(self, item: pytest.Item, behind: pytest.Item | None) -> None:

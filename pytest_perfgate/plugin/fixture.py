@@ -98,7 +98,7 @@ class Gate:
             if unit not in _UNITS:
                 what, mend = f"record() does not know the unit {unit!r}", f"one of {', '.join(_UNITS)}"
                 raise PerfgateError("call-wrong", what, mend=mend)
-            durations = [float(sample) * _UNITS[unit] for sample in samples]
+            durations = [_number(sample) * _UNITS[unit] for sample in samples]
             brought = Brought(self._key(name), "record", durations, work=work, limits=_texts(limits))
             self._bench.bring(brought)
         return View(brought.key, metrics=self._bench.metrics)
@@ -184,6 +184,20 @@ def refuse_unrun(result: object) -> None:
                 result.close()
             said = f"the call returned {what} that nobody ran: only its making was timed"
             raise PerfgateError("call-wrong", said, mend=f"measure {mend}")
+
+
+def _number(sample: object) -> float:
+    """A sample that was handed in, of whatever library; a text or nothing at all is no time."""
+    try:
+        if not isinstance(sample, (str, bytes, bool)):
+            return float(sample)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        pass
+    what, mend = (
+        f"record() was given {sample!r:.80}, which is no number",
+        "give it the times alone: record([12.5, 12.4])",
+    )
+    raise PerfgateError("call-wrong", what, mend=mend)
 
 
 def _texts(limits: Iterable[str]) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from pytest_perfgate.plugin.complaints import readable, refuse, usage_errors
 from pytest_perfgate.plugin.conviction import convictor
 from pytest_perfgate.plugin.docket import Docket, Reports
 from pytest_perfgate.plugin.fixture import Gate
+from pytest_perfgate.plugin.keeping import insist_on_folder
 from pytest_perfgate.plugin.measuring import measuring_tools
 from pytest_perfgate.plugin.properties import SEEN, properties
 from pytest_perfgate.plugin.standpoint import Standpoint
@@ -52,6 +53,8 @@ class GateSession(Docket):
             pick_device(self.settings.options)
             self.settings.read()
             self.collect(items)
+            if self.cases:
+                insist_on_folder(self.settings.pytest.rootpath / ".perfgate")
         if self.mode is Mode.FULL:
             self.measure()
         elif math.isfinite(self.settings.budget_s):

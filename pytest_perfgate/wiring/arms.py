@@ -35,6 +35,13 @@ def loaded_modules(names: Sequence[str]) -> tuple[tuple[str, str], ...]:
     return proof.loaded_modules(names) if names else ()
 
 
+def beside_modules(root: Path, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Files and hashes of tests and of what lies beside them, as this process has loaded it."""
+    from pytest_perfgate.adapters.arms import proof
+
+    return proof.beside_modules(root, names) if names else ()
+
+
 def leftovers(root: Path, project: Config) -> tuple[Leftover, ...]:
     """What runs in two arms left behind: arms, locks, rounds, worktrees, children."""
     from pytest_perfgate.adapters.children.strays import stray_children

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pytest_perfgate.model.plan import parse_case_key
+from pytest_perfgate.model.plan import CaseKey, parse_case_key
+
+SIGNS = st.text(alphabet="a[]# %:25D/µ", max_size=12)
 
 
 @pytest.mark.parametrize(
@@ -13,6 +17,12 @@ from pytest_perfgate.model.plan import parse_case_key
         ("tests/test_a.py::TestK::test_x[a#b]", "tests/test_a.py::TestK::test_x[a#b]", ""),
         ("tests/test_a.py::test_x[a/b c#d]#fwd", "tests/test_a.py::test_x[a/b c#d]", "fwd"),
         ("tests/test_ü.py::test_x[µ]", "tests/test_ü.py::test_x[µ]", ""),
+        ("tests/test_a.py::test_x#bwd[fp16]", "tests/test_a.py::test_x", "bwd[fp16]"),
+        ("tests/test_a.py::test_x#a#b]", "tests/test_a.py::test_x", "a#b]"),
+        ("tests/test_a.py::test_x[a]#b]", "tests/test_a.py::test_x[a]#b]", ""),
+        ("tests/test_a.py::test_x[a]b]#bwd[fp16%5D 50%25", "tests/test_a.py::test_x[a]b]", "bwd[fp16] 50%"),
+        ("tests/test_a.py::test_x[a]#50%", "tests/test_a.py::test_x[a]", "50%"),
+        ("c#/[1]/test_a.py::test_x#fwd", "c#/[1]/test_a.py::test_x", "fwd"),
     ],
 )
 def test_keys_survive_being_written(text: str, node: str, name: str) -> None:
@@ -21,3 +31,9 @@ def test_keys_survive_being_written(text: str, node: str, name: str) -> None:
     assert str(key) == text
     assert key.path == text.split("::", maxsplit=1)[0]
     assert f"{key.path}::{key.test}" == text
+
+
+@given(path=st.text(alphabet="a[]# %./µ", min_size=1, max_size=8), ids=st.none() | SIGNS, name=SIGNS)
+def test_no_sign_of_an_id_or_a_name_is_taken_for_the_other(path: str, ids: str | None, name: str) -> None:
+    key = CaseKey(nodeid=f"{path}::test_x" + ("" if ids is None else f"[{ids}]"), name=name)
+    assert parse_case_key(str(key)) == key

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 _LEFT = frozenset({".git", ".perfgate", "__pycache__", "bin", "build", ".pytest_cache"})
+_INSTALLED = frozenset({"site-packages", "dist-packages", ".perfgate"})
 _MARKS = frozenset({".pyc", ".pth"})
 
 
@@ -25,6 +26,20 @@ def loaded_modules(names: Collection[str]) -> tuple[tuple[str, str], ...]:
     }
     files.update(foreign_libraries(_mapped(), Path(sys.prefix).parent))
     return tuple((file, _digest(Path(file))) for file in sorted(files))
+
+
+def beside_modules(root: Path, names: Collection[str]) -> tuple[tuple[str, str], ...]:
+    """(path from the root, hash) of loaded modules below it that are neither the package's nor installed."""
+    places = {
+        Path(file).resolve()
+        for name, module in list(sys.modules.items())
+        if name.split(".", 1)[0] not in names and isinstance(file := getattr(module, "__file__", None), str)
+    }
+    top = root.resolve()
+    inside = {place.relative_to(top).as_posix(): place for place in places if place.is_relative_to(top)}
+    return tuple(
+        (path, _digest(inside[path])) for path in sorted(inside) if not _INSTALLED.intersection(path.split("/"))
+    )
 
 
 def foreign_libraries(mapped: Collection[str], arm: Path) -> list[str]:

@@ -11,6 +11,7 @@ from pytest_perfgate.adapters.stores.files import locked, said
 from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey, parse_case_key
+from pytest_perfgate.model.refusals import refusal
 
 SCHEMA = 1
 _APPLICATION = 0x50474154
@@ -45,16 +46,26 @@ class SqliteHistory:
 
     def read(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
         """Sittings of a case, oldest first; the newest so many where ``last`` says so."""
-        if not self._path.exists():
+        if not self._is_there():
             return ()
         query = f"select {_COLUMNS} from sitting where key = ? and device = ? order by id desc limit ?"  # noqa: S608
         with self._opened(reading=True) as database:
             rows = database.execute(query, (str(key), device, last or -1)).fetchall()
         return tuple(_sitting(row) for row in reversed(rows))
 
+    def _is_there(self) -> bool:
+        """Whether there is a history; one that may not be looked for is not taken for none."""
+        try:
+            self._path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as fault:
+            raise refusal(fault, str(self._path)) from fault
+        return True
+
     def keys(self, device: str = "") -> tuple[tuple[str, CaseKey], ...]:
         """(device, case) of all that was ever measured."""
-        if not self._path.exists():
+        if not self._is_there():
             return ()
         query = "select distinct device, key from sitting where device = ?1 or ?1 = '' order by device, key"
         with self._opened(reading=True) as database:

@@ -30,7 +30,9 @@ class ProfileFolders:
     def fresh(self, mode: str, nodeid: str) -> Path:
         """An empty folder for one profile; two at once get two."""
         case, _, params = nodeid.partition("[")
-        home = self._root / ".perfgate" / "profiles" / safe(mode) / safe(case) / (safe(params.rstrip("]")) or "none")
+        home = (
+            self._root / ".perfgate" / "profiles" / safe(mode) / safe(case) / (safe(params.removesuffix("]")) or "none")
+        )
         stamp = time.strftime("%Y%m%dT%H%M%S")
         for number in range(1000):
             folder = home / (f"{stamp}-{number}" if number else stamp)

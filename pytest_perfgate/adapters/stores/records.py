@@ -20,6 +20,7 @@ from pytest_perfgate.adapters.stores.files import write_atomically
 from pytest_perfgate.adapters.stores.packing import packed, unpacked
 from pytest_perfgate.adapters.stores.sample_file import counts, render_samples, with_samples, without_samples
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.refusals import refusal, written
 from pytest_perfgate.model.verdict import RunReport
 
 SCHEMA = 1
@@ -64,11 +65,16 @@ class Records:
         pointer = self._folder / "last"
         try:
             name = pointer.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as fault:
+        except OSError as fault:
+            if not isinstance(fault, (FileNotFoundError, NotADirectoryError)):
+                raise refusal(fault, str(pointer)) from fault
             mend = _elsewhere(self._folder.parent.parent)
             raise PerfgateError(
                 "record-missing", "no run has left a record here", mend=mend, place=str(pointer)
             ) from fault
+        except UnicodeDecodeError as fault:
+            what = "it names no record: it is not text"
+            raise PerfgateError("record-unreadable", what, place=str(pointer)) from fault
         if name.startswith(_NONE):
             mend = f"run the gate again; older records lie in {self._folder}, and are read by their path"
             raise PerfgateError("record-missing", name.removeprefix(_NONE), mend=mend, place=str(pointer))
@@ -76,7 +82,9 @@ class Records:
 
     def close(self, why: str) -> None:
         """The last run left no record: what an earlier one left is not its own."""
-        if (self._folder / "last").exists():
+        with written(str(self._folder / "last")):
+            left = (self._folder / "last").exists()
+        if left:
             write_atomically(self._folder / "last", f"{_NONE}{why}\n".encode())
 
     def paths(self) -> tuple[Path, ...]:

@@ -71,6 +71,11 @@ class GitRepository:
         done = self._run("show", f"{revision}:./{path}")
         return None if done is None or done.returncode else done.stdout.decode("utf-8", "replace")
 
+    def files(self, revision: str, folder: str) -> tuple[str, ...]:
+        """The files that a revision has below a folder, by their paths from here."""
+        found = self._git("ls-tree", "-r", "-z", "--name-only", revision, "--", f"{folder}/") or ""
+        return tuple(path for path in found.split("\0") if path)
+
     def missing(self, commits: Iterable[str]) -> frozenset[str]:
         """Those of these names that are no commit in this clone; none where git does not answer."""
         names = sorted(set(commits))
@@ -81,17 +86,16 @@ class GitRepository:
         answers = done.stdout.decode("utf-8", "replace").splitlines()
         return frozenset(name for name, answer in zip(names, answers, strict=False) if answer.endswith(" missing"))
 
-    def brought(self, commit: str, folder: str) -> str:
-        """The first commit of this history with a line in the folder that names a commit; empty where none is known.
+    def brought(self, commit: str, folder: str, until: str = "HEAD") -> str:
+        """The first commit up to a revision with a line in the folder that names a commit; empty where none is known.
 
         The end of a shallow clone seems to bring in everything that was there before.
         """
         if self._git("rev-parse", "--is-shallow-repository") != "false":
             return ""
         place = f":(glob){folder}/**/*.yaml"
-        return (self._git("log", "--reverse", "--format=%H", f"-S{commit}", "HEAD", "--", place) or "").partition("\n")[
-            0
-        ]
+        found = self._git("log", "--reverse", "--format=%H", f"-S{commit}", until, "--", place)
+        return (found or "").partition("\n")[0]
 
     def dirty(self) -> bool:
         """Whether the commit does not hold what is here: a changed file, or code that git was never given."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
 
+from pytest_perfgate.core.gate.reasons import other_identity, unexplained
 from pytest_perfgate.core.gate.surroundings import surroundings
 from pytest_perfgate.core.stats.successive import scatter_of_neighbours
 from pytest_perfgate.model.baseline import DIRTY, Baseline, Sitting, short_commit
@@ -78,6 +79,8 @@ class Decision:
     @property
     def asks(self) -> bool:
         """Whether this is written with a reason only."""
+        if self.change is Change.OTHER and self.before is not None:
+            return not self.before.local
         return self.change in {Change.SLOWER, Change.RENEWED} or self.twin is not None
 
     @property
@@ -210,7 +213,10 @@ def _change(report: CaseReport, before: Baseline | None, measurement: Measuremen
         return Change.NEW
     if before.identity is not None and before.identity.differences(measurement.identity):
         return Change.OTHER
-    quiet = abs(time.value / before.time - 1) <= noise(before, time)
+    apart = noise(before, time)
+    quiet = abs(time.value / before.time - 1) <= apart
+    if quiet and unexplained(before, report.baseline, apart):
+        return Change.OTHER if other_identity(before, report.baseline) else Change.SLOWER
     if quiet and not _judged_moved(report, before):
         return Change.KEPT
     return Change.SLOWER if time.value > before.time else Change.FASTER

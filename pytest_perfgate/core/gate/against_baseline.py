@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
-from pytest_perfgate.core.gate.against_limit import against_limit, undecided
+from pytest_perfgate.core.gate.against_limit import against_limit, speed_up, undecided
+from pytest_perfgate.core.gate.comparable import incomparable
 from pytest_perfgate.core.gate.context import Trial
 from pytest_perfgate.core.gate.conviction import Suspicion, convict, expired, renewed
 from pytest_perfgate.core.gate.cycles import clock_event
 from pytest_perfgate.core.gate.facts import accepted_facts, facts_of, moves
+from pytest_perfgate.core.gate.remeasured import remeasured
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.tolerance import Tolerance, tolerance
 from pytest_perfgate.core.render.quantity import sight, signed
@@ -22,8 +22,17 @@ SUSPICIOUS = 9.0
 
 def against_baseline(limit: Limit, trial: Trial) -> Ruling:
     """Screen against the accepted time; a suspect goes on to conviction."""
-    reason = incomparable(trial)
-    if reason or trial.baseline is None or trial.seen is None:
+    ruling = _held(limit, trial)
+    if trial.context.replaced is None or trial.baseline is None:
+        return ruling
+    return remeasured(ruling, trial.baseline, trial.measurement, trial.context)
+
+
+def _held(limit: Limit, trial: Trial) -> Ruling:
+    reason = incomparable(trial.baseline, trial.measurement, trial.context)
+    if trial.baseline is not None and reason:
+        return _unbaselined(trial, f"{reason}{_silent(trial)}", ' --reason "..."')
+    if trial.baseline is None or trial.seen is None:
         return _unbaselined(trial, reason or "there is no baseline for this device")
     metric = next(m for m in trial.metrics.find("slowdown") if not m.labels)
     allowed = tolerance(limit, trial.context, trial.seen, trial.baseline.time)._replace(blind=trial.baseline.blind)
@@ -45,38 +54,17 @@ def _moved(trial: Trial, baseline: Baseline) -> tuple[tuple[str, str], ...]:
     return tuple(("since accepted", f"{name} {then} -> {now}") for name, then, now in found)
 
 
-def incomparable(trial: Trial) -> str:
-    """Why the baseline may not be compared with this measurement; empty when it may."""
-    baseline, context = trial.baseline, trial.context
-    if baseline is None:
-        return context.unbaselined or "there is no baseline for this device"
-    if not (baseline.time > 0 and math.isfinite(baseline.time)):
-        return f"the accepted time reads {baseline.time} ns"
-    if baseline.device != trial.measurement.device.key:
-        return f"the baseline is of {baseline.device}, this is {trial.measurement.device.key}: not compared"
-    return _identities(baseline, trial) or _surroundings(baseline, trial)
-
-
-def _surroundings(baseline: Baseline, trial: Trial) -> str:
-    level = trial.context.facts
-    if level in {"off", "shown"}:
+def _silent(trial: Trial) -> str:
+    """A line of the change that could be compared, were there a reason for it."""
+    edited = trial.context.edited
+    if edited is None or incomparable(edited, trial.measurement, trial.context):
         return ""
-    found = moves(accepted_facts(baseline), facts_of(trial.measurement.device), level)
-    said = ", ".join(f"{name} was {then} and is {now}" for name, then, now in found)
-    return f"measured with other versions, not compared: {said}" if said else ""
+    return "; the line of this change gives no reason of its own"
 
 
 def _run_out(baseline: Baseline) -> str:
     why = f': "{baseline.why}"' if baseline.why else ""
     return f"the acceptance expired on {baseline.expires}{why}"
-
-
-def _identities(baseline: Baseline, trial: Trial) -> str:
-    if baseline.identity is None or baseline.identity == trial.measurement.identity:
-        return ""
-    apart = trial.measurement.identity.differences(baseline.identity)
-    said = ", ".join(f"{name} was {then or 'empty'} and is {now or 'empty'}" for name, now, then in apart)
-    return f"measured differently, not compared: {said}" if said else ""
 
 
 def _unbaselined(trial: Trial, reason: str, then: str = "") -> Ruling:
@@ -108,7 +96,7 @@ def _kept(operator: Operator, high: float, asked: float) -> bool:
 
 
 def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: Trial) -> Ruling:
-    faster = 1 / (1 + metric.high) - 1
+    faster = speed_up(metric)
     if faster > max(allowed.counts, allowed.blind):
         return Ruling(
             outcome=Outcome.IMPROVED,

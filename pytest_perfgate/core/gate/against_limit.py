@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -163,6 +164,11 @@ def _held(limit: Limit, metric: Metric, trial: Trial) -> Ruling:
     if not low and not high:
         return _broken(metric, trial)
     return undecided(metric, trial)
+
+
+def speed_up(metric: Metric) -> float:
+    """How much faster a slowdown's upper bound is at the least; where nothing is left of the time, without end."""
+    return 1 / (1 + metric.high) - 1 if metric.high > -1 else math.inf
 
 
 def holds(limit: Limit, number: float) -> bool:

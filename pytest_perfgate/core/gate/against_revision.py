@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from pytest_perfgate.core.gate.against_limit import speed_up
 from pytest_perfgate.core.gate.context import Trial
 from pytest_perfgate.core.gate.conviction import SAME, Suspicion, wanting
 from pytest_perfgate.core.gate.cycles import clock_event
@@ -13,6 +16,8 @@ from pytest_perfgate.model.limit import Limit, Outcome
 from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.paired import Decision, Paired
 from pytest_perfgate.model.quantity import Dimension
+
+BARE = "it loads nothing of the package"
 
 
 def shift_metric(paired: Paired) -> Metric:
@@ -33,6 +38,8 @@ def against_revision(limit: Limit, trial: Trial) -> Ruling:
     metric = shift_metric(paired)
     counts = tolerance(limit, trial.context, seen, seen.time / (1 + paired.shift)).counts if seen else limit.bound
     said = f"{plural(paired.rounds, 'round')} beside {paired.base}"
+    if paired.edited:
+        return _ruling(trial, Outcome.SUSPECT, not_compared(paired), metric, (f"{trial.rerun} --perfgate=full",))
     slower = paired.decision is Decision.SLOWER and paired.shift >= counts
     if slower and paired.same:
         return _ruling(trial, Outcome.MOVED, f"slower in {said}, {SAME}", metric, ("perfgate doctor",))
@@ -42,13 +49,33 @@ def against_revision(limit: Limit, trial: Trial) -> Ruling:
         convicted = _ruling(trial, Outcome.REGRESSED, f"slower in {said}", metric, profile)
         return clock_event(suspicion, trial) or convicted
     if metric.high < counts and paired.rounds >= LEAST:
-        faster = 1 / (1 + metric.high) - 1 > abs(counts)
+        faster = speed_up(metric) > abs(counts)
         return _ruling(trial, Outcome.IMPROVED if faster else Outcome.PASSED, f"no slower in {said}", metric, ())
     if paired.unstable:
         said = f"processes stand in groups over {said}: the machine or the code is in two states"
         return _ruling(trial, Outcome.UNSTABLE, said, metric, ())
     more = f"{trial.rerun} --perfgate-against {paired.base} --perfgate-rounds={2 * max(paired.rounds, 5)}"
     return _ruling(trial, Outcome.UNDECIDED, f"{_open(paired)}{wanting(paired)}", metric, (more,))
+
+
+def not_compared(paired: Paired) -> str:
+    """Why two arms say nothing of a test that the change edits beside the package."""
+    files = ", ".join(paired.edited)
+    return f"{BARE}, and the change under test edits {files}: both arms take that from the head, so it is not compared"
+
+
+def arm_facts(paired: Paired) -> Iterator[tuple[str, str]]:
+    """How the arms differ from a package of two revisions under one test tree."""
+    if paired.bare and not paired.edited:
+        yield "arms", f"{BARE}: both arms are the same"
+    if paired.own_file:
+        yield "arms", f"the base arm cannot collect this test file, and ran the one of {paired.base}"
+
+
+def _facts(paired: Paired) -> Iterator[tuple[str, str]]:
+    yield from arm_facts(paired)
+    for name, then, now in paired.moved:
+        yield "moved", f"{name} {then} -> {now}"
 
 
 def _open(paired: Paired) -> str:
@@ -71,5 +98,5 @@ def _ruling(trial: Trial, outcome: Outcome, sentence: str, metric: Metric, then:
         metric=metric,
         visible=paired.visible,
         rounds=paired.rounds,
-        evidence=tuple(("moved", f"{name} {then} -> {now}") for name, then, now in paired.moved),
+        evidence=tuple(_facts(paired)),
     )

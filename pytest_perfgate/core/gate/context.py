@@ -42,6 +42,8 @@ class JudgeContext:
     """Whether a suspect will be confirmed in two arms: then nothing else convicts it."""
     edited: Baseline | None = None
     """The line of the work tree where this change edits it; ``baseline`` is the merge base's."""
+    replaced: Baseline | None = None
+    """The merge base's line, where it cannot be compared and ``baseline`` is the one that this change accepts."""
     today: str = ""
     """ISO date, against which an acceptance expires."""
     facts: str = "shown"

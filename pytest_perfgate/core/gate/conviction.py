@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from pytest_perfgate.core.gate.comparable import incomparable
 from pytest_perfgate.core.gate.context import JudgeContext, Trial
+from pytest_perfgate.core.gate.reasons import reasoned
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.surroundings import named
 from pytest_perfgate.core.gate.waiting import LEAST, excused
@@ -60,7 +62,7 @@ def expired(line: Baseline, context: JudgeContext) -> bool:
 def renewed(suspicion: Suspicion, trial: Trial) -> Ruling | None:
     """An acceptance that ran out, accepted anew by the change under test; nothing where the change is silent."""
     edited = trial.context.edited
-    if edited is None or expired(edited, trial.context) or not _reasoned(edited, trial.baseline):
+    if edited is None or expired(edited, trial.context) or not reasoned(edited, trial.baseline):
         return None
     return _agreed(suspicion, trial, edited, "the acceptance before has expired")
 
@@ -69,15 +71,16 @@ def _edited(suspicion: Suspicion, trial: Trial) -> Ruling | None:
     """The change edits the baseline's line: with a reason and in agreement it is accepted, while that holds."""
     edited = trial.context.edited
     assert edited is not None
-    if expired(edited, trial.context):
+    if expired(edited, trial.context) or incomparable(edited, trial.measurement, trial.context):
         return None
-    if not _reasoned(edited, trial.baseline):
-        if trial.baseline is not None and edited.time <= trial.baseline.time:
-            return None
+    if trial.baseline is not None and edited.time <= trial.baseline.time:
+        return None
+    if not reasoned(edited, trial.baseline):
+        stood = f' of its own: "{edited.why}" stood there before' if edited.why.strip() else ""
         return _ruling(
             suspicion,
             Outcome.REGRESSED,
-            f"{SLOWER}, and this change edits the baseline without a reason",
+            f"{SLOWER}, and this change edits the baseline without a reason{stood}",
             (f'perfgate accept {trial.name} --reason "..."',),
         )
     return _agreed(suspicion, trial, edited, SLOWER)
@@ -104,16 +107,10 @@ def _near(trial: Trial, edited: Baseline, play: float) -> bool:
 def _beside(suspicion: Suspicion, trial: Trial, edited: Baseline) -> bool:
     """Whether two arms found the slowdown that was accepted: a sitting that lies off as a whole moves both of them."""
     paired, before = trial.paired, trial.baseline
-    if paired is None or paired.interval is None or before is None or before.time <= 0:
+    if paired is None or paired.interval is None or before is None:
         return False
     accepted, play = edited.time / before.time, 1 + suspicion.counts
     return (1 + paired.interval.low) / play <= accepted <= (1 + paired.interval.high) * play
-
-
-def _reasoned(edited: Baseline, before: Baseline | None) -> bool:
-    """A reason of its own: one that stands there from the acceptance before explains nothing new."""
-    stale = before is not None and (edited.why, edited.when, edited.commit) == (before.why, before.when, before.commit)
-    return bool(edited.why.strip()) and not stale
 
 
 def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
@@ -144,11 +141,11 @@ def wanting(paired: Paired) -> str:
 
 
 def _by_prediction(suspicion: Suspicion, trial: Trial) -> Ruling:
+    assert trial.baseline is not None
     chance = prediction(trial)
-    reach = max(chance.reach, trial.baseline.blind if trial.baseline else 0.0)
+    reach = max(chance.reach, trial.baseline.blind)
     explained = f"after {_sittings(chance.sittings)} chance explains up to {sight(reach)}"
     if suspicion.metric.value > reach and suspicion.metric.low > suspicion.counts:
-        assert trial.baseline is not None
         excuse = excused(trial.measurement.processes, trial.baseline.time, reach)
         if not excuse:
             sentence = f"{SLOWER}, beyond chance: {explained}"
@@ -172,8 +169,8 @@ def _loose(suspicion: Suspicion, trial: Trial) -> str:
     """An interval of its own that does not exclude what counts for nothing."""
     count = len(trial.measurement.processes)
     rests = f"of {plural(count, 'process', 'processes')}"
-    low = max(suspicion.metric.low, -1.0)
-    return f"its own interval {rests}: it begins at {signed(low)}, where {signed(suspicion.counts)} count"
+    begins = signed(suspicion.metric.low)
+    return f"its own interval {rests}: it begins at {begins}, where {signed(suspicion.counts)} count"
 
 
 def uncommitted(baseline: Baseline | None) -> str:
@@ -188,8 +185,8 @@ def prediction(trial: Trial) -> Prediction:
     """What one more sitting could read, from the history's scatter or the baseline's."""
     context, baseline = trial.context, trial.baseline
     expected = prior(trial.measurement.device.kind, trial.measurement.identity.clocks)
-    scatter, sittings = (baseline.scatter, baseline.sittings) if baseline else (0.0, 1)
-    known = None
+    assert baseline is not None
+    scatter, sittings, known = baseline.scatter, baseline.sittings, None
     if context.scatter is not None and context.sittings > 1:
         scatter, sittings, known = context.scatter, context.sittings, freedom(context.sittings)
     return predict(expected, scatter=scatter, sittings=sittings, gates=context.gates, freedom=known)

@@ -15,7 +15,7 @@ from pytest_perfgate.core.gate.sense import CHANGES
 from pytest_perfgate.core.gate.waiting import excused
 from pytest_perfgate.core.render.edges import edges
 from pytest_perfgate.core.render.plural import plural
-from pytest_perfgate.core.render.quantity import quantity, signed
+from pytest_perfgate.core.render.quantity import quantity, sight, signed
 from pytest_perfgate.core.stats.prediction import predict, prior
 from pytest_perfgate.model.limit import Limit, Outcome
 from pytest_perfgate.model.metric import Metric
@@ -103,7 +103,7 @@ def _outcome(
 ) -> tuple[Outcome, str]:
     low, high = holds(limit, mean.low), holds(limit, mean.high)
     if low and high:
-        return Outcome.PASSED, ""
+        return _known(limit, mean, of, members)
     if low or high:
         return Outcome.UNDECIDED, "; the interval spans the limit"
     if of not in CHANGES or limit.bound < 0:
@@ -116,6 +116,15 @@ def _outcome(
         more = f" ({len(excuses)} of {plural(len(members), 'case')})" if len(members) > 1 else ""
         return Outcome.SUSPECT, f"; chance explains up to {signed(reach)}; {excuses[0]}{more}"
     return Outcome.REGRESSED, f"; chance explains up to {signed(reach)}"
+
+
+def _known(limit: Limit, mean: Metric, of: str, members: list[CaseReport]) -> tuple[Outcome, str]:
+    """A mean against lines that are not known well enough keeps its limit only where it is faster by more than that."""
+    unknown = [math.log1p(member.baseline.blind) if member.baseline else 0.0 for member in members]
+    blind = math.expm1(math.fsum(unknown) / len(unknown))
+    if of in CHANGES and blind > max(limit.bound, 0.0) and 1 / (1 + mean.high) - 1 <= blind:
+        return Outcome.UNDECIDED, f"; the accepted sittings were too noisy to see less than {sight(blind)}"
+    return Outcome.PASSED, ""
 
 
 def _excuse(member: CaseReport, reach: float) -> str:

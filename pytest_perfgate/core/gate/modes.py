@@ -17,5 +17,5 @@ def split(medians: Sequence[float], spread: float, resolution: float = 0.0) -> t
     ordered = sorted(medians)
     places = range(LEAST, len(ordered) - LEAST + 1)
     gaps = [(ordered[at] - ordered[at - 1], ordered[at - 1], ordered[at]) for at in places]
-    widest = max(gaps, default=(0.0, 0.0, 0.0))
+    widest = max(gaps)
     return widest[1:] if widest[0] > max(GAP * spread, 2 * resolution) else None

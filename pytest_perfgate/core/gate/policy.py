@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from pytest_perfgate.core.gate.nearest import proposal
 from pytest_perfgate.model.errors import PerfgateError
@@ -27,7 +28,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         outcome=Outcome.ACCEPTED,
-        meaning="slower, but this change edits the baseline's line with a reason, and the measurement agrees",
+        meaning="slower, or measured differently, but this change edits the baseline's line with a reason that the "
+        "measurement agrees with",
     ),
     Rule(
         outcome=Outcome.NOT_APPLICABLE,
@@ -42,7 +44,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         outcome=Outcome.SUSPECT,
         meaning="slower, and nothing here can convict: quick mode, or no second arm",
-        effect=Effect.WARN,
+        key="suspect",
+        exit=UNDECIDED,
     ),
     Rule(
         outcome=Outcome.UNSTABLE,
@@ -95,6 +98,7 @@ CHOICES: Mapping[str, tuple[Choice, ...]] = {
     "unused": (Choice.IGNORE, Choice.WARN, Choice.FAIL),
     "improved": (Choice.IGNORE, Choice.WARN, Choice.FAIL),
     "undecided": (Choice.WARN, Choice.FAIL),
+    "suspect": (Choice.WARN, Choice.FAIL),
     "moved": (Choice.WARN, Choice.FAIL),
     "unmeasured": (Choice.WARN, Choice.FAIL),
     "baseless": (Choice.WARN, Choice.FAIL),
@@ -102,6 +106,8 @@ CHOICES: Mapping[str, tuple[Choice, ...]] = {
 
 LOCAL = Policy()
 CI = Policy(ci=True, missing=Choice.FAIL, unused=Choice.FAIL, unmeasured=Choice.FAIL)
+REQUEST = replace(CI, baseless=Choice.FAIL)
+"""In CI of a change that is about to be merged."""
 
 _EFFECTS = {
     Choice.IGNORE: Effect.PASS,
@@ -138,11 +144,14 @@ def exit_code(reports: Iterable[CaseReport], notes: Iterable[SuiteNote] = ()) ->
 Pairs = Iterable[str] | Mapping[str, str]
 
 
-def parse_policy(pairs: Pairs, ci: bool, place: str = "") -> Policy:
-    """The defaults of CI or of a laptop with ``KEY=VALUE`` laid over them, the last of a key winning."""
+def parse_policy(pairs: Pairs, ci: bool, place: str = "", *, request: bool = False) -> Policy:
+    """The defaults of CI or of a laptop with ``KEY=VALUE`` laid over them, the last of a key winning.
+
+    In a merge request somebody relies on the lines of before: a run that has none fails there by default.
+    """
     items = pairs.items() if isinstance(pairs, Mapping) else (_pair(text, place) for text in pairs)
     given = {key: _choice(key, choice, place) for key, choice in items}
-    base = CI if ci else LOCAL
+    base = (REQUEST if request else CI) if ci else LOCAL
     choices = {key: given.get(key, getattr(base, key)) for key in CHOICES}
     return Policy(ci=ci, **choices)
 

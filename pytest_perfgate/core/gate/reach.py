@@ -20,17 +20,21 @@ class Reach:
 
     def holds(self, nodeid: str) -> bool:
         """Whether a test of this name would have been collected."""
-        path = nodeid.partition("::")[0]
-        places = [path, *_parents(path)]
-        if any(place == out or fnmatchcase(place, out) for place in places for out in self.without):
+        if self.leaves_out(nodeid):
             return False
+        places = _places(nodeid.partition("::")[0])
         return not self.beneath or any(named in places or _is_below(nodeid, named) for named in self.beneath)
 
+    def leaves_out(self, nodeid: str) -> bool:
+        """Whether it was told not to look there."""
+        places = _places(nodeid.partition("::")[0])
+        return any(place == out or fnmatchcase(place, out) for place in places for out in self.without)
 
-def _parents(path: str) -> list[str]:
-    """Every folder above, the root of the project as the last."""
+
+def _places(path: str) -> list[str]:
+    """The file itself and every folder above, the root of the project as the last."""
     parts = path.split("/")
-    return ["/".join(parts[:end]) for end in range(len(parts) - 1, 0, -1)] + ["."]
+    return ["/".join(parts[:end]) for end in range(len(parts), 0, -1)] + ["."]
 
 
 def _is_below(nodeid: str, named: str) -> bool:

@@ -10,6 +10,9 @@ from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.problem import Problem
 
+SHORTEST_NS, LONGEST_NS = 1e-6, 1e18
+"""A femtosecond and some thirty years: what lies outside is no time of a call, whoever recorded it."""
+
 
 def untrusted_samples(measurement: Measurement) -> tuple[Problem, ...]:
     """What is wrong with the samples themselves."""
@@ -17,8 +20,12 @@ def untrusted_samples(measurement: Measurement) -> tuple[Problem, ...]:
 
 
 def sound(ordered: Sequence[float]) -> bool:
-    """Sorted samples that are positive numbers, and some of them; what is no number spoils the sum."""
-    return bool(ordered) and ordered[0] > 0 and math.isfinite(sum(ordered))
+    """Sorted samples that are times of a call, and some of them; what is no number spoils the sum."""
+    return bool(ordered) and _plausible(ordered[0]) and _plausible(ordered[-1]) and math.isfinite(sum(ordered))
+
+
+def _plausible(duration: float) -> bool:
+    return SHORTEST_NS <= duration <= LONGEST_NS
 
 
 def problems_of(measurement: Measurement, metrics: MetricSet, *, timed: bool) -> tuple[Problem, ...]:
@@ -36,10 +43,11 @@ def _samples(measurement: Measurement) -> Iterator[Problem]:
             what = f"every sample of process {number} was discarded: {gone}" if gone else f"process {number} is empty"
             yield Problem(code="no-samples", what=what)
         elif not sound(sorted(durations)):
-            at = next((n for n, d in enumerate(durations) if not (d > 0 and math.isfinite(d))), 0)
+            at = next((n for n, d in enumerate(durations) if not _plausible(d)), 0)
+            absurd = ", which is no time that a call can take" if 0 < durations[at] < math.inf else ""
             yield Problem(
                 code="bad-timing",
-                what=f"sample {at + 1} of process {number} reads {durations[at]} ns",
+                what=f"sample {at + 1} of process {number} reads {durations[at]} ns{absurd}",
                 evidence=(("sample", f"{at + 1} of {len(durations)}"),),
             )
 

@@ -86,7 +86,7 @@ def _case_lines(key: CaseKey, measurement: Measurement, before: Previous | None)
     locked = ", locked clocks" if measurement.identity.clocks == "lock" else ""
     dtype = f", {measurement.work.dtype}" if measurement.work and measurement.work.dtype else ""
     device = printable(measurement.device.name or measurement.device.key)
-    given = _one_line(key.nodeid.partition("[")[2].rstrip("]"))
+    given = _one_line(key.nodeid.partition("[")[2].removesuffix("]"))
     shape = f", {given}" if given else ""
     lines = [f"### {_one_line(str(key))}", "", f"**Performance** ({device}{locked}{dtype}{shape}):", ""]
     lines += ["| Metric | Value | vs Previous |", "|---|---:|---:|"]

@@ -19,6 +19,8 @@ _SUFFIX = {
 }
 ABSENT = "not collected"
 _FAR = 10.0
+_UNREAD = 1e21
+"""From here on digits are no longer read."""
 
 
 def quantity(number: float | None, dimension: Dimension, digits: int = 4) -> str:
@@ -32,7 +34,8 @@ def quantity(number: float | None, dimension: Dimension, digits: int = 4) -> str
     if dimension is Dimension.RATIO:
         return f"{significant(number, digits)}x"
     if dimension is Dimension.COUNT:
-        return f"{number:,.0f}" if float(number).is_integer() else f"{significant(number, digits)}"
+        whole = float(number).is_integer() and abs(number) < _UNREAD
+        return f"{number:,.0f}" if whole else significant(number, digits)
     if dimension is Dimension.TEMPERATURE:
         return f"{significant(number, digits)} °C"
     if dimension is Dimension.INTENSITY:
@@ -53,9 +56,11 @@ def sight(visible: float) -> str:
 
 
 def significant(number: float, digits: int = 4) -> str:
-    """Fixed notation with so many significant digits, never an exponent."""
+    """Fixed notation with so many significant digits; an exponent only where nobody would count the zeros."""
     if number == 0:
         return "0"
+    if abs(number) >= _UNREAD:
+        return f"{number:.{digits - 1}e}"
     places = max(0, digits - 1 - math.floor(math.log10(abs(number))))
     text = f"{number:,.{min(places, 9)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text

@@ -27,6 +27,6 @@ def shift_interval(differences: Sequence[float], confidence: float = CONFIDENCE)
     Below six pairs even all of the averages cover less than 95 %: the interval then states what it covers.
     """
     averages = walsh_averages(differences)
-    left, covered = walsh_rank(len(differences), round(1 - confidence, 12))
-    at = max(left - 1, 0)
+    rank, covered = walsh_rank(len(differences), round(1 - confidence, 12))
+    at = max(rank - 1, 0)
     return Interval(low=averages[at], high=averages[len(averages) - 1 - at], confidence=covered)

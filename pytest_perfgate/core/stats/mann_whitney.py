@@ -48,9 +48,7 @@ def _over(ways: list[int], power: int) -> list[int]:
     kept = list(ways)
     for at in range(power, len(kept)):
         kept[at] += kept[at - power]
-    while len(kept) > 1 and kept[-1] == 0:
-        kept.pop()
-    return kept
+    return kept[:-power]  # the rest are zeros
 
 
 def _normal_tail(wins: float, a: int, b: int, ties: Iterable[int]) -> float:

@@ -61,12 +61,10 @@ def _normal_tail(above: int, ranks: Sequence[int]) -> float:
 
 @lru_cache(maxsize=512)
 def walsh_rank(count: int, alpha: float) -> tuple[int, float]:
-    """How many Walsh averages to leave out on a side of the interval, and the coverage that is left."""
-    tail = _tail(tuple(range(1, count + 1)))
-    total = count * (count + 1) // 2
-    left = 0
-    while left + 1 <= total // 2 and 1 - tail[left + 1] <= alpha / 2 + 1e-15:
-        left += 1
-    if 1 - tail[1] > alpha / 2:
-        return 0, float(1 - 2 * (1 - tail[1]))
-    return left, float(1 - 2 * (1 - tail[left]))
+    """Which Walsh average from either end bounds the interval, and what it covers; 0 where the last ones do not reach.
+
+    A hair above the level is on it: a level is a rounded number, the probabilities are not.
+    """
+    below = 1 - _tail(tuple(range(1, count + 1)))
+    rank = int(np.searchsorted(below[1:], alpha / 2 + 1e-15, side="right"))
+    return rank, float(1 - 2 * below[max(rank, 1)])

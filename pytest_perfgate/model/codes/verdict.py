@@ -26,4 +26,11 @@ CODES: tuple[Code, ...] = (
         why="rates of few rounds say nothing",
         mend="perfgate calibrate --minutes 20",
     ),
+    Code(
+        name="judging-failed",
+        family=Family.RECORD,
+        title="perfgate itself failed while it judged one case",
+        why="the case has no verdict, so it fails; the others are judged, and its samples are in the record",
+        mend="this is a fault of perfgate: report it with the record (pytest --perfgate-json PATH)",
+    ),
 )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from pytest_perfgate.app.beside import with_files
 from pytest_perfgate.app.compare_arms import Comparison, Stage
 from pytest_perfgate.app.duet import Beat, _turn
 from pytest_perfgate.app.hearing import Hearing
@@ -130,6 +132,50 @@ def test_an_arm_that_loaded_the_others_files_is_a_problem_of_every_verdict() -> 
     world = World(time=slower("", 0.0), modules={"base": (("/head/kern.py", "2"),), "head": (("/head/kern.py", "2"),)})
     _, found, _ = compared(world)
     assert {problem.code for paired in found.values() for problem in paired.problems} == {"arm-foreign-module"}
+
+
+def test_where_neither_arm_loads_anything_of_the_package_there_is_nothing_to_tell_them_apart_by() -> None:
+    nothing = {"base": (), "head": ()}
+    same = dict.fromkeys(nothing, (("tests/helper.py", "1"),))
+    for beside, content, bare, code in [
+        (same, ("x", "x"), True, True),
+        (same, ("x", "y"), True, False),
+        ({**same, "head": (("tests/helper.py", "2"),)}, ("x", "x"), False, False),
+    ]:
+        world = World(time=slower("", 0.06), modules=nothing, beside=beside)
+        comparison, found, _ = compared(world, content=content)
+        assert comparison.problems == {}
+        assert (bool(comparison.bare), {paired.same for paired in found.values()}) == (bare, {code})
+        told = with_files(
+            {CaseKey(nodeid=f"t.py::test_{at}"): one for at, one in found.items()}, comparison, ("t.py",), Path(), None
+        )
+        edited = ("tests/helper.py",) if bare else ()
+        assert {(paired.bare, paired.edited) for paired in told.values()} == {(bare, edited)}
+
+
+def test_one_arm_alone_that_loads_nothing_of_the_package_is_still_a_problem() -> None:
+    comparison, found, _ = compared(World(time=slower("", 0.0), modules={"base": (), "head": PROOF["head"]}))
+    assert comparison.bare == {}
+    assert {len(paired.problems) for paired in found.values()} == {1}
+
+
+FILES = "def test_0(): return 1\ndef test_1(): return 1\n"
+EDITED = FILES.replace("def test_1(): return 1", "def test_1(): return 2\ndef test_2(): return 3")
+
+
+def test_a_file_that_the_base_arm_cannot_collect_is_its_own_there_for_tests_that_are_the_same() -> None:
+    lost = {"t.py::test_0", "t.py::test_1", "t.py::test_2"}
+    world = World(
+        time=slower("0", 0.06), modules=PROOF, missing={"base": lost}, errors=("t.py: ImportError: no new",), own=True
+    )
+    stage = replace(staged(world, [], []), texts=lambda path: (FILES, EDITED))
+    comparison = Comparison((arm("base"), arm("head")), cases(3), stage, Design())
+    found = with_files(heard(comparison), comparison, (), Path(), None)
+    ((key, paired),) = found.items()
+    assert (key.nodeid, paired.decision, paired.own_file) == ("t.py::test_0", Decision.SLOWER, True)
+    assert comparison.problems == {}
+    said = "the base arm could not collect it: t.py: ImportError: no new"
+    assert comparison.troubles() == {"t.py::test_1": said, "t.py::test_2": said}
 
 
 def test_finished_rounds_are_taken_up_again() -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.plugin.fixture import refuse_unrun
+from pytest_perfgate.model.plan import Case, Plan
+from pytest_perfgate.plugin.fixture import Gate, refuse_unrun
 
 
 async def _coroutine() -> int:
@@ -41,3 +44,12 @@ def test_what_nobody_ran_is_refused(promise: object, said: str, mend: str) -> No
 @pytest.mark.parametrize("done", [None, [1], iter([1]), map(str, [1]), range(3), (1,)])
 def test_what_was_done_is_taken(done: object) -> None:
     refuse_unrun(done)
+
+
+@pytest.mark.parametrize("sample", ["x", None, "12.5", True, [1.0], 10**400])
+def test_a_record_takes_numbers_alone(sample: Any) -> None:
+    bench: Any = SimpleNamespace(miss=lambda *_: None, raised={})
+    gate = Gate(Case(nodeid="t.py::test_a", limits=(), plan=Plan()), bench)
+    with pytest.raises(PerfgateError, match="which is no number") as caught:
+        gate.record([1.0, sample])
+    assert caught.value.code.name == "call-wrong"

@@ -56,6 +56,8 @@ DOCUMENT = Document(
         (1.7, Dimension.RATIO, "1.7x"),
         (61.0, Dimension.TEMPERATURE, "61 °C"),
         (3.25, Dimension.PLAIN, "3.25"),
+        (5e299, Dimension.TIME, "5.000e+290 s"),
+        (1e300, Dimension.COUNT, "1.000e+300"),
     ],
 )
 def test_numbers_read_as_people_write_them(number: float | None, dimension: Dimension, text: str) -> None:

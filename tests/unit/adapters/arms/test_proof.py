@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.arms.proof import foreign_libraries, loaded_modules
+from pytest_perfgate.adapters.arms.proof import beside_modules, foreign_libraries, loaded_modules
 
 
 def test_a_library_that_the_arm_has_and_that_came_from_elsewhere(tmp_path: Path) -> None:
@@ -29,6 +29,8 @@ def test_an_import_is_found_wherever_it_came_from(tmp_path: Path, monkeypatch: p
     __import__("proof_k")
     try:
         ((file, digest),) = loaded_modules(["proof_k"])
+        assert beside_modules(tmp_path, ["pkg"]) == (("proof_k.py", digest),)
+        assert beside_modules(tmp_path, ["proof_k"]) == beside_modules(tmp_path / "other", ["pkg"]) == ()
     finally:
         del sys.modules["proof_k"]
     assert (file, len(digest)) == (str(tmp_path / "proof_k.py"), 16)

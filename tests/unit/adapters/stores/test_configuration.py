@@ -51,6 +51,8 @@ def test_silence_is_the_default() -> None:
         ("rounds = 0", ["tool.perfgate.rounds", "a whole number from 1"]),
         ("rounds = true", ["a whole number from 1", "True"]),
         ("budget = 'soon'", ["tool.perfgate.budget", "200 ms"]),
+        ("budget = 0", ["tool.perfgate.budget", "more than no time at all", "found 0"]),
+        ("timeout = '0 s'", ["tool.perfgate.timeout", "more than no time at all"]),
         ("mode = 'fast'", ["tool.perfgate.mode", "full, quick, off"]),
         ("limits = [1]", ["tool.perfgate.limits", "a list of texts"]),
         ("policy = {mising = 'fail'}", ["tool.perfgate.policy", "did you mean missing"]),

@@ -234,6 +234,9 @@ def test_a_line_says_how_blind_its_sitting_was_until_one_sees_better() -> None:
     assert little.change is Change.KEPT, "hardly better"
     better = decide(case("test_a", 1.001e6, spread=0.2), line, (), Signature(why="quieter"))
     assert (better.change, better.after and better.after.blind) == (Change.SHARPER, pytest.approx(0.2))
+    judged = case("test_a", 1.001e6, spread=0.2)
+    inherits = replace(judged, baseline=line, verdicts=(replace(judged.verdicts[0], visible=line.blind),))
+    assert decide(inherits, line, (), Signature()).change is Change.SHARPER, "the line was blind, not this sitting"
     sharp = decide(case("test_a", 1.001e6), line, (), Signature(why="quieter"))
     assert sharp.change is Change.SHARPER
     assert sharp.after is not None
@@ -274,3 +277,10 @@ def test_a_new_line_that_no_limit_asks_for_is_not_written(text: str, families: t
     assert (found.change, found.writes) == (change, change is Change.NEW)
     kept = decide(report, baseline("test_a[1]", 1e6), (), Signature())
     assert unasked(kept, ()) == kept, "a line that is there is prune's"
+
+
+def test_one_limit_among_others_asks_for_a_line() -> None:
+    report = case("test_a", 1e6, None, Outcome.UNBASELINED)
+    other = replace(report.verdicts[0], limit=limit("time <= 1s"))
+    for verdicts in ((*report.verdicts, other), (other, *report.verdicts)):
+        assert unasked(decide(replace(report, verdicts=verdicts), None, (), Signature()), ()).change is Change.NEW

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.acceptance import Signature, decide, noise
+from pytest_perfgate.core.gate.acceptance import Change, Signature, decide, noise
 from pytest_perfgate.core.gate.anchor import drift
 from pytest_perfgate.core.gate.artifact import judge_artifact
 from pytest_perfgate.core.gate.judge import JudgeContext, judge
@@ -77,6 +77,19 @@ def test_an_edit_is_beside_the_arms_of_a_call_of_half_a_nanosecond_too() -> None
     assert found.verdicts[0].outcome is Outcome.ACCEPTED
 
 
+def test_an_edit_is_beside_the_arms_where_the_play_takes_it_exactly_to_their_interval() -> None:
+    edited = accepted(1.5e6, why="a better reason", when="2026-07-01")
+    for low, outcome in ((0.875, Outcome.ACCEPTED), (0.885, Outcome.REGRESSED)):
+        tried = arms(Decision.SLOWER, 0.9, low, 1.0, revision=False)
+        assert ruled("slowdown <= 25%", paired=tried, context=replace(CONTEXT, edited=edited)).outcome is outcome
+
+
+def test_an_edit_to_exactly_what_is_measured_agrees_whatever_counts() -> None:
+    context = replace(CONTEXT, edited=accepted(2e6, why="exact softmax"), floor_ns=0.0)
+    still = {"processes": (samples(2e6, spread=0.0),) * 3}
+    assert ruled("slowdown <= 0%", context=context, **still).outcome is Outcome.ACCEPTED
+
+
 def test_all_of_a_peak_may_be_demanded_and_no_more() -> None:
     assert limit("mfu >= 100%").bound == 1.0
     with pytest.raises(PerfgateError, match="more than the whole of a physical peak"):
@@ -84,6 +97,13 @@ def test_all_of_a_peak_may_be_demanded_and_no_more() -> None:
 
 
 # one arm
+
+
+def test_many_processes_that_scatter_on_one_level_are_no_groups() -> None:
+    """Their interval is narrower than from the fastest to the slowest."""
+    shape = tuple(1 + 0.02 * (n - 9.5) / 19 for n in range(20))
+    report = judge(measured(1e6, shape=shape), [limit("time <= 1.005ms")], baseline=None, context=CONTEXT)
+    assert report.verdicts[0].outcome is Outcome.PASSED
 
 
 def test_with_processes_in_groups_either_group_may_be_the_truth() -> None:
@@ -168,6 +188,12 @@ def test_no_movement_is_half_an_interval_and_two_deviations_between_sittings(
     """Taken as independent of each other; one sitting alone is trusted to 3 %, and nothing to less than 0.01 %."""
     line = reports.baseline("test_a", 1e6, scatter=scatter, sittings=sittings)
     assert noise(line, timed(1e6, 1e6 * (1 - half), 1e6 * (1 + half))) == pytest.approx(still)
+
+
+def test_a_time_that_lies_off_by_exactly_its_noise_has_not_moved() -> None:
+    line = reports.baseline("test_a", 1e6, scatter=0.25, sittings=2)
+    for time, change in ((1.5e6, Change.KEPT), (1.51e6, Change.SLOWER), (0.5e6, Change.KEPT), (0.49e6, Change.FASTER)):
+        assert decide(reports.case("test_a", time, 1e6, spread=0.0), line, (), Signature()).change is change
 
 
 # an anchor

@@ -221,9 +221,18 @@ def test_a_faster_line_needs_no_reason_and_excuses_nothing() -> None:
     assert outcome(9e6, context=edited(0.9e6, "")) is Outcome.REGRESSED
 
 
+def test_an_edit_that_leaves_the_time_as_it_was_needs_no_reason() -> None:
+    assert outcome(1.1e6, context=edited(1e6, "")) is Outcome.SUSPECT
+
+
 def test_a_reason_that_was_there_before_is_none() -> None:
     stale = replace(CONTEXT, edited=accepted(1.1e6))
     assert outcome(1.1e6, context=stale) is Outcome.REGRESSED
+    moved = replace(CONTEXT, edited=accepted(1.1e6, commit="deadbeefdead"))
+    assert outcome(1.1e6, context=moved) is Outcome.REGRESSED, "another commit is no reason"
+    assert verdict(1.1e6, context=stale).sentence.endswith(
+        'without a reason of its own: "TMA loads" stood there before'
+    )
     again = replace(CONTEXT, edited=accepted(1.1e6, when="2026-06-01"))
     assert outcome(1.1e6, context=again) is Outcome.ACCEPTED
 

@@ -48,6 +48,19 @@ def test_a_mean_says_what_it_is_of() -> None:
     assert note("geomean(slowdown) <= 1%", 3e6).text.startswith("regressed: ")
 
 
+def test_a_mean_against_lines_of_noisy_sittings_is_not_known() -> None:
+    def of(time: float, *blind: float) -> str:
+        members = [report(time, str(at), blind=unknown) for at, unknown in enumerate(blind)]
+        (found,) = family_notes(members, {FAMILY: [limit("geomean(slowdown) <= 10%")]}, CONTEXT)
+        return found.text
+
+    assert of(1e6, 1.07, 0.0).startswith("undecided: ")
+    assert "too noisy to see less than +43.9 %" in of(1e6, 1.07, 0.0)
+    assert of(0.69e6, 1.07, 0.0).startswith("passed: ")  # faster by more than that
+    assert of(0.7e6, 1.07, 0.0).startswith("undecided: ")
+    assert of(1e6, 0.09, 0.09).startswith("passed: ")  # as well known as the limit asks
+
+
 def ratio(low: float, middle: float, high: float) -> Metric:
     return Metric(name="mfu", value=middle, dimension=Dimension.FRACTION, interval=Interval(low=low, high=high))
 

@@ -58,6 +58,16 @@ def test_two_arms_that_agree_say_that_the_machine_moved() -> None:
     assert verdict(1.1e6, NOT_SLOWER, context=fails).effect is Effect.FAIL
 
 
+def test_a_test_that_loads_nothing_of_the_package_is_the_same_in_both_arms() -> None:
+    bare = replace(NOT_SLOWER, revision=True, bare=True, moved=())
+    found = verdict(1.1e6, bare)
+    assert found.outcome is Outcome.PASSED
+    assert found.evidence == (("arms", "it loads nothing of the package: both arms are the same"),)
+    found = verdict(1.1e6, replace(bare, edited=("tests/helper.py",)))
+    assert (found.outcome, found.effect, found.evidence) == (Outcome.SUSPECT, Effect.WARN, ())
+    assert "the change under test edits tests/helper.py" in found.sentence
+
+
 def test_a_conviction_below_what_counts_is_none() -> None:
     assert verdict(1.1e6, replace(SLOWER, shift=0.02)).outcome is Outcome.UNDECIDED
     assert verdict(1.1e6, OPEN).outcome is Outcome.UNDECIDED

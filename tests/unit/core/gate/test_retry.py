@@ -22,6 +22,16 @@ def test_there_must_be_room_for_the_samples_that_are_asked_for() -> None:
     assert left_of(PLAN, 450e6, 200) is not None
 
 
+def test_one_long_sample_is_as_long_as_all_that_are_asked_for() -> None:
+    assert left_of(PLAN, 30e6, 1) is not None
+    assert left_of(PLAN, 45e6, 1) is None
+
+
+def test_exactly_enough_is_enough() -> None:
+    assert left_of(PLAN, 500e6, 25) is not None
+    assert left_of(PLAN, 500e6, 24) is None
+
+
 def test_nothing_is_left_of_a_budget_that_is_spent_or_that_there_never_was() -> None:
     assert left_of(PLAN, 1000e6, 2000) is None
     assert left_of(PLAN, 2500e6, 2000) is None

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.gate.selection import matching, named
+from pytest_perfgate.core.gate.selection import matching, named, spelled
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey
 
@@ -28,6 +28,13 @@ def test_what_names_a_case(name: str) -> None:
 def test_what_names_none(name: str) -> None:
     assert not named([name])(GEMM)
     assert not named([])(GEMM)
+
+
+def test_of_several_names_one_is_enough() -> None:
+    for pick in (named, spelled):
+        assert pick([GEMM.nodeid, OTHER.nodeid])(GEMM)
+        assert pick([GEMM.nodeid, OTHER.nodeid])(OTHER)
+        assert not pick([OTHER.nodeid])(GEMM)
 
 
 def test_a_backslash_in_a_parameter_is_its_own() -> None:

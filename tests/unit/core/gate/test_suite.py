@@ -8,6 +8,7 @@ import pytest
 from pytest_perfgate.core.gate.family import family_limits, family_of, geometric_mean
 from pytest_perfgate.core.gate.judge import JudgeContext, judge, not_measured
 from pytest_perfgate.core.gate.lost import lost_limits
+from pytest_perfgate.core.gate.overlooked import LeftOut
 from pytest_perfgate.core.gate.policy import CI, exit_code, parse_policy
 from pytest_perfgate.core.gate.reach import Reach
 from pytest_perfgate.core.gate.suite import Suite, judge_suite
@@ -196,6 +197,24 @@ def test_a_mean_over_calls_that_queued_convicts_nobody(unqueued: tuple[float, fl
     )
 
 
+def test_how_many_cases_excuse_a_mean_is_said_where_there_are_several() -> None:
+    def said(*unqueued: float) -> str:
+        found = []
+        for name, own in zip("12", unqueued):
+            found += reports({name: 2e6}, processes=tuple(samples(2e6, unqueued=own) for _ in range(3)))
+        return notes(found, families={FAMILY: [limit("geomean(slowdown) <= 1%")]})[0].text
+
+    assert said(1.1e6).endswith("it is +10.0 %: the machine was busy")
+    assert said(1.1e6, 2e6).endswith("it is +10.0 %: the machine was busy (1 of 2 cases)")
+
+
+def test_a_case_within_chance_excuses_no_family() -> None:
+    far = reports({"1": 9e6})
+    near = reports({"2": 1.05e6}, processes=tuple(samples(1.05e6, unqueued=None) for _ in range(3)))
+    (note,) = notes([*far, *near], families={FAMILY: [limit("geomean(slowdown) <= 1%")]})
+    assert note.text.startswith("regressed")
+
+
 def test_a_mean_of_times_is_held_against_its_number() -> None:
     (note,) = mean_notes({"1": 1e6, "2": 4e6}, "geomean(time) <= 3ms")
     assert note.text.startswith("passed")
@@ -240,3 +259,29 @@ def test_families_are_collected_from_cases() -> None:
     assert family_limits(cases) == {FAMILY: (mean,)}
     assert family_of(key("1")) == FAMILY
     assert family_of(key("1", name="bwd")) == f"{FAMILY}#bwd"
+
+
+# what a run in CI would say nothing of
+
+
+def test_a_case_that_went_with_its_line_is_named_in_ci() -> None:
+    gone = [accepted(1e6, key=key(n)) for n in ("1", "3")]
+    given = {"gone": gone, "collected": COLLECTED, "context": replace(CONTEXT, policy=CI)}
+    (note,) = notes([], "removed", **given)
+    assert (note.effect, note.names) == (Effect.WARN, (f"{FAMILY}[3]",))
+    assert note.text == "1 accepted case of the merge base gone in this change, tests and lines both"
+    assert notes([], "removed", **given, reach=Reach(beneath=("tests/other.py",))) == []
+    assert notes([], "removed", **given, reach=Reach(unknown="--lf")) == []
+    assert notes([], "removed", **given, complete=False) == notes([], "removed", **{**given, "context": CONTEXT}) == []
+
+
+def test_what_the_project_s_own_settings_leave_out_is_named_in_ci() -> None:
+    lines = [accepted(1e6, key=key(n)) for n in ("1", "2")]
+    given = {"baselines": lines, "context": replace(CONTEXT, policy=CI)}
+    (note,) = notes([], "left out", **given, left_out=LeftOut(deselected=frozenset({f"{FAMILY}[2]"})))
+    assert (note.effect, note.names) == (Effect.WARN, (f"{FAMILY}[2]",))
+    ignored = LeftOut(reach=Reach(without=("tests/b.py",)))
+    (note,) = notes([], "left out", **given, left_out=ignored)
+    assert note.names == (f"{FAMILY}[1]", f"{FAMILY}[2]")
+    assert notes([], "left out", **given, left_out=ignored, collected=COLLECTED) == []
+    assert notes([], "left out", **given, left_out=LeftOut(reach=Reach(beneath=("tests/other.py",)))) == []

@@ -30,6 +30,8 @@ def verdict(time: float = 2e6, *, shape: tuple[float, ...] = SHAPE, device=None,
         (2.0, 0.0, Outcome.REGRESSED),
         (1.3, 0.0, Outcome.REGRESSED),
         (1.3, 0.04, Outcome.REGRESSED),
+        (1.27, 0.05, Outcome.REGRESSED),
+        (1.27, 0.06, Outcome.SUSPECT),
         (1.2, 0.0, Outcome.SUSPECT),
         (0.0, 0.0, Outcome.SUSPECT),
         (9.0, 0.5, Outcome.REGRESSED),
@@ -38,7 +40,7 @@ def verdict(time: float = 2e6, *, shape: tuple[float, ...] = SHAPE, device=None,
         (2.0, None, Outcome.SUSPECT),
         (None, 0.0, Outcome.SUSPECT),
     ],
-    ids=["its own", "less, but its own", "a clock tick of others", "it queued", "it only queued", "means and outliers",
+    ids=["its own", "less, but its own", "a clock tick of others", "just a few", "more than a few", "it queued", "it only queued", "means and outliers",
          "it queued beside others", "a neighbour", "perhaps a neighbour", "nobody looked"],
 )  # fmt: skip
 def test_what_a_call_queued_or_shared_is_not_its_own(unqueued: float | None, others: float, outcome: Outcome) -> None:
@@ -49,6 +51,20 @@ def test_what_a_call_queued_or_shared_is_not_its_own(unqueued: float | None, oth
 @pytest.mark.parametrize(("slower", "outcome"), [(3.6, Outcome.SUSPECT), (3.8, Outcome.REGRESSED)])
 def test_however_many_the_neighbours_four_times_slower_is_seen(slower: float, outcome: Outcome) -> None:
     assert verdict(slower * BASE, unqueued=slower * BASE, others=60.0).outcome is outcome
+
+
+def test_neighbours_that_nobody_counted_are_taken_for_one() -> None:
+    for slower, outcome in ((2.4, Outcome.SUSPECT), (2.6, Outcome.REGRESSED)):
+        assert verdict(slower * BASE, unqueued=slower * BASE, others=None).outcome is outcome
+
+
+def test_of_several_processes_the_one_with_the_most_neighbours_counts() -> None:
+    quiet, beside = samples(2e6), samples(2e6, others=1.0)
+    context = JudgeContext(kinds=KINDS, gates=1)
+    for processes, outcome in (((quiet,) * 3, Outcome.REGRESSED), ((quiet, quiet, beside), Outcome.SUSPECT)):
+        found = judge(measured(0, processes=processes), [limit("slowdown <= 3%")], baseline=accepted(BASE),
+                      context=context)  # fmt: skip
+        assert found.verdicts[0].outcome is outcome
 
 
 @pytest.mark.parametrize("shape", [(1.0,), (1.0, 1.0)])
@@ -63,7 +79,8 @@ def test_a_suspect_says_what_the_machine_did_and_how_to_decide() -> None:
     queued = verdict(unqueued=1.1e6)
     assert "without waiting for a processor it is +10.0 %: the machine was busy" in queued.sentence
     assert any("--perfgate-against" in line for line in queued.next)
-    assert "without waiting for a processor it is no slower" in verdict(unqueued=0.9e6).sentence
+    for less in (0.9e6, BASE):
+        assert "without waiting for a processor it is no slower" in verdict(unqueued=less).sentence
     said = "with 0.8 processors in use by others up to +122.5 %, and without waiting for a processor it is +100.0 %"
     assert said in verdict(others=0.8).sentence
     assert "nobody can tell how long the calls waited for a processor" in verdict(unqueued=None).sentence

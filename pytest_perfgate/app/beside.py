@@ -1,0 +1,65 @@
+"""Which files beside a test the change under test edits, where both arms take them from the head."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from pytest_perfgate.app.compare_arms import Comparison
+from pytest_perfgate.app.duet import BASE
+from pytest_perfgate.core.gate.beside import same_program, same_test
+from pytest_perfgate.model.paired import Paired
+from pytest_perfgate.model.plan import Case, CaseKey
+from pytest_perfgate.model.ports import Repository
+
+Show = Callable[[str], "str | None"]
+"""A file's text at the base, by its path from the root."""
+
+
+def with_files(
+    found: Mapping[CaseKey, Paired],
+    comparison: Comparison,
+    tests: Collection[str],
+    root: Path,
+    repository: Repository | None,
+) -> Mapping[CaseKey, Paired]:
+    """What came of a comparison, with what both arms did not share, or share though the change edits it."""
+    show = partial(repository.show, comparison.arms[BASE].revision) if repository is not None else _nothing
+
+    def told(nodeid: str, paired: Paired) -> Paired:
+        paired = replace(paired, own_file=comparison.cases[nodeid].path in comparison.own.files)
+        if nodeid not in comparison.bare:
+            return paired
+        edited = edited_beside(comparison.cases[nodeid], comparison.bare[nodeid], tests, root, show)
+        return replace(paired, bare=True, edited=edited)
+
+    return {key: told(key.nodeid, paired) for key, paired in found.items()}
+
+
+def _nothing(_: str) -> str | None:
+    return None
+
+
+def edited_beside(case: Case, loaded: Iterable[str], tests: Iterable[str], root: Path, show: Show) -> tuple[str, ...]:
+    """Those of the files that a test had loaded which say something else at the base; other test files are not its."""
+    return tuple(_edited(case, [path for path in loaded if path not in set(tests) - {case.path}], root, show))
+
+
+def _edited(case: Case, paths: Iterable[str], root: Path, show: Show) -> Iterator[str]:
+    test = case.nodeid.partition("::")[2].partition("[")[0]
+    for path in paths:
+        then, now = show(path), _text(root / path)
+        if path == case.path:
+            if then is not None and not same_test(then, now, test):
+                yield path
+        elif then is None or not same_program(then, now):
+            yield path
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,24 @@
+"""The folder that a run reads the past from and leaves its record in: asked for before anything is measured."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pytest_perfgate.model.errors import PerfgateError
+
+
+def insist_on_folder(folder: Path) -> None:
+    """An error where a folder is there and may not be looked into; one that is not there yet is made later."""
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                entry.stat(follow_symlinks=False)
+                break
+    except (FileNotFoundError, NotADirectoryError):  # the latter says so where it is written
+        return
+    except OSError as fault:
+        what = f"{fault.strerror or fault}: local baselines, the history and the record of a run lie there"
+        why = "a run would judge without what was accepted here, and leave no record"
+        mend = f"make it yours (chown, chmod u+rwx {folder}), or delete it: what it holds is of this checkout alone"
+        raise PerfgateError("file-refused", what, why=why, mend=mend, place=str(folder)) from fault

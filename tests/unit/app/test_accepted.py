@@ -1,0 +1,93 @@
+"""The line of the merge base judges whole, whatever the change under test makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.app.accepted import Accepted
+from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.repository import Base
+from pytest_perfgate.plugin.standing_in import standing_in
+from tests.unit.core.gate.bench import HOST, KEY, accepted, measured
+
+THEN = accepted(1e6, place="c0ffee: baselines")
+
+
+def judging(now: Baseline, then: Baseline = THEN) -> tuple[Baseline | None, Baseline | None]:
+    store = SimpleNamespace(read=lambda _device, _path, revision="": {str(KEY): then if revision else now})
+    tools: Any = SimpleNamespace(repository=SimpleNamespace(base=lambda: Base(commit="c0ffee")), baselines=store)
+    return Accepted(tools).judging(measured(1e6))
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"time": 2e6},
+        {"commit": "deadbeefdead"},
+        {"scatter": 9.0},
+        {"sittings": 9},
+        {"blind": 9.0},
+        {"expires": "2030-01-01"},
+        {"environment": "0c01c77f7d"},
+        {"identity": Identity(device=HOST.key, data="v2")},
+    ],
+    ids=lambda edit: next(iter(edit)),
+)
+def test_whatever_a_verdict_leans_on_is_the_merge_base_s(edit: dict[str, Any]) -> None:
+    now = replace(THEN, **edit)
+    assert judging(now) == (THEN, now)
+
+
+OLD, NEW = (
+    "def test_gemm(perfgate):\n    perfgate(kernel)\n",
+    "import x\n\n\ndef test_gemm(perfgate):\n    perfgate(kernel)\n",
+)
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "judges"),
+    [(OLD, NEW, True), (OLD, NEW.replace("kernel", "other"), False), (None, NEW, False), (OLD, "def (", False)],
+    ids=["word for word", "another body", "no such file", "no Python"],
+)
+def test_the_line_of_a_test_that_moved_to_another_file_judges_there(
+    then: str | None, now: str | None, *, judges: bool
+) -> None:
+    old = replace(THEN, key=replace(KEY, nodeid=KEY.nodeid.replace("bench.py", "old.py")))
+    here = replace(THEN, time=2e6, why="", place="baselines")
+    lines = {("tests/old.py", "c0ffee"): old, ("tests/bench.py", ""): here}
+    store = SimpleNamespace(
+        paths=lambda _device, _revision: ("tests/old.py",),
+        read=lambda _device, path, revision="": {str(line.key): line for line in [lines.get((path, revision))] if line},
+    )
+    texts = {("c0ffee", "tests/old.py"): then, ("HEAD", "tests/bench.py"): now}
+    repository = SimpleNamespace(base=lambda: Base(commit="c0ffee"), show=lambda *at: texts.get(at))
+    tools: Any = SimpleNamespace(repository=repository, baselines=store)
+    accepted_lines = Accepted(tools)
+    found = accepted_lines.judging(measured(1e6))
+    assert found == ((replace(THEN, place="baselines"), here) if judges else (here, None))
+    assert accepted_lines.gone(HOST.key) == (old,)
+    assert accepted_lines.moved == ({str(old.key)} if judges else set())
+
+
+def test_words_alone_are_no_edit_and_messages_name_the_file_that_is_here() -> None:
+    now = replace(THEN, why="in other words", place="baselines")
+    assert judging(now) == (replace(THEN, place="baselines"), None)
+
+
+def test_no_commit_of_the_change_itself_stands_in_for_what_was_accepted() -> None:
+    asked: list[str] = []
+    repository = SimpleNamespace(missing=frozenset, brought=lambda _commit, _folder, until: asked.append(until) or "")
+    for commit, until in (("c0ffee", "c0ffee"), ("", "HEAD")):
+        court = SimpleNamespace(
+            tools=SimpleNamespace(repository=repository), accepted=SimpleNamespace(base=Base(commit=commit))
+        )
+        session: Any = SimpleNamespace(
+            court=court, settings=SimpleNamespace(project=SimpleNamespace(baselines="baselines"))
+        )
+        assert standing_in(session, "deadbeef") == ("deadbeef", "")
+        assert asked.pop() == until

@@ -1,0 +1,87 @@
+"""A change that measures a test differently brings a line of its own, with a reason, and is never stuck."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.app.accept import Request, check_decisions
+from pytest_perfgate.core.gate.acceptance import Change, Signature, decide
+from pytest_perfgate.core.gate.context import JudgeContext
+from pytest_perfgate.core.gate.judge import judge
+from pytest_perfgate.core.gate.policy import CI
+from pytest_perfgate.core.gate.remeasured import standing
+from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.limit import Effect, Outcome
+from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.verdict import CaseReport
+from tests.unit.core.gate.bench import HOST, KINDS, accepted, limit, measured
+
+NEW = Identity(device=HOST.key, data="v2")
+THEN = accepted(1e6)
+NOW = accepted(2e6, identity=NEW, why="other data", when="2026-11-21")
+CONTEXT = JudgeContext(kinds=KINDS, policy=CI)
+
+
+def judged(time: float, now: Baseline | None, identity: Identity = NEW) -> CaseReport:
+    taken = measured(time, identity=identity)
+    baseline, edited, replaced = standing(taken, THEN, now, CONTEXT)
+    context = replace(CONTEXT, edited=edited, replaced=replaced)
+    return judge(taken, [limit("slowdown <= 3%")], baseline=baseline, context=context)
+
+
+def test_a_line_with_a_reason_of_its_own_is_accepted_and_nothing_is_said_to_be_compared() -> None:
+    (found,) = judged(2e6, NOW).verdicts
+    assert (found.outcome, found.effect) == (Outcome.ACCEPTED, Effect.PASS)
+    assert found.sentence == (
+        "measured differently, not compared: data was user and is v2; "
+        '1 ms was accepted before, this change accepts 2 ms: "other data"'
+    )
+
+
+def test_what_is_slower_than_the_change_s_own_line_is_held_against_it() -> None:
+    (found,) = judged(4e6, NOW).verdicts
+    assert found.outcome is Outcome.REGRESSED
+    assert found.baseline is NOW
+    assert "not compared" in dict(found.evidence)["accepted"]
+
+
+def test_without_a_reason_of_its_own_it_has_no_baseline_and_is_told_what_lacks() -> None:
+    for line in (replace(NOW, why=""), replace(NOW, why=THEN.why, when=THEN.when)):
+        (found,) = judged(2e6, line).verdicts
+        assert (found.outcome, found.effect, found.baseline) == (Outcome.UNBASELINED, Effect.FAIL, THEN)
+        assert found.sentence.endswith("is v2; the line of this change gives no reason of its own")
+        assert found.next[0].endswith('--reason "..."')
+    (found,) = judged(2e6, None).verdicts
+    assert found.sentence.endswith("data was user and is v2")
+
+
+def test_a_line_that_can_be_compared_stands_whatever_the_change_makes_of_it() -> None:
+    (found,) = judged(2e6, NOW, THEN.identity or NEW).verdicts
+    assert found.outcome in {Outcome.REGRESSED, Outcome.SUSPECT}
+    assert found.baseline is THEN
+
+
+def accepting(report: CaseReport, before: Baseline, why: str = "") -> Any:
+    return decide(report, before, (), Signature(why=why, when="2026-11-21"))
+
+
+def test_accepting_what_is_measured_differently_asks_for_a_reason() -> None:
+    found = accepting(judged(2e6, None), THEN)
+    assert (found.change, found.asks) == (Change.OTHER, True)
+    with pytest.raises(PerfgateError, match="measured differently"):
+        check_decisions([found], Request())
+    assert not accepting(judged(2e6, None), replace(THEN, local=True)).asks, "this checkout's alone"
+
+
+def test_a_line_of_the_change_without_a_reason_is_written_again_with_one() -> None:
+    bare = replace(NOW, why="")
+    found = accepting(judged(2e6, bare), bare, "other data")
+    assert (found.change, found.after.why) == (Change.OTHER, "other data")
+    stale = replace(THEN, time=2e6, commit="deadbeef")
+    slower = accepting(judged(2e6, stale, THEN.identity or NEW), stale, "exact")
+    assert (slower.change, slower.after.why) == (Change.SLOWER, "exact")
+    assert accepting(judged(2e6, NOW), NOW, "again").change is Change.KEPT

@@ -1,0 +1,27 @@
+"""Which new test takes the place of one that is gone: a wrong guess lets a slower time in as a fresh start."""
+
+from __future__ import annotations
+
+from pytest_perfgate.core.gate.bodies import renamed_nodes, same_bodies
+from pytest_perfgate.core.gate.twins import twins
+
+SAME = "def {}(): f()\n"
+
+
+def test_of_two_old_tests_that_do_the_same_neither_is_the_new_one() -> None:
+    now = SAME.format("new")
+    assert same_bodies(SAME.format("one"), now) == {"one": "new"}
+    assert same_bodies(SAME.format("one") + SAME.format("two"), now) == {}
+
+
+def test_what_stands_in_the_brackets_of_a_parameter_is_no_name_of_a_call() -> None:
+    nodes = ("t.py::one[a#b]#x[0]", "t.py::uno[a#b]#x[0]")
+    assert list(renamed_nodes(nodes[:1], nodes[1:], {"one": "uno"})) == [nodes]
+    named = ("t.py::one#x[0]", "t.py::uno#x[0]")
+    assert list(renamed_nodes(named[:1], named[1:], {"one": "uno"})) == [named]
+
+
+def test_of_two_files_the_own_one_is_looked_into_first() -> None:
+    new = ["a.py::test_gemm_v2", "b.py::test_gemm_v2"]
+    for path in "ab":
+        assert list(twins([f"{path}.py::test_gemm"], new)) == [(f"{path}.py::test_gemm", f"{path}.py::test_gemm_v2")]
