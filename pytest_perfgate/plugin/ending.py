@@ -20,7 +20,7 @@ from pytest_perfgate.plugin.complaints import complain, fail, usage_errors
 from pytest_perfgate.plugin.docket import Docket
 from pytest_perfgate.plugin.outputs import write_outputs
 from pytest_perfgate.plugin.patterns import pattern_notes
-from pytest_perfgate.plugin.reaching import deselected, is_filtered, reach_of
+from pytest_perfgate.plugin.reaching import deselected, is_filtered, left_out, reach_of
 
 
 def close_session(session: Docket, *, complete: bool) -> None:
@@ -98,6 +98,7 @@ def ending_of(session: Docket) -> Ending:
         reach=reach_of(config),
         deselected=frozenset({*deselected(config), *session.faults}),
         skipped=dict(session.skipped),
+        left_out=left_out(config),
     )
 
 
