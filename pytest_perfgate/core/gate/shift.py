@@ -32,5 +32,5 @@ def resting_on_arms(ruling: Ruling, paired: Paired, processes: int) -> Ruling:
     return ruling._replace(
         metric=shift_metric(paired),
         rounds=paired.rounds,
-        evidence=(("against the accepted time", seen), *ruling.evidence),
+        evidence=(*ruling.evidence, ("against the accepted time", seen)),
     )
