@@ -122,7 +122,14 @@ def measured_commit(environment: Environment, repository: Repository | None) -> 
 def accept(found: Sequence[Decision], store: BaselineStore) -> tuple[str, ...]:
     """Write the lines of all decisions that write one; the paths of the files that changed."""
     lines = [d.after for d in found if d.after is not None]
-    return tuple(str(path) for path in store.write(lines))
+    try:
+        return tuple(str(path) for path in store.write(lines))
+    except PerfgateError as fault:
+        if fault.code.name != "file-unwritable":
+            raise
+        why = "this file is as it was: what was to be accepted in it is not; the record still has it"
+        mend = "make the folder writable, or free its disk, and run perfgate accept again"
+        raise PerfgateError(fault.code.name, fault.what, why=why, mend=mend, place=fault.place) from fault
 
 
 class Lines:

@@ -1,0 +1,53 @@
+"""What a refusal says to do: the cure of this command, not of another."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.app.accept import accept
+from pytest_perfgate.app.prune import check_complete
+from pytest_perfgate.cli.dispatch import dispatch
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.limit import Effect, Outcome
+from tests.reports import case, run
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "mend"),
+    [
+        ([Outcome.BROKEN], "see what failed: perfgate report"),
+        ([Outcome.UNBASELINED], "perfgate accept --new, and run everything again"),
+        ([Outcome.UNBASELINED, Outcome.BROKEN], "see what failed: perfgate report"),
+    ],
+)
+def test_pruning_after_failed_cases_names_what_failed(outcomes: list[Outcome], mend: str) -> None:
+    cases = (case(f"test_{n}", 1e6, None, outcome) for n, outcome in enumerate(outcomes))
+    failed = (replace(c, verdicts=tuple(replace(v, effect=Effect.FAIL) for v in c.verdicts)) for c in cases)
+    report = run(*failed)
+    with pytest.raises(PerfgateError, match="of the last run failed") as caught:
+        check_complete(report)
+    assert caught.value.mend.startswith(mend)
+
+
+def test_accepting_into_a_folder_that_takes_nothing_speaks_of_accepting() -> None:
+    def write(lines: Any) -> Any:
+        raise PerfgateError("file-unwritable", "it cannot be written: Permission denied", place="baselines/x.yaml")
+
+    with pytest.raises(PerfgateError, match="Permission denied") as caught:
+        accept((), SimpleNamespace(write=write))  # type: ignore[arg-type]
+    assert "run perfgate accept again" in caught.value.mend
+    assert "when the run ends" not in caught.value.why
+
+
+def test_a_command_that_does_not_exist_is_told_to_programs_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert dispatch(["acept", "--json"]) == 2
+    out, err = capsys.readouterr()
+    assert json.loads(out)["error"]["next"] == "did you mean 'perfgate accept'?"
+    assert "there is no command 'acept'" in err
+    assert dispatch(["acept"]) == 2
+    assert capsys.readouterr().out == ""
