@@ -19,6 +19,7 @@ from pytest_perfgate.model.verdict import SuiteNote
 from pytest_perfgate.plugin.complaints import complain, fail, usage_errors
 from pytest_perfgate.plugin.docket import Docket
 from pytest_perfgate.plugin.outputs import write_outputs
+from pytest_perfgate.plugin.patterns import pattern_notes
 from pytest_perfgate.plugin.reaching import deselected, is_filtered, left_out, reach_of
 
 
@@ -29,6 +30,7 @@ def close_session(session: Docket, *, complete: bool) -> None:
         reports = session.all_reports()
         session.notes = suite_notes(session.court, session.cases, reports, ending_of(session))
         session.notes += capture_notes(reports, session.court.context.policy)
+        session.notes += pattern_notes(session, filtered=is_filtered(session.settings.pytest))
     announce(session.settings.pytest, session.notes)
 
 
