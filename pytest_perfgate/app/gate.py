@@ -12,13 +12,14 @@ from pytest_perfgate.app.assemble import measurements
 from pytest_perfgate.app.past import Past
 from pytest_perfgate.app.raised import with_raised
 from pytest_perfgate.app.unjudged import unjudged
-from pytest_perfgate.core.gate.acceptance import blindness, of_level
+from pytest_perfgate.core.gate.acceptance import blindness
 from pytest_perfgate.core.gate.against_revision import arm_facts
 from pytest_perfgate.core.gate.clocks import accepted_clock
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.conviction import AGAINST, uncommitted
 from pytest_perfgate.core.gate.grammar import FAMILY_MEAN, parse_limit
 from pytest_perfgate.core.gate.judge import judge, not_measured
+from pytest_perfgate.core.gate.levels import of_level
 from pytest_perfgate.core.gate.lost import lost_limits
 from pytest_perfgate.core.gate.merge import for_code, merge_limits
 from pytest_perfgate.core.gate.newcomer import newcomer

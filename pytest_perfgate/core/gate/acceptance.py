@@ -6,11 +6,10 @@ import enum
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import takewhile
 
+from pytest_perfgate.core.gate.levels import scatter_of
 from pytest_perfgate.core.gate.reasons import other_identity, unexplained
 from pytest_perfgate.core.gate.surroundings import surroundings
-from pytest_perfgate.core.stats.successive import scatter_of_neighbours
 from pytest_perfgate.model.baseline import DIRTY, Baseline, Sitting, short_commit
 from pytest_perfgate.model.limit import Outcome
 from pytest_perfgate.model.measurement import Measurement
@@ -24,8 +23,6 @@ _KNOWN = 2
 """Sittings from which on their scatter says something."""
 _UNKNOWN = 0.03
 """What two sittings of the same code usually differ by at least, where the line stands on one."""
-_LEVEL = 0.15
-"""Nearly four standard deviations between sittings on the noisiest kind of machine."""
 _WIDE = 0.25
 """Half an interval that says nothing, where no slowdown limit tells what is asked."""
 _CLEARLY = 0.9
@@ -267,22 +264,6 @@ def _line(measurement: Measurement, time: Metric, sittings: Sequence[Sitting], s
         identity=measurement.identity,
         surroundings=surroundings(measurement),
     )
-
-
-def scatter_of(sittings: Sequence[Sitting], time: float) -> tuple[float, int]:
-    """(relative scatter between sittings at the accepted level, how many); another level says nothing here."""
-    times = [sitting.time for sitting in _of_level(sittings, time)]
-    return scatter_of_neighbours(times), len(times)
-
-
-def _of_level(sittings: Sequence[Sitting], time: float) -> list[Sitting]:
-    """The newest sittings, back to the first that lies further off than any machine scatters."""
-    return list(takewhile(lambda s: of_level(s.time, time), reversed(sittings)))
-
-
-def of_level(measured: float, time: float) -> bool:
-    """Whether a time lies no further from another than machines scatter between sittings."""
-    return 0 < measured < math.inf and abs(math.log(measured / time)) <= _LEVEL
 
 
 def _added(before: Baseline, time: float, measurement: Measurement, signature: Signature) -> Baseline:

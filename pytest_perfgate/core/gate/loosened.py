@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from pytest_perfgate.core.gate.acceptance import noise, of_level
+from pytest_perfgate.core.gate.acceptance import noise
+from pytest_perfgate.core.gate.levels import of_level
 from pytest_perfgate.core.render.quantity import quantity
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.measurement import Measurement

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.acceptance import Change, Signature, decide, noise, scatter_of
+from pytest_perfgate.core.gate.acceptance import Change, Signature, decide, noise
+from pytest_perfgate.core.gate.levels import scatter_of
 from pytest_perfgate.core.gate.selection import matching, named, spelled
 from pytest_perfgate.core.gate.withheld import inherited, unasked, unmoved
 from pytest_perfgate.core.render.acceptance import acceptance_json, acceptance_lines

@@ -8,11 +8,12 @@ from statistics import fmean, stdev
 
 import pytest
 
-from pytest_perfgate.core.gate.acceptance import Change, Signature, decide, scatter_of
+from pytest_perfgate.core.gate.acceptance import Change, Signature, decide
 from pytest_perfgate.core.gate.anchor import drift
 from pytest_perfgate.core.gate.artifact import judge_artifact
 from pytest_perfgate.core.gate.conviction import prediction
 from pytest_perfgate.core.gate.judge import JudgeContext, _trial, judge
+from pytest_perfgate.core.gate.levels import scatter_of
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.errors import PerfgateError

@@ -9,12 +9,12 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from pytest_perfgate.core.gate.acceptance import of_level
 from pytest_perfgate.core.gate.anchor import LIMIT
 from pytest_perfgate.core.gate.budget import SCREENING, acquittal_rounds
 from pytest_perfgate.core.gate.calibration import LEAST as LEAST_TO_CALIBRATE
 from pytest_perfgate.core.gate.calibration import Recorded, _suits, calibration
 from pytest_perfgate.core.gate.judge import JudgeContext, judge
+from pytest_perfgate.core.gate.levels import of_level
 from pytest_perfgate.core.gate.modes import split
 from pytest_perfgate.core.gate.nearest import nearest, proposal
 from pytest_perfgate.core.gate.rewritten import poison, untouched
