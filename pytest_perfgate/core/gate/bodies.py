@@ -22,6 +22,13 @@ def same_bodies(then: str, now: str) -> dict[str, str]:
     return {name: marked[body] for name, body in gone.items() if times[0][body] == 1 and body in marked}
 
 
+def same_function(then: str, now: str, test: str) -> bool:
+    """Whether the function of a test, parameters and calls aside, does exactly the same in two files."""
+    name, _ = _function_of(test)
+    body = _bodies(then).get(name)
+    return body is not None and body == _bodies(now).get(name)
+
+
 def renamed_nodes(gone: Iterable[str], new: Iterable[str], names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Node ids that are gone, with those of the same parameters under the new name of their function."""
     known = set(new)

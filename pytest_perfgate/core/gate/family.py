@@ -108,7 +108,7 @@ def _outcome(
         return Outcome.UNDECIDED, "; the interval spans the limit"
     if of not in CHANGES or limit.bound < 0:
         return Outcome.BROKEN, "; the whole interval misses the limit"
-    reach = _reach(members, context)
+    reach = max(_reach(members, context), _blind(members))
     if mean.value <= reach:
         return Outcome.SUSPECT, f"; chance explains up to {signed(reach)}, for one sitting moves all cases together"
     excuses = [excuse for member in members if (excuse := _excuse(member, reach))]
@@ -120,11 +120,16 @@ def _outcome(
 
 def _known(limit: Limit, mean: Metric, of: str, members: list[CaseReport]) -> tuple[Outcome, str]:
     """A mean against lines that are not known well enough keeps its limit only where it is faster by more than that."""
-    unknown = [math.log1p(member.baseline.blind) if member.baseline else 0.0 for member in members]
-    blind = math.expm1(math.fsum(unknown) / len(unknown))
+    blind = _blind(members)
     if of in CHANGES and blind > max(limit.bound, 0.0) and 1 / (1 + mean.high) - 1 <= blind:
         return Outcome.UNDECIDED, f"; the accepted sittings were too noisy to see less than {sight(blind)}"
     return Outcome.PASSED, ""
+
+
+def _blind(members: list[CaseReport]) -> float:
+    """The mean of what the accepted sittings did not see."""
+    unknown = [math.log1p(member.baseline.blind) for member in members if member.baseline]
+    return math.expm1(math.fsum(unknown) / len(members))
 
 
 def _excuse(member: CaseReport, reach: float) -> str:

@@ -59,6 +59,17 @@ def test_a_mean_against_lines_of_noisy_sittings_is_not_known() -> None:
     assert of(0.69e6, 1.07, 0.0).startswith("passed: ")  # faster by more than that
     assert of(0.7e6, 1.07, 0.0).startswith("undecided: ")
     assert of(1e6, 0.09, 0.09).startswith("passed: ")  # as well known as the limit asks
+    assert "chance explains up to +107.0 %" in of(2e6, 1.07, 1.07)
+    assert of(2e6, 1.07, 1.07).startswith("suspect: ")  # slower by less than the lines may be off by
+    assert of(2e6, 1.07, 0.0).startswith("regressed: ")
+    assert of(2.1e6, 1.07, 1.07).startswith("regressed: ")
+
+
+def test_a_mean_against_lines_as_blind_as_its_limit_still_keeps_it() -> None:
+    for time, blind, outcome in ((1e6, 0.5, "passed"), (1e6, 1.0, "undecided"), (0.5e6, 1.0, "undecided")):
+        members = [report(time, str(at), blind=blind) for at in range(2)]
+        (found,) = family_notes(members, {FAMILY: [limit("geomean(slowdown) <= 50%")]}, CONTEXT)
+        assert found.text.startswith(outcome)
 
 
 def ratio(low: float, middle: float, high: float) -> Metric:
