@@ -10,25 +10,14 @@ from pytest_perfgate.core.gate.conviction import SAME, Suspicion, wanting
 from pytest_perfgate.core.gate.cycles import clock_event
 from pytest_perfgate.core.gate.rounds import LEAST
 from pytest_perfgate.core.gate.ruling import Ruling
+from pytest_perfgate.core.gate.shift import shift_metric
 from pytest_perfgate.core.gate.tolerance import tolerance
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.limit import Limit, Outcome
 from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.paired import Decision, Paired
-from pytest_perfgate.model.quantity import Dimension
 
 BARE = "it loads nothing of the package"
-
-
-def shift_metric(paired: Paired) -> Metric:
-    """The slowdown that the pairs found."""
-    return Metric(
-        name="slowdown",
-        value=paired.shift,
-        dimension=Dimension.FRACTION,
-        interval=paired.interval,
-        source=f"paired, against {paired.base}",
-    )
 
 
 def against_revision(limit: Limit, trial: Trial) -> Ruling:

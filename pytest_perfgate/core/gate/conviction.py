@@ -10,6 +10,7 @@ from pytest_perfgate.core.gate.comparable import incomparable
 from pytest_perfgate.core.gate.context import JudgeContext, Trial
 from pytest_perfgate.core.gate.reasons import reasoned
 from pytest_perfgate.core.gate.ruling import Ruling
+from pytest_perfgate.core.gate.shift import resting_on_arms
 from pytest_perfgate.core.gate.surroundings import named
 from pytest_perfgate.core.gate.waiting import LEAST, excused
 from pytest_perfgate.core.render.plural import plural
@@ -124,7 +125,8 @@ def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
     if slower and paired.same:
         return _ruling(suspicion, Outcome.MOVED, f"slower {beside}, {SAME}", ("perfgate doctor",), facts)
     if slower:
-        return _ruling(suspicion, Outcome.REGRESSED, f"slower {beside}", _act(trial), facts)
+        convicted = _ruling(suspicion, Outcome.REGRESSED, f"slower {beside}", _act(trial), facts)
+        return resting_on_arms(convicted, paired, len(trial.measurement.processes))
     if paired.decision is Decision.NOT_SLOWER:
         sentence = f"{SLOWER}, but not {beside}; what differs: {named(trial.baseline, paired.moved)}"
         return _ruling(suspicion, Outcome.MOVED, sentence, (f'perfgate accept {trial.name} --reason "..."',), facts)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pytest_perfgate.core.gate.against_baseline import against_baseline
 from pytest_perfgate.core.gate.against_limit import against_limit
-from pytest_perfgate.core.gate.against_revision import against_revision, shift_metric
+from pytest_perfgate.core.gate.against_revision import against_revision
 from pytest_perfgate.core.gate.context import JudgeContext, Trial
 from pytest_perfgate.core.gate.conviction import suspects
 from pytest_perfgate.core.gate.grammar import FAMILY_MEAN
@@ -14,6 +14,7 @@ from pytest_perfgate.core.gate.merge import applies_on, case_of, limits_for, par
 from pytest_perfgate.core.gate.metrics import DERIVED, timed_metrics, timing
 from pytest_perfgate.core.gate.modes import split
 from pytest_perfgate.core.gate.ruling import Ruling, verdict
+from pytest_perfgate.core.gate.shift import shift_metric
 from pytest_perfgate.core.gate.trust import problems_of
 from pytest_perfgate.core.stats.summary import Summary
 from pytest_perfgate.model.baseline import Baseline

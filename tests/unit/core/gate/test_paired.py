@@ -45,7 +45,10 @@ def test_two_arms_convict_what_the_baseline_suspected() -> None:
     found = verdict(1.1e6, SLOWER)
     assert (found.outcome, found.effect) == (Outcome.REGRESSED, Effect.FAIL)
     assert found.sentence == "slower than a1b2c3d beside it over 10 rounds: +8.0 %"
-    assert found.evidence == ()
+    assert found.evidence == (("against the accepted time", "+10.0 % [+9.7, +10.3] of 3 processes"),)
+    assert found.metric is not None
+    assert (found.metric.value, found.metric.low, found.metric.high) == (0.08, 0.07, 0.09)
+    assert (found.rounds, found.interval) == (10, found.metric.interval)
     assert verdict(1.1e6, replace(SLOWER, stands_in="it is gone")).evidence == (("beside", "it is gone"),)
 
 
