@@ -33,7 +33,8 @@ TESTS_HEAD = """
 ### `[[tool.perfgate.tests]]`
 
 Settings for the tests whose node ids match a pattern (`*` and `?`; brackets stand for themselves). Of several
-entries that match, the later is closer.
+entries that match, the later is closer. A pattern that no gated test of a whole run matches is told at its end, and
+fails it in CI.
 
 """
 KINDS = {

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ci.gpu.held import barred, held
 from ci.gpu.parts import Check, Row
 
 METRIC = "gpu__time_duration.sum"
@@ -28,7 +29,7 @@ _UNITS = {"n": 1.0, "u": 1e3, "m": 1e6, "s": 1e9}
 
 
 def profiler(check: Check, out: Path) -> Iterator[Row]:
-    """The clocks stay as they are; where ncu does not work, its own words say why."""
+    """ncu leaves the clocks as the policy holds them; where ncu does not work, its own words say why."""
     ncu, report = program(), out / "recordings" / "softmax.ncu-rep"
     if not ncu:
         yield {
@@ -40,13 +41,14 @@ def profiler(check: Check, out: Path) -> Iterator[Row]:
     report.parent.mkdir(parents=True, exist_ok=True)
     script = out / "softmax.py"
     script.write_text(SOFTMAX, encoding="utf-8")
-    code, said = told([*command(ncu, report), sys.executable, str(script)], 60)
+    with held(check) as problems:
+        code, said = told([*command(ncu, report), sys.executable, str(script)], 60)
     (out / "ncu.txt").write_text(said, encoding="utf-8")
     if not report.is_file():
         yield {"what": "ncu", "refused": f"exit code {code}", "why": said.strip()[-300:]}
         return
     shown = told([ncu, "--import", str(report), "--csv", "--page", "raw", "--metrics", METRIC], 20)[1]
-    yield beside(check, duration(shown), report.stat().st_size)
+    yield beside(check, duration(shown), report.stat().st_size, problems)
 
 
 def command(ncu: str, report: Path) -> list[str]:
@@ -57,7 +59,7 @@ def command(ncu: str, report: Path) -> list[str]:
     return [ncu, *alone, *chosen, *sections, "--force-overwrite", "--export", str(report)]
 
 
-def beside(check: Check, theirs: float | None, size: int) -> Row:
+def beside(check: Check, theirs: float | None, size: int, problems: Sequence[str] = ()) -> Row:
     """The same kernel by CUPTI, else by whatever fits."""
     rows = check.runtime_module().randn(4096, 4096, device="cuda")
     softmax = check.runtime_module().softmax
@@ -68,7 +70,8 @@ def beside(check: Check, theirs: float | None, size: int) -> Row:
     if not theirs or "ns" not in ours:
         return {**row, "why": ours.get("why", "the report tells no duration")}
     off = (ours["ns"] - ours["overhead_ns"]) / theirs - 1
-    return {**row, "timer": ours["timer"], "ns": ours["ns"], "off": off, "bar": "ncu", "held": abs(off) <= 0.05}
+    row |= {"timer": ours["timer"], "ns": ours["ns"], "off": off}
+    return barred(row, "ncu", abs(off) <= 0.05, [*problems, *ours.get("invalid", ())])
 
 
 def told(command: Sequence[str], timeout_s: float) -> tuple[int, str]:

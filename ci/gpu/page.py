@@ -10,9 +10,9 @@ BARS = {
     "ncu": "within 5 % of ncu's duration",
     "host": "a pair of events costs the host no more than in do_bench's loop",
     "escape": "work on another stream is caught",
-    "seen": "+2 % of a 100 us kernel seen in 95 % of trials, +0 % in none but one",
-    "same": "no false alarm in a suite of 40 against itself",
-    "gate": "the example's suite measured, accepted, held against itself",
+    "seen": "+2 % of a 100 us kernel seen in 95 % of trials, +0 % in one at most (medians 1 % apart: a timer rule)",
+    "same": "no shift in a suite of 40 against itself (medians of rounds 3 % apart: a timer rule)",
+    "gate": "the example's suite measured, accepted, held against itself (by perfgate's own verdicts)",
     "roof": "no product above the peak",
 }
 """What the run is there to show, by the name that its rows carry."""
@@ -32,18 +32,25 @@ def page(result: dict[str, Any]) -> str:
         lines += ["", f"## {title}", "", "| what | found | held |", "|---|---|---|"]
         for row in rows:
             figures = ((name, figure) for name, figure in row.items() if name not in {"what", "held", "bar"})
+            good = "invalid" if "invalid" in row else row.get("held", "")
             found = ", ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in figures if v != "")
-            lines.append(f"| {row['what']} | {' '.join(found.replace('|', '/').split())} | {row.get('held', '')} |")
+            lines.append(f"| {row['what']} | {' '.join(found.replace('|', '/').split())} | {good} |")
     return "\n".join(lines) + "\n"
 
 
 def bars(result: dict[str, Any]) -> dict[str, str]:
-    """Each bar: held, missed, or not shown."""
-    rows = [row for part in result["parts"].values() for row in part if "held" in row]
+    """Each bar: held, missed, invalid where the card spoiled every row of it, or not shown."""
+    rows = [row for part in result["parts"].values() for row in part]
     told = {}
     for name in BARS:
-        held = [bool(row["held"]) for row in rows if row.get("bar") == name]
-        told[name] = f"{'held' if all(held) else 'missed'} ({sum(held)} of {len(held)})" if held else "not shown"
+        mine = [row for row in rows if row.get("bar") == name]
+        held = [bool(row["held"]) for row in mine if "held" in row]
+        spoilt = f", {count} invalid" if (count := sum("invalid" in row for row in mine)) else ""
+        told[name] = (
+            f"{'held' if all(held) else 'missed'} ({sum(held)} of {len(held)}{spoilt})" if held else "not shown"
+        )
+        if spoilt and not held:
+            told[name] = f"invalid ({count})"
     return told
 
 
@@ -52,7 +59,9 @@ def summary(result: dict[str, Any]) -> str:
     rows = [(title, row) for title, part in result["parts"].items() for row in part if "held" in row]
     lost = [f"{title}: {row['what']}" for title, row in rows if not row["held"]]
     said = f"{len(rows) - len(lost)} held, {len(lost)} did not"
-    return f"{said}{': ' if lost else ''}{'; '.join(lost)}."
+    spoilt = [row for part in result["parts"].values() for row in part if "invalid" in row]
+    also = f" {len(spoilt)} invalid." if spoilt else ""
+    return f"{said}{': ' if lost else ''}{'; '.join(lost)}.{also}"
 
 
 def failed(result: dict[str, Any]) -> bool:
@@ -61,4 +70,8 @@ def failed(result: dict[str, Any]) -> bool:
 
 def unshown(result: dict[str, Any]) -> list[str]:
     """Bars that the run was to show and did not."""
-    return [name for name, said in bars(result).items() if said == "not shown" and name not in OPTIONAL]
+    return [
+        name
+        for name, said in bars(result).items()
+        if said.startswith(("not shown", "invalid")) and name not in OPTIONAL
+    ]

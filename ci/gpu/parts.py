@@ -11,6 +11,7 @@ from statistics import median
 from typing import Any
 
 from ci.gpu.calls import Call, calls
+from ci.gpu.held import barred, held, spoiled
 from ci.gpu.truth import truths, unproved
 from pytest_perfgate.app.machine import keyed, watched
 from pytest_perfgate.model.device import Basis
@@ -77,6 +78,8 @@ def told(samples: Any) -> Row:
     took, overhead = median(samples.durations), samples.overhead / samples.batch
     row: Row = {"ns": took, "n": len(samples.durations), "gap_ns": samples.launch_gap, "stop": samples.stop.value}
     row |= {"overhead_ns": overhead, "problems": [problem.what for problem in samples.problems]}
+    if spoilt := spoiled(samples.problems):
+        row["invalid"] = spoilt
     if samples.span:
         row["span_ns"] = median(samples.span)
     if samples.clock_hz:
@@ -152,7 +155,7 @@ def lasted(loop: Call) -> float:
 def agreement(check: Check) -> Iterator[Row]:
     """Each timer on one call each, beside the device's records: what ``auto`` takes agrees within 1 % from 20 us."""
     yield from proof(check)
-    known, why = truths()
+    known, why = truths(check.plan.clocks.value)
     if why:
         yield {"what": "torch's profiler", "refused": "not all", "why": why}
     for name, call in calls(check.runtime_module()):
@@ -164,7 +167,7 @@ def agreement(check: Check) -> Iterator[Row]:
             if truth and "ns" in row:
                 row["off"] = (row["ns"] - row["overhead_ns"]) / truth - 1
             long = truth and truth >= LONG_NS and timer == "auto"
-            yield {**row, "bar": "long", "held": abs(row.get("off", 1.0)) <= 0.01} if long else row
+            yield barred(row, "long", abs(row.get("off", 1.0)) <= 0.01) if long else row
         yield judged(name, rows, truth, named=name in known)
 
 
@@ -191,7 +194,9 @@ def judged(name: str, rows: dict[str, Row], truth: float | None, *, named: bool)
     if truth >= LONG_NS or not offs:
         return row
     best = min(offs, key=lambda timer: abs(offs[timer]))
-    return {**row, "best": best, "off": offs[best], "bar": "short", "held": abs(offs[best]) <= 0.03}
+    beside = (best,) if named else (best, "cupti")
+    spoilt = [why for timer in beside for why in rows[timer].get("invalid", ())]
+    return barred({**row, "best": best, "off": offs[best]}, "short", abs(offs[best]) <= 0.03, spoilt)
 
 
 def overlap(check: Check) -> Iterator[Row]:
@@ -206,7 +211,7 @@ def overlap(check: Check) -> Iterator[Row]:
 
     row = check.measured("two streams", call, "events")
     caught = any("another stream" in problem for problem in row.get("problems", []))
-    yield {**row, "bar": "escape", "held": caught} if "ns" in row else row
+    yield barred(row, "escape", caught) if "ns" in row else row
     row = check.measured("two streams", call, "cupti")
     yield {**row, "held": row["span_ns"] >= row["ns"]} if "span_ns" in row else row
 
@@ -226,7 +231,7 @@ def ladder(check: Check) -> Iterator[Row]:
                 yield {"what": name, "refused": type(error).__name__, "why": str(error)[:300]}
                 continue
             row = check.measured(name, call, "auto", flops=2.0 * size**3, dtype=dtype)
-            yield {**row, "bar": "roof", "held": row["mfu"] <= 1} if "mfu" in row else row
+            yield barred(row, "roof", row["mfu"] <= 1) if "mfu" in row else row
 
 
 def product(torch: Any, dtype: str, kind: Any, size: int) -> Call:
@@ -251,10 +256,11 @@ def slowdowns(check: Check) -> Iterator[Row]:
 
     for percent in (2, 0, 1, 5):
         shifts = []
-        for trial in range(TRIALS):
-            first, second = (took(p) for p in ((percent, 0) if trial % 2 else (0, percent)))
-            shifts.append((first / second if trial % 2 else second / first) - 1)
+        with held(check) as problems:
+            for trial in range(TRIALS):
+                first, second = (took(p) for p in ((percent, 0) if trial % 2 else (0, percent)))
+                shifts.append((first / second if trial % 2 else second / first) - 1)
         seen = sum(shift > 0.01 for shift in shifts)
         row: Row = {"what": f"+{percent} %", "trials": TRIALS, "seen": seen, "median": median(shifts)}
-        held = {0: seen <= 1, 2: seen >= 0.95 * TRIALS}
-        yield {**row, "bar": "seen", "held": held[percent]} if percent in held else row
+        good = {0: seen <= 1, 2: seen >= 0.95 * TRIALS}
+        yield barred(row, "seen", good[percent], problems) if percent in good else {**row, "problems": problems}

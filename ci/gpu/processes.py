@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -13,7 +14,9 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
+from ci.gpu.held import barred, held
 from ci.gpu.parts import Check, Row
 
 CASES, ROUNDS, LEAST_ROUNDS = 40, 5, 3
@@ -27,13 +30,22 @@ SCRIPT = str(ROOT / "ci" / "gpu-check")
 def same(check: Check) -> Iterator[Row]:
     """A suite of 40 against itself over fresh processes: how many cases shift by more than 3 %."""
     rounds: list[list[list[float]]] = []
+    spoilt: list[str] = []
     begun = time.monotonic()
     for number in range(ROUNDS):
-        if rounds and time.monotonic() + (time.monotonic() - begun) / number > check.ends:
+        if number and time.monotonic() + (time.monotonic() - begun) / number > check.ends:
             break
-        rounds.append([suite(check.plan.clocks.value) for _ in range(2)])
-        shifts = [b / a - 1 for a, b in zip(*rounds[-1], strict=True)]
-        yield {"what": f"round {number + 1}", "median": median(shifts), "widest": max(map(abs, shifts))}
+        sittings = [suite(check.plan.clocks.value) for _ in range(2)]
+        problems = [why for sitting in sittings for why in sitting.problems]
+        shifts = [b / a - 1 for a, b in zip(*(sitting.medians for sitting in sittings), strict=True)]
+        row: Row = {"what": f"round {number + 1}", "median": median(shifts), "widest": max(map(abs, shifts))}
+        yield {**row, "invalid": problems} if problems else row
+        spoilt += problems
+        if not problems:
+            rounds.append([sitting.medians for sitting in sittings])
+    if spoilt and len(rounds) < LEAST_ROUNDS:
+        yield barred({"what": "A/A", "rounds": len(rounds)}, "same", False, spoilt)
+        return
     if len(rounds) < LEAST_ROUNDS:
         yield {"what": "A/A", "refused": "no time", "why": f"{len(rounds)} rounds of at least {LEAST_ROUNDS}"}
         return
@@ -52,7 +64,14 @@ def same(check: Check) -> Iterator[Row]:
     }
 
 
-def suite(clocks: str) -> list[float]:
+class Sitting(NamedTuple):
+    """One process of the suite, and what spoiled it."""
+
+    medians: list[float]
+    problems: list[str]
+
+
+def suite(clocks: str) -> Sitting:
     """Medians of 40 products in a process of their own."""
     done = subprocess.run(
         [sys.executable, SCRIPT, "--suite", "--clocks", clocks],
@@ -60,20 +79,23 @@ def suite(clocks: str) -> list[float]:
     )  # fmt: skip
     if done.returncode:
         raise RuntimeError(f"a process of the suite ended with {done.returncode}: {done.stderr.strip()[-300:]}")
-    return [float(word) for word in done.stdout.split()]
+    return Sitting(**json.loads(done.stdout.splitlines()[-1]))
 
 
 def run_suite(check: Check) -> None:
     torch = check.runtime_module()
     plan = replace(check.plan, budget_ns=40e6, warmup_ns=10e6)
-    for case in range(CASES):
-        a = torch.randn(512 + 64 * case, 2048, device="cuda")
-        print(median(check.timers["events"].measure(lambda a=a: a @ a.T, plan, check.runtime).durations))
+    torch.randn(1, device="cuda")
+    medians = []
+    with held(check) as problems:
+        for case in range(CASES):
+            a = torch.randn(512 + 64 * case, 2048, device="cuda")
+            medians.append(median(check.timers["events"].measure(lambda a=a: a @ a.T, plan, check.runtime).durations))
+    print(json.dumps(Sitting(medians, problems)._asdict()))
 
 
 def gate(check: Check, out: Path) -> Iterator[Row]:
     """The example's suite through the gate itself: measured, accepted, and held against that in new processes."""
-    del check
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         yield {"what": "the gate", "refused": "not installed", "why": f"no {', '.join(missing)} here"}
@@ -84,6 +106,7 @@ def gate(check: Check, out: Path) -> Iterator[Row]:
     settings = project / "pyproject.toml"
     settings.write_text(settings.read_text(encoding="utf-8") + "rounds = 3\n", encoding="utf-8")
     pytest = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:randomly", "-q", "--perfgate=full"]
+    pytest += ["--perfgate-clocks", check.plan.clocks.value]
     accept = [sys.executable, "-c", "import sys; from pytest_perfgate.cli import main; sys.exit(main())", "accept"]
     steps = (
         ("measured", [*pytest, "--perfgate-policy", "missing=record"]),
@@ -147,11 +170,15 @@ def libraries(check: Check) -> Iterator[Row]:
             continue
         for name in ("events", "graph"):
             try:
-                samples = check.timers[name].measure(copy(), check.plan, runtime)
+                call = copy()
+                with held(check, runtime) as problems:
+                    samples = check.timers[name].measure(call, check.plan, runtime)
             except Exception as error:
                 yield {"what": runtime.name, "timer": name, "refused": type(error).__name__, "why": str(error)[:300]}
                 continue
-            yield {"what": runtime.name, "timer": name, "ns": median(samples.durations), "n": len(samples.durations)}
+            row: Row = {"what": runtime.name, "timer": name, "ns": median(samples.durations)}
+            row["n"] = len(samples.durations)
+            yield {**row, "invalid": problems} if problems else row
 
 
 def cupy_copy():

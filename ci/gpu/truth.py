@@ -15,6 +15,7 @@ from statistics import median
 from typing import Any
 
 from ci.gpu.calls import Call, calls
+from ci.gpu.held import held
 
 REPEATS = 40
 WARM_S = 0.3
@@ -22,11 +23,15 @@ SCRIPT = str(Path(__file__).resolve().parents[1] / "gpu-check")
 _WORK = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
 
 
-def truths(timeout_s: float = 60.0) -> tuple[dict[str, float], str]:
+def truths(clocks: str, timeout_s: float = 60.0) -> tuple[dict[str, float], str]:
     """Nanoseconds by the name of a call; and why there are none, or not all."""
     try:
         done = subprocess.run(
-            [sys.executable, SCRIPT, "--truth"], capture_output=True, text=True, timeout=timeout_s, check=False
+            [sys.executable, SCRIPT, "--truth", "--clocks", clocks],
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         return {}, f"torch's profiler did not end within {timeout_s:.0f} s"
@@ -52,25 +57,32 @@ def unproved(timeout_s: float = 40.0) -> str:
 
 def run_proof(torch: Any, runtime: Any) -> None:
     """Ends well, or with the reason as the last line."""
+    from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
+    from pytest_perfgate.adapters.bindings.cupti import BUFFER, CuptiRecorder, prove
     from pytest_perfgate.model.errors import PerfgateError
-    from pytest_perfgate.wiring.devices import prove_cupti
 
     torch.zeros(1, device="cuda")
+    runtime.synchronize()
+    recorder = CuptiRecorder()
     try:
-        prove_cupti(runtime)
+        with recorder.opened(BUFFER):
+            prove(recorder, CudaDriver().touch)
     except PerfgateError as error:
         raise SystemExit(error.what) from error
 
 
-def run_truth(torch: Any) -> None:
-    """One line of JSON; a call that cannot be profiled costs its own figure."""
+def run_truth(check: Any) -> None:
+    """One line of JSON; a call that cannot be profiled costs its own figure, a spoiled card all of them."""
+    torch = check.runtime_module()
     found: dict[str, Any] = {"ns": {}, "why": []}
-    for name, call in calls(torch):
-        try:
-            found["ns"][name] = profiled(torch, call)
-        except Exception as error:  # noqa: PERF203 - a handful of calls
-            found["why"].append(f"{name}: {type(error).__name__}: {error}")
-    print(json.dumps(found))
+    torch.zeros(1, device="cuda")
+    with held(check) as problems:
+        for name, call in calls(torch):
+            try:
+                found["ns"][name] = profiled(torch, call)
+            except Exception as error:  # noqa: PERF203 - a handful of calls
+                found["why"].append(f"{name}: {type(error).__name__}: {error}")
+    print(json.dumps({"ns": {}, "why": problems} if problems else found))
 
 
 def profiled(torch: Any, call: Call) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pytest_perfgate.core.gate.acceptance import Change, Decision, Signature, decide
 from pytest_perfgate.core.gate.nearest import proposal
+from pytest_perfgate.core.gate.scanty import scanty
 from pytest_perfgate.core.gate.selection import Selects, matching, named, spelled
 from pytest_perfgate.core.gate.withheld import inherited, unasked, unmoved
 from pytest_perfgate.model.baseline import Baseline, Sitting, commit_name
@@ -64,7 +65,7 @@ def decisions(report: RunReport, request: Request, store: BaselineStore, sitting
     families = {name for note in report.notes for name in note.names}
     found = tuple(unasked(decision, families) for decision in found)
     found = tuple(d if request.each or meant(d.report.key) else unmoved(d) for d in found)
-    found = inherited(found, _gone(report, found, request.base, store))
+    found = tuple(scanty(d, report) for d in inherited(found, _gone(report, found, request.base, store)))
     if request.new or request.improved:
         wanted = {Change.NEW: request.new, Change.FASTER: request.improved, Change.SHARPER: request.improved}
         found = tuple(decision for decision in found if wanted.get(decision.change, False))

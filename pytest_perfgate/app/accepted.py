@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 
-from pytest_perfgate.core.gate.bodies import same_bodies
+from pytest_perfgate.core.gate.bodies import same_bodies, same_function
 from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Measurement
+from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.repository import Base
 from pytest_perfgate.model.tools import GateTools
 
@@ -23,6 +26,9 @@ class Accepted:
         self._tools = tools
         self._read: dict[tuple[str, str, str], Lines] = {}
         self._base: Base | None = None
+        self._gone: dict[str, tuple[Baseline, ...]] = {}
+        self.moved: set[str] = set()
+        """Keys of the merge base's lines that judged under another path."""
 
     @property
     def base(self) -> Base:
@@ -46,9 +52,35 @@ class Accepted:
         if now is None or now.local or not self.base.commit:
             return now, None
         then = self._lines(device, measurement.key.path, self.base.commit).get(key)
+        then = then or self._forerunner(measurement.key, device)
         if then is None:
             return now, None
         return replace(then, place=now.place), None if _same(then, now) else now
+
+    def gone(self, device: str) -> tuple[Baseline, ...]:
+        """Lines of the merge base that the work tree has no more; a file of before that does not read has none."""
+        if device not in self._gone:
+            self._gone[device] = tuple(self._went(device))
+        return self._gone[device]
+
+    def _went(self, device: str) -> Iterator[Baseline]:
+        base, store = self.base.commit, self._tools.baselines
+        for path in store.paths(device, base) if store is not None and base else ():
+            with contextlib.suppress(PerfgateError):
+                then, now = self.then_and_now(device, path)
+                yield from (line for key, line in then.items() if key not in now)
+
+    def _forerunner(self, key: CaseKey, device: str) -> Baseline | None:
+        """The line of a test that this change moved to another file, word for word: it judges there as well."""
+        repository = self._tools.repository
+        same = [line for line in self.gone(device) if line.key.test == key.test and line.key.path != key.path]
+        if repository is None or len(same) != 1:
+            return None
+        then, now = repository.show(self.base.commit, same[0].key.path), repository.show("HEAD", key.path)
+        if not then or not now or not same_function(then, now, key.test):
+            return None
+        self.moved.add(str(same[0].key))
+        return replace(same[0], key=key)
 
     def then_and_now(self, device: str, path: str) -> tuple[Lines, Lines]:
         """The lines of a file at the merge base, none where there is none, and in the work tree."""

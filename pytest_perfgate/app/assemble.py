@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from pytest_perfgate.app.machine import begins
 from pytest_perfgate.core.gate.metrics import metrics_of
 from pytest_perfgate.model.children import Capture, CaseResult
 from pytest_perfgate.model.measurement import Measurement
@@ -30,7 +31,8 @@ def _on(measurement: Measurement, asked: str) -> Measurement:
     """Whether it ran on the device that ``--perfgate-device`` names, by index, name, key or UUID."""
     device = measurement.device
     plain = asked.removeprefix("GPU-")
-    if not asked or asked in {str(device.index), device.name, device.key} or plain == device.uuid.removeprefix("GPU-"):
+    named = asked in {str(device.index), device.name, device.key} or plain == device.uuid.removeprefix("GPU-")
+    if not asked or named or begins(device, asked):
         return measurement
     what = f"asked for device {asked}, and it ran on {device.name} (index {device.index}, {device.key})"
     other = Problem(code="device-other", what=what, retry=False)

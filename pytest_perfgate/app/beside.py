@@ -18,17 +18,18 @@ Show = Callable[[str], "str | None"]
 """A file's text at the base, by its path from the root."""
 
 
-def with_bare(
+def with_files(
     found: Mapping[CaseKey, Paired],
     comparison: Comparison,
     tests: Collection[str],
     root: Path,
     repository: Repository | None,
 ) -> Mapping[CaseKey, Paired]:
-    """What came of a comparison, told of tests that load nothing of the package what the change edits beside them."""
+    """What came of a comparison, with what both arms did not share, or share though the change edits it."""
     show = partial(repository.show, comparison.arms[BASE].revision) if repository is not None else _nothing
 
     def told(nodeid: str, paired: Paired) -> Paired:
+        paired = replace(paired, own_file=comparison.cases[nodeid].path in comparison.own.files)
         if nodeid not in comparison.bare:
             return paired
         edited = edited_beside(comparison.cases[nodeid], comparison.bare[nodeid], tests, root, show)

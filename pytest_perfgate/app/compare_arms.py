@@ -8,6 +8,7 @@ from dataclasses import replace
 from statistics import fmean
 
 from pytest_perfgate.app.duet import BASE, HEAD, Beat, Duet, Met
+from pytest_perfgate.app.own_files import OwnFiles, Texts
 from pytest_perfgate.core.gate.proof import foreign_modules, same_code
 from pytest_perfgate.core.gate.rounds import Design, Pairs
 from pytest_perfgate.core.gate.witness import pair_of
@@ -48,6 +49,8 @@ class Stage:
     clock: Callable[[], float]
     beat: Beat = Beat()
     budget_s: float = 0.0
+    texts: Texts | None = None
+    """Test files at the base and here: for those of the head that the base arm cannot collect."""
     """Zero spends what the design asks for."""
 
 
@@ -65,6 +68,7 @@ class Comparison:
         """Seconds that a round takes beside its tests, as the last one did."""
         self.bare: dict[str, tuple[str, ...]] = {}
         """Tests that load nothing of the package, the same files on both sides: there is nothing to tell arms by."""
+        self.own = OwnFiles(stage.texts)
         self._out: set[str] = set()
         self._until = stage.clock() + stage.budget_s if stage.budget_s else math.inf
 
@@ -143,12 +147,15 @@ class Comparison:
         finally:
             for child in children:
                 child.close()
-        self._prove(duet, cases)
-        for case in cases:
-            if case.nodeid not in done:
+        if done:
+            self._prove(duet, cases)
+        lost = [case for case in cases if case.nodeid not in done]
+        again = self.own.take([case for case in lost if case.nodeid in duet.found[HEAD]], duet.errors[BASE])
+        for case in lost:
+            if case not in again:
                 self._note(phase, number, case.nodeid, _one_sided(duet, case.nodeid, self.arms))
         self._clocked(before, self.stage.clock() - begun)
-        return []
+        return again
 
     def _clocked(self, before: int, seconds: float) -> None:
         """What the round took beside its tests is everybody's share."""
@@ -157,9 +164,9 @@ class Comparison:
         self.rounds[before:] = [replace(one, share_s=one.seconds + self.start_s / len(fresh)) for one in fresh]
 
     def _played(self, duet: Duet, phase: str, number: int, cases: Sequence[Case]) -> set[str]:
-        jobs = tuple(replace(self.stage.job, cases=tuple(cases), modules=arm.modules) for arm in self.arms)
+        jobs = [replace(self.stage.job, cases=tuple(cases), modules=arm.modules) for arm in self.arms]
         done = set()
-        for met in duet.play((jobs[BASE], jobs[HEAD])):
+        for met in duet.play((replace(jobs[BASE], files=tuple(self.own.files.items())), jobs[HEAD])):
             self.rounds.append(_round(met, phase, number))
             done.add(met.nodeid)
             if self.rounds[-1].trouble:

@@ -10,9 +10,11 @@ from pathlib import Path
 from pytest_perfgate.app.gate import Court, new_baselines
 from pytest_perfgate.app.loosened import loosened_lines
 from pytest_perfgate.app.renamed import renamed_lines
+from pytest_perfgate.app.settings import changed_settings
 from pytest_perfgate.core.gate.anchor import LIMIT, drift
 from pytest_perfgate.core.gate.clocks import clock_of
 from pytest_perfgate.core.gate.family import family_limits
+from pytest_perfgate.core.gate.overlooked import LeftOut
 from pytest_perfgate.core.gate.policy import chosen
 from pytest_perfgate.core.gate.reach import Reach
 from pytest_perfgate.core.gate.suite import Suite, judge_suite
@@ -42,6 +44,7 @@ class Ending:
     deselected: frozenset[str] = frozenset()
     """Gated tests that are there and were not measured: not chosen, or with a marker that does not read."""
     skipped: Mapping[str, str] = field(default_factory=dict)
+    left_out: LeftOut = field(default_factory=LeftOut)
 
 
 def suite_notes(
@@ -55,13 +58,15 @@ def suite_notes(
         skipped=ending.skipped,
         reach=ending.reach,
         baselines=_accepted(court, reports),
+        gone=_gone(court, reports) if court.context.policy.ci else (),
+        left_out=ending.left_out,
         expected=_expected(court, reports) if ending.skipped else (),
         families=family_limits(cases.values()),
         complete=ending.complete,
         filtered=ending.filtered,
     )
     judged = (*judge_suite(reports, suite), *_unanchored(court, reports))
-    edited = (*loosened_lines(court, reports), *renamed_lines(court, reports))
+    edited = (*changed_settings(court), *loosened_lines(court, reports), *renamed_lines(court, reports))
     return (*judged, *edited, *_drifted(court, cases, reports), *_without_history(court))
 
 
@@ -125,6 +130,13 @@ def _drift(court: Court, anchor: str, report: CaseReport) -> str:
 def _accepted(court: Court, reports: Iterable[CaseReport]) -> tuple[Baseline, ...]:
     """All lines of the devices that this run measured on; where it measured nothing, of those of this machine."""
     return _lines(court, _measured_on(reports) or _devices_here(court))
+
+
+def _gone(court: Court, reports: Iterable[CaseReport]) -> tuple[Baseline, ...]:
+    """Lines of the merge base that are here no more, under no path."""
+    devices = sorted(_measured_on(reports) or _devices_here(court))
+    lines = (line for device in devices for line in court.accepted.gone(device))
+    return tuple(line for line in lines if str(line.key) not in court.accepted.moved)
 
 
 def _expected(court: Court, reports: Iterable[CaseReport]) -> tuple[Baseline, ...]:

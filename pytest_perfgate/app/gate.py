@@ -13,7 +13,7 @@ from pytest_perfgate.app.past import Past
 from pytest_perfgate.app.raised import with_raised
 from pytest_perfgate.app.unjudged import unjudged
 from pytest_perfgate.core.gate.acceptance import blindness, of_level
-from pytest_perfgate.core.gate.against_revision import BARE
+from pytest_perfgate.core.gate.against_revision import arm_facts
 from pytest_perfgate.core.gate.clocks import accepted_clock
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.conviction import AGAINST, uncommitted
@@ -21,6 +21,7 @@ from pytest_perfgate.core.gate.grammar import FAMILY_MEAN, parse_limit
 from pytest_perfgate.core.gate.judge import judge, not_measured
 from pytest_perfgate.core.gate.lost import lost_limits
 from pytest_perfgate.core.gate.merge import for_code, merge_limits
+from pytest_perfgate.core.gate.newcomer import newcomer
 from pytest_perfgate.core.gate.remeasured import standing
 from pytest_perfgate.core.gate.surroundings import moved, surroundings
 from pytest_perfgate.core.metrics.kernel import CODE_NAMES
@@ -50,6 +51,8 @@ class Court:
         self.past = Past(tools.history)
         self.paired: Mapping[CaseKey, Paired] = {}
         """What two arms came to, where the run compares with a revision."""
+        self.new: frozenset[str] = frozenset()
+        """Tests that this revision does not have: no stored baseline is asked for them either."""
 
     def read_baselines(self, cases: Iterable[Case]) -> None:
         """Every file that these cases may be judged by, and the history; raises where one does not read."""
@@ -112,6 +115,8 @@ class Court:
             unbaselined=self._unbaselined(measurement),
             paired_available=self.tools.convict is not None,
         )
+        if measurement.key.nodeid in self.new:
+            baseline, context = None, newcomer(context)
         paired, limits = self.paired.get(measurement.key), self.limits(case, measurement)
         try:
             return judge(measurement, limits, baseline=baseline, context=context, paired=paired)
@@ -126,10 +131,7 @@ class Court:
             return self.without_arms(case, report, None)
         facts = moved(report.baseline, report.measurement, self._past(report.measurement))
         self.paired = {**self.paired, report.key: replace(paired, moved=facts)}
-        judged = self.judged(case, report.measurement)
-        if not paired.bare:
-            return judged
-        told = (("arms", f"{BARE}: both arms are the same"),)
+        judged, told = self.judged(case, report.measurement), tuple(arm_facts(paired))
         return replace(judged, verdicts=tuple(replace(v, evidence=(*v.evidence, *told)) for v in judged.verdicts))
 
     def without_arms(self, case: Case, report: CaseReport, fault: PerfgateError | None, heard: str = "") -> CaseReport:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 
-from pytest_perfgate.app.machine import lease_name
+from pytest_perfgate.app.machine import begins, lease_name
 from pytest_perfgate.app.measure import Rounds
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.device import Device
@@ -129,11 +129,23 @@ def at_once(works: Iterable[Callable[[], None]], stop: Callable[[], None]) -> No
 
 
 def picked(devices: Sequence[Device], asked: str) -> Device:
-    """The device that ``--perfgate-device`` means: its number, UUID, name, or the key of its baselines."""
+    """The device that ``--perfgate-device`` means: its number, UUID, name, or the key of its baselines.
+
+    A UUID may be cut short, as in ``CUDA_VISIBLE_DEVICES``.
+    """
     plain = asked.removeprefix("GPU-")
     for at, device in enumerate(devices):
-        names = {str(at), device.uuid, device.uuid.removeprefix("GPU-"), device.pci, device.name, device.key}
-        if asked in names or plain in names or (device.key and asked.startswith(f"{device.key}-")):
+        names = {str(at), device.uuid, device.pci, device.name, device.key}
+        if (
+            asked in names
+            or plain == device.uuid.removeprefix("GPU-")
+            or (device.key and asked.startswith(f"{device.key}-"))
+        ):
             return device
+    begun = [device for device in devices if begins(device, asked)]
+    if len(begun) == 1:
+        return begun[0]
     known = "; ".join(f"{at}: {device.name} {device.uuid}" for at, device in enumerate(devices))
-    raise PerfgateError("device-unknown", f"no device {asked!r} is visible here", mend=f"one of {known}")
+    what = f"{plural(len(begun), 'device')} begin with {asked!r}" if begun else f"no device {asked!r} is visible here"
+    why = "what is measured must be the device that was asked for"
+    raise PerfgateError("device-unknown", what, why=why, mend=f"one of {known}")

@@ -43,6 +43,16 @@ def lease_name(device: Device) -> str:
     return device.uuid.removeprefix("GPU-") or device.pci.lower() or f"{device.name}-{device.index}"
 
 
+def begins(device: Device, asked: str) -> bool:
+    """Whether a UUID that was cut short, as CUDA takes it, is of this device."""
+    return asked.startswith(("GPU-", "MIG-")) and len(asked) > len("GPU-") and _prefixed(device).startswith(asked)
+
+
+def _prefixed(device: Device) -> str:
+    """The UUID as the driver writes it."""
+    return device.uuid if device.uuid.startswith(("GPU-", "MIG-")) else f"GPU-{device.uuid}"
+
+
 def key_patterns(host: Device, cards: Iterable[Device]) -> tuple[str, ...]:
     """What the keys of a machine's devices look like, before a library has been asked for their memory."""
     names = dict.fromkeys(re.sub(r"[^A-Za-z0-9.]+", "-", card.name).strip("-.") for card in cards)

@@ -33,6 +33,8 @@ class Baseline:
     sittings: int = 1
     blind: float = 0.0
     """The smallest slowdown that the accepted sitting could have told from its own noise; 0 where it saw enough."""
+    processes: int = 0
+    """How many measured the accepted sitting, where a quick or an interrupted run took it; 0 for a whole one."""
     commit: str = ""
     """What was measured; it ends in ``+dirty`` where the tree had changes of its own."""
     who: str = ""

@@ -177,6 +177,7 @@ POLICIES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("unused", ("fail", "warn", "ignore"), "a baseline without a test, or a test that is gone"),
     ("improved", ("ignore", "warn", "fail"), "faster than the baseline"),
     ("undecided", ("warn", "fail"), "the interval spans the limit"),
+    ("suspect", ("warn", "fail"), "slower, and nothing here can convict"),
     ("moved", ("warn", "fail"), "the machine moved, not the code"),
     ("unmeasured", ("warn", "fail"), "collected, but never measured"),
     ("baseless", ("warn", "fail"), "in CI, no merge base: the change's own baselines judged"),

@@ -58,6 +58,8 @@ class Paired:
     """The test loads nothing of the package, and the same files beside it on both sides."""
     edited: tuple[str, ...] = ()
     """Files beside such a test that the change edits: they are the head's in both arms, and were not compared."""
+    own_file: bool = False
+    """The base arm could not collect the head's test file, and ran its own revision's."""
     clocks_hz: tuple[float, float] | None = None
     """The clocks that base and head ran at, where both are known."""
 

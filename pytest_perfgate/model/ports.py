@@ -188,6 +188,9 @@ class BaselineStore(Protocol):
 
     def read_all(self, device: str) -> Mapping[str, Baseline]: ...
 
+    def paths(self, device: str, revision: str) -> tuple[str, ...]:
+        """The test files that a revision has lines of."""
+
     def write(self, baselines: Sequence[Baseline]) -> tuple[Path, ...]:
         """Replace these lines and no others, atomically, safe beside another writer."""
 
@@ -248,6 +251,8 @@ class Repository(Protocol):
         """The commit, of those that a revision holds, that brought a line into the folder that names this one."""
 
     def show(self, revision: str, path: str) -> str | None: ...
+
+    def files(self, revision: str, folder: str) -> tuple[str, ...]: ...
 
     def dirty(self) -> bool: ...
 

@@ -74,5 +74,7 @@ class GateTools:
     history: HistoryStore | None = None
     repository: Repository | None = None
     convict: Convict | None = None
+    settings: Callable[[str], Mapping[str, str]] = lambda _revision: {}
+    """Settings by their path, of a revision or, without one, of what is here."""
     here: Callable[[], Sequence[str]] = tuple
     """Patterns of the keys that this machine's devices have, asked where nothing was measured on them."""

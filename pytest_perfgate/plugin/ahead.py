@@ -16,6 +16,7 @@ from pytest_perfgate.model.plan import Mode
 from pytest_perfgate.plugin.captures import captured
 from pytest_perfgate.plugin.costs import affordable, cost_line, costs_of, read_costs, sampled, write_costs
 from pytest_perfgate.plugin.invocation import child_job, child_spec
+from pytest_perfgate.plugin.newcomers import measured_alone, newcomers
 from pytest_perfgate.plugin.progress import Progress
 from pytest_perfgate.plugin.trying import triable, trying_line
 from pytest_perfgate.wiring.devices import fleet, pick_device
@@ -124,7 +125,10 @@ def measure_against(session: Docket) -> None:
         raise PerfgateError("arm-no-merge-base", base.why or "no commit lies before this one", mend=base.mend)
     comparison, paired = Bailiff(session).against(revision, list(session.cases.values()))
     session.court.paired = paired
-    results = captured(session, comparison.results(), lambda text: Progress(session.settings.pytest, text).close())
+    new = newcomers(session, comparison.arms[0].revision, comparison.troubles())
+    session.court.new = frozenset(case.nodeid for case in new)
+    measured = {**comparison.results(), **(measured_alone(session, new) if new else {})}
+    results = captured(session, measured, lambda text: Progress(session.settings.pytest, text).close())
     judge_measured(session, results)
 
 

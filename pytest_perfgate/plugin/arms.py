@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.app.beside import with_bare
+from pytest_perfgate.app.beside import with_files
 from pytest_perfgate.app.compare_arms import Comparison, Stage
 from pytest_perfgate.app.duet import Beat
 from pytest_perfgate.app.hearing import Hearing
@@ -24,6 +24,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.paired import Paired, PairedRound
 from pytest_perfgate.plugin.finished import FinishedRounds
 from pytest_perfgate.plugin.invocation import arm_arguments, child_job, environment
+from pytest_perfgate.plugin.newcomers import file_texts
 from pytest_perfgate.plugin.progress import Progress
 from pytest_perfgate.plugin.spans import span
 from pytest_perfgate.plugin.standing_in import standing_in
@@ -111,7 +112,7 @@ class Bailiff:
         self._path(comparison.arms).unlink(missing_ok=True)
         self._session.resumable = False
         found, tests = hearing.paired(revision=revision), {case.path for case in self._session.cases.values()}
-        return with_bare(found, comparison, tests, self._config.rootpath, self._session.court.tools.repository)
+        return with_files(found, comparison, tests, self._config.rootpath, self._session.court.tools.repository)
 
     def _headline(self, cases: int, design: Design) -> str:
         """What it will cost, and how a budget is kept."""
@@ -166,6 +167,7 @@ class Bailiff:
             keep=FinishedRounds(self._path(both), self._session, self._say),
             clock=time.monotonic,
             beat=self._beat,
+            texts=file_texts(self._session, both[0].revision),
             budget_s=max(left, 1.0) if math.isfinite(left) else 0.0,
         )
 

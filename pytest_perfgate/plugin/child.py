@@ -28,10 +28,13 @@ from pytest_perfgate.model.samples import Samples
 from pytest_perfgate.plugin.benches import MeasuringBench
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.measuring import Measuring, measuring_tools
+from pytest_perfgate.plugin.own_module import own_module
 from pytest_perfgate.wiring import parent_channel
 from pytest_perfgate.wiring.arms import beside_modules, loaded_modules
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pytest_perfgate.plugin.asked import Asked
 
 
@@ -94,6 +97,12 @@ class ChildRole:
         """Exactly the cases of the job, in its order, whatever other plugins did."""
         found = {item.nodeid: item for item in items}
         items[:] = [found[nodeid] for nodeid in self._cases if nodeid in found]
+
+    def pytest_pycollect_makemodule(self, module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+        """A test file that this arm takes from its own revision."""
+        top, files = parent.config.rootpath, dict(self._job.files)
+        text = files.get(module_path.relative_to(top).as_posix()) if module_path.is_relative_to(top) else None
+        return None if text is None else own_module(parent, module_path, text)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:

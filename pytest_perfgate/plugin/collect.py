@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from pytest_perfgate.core.gate.grammar import parse_limit
 from pytest_perfgate.core.gate.merge import merge_limits
 from pytest_perfgate.core.gate.nearest import proposal
+from pytest_perfgate.core.gate.patterned import matches
 from pytest_perfgate.core.metrics.kernel import CODE_NAMES
 from pytest_perfgate.model.config import Config, ConfigPattern
 from pytest_perfgate.model.errors import PerfgateError
@@ -49,7 +49,7 @@ class Collector:
         given = 'give the parameter an id: pytest.param(..., id="name"), or ids='
         insist_on_whole(item.nodeid, "the id of this test", place, code="marker-wrong", mend=given)
         markers = list(item.iter_markers("perfgate"))[::-1]
-        patterns = [p for p in self._config.tests if fnmatchcase(item.nodeid, _literal(p.pattern))]
+        patterns = [p for p in self._config.tests if matches(item.nodeid, p.pattern)]
         layers = [
             self._base,
             *(self._limits(p.limits, "configuration", f"{self._config.source}: {p.place}", p.on) for p in patterns),
@@ -213,11 +213,6 @@ def _patterned(plan: Plan, pattern: ConfigPattern) -> Plan:
         "budget": pattern.budget,
     }
     return _with(plan, {name: value for name, value in given.items() if value}, pattern.place)
-
-
-def _literal(pattern: str) -> str:
-    """Node ids hold brackets: in a pattern they stand for themselves."""
-    return pattern.replace("[", "[[]")
 
 
 def _params(item: pytest.Item) -> tuple[tuple[str, str], ...]:

@@ -19,7 +19,8 @@ from pytest_perfgate.model.verdict import SuiteNote
 from pytest_perfgate.plugin.complaints import complain, fail, usage_errors
 from pytest_perfgate.plugin.docket import Docket
 from pytest_perfgate.plugin.outputs import write_outputs
-from pytest_perfgate.plugin.reaching import deselected, is_filtered, reach_of
+from pytest_perfgate.plugin.patterns import pattern_notes
+from pytest_perfgate.plugin.reaching import deselected, is_filtered, left_out, reach_of
 
 
 def close_session(session: Docket, *, complete: bool) -> None:
@@ -29,6 +30,7 @@ def close_session(session: Docket, *, complete: bool) -> None:
         reports = session.all_reports()
         session.notes = suite_notes(session.court, session.cases, reports, ending_of(session))
         session.notes += capture_notes(reports, session.court.context.policy)
+        session.notes += pattern_notes(session, filtered=is_filtered(session.settings.pytest))
     announce(session.settings.pytest, session.notes)
 
 
@@ -96,6 +98,7 @@ def ending_of(session: Docket) -> Ending:
         reach=reach_of(config),
         deselected=frozenset({*deselected(config), *session.faults}),
         skipped=dict(session.skipped),
+        left_out=left_out(config),
     )
 
 

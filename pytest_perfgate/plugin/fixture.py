@@ -61,7 +61,8 @@ class Gate:
             if not isinstance(calls, int) or calls < 1:
                 raise PerfgateError("call-wrong", f"calls={calls!r} is no whole number from 1")
             key = self._key(name)
-            asked = Asked(key, fn, args, setup=setup, work=work, check=check, calls=calls, limits=_texts(limits))
+            done = _work(work)
+            asked = Asked(key, fn, args, setup=setup, work=done, check=check, calls=calls, limits=_texts(limits))
             return self._taken(asked)
 
     def scheduled(self, fn: Callable[..., Any], setup: Callable[[], Any] | None, schedule: Schedule) -> View:
@@ -75,7 +76,7 @@ class Gate:
         with self._noted(name, "region"):
             brought = self._regions.get(CaseKey(nodeid=self._case.nodeid, name=name))
             if brought is None:
-                brought = Brought(self._key(name), "region", work=work, limits=_texts(limits))
+                brought = Brought(self._key(name), "region", work=_work(work), limits=_texts(limits))
                 self._regions[brought.key] = brought
                 self._bench.bring(brought)
             with self._bench.around(brought):
@@ -99,7 +100,7 @@ class Gate:
                 what, mend = f"record() does not know the unit {unit!r}", f"one of {', '.join(_UNITS)}"
                 raise PerfgateError("call-wrong", what, mend=mend)
             durations = [_number(sample) * _UNITS[unit] for sample in samples]
-            brought = Brought(self._key(name), "record", durations, work=work, limits=_texts(limits))
+            brought = Brought(self._key(name), "record", durations, work=_work(work), limits=_texts(limits))
             self._bench.bring(brought)
         return View(brought.key, metrics=self._bench.metrics)
 
@@ -193,11 +194,21 @@ def _number(sample: object) -> float:
             return float(sample)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         pass
-    what, mend = (
-        f"record() was given {sample!r:.80}, which is no number",
-        "give it the times alone: record([12.5, 12.4])",
-    )
-    raise PerfgateError("call-wrong", what, mend=mend)
+    what = f"record() was given {sample!r:.80}, which is no number"
+    raise PerfgateError("call-wrong", what, mend="give it the times alone: record([12.5, 12.4])")
+
+
+def _work(work: Work | None) -> Work | None:
+    """The work of a call; a rate of a negative or an infinite count would pass or fail for nothing."""
+    if work is None:
+        return None
+    from pytest_perfgate.core.analysis.ops.stated import work_fault
+
+    fault = work_fault(work) if isinstance(work, Work) else f"it is {work!r:.60}"
+    if fault:
+        what = f"work= is no work that a call can do: {fault}"
+        raise PerfgateError("call-wrong", what, mend="from pytest_perfgate import work; work=work.gemm(m, n, k, ...)")
+    return work
 
 
 def _texts(limits: Iterable[str]) -> tuple[str, ...]:

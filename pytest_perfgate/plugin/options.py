@@ -86,7 +86,7 @@ OPTIONS: tuple[Option, ...] = (
         "repeatable",
         {"metavar": "KEY=VALUE", "action": "append", "default": []},
         "missing=record",
-        "missing=fail unused=fail unmeasured=fail",
+        "missing=fail unused=fail unmeasured=fail; in a merge request baseless=fail",
     ),
     Option("--perfgate-history", "database of the history", {"metavar": "URL"}, ".perfgate/history.db"),
     Option("--perfgate-json", "write the record of this run here too", {"metavar": "PATH"}, "none"),

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from pytest_perfgate.core.gate.overlooked import LeftOut
 from pytest_perfgate.core.gate.reach import Reach
 
 _DESELECTED = pytest.StashKey[set[str]]()
+
+_FILTERS = ("-k", "-m", "--deselect", "--ignore", "--lf", "--last-failed", "--sw", "--stepwise")
 
 
 def deselected(config: pytest.Config) -> set[str]:
@@ -23,6 +26,13 @@ def is_filtered(config: pytest.Config) -> bool:
     selected = [option.keyword, option.markexpr, option.deselect, option.ignore, option.ignore_glob]
     again = [getattr(option, name, False) for name in ("lf", "last_failed", "stepwise")]
     return any(selected) or any(again) or bool(deselected(config)) or bool(_named(config))
+
+
+def left_out(config: pytest.Config) -> LeftOut:
+    """What was left out though no word of the command line asks for less."""
+    if any(str(word).startswith(_FILTERS) for word in config.invocation_params.args):
+        return LeftOut()
+    return LeftOut(deselected=frozenset(deselected(config)), reach=reach_of(config))
 
 
 def reach_of(config: pytest.Config) -> Reach:

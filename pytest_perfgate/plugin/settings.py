@@ -74,9 +74,10 @@ class Settings:
     @cached_property
     def policy(self) -> Policy:
         from pytest_perfgate.core.gate.policy import parse_policy
+        from pytest_perfgate.wiring.stores import merge_request
 
         pairs = (*(f"{key}={choice}" for key, choice in self.project.policy), *self.options.perfgate_policy)
-        return parse_policy(pairs, ci=self.ci, place="policy")
+        return parse_policy(pairs, ci=self.ci, place="policy", request=merge_request(os.environ))
 
     @cached_property
     def kinds(self) -> Mapping[str, MetricKind]:

@@ -239,16 +239,17 @@ def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
 
     from pytest_perfgate.adapters.children.spawn import LocalNursery
     from pytest_perfgate.adapters.devices.process import probe_environment
-    from pytest_perfgate.adapters.stores.baselines import Baselines
     from pytest_perfgate.adapters.stores.history import SqliteHistory
     from pytest_perfgate.adapters.stores.records import Records
     from pytest_perfgate.adapters.stores.repository import GitRepository
+    from pytest_perfgate.adapters.stores.settings import settings_at
     from pytest_perfgate.app.place import placed
     from pytest_perfgate.model.tools import GateTools
+    from pytest_perfgate.wiring.stores import baseline_store
 
     wiring_devices.lead_run()
     repository = GitRepository(root, target=project.target)
-    baselines = Baselines(root, project.devices, project.baselines, repository.show)
+    baselines = baseline_store(root, project, repository)
     return GateTools(
         kinds=kinds,
         nursery=LocalNursery(),
@@ -259,6 +260,7 @@ def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
         records=Records(root),
         history=SqliteHistory(root / (project.history or ".perfgate/history.db")),
         repository=repository,
+        settings=partial(settings_at, root, repository.show),
         here=wiring_devices.keys_here,
     )
 

@@ -71,11 +71,14 @@ def graph_timer() -> Any:
 
 
 def cupti_timer() -> Any:
-    """Kernel records."""
+    """Kernel records; only a child of ours may die of the proof that none is lost unseen."""
+    import os
+
     from pytest_perfgate.adapters.bindings.cupti import CuptiRecorder
+    from pytest_perfgate.adapters.bindings.cupti_proof import unproved_elsewhere
     from pytest_perfgate.adapters.timers.cupti import CuptiTimer
 
-    return CuptiTimer(rules(), CuptiRecorder())
+    return CuptiTimer(rules(), CuptiRecorder(), None if "PERFGATE_PARENT" in os.environ else unproved_elsewhere)
 
 
 def auto_timer() -> Any:
@@ -271,23 +274,16 @@ def finest(runtime: Any, timer: str = "events") -> tuple[float | None, float | N
         resolution, overhead = probe_clock(time.perf_counter_ns)
         return (waiting(runtime, time.perf_counter_ns) if hasattr(runtime, "wait") else overhead), resolution
     if timer == "cupti":
-        prove_cupti(runtime)
+        from pytest_perfgate.adapters.bindings.cupti_proof import unproved_elsewhere
+        from pytest_perfgate.model.errors import PerfgateError
+
+        if why := unproved_elsewhere():
+            raise PerfgateError("cupti-unproved", why)
         return 0.0, 1.0
     from pytest_perfgate.adapters.timers.pairs import empty_pair
 
     empty = empty_pair(runtime)
     return empty.overhead, empty.resolution
-
-
-def prove_cupti(runtime: Any) -> None:
-    """CUPTI's counter of lost records is seen to count on this device, or there is an error."""
-    from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
-    from pytest_perfgate.adapters.bindings.cupti import BUFFER, CuptiRecorder, prove
-
-    runtime.synchronize()
-    recorder = CuptiRecorder()
-    with recorder.opened(BUFFER):
-        prove(recorder, CudaDriver().touch)
 
 
 def reference_call() -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,15 +10,19 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.wiring import _INSPECTORS, CommandLineTools, _found, made
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pytest_perfgate.model.config import Config
 
 
 def baseline_store(root: Path, project: Config, revisions: Any = None) -> Any:
     """The project's baselines; those of devices that it does not list lie under ``.perfgate/``."""
-    from pytest_perfgate.adapters.stores.baselines import Baselines
+    from pytest_perfgate.adapters.stores.baselines import Baselines, Kept
+    from pytest_perfgate.adapters.stores.settings import folder_at
 
-    shown = (revisions or repository(root)).show
-    return Baselines(root, devices=project.devices, folder=project.baselines, show=shown)
+    then = revisions or repository(root)
+    kept = Kept(partial(folder_at, then.show), then.files)
+    return Baselines(root, project.devices, project.baselines, then.show, kept)
 
 
 def record_store(root: Path) -> Any:
@@ -39,6 +44,13 @@ def repository(root: Path, target: str = "") -> Any:
     from pytest_perfgate.adapters.stores.repository import GitRepository
 
     return GitRepository(root, target=target)
+
+
+def merge_request(environment: Mapping[str, str]) -> bool:
+    """Whether CI says that this is a change about to be merged."""
+    from pytest_perfgate.adapters.stores.standing import targets
+
+    return bool(targets(environment))
 
 
 def merging(root: Path, project: Config) -> Any:

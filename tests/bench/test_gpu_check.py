@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def check(monkeypatch):
-    monkeypatch.setattr(parts, "truths", lambda: ({}, "no profiler here"))
+    monkeypatch.setattr(parts, "truths", lambda clocks: ({}, "no profiler here"))
     monkeypatch.setattr(parts, "unproved", lambda: "")
     return SimulatedCheck("observe")
 
@@ -39,7 +39,7 @@ def test_timers_are_held_against_kernel_records(check) -> None:
 
 
 def test_the_records_of_a_profiler_are_the_truth_where_there_are_any(check, monkeypatch) -> None:
-    monkeypatch.setattr(parts, "truths", lambda: ({"copy 256 MB": 102_000.0, "short kernel": 2_000.0}, ""))
+    monkeypatch.setattr(parts, "truths", lambda clocks: ({"copy 256 MB": 102_000.0, "short kernel": 2_000.0}, ""))
     rows = list(parts.agreement(check))
     (auto,) = [row for row in rows if row["what"] == "copy 256 MB" and row.get("bar") == "long"]
     assert auto["held"] is False
@@ -151,16 +151,20 @@ def test_records_of_a_trace_are_shared_out_among_calls() -> None:
         truth.per_call(work[:3], 8)
 
 
+def sitting(shift: float, *problems: str) -> processes.Sitting:
+    return processes.Sitting([100.0 * shift] * 40, list(problems))
+
+
 def test_a_suite_against_itself(check, monkeypatch) -> None:
     shift = iter([1.0, 1.0] * 5 + [1.0, 1.05] * 5)
-    monkeypatch.setattr(processes, "suite", lambda clocks: [100.0 * next_ for next_ in [next(shift)] * 40])
+    monkeypatch.setattr(processes, "suite", lambda clocks: sitting(next(shift)))
     *rounds, last = processes.same(check)
     assert (len(rounds), last["alarms"], last["held"]) == (5, 0, True)
     assert last["bound_95"] == pytest.approx(0.072, abs=0.001)
     *rounds, last = processes.same(check)
     assert (last["alarms"], last["held"], last["bound_95"]) == (40, False, None)
     check.ends = time.monotonic()
-    monkeypatch.setattr(processes, "suite", lambda clocks: [100.0] * 40)
+    monkeypatch.setattr(processes, "suite", lambda clocks: sitting(1.0))
     *rounds, last = processes.same(check)
     assert (len(rounds), last["refused"], last["why"]) == (1, "no time", "1 rounds of at least 3")
     assert "held" not in last

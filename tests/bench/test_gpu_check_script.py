@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import time
 from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +15,9 @@ from types import SimpleNamespace
 import pytest
 
 from ci.gpu import processes
+from ci.gpu.ending import end
 from ci.gpu.page import bars, failed, page, unshown
+from pytest_perfgate.adapters.bindings.processes import started
 from pytest_perfgate.adapters.runtimes.torch import TorchRuntime
 from tests.bench import simulated
 
@@ -79,6 +82,40 @@ def test_a_part_that_fails_or_hangs_is_on_record_and_the_others_go_on(script, tm
     with tarfile.open(tmp_path / "out" / "gpu-check.tar.gz") as file:
         assert "parts/machine.jsonl" in file.getnames()
     assert len(list((tmp_path / "out").iterdir())) == 3
+
+
+TREE = """
+import subprocess, sys, time
+deaf = "import signal, sys, time; signal.signal(signal.SIGINT, signal.SIG_IGN); print(flush=True); time.sleep(60)"
+child = subprocess.Popen([sys.executable, "-c", deaf], start_new_session=True, stdout=subprocess.PIPE)
+child.stdout.readline()
+print(child.pid, flush=True)
+time.sleep(60)
+"""
+
+
+def test_what_a_part_has_started_ends_with_it_even_in_a_session_of_its_own() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", TREE], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdout is not None
+    child = int(process.stdout.readline())
+    when = started(child)
+    assert "KeyboardInterrupt" in end(process, 0.5)
+    assert process.poll() is not None
+    for _ in range(200):
+        if not runs(child) or started(child) != when:
+            return
+        time.sleep(0.01)
+    pytest.fail("a process of the part is left")
+
+
+def runs(pid: int) -> bool:
+    """Whether it is there and not merely waiting to be reaped."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def test_a_bar_is_held_missed_or_not_shown() -> None:

@@ -18,7 +18,7 @@ CAPTURE = ("stage", "rank", "gpu", "stream", "step", "kernel", "op", "category",
 ARGUMENTS = ("shapes", "types", "strides", "scalars")
 _NOTES = {
     "unused": "tests that are gone, and baselines that no limit asks for",
-    "baseless": "committed lines that CI judges without a merge base",
+    "baseless": "committed lines that CI judges without a merge base; where CI names a target branch, `fail` by default",
 }
 SCOPES = {  # larger sets first: a metric that takes one whole says its name
     "trace": (*CAPTURE, *ARGUMENTS, "launcher", "module", "target", "part", "side", "collective", "group"),

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 QUIET = ("-p", "no:randomly", "-p", "no:benchmark", "-p", "no:cacheprovider", "-p", "no:hypothesispytest")
+OUTSIDE = {"CI", "GITHUB_ACTIONS", "GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TARGET"}
+"""What CI says of the run that these tests are part of."""
 GUESTS = ("-n", "--dist", "--reruns", "--benchmark", "--cov")
 """Words that speak to plugins of others: where one is said they are all loaded, as for a user."""
 SETTINGS = 'budget = "4 ms"\nwarmup = "1 ms"\nsamples = 5\nrounds = 2\n'
@@ -61,9 +63,7 @@ class Project:
         return any(word.startswith(GUESTS) or word.endswith("compat") for word in said.split())
 
     def run(self, *arguments: str, ci: bool = False, plugins: tuple[str, ...] = QUIET, **env: str) -> Run:
-        inherited = {
-            k: v for k, v in os.environ.items() if k not in {"CI", "GITHUB_ACTIONS"} and not k.startswith("PYTEST_")
-        }
+        inherited = {k: v for k, v in os.environ.items() if k not in OUTSIDE and not k.startswith("PYTEST_")}
         if plugins == QUIET and not self.names_guests(*arguments, *env.values()):
             plugins = (*QUIET, "-p", "pytest_perfgate.plugin")
             env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **env}

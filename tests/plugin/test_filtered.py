@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from pytest_perfgate.core.gate.overlooked import LeftOut
 from pytest_perfgate.core.gate.reach import Reach
 from pytest_perfgate.plugin import pytest_deselected
-from pytest_perfgate.plugin.reaching import deselected, is_filtered, keeps_baselines, reach_of
+from pytest_perfgate.plugin.reaching import deselected, is_filtered, keeps_baselines, left_out, reach_of
 
 NOTHING = {"keyword": "", "markexpr": "", "deselect": None, "ignore": None, "ignore_glob": None}
 
@@ -89,6 +90,17 @@ def test_what_a_plugin_deselects_filters(tmp_path: Path) -> None:
     pytest_deselected([gated, other])
     assert is_filtered(session)
     assert deselected(session) == {"t.py::a"}
+
+
+def test_what_no_word_of_the_command_line_left_out(tmp_path: Path) -> None:
+    session = config(tmp_path, ignore=["docs"])
+    deselected(session).add("t.py::a")
+    for words in (["tests", "--maxfail=1"], []):
+        session.invocation_params.args = words
+        assert left_out(session) == LeftOut(deselected=frozenset({"t.py::a"}), reach=Reach(without=("docs",)))
+    for words in (["-kgemm"], ["-m", "not slow"], ["--deselect=t.py::a"], ["--lf"]):
+        session.invocation_params.args = words
+        assert left_out(session) == LeftOut()
 
 
 def test_where_a_run_looks(tmp_path: Path) -> None:

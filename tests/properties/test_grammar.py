@@ -26,7 +26,7 @@ def limits(draw: st.DrawFn) -> Limit:
     operators = [op for op in Operator if exact or op is not Operator.EQUAL]
     if kind.name == "slowdown":
         operators = [Operator.AT_MOST, Operator.LESS]
-    bound = draw(st.floats(0, 1) if dimension is Dimension.FRACTION else NUMBERS)
+    bound = draw(st.floats(0, 1) if dimension is Dimension.FRACTION else NUMBERS) or 0.5
     return Limit(
         metric=kind.name,
         labels=labels,

@@ -86,6 +86,13 @@ class CudaDriver:
         """Until every stream of the current context is done."""
         self._call("cuCtxSynchronize")
 
+    def enter(self) -> None:
+        """The first device's own context, for a process that no library has given one."""
+        context = ctypes.c_void_p(0)
+        self._call("cuInit", ctypes.c_uint(0))
+        self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), ctypes.c_int(0))
+        self._call("cuCtxSetCurrent", context)
+
     def touch(self) -> None:
         """The least work that a device can be given: a few bytes set, and waited for."""
         where = ctypes.c_uint64(0)

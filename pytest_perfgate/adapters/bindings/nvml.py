@@ -197,8 +197,21 @@ class NvmlDevice:
 
     def lock(self, sm_hz: float | None) -> None:
         """Lock the SM clock, at base where no frequency is given."""
-        megahertz = TDP if sm_hz is None else round(sm_hz / MEGA)
+        megahertz = TDP if sm_hz is None else self._within(round(sm_hz / MEGA))
         self._set(self._nvml.nvmlDeviceSetGpuLockedClocks, megahertz, megahertz)
+
+    def _within(self, megahertz: int) -> int:
+        """A clock that the card has, as far as the driver tells: it takes another, and goes to the nearest."""
+        nvml, handle = self._nvml, self._handle
+        memory = self._tried(lambda: max(nvml.nvmlDeviceGetSupportedMemoryClocks(handle)))
+        known = memory and self._tried(lambda: list(nvml.nvmlDeviceGetSupportedGraphicsClocks(handle, memory)))
+        highest = self._tried(lambda: int(nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM)))
+        low, high = (min(known), max(known)) if known else (1, highest or megahertz)
+        if not low <= megahertz <= high:
+            what = f"{megahertz} MHz is no SM clock of this card: it has {low} to {high} MHz"
+            mend = "give one of these: perfgate clocks lock --mhz, or lock_mhz in [tool.perfgate.device.NAME]"
+            raise PerfgateError("clocks-unsupported", what, mend=mend)
+        return megahertz
 
     def lock_memory(self) -> float:
         """Lock the memory's clock at its highest, which it holds under any load."""

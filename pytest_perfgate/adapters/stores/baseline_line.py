@@ -26,6 +26,7 @@ FIELDS = (
     "scatter",
     "sittings",
     "blind",
+    "processes",
     "commit",
     "who",
     "when",
@@ -49,6 +50,8 @@ def render_line(name: str, baseline: Baseline, extra: Mapping[str, Node] | None 
         parts.append(f"sittings: {baseline.sittings}")
     if baseline.blind:
         parts.append(f"blind: {_fixed(baseline.blind * 100, 3)}%")
+    if baseline.processes:
+        parts.append(f"processes: {baseline.processes}")
     parts += [f"commit: {_word(short_commit(baseline.commit, _COMMIT))}"] if baseline.commit else []
     parts += [f"who: {_quoted(baseline.who)}"] if baseline.who else []
     parts += [f"when: {_word(baseline.when)}"] if baseline.when else []
@@ -190,6 +193,7 @@ _PARSERS: dict[str, Callable[[Node, str], Any]] = {
     "scatter": _parse_share,
     "sittings": _parse_sittings,
     "blind": _parse_share,
+    "processes": _parse_sittings,
     "commit": _parse_text,
     "who": _parse_text,
     "when": _parse_date,

@@ -6,7 +6,9 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from pathlib import Path, PurePosixPath
+from functools import cache
+from pathlib import Path, PurePath, PurePosixPath
+from typing import NamedTuple
 
 from pytest_perfgate.adapters.stores.baseline_text import edited, parse_entries
 from pytest_perfgate.adapters.stores.environments import FOLDER, Environments
@@ -19,16 +21,32 @@ Show = Callable[[str, str], "str | None"]
 """(revision, path relative to the root) to text, or None where it did not exist."""
 
 
+class Kept(NamedTuple):
+    """What is known of the lines of a revision."""
+
+    folder: Callable[[str], str]
+    """Where it keeps them."""
+    files: Callable[[str, str], Iterable[str]]
+    """(revision, folder) to the files below it."""
+
+
 class Baselines:
     """The store of a project: committed for the devices it lists, under ``.perfgate/`` for any other."""
 
     def __init__(
-        self, root: Path, devices: Sequence[str] = (), folder: str = "baselines", show: Show | None = None
+        self,
+        root: Path,
+        devices: Sequence[str] = (),
+        folder: str = "baselines",
+        show: Show | None = None,
+        kept: Kept | None = None,
     ) -> None:
         self._root = root
         self._devices = tuple(devices)
         self._folder = folder
         self._show = show
+        self._kept = kept or Kept(lambda _revision: folder, lambda _revision, _folder: ())
+        self._folder_at = cache(self._kept.folder)
 
     def committed(self, device: str) -> bool:
         """Whether this device's baselines belong to the project and not to this checkout alone."""
@@ -41,7 +59,7 @@ class Baselines:
     def read(self, device: str, path: str, revision: str = "") -> Mapping[str, Baseline]:
         file = self.path(device, path)
         if revision and self.committed(device):
-            text = self._show(revision, file.relative_to(self._root).as_posix()) if self._show else None
+            text = self._show(revision, self._place_at(revision, file)) if self._show else None
             return {} if text is None else self._parsed(text, file, device, path, f"{revision[:12]}:")
         return self._read(file, device, path)
 
@@ -51,6 +69,14 @@ class Baselines:
         for file in sorted(home.rglob("*.yaml")) if home.is_dir() else ():
             found |= self._read(file, device, _read_path(file.relative_to(home)))
         return found
+
+    def paths(self, device: str, revision: str) -> tuple[str, ...]:
+        """The test files that a revision has lines of."""
+        if not self.committed(device):
+            return ()
+        home = PurePosixPath(self._folder_at(revision)) / device
+        found = (PurePosixPath(file) for file in self._kept.files(revision, home.as_posix()))
+        return tuple(_read_path(file.relative_to(home)) for file in found if file.suffix == ".yaml")
 
     def write(self, baselines: Sequence[Baseline]) -> tuple[Path, ...]:
         changed: list[Path] = []
@@ -118,7 +144,11 @@ class Baselines:
         show, revision = self._show, prefix.removesuffix(":")
         if show is None or not revision:
             return None
-        return lambda path: show(revision, path.relative_to(self._root).as_posix())
+        return lambda path: show(revision, self._place_at(revision, path))
+
+    def _place_at(self, revision: str, file: Path) -> str:
+        """Where a revision has what lies here: a change that moves the folder moves no line of before."""
+        return (PurePosixPath(self._folder_at(revision)) / file.relative_to(self._root / self._folder)).as_posix()
 
     def _edit(self, device: str, path: str, put: Mapping[str, Baseline], drop: Iterable[str]) -> Iterator[Path]:
         file = self.path(device, path)
@@ -184,5 +214,5 @@ def _written_path(test: str) -> str:
     return "/".join("%2E%2E" if part == ".." else part for part in parts)
 
 
-def _read_path(file: Path) -> str:
+def _read_path(file: PurePath) -> str:
     return "/".join(".." if part == "%2E%2E" else part for part in file.as_posix().removesuffix(".yaml").split("/"))

@@ -35,7 +35,7 @@ def parse_config(text: str, *, place: str) -> Config:
     if "perfgate" not in text:
         return Config()
     try:
-        table = _toml().loads(text)
+        table = toml_reader().loads(text)
     except ValueError as fault:
         raise PerfgateError("config-unreadable", f"not TOML: {fault}", place=place) from fault
     own = table.get("tool", {}).get("perfgate", {})
@@ -45,7 +45,7 @@ def parse_config(text: str, *, place: str) -> Config:
     return Config(**_fields(own, KEYS, where), source=place)
 
 
-def _toml() -> Any:
+def toml_reader() -> Any:
     """The standard reader, or before Python 3.11 the one that pytest brings along."""
     return import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 

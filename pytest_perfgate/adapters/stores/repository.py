@@ -71,6 +71,11 @@ class GitRepository:
         done = self._run("show", f"{revision}:./{path}")
         return None if done is None or done.returncode else done.stdout.decode("utf-8", "replace")
 
+    def files(self, revision: str, folder: str) -> tuple[str, ...]:
+        """The files that a revision has below a folder, by their paths from here."""
+        found = self._git("ls-tree", "-r", "-z", "--name-only", revision, "--", f"{folder}/") or ""
+        return tuple(path for path in found.split("\0") if path)
+
     def missing(self, commits: Iterable[str]) -> frozenset[str]:
         """Those of these names that are no commit in this clone; none where git does not answer."""
         names = sorted(set(commits))

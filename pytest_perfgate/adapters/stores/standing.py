@@ -34,7 +34,7 @@ class Standing:
 
     def base(self, target: str) -> Base:
         """The merge base with the target branch; on that branch itself, what was there before."""
-        for name in self._forms([target] if target else self._targets()):
+        for name in self._forms(self._asked(target)):
             found = self._git("merge-base", "HEAD", name) if self.resolved(name) else None
             if found:
                 return self._before() if found == self._head else Base(commit=found, name=f"the merge base with {name}")
@@ -65,10 +65,13 @@ class Standing:
     def _none(self, target: str) -> Base:
         if self.shallow():
             return self._shallow()
-        known = [name for name in self._forms([target] if target else self._targets()) if self.resolved(name)]
+        known = [name for name in self._forms(self._asked(target)) if self.resolved(name)]
         why, mend = "no target branch is known in this clone", 'name it: [tool.perfgate] target = "BRANCH"'
         if known:
             why = f"{known[0]} and this commit have no common one"
+        elif told := targets(self._environment):
+            why = f"'{told[0]}', which CI names as the target, is no branch in this clone"
+            mend = f"check out with fetch-depth: 0, or git fetch origin {told[0]}:refs/remotes/origin/{told[0]}"
         elif target:
             why = f"[tool.perfgate] target names '{target}', which is no branch in this clone"
             mend = f"git fetch origin {target}:refs/remotes/origin/{target}"
@@ -77,14 +80,23 @@ class Standing:
     def _shallow(self) -> Base:
         return Base(why="this clone is shallow", mend=_DEEPER)
 
+    def _asked(self, target: str) -> list[str]:
+        """What CI says of a merge request comes first: the change itself can write another target in its settings."""
+        return [*targets(self._environment), target] if target else self._targets()
+
     def _targets(self) -> list[str]:
-        named = [self._environment[name] for name in _TARGETS if self._environment.get(name)]
+        named = targets(self._environment)
         default = self._git("symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
         return [*named, *([default] if default else []), *_USUAL]
 
     @staticmethod
     def _forms(names: list[str]) -> list[str]:
         return [form for name in names for form in (f"origin/{name}", name)]
+
+
+def targets(environment: Mapping[str, str]) -> list[str]:
+    """The branch that a merge request is for, as CI names it; none where this is no merge request."""
+    return [environment[name] for name in _TARGETS if environment.get(name)]
 
 
 def pushed(environment: Mapping[str, str]) -> str:

@@ -30,6 +30,7 @@ _WIDE = 0.25
 """Half an interval that says nothing, where no slowdown limit tells what is asked."""
 _CLEARLY = 0.9
 """What a sitting may leave unseen of what the accepted one did, to count as having seen more."""
+_ROUNDING = 1e-4
 _MOVED = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.MOVED, Outcome.SUSPECT})
 
 
@@ -58,7 +59,7 @@ class Change(str, enum.Enum):
     UNTIMED = "without a time"
 
 
-_MEASURED = frozenset({Change.NEW, Change.FASTER, Change.SLOWER, Change.OTHER, Change.SHARPER})
+MEASURED = frozenset({Change.NEW, Change.FASTER, Change.SLOWER, Change.OTHER, Change.SHARPER})
 """Lines that stand on this sitting alone."""
 
 
@@ -73,6 +74,7 @@ class Decision:
     why: str = ""
     blind: float | None = None
     """The smallest slowdown that the sitting could have seen, where that is more than its limit asks."""
+    scanty: str = ""
     twin: Baseline | None = None
     """The line of a test that is gone, whose place this one takes with a slower time."""
 
@@ -109,7 +111,7 @@ def decide(
     if found.after is None or found.change is Change.RENEWED:
         return found
     blind = blindness(report)
-    after = replace(found.after, blind=blind or 0.0) if found.change in _MEASURED else found.after
+    after = replace(found.after, blind=blind or 0.0) if found.change in MEASURED else found.after
     return replace(found, blind=blind, after=after)
 
 
@@ -153,7 +155,7 @@ def _decision(
         )
     if change is Change.KEPT and before is not None and _runs_out(before, signature):
         return Decision(report=report, change=Change.RENEWED, before=before, after=_renewed(before, signature))
-    if change is Change.KEPT and before is not None and (blindness(report) or 0.0) < _CLEARLY * before.blind:
+    if change is Change.KEPT and before is not None and _saw_more(report, before, measurement):
         return Decision(
             report=report, change=Change.SHARPER, before=before, after=_line(measurement, time, sittings, signature)
         )
@@ -163,6 +165,12 @@ def _decision(
     if change is Change.KEPT:
         return Decision(report=report, change=change, before=before, why="within its noise")
     return Decision(report=report, change=change, before=before, after=_line(measurement, time, sittings, signature))
+
+
+def _saw_more(report: CaseReport, before: Baseline, measurement: Measurement) -> bool:
+    """Whether this sitting is better evidence of the same time: less blind, or of more processes than a scanty one."""
+    blind, more = blindness(report) or 0.0, 0 < before.processes < len(measurement.processes)
+    return blind < _CLEARLY * before.blind or (more and blind <= before.blind)
 
 
 def _same_code(change: Change, before: Baseline, signature: Signature) -> bool:
@@ -235,8 +243,7 @@ def _judged_moved(report: CaseReport, before: Baseline) -> bool:
 def noise(before: Baseline, time: Metric) -> float:
     """The relative difference that is no movement: of this sitting, and between sittings."""
     within = (time.high - time.low) / (2 * time.value)
-    rounding = 1e-4
-    return max(math.hypot(within, between_sittings(before)), rounding)
+    return max(math.hypot(within, between_sittings(before)), _ROUNDING)
 
 
 def between_sittings(line: Baseline) -> float:

@@ -20,6 +20,10 @@ from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, matc
 
 PLAY = 1.05
 """How far a figure may pass a measured ceiling before the ceiling is doubted."""
+BELIEVED = 2.0
+"""Past twice a measured ceiling no noise of measuring it explains the figure."""
+FAR_PAST_CEILING = "more than twice the measured ceiling, so the ceiling or the work count is wrong"
+CHECK_CEILING = ("perfgate ceilings, on a quiet machine; and count the work= of this call again",)
 
 _HOLDS: Mapping[Operator, Callable[[float, float], bool]] = {
     Operator.AT_MOST: operator.le,
@@ -129,6 +133,8 @@ def _one(limit: Limit, metric: Metric, trial: Trial) -> Ruling:
             fails=True,
         )
     if _past_ceiling(metric, trial):
+        if metric.value > BELIEVED:
+            return Ruling(outcome=Outcome.INVALID, sentence=FAR_PAST_CEILING, next=CHECK_CEILING, metric=metric)
         return Ruling(
             outcome=Outcome.UNDECIDED,
             sentence="above the measured ceiling: the ceiling is too low to judge by",

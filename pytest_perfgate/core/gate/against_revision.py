@@ -64,9 +64,16 @@ def not_compared(paired: Paired) -> str:
     return f"{BARE}, and the change under test edits {files}: both arms take that from the head, so it is not compared"
 
 
-def _facts(paired: Paired) -> Iterator[tuple[str, str]]:
+def arm_facts(paired: Paired) -> Iterator[tuple[str, str]]:
+    """How the arms differ from a package of two revisions under one test tree."""
     if paired.bare and not paired.edited:
         yield "arms", f"{BARE}: both arms are the same"
+    if paired.own_file:
+        yield "arms", f"the base arm cannot collect this test file, and ran the one of {paired.base}"
+
+
+def _facts(paired: Paired) -> Iterator[tuple[str, str]]:
+    yield from arm_facts(paired)
     for name, then, now in paired.moved:
         yield "moved", f"{name} {then} -> {now}"
 

@@ -22,6 +22,13 @@ def same_bodies(then: str, now: str) -> dict[str, str]:
     return {name: marked[body] for name, body in gone.items() if times[0][body] == 1 and body in marked}
 
 
+def same_function(then: str, now: str, test: str) -> bool:
+    """Whether the function of a test, parameters and calls aside, does exactly the same in two files."""
+    name, _ = _function_of(test)
+    body = _bodies(then).get(name)
+    return body is not None and body == _bodies(now).get(name)
+
+
 def renamed_nodes(gone: Iterable[str], new: Iterable[str], names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Node ids that are gone, with those of the same parameters under the new name of their function."""
     known = set(new)
@@ -46,11 +53,44 @@ def _bodies(text: str) -> dict[str, str]:
         return {}
 
 
-def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, str]]:
+def _functions(node: ast.AST, prefix: str, *, decorated: bool = False) -> Iterator[tuple[str, str]]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.ClassDef):
-            yield from _functions(child, f"{prefix}{child.name}::")
+            yield from _functions(child, f"{prefix}{child.name}::", decorated=decorated)
         elif isinstance(child, _Function):
             documented = ast.get_docstring(child) is not None
             said = [ast.dump(part) for part in (child.args, *child.body[documented:])]
+            said += [text for text in map(ast.dump, child.decorator_list) if decorated and "parametrize" in text]
             yield f"{prefix}{child.name}", "\n".join(said)
+
+
+def same_test(then: str, now: str, nodeid: str) -> bool:
+    """Whether the function of a test, and what it is parametrised with, is the same in both versions of its file."""
+    name = _test_of(nodeid)
+    before, after = _tests(then), _tests(now)
+    return name in after and before.get(name) == after[name]
+
+
+def is_new(then: str | None, now: str, nodeid: str) -> bool:
+    """Whether a test came with this version of its file; one that does the same as one that went is none."""
+    if then is None:
+        return True
+    known = {*_tests(then), *same_bodies(then, now).values()}
+    return _reads(then) and _test_of(nodeid) in set(_tests(now)) - known
+
+
+def _test_of(nodeid: str) -> str:
+    return _function_of(nodeid.partition("::")[2])[0]
+
+
+def _tests(text: str) -> dict[str, str]:
+    """Functions by name, with what they are parametrised with."""
+    return dict(_functions(ast.parse(text), "", decorated=True)) if _reads(text) else {}
+
+
+def _reads(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from pytest_perfgate.core.gate.nearest import proposal
 from pytest_perfgate.model.errors import PerfgateError
@@ -105,6 +106,8 @@ CHOICES: Mapping[str, tuple[Choice, ...]] = {
 
 LOCAL = Policy()
 CI = Policy(ci=True, missing=Choice.FAIL, unused=Choice.FAIL, unmeasured=Choice.FAIL)
+REQUEST = replace(CI, baseless=Choice.FAIL)
+"""In CI of a change that is about to be merged."""
 
 _EFFECTS = {
     Choice.IGNORE: Effect.PASS,
@@ -141,11 +144,14 @@ def exit_code(reports: Iterable[CaseReport], notes: Iterable[SuiteNote] = ()) ->
 Pairs = Iterable[str] | Mapping[str, str]
 
 
-def parse_policy(pairs: Pairs, ci: bool, place: str = "") -> Policy:
-    """The defaults of CI or of a laptop with ``KEY=VALUE`` laid over them, the last of a key winning."""
+def parse_policy(pairs: Pairs, ci: bool, place: str = "", *, request: bool = False) -> Policy:
+    """The defaults of CI or of a laptop with ``KEY=VALUE`` laid over them, the last of a key winning.
+
+    In a merge request somebody relies on the lines of before: a run that has none fails there by default.
+    """
     items = pairs.items() if isinstance(pairs, Mapping) else (_pair(text, place) for text in pairs)
     given = {key: _choice(key, choice, place) for key, choice in items}
-    base = CI if ci else LOCAL
+    base = (REQUEST if request else CI) if ci else LOCAL
     choices = {key: given.get(key, getattr(base, key)) for key in CHOICES}
     return Policy(ci=ci, **choices)
 

@@ -20,11 +20,15 @@ class Reach:
 
     def holds(self, nodeid: str) -> bool:
         """Whether a test of this name would have been collected."""
-        path = nodeid.partition("::")[0]
-        places = _places(path)
-        if any(place == out or fnmatchcase(place, out) for place in places for out in self.without):
+        if self.leaves_out(nodeid):
             return False
+        places = _places(nodeid.partition("::")[0])
         return not self.beneath or any(named in places or _is_below(nodeid, named) for named in self.beneath)
+
+    def leaves_out(self, nodeid: str) -> bool:
+        """Whether it was told not to look there."""
+        places = _places(nodeid.partition("::")[0])
+        return any(place == out or fnmatchcase(place, out) for place in places for out in self.without)
 
 
 def _places(path: str) -> list[str]:

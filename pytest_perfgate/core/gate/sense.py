@@ -14,6 +14,10 @@ OF_A_PEAK = frozenset({"mfu", "sol"})
 """Fractions of a physical peak: nothing reaches more than all of it."""
 
 _EXACT = frozenset({Dimension.COUNT, Dimension.BYTES, Dimension.PLAIN})
+_OF_WORK = ("mfu", "mfu_datasheet", "mfu_ceiling", "sol", "sol_datasheet", "sol_ceiling")
+_NEVER_BELOW_ZERO = frozenset({"time", "tflops", "bandwidth", "throughput", "intensity", *_OF_WORK})
+"""Figures that every call keeps at zero or above: to ask for that asks for nothing."""
+_UPPER_BOUNDS = frozenset({Operator.AT_MOST, Operator.LESS})
 _LOWER_BOUNDS = frozenset({Operator.AT_LEAST, Operator.MORE})
 
 
@@ -32,3 +36,16 @@ def check_sense(written: Written, sign: Span, kind: MetricKind, operator: Operat
         )
     if kind.name in OF_A_PEAK and operator in _LOWER_BOUNDS and bound > 1:
         raise written.fault("limit-direction", "nothing reaches more than the whole of a physical peak", sign)
+    if fault := _out_of_reach(kind.name, operator, bound):
+        raise written.fault("limit-number", f"{fault}, so the limit means nothing", sign)
+
+
+def _out_of_reach(name: str, operator: Operator, bound: float) -> str:
+    """Why a limit is kept by every call, or by none; empty where it can be both."""
+    if name in CHANGES and operator in _UPPER_BOUNDS and bound <= -1:
+        return "nothing is faster by all of its time"
+    if name == "time" and operator in _UPPER_BOUNDS and bound <= 0:
+        return "every call takes some time"
+    if name in _NEVER_BELOW_ZERO and operator is Operator.AT_LEAST and bound <= 0:
+        return f"{name} is never below zero"
+    return ""

@@ -8,6 +8,7 @@ from dataclasses import field
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.family import Families, family_notes
 from pytest_perfgate.core.gate.merge import case_of
+from pytest_perfgate.core.gate.overlooked import LeftOut, left_out, removed
 from pytest_perfgate.core.gate.policy import chosen
 from pytest_perfgate.core.gate.reach import Reach
 from pytest_perfgate.core.gate.sense import CHANGES
@@ -36,6 +37,9 @@ class Suite:
     reach: Reach = field(default_factory=Reach)
     baselines: Sequence[Baseline] = ()
     """All that are accepted on the device of this run, whoever asks for them."""
+    gone: Sequence[Baseline] = ()
+    """Those of the merge base that are accepted no more."""
+    left_out: LeftOut = field(default_factory=LeftOut)
     expected: Sequence[Baseline] = ()
     """Those of skipped tests that are committed for a device of this machine."""
     families: Families = field(default_factory=dict)
@@ -51,6 +55,9 @@ def judge_suite(reports: Sequence[CaseReport], suite: Suite) -> tuple[SuiteNote,
     notes += _skipped(suite)
     if suite.complete:
         notes += [*_dropped(suite), *_unused(reports, suite)]
+        if suite.context.policy.ci:
+            found = suite.collected | suite.deselected
+            notes += [*removed(suite.gone, found, suite.reach), *left_out(suite.baselines, found, suite.left_out)]
     return tuple(notes)
 
 

@@ -27,11 +27,12 @@ def acceptance_lines(found: Sequence[Decision], *, dry: bool = False) -> Iterato
 
 
 def _warning(decision: Decision) -> str:
-    """What a sitting too wide for its limit is worth; empty where it is not."""
-    if decision.blind is None:
-        return ""
-    seen = f"the smallest slowdown this sitting could have seen is {signed(decision.blind)}"
-    return f"{seen}; run again on a quieter machine, or keep it"
+    """What a sitting is worth that is too wide for its limit, or of too few processes; empty where it is neither."""
+    told = [f"{decision.scanty}; a full run sees more, and takes its place"] if decision.scanty else []
+    if decision.blind is not None:
+        seen = f"the smallest slowdown this sitting could have seen is {signed(decision.blind)}"
+        told.append(f"{seen}; run again on a quieter machine, or keep it")
+    return "; ".join(told)
 
 
 def decision_lines(decision: Decision) -> Iterator[str]:

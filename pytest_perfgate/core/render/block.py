@@ -123,7 +123,8 @@ def _then(baseline: Baseline | None) -> Iterator[str]:
     origin = ": ".join(filter(None, (told, why)))
     sittings = f"{baseline.sittings} sittings" if baseline.sittings > 1 else ""
     blind = f"blind below {sight(baseline.blind)}" if baseline.blind else ""
-    yield f"  then  {'  '.join(filter(None, (quantity(baseline.time, Dimension.TIME), origin, sittings, blind)))}"
+    few = f"of {plural(baseline.processes, 'process', 'processes')}" if baseline.processes else ""
+    yield f"  then  {'  '.join(filter(None, (quantity(baseline.time, Dimension.TIME), origin, sittings, few, blind)))}"
 
 
 def _reasons(told: list[Verdict]) -> Iterator[str]:

@@ -43,6 +43,37 @@ def test_whatever_a_verdict_leans_on_is_the_merge_base_s(edit: dict[str, Any]) -
     assert judging(now) == (THEN, now)
 
 
+OLD, NEW = (
+    "def test_gemm(perfgate):\n    perfgate(kernel)\n",
+    "import x\n\n\ndef test_gemm(perfgate):\n    perfgate(kernel)\n",
+)
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "judges"),
+    [(OLD, NEW, True), (OLD, NEW.replace("kernel", "other"), False), (None, NEW, False), (OLD, "def (", False)],
+    ids=["word for word", "another body", "no such file", "no Python"],
+)
+def test_the_line_of_a_test_that_moved_to_another_file_judges_there(
+    then: str | None, now: str | None, *, judges: bool
+) -> None:
+    old = replace(THEN, key=replace(KEY, nodeid=KEY.nodeid.replace("bench.py", "old.py")))
+    here = replace(THEN, time=2e6, why="", place="baselines")
+    lines = {("tests/old.py", "c0ffee"): old, ("tests/bench.py", ""): here}
+    store = SimpleNamespace(
+        paths=lambda _device, _revision: ("tests/old.py",),
+        read=lambda _device, path, revision="": {str(line.key): line for line in [lines.get((path, revision))] if line},
+    )
+    texts = {("c0ffee", "tests/old.py"): then, ("HEAD", "tests/bench.py"): now}
+    repository = SimpleNamespace(base=lambda: Base(commit="c0ffee"), show=lambda *at: texts.get(at))
+    tools: Any = SimpleNamespace(repository=repository, baselines=store)
+    accepted_lines = Accepted(tools)
+    found = accepted_lines.judging(measured(1e6))
+    assert found == ((replace(THEN, place="baselines"), here) if judges else (here, None))
+    assert accepted_lines.gone(HOST.key) == (old,)
+    assert accepted_lines.moved == ({str(old.key)} if judges else set())
+
+
 def test_words_alone_are_no_edit_and_messages_name_the_file_that_is_here() -> None:
     now = replace(THEN, why="in other words", place="baselines")
     assert judging(now) == (replace(THEN, place="baselines"), None)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.app.beside import with_bare
+from pytest_perfgate.app.beside import with_files
 from pytest_perfgate.app.compare_arms import Comparison, Stage
 from pytest_perfgate.app.duet import Beat, _turn
 from pytest_perfgate.app.hearing import Hearing
@@ -146,7 +146,7 @@ def test_where_neither_arm_loads_anything_of_the_package_there_is_nothing_to_tel
         comparison, found, _ = compared(world, content=content)
         assert comparison.problems == {}
         assert (bool(comparison.bare), {paired.same for paired in found.values()}) == (bare, {code})
-        told = with_bare(
+        told = with_files(
             {CaseKey(nodeid=f"t.py::test_{at}"): one for at, one in found.items()}, comparison, ("t.py",), Path(), None
         )
         edited = ("tests/helper.py",) if bare else ()
@@ -157,6 +157,25 @@ def test_one_arm_alone_that_loads_nothing_of_the_package_is_still_a_problem() ->
     comparison, found, _ = compared(World(time=slower("", 0.0), modules={"base": (), "head": PROOF["head"]}))
     assert comparison.bare == {}
     assert {len(paired.problems) for paired in found.values()} == {1}
+
+
+FILES = "def test_0(): return 1\ndef test_1(): return 1\n"
+EDITED = FILES.replace("def test_1(): return 1", "def test_1(): return 2\ndef test_2(): return 3")
+
+
+def test_a_file_that_the_base_arm_cannot_collect_is_its_own_there_for_tests_that_are_the_same() -> None:
+    lost = {"t.py::test_0", "t.py::test_1", "t.py::test_2"}
+    world = World(
+        time=slower("0", 0.06), modules=PROOF, missing={"base": lost}, errors=("t.py: ImportError: no new",), own=True
+    )
+    stage = replace(staged(world, [], []), texts=lambda path: (FILES, EDITED))
+    comparison = Comparison((arm("base"), arm("head")), cases(3), stage, Design())
+    found = with_files(heard(comparison), comparison, (), Path(), None)
+    ((key, paired),) = found.items()
+    assert (key.nodeid, paired.decision, paired.own_file) == ("t.py::test_0", Decision.SLOWER, True)
+    assert comparison.problems == {}
+    said = "the base arm could not collect it: t.py: ImportError: no new"
+    assert comparison.troubles() == {"t.py::test_1": said, "t.py::test_2": said}
 
 
 def test_finished_rounds_are_taken_up_again() -> None:

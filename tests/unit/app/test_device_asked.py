@@ -34,7 +34,9 @@ TOOLS = GateTools(kinds=by_name(), nursery=None, environment=Environment, roofed
         ("NVIDIA H200", 0),
         ("NVIDIA-H200-observe", 0),
         ("1", 1),
-        ("GPU-1", 1),
+        ("GPU-1", 0),
+        ("GPU-2", 1),
+        ("GPU-", 1),
     ],
 )
 def test_another_device_than_was_asked_for_is_a_problem(asked, problems) -> None:

@@ -38,6 +38,9 @@ class Lines:
         line = self.then if revision else self.now
         return {str(line.key): line} if line else {}
 
+    def paths(self, device: str, revision: str) -> tuple[()]:
+        return ()
+
     def write(self, lines: list[Baseline]) -> tuple[()]:
         self.written += lines
         return ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -232,6 +233,19 @@ def test_a_device_is_picked_by_any_of_its_names() -> None:
     with pytest.raises(PerfgateError, match="device-unknown") as caught:
         picked(devices, "7")
     assert "1: H200 GPU-H2001" in caught.value.mend
+    assert "asked for" in caught.value.why
+
+
+def test_a_uuid_may_be_cut_short_where_it_still_means_one_device() -> None:
+    devices = cards(2)
+    devices = (replace(devices[0], uuid="GPU-1a22"), replace(devices[1], uuid="1b33"))
+    assert picked(devices, "GPU-1a") is devices[0]
+    assert picked(devices, "GPU-1b") is devices[1]
+    with pytest.raises(PerfgateError, match="2 devices begin with 'GPU-1'"):
+        picked(devices, "GPU-1")
+    for nothing in ("GPU-", "GPU-2", "1a"):
+        with pytest.raises(PerfgateError, match="is visible here"):
+            picked(devices, nothing)
 
 
 def test_machine_code_alone_is_read_by_one_process_whatever_the_plan_says(nursery) -> None:

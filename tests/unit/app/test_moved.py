@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from pytest_perfgate.app.gate import Court
 from pytest_perfgate.core.gate.context import JudgeContext
+from pytest_perfgate.core.gate.policy import CI
 from pytest_perfgate.model.baseline import Baseline, Sitting
-from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.measurement import Environment
 from pytest_perfgate.model.plan import Case, Plan
 from pytest_perfgate.model.tools import GateTools
@@ -52,3 +53,18 @@ def test_what_differs_is_named_in_the_verdict() -> None:
     assert found.sentence.endswith("what differs: clock 3 GHz -> 2.9 GHz, numpy 2.0.1 -> 2.1.0")
     bare = court.with_arms(case, suspect, replace(NOT_SLOWER, bare=True))
     assert bare.verdicts[0].evidence[-1] == ("arms", "it loads nothing of the package: both arms are the same")
+
+
+def test_what_a_revision_does_not_have_is_held_against_nothing_and_keeps_its_own_limits() -> None:
+    line = accepted(1e6)
+    tools = GateTools(
+        kinds=KINDS, nursery=None, environment=Environment, roofed=lambda device: device, baselines=Store(line)
+    )
+    court = Court(tools, JudgeContext(kinds=KINDS, policy=CI))
+    case = Case(nodeid=KEY.nodeid, limits=(limit("slowdown <= 3%"), limit("time <= 1us")), plan=Plan(), path=KEY.path)
+    court.new = frozenset({KEY.nodeid})
+    found = court.judged(case, measured(1.1e6))
+    slowdown, time = found.verdicts
+    assert (slowdown.outcome, slowdown.effect) == (Outcome.UNBASELINED, Effect.WARN)
+    assert slowdown.sentence == "new here: nothing to compare with"
+    assert (time.outcome, time.effect, found.baseline) == (Outcome.BROKEN, Effect.FAIL, None)

@@ -30,7 +30,9 @@ CI = Policy(ci=True)
 def notes(line: Baseline | None, base: Base = SHALLOW, policy: Policy = CI, paired: Paired | None = None) -> list[Any]:
     repository: Any = SimpleNamespace(base=lambda: base)
     lines: Any = SimpleNamespace(
-        read=lambda *_: {str(KEY): line} if line else {}, read_all=lambda device: {str(KEY): line} if line else {}
+        read=lambda *_: {str(KEY): line} if line else {},
+        read_all=lambda device: {str(KEY): line} if line else {},
+        paths=lambda device, revision: (),
     )
     nursery: Any = None
     tools = GateTools(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pytest_perfgate import work as operators
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, Plan
 from pytest_perfgate.plugin.fixture import Gate, refuse_unrun
@@ -53,3 +54,13 @@ def test_a_record_takes_numbers_alone(sample: Any) -> None:
     with pytest.raises(PerfgateError, match="which is no number") as caught:
         gate.record([1.0, sample])
     assert caught.value.code.name == "call-wrong"
+
+
+@pytest.mark.parametrize(
+    "work", [1e9, operators.gemm(-1, 2, 3, dtype="fp16"), operators.bmm(2, 3, 4, -1, dtype="fp32")]
+)
+def test_work_that_no_call_can_do_is_refused(work: Any) -> None:
+    bench: Any = SimpleNamespace(raised={})
+    gate = Gate(Case(nodeid="t.py::test_a", limits=(), plan=Plan()), bench)
+    with pytest.raises(PerfgateError, match="no work that a call can do"):
+        gate.record([1.0], work=work)

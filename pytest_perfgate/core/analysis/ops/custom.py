@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pytest_perfgate.core.analysis.ops.dtypes import dtype_name
+from pytest_perfgate.core.analysis.ops.stated import stated
 from pytest_perfgate.model.work import Work
 
 
 def items(count: float, unit: str = "items") -> Work:
     """``count`` of something that throughput is told in: tokens, images, requests."""
-    return Work(items=count, unit=unit, family="items")
+    return Work(items=stated("count", count), unit=unit, family="items")
 
 
 def custom(
@@ -22,6 +23,9 @@ def custom(
     """Operations and bytes as the user counts them; at least one of the two."""
     if flops is None and bytes is None:
         raise ValueError("custom work states flops=, bytes= or both")
+    for name, count in (("flops", flops), ("bytes", bytes), ("working_set", working_set)):
+        if count is not None:
+            stated(name, count)
     return Work(
         flops=flops,
         bytes=bytes,

@@ -7,6 +7,7 @@ from math import prod
 from typing import Union
 
 from pytest_perfgate.core.analysis.ops.dtypes import dtype_name, width
+from pytest_perfgate.core.analysis.ops.stated import stated
 from pytest_perfgate.model.work import Work
 
 Shape = Union[int, Sequence[int]]
@@ -53,7 +54,7 @@ def embedding(rows: int, dim: int, *, dtype: str, index: str = "int64") -> Work:
 
 def copy(moved: float) -> Work:
     """``moved`` bytes read and as many written."""
-    return streamed(0, 2 * moved, "", "copy")
+    return streamed(0, 2 * stated("moved", moved), "", "copy")
 
 
 def elements(shape: Shape) -> int:

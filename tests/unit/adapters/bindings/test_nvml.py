@@ -54,6 +54,30 @@ def test_a_driver_before_the_new_name_is_asked_by_the_old_one() -> None:
         NvmlDevice(library(nvmlDeviceGetCurrentClocksEventReasons=15), 1).sample()
 
 
+@pytest.mark.parametrize(
+    ("told", "good", "bad"),
+    [
+        ({"nvmlDeviceGetSupportedMemoryClocks": lambda handle: [405, 3201],
+          "nvmlDeviceGetSupportedGraphicsClocks": lambda handle, memory: [1980, 345] if memory == 3201 else [345]},
+         (345, 1980), (200, 3000)),
+        ({"nvmlDeviceGetSupportedMemoryClocks": 3, "nvmlDeviceGetMaxClockInfo": lambda handle, kind: 1980},
+         (200, 1980), (3000,)),
+        ({}, (3000,), ()),
+    ],
+)  # fmt: skip
+def test_a_clock_that_the_card_does_not_have_is_refused(told, good, bad) -> None:
+    locked: list[int] = []
+    setting = {"nvmlDeviceSetGpuLockedClocks": lambda handle, low, high: locked.append(high)}
+    device = NvmlDevice(library(**setting, **told), 1)
+    for megahertz in good:
+        device.lock(megahertz * 1e6)
+    assert locked == list(good)
+    for megahertz in bad:
+        with pytest.raises(PerfgateError, match=f"{megahertz} MHz is no SM clock of this card: it has"):
+            device.lock(megahertz * 1e6)
+    assert locked == list(good)
+
+
 def test_a_card_that_does_not_tell_its_clocks_is_not_observed_and_not_lost() -> None:
     silent = library(nvmlDeviceGetClockInfo=3)
     clocks = NvmlClocks(Nvml(lambda: silent))

@@ -75,6 +75,8 @@ def test_what_a_squash_left_behind_is_found_by_the_commit_that_brought_its_line(
     assert repository.missing([]) == frozenset()
     assert repository.brought("81a158630d7b", "baselines") == brought
     assert repository.brought("0000000", "baselines") == ""
+    assert repository.files("HEAD", "baselines/host") == ("baselines/host/tests/test_k.py.yaml",)
+    assert repository.files("HEAD", "nowhere") == repository.files("nowhere", "baselines") == ()
     assert repository.brought("81a158630d7b", "baselines", f"{brought}^") == "", "the change itself brought it"
     git("clone", "-q", "--depth", "1", f"file://{project.parent}", "shallow")
     assert GitRepository(project / "shallow" / "bench").brought("81a158630d7b", "baselines") == "", (

@@ -86,6 +86,14 @@ def test_what_github_says_of_a_push(tmp_path: Path, event: object) -> None:
     assert pushed({"GITHUB_EVENT_PATH": str(file)}) == (BEFORE if event == {"before": BEFORE} else "")
 
 
+def test_what_ci_says_of_a_merge_request_outweighs_a_target_that_the_change_can_write() -> None:
+    known = {"origin/main": FORK, "pr": HEAD, "HEAD^1": PARENT}
+    assert stood(known, "pr", GITHUB_BASE_REF="main") == (FORK, "the merge base with origin/main", "")
+    assert stood(known, "pr")[0] == PARENT
+    assert stood({"release": FORK}, "release", GITHUB_BASE_REF="gone")[0] == FORK
+    assert stood({}, GITHUB_BASE_REF="gone")[2] == "'gone', which CI names as the target, is no branch in this clone"
+
+
 @pytest.mark.parametrize(
     ("known", "target", "shallow", "why"),
     [

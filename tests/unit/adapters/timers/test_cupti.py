@@ -2,9 +2,11 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from statistics import median
+from types import SimpleNamespace
 
 import pytest
 
+from pytest_perfgate.adapters.bindings import cupti_proof
 from pytest_perfgate.adapters.bindings.cupti import CuptiRecorder, KernelRecord
 from pytest_perfgate.adapters.timers.auto import AutoTimer
 from pytest_perfgate.adapters.timers.cupti import CuptiTimer
@@ -262,3 +264,32 @@ def test_a_missing_library_is_a_reason_and_no_crash(failure) -> None:
     found = CuptiRecorder(load).availability()
     assert not found.usable
     assert type(failure).__name__ in found.why
+
+
+def test_a_proof_elsewhere_stands_for_one_that_this_process_might_not_survive(rules, gpu, plan) -> None:
+    class Deadly(FakeRecorder):
+        def counts_drops(self, call):
+            raise AssertionError("tried in this process")
+
+    samples = CuptiTimer(rules, Deadly(gpu), lambda: "").measure(lambda: gpu.kernel(2_000), plan, gpu)
+    assert samples.timer == "cupti"
+    died = CuptiTimer(rules, Deadly(gpu), lambda: "the proof of its counter died of signal 11")
+    with pytest.raises(PerfgateError, match=r"signal 11  \[cupti-unproved\]"):
+        died.measure(lambda: gpu.kernel(2_000), plan, gpu)
+    by_graph = AutoTimer(rules, [died, GraphTimer(rules)]).measure(lambda: gpu.kernel(2_000), plan, gpu)
+    assert by_graph.timer == "graph"
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "why"),
+    [(0, "", ""), (-11, "", "died of signal 11"), (1, "x\nno device", "no device"), (1, "", "exit code 1")],
+)
+def test_how_a_proof_elsewhere_ended(monkeypatch, code, said, why) -> None:
+    def run(command, **named):
+        assert command[-1] == cupti_proof.__name__
+        return SimpleNamespace(returncode=code, stderr=said)
+
+    monkeypatch.setattr(cupti_proof.subprocess, "run", run)
+    found = cupti_proof.unproved_elsewhere.__wrapped__()
+    assert found.endswith(why)
+    assert bool(found) is bool(why)

@@ -182,7 +182,10 @@ def test_ten_times_faster_asks_whether_the_work_is_done(time: float, said: str) 
     assert ruled("slowdown <= 3%", time).sentence.startswith(said)
 
 
-@pytest.mark.parametrize(("part", "outcome"), [(1.04, Outcome.PASSED), (1.06, Outcome.UNDECIDED)])
+@pytest.mark.parametrize(
+    ("part", "outcome"),
+    [(1.04, Outcome.PASSED), (1.06, Outcome.UNDECIDED), (1.99, Outcome.UNDECIDED), (2.01, Outcome.INVALID)],
+)
 def test_a_ceiling_is_doubted_from_five_percent_beyond_it_on(part: float, outcome: Outcome) -> None:
     work = Work(flops=part * 1e9, bytes=1.0, dtype="bf16")
     assert ruled("mfu_ceiling >= 50%", 1e6, work=work).outcome is outcome

@@ -112,3 +112,9 @@ def test_a_policy_that_is_not_understood_is_an_error(pair: str, what: str, mend:
     assert mend in caught.value.mend
     assert caught.value.place == "--perfgate-policy"
     assert caught.value.exit == 2
+
+
+def test_a_merge_request_without_lines_of_before_fails_by_default() -> None:
+    assert parse_policy((), ci=True, request=True).baseless is Choice.FAIL
+    assert parse_policy(["baseless=warn"], ci=True, request=True).baseless is Choice.WARN
+    assert parse_policy((), ci=True).baseless is parse_policy((), ci=False, request=True).baseless is Choice.WARN

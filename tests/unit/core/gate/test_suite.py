@@ -8,6 +8,7 @@ import pytest
 from pytest_perfgate.core.gate.family import family_limits, family_of, geometric_mean
 from pytest_perfgate.core.gate.judge import JudgeContext, judge, not_measured
 from pytest_perfgate.core.gate.lost import lost_limits
+from pytest_perfgate.core.gate.overlooked import LeftOut
 from pytest_perfgate.core.gate.policy import CI, exit_code, parse_policy
 from pytest_perfgate.core.gate.reach import Reach
 from pytest_perfgate.core.gate.suite import Suite, judge_suite
@@ -258,3 +259,29 @@ def test_families_are_collected_from_cases() -> None:
     assert family_limits(cases) == {FAMILY: (mean,)}
     assert family_of(key("1")) == FAMILY
     assert family_of(key("1", name="bwd")) == f"{FAMILY}#bwd"
+
+
+# what a run in CI would say nothing of
+
+
+def test_a_case_that_went_with_its_line_is_named_in_ci() -> None:
+    gone = [accepted(1e6, key=key(n)) for n in ("1", "3")]
+    given = {"gone": gone, "collected": COLLECTED, "context": replace(CONTEXT, policy=CI)}
+    (note,) = notes([], "removed", **given)
+    assert (note.effect, note.names) == (Effect.WARN, (f"{FAMILY}[3]",))
+    assert note.text == "1 accepted case of the merge base gone in this change, tests and lines both"
+    assert notes([], "removed", **given, reach=Reach(beneath=("tests/other.py",))) == []
+    assert notes([], "removed", **given, reach=Reach(unknown="--lf")) == []
+    assert notes([], "removed", **given, complete=False) == notes([], "removed", **{**given, "context": CONTEXT}) == []
+
+
+def test_what_the_project_s_own_settings_leave_out_is_named_in_ci() -> None:
+    lines = [accepted(1e6, key=key(n)) for n in ("1", "2")]
+    given = {"baselines": lines, "context": replace(CONTEXT, policy=CI)}
+    (note,) = notes([], "left out", **given, left_out=LeftOut(deselected=frozenset({f"{FAMILY}[2]"})))
+    assert (note.effect, note.names) == (Effect.WARN, (f"{FAMILY}[2]",))
+    ignored = LeftOut(reach=Reach(without=("tests/b.py",)))
+    (note,) = notes([], "left out", **given, left_out=ignored)
+    assert note.names == (f"{FAMILY}[1]", f"{FAMILY}[2]")
+    assert notes([], "left out", **given, left_out=ignored, collected=COLLECTED) == []
+    assert notes([], "left out", **given, left_out=LeftOut(reach=Reach(beneath=("tests/other.py",)))) == []

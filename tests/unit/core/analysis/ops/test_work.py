@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from fractions import Fraction
 
 import pytest
 
@@ -159,3 +160,18 @@ def test_custom_work_needs_something_to_count():
 def test_naming_work_imports_no_numpy():
     code = "import sys; from pytest_perfgate import work; work.items(3, 'tokens'); sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("count", [-1, -0.5, float("nan"), float("inf"), "8", True, [1]])
+def test_counts_that_are_none_are_refused(count):
+    stating = (lambda c: work.custom(flops=c), lambda c: work.custom(bytes=c), work.items, work.copy,
+               lambda c: work.custom(flops=1, working_set=c))  # fmt: skip
+    for state in stating:
+        with pytest.raises(ValueError, match=r"is negative|is not finite|is no number"):
+            state(count)
+
+
+def test_counts_of_any_size_and_library_are_taken():
+    assert work.custom(flops=10**400).flops == 10**400
+    assert work.items(Fraction(1, 2)).items == Fraction(1, 2)
+    assert work.custom(flops=0, bytes=0).bytes == 0

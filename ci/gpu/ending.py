@@ -1,0 +1,44 @@
+"""Ends a part with all that it has started, processes with a session of their own included."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+from pytest_perfgate.adapters.bindings.processes import lineage, started
+
+PATIENCE_S = 5.0
+
+
+def below(pid: int) -> dict[int, str]:
+    """Everything that descends from a process, each with its start: a number may be given out again."""
+    numbers = (int(entry.name) for entry in Path("/proc").glob("[0-9]*"))
+    return {number: started(number) for number in numbers if pid in lineage(number)[1:]}
+
+
+def end(process: subprocess.Popen[str], patience_s: float = PATIENCE_S) -> str:
+    """Interrupted first, so that clocks are put back and children ended in order, then killed; what it said."""
+    kin = below(process.pid)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGINT)
+    said = _heard(process, patience_s)
+    kin |= below(process.pid)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    for pid, when in kin.items():
+        if when and started(pid) == when:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+    heard = said if said is not None else _heard(process, patience_s)
+    return heard if heard is not None else "it could not be ended"
+
+
+def _heard(process: subprocess.Popen[str], patience_s: float) -> str | None:
+    """Nothing while somebody still holds its output open."""
+    try:
+        return process.communicate(timeout=patience_s)[1]
+    except subprocess.TimeoutExpired:
+        return None

@@ -1,0 +1,33 @@
+"""The card while rows are measured: its clocks are held as asked; what it spoiled is neither held nor missed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from pytest_perfgate.model.problem import Problem
+from pytest_perfgate.wiring import devices as wired
+
+SPOILING = frozenset({"throttled", "clock-moved", "foreign-process", "hot", "device-lost"})
+"""What the watch of a card finds; work that escapes a timer is a finding about the timer."""
+Row = dict[str, Any]
+
+
+@contextmanager
+def held(check: Any, runtime: Any = None) -> Iterator[list[str]]:
+    """Over several measurements; the list has what spoiled them once all are done."""
+    found: list[str] = []
+    with wired.clocks().hold((runtime or check.runtime).device(), check.plan) as watch:
+        yield found
+    found += spoiled(watch.problems())
+
+
+def spoiled(problems: Iterable[Problem]) -> list[str]:
+    return [problem.what for problem in problems if problem.code in SPOILING]
+
+
+def barred(row: Row, bar: str, good: bool, problems: Sequence[str] = ()) -> Row:
+    """The row under its bar: held, missed, or invalid with the reason."""
+    spoilt = [*row.get("invalid", ()), *problems]
+    return {**row, "bar": bar, "invalid": spoilt} if spoilt else {**row, "bar": bar, "held": good}

@@ -1,0 +1,91 @@
+"""The settings that decide what a gate asks, flat and as text, as any revision has them."""
+
+from __future__ import annotations
+
+import configparser
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_perfgate.adapters.stores.configuration import toml_reader
+
+Text = Callable[[str], "str | None"]
+"""A file's text by its path below the root; ``None`` where there is none."""
+
+_COLLECTING = ("addopts", "testpaths", "norecursedirs", "python_files", "python_classes", "python_functions")
+"""What pytest is told of the tests that it looks for."""
+_INI = (("pytest.ini", "pytest"), (".pytest.ini", "pytest"), ("tox.ini", "pytest"), ("setup.cfg", "tool:pytest"))
+
+
+def settings_at(root: Path, show: Callable[[str, str], str | None], revision: str = "") -> Mapping[str, str]:
+    """Every key of ``[tool.perfgate]``, and what pytest is told of tests; of a revision, or of what is here.
+
+    A file that does not read has no settings: where it is the one that is here, the run has ended before.
+    """
+    text: Text = (lambda path: show(revision, path)) if revision else (lambda path: _here(root / path))
+    return dict(_all(text))
+
+
+def folder_at(show: Callable[[str, str], str | None], revision: str) -> str:
+    """The folder that a revision keeps its baselines in."""
+    found = _table(_tool(show(revision, "pyproject.toml") or "").get("perfgate")).get("baselines")
+    return found if isinstance(found, str) and found else "baselines"
+
+
+def _here(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _all(text: Text) -> Iterator[tuple[str, str]]:
+    tool = _tool(text("pyproject.toml") or "")
+    yield from _flat(_table(tool.get("perfgate")))
+    pytest = _table(tool.get("pytest"))
+    yield from _collecting({**_table(pytest.get("ini_options")), **pytest}, "pytest")
+    for file, section in _INI:
+        parser = configparser.ConfigParser(interpolation=None, strict=False)
+        try:
+            parser.read_string(text(file) or "")
+        except configparser.Error:
+            continue
+        if parser.has_section(section):
+            yield from _collecting(dict(parser.items(section)), file)
+
+
+def _tool(text: str) -> Mapping[str, Any]:
+    try:
+        return _table(toml_reader().loads(text).get("tool"))
+    except ValueError:
+        return {}
+
+
+def _table(found: object) -> Mapping[str, Any]:
+    return found if isinstance(found, dict) else {}
+
+
+def _collecting(table: Mapping[str, Any], place: str) -> Iterator[tuple[str, str]]:
+    for name in _COLLECTING:
+        if name in table:
+            yield f"{place}: {name}", _text(table[name])
+
+
+def _flat(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
+    for name, given in table.items():
+        at = f"{before}{name}"
+        if isinstance(given, dict):
+            yield from _flat(given, f"{at}.")
+        elif isinstance(given, list) and given and all(isinstance(entry, dict) for entry in given):
+            for number, entry in enumerate(given):
+                own = f"{at}[{entry.get('pattern', entry.get('path', number))}]"
+                yield from _flat(
+                    {key: value for key, value in entry.items() if key != "pattern"} or {"": ""}, f"{own}."
+                )
+        else:
+            yield at, _text(given)
+
+
+def _text(given: object) -> str:
+    return json.dumps(given, ensure_ascii=False, default=str)

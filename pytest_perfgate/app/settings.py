@@ -1,0 +1,22 @@
+"""Settings of the merge base beside those of the change under test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pytest_perfgate.app.gate import Court
+from pytest_perfgate.core.gate.changed import changed
+from pytest_perfgate.core.render.plural import plural
+from pytest_perfgate.model.limit import Effect
+from pytest_perfgate.model.verdict import SuiteNote
+
+
+def changed_settings(court: Court) -> Iterable[SuiteNote]:
+    """One note in CI for all of them: the change is judged by its own settings."""
+    base = court.accepted.base.commit
+    if not court.context.policy.ci or not base:
+        return
+    names = changed(court.tools.settings(base), court.tools.settings(""))
+    if names:
+        text = f"{plural(len(names), 'setting')} changed since {base[:10]}; this run was judged by the new"
+        yield SuiteNote(kind="settings", effect=Effect.WARN, text=text, names=names)

@@ -1,0 +1,45 @@
+"""Accepted cases that a run in CI says nothing of: the change removed them, or the project itself left them out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from pytest_perfgate.core.gate.reach import Reach
+from pytest_perfgate.core.render.plural import plural
+from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.model.limit import Effect
+from pytest_perfgate.model.values import value
+from pytest_perfgate.model.verdict import SuiteNote
+
+
+@value
+class LeftOut:
+    """What no word of the command line left out: it was ``addopts``, or a conftest."""
+
+    deselected: frozenset[str] = frozenset()
+    reach: Reach | None = None
+    """Where the run looked, where it was told so by settings alone."""
+
+
+def removed(gone: Iterable[Baseline], found: frozenset[str], reach: Reach) -> Iterator[SuiteNote]:
+    """Accepted cases of the merge base that went with their lines: nothing here could miss them."""
+    names = sorted({str(b.key) for b in gone if b.key.nodeid not in found and reach.holds(b.key.nodeid)})
+    if names and not reach.unknown:
+        text = f"{plural(len(names), 'accepted case')} of the merge base gone in this change, tests and lines both"
+        yield SuiteNote(kind="removed", effect=Effect.WARN, text=text, names=tuple(names))
+
+
+def left_out(lines: Sequence[Baseline], found: frozenset[str], left: LeftOut) -> Iterator[SuiteNote]:
+    """Accepted cases that the project's own settings keep from being measured, run after run."""
+    names = sorted({str(b.key) for b in lines if _left(b.key.nodeid, found, left)})
+    if names:
+        text = (
+            f"{plural(len(names), 'accepted case')} not measured, by addopts or a conftest and no word of the command"
+        )
+        yield SuiteNote(kind="left out", effect=Effect.WARN, text=text, names=tuple(names))
+
+
+def _left(nodeid: str, found: frozenset[str], left: LeftOut) -> bool:
+    if nodeid in left.deselected:
+        return True
+    return left.reach is not None and nodeid not in found and left.reach.leaves_out(nodeid)

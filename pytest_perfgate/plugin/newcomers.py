@@ -1,0 +1,61 @@
+"""Tests that are new in the change under test, where the revision it is held against cannot run them."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from pytest_perfgate.app.lanes import run_spread
+from pytest_perfgate.app.measure import Crew, Rounds
+from pytest_perfgate.core.gate.bodies import is_new
+from pytest_perfgate.core.render.plural import plural
+from pytest_perfgate.plugin.invocation import child_job, child_spec
+from pytest_perfgate.plugin.progress import Progress
+from pytest_perfgate.wiring.devices import fleet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pytest_perfgate.model.children import CaseResult
+    from pytest_perfgate.model.plan import Case
+    from pytest_perfgate.plugin.docket import Docket
+
+
+def file_texts(session: Docket, base: str) -> Callable[[str], tuple[str | None, str]]:
+    """Reads a test file at the base, where it is there, and here."""
+    repository, root = session.court.tools.repository, session.settings.pytest.rootpath
+
+    def texts(path: str) -> tuple[str | None, str]:
+        then = repository.show(base, path) if repository is not None else None
+        return then, (root / path).read_text(encoding="utf-8", errors="replace")
+
+    return texts
+
+
+def newcomers(session: Docket, base: str, troubled: Mapping[str, str]) -> list[Case]:
+    """Of tests that did not run in both arms, those that the base does not have at all."""
+    if session.court.tools.repository is None:
+        return []
+    texts = file_texts(session, base)
+    cases = (session.cases[nodeid] for nodeid in troubled)
+    return [case for case in cases if is_new(*texts(case.path), case.nodeid)]
+
+
+def measured_alone(session: Docket, cases: Sequence[Case]) -> Mapping[str, CaseResult]:
+    """Measured as without a revision: their own limits on time and the like hold all the same."""
+    config, project = session.settings.pytest, session.settings.project
+    progress = Progress(config, f"{plural(len(cases), 'case')} new here, measured alone", cases)
+    crew = Crew(
+        nursery=session.court.tools.nursery,
+        spec=lambda some: child_spec(config, project, some),
+        job=child_job(config),
+        timeout_s=project.timeout,
+        progress=progress,
+        clock=time.monotonic,
+    )
+    rounds = Rounds(cases, crew)
+    try:
+        run_spread(rounds, cases, fleet())
+    finally:
+        progress.close()
+    return rounds.results()

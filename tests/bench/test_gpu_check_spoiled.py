@@ -1,0 +1,83 @@
+"""What the GPU check makes of rows that the card spoiled, and of a part that may not lock."""
+
+from __future__ import annotations
+
+import contextlib
+from types import SimpleNamespace
+
+import pytest
+
+from ci.gpu import parts, processes
+from ci.gpu.page import bars, failed, page, unshown
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.problem import Problem
+from tests.bench import simulated
+from tests.bench.simulated import SimulatedCheck
+
+
+@pytest.fixture
+def check(monkeypatch):
+    monkeypatch.setattr(parts, "truths", lambda clocks: ({}, "no profiler here"))
+    monkeypatch.setattr(parts, "unproved", lambda: "")
+    return SimulatedCheck("observe")
+
+
+def sitting(shift: float, *problems: str) -> processes.Sitting:
+    return processes.Sitting([100.0 * shift] * 40, list(problems))
+
+
+def test_rows_that_the_card_spoiled_are_neither_held_nor_missed(check, monkeypatch) -> None:
+    class Watch:
+        @staticmethod
+        def problems():
+            return (Problem(code="throttled", what="power cap"), Problem(code="work-escaped", what="elsewhere"))
+
+        @staticmethod
+        def clock_hz():
+            return ()
+
+        facts = clock_hz
+
+    held = []
+
+    class Clocks:
+        @contextlib.contextmanager
+        def hold(self, device, plan):
+            held.append(plan.clocks.value)
+            yield Watch
+
+    monkeypatch.setattr(parts.wired, "clocks", Clocks)
+    rows = list(parts.slowdowns(check))
+    assert [row["what"] for row in rows if row.get("invalid") == ["power cap"]] == ["+2 %", "+0 %"]
+    rows += list(parts.agreement(check))
+    assert not [row for row in rows if "held" in row]
+    result = {"device": "x", "facts": {}, "why": "", "parts": {"P": rows}}
+    assert bars(result)["seen"] == "invalid (2)"
+    assert {"seen", "long", "short"} <= set(unshown(result))
+    assert not failed(result)
+    assert "invalid." in page(result)
+    assert set(held) == {"observe"}
+
+
+def test_the_suite_says_what_spoiled_it_and_such_rounds_do_not_count(check, monkeypatch, capsys) -> None:
+    processes.run_suite(check)
+    monkeypatch.setattr(
+        processes.subprocess, "run",
+        lambda *given, **named: SimpleNamespace(returncode=0, stdout=capsys.readouterr().out),
+    )  # fmt: skip
+    told = processes.suite("observe")
+    assert (len(told.medians), told.problems) == (processes.CASES, [])
+    spoilt = iter([sitting(1.0, "power cap"), sitting(1.0)] * 3 + [sitting(1.0)] * 4)
+    monkeypatch.setattr(processes, "suite", lambda clocks: next(spoilt))
+    *rounds, last = processes.same(check)
+    assert ["invalid" in row for row in rounds] == [True] * 3 + [False] * 2
+    assert (last["bar"], last["invalid"], "held" in last) == ("same", ["power cap"] * 3, False)
+
+
+def test_a_part_that_may_not_lock_says_so() -> None:
+    def refused():
+        yield {"what": "first"}
+        raise PerfgateError("clocks-denied", "no permission")
+
+    first, last = simulated.script().whole(refused())
+    assert (first["what"], last["refused"], last["why"]) == ("first", "clocks-denied", "no permission")

@@ -1,0 +1,47 @@
+"""A change is judged by its own settings; in CI each that it changes is named."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from pytest_perfgate.app.settings import changed_settings
+from pytest_perfgate.model.limit import Effect
+from pytest_perfgate.model.policy import Policy
+from pytest_perfgate.model.repository import Base
+from pytest_perfgate.model.verdict import SuiteNote
+
+THEN = {"limits": '["slowdown <= 10%"]', "warmup": "0.1", "policy.moved": '"fail"', "mode": '"full"'}
+NOW = {
+    "limits": '["slowdown <= 300%"]',
+    "warmup": "0.2",
+    "target": '"pr"',
+    "mode": '"full"',
+    "pytest: addopts": '"-k x"',
+}
+
+
+def notes(now: dict[str, str], *, ci: bool = True, base: str = "c0ffee") -> list[SuiteNote]:
+    court: Any = SimpleNamespace(
+        context=SimpleNamespace(policy=Policy(ci=ci)),
+        accepted=SimpleNamespace(base=Base(commit=base)),
+        tools=SimpleNamespace(settings=lambda revision: THEN if revision else now),
+    )
+    return list(changed_settings(court))
+
+
+def test_what_can_loosen_a_limit_is_named_first_with_before_and_after() -> None:
+    (note,) = notes(NOW)
+    assert (note.kind, note.effect) == ("settings", Effect.WARN)
+    assert note.text == "5 settings changed since c0ffee; this run was judged by the new"
+    assert note.names == (
+        'limits: ["slowdown <= 10%"] -> ["slowdown <= 300%"]',
+        'policy.moved: "fail" -> unset',
+        'target: unset -> "pr"',
+        'pytest: addopts: unset -> "-k x"',
+        "warmup: 0.1 -> 0.2",
+    )
+
+
+def test_nothing_is_said_where_nothing_changed_or_nobody_relies_on_it() -> None:
+    assert notes(THEN) == notes(NOW, ci=False) == notes(NOW, base="") == []

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_perfgate.core.gate.acceptance import Change, Signature, decide
+from pytest_perfgate.core.gate.scanty import scanty
+from pytest_perfgate.core.render.acceptance import acceptance_json, acceptance_lines
+from pytest_perfgate.model.limit import Outcome
+from tests.reports import case, run
+
+
+@pytest.mark.parametrize(
+    ("mode", "complete", "count", "said"),
+    [
+        ("quick", True, 1, "from a quick run: one process, that of the tests"),
+        ("full", False, 2, "from an interrupted run: 2 processes"),
+        ("full", False, 3, ""),
+        ("full", True, 2, ""),
+    ],
+)
+def test_a_line_says_that_it_stands_on_few_processes(mode: str, complete: bool, count: int, said: str) -> None:
+    report = case("test_a", 1e6, None, Outcome.UNBASELINED)
+    assert report.measurement is not None
+    few = replace(report.measurement, processes=report.measurement.processes[:1] * count)
+    report = replace(report, measurement=few)
+    found = scanty(decide(report, None, (), Signature()), replace(run(report), mode=mode, complete=complete))
+    assert found.scanty == said
+    assert found.after is not None
+    assert found.after.processes == (count if said else 0)
+    assert acceptance_json([found])[0]["warning"].startswith(said)
+    assert said in "\n".join(acceptance_lines([found]))
+
+
+def test_a_whole_run_takes_the_place_of_a_quick_one() -> None:
+    report = case("test_a", 1e6, 1e6, Outcome.PASSED)
+    assert report.baseline is not None
+    assert report.measurement is not None
+    quick = replace(report.baseline, processes=1)
+    found = decide(report, quick, (), Signature())
+    assert (found.change, found.after.processes if found.after else None) == (Change.SHARPER, 0)
+    assert decide(report, replace(quick, processes=99), (), Signature()).change is Change.KEPT

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.core.gate.context import JudgeContext
+from pytest_perfgate.core.gate.patterned import matches
+from pytest_perfgate.core.gate.policy import parse_policy
+from pytest_perfgate.model.config import Config, ConfigPattern
+from pytest_perfgate.model.limit import Effect
+from pytest_perfgate.plugin.patterns import pattern_notes
+
+TABLES = (
+    ConfigPattern(pattern="*::test_gemm[[]*", place="tool.perfgate.tests[0]"),
+    ConfigPattern(pattern="*::test_gemm[*", place="tool.perfgate.tests[1]"),
+    ConfigPattern(pattern="tests/t.py::test_sofmax", place="tool.perfgate.tests[2]"),
+)
+
+
+def session(*, ci: bool = True, complete: bool = True, skipped: tuple[Any, ...] = ()) -> Any:
+    reporter = SimpleNamespace(stats={"skipped": list(skipped)})
+    config = SimpleNamespace(pluginmanager=SimpleNamespace(get_plugin=lambda name: reporter))
+    return SimpleNamespace(
+        complete=complete,
+        cases={"tests/t.py::test_gemm[4-fp16]": None},
+        faults={"tests/t.py::test_softmax": None},
+        settings=SimpleNamespace(project=Config(tests=TABLES), pytest=config),
+        court=SimpleNamespace(context=JudgeContext(policy=parse_policy((), ci=ci, place=""))),
+    )
+
+
+@pytest.mark.parametrize(("ci", "effect"), [(True, Effect.FAIL), (False, Effect.WARN)])
+def test_a_table_for_no_test_is_told_of_a_whole_run_only(ci: bool, effect: Effect) -> None:
+    (note,) = pattern_notes(session(ci=ci), filtered=False)
+    assert note.effect is effect
+    assert [name.partition(":")[0] for name in note.names] == ["tool.perfgate.tests[0]", "tool.perfgate.tests[2]"]
+    assert "tests/t.py::test_softmax" in note.names[1]
+    assert pattern_notes(session(ci=ci), filtered=True) == ()
+    assert pattern_notes(session(ci=ci, complete=False), filtered=False) == ()
+
+
+def test_a_file_that_skipped_itself_may_hide_the_tests() -> None:
+    hidden = pytest.CollectReport(nodeid="tests/gpu.py", outcome="skipped", longrepr=None, result=None)
+    (note,) = pattern_notes(session(skipped=(hidden,)), filtered=False)
+    assert note.effect is Effect.WARN
+    assert "tests/gpu.py skipped whole" in note.text
+
+
+def test_brackets_stand_for_themselves() -> None:
+    assert matches("t.py::test_a[x]", "*::test_a[x]")
+    assert not matches("t.py::test_ax", "*::test_a[x]")
