@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from statistics import median
 from typing import Protocol
 
 from pytest_perfgate.model.ceilings import Ceilings
@@ -26,6 +27,18 @@ PLAN = Plan(cache=Cache.WARM, min_samples=5, max_samples=50, budget_ns=1e9, warm
 """Warm, since every load is larger than the last cache."""
 
 
+FEW, WIDE = 5, 1.25
+"""Samples below which, and how much slower than the fastest the median is beyond which, a ceiling is doubted."""
+
+
+def doubt(durations: Sequence[float]) -> str:
+    """Why a ceiling may lie too low: a busy machine leaves few samples, or none that ran undisturbed."""
+    apart = median(durations) / min(durations)
+    told = [f"fewer than {FEW}"] if len(durations) < FEW else []
+    told += [f"half of them {(apart - 1) * 100:.0f} % slower than the fastest"] if apart > WIDE else []
+    return f"; WARNING: {', '.join(told)}: measure again on a quiet machine" if told else ""
+
+
 def measured_ceilings(
     device: Device, runtime: Runtime, timer: Timer, loads: Iterable[Load], today: str,
     progress: Callable[[str], None] = lambda text: None,  # noqa: ARG005 - silence by default
@@ -45,7 +58,7 @@ def measured_ceilings(
             rates[load.dtype] = max(rates.get(load.dtype, 0.0), load.flops / seconds)
         else:
             bandwidth = max(bandwidth or 0.0, load.bytes / seconds)
-        facts.append((load.name, f"{len(samples.durations)} samples by {samples.timer}"))
+        facts.append((load.name, f"{len(samples.durations)} samples by {samples.timer}{doubt(samples.durations)}"))
         progress(load.name)
     return Ceilings(
         device=device.key,

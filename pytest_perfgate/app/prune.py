@@ -8,9 +8,9 @@ from pytest_perfgate.core.gate.suite import UNUSED
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.limit import Effect
+from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.ports import BaselineStore
-from pytest_perfgate.model.verdict import RunReport
+from pytest_perfgate.model.verdict import CaseReport, RunReport
 
 
 def unused(report: RunReport, store: BaselineStore) -> tuple[Baseline, ...]:
@@ -32,15 +32,22 @@ def check_complete(report: RunReport) -> None:
     """Refuse a record that cannot tell what is gone."""
     failing = [case for case in report.cases if case.effect is Effect.FAIL]
     reasons = (
-        ("the last run was interrupted", not report.complete),
-        ("the last run left tests out", report.filtered),
-        (f"the last run was a {report.mode} run", report.mode != "full"),
-        ("the last run measured nothing", not any(case.measurement for case in report.cases)),
-        (f"{plural(len(failing), 'case')} of the last run failed", bool(failing)),
+        ("the last run was interrupted", not report.complete, ""),
+        ("the last run left tests out", report.filtered, ""),
+        (f"the last run was a {report.mode} run", report.mode != "full", ""),
+        ("the last run measured nothing", not any(case.measurement for case in report.cases), ""),
+        (f"{plural(len(failing), 'case')} of the last run failed", bool(failing), _cure(failing)),
     )
-    for what, holds in reasons:
+    for what, holds, mend in reasons:
         if holds:
-            raise PerfgateError("prune-incomplete", what)
+            raise PerfgateError("prune-incomplete", what, mend=mend)
+
+
+def _cure(failing: Sequence[CaseReport]) -> str:
+    """What makes the failed cases pass: what only lacks a line is accepted, and the rest is looked at."""
+    if all(case.worst is Outcome.UNBASELINED for case in failing):
+        return "perfgate accept --new, and run everything again: pytest --perfgate=full"
+    return "see what failed: perfgate report; mend or accept it, and run everything again: pytest --perfgate=full"
 
 
 def prune(lines: Sequence[Baseline], store: BaselineStore) -> tuple[str, ...]:

@@ -29,7 +29,9 @@ def dispatch(argv: list[str]) -> int:
         return 0
     name, rest = argv[0], argv[1:]
     if name not in {command for commands in GROUPS.values() for command in commands}:
-        sys.stderr.write(_unknown(name))
+        if "--json" in rest:
+            sys.stdout.write(_error_json("command-usage", f"there is no command '{name}'", _nearest(name)))
+        sys.stderr.write(f"perfgate: there is no command '{name}'\n  next  {_nearest(name)}\n")
         return USAGE
     return _guarded(name, rest)
 
@@ -84,8 +86,7 @@ class _Told(argparse.ArgumentParser):
     """A program that asked for JSON reads there, too, what it asked wrongly."""
 
     def error(self, message: str) -> NoReturn:
-        said = {"code": "command-usage", "what": message, "why": "", "next": f"{self.prog} --help", "place": ""}
-        sys.stdout.write(json.dumps({"error": said}, ensure_ascii=False) + "\n")
+        sys.stdout.write(_error_json("command-usage", message, f"{self.prog} --help"))
         super().error(message)
 
 
@@ -115,10 +116,14 @@ def _tidy_output() -> Iterator[None]:
     sys.stdout.flush()
 
 
-def _unknown(name: str) -> str:
+def _nearest(name: str) -> str:
     from difflib import get_close_matches
 
     names = [command for commands in GROUPS.values() for command in commands]
     near = get_close_matches(name, names, n=1)
-    hint = f"did you mean 'perfgate {near[0]}'?" if near else "perfgate --help lists the commands"
-    return f"perfgate: there is no command '{name}'\n  next  {hint}\n"
+    return f"did you mean 'perfgate {near[0]}'?" if near else "perfgate --help lists the commands"
+
+
+def _error_json(code: str, what: str, then: str) -> str:
+    said = {"code": code, "what": what, "why": "", "next": then, "place": ""}
+    return json.dumps({"error": said}, ensure_ascii=False) + "\n"

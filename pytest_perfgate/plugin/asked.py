@@ -57,7 +57,8 @@ class Asked:
         """Let ``check`` see what a call returned."""
         said = None if self.check is None else self.check(result)
         if not agreed(said):
-            what = f"check= returned {str(said)[:60]} for what the call returned"
+            shown = repr(said) if isinstance(said, (str, bytes)) or not str(said).strip() else str(said)
+            what = f"check= returned {shown[:60]} for what the call returned"
             raise PerfgateError("check-failed", what, place=str(self.key))
 
     def called(self) -> Any:

@@ -49,7 +49,7 @@ def test_two_arms_convict_what_the_baseline_suspected() -> None:
     assert found.metric is not None
     assert (found.metric.value, found.metric.low, found.metric.high) == (0.08, 0.07, 0.09)
     assert (found.rounds, found.interval) == (10, found.metric.interval)
-    assert verdict(1.1e6, replace(SLOWER, stands_in="it is gone")).evidence == (("beside", "it is gone"),)
+    assert verdict(1.1e6, replace(SLOWER, stands_in="it is gone")).evidence[0] == ("beside", "it is gone")
 
 
 def test_two_arms_that_agree_say_that_the_machine_moved() -> None:
