@@ -27,8 +27,7 @@ class Accepted:
         self._read: dict[tuple[str, str, str], Lines] = {}
         self._base: Base | None = None
         self._gone: dict[str, tuple[Baseline, ...]] = {}
-        self.moved: set[str] = set()
-        """Keys of the merge base's lines that judged under another path."""
+        self._moved: set[str] = set()
 
     @property
     def base(self) -> Base:
@@ -63,6 +62,13 @@ class Accepted:
             self._gone[device] = tuple(self._went(device))
         return self._gone[device]
 
+    def gone_for_good(self, device: str, here: Iterable[Baseline]) -> tuple[Baseline, ...]:
+        """Those of them that no line of the work tree carries on under another path."""
+        for line in here if self.gone(device) else ():
+            if str(line.key) not in self.then_and_now(device, line.key.path)[0]:
+                self._forerunner(line.key, device)
+        return tuple(line for line in self.gone(device) if str(line.key) not in self._moved)
+
     def _went(self, device: str) -> Iterator[Baseline]:
         base, store = self.base.commit, self._tools.baselines
         for path in store.paths(device, base) if store is not None and base else ():
@@ -79,7 +85,7 @@ class Accepted:
         then, now = repository.show(self.base.commit, same[0].key.path), repository.show("HEAD", key.path)
         if not then or not now or not same_function(then, now, key.test):
             return None
-        self.moved.add(str(same[0].key))
+        self._moved.add(str(same[0].key))
         return replace(same[0], key=key)
 
     def then_and_now(self, device: str, path: str) -> tuple[Lines, Lines]:

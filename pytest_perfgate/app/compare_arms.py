@@ -164,7 +164,7 @@ class Comparison:
         self.rounds[before:] = [replace(one, share_s=one.seconds + self.start_s / len(fresh)) for one in fresh]
 
     def _played(self, duet: Duet, phase: str, number: int, cases: Sequence[Case]) -> set[str]:
-        jobs = [replace(self.stage.job, cases=tuple(cases), modules=arm.modules) for arm in self.arms]
+        jobs = [replace(self.stage.job, cases=tuple(cases), modules=arm.modules, beside=True) for arm in self.arms]
         done = set()
         for met in duet.play((replace(jobs[BASE], files=tuple(self.own.files.items())), jobs[HEAD])):
             self.rounds.append(_round(met, phase, number))
@@ -188,7 +188,7 @@ class Comparison:
 
     def _prove(self, duet: Duet, cases: Iterable[Case]) -> None:
         """An arm that loaded the other's files makes every verdict of the comparison invalid."""
-        if all(arm.modules for arm in self.arms) and not any(duet.modules):
+        if len({bool(arm.modules) for arm in self.arms}) == 1 and not any(duet.modules):
             if duet.beside[BASE] == duet.beside[HEAD]:
                 files = tuple(path for path, _ in duet.beside[HEAD])
                 self.bare.update({case.nodeid: files for case in cases})

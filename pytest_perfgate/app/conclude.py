@@ -135,8 +135,7 @@ def _accepted(court: Court, reports: Iterable[CaseReport]) -> tuple[Baseline, ..
 def _gone(court: Court, reports: Iterable[CaseReport]) -> tuple[Baseline, ...]:
     """Lines of the merge base that are here no more, under no path."""
     devices = sorted(_measured_on(reports) or _devices_here(court))
-    lines = (line for device in devices for line in court.accepted.gone(device))
-    return tuple(line for line in lines if str(line.key) not in court.accepted.moved)
+    return tuple(line for device in devices for line in court.accepted.gone_for_good(device, _lines(court, [device])))
 
 
 def _expected(court: Court, reports: Iterable[CaseReport]) -> tuple[Baseline, ...]:

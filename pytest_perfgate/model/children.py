@@ -56,6 +56,8 @@ class Job:
     """Cores that the child keeps to once it has collected; none leaves it free."""
     modules: tuple[str, ...] = ()
     """Top-level names of the package under test: the child proves where it loaded them from."""
+    beside: bool = False
+    """Whether the child of an arm says at its end what else it loaded from below the root."""
     files: tuple[tuple[str, str], ...] = ()
     """Test files, by their path from the root, that are collected with another text than the disk's."""
 

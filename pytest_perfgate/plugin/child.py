@@ -120,7 +120,7 @@ class ChildRole:
                 behind = session.items[at + 1] if at + 1 < len(session.items) else None
                 self._run(item, behind)
         names = self._job.modules
-        beside = beside_modules(session.config.rootpath, names)
+        beside = beside_modules(session.config.rootpath, names) if self._job.beside else ()
         self._parent.send(Bye(modules=loaded_modules(names), beside=beside))
         return True
 

@@ -39,7 +39,7 @@ def beside_modules(root: Path, names: Sequence[str]) -> tuple[tuple[str, str], .
     """Files and hashes of tests and of what lies beside them, as this process has loaded it."""
     from pytest_perfgate.adapters.arms import proof
 
-    return proof.beside_modules(root, names) if names else ()
+    return proof.beside_modules(root, names)
 
 
 def leftovers(root: Path, project: Config) -> tuple[Leftover, ...]:

@@ -6,6 +6,24 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
+_COMPILED = {
+    ".c",
+    ".cc",
+    ".cpp",
+    ".cxx",
+    ".cu",
+    ".cuh",
+    ".h",
+    ".hpp",
+    ".hip",
+    ".f",
+    ".f90",
+    ".f95",
+    ".m",
+    ".mm",
+    ".zig",
+}
+_CODE = _COMPILED | {".py", ".pyx", ".pyd", ".so", ".rs", ".go", ".jl", ".metal", ".cl", ".v", ".zig"}
 _TESTS = {"tests", "test"}
 
 
@@ -37,6 +55,13 @@ def with_conftests(paths: Sequence[str]) -> tuple[str, ...]:
     for path in paths:
         found.update(dict.fromkeys(str(parent / "conftest.py") for parent in PurePosixPath(path).parents))
     return tuple(found)
+
+
+def only_tests(folder: Path, paths: Sequence[str]) -> bool:
+    """Whether a checkout holds no code but tests: they are the same on both sides, and nothing is left to prove."""
+    known = {folder / path for path in paths}
+    code = (place for place in folder.rglob("*") if place.suffix in _CODE and ".perfgate" not in place.parts)
+    return all(place in known or place.name == "conftest.py" or place.name.startswith("test_") for place in code)
 
 
 def lay_over(source: Path, target: Path) -> None:

@@ -22,7 +22,7 @@ from pytest_perfgate.adapters.arms.build import (
 from pytest_perfgate.adapters.arms.checkout import check_out
 from pytest_perfgate.adapters.arms.git import Git, Revision
 from pytest_perfgate.adapters.arms.keeping import READY, discard, forget_unused, leftovers
-from pytest_perfgate.adapters.arms.layout import inside_package, lay_over, source_modules, with_conftests
+from pytest_perfgate.adapters.arms.layout import inside_package, lay_over, only_tests, source_modules, with_conftests
 from pytest_perfgate.adapters.arms.lock import held
 from pytest_perfgate.adapters.arms.overlay import launch_line, make_overlay, surroundings
 from pytest_perfgate.adapters.arms.proof import content_of
@@ -186,7 +186,7 @@ class ArmStore:
         for path in (*with_conftests(self._paths), *self._settings.tests):
             lay_over(self._rootdir / path, inside / path)
         modules = {name for place in self._places(inside) for name in source_modules(place)}
-        if not modules and not self._settings.packages:
+        if not modules and not self._settings.packages and not only_tests(inside, self._paths):
             raise nothing_in(inside, "nothing in its checkout can be imported from the root or from src")
         return _facts(python, inside, tree, tuple(sorted(modules)))
 

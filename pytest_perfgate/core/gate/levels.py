@@ -1,4 +1,4 @@
-"""Sittings of one level: those between which there are machines, and not other code."""
+"""Sittings that lie on one level: the same code on the same machine, as far as machines scatter."""
 
 from __future__ import annotations
 

@@ -71,7 +71,9 @@ def test_the_line_of_a_test_that_moved_to_another_file_judges_there(
     found = accepted_lines.judging(measured(1e6))
     assert found == ((replace(THEN, place="baselines"), here) if judges else (here, None))
     assert accepted_lines.gone(HOST.key) == (old,)
-    assert accepted_lines.moved == ({str(old.key)} if judges else set())
+    for asked in (accepted_lines, Accepted(tools)):
+        assert asked.gone_for_good(HOST.key, [here]) == (() if judges else (old,))
+    assert Accepted(tools).gone_for_good(HOST.key, []) == (old,)
 
 
 def test_words_alone_are_no_edit_and_messages_name_the_file_that_is_here() -> None:
