@@ -29,6 +29,17 @@ def removed(gone: Iterable[Baseline], found: frozenset[str], reach: Reach) -> It
         yield SuiteNote(kind="removed", effect=Effect.WARN, text=text, names=tuple(names))
 
 
+def unlined(gone: Iterable[Baseline], asked: frozenset[str], effect: Effect) -> Iterator[SuiteNote]:
+    """Accepted cases whose lines this change takes away while their limits stay: from then on nothing judges them."""
+    names = sorted({str(b.key) for b in gone if str(b.key) in asked})
+    if names:
+        text = (
+            f"{plural(len(names), 'accepted line')} of the merge base taken away by this change, and the limit is still"
+            " here: put it back, or accept what is measured with a reason"
+        )
+        yield SuiteNote(kind="taken away", effect=effect, text=text, names=tuple(names))
+
+
 def left_out(lines: Sequence[Baseline], found: frozenset[str], left: LeftOut) -> Iterator[SuiteNote]:
     """Accepted cases that the project's own settings keep from being measured, run after run."""
     names = sorted({str(b.key) for b in lines if _left(b.key.nodeid, found, left)})

@@ -8,7 +8,7 @@ from dataclasses import field
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.family import Families, family_notes
 from pytest_perfgate.core.gate.merge import case_of
-from pytest_perfgate.core.gate.overlooked import LeftOut, left_out, removed
+from pytest_perfgate.core.gate.overlooked import LeftOut, left_out, removed, unlined
 from pytest_perfgate.core.gate.policy import chosen
 from pytest_perfgate.core.gate.reach import Reach
 from pytest_perfgate.core.gate.sense import CHANGES
@@ -58,6 +58,8 @@ def judge_suite(reports: Sequence[CaseReport], suite: Suite) -> tuple[SuiteNote,
         if suite.context.policy.ci:
             found = suite.collected | suite.deselected
             notes += [*removed(suite.gone, found, suite.reach), *left_out(suite.baselines, found, suite.left_out)]
+            asked = frozenset(str(r.key) for r in reports if any(v.limit.metric in CHANGES for v in r.verdicts))
+            notes += unlined(suite.gone, asked, chosen(suite.context.policy, "missing"))
     return tuple(notes)
 
 

@@ -93,3 +93,9 @@ def test_no_commit_of_the_change_itself_stands_in_for_what_was_accepted() -> Non
         )
         assert standing_in(session, "deadbeef") == ("deadbeef", "")
         assert asked.pop() == until
+
+
+def test_a_line_that_the_change_takes_away_judges_all_the_same() -> None:
+    store = SimpleNamespace(read=lambda _device, _path, revision="": {str(KEY): THEN} if revision else {})
+    tools: Any = SimpleNamespace(repository=SimpleNamespace(base=lambda: Base(commit="c0ffee")), baselines=store)
+    assert Accepted(tools).judging(measured(1e6)) == (THEN, None)
