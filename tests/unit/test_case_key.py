@@ -4,7 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_perfgate.core.gate.context import JudgeContext, Trial
+from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import CaseKey, parse_case_key
+from tests.unit.core.gate.bench import measured
 
 SIGNS = st.text(alphabet="a[]# %:25D/µ", max_size=12)
 
@@ -31,6 +34,13 @@ def test_keys_survive_being_written(text: str, node: str, name: str) -> None:
     assert str(key) == text
     assert key.path == text.split("::", maxsplit=1)[0]
     assert f"{key.path}::{key.test}" == text
+
+
+def test_the_command_that_runs_a_test_again_names_no_call() -> None:
+    key = CaseKey(nodeid="t.py::test_x[it's]", name="bwd")
+    trial = Trial(measured(1.0, key=key), JudgeContext(), MetricSet(), ())
+    assert trial.rerun == "pytest 't.py::test_x[it'\"'\"'s]'"
+    assert trial.name.endswith("#bwd'")
 
 
 @given(path=st.text(alphabet="a[]# %./µ", min_size=1, max_size=8), ids=st.none() | SIGNS, name=SIGNS)

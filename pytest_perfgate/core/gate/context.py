@@ -56,6 +56,10 @@ class JudgeContext:
     """How this run was started, as far as the next one must be started so too."""
 
 
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\"'\"'") + "'"
+
+
 class Trial(NamedTuple):
     """One measurement on the bench: what was seen, what it is held against, what is wrong with it."""
 
@@ -70,8 +74,8 @@ class Trial(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The node id, quoted for a shell."""
-        return "'" + str(self.measurement.key).replace("'", "'\"'\"'") + "'"
+        """The case, quoted for a shell."""
+        return _quoted(str(self.measurement.key))
 
     @property
     def profiles(self) -> tuple[str, ...]:
@@ -80,5 +84,5 @@ class Trial(NamedTuple):
 
     @property
     def rerun(self) -> str:
-        """The command that runs this test once more; what to add to it stands behind."""
-        return f"{self.context.pytest} {self.name}"
+        """The command that runs this test once more, which pytest knows without its calls; more stands behind it."""
+        return f"{self.context.pytest} {_quoted(self.measurement.key.nodeid)}"

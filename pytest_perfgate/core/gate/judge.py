@@ -145,7 +145,7 @@ def _invalid(problems: tuple[Problem, ...], trial: Trial) -> Ruling:
 def not_measured(key: CaseKey, limits: Sequence[Limit], why: str, context: JudgeContext) -> CaseReport:
     """The report of a case that was collected and never measured: each of its limits says why."""
     off = context.mode is Mode.OFF
-    then = (f"{context.pytest} '{key}' --perfgate=full",) if off else ()
+    then = (f"{context.pytest} '{key.nodeid}' --perfgate=full",) if off else ()
     ruling = Ruling(outcome=Outcome.NOT_MEASURED, sentence=why, next=then)
     meant = [limit for limit in limits if limit.metric != FAMILY_MEAN]
     return CaseReport(key=key, verdicts=tuple(verdict(limit, ruling, context) for limit in meant))
