@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from dataclasses import replace
@@ -10,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ci.gpu import counters, parts, processes, recordings, truth
+from ci.gpu import accumulated, counters, parts, processes, recordings, truth
 from ci.gpu.page import page
 from pytest_perfgate.model.device import Availability
 from tests.bench.simulated import SimulatedCheck
@@ -168,6 +169,19 @@ def test_a_suite_against_itself(check, monkeypatch) -> None:
     *rounds, last = processes.same(check)
     assert (len(rounds), last["refused"], last["why"]) == (1, "no time", "1 rounds of at least 3")
     assert "held" not in last
+
+
+def test_false_alarms_are_counted_over_all_runs_of_a_folder_and_a_device(tmp_path: Path) -> None:
+    judged = [{"what": "round 1"}, {"what": "A/A", "cases": 40, "alarms": 0}]
+    first = accumulated.together(accumulated.kept(tmp_path, "H200"), judged)
+    assert first == {"runs": 1, "cases": 40, "alarms": 0}
+    (tmp_path / "gpu-check.json").write_text(json.dumps({"device": "H200", "accumulated": first}))
+    second = accumulated.together(accumulated.kept(tmp_path, "H200"), judged)
+    assert accumulated.told(second)["bound_95"] == pytest.approx(1 - 0.05 ** (1 / 80), abs=1e-4)
+    assert accumulated.together(second, [{"what": "A/A", "refused": "no time"}]) == second
+    assert accumulated.kept(tmp_path, "another")["cases"] == 0
+    (tmp_path / "gpu-check.json").write_text("{")
+    assert accumulated.kept(tmp_path, "H200")["cases"] == 0
 
 
 def test_recordings_that_cannot_be_made_say_why(check, tmp_path, monkeypatch) -> None:
