@@ -17,7 +17,7 @@ from pytest_perfgate.adapters.timers.events import EventsTimer
 from pytest_perfgate.adapters.timers.graph import GraphTimer
 from pytest_perfgate.app.instrument import choose_runtime, choose_timer
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.plan import Cache, Plan
+from pytest_perfgate.model.plan import Cache, ClockPolicy, Plan
 from pytest_perfgate.model.samples import Stop
 
 LIBRARY = "libcuda.so.1"
@@ -233,6 +233,8 @@ def least_work() -> dict:
 @scenario
 def copies_of_the_check() -> dict:
     """The part of the GPU check that other libraries have."""
-    made = SimpleNamespace(plan=Plan(), timers={"events": EventsTimer(rules()), "graph": GraphTimer(rules())})
+    made = SimpleNamespace(
+        plan=Plan(clocks=ClockPolicy.OFF), timers={"events": EventsTimer(rules()), "graph": GraphTimer(rules())}
+    )
     rows = list(processes.libraries(made))
     return {"rows": [row for row in rows if row["what"] == "cuda_core"]}

@@ -194,7 +194,12 @@ def test_a_part_of_the_suite_is_asked_only_for_what_it_looked_at(project: Projec
 def test_another_device(project: Project) -> None:
     repository(project)
     folder = project.root / "baselines"
+    git(project, "checkout", "-q", "-")
     (folder / DEVICE).rename(folder / "host-another-96")
+    git(project, "add", "-A")
+    git(project, "commit", "-qm", "accepted elsewhere")
+    git(project, "checkout", "-qb", "later")
+    git(project, "commit", "-qm", "nothing", "--allow-empty")
     away = project.run("-m", "chosen", ci=True)
     failing(away, "test_kept", "UNBASELINED", f"nobody has accepted one for {DEVICE} yet")
 

@@ -43,6 +43,7 @@ def test_nothing_to_build(repo: Path) -> None:
     assert (error.code.name, error.mend) == ("arm-no-project", error.code.mend)
     (repo / "deep" / "one").mkdir(parents=True)
     (repo / "deep" / "one" / "setup.py").write_text("")
+    (repo / "deep" / "one" / "one.py").write_text("SPEED = 1")
     (repo / "k.py").unlink()
     commit(repo, "the package lies deeper")
     for mode in ("overlay", "auto"):
