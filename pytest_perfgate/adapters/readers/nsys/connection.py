@@ -11,7 +11,6 @@ from typing import Any
 from urllib.parse import quote
 
 from pytest_perfgate.adapters.readers.nsys import tables
-from pytest_perfgate.adapters.readers.nsys.layout import check_export
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.nsys import SQLITE
 
@@ -115,24 +114,6 @@ def _name(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
-def connect(path: Path) -> Connection:
-    """An export, once its first bytes say that it can be one."""
-    head = read_head(path)
-    if not head:
-        raise PerfgateError("nsys-missing", "the file is empty", place=str(path))
-    if not head.startswith(SQLITE):
-        raise PerfgateError("nsys-not-export", f"it starts with {head[:16]!r}, not as SQLite does", place=str(path))
-    _check_journal(path, head)
-    _check_length(path, head)
-    connection = Connection(path)
-    try:
-        check_export(connection)
-    except PerfgateError:
-        connection.close()
-        raise
-    return connection
-
-
 def read_head(path: Path) -> bytes:
     """The first bytes of a file; one that cannot be opened is an error."""
     try:
@@ -142,14 +123,14 @@ def read_head(path: Path) -> bytes:
         raise PerfgateError("nsys-missing", str(error.strerror or error), place=str(path)) from error
 
 
-def _check_journal(path: Path, head: bytes) -> None:
+def check_journal(path: Path, head: bytes) -> None:
     """An immutable reader sees neither a write-ahead log nor a hot journal."""
     beside = path.with_name(path.name + ("-wal" if head[18:20] == _WAL else "-journal"))
     if beside.is_file() and any(read_head(beside)[: len(SQLITE)]):  # one that was used up is empty or begins with zeros
         raise PerfgateError("nsys-unfinished", f"{beside.name} holds changes not in the file", place=str(path))
 
 
-def _check_length(path: Path, head: bytes) -> None:
+def check_length(path: Path, head: bytes) -> None:
     """The header counts the pages: fewer on disk mean that the copy broke off."""
     size = int.from_bytes(head[16:18], "big")
     size = 65536 if size == 1 else size

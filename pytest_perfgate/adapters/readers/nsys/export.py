@@ -12,9 +12,10 @@ import numpy as np
 
 from pytest_perfgate.adapters.readers.nsys import tables
 from pytest_perfgate.adapters.readers.nsys.columns import chunks, numbers
-from pytest_perfgate.adapters.readers.nsys.connection import Connection, connect
+from pytest_perfgate.adapters.readers.nsys.connection import Connection
 from pytest_perfgate.adapters.readers.nsys.facts import read_facts
 from pytest_perfgate.adapters.readers.nsys.layout import check_layout, complete
+from pytest_perfgate.adapters.readers.nsys.opening import connect
 from pytest_perfgate.adapters.readers.nsys.ranges import THREAD, read_ranges
 from pytest_perfgate.adapters.readers.nsys.totals import MOST_DEVICES, packed, sums, unpacked
 from pytest_perfgate.model.errors import PerfgateError

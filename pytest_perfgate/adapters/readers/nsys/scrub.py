@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
-from pytest_perfgate.adapters.readers.nsys.connection import connect
+from pytest_perfgate.adapters.readers.nsys.opening import connect
 from pytest_perfgate.adapters.readers.nsys.tables import STRINGS, plain
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.nsys import Scrubbed

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.adapters.profilers.nsys import Nsys, behind
-from pytest_perfgate.adapters.readers.nsys.connection import connect
 from pytest_perfgate.adapters.readers.nsys.export import Export
+from pytest_perfgate.adapters.readers.nsys.opening import connect
 from pytest_perfgate.adapters.readers.nsys.report import read_nsys
 from pytest_perfgate.adapters.readers.nsys.scrub import scrub
 from pytest_perfgate.adapters.stores.profiles import ProfileFolders, run_logged
