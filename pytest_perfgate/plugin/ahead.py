@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.app.assemble import measurements
 from pytest_perfgate.app.lanes import run_spread
-from pytest_perfgate.app.measure import Crew, Rounds
+from pytest_perfgate.app.measure import Rounds
 from pytest_perfgate.core.gate.budget import SCREENING
 from pytest_perfgate.core.gate.rounds import Design
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Mode
 from pytest_perfgate.plugin.captures import captured
 from pytest_perfgate.plugin.costs import affordable, cost_line, costs_of, read_costs, sampled, write_costs
-from pytest_perfgate.plugin.invocation import child_job, child_spec
+from pytest_perfgate.plugin.crew import crew_of
 from pytest_perfgate.plugin.newcomers import measured_alone, newcomers
 from pytest_perfgate.plugin.progress import Progress
 from pytest_perfgate.plugin.trying import triable, trying_line
@@ -36,7 +36,7 @@ def measure_ahead(session: Docket) -> None:
     if session.settings.options.perfgate_against:
         measure_against(session)
         return
-    config, project = session.settings.pytest, session.settings.project
+    config = session.settings.pytest
     costs = config.rootpath / ".perfgate" / "costs.json"
     cases = on_device(session.settings.options, list(session.cases.values()))
     if session.mode is Mode.QUICK:
@@ -46,15 +46,7 @@ def measure_ahead(session: Docket) -> None:
     part = affordable(cases, known, keeps * session.left_s())
     progress = Progress(config, cost_line(cases, known, part) + suspicion_line(session, cases), cases)
     cases = [sampled(case, part) for case in cases]
-    crew = Crew(
-        nursery=session.court.tools.nursery,
-        spec=lambda some: child_spec(config, project, some),
-        job=child_job(config),
-        timeout_s=project.timeout,
-        progress=progress,
-        clock=time.monotonic,
-    )
-    rounds, begun = Rounds(cases, crew), time.monotonic()
+    rounds, begun = Rounds(cases, crew_of(session, progress)), time.monotonic()
     try:
         run_spread(rounds, cases, fleet())
         took = time.monotonic() - begun

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.lanes import run_spread
-from pytest_perfgate.app.measure import Crew, Rounds
+from pytest_perfgate.app.measure import Rounds
 from pytest_perfgate.core.gate.bodies import is_new
 from pytest_perfgate.core.render.plural import plural
-from pytest_perfgate.plugin.invocation import child_job, child_spec
+from pytest_perfgate.plugin.crew import crew_of
 from pytest_perfgate.plugin.progress import Progress
 from pytest_perfgate.wiring.devices import fleet
 
@@ -43,17 +42,8 @@ def newcomers(session: Docket, base: str, troubled: Mapping[str, str]) -> list[C
 
 def measured_alone(session: Docket, cases: Sequence[Case]) -> Mapping[str, CaseResult]:
     """Measured as without a revision: their own limits on time and the like hold all the same."""
-    config, project = session.settings.pytest, session.settings.project
-    progress = Progress(config, f"{plural(len(cases), 'case')} new here, measured alone", cases)
-    crew = Crew(
-        nursery=session.court.tools.nursery,
-        spec=lambda some: child_spec(config, project, some),
-        job=child_job(config),
-        timeout_s=project.timeout,
-        progress=progress,
-        clock=time.monotonic,
-    )
-    rounds = Rounds(cases, crew)
+    progress = Progress(session.settings.pytest, f"{plural(len(cases), 'case')} new here, measured alone", cases)
+    rounds = Rounds(cases, crew_of(session, progress))
     try:
         run_spread(rounds, cases, fleet())
     finally:
