@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pytest_perfgate.app.gate import Court, new_baselines
 from pytest_perfgate.app.loosened import loosened_lines
+from pytest_perfgate.app.relaxed import relaxed_limits
 from pytest_perfgate.app.renamed import renamed_lines
 from pytest_perfgate.app.settings import changed_settings
 from pytest_perfgate.core.gate.anchor import LIMIT, drift
@@ -66,7 +67,12 @@ def suite_notes(
         filtered=ending.filtered,
     )
     judged = (*judge_suite(reports, suite), *_unanchored(court, reports))
-    edited = (*changed_settings(court), *loosened_lines(court, reports), *renamed_lines(court, reports))
+    edited = (
+        *changed_settings(court),
+        *relaxed_limits(court),
+        *loosened_lines(court, reports),
+        *renamed_lines(court, reports),
+    )
     return (*judged, *edited, *_drifted(court, cases, reports), *_without_history(court))
 
 
