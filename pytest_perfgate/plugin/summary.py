@@ -130,8 +130,11 @@ def next_commands(reports: Sequence[CaseReport], pytest: str, *, recorded: bool,
     """What helps with what was seen; what was recorded as this machine's first waits for nobody."""
     worst = {report.worst for report in reports if report.verdicts}
     commands = ["perfgate report"]
-    if Outcome.UNBASELINED in worst and not recorded:
+    bare = [v for report in reports for v in report.verdicts if v.outcome is Outcome.UNBASELINED]
+    if Outcome.UNBASELINED in worst and not recorded and any(v.baseline is None for v in bare):
         commands.append('perfgate accept --new --reason "..."')
+    steps = dict.fromkeys(step for v in bare if v.baseline is not None for step in v.next)
+    commands += list(steps)[:_NAMED]  # its line is no new one: it has a reason of its own, or none; the report has all
     if Outcome.IMPROVED in worst:
         commands.append("perfgate accept --improved")
     if Outcome.SUSPECT in worst and not full:
