@@ -92,15 +92,18 @@ def _agreed(suspicion: Suspicion, trial: Trial, edited: Baseline, said: str) -> 
     if edited.time <= 0:
         return None
     accepts = f'{said}; this change accepts {quantity(edited.time, Dimension.TIME)}: "{edited.why}"'
-    if _near(trial, edited, suspicion.counts) or _beside(suspicion, trial, edited):
+    if near(trial, edited, suspicion.counts) or _beside(suspicion, trial, edited):
         return _ruling(suspicion, Outcome.ACCEPTED, accepts, ())
-    if _near(trial, edited, edited.blind):
+    if near(trial, edited, edited.blind):
         noisy = f"{accepts}, from a sitting too noisy to see less than {sight(edited.blind)}"
-        return _ruling(suspicion, Outcome.UNDECIDED, noisy, (f'perfgate accept {trial.name} --reason "..."',))
+        sees = trial.seen is not None and trial.seen.visible < edited.blind
+        then = (f'perfgate accept {trial.name} --reason "..."',) if sees else ()
+        return _ruling(suspicion, Outcome.UNDECIDED, noisy, then)
     return None
 
 
-def _near(trial: Trial, edited: Baseline, play: float) -> bool:
+def near(trial: Trial, edited: Baseline, play: float) -> bool:
+    """Whether what was seen agrees with a line of the change."""
     assert trial.seen is not None
     return abs(math.log(trial.seen.time / edited.time)) <= math.log1p(play)
 
