@@ -65,6 +65,8 @@ def renewed(suspicion: Suspicion, trial: Trial) -> Ruling | None:
     edited = trial.context.edited
     if edited is None or expired(edited, trial.context) or not reasoned(edited, trial.baseline):
         return None
+    if incomparable(edited, trial.measurement, trial.context):
+        return None
     return _agreed(suspicion, trial, edited, "the acceptance before has expired")
 
 
@@ -89,8 +91,6 @@ def _edited(suspicion: Suspicion, trial: Trial) -> Ruling | None:
 
 def _agreed(suspicion: Suspicion, trial: Trial, edited: Baseline, said: str) -> Ruling | None:
     """Accepted where the measurement agrees with the new value, alone or beside the commit of the old one."""
-    if edited.time <= 0:
-        return None
     accepts = f'{said}; this change accepts {quantity(edited.time, Dimension.TIME)}: "{edited.why}"'
     if _near(trial, edited, suspicion.counts) or _beside(suspicion, trial, edited):
         return _ruling(suspicion, Outcome.ACCEPTED, accepts, ())

@@ -247,6 +247,17 @@ def test_a_trace_that_shows_more_than_a_peak_and_its_play_keeps_no_limit(
 
 
 @pytest.mark.parametrize(
+    ("value", "outcome"),
+    [(1.05, Outcome.PASSED), (1.06, Outcome.UNDECIDED), (2.0, Outcome.UNDECIDED), (2.1, Outcome.INVALID)],
+)
+def test_a_measured_ceiling_is_doubted_beyond_its_play_and_the_work_beyond_twice(
+    value: float, outcome: Outcome
+) -> None:
+    figure = MetricSet(metrics=(Metric(name="mfu_ceiling", value=value, dimension=Dimension.FRACTION),))
+    assert ruled("mfu_ceiling >= 50%", processes=(), metrics=figure).outcome is outcome
+
+
+@pytest.mark.parametrize(
     ("count", "said"), [(1, "problem 0"), (2, "problem 0 (and 1 more problem)"), (3, "problem 0 (and 2 more problems)")]
 )
 def test_problems_are_counted_in_english(count: int, said: str) -> None:
