@@ -11,6 +11,7 @@ from pytest_perfgate.core.gate.anchor import drift
 from pytest_perfgate.core.gate.artifact import judge_artifact
 from pytest_perfgate.core.gate.judge import JudgeContext, judge
 from pytest_perfgate.core.gate.proof import foreign_modules
+from pytest_perfgate.core.gate.reasons import unexplained
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.errors import PerfgateError
@@ -197,6 +198,12 @@ def test_a_time_that_lies_off_by_exactly_its_noise_has_not_moved() -> None:
 
 
 # an anchor
+
+
+def test_a_line_that_is_slower_by_exactly_its_noise_explains_nothing() -> None:
+    before = accepted(1e6)
+    assert not unexplained(replace(before, time=1.5e6), before, 0.5)
+    assert unexplained(replace(before, time=1.6e6), before, 0.5)
 
 
 def line(*times: float) -> list[Sitting]:
