@@ -126,7 +126,7 @@ def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
         return _ruling(suspicion, Outcome.MOVED, f"slower {beside}, {SAME}", ("perfgate doctor",), facts)
     if slower:
         convicted = _ruling(suspicion, Outcome.REGRESSED, f"slower {beside}", _act(trial), facts)
-        return resting_on_arms(convicted, paired, len(trial.measurement.processes))
+        return resting_on_arms(convicted, suspicion.metric, paired, len(trial.measurement.processes))
     if paired.decision is Decision.NOT_SLOWER:
         sentence = f"{SLOWER}, but not {beside}; what differs: {named(trial.baseline, paired.moved)}"
         return _ruling(suspicion, Outcome.MOVED, sentence, (f'perfgate accept {trial.name} --reason "..."',), facts)
