@@ -19,6 +19,8 @@ def test_a_time_accepted_from_a_blind_sitting_lets_nothing_pass_as_known() -> No
         "the accepted sitting was too noisy to see less than +300.0 %: the accepted time may be off by as much"
     )
     assert same.next == (f"perfgate accept '{KEY}'",)
+    slower = verdict(1.02e6, baseline=blind).next
+    assert slower == (f"perfgate accept '{KEY}' --reason \"...\"",), "it may count as slower, and then asks for one"
     assert outcome(0.3e6, baseline=blind) is Outcome.UNDECIDED, "three times faster may have been so before"
     assert outcome(0.2e6, baseline=blind) is Outcome.IMPROVED
     assert outcome(3.9e6, baseline=blind) is Outcome.SUSPECT
