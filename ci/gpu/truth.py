@@ -23,7 +23,7 @@ SCRIPT = str(Path(__file__).resolve().parents[1] / "gpu-check")
 _WORK = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
 
 
-def truths(clocks: str, timeout_s: float = 60.0) -> tuple[dict[str, float], str]:
+def truths(clocks: str, timeout_s: float = 80.0) -> tuple[dict[str, float], str]:
     """Nanoseconds by the name of a call; and why there are none, or not all."""
     try:
         done = subprocess.run(

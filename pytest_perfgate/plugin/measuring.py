@@ -19,7 +19,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
-from pytest_perfgate.model.ports import Inspector, Profiler, Runtime, Timer
+from pytest_perfgate.model.ports import Call, Inspector, Profiler, Runtime, Timer
 from pytest_perfgate.model.problem import Finding
 from pytest_perfgate.model.profiling import STATIC
 from pytest_perfgate.model.samples import Samples
@@ -63,8 +63,7 @@ class Measuring:
             insist_on_devices(plan.devices)
         call = asked.kept() if asked.check is not None else asked.timed()
         stand = self.stand(plan, call)
-        self._look_at_inputs(asked, stand.runtime)
-        setup = asked.prepare if asked.setup is not None else None
+        setup = self._prepared(asked, stand.runtime)
         scrutiny = self._scrutiny(asked, call, stand.runtime)
         call, by = asked.sample(call), asked_for()
         if by is not None and stand.timer.name == "host" and not hasattr(stand.runtime, "wait"):
@@ -76,11 +75,31 @@ class Measuring:
 
         return per_call(self._taken(stand, plan, take), asked.calls * asked.schedule.iterations)
 
-    def _look_at_inputs(self, asked: Asked, runtime: Runtime) -> None:
-        """Before the first call writes anything: whether a GPU is given data or constants."""
+    def _prepared(self, asked: Asked, runtime: Runtime) -> Call | None:
+        """What runs before each call; a GPU's inputs are looked at before any call writes them."""
         contents = self._instruments.contents
-        if contents is not None and asked.key not in self._inputs and runtime.device().kind == "gpu":
-            self._inputs[asked.key] = constant_inputs(contents, (asked.fn, asked.args))
+        unseen = contents is not None and asked.key not in self._inputs and runtime.device().kind == "gpu"
+        if asked.setup is None:
+            if unseen:
+                self._look_at_inputs(asked)
+            return None
+        return self._seen_first(asked) if unseen else asked.prepare
+
+    def _seen_first(self, asked: Asked) -> Call:
+        """The set-up; what it makes the first time is looked at."""
+
+        def prepare() -> Any:
+            made = asked.prepare()
+            if asked.key not in self._inputs:
+                self._look_at_inputs(asked, made)
+            return made
+
+        return prepare
+
+    def _look_at_inputs(self, asked: Asked, made: Any = ()) -> None:
+        contents = self._instruments.contents
+        if contents is not None:
+            self._inputs[asked.key] = constant_inputs(contents, (asked.fn, asked.args, made))
 
     def _warm_up(self, asked: Asked) -> None:
         """What the call asks for beside our own warming up: the first time that this process measures it."""

@@ -99,12 +99,13 @@ def fleet() -> Any:
     """The devices that this run may use: those that CUDA shows, else those that HIP does."""
     from pytest_perfgate.adapters.bindings.amdsmi import Amd
     from pytest_perfgate.adapters.bindings.nvml import Nvml
+    from pytest_perfgate.adapters.bindings.patience import silence
     from pytest_perfgate.adapters.devices.visible import surroundings, visible_cards
     from pytest_perfgate.adapters.devices.visible_amd import surroundings_amd, visible_amd
     from pytest_perfgate.app.lanes import Fleet
 
     nvml = Nvml()
-    if nvml.availability().usable:
+    if nvml.availability().usable or silence(nvml.maker):
         return Fleet(devices=visible_cards(nvml), surroundings=surroundings, hold=leases().hold_all)
     return Fleet(devices=visible_amd(Amd()), surroundings=surroundings_amd, hold=leases().hold_all)
 
@@ -226,12 +227,14 @@ def sheet_lock(project: Config, card: Any) -> float | None:
 
 
 def management() -> Any:
-    """The management library of this machine's devices: NVIDIA's, else AMD's where that one works."""
+    """The management library of this machine's devices: NVIDIA's, else AMD's; one that hangs is told of."""
     from pytest_perfgate.adapters.bindings.amdsmi import Amd
     from pytest_perfgate.adapters.bindings.nvml import Nvml
+    from pytest_perfgate.adapters.bindings.patience import silence
 
     nvml, amd = Nvml(), Amd()
-    return nvml if nvml.availability().usable or not amd.availability().usable else amd
+    chosen = nvml.availability().usable or silence(nvml.maker)
+    return nvml if chosen or not amd.availability().usable else amd
 
 
 def clock_locks() -> Any:

@@ -75,13 +75,15 @@ def read_benchmarks(path: Path) -> Any:
         "google-benchmark": "adapters.readers.google_benchmark:read_google_benchmark",
         "asv": "adapters.readers.asv:read_asv",
     }
+    from pytest_perfgate.core.analysis.foreign import foreign
+
     head = CommandLineTools.peek(path)
     kinds = [made(part) for part in _INSPECTORS if part[0].startswith("app.inspections.benchmarks:")]
     kind = next((kind for kind in kinds if kind.recognises(path, head)), None)
     if kind is None:
-        raise PerfgateError(
-            "artifact-unknown", "this is no benchmark's JSON", place=str(path), mend=f"kinds: {', '.join(readers)}"
-        )
+        seen, mend = foreign(head)
+        what = f"the file {seen}" if seen else "this is no benchmark's JSON"
+        raise PerfgateError("artifact-unknown", what, place=str(path), mend=mend or f"kinds: {', '.join(readers)}")
     return _found(readers[kind.name])(path)
 
 

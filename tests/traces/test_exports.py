@@ -115,6 +115,12 @@ def test_an_export_has_its_figures(kineto, tmp_path, name):
     assert render_text(analysis.views["rough"]())
 
 
+def test_the_first_exports_named_their_devices_under_another_key(kineto, tmp_path):
+    path = written(tmp_path / "t.json", step(), computeProperties=[{"id": 0, "name": "Tesla V100-DGXS-32GB"}])
+    told = render_text(kineto.inspect([path], {}).views["rough"]())
+    assert "Tesla V100-DGXS-32GB" in told
+
+
 TEXT = json.dumps({"traceEvents": step()})
 TEXTS = {
     "numbers in exponents": TEXT.replace('"dur": 20', '"dur": 2.0E1').replace('"ts": 10,', '"ts": 1e+1,'),

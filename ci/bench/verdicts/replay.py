@@ -125,6 +125,8 @@ def main() -> None:
     parser.add_argument("--mark", default="table")
     parser.add_argument("--write", type=Path)
     chosen = parser.parse_args()
+    if chosen.write and not chosen.write.is_file():
+        parser.error(f"--write {chosen.write}: no such page; a table goes between the markers of one that is there")
     library = Library(chosen.recordings)
     asked = rules(chosen.rules)
     text = table(tallied(library, asked, chosen.suites, chosen.seed), chosen.suites)

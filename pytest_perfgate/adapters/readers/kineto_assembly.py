@@ -142,7 +142,8 @@ def _trace(
     place = {old: new for new, old in enumerate(rows.tolist())} if rows is not None else None
     messages = columns.messages if place is None else {place[r]: m for r, m in columns.messages.items() if r in place}
     world = _whole(header.distributed, "world_size")
-    devices = header.devices if isinstance(header.devices, list) else []
+    told = header.devices or header.compute  # the first versions called it the other way
+    devices = told if isinstance(told, list) else []
     return Trace(
         path=columns.path,
         **taken,

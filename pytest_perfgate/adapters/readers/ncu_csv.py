@@ -29,7 +29,7 @@ _VALUES = frozenset(("Metric Value", "Minimum", "Maximum", "Average", "Estimated
 _HEADER = re.compile(r'(?:^"?|")(?:ID|Process ID)"?[,;].*"?Kernel Name"?', re.MULTILINE)
 """Quoted, it may follow what the program printed without ending its line."""
 _SESSION = re.compile(r'^"?(?:Launch|Session|Device) Attribute"?[,;]', re.MULTILINE)
-_AS_TEXT = re.compile(r"^ +Section: .+\n +-{5,}", re.MULTILINE)
+_AS_TEXT = re.compile(r"^ +Section: .+\n +-{5,}|^ +-{5,}[ -]*\n +Metric Name +Metric Unit", re.MULTILINE)
 _DIMENSIONS = re.compile(r"\(\s*(\d+),\s*(\d+),\s*(\d+)\s*\)")
 _DURATION = "gpu__time_duration.sum"
 _WITH_UNITS = "export it again with its units: ncu --import FILE.ncu-rep --csv --page raw"

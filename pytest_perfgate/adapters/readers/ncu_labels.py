@@ -6,6 +6,7 @@ import re
 
 _ELAPSED = ".avg.pct_of_peak_sustained_elapsed"
 
+_L1 = "l1tex__throughput.avg.pct_of_peak_sustained_active"
 LABELS: dict[tuple[str, str], str] = {
     ("Duration", ""): "gpu__time_duration.sum",
     ("DRAM Throughput", "%"): f"dram__throughput{_ELAPSED}",
@@ -17,10 +18,13 @@ LABELS: dict[tuple[str, str], str] = {
     ("SOL SM", "%"): f"sm__throughput{_ELAPSED}",
     ("SOL Memory", "%"): f"gpu__compute_memory_throughput{_ELAPSED}",
     ("SOL DRAM", "%"): f"dram__throughput{_ELAPSED}",
+    ("SOL FB", "%"): f"dram__throughput{_ELAPSED}",
     ("SOL L2", "%"): f"lts__throughput{_ELAPSED}",
     ("SOL L2 Cache", "%"): f"lts__throughput{_ELAPSED}",
     ("L2 Cache Throughput", "%"): f"lts__throughput{_ELAPSED}",
-    ("L1/TEX Cache Throughput", "%"): "l1tex__throughput.avg.pct_of_peak_sustained_active",
+    ("L1/TEX Cache Throughput", "%"): _L1,
+    ("SOL L1/TEX Cache", "%"): _L1,
+    ("SOL TEX", "%"): _L1,
     ("L1/TEX Hit Rate", "%"): "l1tex__t_sector_hit_rate.pct",
     ("L2 Hit Rate", "%"): "lts__t_sector_hit_rate.pct",
     ("Achieved Occupancy", "%"): "sm__warps_active.avg.pct_of_peak_sustained_active",

@@ -103,15 +103,15 @@ def _results(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
 
 
 def _compute(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
-    """Of rocprof-compute: a line a dispatch, its passes merged."""
+    """Of rocprof-compute, its passes merged, and of rocprofv2: a line a dispatch."""
     for row in rows:
-        size = int(_number(row.get("Workgroup_Size")) or 0)
+        size, items = (int(_first(row, names) or 0) for names in ("Workgroup_Size WGR", "Grid_Size GRD"))
         yield KernelFacts(
             name=_bare(row["Kernel_Name"]),
             arch="",
             source=str(path),
-            launch=_launch((size, 1, 1), (int(_number(row.get("Grid_Size")) or 0), 1, 1)),
-            resources=_resources(row, "Arch_VGPR", "LDS_Per_Workgroup", "Scratch_Per_Workitem"),
+            launch=_launch((size, 1, 1), (items, 1, 1)),
+            resources=_resources(row, "Arch_VGPR", "LDS_Per_Workgroup LDS", "Scratch_Per_Workitem SCR"),
             counters=_columns(row, _OMNIPERF),
             duration=_between(row.get("Start_Timestamp"), row.get("End_Timestamp")),
             notes={"dispatch": row.get("Dispatch_ID", "")},
@@ -138,6 +138,19 @@ def _statistics(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
             source=str(path),
             counters={name: Counter(name=name, value=number) for name, number in told if number is not None},
             duration=_number(row["AverageNs"]) or None,
+            notes={"duration": f"mean of {calls:,.0f} dispatches" if calls is not None else ""},
+        )
+
+
+def _most(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
+    """Of rocprof-compute, the kernels that took most: a line a kernel, all its dispatches together."""
+    for row in rows:
+        calls = _number(row["Count"])
+        yield KernelFacts(
+            name=_bare(row["Kernel_Name"]),
+            arch="",
+            source=str(path),
+            duration=_number(row["Mean(ns)"]) or None,
             notes={"duration": f"mean of {calls:,.0f} dispatches" if calls is not None else ""},
         )
 
@@ -196,6 +209,7 @@ _OMNIPERF = frozenset(
         "TID",
         "Start_Timestamp",
         "End_Timestamp",
+        *("Queue_Index", "GRD", "WGR", "LDS", "SCR", "ACCUM_VGPR", "SIG", "OBJ"),
     )
 )
 _REPEATED = ("Wave_Size_", "Correlation_ID_", "XCC_Index")
@@ -204,6 +218,8 @@ _FORMS: tuple[tuple[set[str], Form], ...] = (
     ({"Kernel_Name", "Start_Timestamp", "End_Timestamp", "Workgroup_Size_X"}, _trace),
     ({"KernelName", "grd", "wgr"}, _results),
     ({"Kernel_Name", "Arch_VGPR"}, _compute),
+    ({"Kernel_Name", "Start_Timestamp", "End_Timestamp", "Kernel_Id"}, _trace),
+    ({"Kernel_Name", "Count", "Mean(ns)"}, _most),
     ({"Name", "Calls", "TotalDurationNs", "AverageNs"}, _statistics),
 )
 

@@ -89,7 +89,7 @@ class Ncu:
         if head.startswith(b"NVR\0"):
             return True
         text = _text(head)
-        return path.suffix in {".csv", ".txt", ".log"} and (
+        return path.suffix in {".csv", ".txt", ".log", ".out", ""} and (
             b"==PROF==" in text or any(map(_is_header, text.splitlines()))
         )
 

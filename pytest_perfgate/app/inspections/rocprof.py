@@ -22,6 +22,8 @@ Read = Callable[[Sequence[Path]], Sequence[KernelFacts]]
 _MARKS = (
     (b"Kernel_Name", b"Counter_Name"),
     (b"Kernel_Name", b"Workgroup_Size_X"),
+    (b"Kernel_Name", b"Kernel_Id", b"Start_Timestamp"),
+    (b"Kernel_Name", b"Mean(ns)"),
     (b"KernelName", b"wgr"),
     (b"Kernel_Name", b"Arch_VGPR"),
     (b"Name", b"Calls", b"TotalDurationNs"),

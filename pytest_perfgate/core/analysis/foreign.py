@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import zlib
 
+from pytest_perfgate.core.analysis.foreign_texts import FROM_REPORT, foreign_text
 from pytest_perfgate.model.nsys import SQLITE
 
-_FROM_REPORT = "of an nsys report the SQLite export is read: nsys export --type=sqlite REPORT.nsys-rep"
 _IMPORT = "open it once in the nsys-ui of its version, or QdstrmImporter -i FILE.qdstrm, then nsys export --type=sqlite"
 _UTF_8 = "save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE > OTHER"
 _SQLITE = "an SQLite database"
+_NO_PICKLE = "a snapshot of torch's memory holds no times: give the trace of export_chrome_trace"
 _PACKED: tuple[tuple[bytes, str, str], ...] = (
     (b"PK\x03\x04", "a zip archive", "unpack it (unzip FILE) and give the file inside"),
     (b"PK\x05\x06", "an empty zip archive", "give the file that was to be packed"),
@@ -22,22 +23,17 @@ _PACKED: tuple[tuple[bytes, str, str], ...] = (
     (b"7z\xbc\xaf\x27\x1c", "a 7-zip archive", "unpack it and give the file inside"),
     (b"version https://git-lfs", "a pointer of Git LFS, not the file itself", "fetch it: git lfs pull"),
     (b"%PDF", "a PDF", ""),
+    *((b"\x80" + bytes([level]), "a pickle of Python, which is never opened", _NO_PICKLE) for level in range(2, 6)),
     (SQLITE, _SQLITE, ""),
-    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", _FROM_REPORT),
-    (b"PAR1", "a Parquet file", _FROM_REPORT),
-    (b"ARROW1", "an Arrow file", _FROM_REPORT),
-    (b"\xff\xff\xff\xff", "an Arrow stream", _FROM_REPORT),
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", FROM_REPORT),
+    (b"PAR1", "a Parquet file", FROM_REPORT),
+    (b"ARROW1", "an Arrow file", FROM_REPORT),
+    (b"\xff\xff\xff\xff", "an Arrow stream", FROM_REPORT),
     (b"U3w[END]NVIDIA Nsight Systems Stream", "a capture that nsys has not made a report of yet", _IMPORT),
     (b"\xff\xfe", "text in UTF-16", _UTF_8),
     (b"\xfe\xff", "text in UTF-16", _UTF_8),
     (b"{\0", "text in UTF-16", _UTF_8),
 )
-_NSYS_TEXTS: tuple[tuple[bytes, str], ...] = (
-    (b"time (%),", "a table of nsys stats"),
-    (b"processing [", "what nsys stats prints"),
-    (b'{"data":["[unknown]"', "a JSON export of nsys"),
-)
-"""How texts begin that nsys writes of a report, in lower case."""
 GZIP, _TAR = b"\x1f\x8b", slice(257, 262)
 
 
@@ -67,12 +63,9 @@ def _plain(head: bytes) -> tuple[str, str]:
     if start.startswith((b"<!doctype html", b"<html", b"<head")):
         said = "an HTML page"
         return said, "the download got a page of login or error instead of the file: open it in a browser and look"
-    said = next((what for begins, what in _NSYS_TEXTS if start.startswith(begins)), "")
-    if said:
-        return said, _FROM_REPORT
     if start.startswith(b"<?xml"):
         return "an XML document", "storage answers so where a file is not there or not yours: look into it"
-    return "", ""
+    return foreign_text(head)
 
 
 def unpacked_head(head: bytes) -> bytes:

@@ -57,8 +57,7 @@ def _moved(trial: Trial, baseline: Baseline) -> tuple[tuple[str, str], ...]:
 
 def _silent(trial: Trial) -> str:
     """A line of the change that could be compared, were there a reason for it."""
-    edited = trial.context.edited
-    if edited is None or incomparable(edited, trial.measurement, trial.context):
+    if incomparable(trial.context.edited, trial.measurement, trial.context):
         return ""
     return "; the line of this change gives no reason of its own"
 

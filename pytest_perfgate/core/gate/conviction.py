@@ -65,6 +65,8 @@ def renewed(suspicion: Suspicion, trial: Trial) -> Ruling | None:
     edited = trial.context.edited
     if edited is None or expired(edited, trial.context) or not reasoned(edited, trial.baseline):
         return None
+    if incomparable(edited, trial.measurement, trial.context):
+        return None
     return _agreed(suspicion, trial, edited, "the acceptance before has expired")
 
 
@@ -89,8 +91,6 @@ def _edited(suspicion: Suspicion, trial: Trial) -> Ruling | None:
 
 def _agreed(suspicion: Suspicion, trial: Trial, edited: Baseline, said: str) -> Ruling | None:
     """Accepted where the measurement agrees with the new value, alone or beside the commit of the old one."""
-    if edited.time <= 0:
-        return None
     accepts = f'{said}; this change accepts {quantity(edited.time, Dimension.TIME)}: "{edited.why}"'
     if near(trial, edited, suspicion.counts) or _beside(suspicion, trial, edited):
         return _ruling(suspicion, Outcome.ACCEPTED, accepts, ())
@@ -129,7 +129,7 @@ def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
         return _ruling(suspicion, Outcome.MOVED, f"slower {beside}, {SAME}", ("perfgate doctor",), facts)
     if slower:
         convicted = _ruling(suspicion, Outcome.REGRESSED, f"slower {beside}", _act(trial), facts)
-        return resting_on_arms(convicted, paired, len(trial.measurement.processes))
+        return resting_on_arms(convicted, suspicion.metric, paired, len(trial.measurement.processes))
     if paired.decision is Decision.NOT_SLOWER:
         sentence = f"{SLOWER}, but not {beside}; what differs: {named(trial.baseline, paired.moved)}"
         return _ruling(suspicion, Outcome.MOVED, sentence, (f'perfgate accept {trial.name} --reason "..."',), facts)

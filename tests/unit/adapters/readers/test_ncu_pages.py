@@ -88,6 +88,9 @@ def test_metrics_go_by_label_by_full_name_or_by_both(tmp_path: Path) -> None:
     both = f'{who},"SOL SM","%","70"\n{who},"DRAM share ({DRAM})","%","20"\n{who},"Memory [%]","%","30"\n'
     (kernel,) = read(tmp_path, HEAD + both)
     assert (kernel.counters[SM].value, kernel.counters[DRAM].value) == (70.0, 20.0)
+    (of_2019,) = read(tmp_path, HEAD + f'{who},"SOL FB","%","40"\n{who},"SOL TEX","%","5"\n')
+    assert of_2019.counters[DRAM].value == 40.0
+    assert "l1tex__throughput.avg.pct_of_peak_sustained_active" in of_2019.counters
 
 
 def test_what_the_program_prints_behind_the_page_is_no_kernel(tmp_path: Path) -> None:
@@ -139,6 +142,13 @@ TEXT = """  k(int) (64, 1, 1)x(256, 1, 1), Context 1, Stream 7, Device 0, CC 9.0
     ----------------------- ----------- ------------
     Duration                         us        5.41
 """
+RAW_TEXT = """==PROF== Connected to process 1
+  k(int) (64, 1, 1)x(256, 1, 1), Context 1, Stream 7, Device 0, CC 9.0
+    ---------------------- ----------- ------------
+    Metric Name            Metric Unit Metric Value
+    ---------------------- ----------- ------------
+    gpu__time_duration.sum          us         5.41
+"""
 FAILED = "==PROF== Connected to process 1\n==ERROR== No kernels were profiled.\n"
 
 
@@ -180,6 +190,7 @@ def test_the_source_page_of_a_source_has_its_lines(tmp_path: Path) -> None:
     [
         (SESSION, "session page", "--csv --page raw"),
         (TEXT, "page as text", "add --csv"),
+        (RAW_TEXT, "page as text", "add --csv"),
         (FAILED, "ncu printed no page: No kernels were profiled.", ""),
         (FAILED + "==ERROR== ERR_NVGPUCTRPERM\n", "counters", "RestrictProfiling"),
         (SASS.partition('"1","0x7f')[0], "no instruction", ""),

@@ -265,3 +265,32 @@ def test_kinds_of_files_that_would_go_unread_are_refused_and_summaries_are_not(t
     with pytest.raises(PerfgateError, match=r"also here and not read: old.results\.stats\.csv"):
         read_rocprof([tmp_path])
     assert len(read_rocprof([tmp_path / "1_kernel_trace.csv"])) == 2
+
+
+def test_the_second_generation_names_the_shape_of_a_launch_otherwise(tmp_path: Path) -> None:
+    text = (
+        "Dispatch_ID,GPU_ID,Queue_ID,Queue_Index,PID,TID,GRD,WGR,LDS,SCR,Arch_VGPR,ACCUM_VGPR,SGPR,Wave_Size,SIG,OBJ,"
+        "Kernel_Name,Start_Timestamp,End_Timestamp,Correlation_ID,GRBM_COUNT\n\n"
+        '1,4,1,1,9,9,1024,64,512,0,8,0,16,64,14046,1,"hello(char*) (.kd)",1000,1500,33,12637.000000\n'
+    )
+    (tmp_path / "v2.csv").write_text(text)
+    (kernel,) = read_rocprof([tmp_path / "v2.csv"])
+    assert (kernel.name, kernel.duration, kernel.launch.grid) == ("hello(char*)", 500.0, (16, 1, 1))
+    assert (kernel.resources.shared, kernel.resources.stack, set(kernel.counters)) == (512, 0, {"GRBM_COUNT"})
+
+
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [
+        ('"Kind","Kernel_Id","Kernel_Name","Start_Timestamp","End_Timestamp"\n"KERNEL_DISPATCH",4,"k",10,35\n', 25.0),
+        ('Kernel_Name,Count,Sum(ns),Mean(ns),Median(ns),Pct\n"k(int)",4,100.0,25.0,24.0,90.5\n', 25.0),
+    ],
+    ids=["a trace without shapes", "the kernels that took most"],
+)
+def test_a_table_that_says_little_more_than_times_gives_the_times(tmp_path: Path, text: str, time: float) -> None:
+    (tmp_path / "few.csv").write_text(text)
+    assert ROCPROF.recognises(tmp_path / "few.csv", text.encode())
+    told = ROCPROF.inspect([tmp_path / "few.csv"], {})
+    (found,) = told.metrics.find("duration")
+    assert (dict(found.labels)["kernel"], found.value) == ("k", time)
+    assert told.metrics.find("registers") == ()

@@ -43,6 +43,44 @@ def test_first_bytes_tell_what_a_file_is(head: bytes, what: str, mend: str) -> N
     assert mend in next_
 
 
-@pytest.mark.parametrize("head", [b"", b"hello", b"\x1f\x8bdamaged", b'{"a": 1}', b"\0" * 300])
+TEXTS = (
+    ('"Time (%)","Total Time (ns)","Instances","Name"', "a table of nsys stats", "--type=sqlite"),
+    ("\nTime(%),Total Time (ns),Instances,Average,Name", "a table of nsys stats", "--type=sqlite"),
+    ("Generating SQLite file a.sqlite\r\n\r\nTime (%),Total Time (ns),Name\r\n", "a table of nsys stats", "sqlite"),
+    (" ** CUDA GPU Summary (cuda_gpu_sum):\n\n Time (%)  Total Time (ns)\n", "what nsys stats prints", "--type=sqlite"),
+    ("Start (ns),Duration (ns),CorrId,Name", "a table of nsys stats", "--type=sqlite"),
+    ('[ {"Time (%)": 100.0, "Name": "k"} ]', "a table of nsys stats as JSON", "--type=sqlite"),
+    ('{"Type":48,"CudaEvent":{"startNs":"1"}}\n', "a JSON export of nsys", "--type=sqlite"),
+    ("==7== NVPROF is profiling process 7", "what nvprof printed", "nsys or ncu"),
+    ("[ 1%] Building k.o\nptxas info    : Used 8 registers", "what a compiler printed", "name the compiled file"),
+    ("Fatbin elf code:\n====\narch = sm_90", "text that cuobjdump or nvdisasm printed", "name the compiled file"),
+    ('\t.headerflags\t@"EF_CUDA_SM90"\n', "text that cuobjdump or nvdisasm printed", "name the compiled file"),
+    ('"Kind","Direction","Source_Agent_Id"', "a table of rocprof that has no times of kernels", "_kernel_trace.csv"),
+    ('"Domain","Function","Process_Id"', "a table of rocprof that has no times of kernels", "_kernel_trace.csv"),
+    ('{"rocprofiler-sdk-tool":[{}]}', "JSON of rocprofv3", "--output-format csv"),
+    ('{"schema": "1.1", "pid": 3, "nodes": []}', "an execution trace of PyTorch", "export_chrome_trace"),
+    (
+        "-----\n  Name    Self CPU %    Self CPU    # of Calls\n",
+        "a table that PyTorch's profiler",
+        "export_chrome_trace",
+    ),
+    ('[{"children": [{"frame": {"name": "k"}}]}]', "a call tree of Triton's Proton", "torch.profiler"),
+    ("Benchmark,Device,Device Name,N,Skipped", "a CSV of NVBench", "--json FILE"),
+    ("# Devices\n\n## [0] `GPU`\n", "what NVBench prints", "--json FILE"),
+    ("name,iterations,real_time,cpu_time,time_unit", "a table of Google Benchmark", "--benchmark_out=FILE"),
+    ("-----\nBenchmark      Time      CPU  Iterations\n", "a table of Google Benchmark", "--benchmark_out=FILE"),
+    ('{"arch": "x", "machine": "box", "ram": "8G"}', "what asv wrote of a machine", "beside it"),
+    ("\x80\x04x", "a pickle of Python", "export_chrome_trace"),
+)
+
+
+@pytest.mark.parametrize(("text", "what", "mend"), TEXTS)
+def test_texts_of_other_tools_are_told_with_what_is_read_of_the_same_run(text: str, what: str, mend: str) -> None:
+    seen, next_ = foreign(text.encode("latin-1"))
+    assert seen.startswith(f"is {what}")
+    assert mend in next_
+
+
+@pytest.mark.parametrize("head", [b"", b"hello", b"\x1f\x8bdamaged", b'{"a": 1}', b"\0" * 300, b"size,Triton,Torch\n"])
 def test_what_they_do_not_tell_is_not_guessed(head: bytes) -> None:
     assert foreign(head) == ("", "")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pytest_perfgate.core.gate.grammar import parse_limit
+from pytest_perfgate.core.gate.rounds import Finding, Pairs, finding
 from pytest_perfgate.core.metrics.registry import by_name
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.device import Basis, Device, Roof
@@ -82,6 +85,12 @@ def accepted(time: float, *, device: Device = HOST, clocks="off", **fields) -> B
         }
         | fields
     )
+
+
+def shown(shift: float, scatter: float = 0.0) -> Finding:
+    """What rounds show, as far as their number depends on it."""
+    rounds = Pairs(base=(1.0,) * 10, head=(1.0 + shift,) * 10, spread=0.0)
+    return replace(finding(rounds, counts=0.0), shift=shift, scatter=scatter)
 
 
 def limit(text: str, **fields):

@@ -264,6 +264,9 @@ def test_an_acceptance_that_ran_out_says_why_it_was_made_and_is_renewed_by_a_rea
         replace(old, expires=""),
         replace(renewing.edited, expires="2026-05-01"),
         replace(renewing.edited, time=1.5e6),
+        replace(renewing.edited, time=0.0),
+        replace(renewing.edited, time=math.inf),
+        replace(renewing.edited, identity=replace(old.identity, data="v2")),
     ):
         assert outcome(1.01e6, baseline=old, context=replace(today, edited=silent)) is Outcome.UNBASELINED
 
