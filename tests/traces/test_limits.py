@@ -166,6 +166,24 @@ def test_a_rank_of_a_gpu_job_without_gpu_events_is_not_a_host_program(kineto, tm
     assert metrics.missing("overlap").why.startswith("this program" if measured else "the trace has no GPU activity")
 
 
+@pytest.mark.parametrize(
+    ("name", "measured"),
+    [
+        ("aten::cudnn_convolution", False),
+        ("aten::_mps_convolution", False),
+        ("aten::_scaled_dot_product_attention_math_for_mps", False),
+        ("aten::_scaled_dot_product_flash_attention", False),
+        ("aten::_scaled_dot_product_flash_attention_for_cpu", True),
+        ("aten::_use_cudnn_ctc_loss", True),
+    ],
+)
+def test_operators_that_only_a_device_has_tell_that_its_activity_is_missing(kineto, tmp_path, name, measured):
+    path = written(tmp_path / "t.json", [host("aten::mm", 0, 10, **shaped([8, 8], [8, 8])), host(name, 20, 5)])
+    metrics = kineto.inspect([path], {}).metrics
+    assert bool(metrics.find("idle")) is measured
+    assert bool(metrics.find("op_time", (("op", "aten::mm"),))) is measured
+
+
 def test_communication_is_told_by_what_the_framework_recorded(kineto, tmp_path):
     """A kernel whose name says nothing, launched where a collective was recorded."""
     events = [
