@@ -80,7 +80,7 @@ def _timed(columns: Columns, table: dict[str, NDArray[Any]]) -> float:
         what = "time stamps lie further apart than any clock can tell"
         raise PerfgateError("trace-malformed", what, place=columns.path)
     start = np.rint((stamps - base) * 1e3).astype(np.int64)
-    broken = (spans < 0) | (spans > _DAY)
+    broken = ~((spans >= 0) & (spans <= _DAY))
     length = np.rint(np.where(broken, 0.0, spans) * 1e3).astype(np.int64)
     table["start"], table["end"] = start, start + length
     table["guessed"] = table["lost"] = broken
