@@ -164,6 +164,7 @@ def _trace(
         events=columns.seen,
         guessed=_guessed(table, rows),
         untimed=columns.untimed,
+        device_memory=columns.device_memory,
         backend=_backend(header.distributed),
         foreign=tuple((name, count) for name, count in _strange(columns).items() if name not in PLAIN),
         stamps=(table["ts"], table["dur"]) if rows is None else (table["ts"][rows], table["dur"][rows]),

@@ -210,9 +210,10 @@ def _of_host(seen: Survey, window: tuple[int, int] | None) -> Timeline:
 
 
 def of_host_only(trace: Trace) -> bool:
-    """No device is listed, nothing was launched, and no operator or collective needs one: the profile missed none."""
+    """No device is listed or has memory, nothing was launched, no operator or collective needs one: none was missed."""
     if (
         trace.foreign
+        or trace.device_memory
         or any(name in trace.backend for name in _OF_GPUS)
         or any(name.startswith(_ANNOTATED) or _OF_DEVICES.match(name) for name in trace.names)
     ):
