@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,6 +18,8 @@ METRIC = "gpu__time_duration.sum"
 SECTIONS = ("SpeedOfLight", "LaunchStats", "Occupancy")
 PLACES = (("/usr/local", "cuda*/bin/ncu"), ("/opt/nvidia/nsight-compute", "*/ncu"))
 """Where installers put it, which is not always on the PATH."""
+SHOWING_S = 15.0
+"""What is kept for reading the report."""
 SOFTMAX = (
     "import torch\n"
     "rows = torch.randn(4096, 4096, device='cuda')\n"
@@ -42,13 +45,21 @@ def profiler(check: Check, out: Path) -> Iterator[Row]:
     script = out / "softmax.py"
     script.write_text(SOFTMAX, encoding="utf-8")
     with held(check) as problems:
-        code, said = told([*command(ncu, report), sys.executable, str(script)], 60)
+        code, said = told(
+            [*command(ncu, report), sys.executable, str(script)], check.ends - time.monotonic() - SHOWING_S
+        )
     (out / "ncu.txt").write_text(said, encoding="utf-8")
     if not report.is_file():
-        yield {"what": "ncu", "refused": f"exit code {code}", "why": said.strip()[-300:]}
+        yield {"what": "ncu", "refused": f"exit code {code}", "why": complaint(said)}
         return
-    shown = told([ncu, "--import", str(report), "--csv", "--page", "raw", "--metrics", METRIC], 20)[1]
+    shown = told([ncu, "--import", str(report), "--csv", "--page", "raw", "--metrics", METRIC], SHOWING_S)[1]
     yield beside(check, duration(shown), report.stat().st_size, problems)
+
+
+def complaint(said: str) -> str:
+    """Its errors, which stand before much that is none; else its last words."""
+    errors = [line.partition("==ERROR==")[2].strip() for line in said.splitlines() if "==ERROR==" in line]
+    return "; ".join(errors)[:300] or said.strip()[-300:]
 
 
 def command(ncu: str, report: Path) -> list[str]:
@@ -77,7 +88,9 @@ def beside(check: Check, theirs: float | None, size: int, problems: Sequence[str
 def told(command: Sequence[str], timeout_s: float) -> tuple[int, str]:
     """How a program ended and what it said; one that hangs is ended."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False, errors="replace")
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=max(1.0, timeout_s), check=False, errors="replace"
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return -1, f"{type(error).__name__}: {error}"
     return done.returncode, done.stdout + done.stderr

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from pytest_perfgate.core.gate.acceptance import Change, Decision, Signature, decide
 from pytest_perfgate.core.gate.nearest import proposal
+from pytest_perfgate.core.gate.reasons import reasoned
 from pytest_perfgate.core.gate.scanty import scanty
 from pytest_perfgate.core.gate.selection import Selects, matching, named, spelled
 from pytest_perfgate.core.gate.withheld import inherited, unasked, unmoved
@@ -59,7 +61,7 @@ def decisions(report: RunReport, request: Request, store: BaselineStore, sitting
     lines = Lines(store)
     meant = spelled(request.names)
     found = tuple(
-        decide(case, lines.of(case), sittings(case), request.signature, add=request.add)
+        decide(case, lines.of(case), sittings(case), _signed(request, case, meant), add=request.add)
         for case in selected(report, request)
     )
     families = {name for note in report.notes for name in note.names}
@@ -70,6 +72,10 @@ def decisions(report: RunReport, request: Request, store: BaselineStore, sitting
         wanted = {Change.NEW: request.new, Change.FASTER: request.improved, Change.SHARPER: request.improved}
         found = tuple(decision for decision in found if wanted.get(decision.change, False))
     return found
+
+
+def _signed(request: Request, case: CaseReport, meant: Selects) -> Signature:
+    return replace(request.signature, named=request.each or meant(case.key))
 
 
 def _gone(report: RunReport, found: Sequence[Decision], base: str, store: BaselineStore) -> tuple[Baseline, ...]:
@@ -100,9 +106,19 @@ def check_decisions(found: Sequence[Decision], request: Request) -> None:
         if names and not request.signature.why:
             what = f"{len(names)} {'case is' if len(names) == 1 else 'cases are'} {said}: {', '.join(names[:3])}"
             raise PerfgateError("accept-reason", what)
+    stale = [d for d in found if d.asks and _says_nothing_new(d)]
+    if stale:
+        what = f"the reason given stands there from an acceptance of today: {stale[0].report.key}"
+        why = "an edit of the line with its old reason would look alike, and is refused where it is judged"
+        raise PerfgateError("accept-reason", what, why=why, mend="say what is new in this change")
     untrusted = [d for d in found if d.change is Change.UNTRUSTED and request.names]
     if untrusted:
         raise PerfgateError("accept-untrusted", untrusted[0].why, place=str(untrusted[0].report.key))
+
+
+def _says_nothing_new(decision: Decision) -> bool:
+    judged = decision.report.baseline
+    return decision.after is not None and judged is not None and not reasoned(decision.after, judged)
 
 
 def _after(decision: Decision) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 
 from pytest_perfgate.app.gate import Court, new_baselines
 from pytest_perfgate.app.loosened import loosened_lines
+from pytest_perfgate.app.relaxed import relaxed_limits
 from pytest_perfgate.app.renamed import renamed_lines
 from pytest_perfgate.app.settings import changed_settings
 from pytest_perfgate.core.gate.anchor import LIMIT, drift
@@ -21,6 +23,7 @@ from pytest_perfgate.core.gate.suite import Suite, judge_suite
 from pytest_perfgate.core.render.quantity import signed
 from pytest_perfgate.model.baseline import Baseline, Sitting, commit_name
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.faults import SHOWING, fault_error, fault_sentence
 from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.plan import Case, Mode
 from pytest_perfgate.model.values import value
@@ -65,9 +68,28 @@ def suite_notes(
         complete=ending.complete,
         filtered=ending.filtered,
     )
-    judged = (*judge_suite(reports, suite), *_unanchored(court, reports))
-    edited = (*changed_settings(court), *loosened_lines(court, reports), *renamed_lines(court, reports))
-    return (*judged, *edited, *_drifted(court, cases, reports), *_without_history(court))
+    parts: tuple[Callable[[], Iterable[SuiteNote]], ...] = (
+        partial(judge_suite, reports, suite),
+        partial(_unanchored, court, reports),
+        partial(changed_settings, court),
+        partial(relaxed_limits, court),
+        partial(loosened_lines, court, reports),
+        partial(renamed_lines, court, reports),
+        partial(_drifted, court, cases, reports),
+        partial(_without_history, court),
+    )
+    return tuple(note for part in parts for note in _noted(part))
+
+
+def _noted(part: Callable[[], Iterable[SuiteNote]]) -> tuple[SuiteNote, ...]:
+    """The notes of one kind; where that cannot be told, a note that fails: nobody knows what it would have said."""
+    try:
+        return tuple(part())
+    except PerfgateError:
+        raise
+    except Exception as fault:  # noqa: BLE001 - one kind of note costs no other, and no case its verdict
+        text = fault_sentence(fault, "looked at the suite", SHOWING)
+        return (SuiteNote(kind="fault", effect=Effect.FAIL, text=text),)
 
 
 def _unanchored(court: Court, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
@@ -198,8 +220,8 @@ def keep(court: Court, report: RunReport) -> Kept:
     for name, write in parts.items():
         try:
             written += write()
-        except PerfgateError as fault:  # noqa: PERF203 - each part has its own fate
-            lost.append((name, fault))
+        except Exception as fault:  # noqa: BLE001, PERF203 - each part has its own fate, and none ends the run
+            lost.append((name, fault_error(fault, f"wrote {name}")))
     return Kept(written=tuple(written), lost=tuple(lost))
 
 

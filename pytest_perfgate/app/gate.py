@@ -23,6 +23,7 @@ from pytest_perfgate.core.gate.levels import of_level
 from pytest_perfgate.core.gate.lost import lost_limits
 from pytest_perfgate.core.gate.merge import for_code, merge_limits
 from pytest_perfgate.core.gate.newcomer import newcomer
+from pytest_perfgate.core.gate.relaxed import Merged
 from pytest_perfgate.core.gate.remeasured import standing
 from pytest_perfgate.core.gate.surroundings import moved, surroundings
 from pytest_perfgate.core.metrics.kernel import CODE_NAMES
@@ -54,6 +55,8 @@ class Court:
         """What two arms came to, where the run compares with a revision."""
         self.new: frozenset[str] = frozenset()
         """Tests that this revision does not have: no stored baseline is asked for them either."""
+        self.merged: Merged = lambda _nodeid, layers: merge_limits(*layers)
+        """Limits of a test under those of its marks, as the project's settings have them."""
 
     def read_baselines(self, cases: Iterable[Case]) -> None:
         """Every file that these cases may be judged by, and the history; raises where one does not read."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import PurePath
 
 from pytest_perfgate.core.gate.judge import JudgeContext, not_measured
+from pytest_perfgate.model.faults import fault_sentence
 from pytest_perfgate.model.limit import Effect, Limit, Outcome
 from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.problem import Problem
@@ -18,10 +17,8 @@ _CODE = "judging-failed"
 
 def unjudged(measurement: Measurement, limits: Iterable[Limit], fault: Exception, context: JudgeContext) -> CaseReport:
     """INVALID under each of its limits, whatever the policy says; what was measured stays in the record."""
-    last = traceback.extract_tb(fault.__traceback__)[-1:]
-    where = "".join(f" ({PurePath(frame.filename).name}:{frame.lineno})" for frame in last)
-    what = f"perfgate failed while it judged this: {type(fault).__name__}: {fault}{where}"
-    report = not_measured(measurement.key, tuple(limits), f"{what}  [{_CODE}]", context)
+    what = fault_sentence(fault, "judged this", _CODE)
+    report = not_measured(measurement.key, tuple(limits), what, context)
     failed = tuple(
         replace(v, outcome=Outcome.INVALID, effect=Effect.FAIL, next=("report it: this is a fault of perfgate",))
         for v in report.verdicts

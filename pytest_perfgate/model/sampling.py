@@ -18,7 +18,7 @@ class Sampling:
         self._listener: Callable[[], None] = _nobody
 
     def tell(self, listener: Callable[[], None] | None) -> None:
-        """Whom to call when a region begins."""
+        """Whom to call when a region begins and when it ends."""
         self._listener = listener or _nobody
 
     @contextmanager
@@ -29,6 +29,7 @@ class Sampling:
             yield
         finally:
             self.mark += 1
+            self._listener()
 
 
 SAMPLING = Sampling()

@@ -48,16 +48,11 @@ class Collector:
         place = f"{path}:{(line or 0) + 1}"
         given = 'give the parameter an id: pytest.param(..., id="name"), or ids='
         insist_on_whole(item.nodeid, "the id of this test", place, code="marker-wrong", mend=given)
-        markers = list(item.iter_markers("perfgate"))[::-1]
-        patterns = [p for p in self._config.tests if matches(item.nodeid, p.pattern)]
-        layers = [
-            self._base,
-            *(self._limits(p.limits, "configuration", f"{self._config.source}: {p.place}", p.on) for p in patterns),
-            *(self._limits(m.args, "marker", place, _on(m.kwargs.get("on", ()), place)) for m in markers),
-        ]
-        limits = merge_limits(*layers) or self._limits((DEFAULT_LIMIT,), "default", place)
+        markers = _closest_last(item)
+        layers = [self._limits(m.args, "marker", place, _on(m.kwargs.get("on", ()), place)) for m in markers]
+        limits = self.merged(item.nodeid, layers)
         plan = self._plan
-        for pattern in patterns:
+        for pattern in self._patterns(item.nodeid):
             plan = _patterned(plan, pattern)
         for marker in markers:
             plan = self._marked(plan, marker.kwargs, place)
@@ -72,6 +67,15 @@ class Collector:
             location=place,
             family=getattr(item, "originalname", "") and item.nodeid.partition("[")[0],
         )
+
+    def merged(self, nodeid: str, layers: Sequence[Sequence[Limit]]) -> tuple[Limit, ...]:
+        """Limits of a test under those of its marks; where nobody says any, the default."""
+        named = ((p, f"{self._config.source}: {p.place}") for p in self._patterns(nodeid))
+        configured = (self._limits(p.limits, "configuration", place, p.on) for p, place in named)
+        return merge_limits(self._base, *configured, *layers) or self._limits((DEFAULT_LIMIT,), "default", nodeid)
+
+    def _patterns(self, nodeid: str) -> list[ConfigPattern]:
+        return [p for p in self._config.tests if matches(nodeid, p.pattern)]
 
     def _captured(self, plan: Plan, place: str) -> Plan:
         """A capture that nothing takes must not look taken."""
@@ -99,6 +103,14 @@ class Collector:
                 mend = proposal(name, KEYWORDS, all_of="the keywords")
                 raise PerfgateError("marker-wrong", f"the marker has no argument {name!r}", mend=mend, place=place)
         return _with(plan, {name: value for name, value in given.items() if name != "on"}, place)
+
+
+def _closest_last(item: pytest.Item) -> list[pytest.Mark]:
+    """The marks of a test; pytest has those of a parameter after those of the function, and they are nearer."""
+    found = list(item.iter_markers("perfgate"))[::-1]
+    callspec = getattr(item, "callspec", None)
+    own = [mark for mark in callspec.marks if mark.name == "perfgate"][::-1] if callspec is not None else []
+    return [*(mark for mark in found if not any(mark is one for one in own)), *own]
 
 
 def _once(plan: Plan, limits: Iterable[Limit]) -> Plan:

@@ -66,6 +66,7 @@ class Docket:
             tools = gate_tools(self.settings.pytest.rootpath, self.settings.project, self.settings.kinds)
             convict = self.convictor(self, tools) if self.convictor is not None else None
             self._court = Court(replace(tools, convict=convict), self._context())
+            self._court.merged = self.settings.collector.merged
         return self._court
 
     def collect(self, items: Sequence[pytest.Item]) -> None:

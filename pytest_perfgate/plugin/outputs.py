@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.faults import fault_error
 from pytest_perfgate.model.verdict import RunReport
 from pytest_perfgate.plugin.complaints import complain
 from pytest_perfgate.plugin.measuring import built_ins
@@ -31,8 +31,8 @@ def _delivered(config: pytest.Config, delivery: Any, report: RunReport, path: Pa
     """A file that cannot be written fails the run, and costs neither the record nor what pytest has to say."""
     try:
         delivery.deliver(report, str(path))
-    except PerfgateError as fault:
-        complain(config, fault)
+    except Exception as fault:  # noqa: BLE001 - a plugin's may raise anything, and the record is still due
+        complain(config, fault_error(fault, f"wrote {delivery.name}", str(path)))
         return False
     return True
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
+from pytest_perfgate.core.render.guard import shown
 from pytest_perfgate.model.quantity import Dimension
 from pytest_perfgate.model.verdict import CaseReport
 
@@ -25,6 +27,14 @@ def properties(reports: Iterable[CaseReport]) -> Iterator[tuple[str, object]]:
     for report in reports:
         stem = f"perfgate.{report.key.name}." if report.key.name else "perfgate."
         yield f"{stem}outcome", report.worst.value if report.verdicts else "without a limit"
-        for metric in report.measurement.metrics.metrics if report.measurement else ():
-            if not metric.labels:
-                yield f"{stem}{metric.name}{_UNITS.get(metric.dimension, '')}", f"{metric.value:.6g}"
+        yield from shown(partial(_figures, report, stem), partial(_unshown, stem))
+
+
+def _unshown(stem: str, why: str) -> list[tuple[str, object]]:
+    return [(f"{stem}unshown", why)]
+
+
+def _figures(report: CaseReport, stem: str) -> list[tuple[str, object]]:
+    metrics = report.measurement.metrics.metrics if report.measurement else ()
+    plain = (metric for metric in metrics if not metric.labels)
+    return [(f"{stem}{one.name}{_UNITS.get(one.dimension, '')}", f"{one.value:.6g}") for one in plain]

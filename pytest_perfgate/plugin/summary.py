@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.app.gate import new_baselines
 from pytest_perfgate.app.inputs import CONSTANT
 from pytest_perfgate.app.machine import REFUSED
 from pytest_perfgate.core.render.block import printable, render_block
+from pytest_perfgate.core.render.guard import shown
 from pytest_perfgate.core.render.report import NONE, sighted
 from pytest_perfgate.core.render.text import table_lines
 from pytest_perfgate.model.document import Cell, Column, Table
@@ -50,34 +52,47 @@ def write_summary(out: Any, session: Docket, *, cut_short: bool = False) -> None
 
 def _write_verdicts(out: Any, session: Docket, reports: list[CaseReport]) -> None:
     here = Standpoint(session.settings.pytest)
-    told = reports if out.verbosity > 0 else [r for r in reports if r.worst not in _KEPT and r.verdicts]
-    if told:
-        for line in table_lines(verdict_table(told)):
+    kept = shown(partial(_recorded, session, reports), lambda _: 0)
+    style = out.config.option.tbstyle
+    parts: list[Callable[[], list[str]]] = [
+        partial(_tables, reports, every=out.verbosity > 0),
+        partial(_blocks, reports, here),
+        partial(accepted_lines, reports),
+        lambda: [_kept_line(kept)] if kept and not session.lost else [],
+        lambda: [f"{note.effect.value}  {said_of(note, style)}" for note in session.notes],
+        lambda: [*hidden(session), *refused(reports), *constant(reports)],
+        lambda: [counted(session.mode.value, reports)] if reports else [],
+        lambda: written_lines(session.written, here.path),
+    ]
+    for part in parts:
+        for line in shown(part, lambda why: [why]):
             out.write_line(line)
-    for report in [r for r in reports if r.effect is Effect.WARN and r.worst not in _PLAIN][:_SHOWN]:
-        out.write_line(render_block(here.report(report)).rstrip())
-    for line in accepted_lines(reports):
-        out.write_line(line)
-    fresh = len(new_baselines(reports, session.court.tools.committed, "", ""))
-    recorded = bool(fresh and session.court.context.policy.records)
-    if recorded and not session.lost:
-        out.write_line(
-            f"{fresh} without a baseline: what was measured is kept under .perfgate/ as this machine's first"
-        )
-    for note in session.notes:
-        out.write_line(f"{note.effect.value}  {said_of(note, out.config.option.tbstyle)}")
-    for line in (*hidden(session), *refused(reports), *constant(reports)):
-        out.write_line(line)
-    if reports:
-        out.write_line(counted(session.mode.value, reports))
-    for line in written_lines(session.written, here.path):
-        out.write_line(line)
     for fault in session.lost:
         out.write_line(fault.text(), red=True)
     full = session.mode is Mode.FULL
-    commands = next_commands(reports, session.settings.command, recorded=recorded, full=full)
+    commands = next_commands(reports, session.settings.command, recorded=bool(kept), full=full)
     for command in commands if not session.lost else ():
         out.write_line(f"next  {here.command(command)}")
+
+
+def _tables(reports: Sequence[CaseReport], *, every: bool) -> list[str]:
+    told = reports if every else [r for r in reports if r.worst not in _KEPT and r.verdicts]
+    return list(table_lines(verdict_table(told))) if told else []
+
+
+def _blocks(reports: Sequence[CaseReport], here: Standpoint) -> list[str]:
+    told = [r for r in reports if r.effect is Effect.WARN and r.worst not in _PLAIN][:_SHOWN]
+    return [render_block(here.report(report)).rstrip() for report in told]
+
+
+def _recorded(session: Docket, reports: Sequence[CaseReport]) -> int:
+    """Cases whose first time this machine keeps for itself."""
+    fresh = len(new_baselines(reports, session.court.tools.committed, "", ""))
+    return fresh if session.court.context.policy.records else 0
+
+
+def _kept_line(fresh: int) -> str:
+    return f"{fresh} without a baseline: what was measured is kept under .perfgate/ as this machine's first"
 
 
 def said_of(note: SuiteNote, style: str) -> str:
@@ -88,7 +103,7 @@ def said_of(note: SuiteNote, style: str) -> str:
 
 def verdict_table(reports: Sequence[CaseReport]) -> Table:
     """One line a limit; a case without a limit has a line too."""
-    rows = [row for report in reports for row in verdict_rows(report)]
+    rows = [row for report in reports for row in shown(partial(verdict_rows, report), partial(_unshown, report))]
     columns = (
         Column(name="outcome"),
         Column(name="test"),
@@ -97,6 +112,10 @@ def verdict_table(reports: Sequence[CaseReport]) -> Table:
         Column(name="smallest visible slowdown", dimension=Dimension.FRACTION, digits=2, absent=NONE),
     )
     return Table(columns=columns, rows=tuple(rows), limit=_SHOWN, rest="perfgate report shows all")
+
+
+def _unshown(report: CaseReport, why: str) -> list[tuple[Cell, ...]]:
+    return [(report.worst.value, printable(str(report.key)), None, printable(why), None)]
 
 
 def verdict_rows(report: CaseReport) -> list[tuple[Cell, ...]]:
@@ -111,8 +130,11 @@ def next_commands(reports: Sequence[CaseReport], pytest: str, *, recorded: bool,
     """What helps with what was seen; what was recorded as this machine's first waits for nobody."""
     worst = {report.worst for report in reports if report.verdicts}
     commands = ["perfgate report"]
-    if Outcome.UNBASELINED in worst and not recorded:
+    bare = [v for report in reports for v in report.verdicts if v.outcome is Outcome.UNBASELINED]
+    if Outcome.UNBASELINED in worst and not recorded and any(v.baseline is None for v in bare):
         commands.append('perfgate accept --new --reason "..."')
+    steps = dict.fromkeys(step for v in bare if v.baseline is not None for step in v.next)
+    commands += list(steps)[:_NAMED]  # its line is no new one: it has a reason of its own, or none; the report has all
     if Outcome.IMPROVED in worst:
         commands.append("perfgate accept --improved")
     if Outcome.SUSPECT in worst and not full:

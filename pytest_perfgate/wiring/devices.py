@@ -71,14 +71,19 @@ def graph_timer() -> Any:
 
 
 def cupti_timer() -> Any:
-    """Kernel records; only a child of ours may die of the proof that none is lost unseen."""
-    import os
-
+    """Kernel records; no process of ours may die of the proof that none is lost unseen."""
     from pytest_perfgate.adapters.bindings.cupti import CuptiRecorder
-    from pytest_perfgate.adapters.bindings.cupti_proof import unproved_elsewhere
     from pytest_perfgate.adapters.timers.cupti import CuptiTimer
 
-    return CuptiTimer(rules(), CuptiRecorder(), None if "PERFGATE_PARENT" in os.environ else unproved_elsewhere)
+    return CuptiTimer(rules(), CuptiRecorder(), cupti_unproved)
+
+
+def cupti_unproved() -> str:
+    """Why CUPTI's counter of lost records is not believed here; proved once for a machine and its driver."""
+    from pytest_perfgate.adapters.bindings.cupti_proof import unproved_elsewhere
+    from pytest_perfgate.adapters.devices.locks import lock_folder
+
+    return unproved_elsewhere(lock_folder())
 
 
 def auto_timer() -> Any:
@@ -99,12 +104,13 @@ def fleet() -> Any:
     """The devices that this run may use: those that CUDA shows, else those that HIP does."""
     from pytest_perfgate.adapters.bindings.amdsmi import Amd
     from pytest_perfgate.adapters.bindings.nvml import Nvml
+    from pytest_perfgate.adapters.bindings.patience import silence
     from pytest_perfgate.adapters.devices.visible import surroundings, visible_cards
     from pytest_perfgate.adapters.devices.visible_amd import surroundings_amd, visible_amd
     from pytest_perfgate.app.lanes import Fleet
 
     nvml = Nvml()
-    if nvml.availability().usable:
+    if nvml.availability().usable or silence(nvml.maker):
         return Fleet(devices=visible_cards(nvml), surroundings=surroundings, hold=leases().hold_all)
     return Fleet(devices=visible_amd(Amd()), surroundings=surroundings_amd, hold=leases().hold_all)
 
@@ -226,12 +232,14 @@ def sheet_lock(project: Config, card: Any) -> float | None:
 
 
 def management() -> Any:
-    """The management library of this machine's devices: NVIDIA's, else AMD's where that one works."""
+    """The management library of this machine's devices: NVIDIA's, else AMD's; one that hangs is told of."""
     from pytest_perfgate.adapters.bindings.amdsmi import Amd
     from pytest_perfgate.adapters.bindings.nvml import Nvml
+    from pytest_perfgate.adapters.bindings.patience import silence
 
     nvml, amd = Nvml(), Amd()
-    return nvml if nvml.availability().usable or not amd.availability().usable else amd
+    chosen = nvml.availability().usable or silence(nvml.maker)
+    return nvml if chosen or not amd.availability().usable else amd
 
 
 def clock_locks() -> Any:
@@ -274,10 +282,9 @@ def finest(runtime: Any, timer: str = "events") -> tuple[float | None, float | N
         resolution, overhead = probe_clock(time.perf_counter_ns)
         return (waiting(runtime, time.perf_counter_ns) if hasattr(runtime, "wait") else overhead), resolution
     if timer == "cupti":
-        from pytest_perfgate.adapters.bindings.cupti_proof import unproved_elsewhere
         from pytest_perfgate.model.errors import PerfgateError
 
-        if why := unproved_elsewhere():
+        if why := cupti_unproved():
             raise PerfgateError("cupti-unproved", why)
         return 0.0, 1.0
     from pytest_perfgate.adapters.timers.pairs import empty_pair

@@ -11,8 +11,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from ci.gpu import accumulated, counters, parts, processes, recordings, truth
+from ci.gpu import accumulated, parts, processes, recordings, truth
 from ci.gpu.page import page
+from pytest_perfgate.adapters.bindings.processes import alive
 from pytest_perfgate.model.device import Availability
 from tests.bench.simulated import SimulatedCheck
 
@@ -64,9 +65,26 @@ def test_how_a_proof_ended(monkeypatch, tmp_path) -> None:
         ("", ""),
         ("import os; os.kill(os.getpid(), 11)", "the proof died of signal 11"),
         ("raise SystemExit('not counted')", "not counted"),
+        ("import sys; print('64 B: 0', file=sys.stderr); sys.exit('no')", "64 B: 0; no"),
     ):
         script.write_text(text)
         assert truth.unproved() == why
+
+
+def test_where_the_proof_fails_sizes_of_buffers_are_looked_at() -> None:
+    class Recorder:
+        _size = 0
+
+        def drain(self):
+            if self._size < 64:
+                raise OSError("no room")
+            return [1] * 150
+
+        def dropped(self):
+            return 50
+
+    assert truth.lost_in(Recorder(), 64, lambda: None) == "64 B: 150 of 200 came, 50 counted as lost"
+    assert truth.lost_in(Recorder(), 8, lambda: None) == "8 B: OSError: no room"
 
 
 def test_a_timer_that_is_off_is_not_held(check) -> None:
@@ -167,8 +185,45 @@ def test_a_suite_against_itself(check, monkeypatch) -> None:
     check.ends = time.monotonic()
     monkeypatch.setattr(processes, "suite", lambda clocks: sitting(1.0))
     *rounds, last = processes.same(check)
-    assert (len(rounds), last["refused"], last["why"]) == (1, "no time", "1 rounds of at least 3")
+    assert (len(rounds), last["refused"], last["why"]) == (1, "too few", "1 rounds of at least 3")
     assert "held" not in last
+
+
+def test_a_process_of_the_suite_that_fails_costs_the_rounds_after_it(check, monkeypatch) -> None:
+    given = iter([sitting(1.0)] * 6)
+
+    def suite(clocks: str) -> processes.Sitting:
+        found = next(given, None)
+        if found is None:
+            raise RuntimeError("a process of the suite ended with 1: no memory")
+        return found
+
+    monkeypatch.setattr(processes, "suite", suite)
+    *_, failed, last = processes.same(check)
+    assert failed["why"].endswith("no memory")
+    assert (last["rounds"], last["held"]) == (3, True)
+    *_, failed, last = processes.same(check)
+    assert (last["refused"], "held" in last) == ("too few", False)
+
+
+def test_a_program_whose_time_is_over_is_ended_with_all_that_it_started(tmp_path) -> None:
+    log, marked = tmp_path / "log.txt", tmp_path / "pid"
+    text = "import subprocess, sys; print('begun', flush=True); p = subprocess.Popen([sys.executable, '-c', 'input()'],"
+    text += f" stdin=subprocess.PIPE); open({str(marked)!r}, 'w').write(str(p.pid)); p.wait()"
+    assert processes.told([sys.executable, "-c", "print('well')"], log, 60.0) == (0, "well\n")
+    code, said = processes.told([sys.executable, "-c", text], log, 3.0)
+    assert code is None
+    assert said.startswith("begun\n")
+    assert "took longer than the 3 s that were left" in said
+    assert not alive(int(marked.read_text()))
+
+
+def test_where_a_pair_of_events_is_slow_slowdowns_are_seen_by_a_graph(check) -> None:
+    check.runtime.event_gap_ns = 20_000.0
+    call = lambda: check.torch.cuda._sleep(190_000)  # noqa: E731 - as the check has it
+    assert parts.fitting(check, call, check.plan).name == "graph"
+    check.runtime.event_gap_ns = 1_000.0
+    assert parts.fitting(check, call, check.plan).name == "events"
 
 
 def test_false_alarms_are_counted_over_all_runs_of_a_folder_and_a_device(tmp_path: Path) -> None:
@@ -198,64 +253,3 @@ def test_recordings_that_cannot_be_made_say_why(check, tmp_path, monkeypatch) ->
     first, second = recordings.recordings(check, tmp_path)
     assert (first["refused"], first["why"]) == ("OSError", "no profiler here")
     assert second["held"] is False
-
-
-TABLE = """\
-==PROF== Connected
-"ID","Kernel Name","Kernel Time","Stream","gpu__time_duration.sum"
-"","","","","{unit}"
-"0","void softmax<(int)4, float>(float *)","2025-Oct-28 21:47:21","7","{figure}"
-"""
-
-
-@pytest.mark.parametrize(
-    ("unit", "figure", "nanoseconds"),
-    [("nsecond", "47328", 47_328.0), ("us", "47.33", 47_330.0), ("ns", "1,047,328", 1_047_328.0), ("inst", "3", None)],
-)
-def test_a_duration_is_read_off_ncus_table(unit, figure, nanoseconds) -> None:
-    found = counters.duration(TABLE.format(unit=unit, figure=figure))
-    assert found == (nanoseconds if nanoseconds is None else pytest.approx(nanoseconds))
-
-
-def test_what_is_no_table_of_ncu_has_no_duration() -> None:
-    for text in ("==ERROR== no kernels", "", '"ID"\n""\n"0"\n', TABLE.partition('"0"')[0]):
-        assert counters.duration(text) is None
-
-
-NCU = """#!/bin/sh
-exec '{python}' - "$@" << 'EOF'
-import sys
-from pathlib import Path
-if "--import" in sys.argv:
-    print({table!r})
-elif {works}:
-    Path(sys.argv[sys.argv.index("--export") + 1]).write_bytes(b"report")
-else:
-    sys.exit("==ERROR== ERR_NVGPUCTRPERM")
-EOF
-"""
-
-
-@pytest.mark.parametrize("works", [True, False])
-def test_ncu_is_found_where_installers_put_it_and_its_duration_is_beside_ours(
-    check, tmp_path, monkeypatch, works
-) -> None:
-    place = tmp_path / "2025.3.1" / "ncu"
-    place.parent.mkdir()
-    table = TABLE.format(unit="ns", figure="60,000")
-    place.write_text(NCU.format(python=sys.executable, table=table, works=works))
-    place.chmod(0o755)
-    monkeypatch.setattr(counters, "PLACES", ((str(tmp_path), "*/ncu"),))
-    monkeypatch.setattr(counters.shutil, "which", lambda name: None)
-    (row,) = counters.profiler(check, tmp_path)
-    if works:
-        assert (row["ncu_ns"], row["bar"], row["held"], row["bytes"]) == (60_000.0, "ncu", True, 6)
-    else:
-        assert "ERR_NVGPUCTRPERM" in row["why"]
-        assert "ERR_NVGPUCTRPERM" in (tmp_path / "ncu.txt").read_text()
-
-
-def test_without_ncu_that_is_said(check, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(counters, "PLACES", ())
-    monkeypatch.setattr(counters.shutil, "which", lambda name: None)
-    assert next(counters.profiler(check, tmp_path))["refused"] == "not installed"

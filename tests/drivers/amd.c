@@ -2,7 +2,12 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+int fake_hang = 0;       /* what never returns: 1 the start, 3 the clocks */
+int fake_metrics_status = 2; /* cards before MI300 have no counters of what held their clocks */
+int fake_ticks = 1000, fake_held = 0, fake_tick_step = 1000, fake_held_step = 0, fake_violation_reads = 0;
+static void hang(int at) { while (fake_hang == at) pause(); }
 int fake_permission = 0; /* status that setting clocks returns */
 int fake_memory_status = 0, fake_reset_status = 0, fake_clock_status = 0;
 int fake_throttle_after = -1; /* looks until the power cap holds the clocks down */
@@ -11,12 +16,12 @@ int fake_clock = 2100, fake_temperature = 50, fake_pid = 0, fake_cap = 0, fake_a
 int fake_sets = 0, fake_resets = 0, fake_looks = 0, fake_cards = 2, fake_unnumbered = 0;
 
 enum { OK = 0, NOT_SUPPORTED = 2, NOT_LOADED = 34 };
-enum { GFX = 0, MEM = 4, CRITICAL = 5, AUTO = 0 };
+enum { GFX = 0, MEM = 4, CRITICAL = 5, AUTO = 0, OFFSET = 424 };
 static int of(void *h) { return (int)(intptr_t)h; }
 static void *handle(int at) { return (void *)(intptr_t)at; }
 static int gone(void) { return fake_lost_after >= 0 && fake_looks > fake_lost_after; }
 
-int amdsmi_init(uint64_t flags) { return fake_cards ? OK : NOT_LOADED; }
+int amdsmi_init(uint64_t flags) { hang(1); return fake_cards ? OK : NOT_LOADED; }
 int amdsmi_shut_down(void) { return OK; }
 int amdsmi_get_socket_handles(uint32_t *n, void **h) {
     *n = fake_cards;
@@ -65,12 +70,14 @@ int amdsmi_get_gpu_memory_total(void *h, int kind, uint64_t *bytes) { *bytes = 2
 struct clock { uint32_t now, least, most; uint8_t locked, sleeping; uint32_t reserved[4]; };
 int amdsmi_get_clock_info(void *h, int kind, struct clock *c) {
     memset(c, 0, sizeof *c);
+    hang(3);
     if (kind == GFX) fake_looks++;
     if (gone()) return NOT_LOADED;
     if (fake_clock_status) return fake_clock_status;
     int capped = fake_cap && fake_cap < fake_clock ? fake_cap + fake_above : fake_clock;
     c->now = kind == MEM ? 1300 : capped;
-    c->most = kind == MEM ? 1300 : 2100;
+    c->most = kind == MEM ? 1300 : fake_cap ? fake_cap : 2100;
+    c->least = kind == MEM ? 900 : 132;
     return OK;
 }
 int amdsmi_get_temp_metric(void *h, int sensor, int metric, int64_t *t) {
@@ -85,11 +92,20 @@ int amdsmi_get_power_info(void *h, struct power *p) {
 }
 struct violations { uint64_t counted[15]; uint8_t prochot, power, socket, vr, hbm, limit; uint64_t more[8 * 64 + 4 * 8 + 3 * 64]; };
 int amdsmi_get_violation_status(void *h, struct violations *v) {
+    fake_violation_reads++;
     memset(v, 0xff, sizeof *v);
     v->prochot = v->socket = v->vr = 0;
     v->power = fake_throttle_after >= 0 && fake_looks > fake_throttle_after;
     return OK;
 }
+int amdsmi_get_gpu_metrics_info(void *h, unsigned char *m) { /* a counter, then what held the clocks, in its ticks */
+    if (fake_metrics_status) return fake_metrics_status;
+    memset(m, 0xff, OFFSET + 6 * sizeof(uint64_t));
+    uint64_t told[6] = {fake_ticks += fake_tick_step, 0, fake_held += fake_held_step, 0, 0, 0};
+    memcpy(m + OFFSET, told, sizeof told);
+    return OK;
+}
+int amdsmi_get_gpu_perf_level(void *h, int *level) { *level = fake_cap ? 8 : AUTO; return OK; }
 int amdsmi_get_gpu_process_list(void *h, uint32_t *n, char *list) { /* the number follows a name of 256 bytes */
     *n = fake_pid ? 1 : 0;
     if (fake_pid) *(uint32_t *)(list + 256) = fake_pid;

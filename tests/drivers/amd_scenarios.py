@@ -9,6 +9,7 @@ import os
 import time
 from dataclasses import replace
 
+from pytest_perfgate.adapters.bindings import amdsmi, patience
 from pytest_perfgate.adapters.bindings.amdsmi import Amd
 from pytest_perfgate.adapters.devices.catalogue import lookup_spec
 from pytest_perfgate.adapters.devices.clocks import AmdClocks
@@ -113,6 +114,55 @@ def observed() -> dict:
 @scenario
 def throttled() -> dict:
     return region(OBSERVE, throttle_after=Library().looks + 2, least=6)
+
+
+@scenario
+def counted() -> dict:
+    """A card that counts: three ticks of a hundred are too many, and the slow way of asking is not taken."""
+    library = Library()
+    library.metrics_status, library.held_step = 0, 30
+    held = region(OBSERVE)
+    library.held_step = 5
+    return {**held, "little": region(OBSERVE)["codes"], "reads": library.violation_reads}
+
+
+@scenario
+def out_of_range() -> dict:
+    """A clock that the card does not have; while one is set the card tells that as its highest."""
+    chip = Amd().every()[1]
+    library, refused = Library(), {}
+    for megahertz in (100, 2200):
+        try:
+            chip.lock(megahertz * 1e6)
+        except PerfgateError as error:
+            refused[megahertz] = [error.code.name, error.what]
+    chip.lock(1.5e9)
+    chip.lock(1.9e9)
+    return {"refused": list(refused.values()), "cap": library.cap, "sets": library.sets}
+
+
+@scenario
+def hangs() -> dict:
+    amdsmi.START_S = patience.PATIENCE_S = 0.2
+    device = card()
+    Library().hang = 3
+    return error_of_holding(device)
+
+
+@scenario
+def start_hangs() -> dict:
+    amdsmi.START_S = patience.PATIENCE_S = 0.2
+    device = card()
+    Library().hang = 1
+    return error_of_holding(device)
+
+
+def error_of_holding(device) -> dict:
+    try:
+        AmdClocks().hold(device, OBSERVE).__enter__()
+    except PerfgateError as error:
+        return {"code": error.code.name, "what": error.what}
+    return {}
 
 
 @scenario

@@ -14,6 +14,7 @@ from pytest_perfgate.adapters.devices.clocks import NvmlClocks
 from pytest_perfgate.adapters.devices.locks import read_lock, read_locks, write_lock
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import ClockPolicy, Plan
+from pytest_perfgate.model.sampling import SAMPLING
 
 LOCK, TRY, OBSERVE, OFF = (replace(Plan(), clocks=policy) for policy in ClockPolicy)
 
@@ -138,6 +139,30 @@ def throttled_half_way() -> dict:
     library = Library()
     library.throttle_after = library.looks + 3
     return region(OBSERVE, least=8)
+
+
+@scenario
+def held_before_and_while_sampling() -> dict:
+    """A second of it before the samples is no matter; a thirtieth of that while they are taken is."""
+    seconds = ctypes.c_ulonglong.in_dll(ctypes.CDLL("libnvidia-ml.so.1"), "fake_violation")
+
+    def sampled(before: int, within: int) -> list:
+        with NvmlClocks().hold(card(), OBSERVE) as watch:
+            seconds.value += before
+            wait(lambda: False, 0.06)
+            with SAMPLING.region():
+                looks = Library().looks
+                wait(lambda: Library().looks > looks + 1)
+                seconds.value += within
+        return told(watch)["codes"], told(watch)["evidence"]
+
+    return {"before": sampled(10**9, 0), "within": sampled(0, 3 * 10**7)}
+
+
+def wait(reached, most: float = 10.0) -> None:
+    end = time.monotonic() + most
+    while not reached() and time.monotonic() < end:
+        time.sleep(0.005)
 
 
 @scenario

@@ -3,7 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+int fake_hang = 0;           /* what never returns: 1 the start, 2 finding a device, 3 its clocks, 4 putting them back */
+static void hang(int at) { while (fake_hang == at || (getenv("FAKE_HANG") && atoi(getenv("FAKE_HANG")) == at)) pause(); }
 int fake_permission = 0;     /* status that setting clocks returns */
 int fake_throttle_after = -1; /* looks until the power cap holds the clocks down */
 int fake_drop_lock_after = -1; /* looks until the lock is lost */
@@ -30,8 +33,8 @@ static const char *bus(int h) {
 }
 static int gone(void) { return fake_lost_after >= 0 && fake_looks > fake_lost_after; }
 
-int nvmlInitWithFlags(unsigned f) { return OK; }
-int nvmlInit_v2(void) { return OK; }
+int nvmlInitWithFlags(unsigned f) { hang(1); return OK; }
+int nvmlInit_v2(void) { hang(1); return OK; }
 int nvmlShutdown(void) { return OK; }
 const char *nvmlErrorString(int s) {
     return s == 4 ? "Insufficient Permissions" : s == 3 ? "Not Supported" : s == 15 ? "GPU is lost" : "Failed";
@@ -48,7 +51,7 @@ static int find(const char *(*name)(int), const char *wanted, void **h) {
     }
     return NOT_FOUND;
 }
-int nvmlDeviceGetHandleByUUID(const char *u, void **h) { return find(uuid, u, h); }
+int nvmlDeviceGetHandleByUUID(const char *u, void **h) { hang(2); return find(uuid, u, h); }
 int nvmlDeviceGetHandleByPciBusId_v2(const char *b, void **h) { return find(bus, b, h); }
 int nvmlDeviceGetName(void *h, char *t, unsigned n) {
     strncpy(t, of(h) > 10 ? "NVIDIA H200 MIG 1g.18gb" : fake_unlike && of(h) == 2 ? "NVIDIA L4" : "NVIDIA H200", n);
@@ -75,6 +78,7 @@ int nvmlDeviceGetPowerUsage(void *h, unsigned *w) { *w = 650000; return OK; }
 int nvmlDeviceGetMigMode(void *h, unsigned *now, unsigned *later) { *now = *later = 1; return mig() && of(h) == CARDS ? OK : NOT_SUPPORTED; }
 
 int nvmlDeviceGetClockInfo(void *h, int kind, unsigned *mhz) {
+    hang(3);
     if (kind == 1) fake_looks++;
     if (gone()) return LOST;
     int held = fake_locked && !(fake_drop_lock_after >= 0 && fake_looks > fake_drop_lock_after);
@@ -110,6 +114,7 @@ int nvmlDeviceSetGpuLockedClocks(void *h, unsigned low, unsigned high) {
     return OK;
 }
 int nvmlDeviceResetGpuLockedClocks(void *h) {
+    hang(4);
     if (fake_reset_status) return fake_reset_status;
     fake_resets++;
     fake_locked = 0;

@@ -62,6 +62,31 @@ def test_what_happens_to_the_card_is_invalid(amd) -> None:
     assert "DRIVER_NOT_LOADED" in lost["whats"][0]
 
 
+def test_a_card_that_counts_what_held_its_clocks_is_believed_to_the_share(amd) -> None:
+    told = amd("counted")
+    assert told["whats"] == ["the device held its clocks down: power cap"]
+    assert told["little"] == []
+    assert told["reads"] == 0
+    assert "throttling" not in told["facts"]
+    assert "no counters" in amd("observed")["facts"]["throttling"]
+
+
+def test_a_clock_that_the_card_does_not_have_is_refused(amd) -> None:
+    told = amd("out_of_range")
+    why = "MHz is no clock of this card: it has 132 to 2100 MHz"
+    assert told["refused"] == [["clocks-unsupported", f"{mhz} {why}"] for mhz in (100, 2200)]
+    assert (told["cap"], told["sets"]) == (1900, 2)
+
+
+def test_a_library_that_hangs_ends_in_an_error(amd) -> None:
+    assert amd("hangs") == {
+        **amd("hangs"),
+        "code": "driver-silent",
+        "what": "amdsmi did not answer within 0.2 s, asked for sample",
+    }
+    assert amd("start_hangs")["what"] == "amdsmi did not answer within 0.2 s, asked for amdsmi_init"
+
+
 def test_what_a_card_does_not_do_or_tell_is_said(amd) -> None:
     stays = amd("memory_stays")
     assert stays["facts"]["memory clock lock"].startswith("not available: amdsmi_set_gpu_clk_limit")

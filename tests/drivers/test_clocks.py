@@ -72,6 +72,15 @@ def test_throttling_half_way_is_invalid_with_its_evidence(clocks) -> None:
     assert names == ["power cap", "power cap, counted"]
 
 
+def test_counters_are_held_against_the_time_in_which_samples_were_taken(clocks) -> None:
+    told = clocks("held_before_and_while_sampling")
+    assert told["before"] == [[], []]
+    codes, evidence = told["within"]
+    assert codes == ["throttled"]
+    assert evidence[0][0][0] == "power cap, counted"
+    assert evidence[0][0][1].endswith("% of the sampling")
+
+
 def test_a_lock_that_is_lost_is_invalid(clocks) -> None:
     told = clocks("lock_lost")
     assert told["codes"] == ["clock-moved"]

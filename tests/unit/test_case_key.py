@@ -38,7 +38,7 @@ def test_keys_survive_being_written(text: str, node: str, name: str) -> None:
 
 def test_the_command_that_runs_a_test_again_names_no_call() -> None:
     key = CaseKey(nodeid="t.py::test_x[it's]", name="bwd")
-    trial = Trial(measured(1.0, key=key), JudgeContext(), MetricSet(), ())
+    trial = Trial(measured(1.0, key=key), JudgeContext(), MetricSet(), (), None, None, modes=False, paired=None)
     assert trial.rerun == "pytest 't.py::test_x[it'\"'\"'s]'"
     assert trial.name.endswith("#bwd'")
 

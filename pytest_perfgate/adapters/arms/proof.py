@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
 from collections.abc import Collection
 from pathlib import Path
 
 _LEFT = frozenset({".git", ".perfgate", "__pycache__", "bin", "build", ".pytest_cache"})
 _INSTALLED = frozenset({"site-packages", "dist-packages", ".perfgate"})
+_PAGES = (".md", ".rst")
+_DESCRIBES = frozenset({"pyproject.toml", "setup.py", "setup.cfg", "MANIFEST.in", "conf.py"})
+_BASELINES = re.compile(rb"^perfgate: \d+\r?\nbaselines:", re.MULTILINE)
 _MARKS = frozenset({".pyc", ".pth"})
 
 
@@ -62,15 +66,49 @@ def _mapped() -> set[str]:
 
 
 def content_of(folder: Path) -> str:
-    """A hash of every file below a folder that code may load or read; what builds and Python leave is none."""
-    said = hashlib.sha256()
+    """A hash of every file below a folder that code may load or read; what builds and Python leave is none.
+
+    Neither are accepted times, nor pages of documentation where no code speaks of files of their kind.
+    """
+    held: dict[Path, str] = {}
+    pages = set(_PAGES)
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder)
-        if not _LEFT.intersection(inside.parts) and path.suffix not in _MARKS and path.is_file():
-            if any(part.endswith((".dist-info", ".egg-info")) for part in inside.parts):
-                continue
-            said.update(f"{inside.as_posix()}\0{_digest(path)}\0".encode())
+        if _is_content(inside, path):
+            data = _bytes(path)
+            held[inside] = hashlib.sha256(data).hexdigest()[:16]
+            pages -= {suffix for suffix in pages if suffix.encode() in data and _is_code(inside)}
+    said = hashlib.sha256()
+    for inside, digest in held.items():
+        if inside.suffix not in pages and not _is_accepted(folder / inside):
+            said.update(f"{inside.as_posix()}\0{digest}\0".encode())
     return said.hexdigest()[:20]
+
+
+def _is_content(inside: Path, path: Path) -> bool:
+    if _LEFT.intersection(inside.parts) or path.suffix in _MARKS:
+        return False
+    return path.is_file() and not any(part.endswith((".dist-info", ".egg-info")) for part in inside.parts)
+
+
+def _is_code(inside: Path) -> bool:
+    """Whether a file may open others while it is measured: no page, no description of the package or its site."""
+    hidden = any(part.startswith(".") for part in inside.parts)
+    return not hidden and inside.suffix not in _PAGES and inside.name not in _DESCRIBES
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b"unreadable"
+
+
+def _is_accepted(path: Path) -> bool:
+    """A file of baselines, or of what surrounded them: nobody but the gate reads those."""
+    if path.suffix == ".json" and path.parent.name == "environments":
+        return any(map(_is_accepted, path.parent.parent.glob("*.yaml")))
+    return path.suffix == ".yaml" and _BASELINES.search(_bytes(path)) is not None
 
 
 def _digest(file: Path) -> str:

@@ -6,15 +6,17 @@ import io
 import re
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from functools import partial
 from typing import Any
 
+from pytest_perfgate.adapters.bindings.amd_card import NOT_SUPPORTED, AmdCard, refused_with
 from pytest_perfgate.adapters.bindings.border import BORDER, probe_availability, quiet_import, sentence
-from pytest_perfgate.adapters.bindings.nvml import MEGA, ClockSample
+from pytest_perfgate.adapters.bindings.nvml import ClockSample, Counts
+from pytest_perfgate.adapters.bindings.nvml_card import MEGA
+from pytest_perfgate.adapters.bindings.patience import START_S, patient, patiently
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
 
-NOT_SUPPORTED, NO_PERMISSION, NO_DEVICE = (2, 3), 10, (31, 32, 34)
-"""Status codes of the library: what a card does not have; what is gone is not found, not started, or not loaded."""
 ACTIVE = {
     "active_ppt_pwr": 0x4,
     "active_socket_thrm": 0x20,
@@ -23,6 +25,15 @@ ACTIVE = {
     "active_prochot_thrm": 0x8,
 }
 """What may hold clocks down, with the bit that stands for it in a sample."""
+RESIDENCY = {
+    "ppt_residency_acc": "power cap",
+    "socket_thm_residency_acc": "software thermal slowdown",
+    "vr_thm_residency_acc": "hardware thermal slowdown of the regulators",
+    "hbm_thm_residency_acc": "hardware thermal slowdown of the memory",
+    "prochot_residency_acc": "hardware slowdown",
+}
+"""Counters of how long a reason held clocks down, in the ticks of another one."""
+TICKS = "accumulation_counter"
 
 
 def load_amdsmi() -> Any:
@@ -38,8 +49,9 @@ def load_amdsmi() -> Any:
 
 
 class Amd:
-    """The library, started once and asked by handle."""
+    """The library, started once and asked by handle; every question has an end, whatever the driver does."""
 
+    maker = AmdCard.maker
     cap = True
     """A lock is a highest clock: an idle device falls below it."""
 
@@ -59,7 +71,7 @@ class Amd:
         """The module after ``amdsmi_init``."""
         if self._module is None:
             module = self._load()
-            module.amdsmi_init()
+            patiently(self.maker, "amdsmi_init", module.amdsmi_init, START_S)
             self._module = module
         return self._module
 
@@ -80,16 +92,22 @@ class Amd:
 
     def every(self) -> tuple[AmdDevice, ...]:
         """All devices of the machine."""
-        library = self.library
+        return patiently(self.maker, "its devices", partial(self._each, self.library))
+
+    def _each(self, library: Any) -> tuple[AmdDevice, ...]:
         return tuple(AmdDevice(library, handle, at) for at, handle in enumerate(library.amdsmi_get_processor_handles()))
 
 
-class AmdDevice:
+class AmdDevice(AmdCard):
     """One device, in the units of the inside."""
 
     def __init__(self, library: Any, handle: Any, place: int = 0) -> None:
-        self._amd, self._handle, self._place = library, handle, place
+        super().__init__(library, handle)
+        self._place = place
+        self._counts: bool | None = None
+        """Whether the card was seen to count how long each reason holds its clocks down."""
 
+    @patient
     def described(self) -> Device:
         """As a device of the model."""
         amd, handle = self._amd, self._handle
@@ -109,16 +127,20 @@ class AmdDevice:
             facts=(*self.facts(), *marks),
         )
 
+    @patient
     def uuid(self) -> str:
         return str(self._amd.amdsmi_get_gpu_device_uuid(self._handle))
 
+    @patient
     def bus(self) -> str:
         return str(self._tried(lambda: self._amd.amdsmi_get_gpu_device_bdf(self._handle)) or "")
 
+    @patient
     def facts(self) -> tuple[tuple[str, str], ...]:
         version = self._tried(lambda: self._amd.amdsmi_get_gpu_driver_info(self._handle)["driver_version"])
         return (("driver", str(version)),) if version else ()
 
+    @patient
     def sample(self) -> ClockSample:
         amd = self._amd
         try:
@@ -132,58 +154,30 @@ class AmdDevice:
         except (TypeError, ValueError) as error:  # a card that does not tell answers with the word N/A
             raise PerfgateError("clocks-unsupported", f"this device does not tell its clocks: {error}") from error
         except (amd.AmdSmiException, *BORDER) as error:
-            if _status(error) in NOT_SUPPORTED:
+            if refused_with(error) in NOT_SUPPORTED:
                 what = f"this device does not tell its clocks: {sentence(error)}"
                 raise PerfgateError("clocks-unsupported", what) from error
             raise PerfgateError("device-lost", f"amdsmi stopped answering: {sentence(error)}") from error
 
-    def violations(self) -> dict[str, int]:
-        """The library counts in ticks of its own; the bits of each look are the evidence here."""
-        return {}
+    @patient
+    def violations(self) -> Counts:
+        """In ticks of the card's own; nothing of a card without such counters, as those before MI300."""
+        told = self._tried(lambda: self._amd.amdsmi_get_gpu_metrics_info(self._handle)) or {}
+        ticks = told.get(TICKS)
+        held = {name: told[key] for key, name in RESIDENCY.items() if isinstance(told.get(key), int)}
+        self._counts = isinstance(ticks, int) and bool(held)
+        return Counts(held, ticks) if self._counts else Counts({})
 
+    @patient
     def slowdown_temperature(self) -> float | None:
         kind = self._amd.AmdSmiTemperatureMetric.CRITICAL
         found: float | None = self._tried(lambda: self._temperature(kind))
         return found or None
 
+    @patient
     def processes(self) -> tuple[int, ...] | None:
         found = self._tried(lambda: self._amd.amdsmi_get_gpu_process_list(self._handle))
         return None if found is None else tuple(int(process["pid"]) for process in found if isinstance(process, dict))
-
-    def lock(self, sm_hz: float | None) -> None:
-        """Determinism up to a clock."""
-        if sm_hz is None:
-            mend = "add lock_mhz to [tool.perfgate.device.NAME]; by hand: perfgate clocks lock --mhz 1500"
-            raise PerfgateError("clocks-unsupported", "amdsmi locks at a given clock, and none is known", mend=mend)
-        self._set("amdsmi_set_gpu_perf_determinism_mode", round(sm_hz / MEGA))
-
-    def lock_memory(self) -> float:
-        """Keep the memory's clock from falling below its highest, where the card has more than one."""
-        highest = self._tried(lambda: int(self._told(self._amd.AmdSmiClkType.MEM)["max_clk"]))
-        if not highest:
-            raise PerfgateError("clocks-unsupported", "amdsmi does not tell the highest clock of its memory")
-        self._set("amdsmi_set_gpu_clk_limit", "mclk", "min", highest)
-        return float(highest * MEGA)
-
-    def unlock(self, *, memory: bool = False) -> None:
-        """Back to the driver's own control, which is that of the memory as well."""
-        del memory
-        self._set("amdsmi_set_gpu_perf_level", self._amd.AmdSmiDevPerfLevel.AUTO)
-
-    def _set(self, name: str, *arguments: Any) -> None:
-        change = getattr(self._amd, name, None)
-        if change is None:
-            raise PerfgateError("clocks-unsupported", f"this release of amdsmi has no {name}")
-        try:
-            change(self._handle, *arguments)
-        except (self._amd.AmdSmiException, *BORDER) as error:
-            status = _status(error)
-            code = "clocks-denied" if status == NO_PERMISSION else "clocks-unsupported"
-            code = "device-lost" if status in NO_DEVICE else code
-            raise PerfgateError(code, f"{name}: {sentence(error)}") from error
-
-    def _told(self, kind: Any) -> Any:
-        return self._amd.amdsmi_get_clock_info(self._handle, kind)
 
     def _clock(self, kind: Any) -> float:
         told = self._told(kind)
@@ -194,7 +188,15 @@ class AmdDevice:
         return float(self._amd.amdsmi_get_temp_metric(self._handle, kind, metric))
 
     def _reasons(self) -> int:
-        """Bits of what holds clocks down now; a card that does not tell has none."""
+        """Bits of what holds clocks down now; a card that does not tell has none.
+
+        The library finds them by reading the counters twice, a tenth of a second apart: where these can be read
+        it is not asked.
+        """
+        if self._counts is None:
+            self.violations()
+        if self._counts:
+            return 0
         told = self._tried(lambda: self._amd.amdsmi_get_violation_status(self._handle)) or {}
         return sum({bit for name, bit in ACTIVE.items() if told.get(name) in (True, 1)})
 
@@ -202,17 +204,6 @@ class AmdDevice:
         told = self._tried(lambda: self._amd.amdsmi_get_power_info(self._handle)) or {}
         names = ("socket_power", "current_socket_power", "average_socket_power")
         return next((float(told[name]) for name in names if isinstance(told.get(name), (int, float))), None)
-
-    def _tried(self, ask: Callable[[], Any]) -> Any:
-        """What some cards do not tell is left out."""
-        try:
-            return ask()
-        except (self._amd.AmdSmiException, *BORDER, AttributeError, TypeError, ValueError):
-            return None
-
-
-def _status(error: Exception) -> int:
-    return int(getattr(error, "err_code", 0) or 0)
 
 
 def plain(name: str) -> str:

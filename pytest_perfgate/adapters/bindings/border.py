@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from pytest_perfgate.model.device import Availability
+from pytest_perfgate.model.errors import PerfgateError
 
 BORDER: tuple[type[Exception], ...] = (ImportError, RuntimeError, AssertionError, OSError, KeyError)
 """What libraries raise when the driver or the device is missing; amdsmi fails at import with a KeyError."""
@@ -29,9 +30,13 @@ def quietly(ask: Callable[[], Any]) -> tuple[Any, str]:
 
 
 def probe_availability(name: str, version: Callable[[], str], *, also: Any = (), mend: str = "") -> Availability:
-    """Try an instrument; a failure of any of the known kinds becomes its reason."""
+    """Try an instrument; a failure of any of the known kinds becomes its reason, and so does a driver's silence."""
     try:
         return Availability(name=name, usable=True, version=version())
+    except PerfgateError as silent:
+        if silent.code.name != "driver-silent":
+            raise
+        return Availability(name=name, usable=False, why=silent.what, mend=silent.mend)
     except Exception as error:
         if not isinstance(error, (*BORDER, *foreign(also))):
             raise

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-from pytest_perfgate.adapters.bindings.border import BORDER, probe_availability, quiet_import
+from pytest_perfgate.adapters.bindings.border import probe_availability, quiet_import
+from pytest_perfgate.adapters.bindings.nvml_card import (
+    FUNCTION_NOT_FOUND,
+    GPU_IS_LOST,
+    MEGA,
+    NO_PERMISSION,
+    NOT_SUPPORTED,
+    NvmlCard,
+)
+from pytest_perfgate.adapters.bindings.patience import START_S, patient, patiently
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.values import value
 
-MEGA = 1e6
-NOT_SUPPORTED, NO_PERMISSION, GPU_IS_LOST, FUNCTION_NOT_FOUND = 3, 4, 15, 13
 HARMLESS = 0x1 | 0x2 | 0x100
 """Idle, a clock that somebody set, a clock for the display."""
 REASONS = {
@@ -27,8 +34,6 @@ REASONS = {
 }
 VIOLATIONS = {74: "power cap", 269: "software thermal slowdown", 270: "hardware thermal slowdown", 271: "power brake"}
 """Fields that count, in nanoseconds, how long a reason has held a clock down."""
-TDP = 0xFFFFFF01
-"""Both ends of a locked range set to this ask for the base clock."""
 
 
 @value
@@ -42,8 +47,18 @@ class ClockSample:
     watts: float | None = None
 
 
+class Counts(NamedTuple):
+    """How long each reason has held the clocks down, ever since the driver started."""
+
+    held: Mapping[str, int]
+    ticks: int | None = None
+    """The count of a card that counts in ticks of its own; else they are nanoseconds."""
+
+
 class Nvml:
-    """The library, started once and asked by handle."""
+    """The library, started once and asked by handle; every question has an end, whatever the driver does."""
+
+    maker = NvmlCard.maker
 
     def __init__(self, load: Callable[[], Any] = lambda: quiet_import("pynvml")) -> None:
         self._load = load
@@ -61,16 +76,21 @@ class Nvml:
         """The module after ``nvmlInit``."""
         if self._module is None:
             module = self._load()
-            module.nvmlInit()
+            patiently(self.maker, "nvmlInit", module.nvmlInit, START_S)
             self._module = module
         return self._module
 
     def _version(self) -> str:
-        return f"driver {_text(self.library.nvmlSystemGetDriverVersion())}"
+        ask = self.library.nvmlSystemGetDriverVersion
+        return f"driver {_text(patiently(self.maker, 'its version', ask))}"
 
     def device(self, device: Device) -> NvmlDevice:
         """The handle of a device, by UUID or PCI id: the orders of CUDA and NVML differ."""
-        nvml = self.library
+        return patiently(
+            self.maker, f"the device {device.uuid or device.pci}", partial(self._found, self.library, device)
+        )
+
+    def _found(self, nvml: Any, device: Device) -> NvmlDevice:
         uuids = [device.uuid, f"GPU-{device.uuid}", f"MIG-{device.uuid}"] if device.uuid else []
         tries = [
             *((nvml.nvmlDeviceGetHandleByUUID, uuid) for uuid in uuids),
@@ -91,20 +111,22 @@ class Nvml:
 
     def every(self) -> tuple[NvmlDevice, ...]:
         """All devices of the machine, visible to CUDA or not."""
-        nvml = self.library
+        return patiently(self.maker, "its devices", partial(self._each, self.library))
+
+    def _each(self, nvml: Any) -> tuple[NvmlDevice, ...]:
         return tuple(
             NvmlDevice(nvml, nvml.nvmlDeviceGetHandleByIndex(index)) for index in range(nvml.nvmlDeviceGetCount())
         )
 
 
-class NvmlDevice:
+class NvmlDevice(NvmlCard):
     """One device, in the units of the inside; an instance of MIG knows the card that it is a part of."""
 
     def __init__(self, library: Any, handle: Any, whole: NvmlDevice | None = None) -> None:
-        self._nvml = library
-        self._handle = handle
+        super().__init__(library, handle)
         self._whole = whole
 
+    @patient
     def parts(self) -> tuple[NvmlDevice, ...]:
         """The instances that MIG cuts it into."""
         nvml, handle = self._nvml, self._handle
@@ -113,6 +135,7 @@ class NvmlDevice:
         found = (self._tried(partial(find, handle, at)) for at in range(count))
         return tuple(NvmlDevice(nvml, part, self) for part in found if part is not None)
 
+    @patient
     def described(self) -> Device:
         """As a device of the model, with the facts that only NVML knows."""
         nvml, handle = self._nvml, self._handle
@@ -135,9 +158,11 @@ class NvmlDevice:
         number = self._tried(lambda: self._nvml.nvmlDeviceGetGpuInstanceId(self._handle))
         return (("instance", str(number)),) if number is not None else ()
 
+    @patient
     def uuid(self) -> str:
         return _text(self._nvml.nvmlDeviceGetUUID(self._handle))
 
+    @patient
     def facts(self) -> tuple[tuple[str, str], ...]:
         """Driver, power limits, MIG: what can be had of them."""
         nvml, handle = self._nvml, self._handle
@@ -149,6 +174,7 @@ class NvmlDevice:
         )
         return tuple((name, text) for name, ask in asked if (text := self._tried(ask)))
 
+    @patient
     def sample(self) -> ClockSample:
         nvml, handle = self._nvml, self._handle
         try:
@@ -176,76 +202,31 @@ class NvmlDevice:
                 raise
             return int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(self._handle))
 
-    def violations(self) -> dict[str, int]:
-        """Nanoseconds that each reason has held the clocks down since the driver started."""
+    @patient
+    def violations(self) -> Counts:
+        """In nanoseconds; nothing where the card has no such counters."""
         try:
             fields = self._nvml.nvmlDeviceGetFieldValues(self._handle, list(VIOLATIONS))
         except self._nvml.NVMLError:
-            return {}
-        return {VIOLATIONS[f.fieldId]: int(f.value.ullVal) for f in fields if f.nvmlReturn == 0}
+            return Counts({})
+        return Counts({VIOLATIONS[f.fieldId]: int(f.value.ullVal) for f in fields if f.nvmlReturn == 0})
 
+    @patient
     def slowdown_temperature(self) -> float | None:
         nvml = self._nvml
         kind = nvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN
         found: float | None = self._tried(lambda: float(nvml.nvmlDeviceGetTemperatureThreshold(self._handle, kind)))
         return found
 
+    @patient
     def processes(self) -> tuple[int, ...] | None:
         """Those that compute there; none where the driver does not tell."""
         found = self._tried(lambda: self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle))
         return None if found is None else tuple(int(process.pid) for process in found)
 
-    def lock(self, sm_hz: float | None) -> None:
-        """Lock the SM clock, at base where no frequency is given."""
-        megahertz = TDP if sm_hz is None else self._within(round(sm_hz / MEGA))
-        self._set(self._nvml.nvmlDeviceSetGpuLockedClocks, megahertz, megahertz)
-
-    def _within(self, megahertz: int) -> int:
-        """A clock that the card has, as far as the driver tells: it takes another, and goes to the nearest."""
-        nvml, handle = self._nvml, self._handle
-        memory = self._tried(lambda: max(nvml.nvmlDeviceGetSupportedMemoryClocks(handle)))
-        known = memory and self._tried(lambda: list(nvml.nvmlDeviceGetSupportedGraphicsClocks(handle, memory)))
-        highest = self._tried(lambda: int(nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM)))
-        low, high = (min(known), max(known)) if known else (1, highest or megahertz)
-        if not low <= megahertz <= high:
-            what = f"{megahertz} MHz is no SM clock of this card: it has {low} to {high} MHz"
-            mend = "give one of these: perfgate clocks lock --mhz, or lock_mhz in [tool.perfgate.device.NAME]"
-            raise PerfgateError("clocks-unsupported", what, mend=mend)
-        return megahertz
-
-    def lock_memory(self) -> float:
-        """Lock the memory's clock at its highest, which it holds under any load."""
-        nvml = self._nvml
-        highest = self._tried(lambda: int(nvml.nvmlDeviceGetMaxClockInfo(self._handle, nvml.NVML_CLOCK_MEM)))
-        if not highest:
-            raise PerfgateError("clocks-unsupported", "NVML does not tell the highest clock of its memory")
-        self._set(nvml.nvmlDeviceSetMemoryLockedClocks, highest, highest)
-        return float(highest * MEGA)
-
-    def unlock(self, *, memory: bool = False) -> None:
-        self._set(self._nvml.nvmlDeviceResetGpuLockedClocks)
-        if memory:
-            self._set(self._nvml.nvmlDeviceResetMemoryLockedClocks)
-
-    def _set(self, change: Callable[..., Any], *arguments: int) -> None:
-        try:
-            change(self._handle, *arguments)
-        except self._nvml.NVMLError as error:
-            status = getattr(error, "value", 0)
-            code = {NO_PERMISSION: "clocks-denied", GPU_IS_LOST: "device-lost"}.get(status, "clocks-unsupported")
-            raise PerfgateError(code, f"{change.__name__}: {error}") from error
-
     def _watts(self) -> float | None:
         found: float | None = self._tried(lambda: self._nvml.nvmlDeviceGetPowerUsage(self._handle) / 1000)
         return found
-
-    def _tried(self, ask: Callable[[], Any]) -> Any:
-        """What some cards, or a driver older than its binding, do not tell is left out."""
-        older = getattr(self._nvml, "NVMLLibraryMismatchError", self._nvml.NVMLError)
-        try:
-            return ask()
-        except (self._nvml.NVMLError, older, *BORDER, AttributeError):
-            return None
 
 
 def _text(given: bytes | str) -> str:

@@ -11,10 +11,12 @@ from typing import Any, Protocol
 
 from pytest_perfgate.adapters.bindings.amdsmi import Amd
 from pytest_perfgate.adapters.bindings.nvml import Nvml
+from pytest_perfgate.adapters.bindings.patience import silence
 from pytest_perfgate.adapters.bindings.processes import Others, others
 from pytest_perfgate.adapters.devices.locks import read_lock, remove_lock, write_lock
 from pytest_perfgate.adapters.devices.restoring import Restoration
-from pytest_perfgate.adapters.devices.watching import UNLOCKED, DeviceWatch, Lock, Watched, read_back
+from pytest_perfgate.adapters.devices.sight import Watched
+from pytest_perfgate.adapters.devices.watching import UNLOCKED, DeviceWatch, Lock, read_back
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import ClockPolicy, Plan
@@ -111,8 +113,10 @@ class CardClocks:
         return Lock(held.sm_hz, held.memory_hz, base=held.sm_hz is None, cap=cap)
 
     def _reach(self, device: Device) -> Availability:
-        """Whether the library works and can be asked for this card."""
+        """Whether the library works and can be asked for this card; one that hangs is no missing one."""
         found = self.availability()
+        if why := silence(str(getattr(self._library, "maker", ""))):
+            raise PerfgateError("driver-silent", why)
         if found.usable and not (device.uuid or device.pci):
             why = f"nothing tells which card {device.name} is: its library gives neither UUID nor bus"
             return replace(found, usable=False, why=why)

@@ -3,38 +3,26 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from statistics import median
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from pytest_perfgate.adapters.bindings.nvml import HARMLESS, REASONS, ClockSample
+from pytest_perfgate.adapters.bindings.nvml import HARMLESS, REASONS
+from pytest_perfgate.adapters.bindings.patience import PATIENCE_S, expendable
 from pytest_perfgate.adapters.bindings.processes import Others
+from pytest_perfgate.adapters.devices.sight import Pids, Sight, Watched
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.problem import Problem
 from pytest_perfgate.model.sampling import SAMPLING, Sampling
 
 PERIOD_S = 0.05
 """Twenty looks a second."""
-PATIENCE_S = 10.0
-"""A driver that does not answer for so long is not asked again."""
 SETTLING = 20
 """Looks at a clock that was just locked."""
 PLAY = 0.01
 """A locked clock may be read one percent off."""
 SHARE = 0.01
-"""A reason that held the clocks for more of the region than this makes it invalid."""
-Pids = tuple[int, ...]
-
-
-class Watched(Protocol):
-    """The part of a device's binding that a watch needs."""
-
-    def sample(self) -> ClockSample: ...
-
-    def violations(self) -> Mapping[str, int]: ...
-
-    def processes(self) -> Pids | None: ...
+"""A reason that held the clocks for more of the sampling than this makes it invalid."""
 
 
 class Lock(NamedTuple):
@@ -49,73 +37,6 @@ class Lock(NamedTuple):
 
 
 UNLOCKED = Lock()
-
-
-class Look(NamedTuple):
-    """What was seen, and the marks of the sampling before and after it."""
-
-    sample: ClockSample
-    before: int
-    after: int
-
-
-class Sight:
-    """Looks at one device, from one thread."""
-
-    def __init__(self, device: Watched, strangers: Callable[[Pids], Others], sampling: Sampling) -> None:
-        self._device, self._strangers, self._sampling = device, strangers, sampling
-        self._looks: list[Look] = []
-        self._mark = sampling.mark
-        self.foreign: set[int] = set()
-        self.elsewhere: set[int] = set()
-        self.blind = False
-        """Whether nobody says who else computes there."""
-        self.counted = dict(device.violations())
-        self.held: dict[str, int] = {}
-        self.fault = ""
-
-    def look(self) -> bool:
-        """Whether it went well; whatever goes wrong is a fault, since a thread that ends is missed by nobody."""
-        try:
-            before = self._sampling.mark
-            sample = self._device.sample()
-            self._looks.append(Look(sample, before, self._sampling.mark))
-            pids = self._device.processes()
-            self.blind = pids is None
-            self._tell_apart(self._strangers(pids or ()))
-        except PerfgateError as error:
-            self.fault = self.fault or error.what
-        except Exception as error:  # noqa: BLE001 - a driver's binding may raise anything
-            self.fault = self.fault or f"looking at the device failed: {type(error).__name__}: {error}"
-        return not self.fault
-
-    def _tell_apart(self, others: Others) -> None:
-        self.foreign.update(others.foreign)
-        self.elsewhere.update(others.elsewhere)
-
-    def close(self) -> None:
-        """A last look, and what the device's counters have counted."""
-        if not self.look():
-            return
-        try:
-            after = self._device.violations()
-        except Exception as error:  # noqa: BLE001 - as above
-            self.fault = f"reading the device's counters failed: {type(error).__name__}: {error}"
-            return
-        self.held = {name: after[name] - was for name, was in self.counted.items() if name in after}
-
-    def every(self) -> list[ClockSample]:
-        return [look.sample for look in self._looks]
-
-    def inside(self) -> list[ClockSample]:
-        """Those that fell into sampling: before it the device may idle, while the host compiles the first call.
-
-        Of something that no timer samples, such as a profiled call, all of them.
-        """
-        if self._sampling.mark == self._mark:
-            return self.every()
-        begun = [look for look in self._looks if look.before % 2]
-        return [look.sample for look in begun if look.after == look.before] or [look.sample for look in begun]
 
 
 class DeviceWatch:
@@ -134,11 +55,10 @@ class DeviceWatch:
         self._device, self._lock = device, lock
         self._strangers, self._sampling = strangers, sampling
         self._period, self._patience = period_s, patience_s
-        self._elapsed_ns = 0
         self._silent = False
         self._extra: list[Problem] = []
         self._facts: list[tuple[str, str]] = []
-        self._done, self._wake = False, threading.Event()
+        self._done, self._wake, self._looked = False, threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="perfgate-clocks", daemon=True)
 
     def note(self, name: str, text: str) -> None:
@@ -148,26 +68,34 @@ class DeviceWatch:
         self._extra.append(problem)
 
     def begin(self) -> None:
+        """The thread has every look, the first too, so that a driver which never returns holds up nobody else."""
         self._sight = Sight(self._device, self._strangers, self._sampling)
-        self._begun = time.perf_counter_ns()
-        self._sight.look()
         self._sampling.tell(self._wake.set)
         self._thread.start()
+        if not self._looked.wait(self._patience):
+            self._sampling.tell(None)
+            self._done = True
+            raise PerfgateError("driver-silent", self._silence())
 
     def end(self) -> None:
-        """The thread has the last look, so that a driver which never returns holds up nobody else."""
         self._sampling.tell(None)
         self._done = True
         self._wake.set()
         self._thread.join(self._patience)
         self._silent = self._thread.is_alive()
-        self._elapsed_ns = max(1, time.perf_counter_ns() - self._begun)
 
     def _run(self) -> None:
-        while not self._done and self._sight.look():
-            self._wake.wait(self._period)
-            self._wake.clear()
-        self._sight.close()
+        with expendable():
+            well = self._sight.look()
+            self._looked.set()
+            while well:
+                self._wake.wait(self._period)
+                self._wake.clear()
+                last = self._done
+                well = self._sight.look(last=last) and not last
+
+    def _silence(self) -> str:
+        return f"the driver did not answer for {self._patience:g} s"
 
     # What it came to.
 
@@ -207,7 +135,7 @@ class DeviceWatch:
         return (*self._extra, *self._lost(), *self._throttled(), *self._moved(), *self._others())
 
     def _lost(self) -> Iterator[Problem]:
-        silent = f"the driver did not answer for {self._patience:g} s" if self._silent else ""
+        silent = self._silence() if self._silent else ""
         if what := self._sight.fault or silent:
             yield Problem(code="device-lost", what=what, retry=False)
 
@@ -218,11 +146,11 @@ class DeviceWatch:
             for bit, name in REASONS.items():
                 if sample.reasons & bit & ~HARMLESS:
                     seen[name] = seen.get(name, 0) + 1
-        shares = {name: held / self._elapsed_ns for name, held in self._sight.held.items() if held > 0}
+        shares = self._sight.held()
         grave = {name for name, share in shares.items() if share > SHARE} | set(seen)
         if grave:
             evidence = [(name, f"in {count} of {len(inside)} looks") for name, count in seen.items()]
-            evidence += [(f"{name}, counted", f"{100 * share:.1f} % of the region") for name, share in shares.items()]
+            evidence += [(f"{name}, counted", f"{100 * share:.1f} % of the sampling") for name, share in shares.items()]
             what = f"the device held its clocks down: {', '.join(sorted(grave))}"
             yield Problem(code="throttled", what=what, evidence=tuple(evidence))
 

@@ -62,27 +62,30 @@ def device_key(device: Device) -> str:
 
 @functools.cache
 def managed(uuid: str, pci: str, arch: str = "") -> tuple[tuple[str, str], ...]:
-    """What the maker's management library knows of the device; nothing where there is none."""
-    card = _card(uuid, pci, arch)
-    return tuple(card.facts()) if card else ()
+    """What the maker's management library knows of the device; nothing where there is none, or it does not answer."""
+    try:
+        card = _card(uuid, pci, arch)
+        return tuple(card.facts()) if card else ()
+    except PerfgateError:
+        return ()
 
 
 @functools.cache
 def managed_uuid(pci: str, arch: str = "") -> str:
     """The UUID of the card on a bus; empty where nobody knows it."""
-    card = _card("", pci, arch)
-    return str(card.uuid()) if card else ""
+    try:
+        card = _card("", pci, arch)
+        return str(card.uuid()) if card else ""
+    except PerfgateError:
+        return ""
 
 
 def _card(uuid: str, pci: str, arch: str) -> Any:
-    """The device in its maker's management library; none where there is no such library, or it does not know it."""
+    """The device in its maker's management library; none where there is no such library."""
     library: Any = Amd() if arch.startswith("gfx") else Nvml()
     if not (uuid or pci) or not library.availability().usable:
         return None
-    try:
-        return library.device(Device(key="", name="", kind="gpu", uuid=uuid, pci=pci))
-    except PerfgateError:
-        return None
+    return library.device(Device(key="", name="", kind="gpu", uuid=uuid, pci=pci))
 
 
 def eviction_bytes(device: Device) -> int:

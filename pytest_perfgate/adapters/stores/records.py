@@ -9,6 +9,7 @@ import datetime as dt
 import os
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -19,6 +20,7 @@ from pytest_perfgate.adapters.stores.fetch import fetched, without_secrets
 from pytest_perfgate.adapters.stores.files import write_atomically
 from pytest_perfgate.adapters.stores.packing import packed, unpacked
 from pytest_perfgate.adapters.stores.sample_file import counts, render_samples, with_samples, without_samples
+from pytest_perfgate.adapters.stores.writable import writable
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.refusals import refusal, written
 from pytest_perfgate.model.verdict import RunReport
@@ -40,9 +42,10 @@ class Records:
         """Write the run's record and make it the last; written again while the run goes on, it is replaced."""
         path = self._folder / f"{_stamp(report.started)}-{os.getpid()}.json"
         samples = path.with_suffix(".samples")
-        write_atomically(samples, render_samples(report))
+        data, record = writable(report, lambda one: (render_samples(one), _rendered(one, {"file": samples.name})))
+        write_atomically(samples, data)
         try:
-            write_atomically(path, render_record(report, {"file": samples.name}))
+            write_atomically(path, record)
         except PerfgateError:
             samples.unlink(missing_ok=True)
             raise
@@ -110,6 +113,10 @@ def _stamp(started: str) -> str:
 
 def render_record(report: RunReport, samples: dict[str, Any] | None = None) -> bytes:
     """The record as JSON; without a file for them, the samples travel inside."""
+    return writable(report, partial(_rendered, samples=samples))
+
+
+def _rendered(report: RunReport, samples: dict[str, Any] | None) -> bytes:
     kept = samples or {"data": base64.b64encode(render_samples(report)).decode("ascii")}
     tree, shared = packed(without_samples(report))
     body = {"perfgate": SCHEMA, "run": tree, "shared": shared, "samples": {**kept, "counts": counts(report)}}

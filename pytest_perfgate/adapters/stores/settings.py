@@ -33,6 +33,12 @@ def folder_at(show: Callable[[str, str], str | None], revision: str) -> str:
     return found if isinstance(found, str) and found else "baselines"
 
 
+def target_at(text: str) -> str:
+    """The branch that a ``pyproject.toml`` names as the target of changes."""
+    found = _table(_tool(text).get("perfgate")).get("target")
+    return found if isinstance(found, str) else ""
+
+
 def _here(path: Path) -> str | None:
     try:
         return path.read_text(encoding="utf-8")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
+from pytest_perfgate.adapters.stores.settings import target_at
 from pytest_perfgate.model.repository import Base
 
 Git = Callable[..., "str | None"]
@@ -37,7 +39,8 @@ class Standing:
         for name in self._forms(self._asked(target)):
             found = self._git("merge-base", "HEAD", name) if self.resolved(name) else None
             if found:
-                return self._before() if found == self._head else Base(commit=found, name=f"the merge base with {name}")
+                left = Base(commit=found, name=f"the merge base with {name}")
+                return self._pointed(self._before() if found == self._head else left, target)
         return self._none(target)
 
     def resolved(self, revision: str) -> bool:
@@ -46,12 +49,35 @@ class Standing:
     def shallow(self) -> bool:
         return self._git("rev-parse", "--is-shallow-repository") == "true"
 
+    def _pointed(self, base: Base, target: str) -> Base:
+        """A target that the change itself wrote may be the change: where it left another branch, it was not there."""
+        if not target or targets(self._environment) or base.why:
+            return base
+        name, found = self._left(target)
+        if not found or self._git("merge-base", found, base.commit) != found or found == base.commit:
+            return base
+        if target_at(self._git("show", f"{found}:./pyproject.toml") or "") == target:
+            return base
+        why = f"[tool.perfgate] target names '{target}' since this change left {name}"
+        return replace(base, why=why, mend=f"merge that setting into {name} by itself, or take it away")
+
+    def _left(self, target: str) -> tuple[str, str]:
+        """Where this change left a usual branch that is not its target."""
+        for name in self._forms([one for one in self._targets() if one.removeprefix("origin/") != target]):
+            found = self._git("merge-base", "HEAD", name) if self.resolved(name) else None
+            if found and found != self._head:
+                return name, found
+        return "", ""
+
     def _before(self) -> Base:
         """On the target branch: the tip before this push where CI tells it, else the parent."""
         told = pushed(self._environment)
         found = self._git("merge-base", "HEAD", told) if told and self.resolved(told) else None
         if found and found != self._head:
             return Base(commit=found, name="what was there before this push")
+        name, left = self._left("") if unborn(self._environment) and brings(self._environment) else ("", "")
+        if left:
+            return Base(commit=left, name=f"the merge base with {name}: this branch is new")
         parent = self._git("rev-parse", "--verify", "--quiet", "HEAD^1")
         if not parent:
             return self._shallow() if self.shallow() else Base(name="the first commit")
@@ -103,6 +129,12 @@ def pushed(environment: Mapping[str, str]) -> str:
     """The commit that a branch stood at before the push that CI tests; empty where CI does not say."""
     told = environment.get("CI_COMMIT_BEFORE_SHA") or _event(environment.get("GITHUB_EVENT_PATH", "")).get("before")
     return told if isinstance(told, str) and told.strip("0") else ""
+
+
+def unborn(environment: Mapping[str, str]) -> bool:
+    """Whether CI says that the branch was not there before this push."""
+    told = environment.get("CI_COMMIT_BEFORE_SHA") or _event(environment.get("GITHUB_EVENT_PATH", "")).get("before")
+    return isinstance(told, str) and bool(told) and not told.strip("0")
 
 
 def brings(environment: Mapping[str, str]) -> bool:

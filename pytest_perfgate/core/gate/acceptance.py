@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pytest_perfgate.core.gate.levels import scatter_of
-from pytest_perfgate.core.gate.reasons import other_identity, unexplained
+from pytest_perfgate.core.gate.reasons import other_identity, uncompared, unexplained
 from pytest_perfgate.core.gate.surroundings import surroundings
 from pytest_perfgate.model.baseline import DIRTY, Baseline, Sitting, short_commit
 from pytest_perfgate.model.limit import Outcome
@@ -98,6 +98,8 @@ class Signature:
     expires: str = ""
     started: str = ""
     """When the run that is accepted began; it tells one sitting from another."""
+    named: bool = False
+    """Whether the case was named itself: an end is then meant for it, though its line had none."""
 
 
 def decide(
@@ -141,6 +143,8 @@ def _decision(
         why = problems[0].what if problems else f"a time of {time.value} ns is none"
         return Decision(report=report, change=Change.UNTRUSTED, before=before, why=why)
     change = _change(report, before, measurement, time)
+    if before is not None and change is not Change.OTHER and uncompared(report, before, time, signature.when):
+        change = Change.OTHER
     if add and before is not None and (change is Change.KEPT or _same_code(change, before, signature)):
         if why := _counted(before, time, signature):
             return Decision(report=report, change=Change.COUNTED, before=before, why=why)
@@ -187,7 +191,8 @@ def _counted(before: Baseline, time: Metric, signature: Signature) -> str:
 def _runs_out(before: Baseline, signature: Signature) -> bool:
     """An acceptance with an end: it has come, or it is moved."""
     over = bool(signature.when) and before.expires[:10] < signature.when[:10]
-    return bool(before.expires) and (over or signature.expires not in {"", before.expires})
+    moved = signature.expires not in {"", before.expires} and (bool(before.expires) or signature.named)
+    return bool(before.expires and over) or moved
 
 
 def _renewed(before: Baseline, signature: Signature) -> Baseline:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from pytest_perfgate.core.gate.against_limit import against_limit, speed_up, undecided
 from pytest_perfgate.core.gate.comparable import incomparable
 from pytest_perfgate.core.gate.context import Trial
-from pytest_perfgate.core.gate.conviction import Suspicion, convict, expired, renewed
+from pytest_perfgate.core.gate.conviction import Suspicion, convict, expired, near, renewed
 from pytest_perfgate.core.gate.cycles import clock_event
 from pytest_perfgate.core.gate.facts import accepted_facts, facts_of, moves
 from pytest_perfgate.core.gate.remeasured import remeasured
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.tolerance import Tolerance, tolerance
-from pytest_perfgate.core.render.quantity import sight, signed
+from pytest_perfgate.core.render.quantity import quantity, sight, signed
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.limit import Limit, Operator, Outcome
 from pytest_perfgate.model.metric import Metric
+from pytest_perfgate.model.quantity import Dimension
 
 SUSPICIOUS = 9.0
 """A speed-up that asks for a look: ten times."""
@@ -56,8 +57,7 @@ def _moved(trial: Trial, baseline: Baseline) -> tuple[tuple[str, str], ...]:
 
 def _silent(trial: Trial) -> str:
     """A line of the change that could be compared, were there a reason for it."""
-    edited = trial.context.edited
-    if edited is None or incomparable(edited, trial.measurement, trial.context):
+    if incomparable(trial.context.edited, trial.measurement, trial.context):
         return ""
     return "; the line of this change gives no reason of its own"
 
@@ -98,6 +98,8 @@ def _kept(operator: Operator, high: float, asked: float) -> bool:
 def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: Trial) -> Ruling:
     faster = speed_up(metric)
     if faster > max(allowed.counts, allowed.blind):
+        if taken := _taken(trial, allowed):
+            return Ruling(outcome=Outcome.PASSED, sentence=taken, metric=metric, visible=visible, against=True)
         return Ruling(
             outcome=Outcome.IMPROVED,
             sentence="faster than accepted" if faster < SUSPICIOUS else "ten times faster: is the work still done?",
@@ -117,17 +119,35 @@ def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: Tria
     )
 
 
+def _taken(trial: Trial, allowed: Tolerance) -> str:
+    """That the change accepts its own speed-up, and what is measured agrees: nothing is left to accept."""
+    edited = trial.context.edited
+    if edited is None or trial.baseline is None or edited.time >= trial.baseline.time or edited.time <= 0:
+        return ""
+    if expired(edited, trial.context) or incomparable(edited, trial.measurement, trial.context):
+        return ""
+    play = max(allowed.counts, edited.blind)
+    return (
+        f"faster, and this change accepts {quantity(edited.time, Dimension.TIME)}" if near(trial, edited, play) else ""
+    )
+
+
 def _of_a_blind_sitting(metric: Metric, allowed: Tolerance, visible: float, trial: Trial) -> Ruling:
     """It keeps the limit of a time that is not known well enough: slower by less, it would have kept it too."""
     saw = f"the accepted sitting was too noisy to see less than {sight(allowed.blind)}"
     return Ruling(
         outcome=Outcome.UNDECIDED,
         sentence=f"{saw}: the accepted time may be off by as much",
-        next=(f"perfgate accept {trial.name}",) if trial.seen and trial.seen.visible < allowed.blind else (),
+        next=(_again(metric, trial),) if trial.seen and trial.seen.visible < allowed.blind else (),
         metric=metric,
         visible=visible,
         against=True,
     )
+
+
+def _again(metric: Metric, trial: Trial) -> str:
+    """Accepting what saw more; a time that may count as slower asks for a reason."""
+    return f"perfgate accept {trial.name}" + (' --reason "..."' if metric.value > 0 else "")
 
 
 def _calmed(ruling: Ruling, limit: Limit, metric: Metric, trial: Trial, visible: float) -> Ruling:

@@ -49,7 +49,7 @@ def against_limit(limit: Limit, trial: Trial) -> Ruling:
         return _not_found(limit, trial)
     rulings = [_one(limit, metric, trial) for metric in found]
     rulings += [_lacking(limit, gap) for gap in beside(limit.metric, scope, found, trial.metrics)]
-    return worst_first(limit, rulings)[0] if len(rulings) > 1 else rulings[0]
+    return worst_first(limit, rulings)[0]
 
 
 def worst_first(limit: Limit, rulings: Sequence[Ruling]) -> list[Ruling]:
@@ -130,7 +130,6 @@ def _one(limit: Limit, metric: Metric, trial: Trial) -> Ruling:
             outcome=Outcome.INVALID,
             sentence=f"{metric.name} is a {metric.dimension.value}, its limit a {limit.dimension.value}",
             metric=metric,
-            fails=True,
         )
     if _past_ceiling(metric, trial):
         if metric.value > BELIEVED:

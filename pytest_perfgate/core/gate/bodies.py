@@ -14,7 +14,7 @@ def same_bodies(then: str, now: str) -> dict[str, str]:
 
     What several do is nobody's mark; a file that does not parse has no functions.
     """
-    before, after = _bodies(then), _bodies(now)
+    before, after = _bodies(then, decorated=False), _bodies(now, decorated=False)
     gone = {name: body for name, body in before.items() if name not in after}
     new = {name: body for name, body in after.items() if name not in before}
     times = Counter(gone.values()), Counter(new.values())
@@ -25,8 +25,8 @@ def same_bodies(then: str, now: str) -> dict[str, str]:
 def same_function(then: str, now: str, test: str) -> bool:
     """Whether the function of a test, parameters and calls aside, does exactly the same in two files."""
     name, _ = _function_of(test)
-    body = _bodies(then).get(name)
-    return body is not None and body == _bodies(now).get(name)
+    body = _bodies(then, decorated=False).get(name)
+    return body is not None and body == _bodies(now, decorated=False).get(name)
 
 
 def renamed_nodes(gone: Iterable[str], new: Iterable[str], names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -46,14 +46,20 @@ def _function_of(test: str) -> tuple[str, str]:
     return name, test.removeprefix(name)
 
 
-def _bodies(text: str) -> dict[str, str]:
+def _bodies(text: str, *, decorated: bool) -> dict[str, str]:
+    """Functions by name; decorated, with what they are parametrised with."""
+    tree = _tree(text)
+    return dict(_functions(tree, "", decorated=decorated)) if tree is not None else {}
+
+
+def _tree(text: str) -> ast.Module | None:
     try:
-        return dict(_functions(ast.parse(text), ""))
+        return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return {}
+        return None
 
 
-def _functions(node: ast.AST, prefix: str, *, decorated: bool = False) -> Iterator[tuple[str, str]]:
+def _functions(node: ast.AST, prefix: str, *, decorated: bool) -> Iterator[tuple[str, str]]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.ClassDef):
             yield from _functions(child, f"{prefix}{child.name}::", decorated=decorated)
@@ -67,7 +73,7 @@ def _functions(node: ast.AST, prefix: str, *, decorated: bool = False) -> Iterat
 def same_test(then: str, now: str, nodeid: str) -> bool:
     """Whether the function of a test, and what it is parametrised with, is the same in both versions of its file."""
     name = _test_of(nodeid)
-    before, after = _tests(then), _tests(now)
+    before, after = _bodies(then, decorated=True), _bodies(now, decorated=True)
     return name in after and before.get(name) == after[name]
 
 
@@ -75,22 +81,9 @@ def is_new(then: str | None, now: str, nodeid: str) -> bool:
     """Whether a test came with this version of its file; one that does the same as one that went is none."""
     if then is None:
         return True
-    known = {*_tests(then), *same_bodies(then, now).values()}
-    return _reads(then) and _test_of(nodeid) in set(_tests(now)) - known
+    known = {*_bodies(then, decorated=True), *same_bodies(then, now).values()}
+    return _tree(then) is not None and _test_of(nodeid) in _bodies(now, decorated=True).keys() - known
 
 
 def _test_of(nodeid: str) -> str:
     return _function_of(nodeid.partition("::")[2])[0]
-
-
-def _tests(text: str) -> dict[str, str]:
-    """Functions by name, with what they are parametrised with."""
-    return dict(_functions(ast.parse(text), "", decorated=True)) if _reads(text) else {}
-
-
-def _reads(text: str) -> bool:
-    try:
-        ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True

@@ -83,9 +83,9 @@ class Calibration:
     """A side, on average over the suite."""
     own: tuple[tuple[str, float, float, int], ...]
     """Test, the 99th percentile of its own A/A shift, the smallest limit that suits it, rounds that show it."""
-    seconds: float = 0.0
+    seconds: float
     """Of one verdict on the whole suite, where the rounds were clocked."""
-    injected: tuple[Injected, ...] = ()
+    injected: tuple[Injected, ...]
 
     @property
     def suits(self) -> float:

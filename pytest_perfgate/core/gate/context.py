@@ -67,10 +67,10 @@ class Trial(NamedTuple):
     context: JudgeContext
     metrics: MetricSet
     problems: tuple[Problem, ...]
-    baseline: Baseline | None = None
-    seen: Summary | None = None
-    modes: bool = False
-    paired: Paired | None = None
+    baseline: Baseline | None
+    seen: Summary | None
+    modes: bool
+    paired: Paired | None
 
     @property
     def name(self) -> str:

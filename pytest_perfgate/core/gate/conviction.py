@@ -65,6 +65,8 @@ def renewed(suspicion: Suspicion, trial: Trial) -> Ruling | None:
     edited = trial.context.edited
     if edited is None or expired(edited, trial.context) or not reasoned(edited, trial.baseline):
         return None
+    if incomparable(edited, trial.measurement, trial.context):
+        return None
     return _agreed(suspicion, trial, edited, "the acceptance before has expired")
 
 
@@ -89,18 +91,19 @@ def _edited(suspicion: Suspicion, trial: Trial) -> Ruling | None:
 
 def _agreed(suspicion: Suspicion, trial: Trial, edited: Baseline, said: str) -> Ruling | None:
     """Accepted where the measurement agrees with the new value, alone or beside the commit of the old one."""
-    if edited.time <= 0:
-        return None
     accepts = f'{said}; this change accepts {quantity(edited.time, Dimension.TIME)}: "{edited.why}"'
-    if _near(trial, edited, suspicion.counts) or _beside(suspicion, trial, edited):
+    if near(trial, edited, suspicion.counts) or _beside(suspicion, trial, edited):
         return _ruling(suspicion, Outcome.ACCEPTED, accepts, ())
-    if _near(trial, edited, edited.blind):
+    if near(trial, edited, edited.blind):
         noisy = f"{accepts}, from a sitting too noisy to see less than {sight(edited.blind)}"
-        return _ruling(suspicion, Outcome.UNDECIDED, noisy, (f'perfgate accept {trial.name} --reason "..."',))
+        sees = trial.seen is not None and trial.seen.visible < edited.blind
+        then = (f'perfgate accept {trial.name} --reason "..."',) if sees else ()
+        return _ruling(suspicion, Outcome.UNDECIDED, noisy, then)
     return None
 
 
-def _near(trial: Trial, edited: Baseline, play: float) -> bool:
+def near(trial: Trial, edited: Baseline, play: float) -> bool:
+    """Whether what was seen agrees with a line of the change."""
     assert trial.seen is not None
     return abs(math.log(trial.seen.time / edited.time)) <= math.log1p(play)
 
@@ -126,7 +129,7 @@ def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
         return _ruling(suspicion, Outcome.MOVED, f"slower {beside}, {SAME}", ("perfgate doctor",), facts)
     if slower:
         convicted = _ruling(suspicion, Outcome.REGRESSED, f"slower {beside}", _act(trial), facts)
-        return resting_on_arms(convicted, paired, len(trial.measurement.processes))
+        return resting_on_arms(convicted, suspicion.metric, paired, len(trial.measurement.processes))
     if paired.decision is Decision.NOT_SLOWER:
         sentence = f"{SLOWER}, but not {beside}; what differs: {named(trial.baseline, paired.moved)}"
         return _ruling(suspicion, Outcome.MOVED, sentence, (f'perfgate accept {trial.name} --reason "..."',), facts)

@@ -13,4 +13,4 @@ NEW = "new here: nothing to compare with"
 def newcomer(context: JudgeContext) -> JudgeContext:
     """Its slowdown has nothing to be held against, and nobody needs to accept it first."""
     policy = replace(context.policy, missing=Choice.WARN)
-    return replace(context, policy=policy, unbaselined=NEW, edited=None, paired_available=False)
+    return replace(context, policy=policy, unbaselined=NEW)

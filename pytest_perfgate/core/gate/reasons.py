@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.model.metric import Metric
+from pytest_perfgate.model.verdict import CaseReport
 
 
 def reasoned(edited: Baseline, before: Baseline | None) -> bool:
@@ -23,3 +26,15 @@ def other_identity(line: Baseline, before: Baseline | None) -> bool:
     if before is None or before.identity is None or line.identity is None:
         return False
     return line.identity != before.identity
+
+
+def uncompared(report: CaseReport, before: Baseline, time: Metric, today: str) -> bool:
+    """Whether the gate refused to compare with this line, such as for its versions: its own time says nothing then.
+
+    One that was accepted from this very sitting, with a reason, is the answer to that.
+    """
+    refused = (v.baseline for v in report.verdicts if v.outcome is Outcome.UNBASELINED)
+    judged = next((line for line in refused if line is not None), None)
+    if judged is None or (judged.expires and judged.expires[:10] < today[:10]):
+        return False
+    return not reasoned(before, judged) or f"{time.value:.5g}" != f"{before.time:.5g}"

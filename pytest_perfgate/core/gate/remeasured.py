@@ -28,7 +28,7 @@ def standing(
     measurement: Measurement, then: Baseline | None, edited: Baseline | None, context: JudgeContext
 ) -> Standing:
     """The change's own line judges only where the merge base's cannot, and with a reason of its own."""
-    if then is None or edited is None or not incomparable(then, measurement, context):
+    if edited is None or not incomparable(then, measurement, context):
         return Standing(then, edited)
     if incomparable(edited, measurement, context) or not reasoned(edited, then):
         return Standing(then, edited)

@@ -45,7 +45,7 @@ class Pairs:
 
     base: tuple[float, ...]
     head: tuple[float, ...]
-    spread: float = 0.0
+    spread: float
     """The interquartile range within a process, as a fraction."""
 
     @property
@@ -61,14 +61,14 @@ class Finding:
     shift: float
     """As a fraction."""
     interval: Interval
-    p: float = 1.0
+    p: float
     """One-sided, of "slower by more than a third of what counts"; after Holm where a suite was asked."""
-    visible: float = 0.0
-    unstable: bool = False
-    least: float = 0.0
+    visible: float
+    unstable: bool
+    least: float
     """The difference of the fastest round."""
-    decision: Decision = Decision.UNDECIDED
-    scatter: float = 0.0
+    decision: Decision
+    scatter: float
     """Standard deviation of the differences."""
 
 
@@ -93,8 +93,9 @@ def finding(pairs: Pairs, counts: float) -> Finding:
 def visible(differences: Sequence[float]) -> float:
     """The smallest slowdown that so many rounds of this scatter surely show."""
     count = len(differences)
-    scatter = deviation(differences, math.fsum(differences) / count) if count else 0.0
-    return math.expm1(SURELY * scatter / math.sqrt(count)) if count > 1 else math.inf
+    if count < 2:
+        return math.inf
+    return math.expm1(SURELY * deviation(differences, math.fsum(differences) / count) / math.sqrt(count))
 
 
 def unstable(pairs: Pairs) -> bool:

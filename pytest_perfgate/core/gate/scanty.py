@@ -13,9 +13,11 @@ from pytest_perfgate.model.verdict import RunReport
 def scanty(decision: Decision, report: RunReport) -> Decision:
     """The decision with what its sitting lacks, and a line that says on how many processes it stands."""
     measurement = decision.report.measurement
-    count = len(measurement.processes) if measurement is not None else 0
+    if decision.after is None or measurement is None:
+        return decision
+    count = len(measurement.processes)
     said = _lacking(report, count)
-    if decision.after is None or not said or decision.change not in MEASURED | {Change.SITTING}:
+    if not said or decision.change not in MEASURED | {Change.SITTING}:
         return decision
     after = replace(decision.after, processes=count) if decision.change in MEASURED else decision.after
     return replace(decision, after=after, scanty=said)
@@ -25,7 +27,7 @@ def _lacking(report: RunReport, count: int) -> str:
     """Why a sitting is less than a whole one; empty where it is not."""
     if report.mode == Mode.QUICK.value:
         return "from a quick run: one process, that of the tests"
-    most = max((len(c.measurement.processes) for c in report.cases if c.measurement is not None), default=0)
-    if not report.complete and count < max(most, Plan().rounds):
+    counts = [len(case.measurement.processes) for case in report.cases if case.measurement is not None]
+    if not report.complete and count < max(Plan().rounds, *counts):
         return f"from an interrupted run: {plural(count, 'process', 'processes')}"
     return ""

@@ -22,12 +22,9 @@ def shift_metric(paired: Paired) -> Metric:
     )
 
 
-def resting_on_arms(ruling: Ruling, paired: Paired, processes: int) -> Ruling:
+def resting_on_arms(ruling: Ruling, screened: Metric, paired: Paired, processes: int) -> Ruling:
     """A conviction shows the figure that convicted; what the screening saw stands below it."""
-    screened = ruling.metric
-    if paired.interval is None or screened is None:
-        return ruling
-    between = edges(screened, change=True, decided=True)
+    between = edges(screened, change=True)
     seen = f"{signed(screened.value)} {between}".rstrip() + f" of {plural(processes, 'process', 'processes')}"
     return ruling._replace(
         metric=shift_metric(paired),

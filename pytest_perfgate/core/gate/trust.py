@@ -43,7 +43,7 @@ def _samples(measurement: Measurement) -> Iterator[Problem]:
             what = f"every sample of process {number} was discarded: {gone}" if gone else f"process {number} is empty"
             yield Problem(code="no-samples", what=what)
         elif not sound(sorted(durations)):
-            at = next((n for n, d in enumerate(durations) if not _plausible(d)), 0)
+            at = next(n for n, d in enumerate(durations) if not _plausible(d))
             absurd = ", which is no time that a call can take" if 0 < durations[at] < math.inf else ""
             yield Problem(
                 code="bad-timing",

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from pytest_perfgate.core.render.edges import edges
+from pytest_perfgate.core.render.guard import shown
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.core.render.quantity import quantity, sight, signed
 from pytest_perfgate.core.render.text import display_width
@@ -32,6 +33,19 @@ _WITHOUT = {
 
 def render_block(report: CaseReport, width: int = WIDTH) -> str:
     """A case's verdicts, the worst first, with now, then, why and next; those that passed only among themselves."""
+    return shown(lambda: _whole(report, width), lambda why: _bare(report, why))
+
+
+def _bare(report: CaseReport, why: str) -> str:
+    """A case that cannot be shown whole: what it came to under each limit, and that."""
+    heads = "".join(
+        f"{v.outcome.name.replace('_', ' '):<9}  {printable(str(report.key))}   limit {printable(str(v.limit.text))}\n"
+        for v in report.verdicts
+    )
+    return f"{heads or printable(str(report.key))}\n  why   {printable(why)}\n".replace("\n\n", "\n")
+
+
+def _whole(report: CaseReport, width: int) -> str:
     ordered = sorted(report.verdicts, key=lambda v: -_ORDER.index(v.outcome))
     told = [v for v in ordered if v.outcome not in _QUIET] or ordered
     lines = [line for verdict in told for line in _head(report, verdict, width)]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
+from pytest_perfgate.core.render.guard import shown
 from pytest_perfgate.core.render.quantity import quantity, significant
 from pytest_perfgate.model.document import Cell, Column, Table
 from pytest_perfgate.model.quantity import Dimension
@@ -42,7 +44,11 @@ def is_number(column: Column) -> bool:
 def shown_rows(table: Table) -> list[list[str]]:
     """The rows a person sees, as text."""
     rows = table.rows[: table.limit] if table.limit else table.rows
-    return [[cell_text(cell, column) for cell, column in zip(row, table.columns)] for row in rows]
+    return [[_safe_text(cell, column) for cell, column in zip(row, table.columns)] for row in rows]
+
+
+def _safe_text(cell: Cell, column: Column) -> str:
+    return shown(partial(cell_text, cell, column), lambda why: why)
 
 
 def left_out(table: Table) -> str:

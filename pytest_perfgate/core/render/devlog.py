@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from pytest_perfgate.core.analysis.previous import Previous
 from pytest_perfgate.core.render.block import printable
+from pytest_perfgate.core.render.guard import shown
 from pytest_perfgate.core.render.quantity import ABSENT, quantity, signed
 from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.metric import Metric, MetricSet
@@ -51,12 +53,13 @@ def render_entry(
     lines += [_one_line(version.changed), ""] if version.changed else []
     known = before or {}
     measured = [(case.key, case.measurement) for case in cases if case.measurement is not None]
-    bare = [(key, found) for key, found in measured if _is_bare(found)]
+    bare = [(key, found) for key, found in measured if shown(partial(_is_bare, found), lambda _: False)]
     bare = bare if len(bare) >= _MANY else []
     shared = {key for key, _ in bare}
     for key, found in measured:
         if key not in shared:
-            lines += [*_case_lines(key, found, known.get(key)), ""]
+            instead = partial(_unshown, key)
+            lines += [*shown(partial(_case_lines, key, found, known.get(key)), instead), ""]
     lines += [*_bare_lines(bare, known), ""] if bare else []
     lines += [kernels.rstrip(), ""] if kernels else []
     for name in _OWN:
@@ -76,10 +79,22 @@ def _bare_lines(bare: Sequence[tuple[CaseKey, Measurement]], before: Mapping[Cas
     yield from (f"### {len(bare)} cases of which only the time was collected ({_one_line(', '.join(places))})", "")
     yield from ("| Case | Duration | vs Previous | Previous |", "|---|---:|---:|---|")
     for key, measurement in bare:
-        _, shown, change = _row(ROWS[0], measurement, before.get(key)).strip("|").split("|")
-        told = _told(before.get(key)).removeprefix("Previous: ").removesuffix(".")
         name = _one_line(str(key)).replace("|", "\\|")
-        yield f"| {name} | {shown.strip()} | {change.strip()} | {_one_line(told)} |"
+        yield f"| {name} {shown(partial(_bare_cells, measurement, before.get(key)), _cells)} |"
+
+
+def _cells(why: str) -> str:
+    return f"| {ABSENT} |  | {_one_line(why).replace('|', '/')}"
+
+
+def _bare_cells(measurement: Measurement, before: Previous | None) -> str:
+    _, figure, change = _row(ROWS[0], measurement, before).strip("|").split("|")
+    told = _told(before).removeprefix("Previous: ").removesuffix(".")
+    return f"| {figure.strip()} | {change.strip()} | {_one_line(told)}"
+
+
+def _unshown(key: CaseKey, why: str) -> list[str]:
+    return [f"### {_one_line(str(key))}", "", _one_line(why)]
 
 
 def _case_lines(key: CaseKey, measurement: Measurement, before: Previous | None) -> list[str]:
@@ -105,12 +120,12 @@ def _told(before: Previous | None) -> str:
 def _row(row: tuple[str, str, Dimension, Better], measurement: Measurement, before: Previous | None) -> str:
     title, name, dimension, better = row
     found = _of_longest(measurement.metrics, name)
-    shown = quantity(found.value, dimension) if found else ABSENT
+    figure = quantity(found.value, dimension) if found else ABSENT
     if found is None or before is None:
-        return f"| {title} | {shown} |  |"
+        return f"| {title} | {figure} |  |"
     if before.metrics is not None:
-        return f"| {title} | {shown} | {_change(found, _of_longest(before.metrics, name))} |"
-    return f"| {title} | {shown} | {_against(found, better, measurement, before.time)} |"
+        return f"| {title} | {figure} | {_change(found, _of_longest(before.metrics, name))} |"
+    return f"| {title} | {figure} | {_against(found, better, measurement, before.time)} |"
 
 
 def _of_longest(metrics: MetricSet, name: str) -> Metric | None:

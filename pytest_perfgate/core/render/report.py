@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from pytest_perfgate.core.render.block import CHANGES, printable, render_block, short_name
+from pytest_perfgate.core.render.guard import shown
 from pytest_perfgate.core.render.pictures import distribution_picture, history_picture, roofline_picture
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.core.render.quantity import quantity, signed
@@ -18,7 +20,6 @@ from pytest_perfgate.model.document import (
     Column,
     Document,
     Paragraph,
-    Picture,
     Section,
     Table,
 )
@@ -91,7 +92,7 @@ def _subtitle(report: RunReport) -> str:
 def _accepted(cases: Iterable[CaseReport]) -> list[Block]:
     """Slower times that this change accepts stand on top, whatever else is said."""
     found = [v for case in cases for v in case.verdicts if v.outcome is Outcome.ACCEPTED]
-    items = tuple(f"{_reason(v)}" for v in found)
+    items = tuple(shown(partial(_reason, v), printable) for v in found)
     return [Section(title="Accepted by this change", blocks=(Bullets(items=items),))] if items else []
 
 
@@ -117,8 +118,14 @@ def _block(case: CaseReport) -> Code:
 
 def verdict_table(cases: Iterable[CaseReport], *, limit: int = 0) -> Table:
     """One row a limit."""
-    rows = tuple(_row(case, verdict) for case in cases for verdict in case.verdicts)
+    rows = tuple(_safe_row(case, verdict) for case in cases for verdict in case.verdicts)
     return Table(columns=_COLUMNS, rows=rows, limit=limit)
+
+
+def _safe_row(case: CaseReport, verdict: Verdict) -> tuple[Cell, ...]:
+    key = printable(str(case.key))
+    head = (verdict.outcome.value.upper(), key, verdict.limit.text)
+    return shown(partial(_row, case, verdict), lambda why: (*head, printable(why), None, None, None))
 
 
 def _row(case: CaseReport, verdict: Verdict) -> tuple[Cell, ...]:
@@ -152,15 +159,33 @@ def sighted(verdict: Verdict) -> Cell:
 def _pictures(cases: Sequence[CaseReport], history: History) -> tuple[Block, ...]:
     blocks: list[Block] = []
     for case in cases[:_PICTURED]:
-        drawn: list[Picture | None] = [
-            distribution_picture(case),
-            history_picture(case, history.get(str(case.key), ())),
+        drawn: list[Block | None] = [
+            shown(partial(distribution_picture, case), _words),
+            shown(partial(history_picture, case, history.get(str(case.key), ())), _words),
         ]
         found = tuple(picture for picture in drawn if picture)
         if found:
             blocks.append(Section(title=short_name(case.key), blocks=found))
-    roofline = roofline_picture(cases)
-    return (*([roofline] if roofline else []), *blocks)
+    return (*_roofline(cases), *blocks)
+
+
+def _words(why: str) -> Block | None:
+    """What stands where a picture would."""
+    return Paragraph(text=printable(why))
+
+
+def _roofline(cases: Sequence[CaseReport]) -> tuple[Block, ...]:
+    """All under one roof; one that cannot be drawn says so beside it."""
+    whole = shown(partial(roofline_picture, cases), _words)
+    if not isinstance(whole, Paragraph):
+        return (whole,) if whole else ()
+    alone = [(case, shown(partial(roofline_picture, [case]), _words)) for case in cases]
+    sound = [case for case, drawn in alone if not isinstance(drawn, Paragraph)]
+    lost = [
+        Section(title=short_name(case.key), blocks=(drawn,)) for case, drawn in alone if isinstance(drawn, Paragraph)
+    ]
+    rest = shown(partial(roofline_picture, sound), _words)
+    return (*([rest] if rest else []), *lost)
 
 
 def _surroundings(report: RunReport) -> Table:

@@ -30,12 +30,12 @@ class Summary(NamedTuple):
     """The median interquartile range within a process, in nanoseconds."""
     samples: int
     """The fewest samples that a process has."""
-    batch: int = 1
-    overhead: float = 0.0
+    batch: int
+    overhead: float
     """Nanoseconds of an empty measurement per call."""
-    resolution: float = 0.0
+    resolution: float
     """What the timer can tell apart, per call."""
-    visible: float = 0.0
+    visible: float
     """The smallest slowdown that this sitting could surely have told from its own noise."""
 
 

@@ -129,6 +129,13 @@ CODES: tuple[Code, ...] = (
         mend="see the driver's log (`dmesg`, Xid), then run `perfgate doctor`",
     ),
     Code(
+        name="driver-silent",
+        family=Family.DEVICE,
+        title="The device's management library was asked and never answered",
+        why="a driver that hangs holds up whoever asks it, and what is measured beside it cannot be trusted",
+        mend="see whether nvidia-smi (or amd-smi) answers, and the driver's log (`dmesg`); reload the driver",
+    ),
+    Code(
         name="cache-size-unknown",
         family=Family.DEVICE,
         title="The size of the last cache is not known",

@@ -33,4 +33,11 @@ CODES: tuple[Code, ...] = (
         why="the case has no verdict, so it fails; the others are judged, and its samples are in the record",
         mend="this is a fault of perfgate: report it with the record (pytest --perfgate-json PATH)",
     ),
+    Code(
+        name="showing-failed",
+        family=Family.RECORD,
+        title="perfgate itself, or a plugin, failed while it showed or wrote something",
+        why="what it came to counts all the same, and everything else is shown",
+        mend="this is a fault of perfgate or of a plugin: report it with the record (pytest --perfgate-json PATH)",
+    ),
 )

@@ -54,3 +54,39 @@ def test_constant_inputs_are_a_note_of_the_capture(gpu) -> None:
     assert contents.looks == gpu
     titles = [[finding.title for finding in capture.findings] for capture in captures]
     assert titles == [["constant inputs"] * gpu] * 2
+
+
+@pytest.mark.parametrize(("made", "titles"), [(("zeros", "zeros"), ["constant inputs"]), (("data", "zeros"), [])])
+def test_what_a_set_up_makes_is_looked_at_once_before_a_call_writes_it(made, titles) -> None:
+    fake, made_of = FakeRuntime([2e6]), []
+
+    class Kinds(Zeros):
+        """Arrays are the names of what they hold."""
+
+        def within(self, *things):
+            self.looks += 1
+            return things[-1]
+
+        def level(self, array):
+            return "" if self.written or array == "data" else "0"
+
+    contents = Kinds()
+    instruments = Instruments(
+        runtimes=(fake,), timers=(HostTimer(Stopping(), WarmUp()),), threads=str, affinity=str, contents=contents,
+    )  # fmt: skip
+
+    def prepare():
+        contents.written = False
+        made_of.append(1)
+        return made
+
+    def call(one, other) -> None:
+        contents.written = True
+        fake.kernel()
+
+    asked = Asked(CaseKey(nodeid="t.py::test_a"), call, setup=prepare)
+    measuring = Measuring(instruments, lambda capture: MetricSet())
+    plan = replace(Plan(), runtime="fake", warmup_ns=1.0, budget_ns=1.0)
+    captures = [measuring.capture(asked, plan) for _ in range(2)]
+    assert [[finding.title for finding in capture.findings] for capture in captures] == [titles] * 2
+    assert (contents.looks, len(made_of) > 1) == (1, True)

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.core.gate.context import JudgeContext
-from pytest_perfgate.core.gate.patterned import matches
 from pytest_perfgate.core.gate.policy import parse_policy
 from pytest_perfgate.model.config import Config, ConfigPattern
 from pytest_perfgate.model.limit import Effect
@@ -46,8 +45,3 @@ def test_a_file_that_skipped_itself_may_hide_the_tests() -> None:
     (note,) = pattern_notes(session(skipped=(hidden,)), filtered=False)
     assert note.effect is Effect.WARN
     assert "tests/gpu.py skipped whole" in note.text
-
-
-def test_brackets_stand_for_themselves() -> None:
-    assert matches("t.py::test_a[x]", "*::test_a[x]")
-    assert not matches("t.py::test_ax", "*::test_a[x]")

@@ -13,14 +13,15 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.plugin.collect import Collector
 from pytest_perfgate.plugin.spelling import insist_on_whole
 
+OPTIONS = SimpleNamespace(
+    perfgate_limit=[], perfgate_clocks="", perfgate_rounds=None, perfgate_capture=[], perfgate_against=None,
+    perfgate_device="",
+)  # fmt: skip
+
 
 def collected(nodeid: str) -> Any:
-    options = SimpleNamespace(
-        perfgate_limit=[], perfgate_clocks="", perfgate_rounds=None, perfgate_capture=[], perfgate_against=None,
-        perfgate_device="",
-    )  # fmt: skip
     item: Any = SimpleNamespace(nodeid=nodeid, location=("test_it.py", 6, ""), iter_markers=lambda _name: iter(()))
-    return Collector(Config(), options, by_name()).case(item)
+    return Collector(Config(), OPTIONS, by_name()).case(item)
 
 
 def test_an_id_that_no_file_can_hold_is_the_fault_of_its_test() -> None:

@@ -67,6 +67,16 @@ def test_what_was_recorded_as_the_first_is_not_to_be_accepted_too() -> None:
     assert not any("accept --new" in line for line in next_commands([new], "pytest", recorded=True))
 
 
+def test_a_case_that_has_a_line_which_is_not_compared_is_no_new_one() -> None:
+    step = "perfgate accept 'tests/test_k.py::test_b' --reason \"...\""
+    other = case("test_b", 1e6, 1e6, Outcome.UNBASELINED)
+    other = replace(other, verdicts=(replace(other.verdicts[0], next=(step,)),))
+    assert next_commands([other], "pytest", recorded=False) == ["perfgate report", step]
+    new = case("test_a", 1e6, None, Outcome.UNBASELINED)
+    both = next_commands([other, new], "pytest", recorded=False)
+    assert both == ["perfgate report", 'perfgate accept --new --reason "..."', step]
+
+
 def test_what_a_change_accepts_is_named_with_its_reason() -> None:
     taken = case("test_a", 2e6, 1e6, Outcome.ACCEPTED)
     said = 'slower than accepted; this change accepts 2 ms: "eight\x1b"'

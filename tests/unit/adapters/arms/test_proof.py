@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.arms.proof import beside_modules, foreign_libraries, loaded_modules
+from pytest_perfgate.adapters.arms.proof import beside_modules, content_of, foreign_libraries, loaded_modules
 
 
 def test_a_library_that_the_arm_has_and_that_came_from_elsewhere(tmp_path: Path) -> None:
@@ -34,3 +34,27 @@ def test_an_import_is_found_wherever_it_came_from(tmp_path: Path, monkeypatch: p
     finally:
         del sys.modules["proof_k"]
     assert (file, len(digest)) == (str(tmp_path / "proof_k.py"), 16)
+
+
+def test_a_commit_of_accepted_times_or_pages_alone_leaves_the_same_code(tmp_path: Path) -> None:
+    def written(name: str, text: str) -> str:
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return content_of(tmp_path)
+
+    first = written("k.py", "x = 1\n")
+    line = "# Accepted\nperfgate: 1\nbaselines:\n  'test_k': {time: 1us}\n"
+    assert written("baselines/host/test_k.yaml", line) == first
+    assert written("baselines/host/environments/ab.json", "{}") == first
+    assert written("README.md", "one") == first
+    described = written("pyproject.toml", 'readme = "README.md"')
+    assert described != first, "what describes the package is content itself"
+    assert written("README.md", "two") == described
+    assert written("docs/a.rst", "two") == described
+    assert written("other/environments/ab.json", "{}") != described
+    data = written("data.yaml", "a: 1\n")
+    assert written("data.yaml", "a: 2\n") != data
+    code = written("k.py", "x = open('README.md')\n")
+    assert written("docs/a.rst", "three") == code
+    assert written("README.md", "three") != code, "code that speaks of pages may read one"

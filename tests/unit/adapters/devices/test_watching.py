@@ -7,9 +7,11 @@ from itertools import pairwise
 
 import pytest
 
-from pytest_perfgate.adapters.bindings.nvml import ClockSample
+from pytest_perfgate.adapters.bindings.nvml import ClockSample, Counts
 from pytest_perfgate.adapters.bindings.processes import Others
+from pytest_perfgate.adapters.devices.sight import Reading, shares
 from pytest_perfgate.adapters.devices.watching import DeviceWatch, Lock, read_back
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.sampling import Sampling
 
 
@@ -35,7 +37,7 @@ class Device:
         return ClockSample(sm_hz=hz, memory_hz=3.2e9, reasons=self.reasons, temperature=40.0)
 
     def violations(self):
-        return {}
+        return Counts({})
 
     def processes(self):
         return self.pids
@@ -65,7 +67,7 @@ def test_clocks_count_while_samples_are_taken_and_at_no_other_time(device, sampl
     watch = watched(device, lock=Lock(1.98e9))
     device.reasons = 0x4
     watch.begin()
-    looks(device, 2)
+    looks(device, 1)
     device.reasons = 0
     with sampling.region():
         looks(device, 1)
@@ -87,7 +89,7 @@ def test_what_no_timer_samples_is_watched_throughout(device) -> None:
 def test_a_region_without_a_look_has_no_clock(device, sampling) -> None:
     watch = watched(device)
     watch.begin()
-    looks(device, 2)
+    looks(device, 1)
     sampling.tell(None)
     with sampling.region():
         pass
@@ -99,7 +101,7 @@ def test_a_region_without_a_look_has_no_clock(device, sampling) -> None:
 def test_whatever_a_look_raises_is_a_problem(device, sampling) -> None:
     watch = watched(device)
     watch.begin()
-    looks(device, 2)
+    looks(device, 1)
     device.fails = ValueError("odd")
     with sampling.region():
         pass
@@ -111,12 +113,45 @@ def test_whatever_a_look_raises_is_a_problem(device, sampling) -> None:
 def test_a_driver_that_does_not_answer_is_not_waited_for(device) -> None:
     watch = watched(device, patience_s=0.05)
     watch.begin()
-    looks(device, 2)
+    looks(device, 1)
     device.answers.clear()
     watch.end()
     (problem,) = watch.problems()
     assert (problem.code, problem.what) == ("device-lost", "the driver did not answer for 0.05 s")
     device.answers.set()
+
+
+def test_a_driver_that_hangs_at_the_first_look_is_an_error(device) -> None:
+    device.answers.clear()
+    with pytest.raises(PerfgateError, match=r"did not answer for 0\.05 s") as raised:
+        watched(device, patience_s=0.05).begin()
+    assert raised.value.code.name == "driver-silent"
+    device.answers.set()
+
+
+def readings(*given: tuple[int, int, int], ticks: bool = False) -> list[Reading]:
+    """Of a mark, a time, and what the power cap has held by then."""
+    return [
+        Reading(Counts({"cap": held}, at if ticks else None), mark, 7 * at if ticks else at) for mark, at, held in given
+    ]
+
+
+def test_counters_are_shares_of_the_sampling() -> None:
+    setup, sampled = (0, 0, 0), (1, 10_000, 0)
+    assert shares(readings(setup, sampled, (2, 10_100, 5))) == {"cap": 0.05}
+    assert shares(readings(setup, sampled, (2, 10_100, 5)), throughout=True) == {"cap": 5 / 10_100}
+    assert shares(readings(setup, (1, 10_000, 9_000), (2, 10_100, 9_000))) == {}
+    two = readings(setup, sampled, (2, 10_100, 5), (3, 20_000, 9_000), (4, 20_100, 9_010), (4, 30_000, 9_900))
+    assert shares(two) == {"cap": 15 / 200}
+
+
+def test_a_region_between_two_readings_counts_with_the_time_around_it() -> None:
+    assert shares(readings((0, 0, 0), (2, 1_000, 100))) == {"cap": 0.1}
+
+
+def test_a_card_that_counts_in_ticks_is_held_against_its_own() -> None:
+    assert shares(readings((1, 0, 0), (2, 100, 30), ticks=True)) == {"cap": 0.3}
+    assert shares(readings((1, 5, 0), (2, 5, 0), ticks=True)) == {}
 
 
 def test_a_lock_is_read_back_when_it_has_settled(device, sampling) -> None:
@@ -137,7 +172,7 @@ def test_a_lock_is_read_back_when_it_has_settled(device, sampling) -> None:
 def test_a_lock_at_base_must_stay_where_it_was_found(device, sampling) -> None:
     watch = watched(device, lock=Lock(base=True))
     watch.begin()
-    looks(device, 2)
+    looks(device, 1)
     for clock in (1.2e9, 1.2e9, 1.5e9):
         device.clock = clock
         with sampling.region():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +27,7 @@ def answering(known: dict[str, str], *, shallow: bool = False) -> Callable[..., 
 
     def git(*words: str) -> str | None:
         if words[0] == "merge-base":
-            return known[words[2]].strip("-")
+            return known[words[2]].strip("-") if words[1] == "HEAD" else words[1]
         if words[-1] == "--is-shallow-repository":
             return "true" if shallow else "false"
         return known.get(words[-1].removesuffix("^{commit}"))
@@ -40,7 +41,8 @@ def stood(known: dict[str, str], target: str = "", *, shallow: bool = False, **e
 
 
 def test_the_merge_base_with_the_branch_that_is_named() -> None:
-    known = {"origin/release": FORK, "main": "other"}
+    settings = '[tool.perfgate]\ntarget = "release"\n'
+    known = {"origin/release": FORK, "main": "other", "other:./pyproject.toml": settings}
     assert stood(known, "release") == (FORK, "the merge base with origin/release", "")
     assert stood(known) == ("other", "the merge base with main", "")
     assert stood(known, GITHUB_BASE_REF="release")[0] == FORK
@@ -92,6 +94,43 @@ def test_what_ci_says_of_a_merge_request_outweighs_a_target_that_the_change_can_
     assert stood(known, "pr")[0] == PARENT
     assert stood({"release": FORK}, "release", GITHUB_BASE_REF="gone")[0] == FORK
     assert stood({}, GITHUB_BASE_REF="gone")[2] == "'gone', which CI names as the target, is no branch in this clone"
+
+
+def committed(folder: Path, **files: str) -> str:
+    """The commit that holds these files."""
+    for name, text in files.items():
+        (folder / name.replace("_", ".")).write_text(text)
+    who = ("-c", "user.name=a", "-c", "user.email=a@b")
+    for words in (("add", "."), (*who, "commit", "-qm", "one", "--allow-empty")):
+        subprocess.run(["git", *words], cwd=folder, check=True)
+    return GitRepository(folder, {}).head()
+
+
+def test_a_target_that_the_change_itself_wrote_is_said_on_a_plain_push(tmp_path: Path) -> None:
+    def git(*words: str) -> None:
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+
+    def seen(target: str, **environment: str) -> tuple[str, str, str]:
+        base = GitRepository(tmp_path, {"PATH": os.environ["PATH"], **environment}, target).base()
+        return base.commit, base.name, base.why
+
+    git("init", "-q", "-b", "main")
+    main = committed(tmp_path, pyproject_toml="")
+    git("checkout", "-qb", "pr")
+    first = committed(tmp_path, pyproject_toml='[tool.perfgate]\ntarget = "pr"\n')
+    git("branch", "other")
+    committed(tmp_path, k_py="slow")
+    told = seen("pr", CI_COMMIT_BEFORE_SHA=first, CI_PIPELINE_SOURCE="push")
+    assert told[:2] == (first, "what was there before this push")
+    assert told[2] == "[tool.perfgate] target names 'pr' since this change left main"
+    new = seen("pr", CI_COMMIT_BEFORE_SHA="0" * 40, CI_PIPELINE_SOURCE="push")
+    assert new == (main, "the merge base with main: this branch is new", "")
+    assert seen("other")[2] == "[tool.perfgate] target names 'other' since this change left main"
+    assert seen("main") == seen("") == (main, "the merge base with main", "")
+    assert seen("pr", CI_COMMIT_BEFORE_SHA=first, CHANGE_TARGET="main")[0] == main
+    git("checkout", "-q", "main")
+    git("checkout", "-qB", "main", "pr")
+    assert seen("pr", CI_COMMIT_BEFORE_SHA=first)[2] == "", "where it is merged it holds"
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pytest_perfgate.core.gate.grammar import parse_limit
+from pytest_perfgate.core.gate.judge import JudgeContext, judge
+from pytest_perfgate.core.gate.rounds import Finding, Pairs, finding
 from pytest_perfgate.core.metrics.registry import by_name
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.device import Basis, Device, Roof
+from pytest_perfgate.model.limit import Outcome
 from pytest_perfgate.model.measurement import Identity, Measurement
 from pytest_perfgate.model.metric import MetricKind
 from pytest_perfgate.model.plan import CaseKey
@@ -84,8 +89,29 @@ def accepted(time: float, *, device: Device = HOST, clocks="off", **fields) -> B
     )
 
 
+def shown(shift: float, scatter: float = 0.0) -> Finding:
+    """What rounds show, as far as their number depends on it."""
+    rounds = Pairs(base=(1.0,) * 10, head=(1.0 + shift,) * 10, spread=0.0)
+    return replace(finding(rounds, counts=0.0), shift=shift, scatter=scatter)
+
+
 def limit(text: str, **fields):
     return parse_limit(text, kinds=KINDS, **fields)
 
 
 GEMM = Work(flops=2.0 * 4096**3, bytes=3 * 2 * 4096.0**2, dtype="bf16")
+
+
+CONTEXT = JudgeContext(kinds=KINDS, gates=40)
+SLOWDOWN = (limit("slowdown <= 3%"),)
+
+
+def verdict(time=1e6, limits=SLOWDOWN, baseline="accepted", context=CONTEXT, paired=None, **fields):
+    device = fields.get("device", HOST)
+    held = accepted(1e6, device=device) if baseline == "accepted" else baseline
+    (found,) = judge(measured(time, **fields), limits, baseline=held, context=context, paired=paired).verdicts
+    return found
+
+
+def outcome(*args, **fields) -> Outcome:
+    return verdict(*args, **fields).outcome

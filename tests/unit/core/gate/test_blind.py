@@ -7,8 +7,7 @@ from dataclasses import replace
 from pytest_perfgate.core.gate.judge import judge
 from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.model.limit import Effect, Outcome
-from tests.unit.core.gate.bench import KEY, accepted, limit, measured
-from tests.unit.core.gate.test_judge import CONTEXT, SLOWDOWN, outcome, verdict
+from tests.unit.core.gate.bench import CONTEXT, KEY, SLOWDOWN, accepted, limit, measured, outcome, verdict
 
 
 def test_a_time_accepted_from_a_blind_sitting_lets_nothing_pass_as_known() -> None:
@@ -19,6 +18,8 @@ def test_a_time_accepted_from_a_blind_sitting_lets_nothing_pass_as_known() -> No
         "the accepted sitting was too noisy to see less than +300.0 %: the accepted time may be off by as much"
     )
     assert same.next == (f"perfgate accept '{KEY}'",)
+    slower = verdict(1.02e6, baseline=blind).next
+    assert slower == (f"perfgate accept '{KEY}' --reason \"...\"",), "it may count as slower, and then asks for one"
     assert outcome(0.3e6, baseline=blind) is Outcome.UNDECIDED, "three times faster may have been so before"
     assert outcome(0.2e6, baseline=blind) is Outcome.IMPROVED
     assert outcome(3.9e6, baseline=blind) is Outcome.SUSPECT

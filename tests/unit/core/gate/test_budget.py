@@ -15,13 +15,9 @@ from pytest_perfgate.core.gate.budget import (
     cost_of,
     shrunk,
 )
-from pytest_perfgate.core.gate.rounds import Design, Finding
+from pytest_perfgate.core.gate.rounds import Design
 from pytest_perfgate.core.render.spans import span
-from pytest_perfgate.model.quantity import Interval
-
-
-def seen(shift: float, scatter: float) -> Finding:
-    return Finding(shift=shift, interval=Interval(low=0.0, high=0.1), scatter=scatter)
+from tests.unit.core.gate.bench import shown
 
 
 def want(rounds: int, seconds: float = 1.0, *, suspected: bool = True) -> Want:
@@ -29,18 +25,18 @@ def want(rounds: int, seconds: float = 1.0, *, suspected: bool = True) -> Want:
 
 
 def test_a_calm_suspect_needs_the_rounds_of_the_design_and_a_wild_one_more() -> None:
-    assert conviction_rounds(seen(0.06, 0.002), 0.03, 1, Design()) == 10
-    wild = conviction_rounds(seen(0.06, 0.06), 0.03, 1, Design())
+    assert conviction_rounds(shown(0.06, 0.002), 0.03, 1, Design()) == 10
+    wild = conviction_rounds(shown(0.06, 0.06), 0.03, 1, Design())
     assert 10 < wild < MOST
-    assert conviction_rounds(seen(0.06, 0.06), 0.03, 8, Design()) > wild
-    assert conviction_rounds(seen(0.01, 0.06), 0.03, 1, Design()) == MOST
+    assert conviction_rounds(shown(0.06, 0.06), 0.03, 8, Design()) > wild
+    assert conviction_rounds(shown(0.01, 0.06), 0.03, 1, Design()) == MOST
 
 
 def test_the_nearer_to_the_limit_the_more_rounds_acquit() -> None:
-    near, far = acquittal_rounds(seen(0.02, 0.02), 0.03), acquittal_rounds(seen(0.0, 0.02), 0.03)
+    near, far = acquittal_rounds(shown(0.02, 0.02), 0.03), acquittal_rounds(shown(0.0, 0.02), 0.03)
     assert MOST > near > far >= 5
-    assert acquittal_rounds(seen(0.04, 0.02), 0.03) == MOST
-    assert acquittal_rounds(seen(0.0, 0.0), 0.03) == 5
+    assert acquittal_rounds(shown(0.04, 0.02), 0.03) == MOST
+    assert acquittal_rounds(shown(0.0, 0.0), 0.03) == 5
 
 
 def test_suspects_come_first_and_of_them_the_cheapest_to_decide() -> None:

@@ -19,7 +19,6 @@ from pytest_perfgate.core.gate.rounds import (
     MARGIN,
     SURELY,
     Design,
-    Finding,
     Pairs,
     confirming_rounds,
     finding,
@@ -36,7 +35,7 @@ from pytest_perfgate.model.metric import Absent, Metric, MetricSet, labels
 from pytest_perfgate.model.paired import Decision, Paired
 from pytest_perfgate.model.quantity import Dimension, Interval
 from pytest_perfgate.model.work import Work
-from tests.unit.core.gate.bench import CEILING, GPU, HOST, KINDS, accepted, limit, measured, samples
+from tests.unit.core.gate.bench import CEILING, GPU, HOST, KINDS, accepted, limit, measured, samples, shown
 
 CONTEXT = JudgeContext(kinds=KINDS, paired_available=True)
 
@@ -115,15 +114,11 @@ def test_one_suspect_is_tried_as_one() -> None:
 # a budget
 
 
-def seen(shift: float, scatter: float) -> Finding:
-    return Finding(shift=shift, interval=Interval(low=0.0, high=0.1), scatter=scatter)
-
-
 def test_rounds_grow_with_the_square_of_the_scatter() -> None:
     gap = math.log1p(0.06) - MARGIN * math.log1p(0.03)
     expected = math.ceil(((2.3263479 + 0.8416212) * 0.06 / gap) ** 2)
-    assert conviction_rounds(seen(0.06, 0.06), 0.03, 1, Design()) == expected
-    assert acquittal_rounds(seen(0.03, 0.02), 0.03) == MOST
+    assert conviction_rounds(shown(0.06, 0.06), 0.03, 1, Design()) == expected
+    assert acquittal_rounds(shown(0.03, 0.02), 0.03) == MOST
 
 
 def test_what_fits_exactly_is_given_and_suspects_first_even_where_they_cost_more() -> None:

@@ -11,6 +11,7 @@ from pytest_perfgate.core.gate.anchor import drift
 from pytest_perfgate.core.gate.artifact import judge_artifact
 from pytest_perfgate.core.gate.judge import JudgeContext, judge
 from pytest_perfgate.core.gate.proof import foreign_modules
+from pytest_perfgate.core.gate.reasons import unexplained
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.errors import PerfgateError
@@ -199,6 +200,12 @@ def test_a_time_that_lies_off_by_exactly_its_noise_has_not_moved() -> None:
 # an anchor
 
 
+def test_a_line_that_is_slower_by_exactly_its_noise_explains_nothing() -> None:
+    before = accepted(1e6)
+    assert not unexplained(replace(before, time=1.5e6), before, 0.5)
+    assert unexplained(replace(before, time=1.6e6), before, 0.5)
+
+
 def line(*times: float) -> list[Sitting]:
     return [Sitting(key=KEY, device="d", time=time, when="") for time in times]
 
@@ -244,6 +251,17 @@ def test_a_trace_that_shows_more_than_a_peak_and_its_play_keeps_no_limit(
     assert found.outcome is outcome
     assert found.evidence == (("note", "n"),)
     assert ("more than the hardware can do" in found.sentence) is (outcome is Outcome.INVALID)
+
+
+@pytest.mark.parametrize(
+    ("value", "outcome"),
+    [(1.05, Outcome.PASSED), (1.06, Outcome.UNDECIDED), (2.0, Outcome.UNDECIDED), (2.1, Outcome.INVALID)],
+)
+def test_a_measured_ceiling_is_doubted_beyond_its_play_and_the_work_beyond_twice(
+    value: float, outcome: Outcome
+) -> None:
+    figure = MetricSet(metrics=(Metric(name="mfu_ceiling", value=value, dimension=Dimension.FRACTION),))
+    assert ruled("mfu_ceiling >= 50%", processes=(), metrics=figure).outcome is outcome
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pytest_perfgate.core.gate.judge import JudgeContext, judge
 from pytest_perfgate.core.gate.loosened import loosened
 from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.metric import MetricSet
+from pytest_perfgate.model.quantity import Interval
 from tests.unit.core.gate.bench import KINDS, accepted, limit, measured
 
 THEN = accepted(1e6)
@@ -38,6 +39,19 @@ def taken(time: float, **fields) -> Measurement:
 )
 def test_only_what_no_accepting_would_have_written(edited: float, time: float, said: str) -> None:
     assert loosened(THEN, accepted(edited, why="because"), taken(time)) == said
+
+
+def test_what_is_exactly_as_far_as_the_interval_or_the_noise_goes_is_not_told() -> None:
+    def said(edited: float, low: float, high: float) -> str:
+        times = taken(1e6).metrics.find("time")
+        seen = tuple(replace(time, value=1e6, interval=Interval(low=low, high=high)) for time in times)
+        line = accepted(edited, sittings=2)
+        return loosened(THEN, line, replace(taken(1e6), metrics=MetricSet(metrics=seen)))
+
+    assert said(2e6, 0.9e6, 2e6) == ""
+    assert said(2e6, 0.9e6, 1.9e6) != ""
+    assert said(1.5e6, 0.4e6, 1.4e6) == "", "half the interval is half of the time"
+    assert said(1.6e6, 0.4e6, 1.4e6) != ""
 
 
 def test_what_cannot_be_compared_or_says_nothing_is_not_told() -> None:

@@ -20,7 +20,6 @@ from pytest_perfgate.core.gate.nearest import nearest, proposal
 from pytest_perfgate.core.gate.rewritten import poison, untouched
 from pytest_perfgate.core.gate.rounds import (
     Design,
-    Finding,
     Pairs,
     confirming_rounds,
     convicted,
@@ -33,10 +32,9 @@ from pytest_perfgate.core.gate.witness import apart, computes
 from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.limit import Outcome
 from pytest_perfgate.model.paired import Decision
-from pytest_perfgate.model.quantity import Interval
 from pytest_perfgate.model.samples import Samples, Stop
 from pytest_perfgate.model.work import Work
-from tests.unit.core.gate.bench import KEY, KINDS, accepted, limit, measured, samples
+from tests.unit.core.gate.bench import KEY, KINDS, accepted, limit, measured, samples, shown
 
 CONTEXT = JudgeContext(kinds=KINDS, gates=40)
 
@@ -114,7 +112,7 @@ def test_what_is_surely_seen_passes_the_99_percent_point_with_a_power_of_80_perc
 
 
 def test_a_suspect_is_beyond_the_limit_and_a_convict_at_least_at_it() -> None:
-    at = Finding(shift=0.5, interval=Interval(low=0.4, high=0.6))
+    at = shown(0.5)
     assert suspected({"a": at}, {"a": 0.5}) == ()
     assert suspected({"a": at}, {"a": 0.49}) == ("a",)
     fresh = {"a": pairs(*(1.5,) * 10)}
@@ -153,7 +151,7 @@ def test_a_call_that_computes_has_a_wall_time_within_two_percent(wall: float, al
 
 
 def test_no_case_is_worth_more_than_two_hundred_rounds_and_screening_leaves_two_fifths() -> None:
-    assert acquittal_rounds(Finding(shift=0.02, interval=Interval(low=0.0, high=0.1), scatter=9.0), 0.03) == 200
+    assert acquittal_rounds(shown(0.02, 9.0), 0.03) == 200
     assert pytest.approx(3 / 5) == SCREENING
 
 

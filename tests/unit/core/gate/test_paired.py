@@ -49,6 +49,9 @@ def test_two_arms_convict_what_the_baseline_suspected() -> None:
     assert found.metric is not None
     assert (found.metric.value, found.metric.low, found.metric.high) == (0.08, 0.07, 0.09)
     assert (found.rounds, found.interval) == (10, found.metric.interval)
+    apart = judge(measured(1e6, shape=(0.05, 1.5, 30.0)), [limit("slowdown <= 3%")], baseline=accepted(1e6),
+                  context=CONTEXT, paired=SLOWER)  # fmt: skip
+    assert apart.verdicts[0].evidence == (("against the accepted time", "+50.0 % [too wide to say] of 3 processes"),)
     assert verdict(1.1e6, replace(SLOWER, stands_in="it is gone")).evidence[0] == ("beside", "it is gone")
 
 

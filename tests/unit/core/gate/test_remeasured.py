@@ -55,8 +55,9 @@ def test_without_a_reason_of_its_own_it_has_no_baseline_and_is_told_what_lacks()
         assert (found.outcome, found.effect, found.baseline) == (Outcome.UNBASELINED, Effect.FAIL, THEN)
         assert found.sentence.endswith("is v2; the line of this change gives no reason of its own")
         assert found.next[0].endswith('--reason "..."')
-    (found,) = judged(2e6, None).verdicts
-    assert found.sentence.endswith("data was user and is v2")
+    for other in (None, replace(NOW, why="", identity=replace(NEW, data="v3"))):
+        (found,) = judged(2e6, other).verdicts
+        assert found.sentence.endswith("data was user and is v2"), "a line of v3 would judge nothing with a reason"
 
 
 def test_a_line_that_can_be_compared_stands_whatever_the_change_makes_of_it() -> None:

@@ -8,6 +8,7 @@ from pytest_perfgate.core.gate.acceptance import Change, Signature, decide
 from pytest_perfgate.core.gate.scanty import scanty
 from pytest_perfgate.core.render.acceptance import acceptance_json, acceptance_lines
 from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.model.verdict import CaseReport
 from tests.reports import case, run
 
 
@@ -31,6 +32,18 @@ def test_a_line_says_that_it_stands_on_few_processes(mode: str, complete: bool, 
     assert found.after.processes == (count if said else 0)
     assert acceptance_json([found])[0]["warning"].startswith(said)
     assert said in "\n".join(acceptance_lines([found]))
+
+
+def test_a_call_has_as_many_processes_as_any_other_of_its_run_or_too_few() -> None:
+    found = case("test_a", 1e6, None, Outcome.UNBASELINED)
+    assert found.measurement is not None
+
+    def of(count: int) -> CaseReport:
+        return replace(found, measurement=replace(found.measurement, processes=found.measurement.processes[:1] * count))
+
+    cut = replace(run(of(7), of(9), of(3), replace(found, measurement=None)), complete=False)
+    assert scanty(decide(of(7), None, (), Signature()), cut).scanty == "from an interrupted run: 7 processes"
+    assert scanty(decide(of(9), None, (), Signature()), cut).scanty == ""
 
 
 def test_a_whole_run_takes_the_place_of_a_quick_one() -> None:

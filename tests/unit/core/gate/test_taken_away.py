@@ -11,7 +11,7 @@ from tests.unit.core.gate.bench import KEY, KINDS, accepted, limit, measured
 
 def notes(text: str, *policy: str):
     context = JudgeContext(kinds=KINDS, policy=parse_policy(policy, ci=True))
-    report = judge(measured(1e6), [limit(text)], baseline=accepted(1e6), context=context)
+    report = judge(measured(1e6), [limit(text), limit("time <= 2s")], baseline=accepted(1e6), context=context)
     suite = Suite(context=context, gone=(accepted(1e6),), collected=frozenset({KEY.nodeid}))
     return [note for note in judge_suite([report], suite) if note.kind == "taken away"]
 

@@ -7,7 +7,7 @@ import pytest
 
 from pytest_perfgate.core.gate.judge import JudgeContext, judge, not_measured
 from pytest_perfgate.core.gate.policy import CI
-from pytest_perfgate.core.gate.trust import problems_of
+from pytest_perfgate.core.gate.trust import problems_of, sound
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.metric import Metric, MetricSet
 from pytest_perfgate.model.plan import CaseKey, Mode
@@ -62,8 +62,14 @@ def test_timings_that_mean_nothing(bad: float) -> None:
     )
     for found in report.verdicts:
         assert (found.outcome, found.effect) == (Outcome.INVALID, Effect.FAIL)
-        assert f"sample 3 of process 2 reads {bad} ns" in found.sentence
+        assert f"sample 3 of process 2 reads {bad} ns  [bad-timing]" in found.sentence
     assert report.problems[0].code == "bad-timing"
+
+
+def test_a_femtosecond_and_thirty_years_are_times_and_nothing_beyond() -> None:
+    assert sound([1e-6, 1e18])
+    for ordered in ([9e-7, 1.0], [1.0, 1.1e18], [1.0, math.nan, 2.0], []):
+        assert not sound(ordered)
 
 
 def test_all_samples_discarded_is_no_table_of_nan() -> None:

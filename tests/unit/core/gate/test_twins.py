@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.core.gate.bodies import renamed_nodes, same_bodies
+from pytest_perfgate.core.gate.bodies import renamed_nodes, same_bodies, same_function
 from pytest_perfgate.core.gate.twins import twins
 
 SAME = "def {}(): f()\n"
@@ -12,6 +12,14 @@ def test_of_two_old_tests_that_do_the_same_neither_is_the_new_one() -> None:
     now = SAME.format("new")
     assert same_bodies(SAME.format("one"), now) == {"one": "new"}
     assert same_bodies(SAME.format("one") + SAME.format("two"), now) == {}
+
+
+def test_other_parameters_make_no_other_function() -> None:
+    one, uno = (f"@pytest.mark.parametrize('n', [{n}])\ndef {name}(n): f(n)\n" for n, name in ((1, "one"), (2, "uno")))
+    assert same_bodies(one, uno) == {"one": "uno"}
+    assert same_function(one, one.replace("[1]", "[2]"), "one[2]#x")
+    assert not same_function(one, one.replace("f(n)", "g(n)"), "one[2]#x")
+    assert not same_function(one, one, "two[1]")
 
 
 def test_what_stands_in_the_brackets_of_a_parameter_is_no_name_of_a_call() -> None:

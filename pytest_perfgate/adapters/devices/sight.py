@@ -1,0 +1,130 @@
+"""What is seen of one device: its looks, and its counters wherever sampling begins or ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple, Protocol
+
+from pytest_perfgate.adapters.bindings.nvml import ClockSample, Counts
+from pytest_perfgate.adapters.bindings.processes import Others
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.sampling import Sampling
+
+Pids = tuple[int, ...]
+
+
+class Watched(Protocol):
+    """The part of a device's binding that a watch needs."""
+
+    def sample(self) -> ClockSample: ...
+
+    def violations(self) -> Counts: ...
+
+    def processes(self) -> Pids | None: ...
+
+
+class Look(NamedTuple):
+    """What was seen, and the marks of the sampling before and after it."""
+
+    sample: ClockSample
+    before: int
+    after: int
+
+
+class Reading(NamedTuple):
+    """Counters, and the mark of the sampling and the time at which they were read."""
+
+    counts: Counts
+    mark: int
+    at_ns: int
+
+
+class Sight:
+    """Looks at one device, from one thread."""
+
+    def __init__(self, device: Watched, strangers: Callable[[Pids], Others], sampling: Sampling) -> None:
+        self._device, self._strangers, self._sampling = device, strangers, sampling
+        self._looks: list[Look] = []
+        self._readings: list[Reading] = []
+        self._mark = sampling.mark
+        self.foreign: set[int] = set()
+        self.elsewhere: set[int] = set()
+        self.blind = False
+        """Whether nobody says who else computes there."""
+        self.fault = ""
+
+    def look(self, *, last: bool = False) -> bool:
+        """Whether it went well; whatever goes wrong is a fault, since a thread that ends is missed by nobody."""
+        try:
+            self._count(last=last)
+            before = self._sampling.mark
+            sample = self._device.sample()
+            self._looks.append(Look(sample, before, self._sampling.mark))
+            pids = self._device.processes()
+            self.blind = pids is None
+            self._tell_apart(self._strangers(pids or ()))
+        except PerfgateError as error:
+            self.fault = self.fault or error.what
+        except Exception as error:  # noqa: BLE001 - a driver's binding may raise anything
+            self.fault = self.fault or f"looking at the device failed: {type(error).__name__}: {error}"
+        return not self.fault
+
+    def _count(self, *, last: bool) -> None:
+        """Read the counters where sampling has begun or ended since, and at the very end."""
+        mark = self._sampling.mark
+        if last or not self._readings or self._readings[-1].mark != mark:
+            self._readings.append(Reading(self._device.violations(), mark, time.perf_counter_ns()))
+
+    def _tell_apart(self, others: Others) -> None:
+        self.foreign.update(others.foreign)
+        self.elsewhere.update(others.elsewhere)
+
+    @property
+    def counted(self) -> bool:
+        """Whether the device has counters at all."""
+        return any(reading.counts.held for reading in self._readings)
+
+    def every(self) -> list[ClockSample]:
+        return [look.sample for look in self._looks]
+
+    def inside(self) -> list[ClockSample]:
+        """Those that fell into sampling: before it the device may idle, while the host compiles the first call.
+
+        Of something that no timer samples, such as a profiled call, all of them.
+        """
+        if self._untimed():
+            return self.every()
+        begun = [look for look in self._looks if look.before % 2]
+        return [look.sample for look in begun if look.after == look.before] or [look.sample for look in begun]
+
+    def held(self) -> Mapping[str, float]:
+        """The share of the sampling for which each reason held the clocks down, as the device's counters tell."""
+        return shares(self._readings, throughout=self._untimed())
+
+    def _untimed(self) -> bool:
+        return self._sampling.mark == self._mark
+
+
+def shares(readings: Sequence[Reading], *, throughout: bool = False) -> dict[str, float]:
+    """What counters grew by between two readings, as a share of what passed there: of sampling, or throughout.
+
+    A region so short that nobody read between its begin and its end counts with the time around it.
+    """
+    held: dict[str, int] = {}
+    passed = 0
+    for one, other in pairwise(readings):
+        if not (throughout or one.mark % 2 or other.mark > one.mark + 1):
+            continue
+        passed += _between(one, other)
+        for name in one.counts.held.keys() & other.counts.held.keys():
+            held[name] = held.get(name, 0) + other.counts.held[name] - one.counts.held[name]
+    return {name: grown / passed for name, grown in held.items() if grown > 0} if passed > 0 else {}
+
+
+def _between(one: Reading, other: Reading) -> int:
+    """In the card's own ticks where it counts in those, else nanoseconds."""
+    if one.counts.ticks is not None and other.counts.ticks is not None:
+        return other.counts.ticks - one.counts.ticks
+    return other.at_ns - one.at_ns

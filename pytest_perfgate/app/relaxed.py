@@ -1,0 +1,28 @@
+"""Limits of the merge base's tests beside those of the change under test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pytest_perfgate.app.gate import Court
+from pytest_perfgate.core.gate.relaxed import relaxed
+from pytest_perfgate.core.metrics.registry import by_name
+from pytest_perfgate.core.render.plural import plural
+from pytest_perfgate.model.limit import Effect
+from pytest_perfgate.model.verdict import SuiteNote
+
+_WORD = "perfgate"
+"""What a file with a gated test holds: the name of the marker and of the fixture."""
+
+
+def relaxed_limits(court: Court) -> Iterable[SuiteNote]:
+    """One note in CI for all of them: the change is judged by the limits that it leaves."""
+    base, repository = court.accepted.base.commit, court.tools.repository
+    if not court.context.policy.ci or not base or repository is None:
+        return
+    touched = repository.touched(base, _WORD)
+    texts = {path: (repository.show(base, path), repository.show("", path)) for path in touched}
+    names = relaxed(texts, court.tools.kinds or by_name(), court.merged)
+    if names:
+        text = f"{plural(len(names), 'limit or setting', 'limits or settings')} of tests changed since {base[:10]};"
+        yield SuiteNote(kind="limits", effect=Effect.WARN, text=f"{text} this run was judged by the new", names=names)

@@ -1,0 +1,157 @@
+"""Limits that a change takes from its tests, or makes weaker: it is judged by what it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from pytest_perfgate.core.gate.bodies import same_bodies
+from pytest_perfgate.core.gate.grammar import FAMILY_MEAN, Kinds, parse_limit
+from pytest_perfgate.core.gate.marked import Mark, marked
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.limit import Limit, Operator
+from pytest_perfgate.model.values import value
+
+Merged = Callable[[str, Sequence[Sequence[Limit]]], tuple[Limit, ...]]
+"""Limits of a test by its node id and those of its marks, with the project's own beneath them."""
+_UPPER = (Operator.AT_MOST, Operator.LESS)
+_LOWER = (Operator.AT_LEAST, Operator.MORE)
+_BASELINED = ("slowdown", FAMILY_MEAN)
+"""What an accepted line asks for: where the test is gone, its line tells."""
+
+
+@value
+class Asked:
+    """What one test is asked."""
+
+    limits: tuple[Limit, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+    unread: tuple[str, ...] = ()
+    """What is no literal, or no limit that reads."""
+
+
+def relaxed(texts: Mapping[str, tuple[str | None, str | None]], kinds: Kinds, merged: Merged) -> tuple[str, ...]:
+    """Each limit of a gated test that these files, then and now, take away or change; first what loosens."""
+    then = {path: marked(before or "") for path, (before, _) in texts.items()}
+    now = {path: marked(after or "") for path, (_, after) in texts.items()}
+    found: dict[str, bool] = {}
+    for path, tests in then.items():
+        names = same_bodies(texts[path][0] or "", texts[path][1] or "")
+        for name in dict.fromkeys([*tests, *_closer(now[path], tests)]):
+            was = _asked(f"{path}::{name}", _nearest(tests, name), kinds, merged)
+            at, marks = _present(path, _renamed(name, names), now, then)
+            said = _gone(was) if marks is None else _changed(was, _asked(f"{at}::{name}", marks, kinds, merged))
+            whole = f"{at}::{_renamed(_whole(name), names)}"
+            for text, loosens in said:
+                if f"{whole}: {text}" not in found:  # else a parameter or a call says what its test has said
+                    found[f"{at}::{_renamed(name, names)}: {text}"] = loosens
+    return tuple(sorted(found, key=lambda text: (not found[text], text)))
+
+
+def _closer(now: Iterable[str], then: Iterable[str]) -> Iterator[str]:
+    """Parameters and calls that have marks of their own only now, of tests that were there."""
+    known = set(then)
+    yield from (name for name in now if name not in known and _whole(name) in known)
+
+
+def _whole(name: str) -> str:
+    return name.partition("#")[0].partition("[")[0]
+
+
+def _renamed(name: str, names: Mapping[str, str]) -> str:
+    whole = _whole(name)
+    return names.get(whole, whole) + name.removeprefix(whole)
+
+
+def _nearest(tests: Mapping[str, tuple[Mark, ...]], name: str) -> tuple[Mark, ...] | None:
+    """Marks of a parameter or a call; where it has none of its own, those of its test."""
+    found = tests.get(name)
+    return found if found is not None else tests.get(_whole(name))
+
+
+def _present(
+    path: str, name: str, now: Mapping[str, Mapping[str, tuple[Mark, ...]]], then: Mapping[str, Mapping[str, object]]
+) -> tuple[str, tuple[Mark, ...] | None]:
+    """Where a test is now: in its file, or in the one other that it is new in."""
+    here = _nearest(now[path], name)
+    others = [p for p in now if p != path and _whole(name) in now[p] and _whole(name) not in then[p]]
+    if here is not None or len(others) != 1:
+        return path, here
+    return others[0], _nearest(now[others[0]], name)
+
+
+def _asked(nodeid: str, marks: Sequence[Mark] | None, kinds: Kinds, merged: Merged) -> Asked:
+    layers, unread = [], []
+    for mark in marks or ():
+        layer: list[Limit] = []
+        for text in mark.limits:
+            try:
+                layer.append(parse_limit(text, kinds=kinds, on=mark.on))
+            except PerfgateError:  # noqa: PERF203 - a text that does not read is compared as it is written
+                unread.append(text)
+        layers.append(layer)
+        unread += mark.unread
+    settings = {name: said for mark in marks or () for name, said in mark.settings}
+    limits = merged(nodeid.partition("#")[0], layers)
+    return Asked(limits=limits, settings=tuple(settings.items()), unread=tuple(unread))
+
+
+def _gone(was: Asked) -> Iterator[tuple[str, bool]]:
+    """A test that is nowhere any more, or gated no more: what no accepted line tells of."""
+    lost = (limit for limit in was.limits if limit.source == "marker" and limit.metric not in _BASELINED)
+    yield from ((f"{_said(limit)} -> none", True) for limit in lost)
+
+
+def _changed(was: Asked, now: Asked) -> Iterator[tuple[str, bool]]:
+    new = [text for text in now.unread if text not in was.unread]
+    old = [text for text in was.unread if text not in now.unread]
+    yield from _limits(was.limits, now.limits, f"not literal: {', '.join(new)}" if new else "none")
+    if old:
+        yield f"limits not literal: {', '.join(old)} -> {', '.join(new) or 'none'}", True
+    then, here = dict(was.settings), dict(now.settings)
+    for name in {**then, **here}:
+        if then.get(name) != here.get(name) and not new:
+            yield f"{name}: {then.get(name, 'unset')} -> {here.get(name, 'unset')}", False
+
+
+def _limits(then: Sequence[Limit], now: Sequence[Limit], without: str) -> Iterator[tuple[str, bool]]:
+    left = [limit for limit in now if not any(_alike(limit, was) for was in then)]
+    for was in then:
+        if any(_holds(limit, was) for limit in now if limit not in left):
+            continue
+        rivals = [limit for limit in left if limit.key == was.key and _side(limit) == _side(was)]
+        near = min(rivals, key=lambda limit: limit.on != was.on, default=None)
+        if near is None:
+            yield f"{_said(was)} -> {without}", True
+        else:
+            left.remove(near)
+            yield f"{_said(was)} -> {_said(near)}", not _holds(near, was)
+
+
+def _alike(one: Limit, other: Limit) -> bool:
+    return replace(one, text="", source="") == replace(other, text="", source="")
+
+
+def _holds(limit: Limit, was: Limit) -> bool:
+    """Whether what keeps one limit keeps the other too, wherever that applied."""
+    if limit.key != was.key or limit.dimension is not was.dimension:
+        return False
+    if (limit.on and limit.on != was.on) or not set(limit.except_on) <= set(was.except_on):
+        return False
+    if limit.operator is Operator.EQUAL or was.operator is Operator.EQUAL:
+        return (limit.operator, limit.bound) == (was.operator, was.bound)
+    if _side(limit) != _side(was):
+        return False
+    apart = was.bound - limit.bound if was.operator in _UPPER else limit.bound - was.bound
+    return apart > 0 or (
+        apart == 0 and (limit.operator is was.operator or limit.operator in (Operator.LESS, Operator.MORE))
+    )
+
+
+def _side(limit: Limit) -> str:
+    return "upper" if limit.operator in _UPPER else "lower" if limit.operator in _LOWER else "equal"
+
+
+def _said(limit: Limit) -> str:
+    on = f" on {', '.join(limit.on)}" if limit.on else ""
+    return f"{limit.text}{on}"

@@ -1,0 +1,80 @@
+"""A driver that never returns, each in a process of its own; run by test_hanging.py on drivers of our own making."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import time
+
+from clock_scenarios import LOCK, OBSERVE, TRY, Library, card, region, scenario
+
+from pytest_perfgate.adapters.bindings import nvml, patience
+from pytest_perfgate.adapters.bindings.nvml import Nvml
+from pytest_perfgate.adapters.devices.clocks import NvmlClocks
+from pytest_perfgate.adapters.devices.locks import read_locks
+from pytest_perfgate.model.errors import PerfgateError
+
+
+def hasty() -> None:
+    """Patience of a fifth of a second."""
+    nvml.START_S = patience.PATIENCE_S = 0.2
+
+
+def outcome(ask) -> list[str]:
+    try:
+        ask()
+    except PerfgateError as error:
+        return [error.code.name, error.what]
+    return []
+
+
+@scenario
+def the_start_hangs() -> dict:
+    """In a measurement, in the controller's look for devices, in `clocks show` and `clocks lock`."""
+    from pytest_perfgate.adapters.runtimes.gpu import managed
+    from pytest_perfgate.cli import main
+    from pytest_perfgate.wiring.devices import fleet
+
+    device = card()
+    hasty()
+    Library().hang = 1
+    said, begun = io.StringIO(), time.monotonic()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        codes = [main(["clocks", action]) for action in ("show", "lock")]
+    return {
+        "held": outcome(lambda: NvmlClocks().hold(device, OBSERVE).__enter__()),
+        "tried": outcome(lambda: NvmlClocks().settled(device, TRY)),
+        "why": Nvml().availability().why, "facts": managed(device.uuid, device.pci), "fleet": [device.name for device in fleet().devices],
+        "codes": codes, "said": said.getvalue(), "took": time.monotonic() - begun,
+    }  # fmt: skip
+
+
+@scenario
+def finding_a_device_hangs() -> dict:
+    device = card()
+    hasty()
+    Library().hang = 2
+    return {"held": [outcome(lambda: NvmlClocks().hold(device, OBSERVE).__enter__()) for _ in range(2)]}
+
+
+@scenario
+def the_first_reading_hangs() -> dict:
+    """Where the clocks are observed, and where they are locked: they are put back."""
+    device, library = card(), Library()
+    hasty()
+    observed, locked = NvmlClocks(), NvmlClocks()
+    assert observed.availability().usable
+    assert locked.availability().usable
+    library.hang = 3
+    held = outcome(lambda: observed.hold(device, OBSERVE).__enter__())
+    return {"held": held, "again": outcome(lambda: locked.hold(device, LOCK).__enter__()), "locked": library.locked}
+
+
+@scenario
+def putting_back_hangs() -> dict:
+    hasty()
+    library = Library()
+    return {
+        "held": outcome(lambda: region(LOCK, during=lambda: setattr(library, "hang", 4))),
+        "left": len(read_locks()),
+    }

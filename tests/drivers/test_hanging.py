@@ -1,0 +1,44 @@
+"""A driver that never returns ends in an error, through pynvml itself on a management library of our own making."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed", exc_type=ImportError)
+
+
+@pytest.fixture
+def clocks(scenarios):
+    return functools.partial(scenarios, "hanging_scenarios.py")
+
+
+def test_a_driver_that_never_starts_ends_in_an_error(clocks) -> None:
+    told = clocks("the_start_hangs")
+    why = "NVML did not answer within 0.2 s, asked for nvmlInit"
+    assert (told["held"], told["tried"], told["why"]) == (["driver-silent", why], ["driver-silent", why], why)
+    assert told["facts"] == told["fleet"] == []
+    assert told["codes"][0] == 0
+    assert told["codes"][1] >= 10
+    assert told["said"].count(why) == 2
+
+
+def test_a_driver_that_finds_no_device_ends_in_an_error(clocks) -> None:
+    first, second = clocks("finding_a_device_hangs")["held"]
+    assert first == second
+    assert first[0] == "driver-silent"
+    assert "the device GPU-11111111" in first[1]
+
+
+def test_a_driver_whose_first_reading_hangs_ends_in_an_error(clocks) -> None:
+    told = clocks("the_first_reading_hangs")
+    assert told["held"] == told["again"] == ["driver-silent", "NVML did not answer within 0.2 s, asked for sample"]
+    assert told["locked"] == 0
+
+
+def test_a_driver_that_hangs_while_clocks_are_put_back_is_named_and_the_lock_stays_on_file(clocks) -> None:
+    told = clocks("putting_back_hangs")
+    assert told["held"][0] == "clocks-not-restored"
+    assert "did not answer within 0.2 s, asked for unlock" in told["held"][1]
+    assert told["left"] == 1

@@ -1,0 +1,36 @@
+"""A change is judged by its own marks; in CI each limit that it loosens is named."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from pytest_perfgate.app.relaxed import relaxed_limits
+from pytest_perfgate.core.gate.merge import merge_limits
+from pytest_perfgate.model.limit import Effect
+from pytest_perfgate.model.policy import Policy
+from pytest_perfgate.model.repository import Base
+from pytest_perfgate.model.verdict import SuiteNote
+
+TEXT = "@pytest.mark.perfgate('slowdown <= {}%')\ndef test_x(perfgate): pass\n"
+
+
+def notes(now: str, *, ci: bool = True, base: str = "c0ffee") -> list[SuiteNote]:
+    repository = SimpleNamespace(
+        touched=lambda _revision, _word: ("t.py",), show=lambda revision, _path: TEXT.format(3) if revision else now
+    )
+    court: Any = SimpleNamespace(
+        context=SimpleNamespace(policy=Policy(ci=ci)),
+        accepted=SimpleNamespace(base=Base(commit=base)),
+        tools=SimpleNamespace(repository=repository, kinds={}),
+        merged=lambda _nodeid, layers: merge_limits(*layers),
+    )
+    return list(relaxed_limits(court))
+
+
+def test_a_limit_that_the_change_loosens_is_named_in_ci() -> None:
+    (note,) = notes(TEXT.format(30))
+    assert (note.kind, note.effect) == ("limits", Effect.WARN)
+    assert note.text == "1 limit or setting of tests changed since c0ffee; this run was judged by the new"
+    assert note.names == ("t.py::test_x: slowdown <= 3% -> slowdown <= 30%",)
+    assert notes(TEXT.format(30), ci=False) == notes(TEXT.format(30), base="") == notes(TEXT.format("3.0")) == []

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from pytest_perfgate.core.gate.beside import same_program, same_test
+
+FILE = """
+import torch
+SIZE = 4
+
+def inputs(): return torch.ones(SIZE)
+
+class TestConv:
+    def test_one(self, perfgate): perfgate(conv, inputs())
+
+def test_one(perfgate): perfgate(relu, inputs())
+
+def test_other(perfgate): perfgate(gelu, inputs())
+"""
+
+
+def kept(then: str, now: str, test: str = "test_one") -> bool:
+    return same_test(FILE, FILE.replace(then, now), test)
+
+
+def test_a_test_is_edited_with_whatever_its_file_says_beside_other_tests() -> None:
+    assert kept("gelu", "tanh")
+    assert kept("def test_other", "def test_third")
+    for then, now in (("relu", "tanh"), ("ones(", "zeros("), ("SIZE = 4", "SIZE = 8"), ("import torch", "import jax")):
+        assert not kept(then, now), then
+
+
+def test_a_test_of_a_class_is_edited_with_its_class() -> None:
+    assert kept("relu", "tanh", "TestConv::test_one")
+    assert not kept("conv", "tanh", "TestConv::test_one")
+    assert not kept("conv", "tanh")
+
+
+def test_what_does_not_parse_is_the_same_only_where_not_a_letter_changed() -> None:
+    assert same_program("def (", "def (")
+    assert not same_program("def (", "def  (")
+    assert not same_test("def (", "def (", "test_one")
+    assert same_program("A = 1\n", "# one\n\nA = 1")

@@ -1,0 +1,30 @@
+"""The order of a test's marks: pytest has those of a parameter after those of its function."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.core.metrics.registry import by_name
+from pytest_perfgate.model.config import Config
+from pytest_perfgate.plugin.collect import Collector
+from tests.unit.plugin.test_spelling import OPTIONS
+
+gate = pytest.mark.perfgate
+MODULE, FUNCTION, PARAM = gate("time <= 1s"), gate("time <= 2s", rounds=5), gate("time <= 3s", rounds=7)
+
+
+def test_the_mark_of_a_parameter_is_closer_than_that_of_its_function() -> None:
+    own = [PARAM.mark, pytest.mark.skipif(False).mark]
+    marks = [FUNCTION.mark, PARAM.mark, MODULE.mark]
+    item: Any = SimpleNamespace(
+        nodeid="t.py::test_p[2]",
+        location=("t.py", 6, ""),
+        iter_markers=lambda _name: iter(marks),
+        callspec=SimpleNamespace(marks=own, params={}),
+    )
+    case = Collector(Config(), OPTIONS, by_name()).case(item)
+    assert [limit.text for limit in case.limits] == ["time <= 3s"]
+    assert case.plan.rounds == 7
