@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_perfgate.adapters.stores.standing import Standing
@@ -65,9 +65,7 @@ class GitRepository:
         return None
 
     def show(self, revision: str, path: str) -> str | None:
-        """A file's text in a revision, or as it lies here; ``None`` where it does not exist."""
-        if not revision:
-            return self._here(path)
+        """A file's text in a revision; ``None`` where it did not exist."""
         if not self._resolved(revision):
             raise PerfgateError("repository-missing", f"'{revision}' is no revision here", mend="git fetch --unshallow")
         done = self._run("show", f"{revision}:./{path}")
@@ -78,19 +76,44 @@ class GitRepository:
         found = self._git("ls-tree", "-r", "-z", "--name-only", revision, "--", f"{folder}/") or ""
         return tuple(path for path in found.split("\0") if path)
 
-    def touched(self, revision: str, word: str) -> tuple[str, ...]:
-        """The Python files with a word, there or here, that are other here than in a revision."""
+    def touched(self, revision: str, words: Sequence[str]) -> Mapping[str, tuple[str | None, str | None]]:
+        """The Python files with one of these words, there or here, that are other here than in a revision: both texts."""
         apart = {
             *self._paths("diff", "--name-only", "--no-renames", "--relative", "-z", revision, "--", "*.py"),
             *self._paths("ls-files", "--others", "--exclude-standard", "-z", "--", "*.py"),
         }
         if not apart:
-            return ()
-        there = self._paths("-c", "grep.fullName=false", "grep", "-l", "-z", "-F", "-e", word, revision, "--", "*.py")
-        here = self._paths(
-            "-c", "grep.fullName=false", "grep", "-l", "-z", "-F", "--untracked", "-e", word, "--", "*.py"
+            return {}
+        look = (
+            "-c",
+            "grep.fullName=false",
+            "grep",
+            "-l",
+            "-z",
+            "-F",
+            *(part for word in words for part in ("-e", word)),
         )
-        return tuple(sorted(apart & {*here, *(path.removeprefix(f"{revision}:") for path in there)}))
+        there = {path.removeprefix(f"{revision}:") for path in self._paths(*look, revision, "--", "*.py")}
+        here = self._paths(*look, "--untracked", "--", "*.py")
+        paths = sorted(apart & {*here, *there})
+        then = self._blobs(revision, paths)
+        return {path: (then.get(path), self._here(path)) for path in paths}
+
+    def _blobs(self, revision: str, paths: Sequence[str]) -> dict[str, str]:
+        """Texts of a revision, asked for at once; a path that would end the line it is asked in has none."""
+        asked = [path for path in paths if "\n" not in path]
+        stdin = "".join(f"{revision}:./{path}\n" for path in asked).encode("utf-8", "surrogateescape")
+        done = self._run("cat-file", "--batch", stdin=stdin) if asked else None
+        if done is None or done.returncode:
+            return {}
+        found, rest = {}, done.stdout
+        for path in asked:
+            head, _, rest = rest.partition(b"\n")
+            words = head.rsplit(b" ", 2)
+            if words[-2:-1] == [b"blob"]:
+                size = int(words[-1])
+                found[path], rest = rest[:size].decode("utf-8", "replace"), rest[size + 1 :]
+        return found
 
     def _paths(self, *words: str) -> list[str]:
         done = self._run(*words)

@@ -9,7 +9,7 @@ from itertools import chain
 
 from pytest_perfgate.model.values import value
 
-_MARK = "mark.perfgate"
+_MARK = ["mark", "perfgate"]
 _FIXTURES = {"perfgate", "benchmark"}
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEEP = 20
@@ -95,7 +95,7 @@ class _Reader:
     def _parameters(self, decorator: ast.expr) -> Iterator[tuple[str, tuple[Mark, ...]]]:
         """``pytest.param(..., marks=)`` of a parametrised test."""
         for call in ast.walk(decorator):
-            if isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] == "param":
+            if isinstance(call, ast.Call) and _dotted(call.func)[-1] == "param":
                 given = {word.arg: word.value for word in call.keywords}
                 if marks := self._listed(given.get("marks")):
                     named = self._literal(given.get("id"))
@@ -105,8 +105,10 @@ class _Reader:
         """Calls of the fixture with ``limits=``, by their names."""
         found: dict[str, tuple[Mark, ...]] = {}
         for call in ast.walk(test):
-            given = {word.arg: word.value for word in call.keywords} if isinstance(call, ast.Call) else {}
-            if isinstance(call, ast.Call) and "limits" in given and ast.unparse(call.func).split(".")[0] in _FIXTURES:
+            if not isinstance(call, ast.Call) or _dotted(call.func)[0] not in _FIXTURES:
+                continue
+            given = {word.arg: word.value for word in call.keywords}
+            if "limits" in given:
                 named = given.get("name")
                 literal = self._literal(named)
                 name = literal if isinstance(literal, str) else ast.unparse(named) if named else ""
@@ -125,7 +127,7 @@ class _Reader:
         if isinstance(node, ast.Call):
             far = self._mark(node.func)
             return _joined(far, self._called(node)) if far is not None else None
-        return Mark() if isinstance(node, ast.Attribute) and ast.unparse(node).endswith(_MARK) else None
+        return Mark() if _dotted(node)[-2:] == _MARK else None
 
     def _called(self, call: ast.Call) -> Mark:
         limits, unread = self._texts(call.args)
@@ -173,6 +175,15 @@ class _Reader:
             return ast.literal_eval(meant) if meant is not None else None
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             return None
+
+
+def _dotted(node: ast.expr) -> list[str]:
+    """The words of ``pytest.mark.perfgate``; what stands before the first point counts where it is a name."""
+    words: list[str] = []
+    while isinstance(node, ast.Attribute):
+        words.append(node.attr)
+        node = node.value
+    return [node.id if isinstance(node, ast.Name) else "", *words[::-1]]
 
 
 def _joined(far: Mark, near: Mark) -> Mark:

@@ -36,7 +36,8 @@ def relaxed(texts: Mapping[str, tuple[str | None, str | None]], kinds: Kinds, me
     now = {path: marked(after or "") for path, (_, after) in texts.items()}
     found: dict[str, bool] = {}
     for path, tests in then.items():
-        names = same_bodies(texts[path][0] or "", texts[path][1] or "")
+        lost = any(name not in now[path] for name in tests)
+        names = same_bodies(texts[path][0] or "", texts[path][1] or "") if lost else {}
         for name in dict.fromkeys([*tests, *_closer(now[path], tests)]):
             was = _asked(f"{path}::{name}", _nearest(tests, name), kinds, merged)
             at, marks = _present(path, _renamed(name, names), now, then)

@@ -16,9 +16,7 @@ TEXT = "@pytest.mark.perfgate('slowdown <= {}%')\ndef test_x(perfgate): pass\n"
 
 
 def notes(now: str, *, ci: bool = True, base: str = "c0ffee") -> list[SuiteNote]:
-    repository = SimpleNamespace(
-        touched=lambda _revision, _word: ("t.py",), show=lambda revision, _path: TEXT.format(3) if revision else now
-    )
+    repository = SimpleNamespace(touched=lambda _revision, _words: {"t.py": (TEXT.format(3), now)})
     court: Any = SimpleNamespace(
         context=SimpleNamespace(policy=Policy(ci=ci)),
         accepted=SimpleNamespace(base=Base(commit=base)),
