@@ -253,7 +253,7 @@ class Repository(Protocol):
     def show(self, revision: str, path: str) -> str | None: ...
 
     def touched(self, revision: str, words: Sequence[str]) -> Mapping[str, tuple[str | None, str | None]]:
-        """The Python files with one of these words, there or here, that are other here than in a revision: both texts."""
+        """Both texts of each Python file with one of these words, there or here, that is other than in a revision."""
 
     def files(self, revision: str, folder: str) -> tuple[str, ...]: ...
 

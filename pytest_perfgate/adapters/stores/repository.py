@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_perfgate.adapters.stores.standing import Standing
+from pytest_perfgate.adapters.stores.touched import touched
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.repository import Base
 
@@ -77,54 +78,8 @@ class GitRepository:
         return tuple(path for path in found.split("\0") if path)
 
     def touched(self, revision: str, words: Sequence[str]) -> Mapping[str, tuple[str | None, str | None]]:
-        """The Python files with one of these words, there or here, that are other here than in a revision: both texts."""
-        apart = {
-            *self._paths("diff", "--name-only", "--no-renames", "--relative", "-z", revision, "--", "*.py"),
-            *self._paths("ls-files", "--others", "--exclude-standard", "-z", "--", "*.py"),
-        }
-        if not apart:
-            return {}
-        look = (
-            "-c",
-            "grep.fullName=false",
-            "grep",
-            "-l",
-            "-z",
-            "-F",
-            *(part for word in words for part in ("-e", word)),
-        )
-        there = {path.removeprefix(f"{revision}:") for path in self._paths(*look, revision, "--", "*.py")}
-        here = self._paths(*look, "--untracked", "--", "*.py")
-        paths = sorted(apart & {*here, *there})
-        then = self._blobs(revision, paths)
-        return {path: (then.get(path), self._here(path)) for path in paths}
-
-    def _blobs(self, revision: str, paths: Sequence[str]) -> dict[str, str]:
-        """Texts of a revision, asked for at once; a path that would end the line it is asked in has none."""
-        asked = [path for path in paths if "\n" not in path]
-        stdin = "".join(f"{revision}:./{path}\n" for path in asked).encode("utf-8", "surrogateescape")
-        done = self._run("cat-file", "--batch", stdin=stdin) if asked else None
-        if done is None or done.returncode:
-            return {}
-        found, rest = {}, done.stdout
-        for path in asked:
-            head, _, rest = rest.partition(b"\n")
-            words = head.rsplit(b" ", 2)
-            if words[-2:-1] == [b"blob"]:
-                size = int(words[-1])
-                found[path], rest = rest[:size].decode("utf-8", "replace"), rest[size + 1 :]
-        return found
-
-    def _paths(self, *words: str) -> list[str]:
-        done = self._run(*words)
-        text = "" if done is None or done.returncode else done.stdout.decode("utf-8", "surrogateescape")
-        return [path for path in text.split("\0") if path]
-
-    def _here(self, path: str) -> str | None:
-        try:
-            return (self._root / path).read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            return None
+        """Both texts of each Python file with one of these words, there or here, that is other than in a revision."""
+        return touched(self._root, self._run, revision, words)
 
     def missing(self, commits: Iterable[str]) -> frozenset[str]:
         """Those of these names that are no commit in this clone; none where git does not answer."""
