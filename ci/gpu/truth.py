@@ -17,6 +17,8 @@ from typing import Any
 from ci.gpu.calls import Call, calls
 from ci.gpu.held import held
 
+TRIED = (65536, 4096, 512, 64, 8)
+"""Bytes of buffers that are looked at where the proof fails."""
 REPEATS = 40
 WARM_S = 0.3
 SCRIPT = str(Path(__file__).resolve().parents[1] / "gpu-check")
@@ -50,9 +52,10 @@ def unproved(timeout_s: float = 40.0) -> str:
         )
     except subprocess.TimeoutExpired:
         return f"the proof did not end within {timeout_s:.0f} s"
+    said = "; ".join(done.stderr.strip().splitlines()[-len(TRIED) - 1 :])[-400:]
     if done.returncode < 0:
-        return f"the proof died of signal {-done.returncode}"
-    return (done.stderr.strip().splitlines() or ["no reason given"])[-1][:300] if done.returncode else ""
+        return f"the proof died of signal {-done.returncode}{f': {said}' if said else ''}"
+    return said or "no reason given" if done.returncode else ""
 
 
 def run_proof(torch: Any, runtime: Any) -> None:
@@ -63,12 +66,29 @@ def run_proof(torch: Any, runtime: Any) -> None:
 
     torch.zeros(1, device="cuda")
     runtime.synchronize()
-    recorder = CuptiRecorder()
+    recorder, touch = CuptiRecorder(), CudaDriver().touch
     try:
         with recorder.opened(BUFFER):
-            prove(recorder, CudaDriver().touch)
+            try:
+                prove(recorder, touch)
+            except PerfgateError:
+                for size in TRIED:
+                    print(lost_in(recorder, size, touch), file=sys.stderr, flush=True)
+                raise
     except PerfgateError as error:
         raise SystemExit(error.what) from error
+
+
+def lost_in(recorder: Any, size: int, touch: Call, times: int = 200) -> str:
+    """What becomes of some records in buffers of this size: for whoever has to find buffers that prove the counter."""
+    recorder._size = size  # noqa: SLF001 - as the proof itself sets it
+    for _ in range(times):
+        touch()
+    try:
+        came = len(recorder.drain())
+        return f"{size} B: {came} of {times} came, {recorder.dropped()} counted as lost"
+    except Exception as error:
+        return f"{size} B: {type(error).__name__}: {error}"
 
 
 def run_truth(check: Any) -> None:

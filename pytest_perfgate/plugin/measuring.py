@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pytest_perfgate.app.honest import Scrutiny, Subject, scrutinised
-from pytest_perfgate.app.inputs import constant_inputs
 from pytest_perfgate.app.instrument import at_least, choose_runtime, choose_timer, identity, per_call
 from pytest_perfgate.app.machine import REFUSED, keyed, lease_name, settled, watched
 from pytest_perfgate.model.children import Capture
@@ -19,12 +18,12 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
-from pytest_perfgate.model.ports import Call, Inspector, Profiler, Runtime, Timer
-from pytest_perfgate.model.problem import Finding
+from pytest_perfgate.model.ports import Inspector, Profiler, Runtime, Timer
 from pytest_perfgate.model.profiling import STATIC
 from pytest_perfgate.model.samples import Samples
 from pytest_perfgate.model.tools import Instruments
 from pytest_perfgate.plugin.asked import Asked, Brought
+from pytest_perfgate.plugin.inputs import Inputs
 from pytest_perfgate.plugin.slowing import asked_for, slowed
 
 
@@ -43,7 +42,7 @@ class Measuring:
         self.metrics = metrics
         self._scrutinised: set[CaseKey] = set()
         self._warmed: set[CaseKey] = set()
-        self._inputs: dict[CaseKey, Finding | None] = {}
+        self._inputs = Inputs(instruments.contents)
 
     @property
     def instruments(self) -> Instruments:
@@ -63,7 +62,7 @@ class Measuring:
             insist_on_devices(plan.devices)
         call = asked.kept() if asked.check is not None else asked.timed()
         stand = self.stand(plan, call)
-        setup = self._prepared(asked, stand.runtime)
+        setup = self._inputs.prepared(asked, stand.runtime)
         scrutiny = self._scrutiny(asked, call, stand.runtime)
         call, by = asked.sample(call), asked_for()
         if by is not None and stand.timer.name == "host" and not hasattr(stand.runtime, "wait"):
@@ -74,32 +73,6 @@ class Measuring:
             return scrutinised(lambda: stand.timer.measure(call, plan, stand.runtime, setup), scrutiny)
 
         return per_call(self._taken(stand, plan, take), asked.calls * asked.schedule.iterations)
-
-    def _prepared(self, asked: Asked, runtime: Runtime) -> Call | None:
-        """What runs before each call; a GPU's inputs are looked at before any call writes them."""
-        contents = self._instruments.contents
-        unseen = contents is not None and asked.key not in self._inputs and runtime.device().kind == "gpu"
-        if asked.setup is None:
-            if unseen:
-                self._look_at_inputs(asked)
-            return None
-        return self._seen_first(asked) if unseen else asked.prepare
-
-    def _seen_first(self, asked: Asked) -> Call:
-        """The set-up; what it makes the first time is looked at."""
-
-        def prepare() -> Any:
-            made = asked.prepare()
-            if asked.key not in self._inputs:
-                self._look_at_inputs(asked, made)
-            return made
-
-        return prepare
-
-    def _look_at_inputs(self, asked: Asked, made: Any = ()) -> None:
-        contents = self._instruments.contents
-        if contents is not None:
-            self._inputs[asked.key] = constant_inputs(contents, (asked.fn, asked.args, made))
 
     def _warm_up(self, asked: Asked) -> None:
         """What the call asks for beside our own warming up: the first time that this process measures it."""
@@ -144,7 +117,7 @@ class Measuring:
             identity=identity(self._instruments, plan, stand.runtime, timer, call),
             work=asked.work,
             limits=asked.limits,
-            findings=(seen,) if (seen := self._inputs.get(asked.key)) else (),
+            findings=self._inputs.findings(asked.key),
         )
 
     def brought(self, plan: Plan, brought: Brought) -> Capture:

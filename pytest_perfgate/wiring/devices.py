@@ -71,14 +71,19 @@ def graph_timer() -> Any:
 
 
 def cupti_timer() -> Any:
-    """Kernel records; only a child of ours may die of the proof that none is lost unseen."""
-    import os
-
+    """Kernel records; no process of ours may die of the proof that none is lost unseen."""
     from pytest_perfgate.adapters.bindings.cupti import CuptiRecorder
-    from pytest_perfgate.adapters.bindings.cupti_proof import unproved_elsewhere
     from pytest_perfgate.adapters.timers.cupti import CuptiTimer
 
-    return CuptiTimer(rules(), CuptiRecorder(), None if "PERFGATE_PARENT" in os.environ else unproved_elsewhere)
+    return CuptiTimer(rules(), CuptiRecorder(), cupti_unproved)
+
+
+def cupti_unproved() -> str:
+    """Why CUPTI's counter of lost records is not believed here; proved once for a machine and its driver."""
+    from pytest_perfgate.adapters.bindings.cupti_proof import unproved_elsewhere
+    from pytest_perfgate.adapters.devices.locks import lock_folder
+
+    return unproved_elsewhere(lock_folder())
 
 
 def auto_timer() -> Any:
@@ -277,10 +282,9 @@ def finest(runtime: Any, timer: str = "events") -> tuple[float | None, float | N
         resolution, overhead = probe_clock(time.perf_counter_ns)
         return (waiting(runtime, time.perf_counter_ns) if hasattr(runtime, "wait") else overhead), resolution
     if timer == "cupti":
-        from pytest_perfgate.adapters.bindings.cupti_proof import unproved_elsewhere
         from pytest_perfgate.model.errors import PerfgateError
 
-        if why := unproved_elsewhere():
+        if why := cupti_unproved():
             raise PerfgateError("cupti-unproved", why)
         return 0.0, 1.0
     from pytest_perfgate.adapters.timers.pairs import empty_pair

@@ -65,9 +65,26 @@ def test_how_a_proof_ended(monkeypatch, tmp_path) -> None:
         ("", ""),
         ("import os; os.kill(os.getpid(), 11)", "the proof died of signal 11"),
         ("raise SystemExit('not counted')", "not counted"),
+        ("import sys; print('64 B: 0', file=sys.stderr); sys.exit('no')", "64 B: 0; no"),
     ):
         script.write_text(text)
         assert truth.unproved() == why
+
+
+def test_where_the_proof_fails_sizes_of_buffers_are_looked_at() -> None:
+    class Recorder:
+        _size = 0
+
+        def drain(self):
+            if self._size < 64:
+                raise OSError("no room")
+            return [1] * 150
+
+        def dropped(self):
+            return 50
+
+    assert truth.lost_in(Recorder(), 64, lambda: None) == "64 B: 150 of 200 came, 50 counted as lost"
+    assert truth.lost_in(Recorder(), 8, lambda: None) == "8 B: OSError: no room"
 
 
 def test_a_timer_that_is_off_is_not_held(check) -> None:

@@ -1,22 +1,62 @@
-"""CUPTI's counter of lost records, proved in a process of its own: with buffers too small for a record it may die."""
+"""CUPTI's counter of lost records, proved in a process of its own: with buffers too small for a record it may die.
+
+What was proved once is kept in a folder, for the driver and the packages that it was seen with.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from functools import cache
+from importlib import metadata
+from pathlib import Path
 
 from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
 from pytest_perfgate.adapters.bindings.cupti import BUFFER, CuptiRecorder, prove
 from pytest_perfgate.model.errors import PerfgateError
 
 PATIENCE_S = 60.0
+DRIVER = Path("/proc/driver/nvidia/version")
+_PACKAGES = ("cupti-python", "nvidia-cuda-cupti", "nvidia-cuda-cupti-cu12")
 
 
 @cache
-def unproved_elsewhere() -> str:
-    """Why the counter is not to be believed on this machine; empty where it was seen to count. Tried once."""
+def unproved_elsewhere(kept: Path | None = None) -> str:
+    """Why the counter is not to be believed on this machine; empty where it was seen to count.
+
+    Tried once in a process, and no more where the folder says that it was seen to count before.
+    """
+    mark = kept / f"cupti-{name}.proved" if kept and (name := _setting()) else None
+    if mark and mark.exists():
+        return ""
+    why = _tried()
+    if mark and not why:
+        with suppress(OSError):
+            mark.parent.mkdir(parents=True, exist_ok=True)
+            mark.touch()
+    return why
+
+
+def _setting() -> str:
+    """The driver and the packages by one name; none where the driver does not tell which it is."""
+    try:
+        driver = DRIVER.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return hashlib.sha256("|".join([driver, *map(_installed, _PACKAGES)]).encode()).hexdigest()[:16]
+
+
+def _installed(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _tried() -> str:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     try:
         done = subprocess.run(

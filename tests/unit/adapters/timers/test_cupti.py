@@ -293,3 +293,25 @@ def test_how_a_proof_elsewhere_ended(monkeypatch, code, said, why) -> None:
     found = cupti_proof.unproved_elsewhere.__wrapped__()
     assert found.endswith(why)
     assert bool(found) is bool(why)
+
+
+def test_what_was_proved_is_kept_for_a_driver_and_its_packages(monkeypatch, tmp_path) -> None:
+    runs, codes = [], iter([1, 0, 0, 0])
+
+    def run(command, **named):
+        runs.append(command)
+        return SimpleNamespace(returncode=next(codes), stderr="not counted")
+
+    def asked() -> str:
+        return cupti_proof.unproved_elsewhere.__wrapped__(tmp_path / "kept")
+
+    driver = tmp_path / "version"
+    driver.write_text("NVRM version: 580.159")
+    monkeypatch.setattr(cupti_proof.subprocess, "run", run)
+    monkeypatch.setattr(cupti_proof, "DRIVER", driver)
+    assert [asked() for _ in range(3)] == ["not counted", "", ""]
+    assert len(runs) == 2, "what failed is tried again, what held is not"
+    driver.write_text("NVRM version: 590.1")
+    assert (asked(), len(runs)) == ("", 3)
+    driver.unlink()
+    assert (asked(), len(runs)) == ("", 4)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pytest_perfgate.core.gate.grammar import parse_limit
+from pytest_perfgate.core.gate.judge import JudgeContext, judge
 from pytest_perfgate.core.gate.rounds import Finding, Pairs, finding
 from pytest_perfgate.core.metrics.registry import by_name
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.device import Basis, Device, Roof
+from pytest_perfgate.model.limit import Outcome
 from pytest_perfgate.model.measurement import Identity, Measurement
 from pytest_perfgate.model.metric import MetricKind
 from pytest_perfgate.model.plan import CaseKey
@@ -98,3 +100,18 @@ def limit(text: str, **fields):
 
 
 GEMM = Work(flops=2.0 * 4096**3, bytes=3 * 2 * 4096.0**2, dtype="bf16")
+
+
+CONTEXT = JudgeContext(kinds=KINDS, gates=40)
+SLOWDOWN = (limit("slowdown <= 3%"),)
+
+
+def verdict(time=1e6, limits=SLOWDOWN, baseline="accepted", context=CONTEXT, paired=None, **fields):
+    device = fields.get("device", HOST)
+    held = accepted(1e6, device=device) if baseline == "accepted" else baseline
+    (found,) = judge(measured(time, **fields), limits, baseline=held, context=context, paired=paired).verdicts
+    return found
+
+
+def outcome(*args, **fields) -> Outcome:
+    return verdict(*args, **fields).outcome

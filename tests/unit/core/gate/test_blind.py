@@ -1,4 +1,4 @@
-"""A time that was accepted from a sitting too noisy for its limit; a speed-up that the change accepts itself."""
+"""A time that was accepted from a sitting too noisy for its limit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pytest_perfgate.core.gate.judge import judge
 from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.model.limit import Effect, Outcome
 from tests.unit.core.gate.bench import KEY, accepted, limit, measured
-from tests.unit.core.gate.test_judge import CONTEXT, SLOWDOWN, edited, outcome, verdict
+from tests.unit.core.gate.bench import CONTEXT, SLOWDOWN, outcome, verdict
 
 
 def test_a_time_accepted_from_a_blind_sitting_lets_nothing_pass_as_known() -> None:
@@ -40,12 +40,3 @@ def test_an_edit_from_a_blind_sitting_is_neither_accepted_nor_convicted_within_i
     assert outcome(4e6, context=context) is Outcome.ACCEPTED
     assert outcome(11e6, context=context) is Outcome.REGRESSED
     assert outcome(2e6, context=replace(CONTEXT, edited=accepted(4e6, why="  ", blind=1.5))) is Outcome.REGRESSED
-
-
-def test_a_speed_up_that_the_change_accepts_is_nothing_to_accept() -> None:
-    taken = verdict(0.5e6, context=edited(0.5e6, ""))
-    assert (taken.outcome, taken.sentence) == (Outcome.PASSED, "faster, and this change accepts 500 µs")
-    for line in (edited(0.8e6, ""), edited(0.2e6, ""), edited(1.2e6, "x"), CONTEXT):
-        assert outcome(0.5e6, context=line) is Outcome.IMPROVED
-    over = replace(CONTEXT, today="2026-05-02", edited=accepted(0.5e6, expires="2026-05-01"))
-    assert outcome(0.5e6, context=over) is Outcome.IMPROVED

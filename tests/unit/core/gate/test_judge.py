@@ -6,27 +6,22 @@ from dataclasses import replace
 import pytest
 
 from pytest_perfgate.core.gate.conviction import uncommitted
-from pytest_perfgate.core.gate.judge import JudgeContext, judge, suspects
+from pytest_perfgate.core.gate.judge import suspects
 from pytest_perfgate.core.gate.policy import CI
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.measurement import Identity
 from pytest_perfgate.model.plan import Mode
-from tests.unit.core.gate.bench import GPU, HOST, KEY, KINDS, accepted, limit, measured, samples
-
-CONTEXT = JudgeContext(kinds=KINDS, gates=40)
-SLOWDOWN = (limit("slowdown <= 3%"),)
-
-
-def verdict(time=1e6, limits=SLOWDOWN, baseline="accepted", context=CONTEXT, paired=None, **fields):
-    device = fields.get("device", HOST)
-    held = accepted(1e6, device=device) if baseline == "accepted" else baseline
-    (found,) = judge(measured(time, **fields), limits, baseline=held, context=context, paired=paired).verdicts
-    return found
-
-
-def outcome(*args, **fields) -> Outcome:
-    return verdict(*args, **fields).outcome
-
+from tests.unit.core.gate.bench import (
+    CONTEXT,
+    GPU,
+    HOST,
+    KEY,
+    accepted,
+    limit,
+    outcome,
+    samples,
+    verdict,
+)
 
 # against the accepted time
 
@@ -196,79 +191,6 @@ def test_an_acceptance_holds_through_its_last_day_and_an_imported_one_without_id
     assert outcome(baseline=accepted(1e6, identity=None)) is Outcome.PASSED
 
 
-# the change edits the line that judges it
-
-
-def edited(time: float, why: str):
-    return replace(CONTEXT, edited=accepted(time, why=why))
-
-
-def test_an_edit_with_a_reason_that_the_measurement_agrees_with_is_accepted() -> None:
-    found = verdict(2e6, context=edited(2e6, "exact softmax"))
-    assert (found.outcome, found.effect) == (Outcome.ACCEPTED, Effect.PASS)
-    assert '"exact softmax"' in found.sentence
-    assert outcome(1.1e6, context=replace(edited(1.1e6, "x"), mode=Mode.QUICK)) is Outcome.ACCEPTED
-
-
-def test_an_edit_without_a_reason_fails() -> None:
-    found = verdict(1.1e6, context=edited(1.1e6, "  "))
-    assert (found.outcome, found.effect) == (Outcome.REGRESSED, Effect.FAIL)
-    assert "without a reason" in found.sentence
-
-
-def test_a_faster_line_needs_no_reason_and_excuses_nothing() -> None:
-    assert outcome(1.1e6, context=edited(0.9e6, "")) is Outcome.SUSPECT
-    assert outcome(9e6, context=edited(0.9e6, "")) is Outcome.REGRESSED
-
-
-def test_an_edit_that_leaves_the_time_as_it_was_needs_no_reason() -> None:
-    assert outcome(1.1e6, context=edited(1e6, "")) is Outcome.SUSPECT
-
-
-def test_a_reason_that_was_there_before_is_none() -> None:
-    stale = replace(CONTEXT, edited=accepted(1.1e6))
-    assert outcome(1.1e6, context=stale) is Outcome.REGRESSED
-    moved = replace(CONTEXT, edited=accepted(1.1e6, commit="deadbeefdead"))
-    assert outcome(1.1e6, context=moved) is Outcome.REGRESSED, "another commit is no reason"
-    assert verdict(1.1e6, context=stale).sentence.endswith(
-        'without a reason of its own: "TMA loads" stood there before'
-    )
-    again = replace(CONTEXT, edited=accepted(1.1e6, when="2026-06-01"))
-    assert outcome(1.1e6, context=again) is Outcome.ACCEPTED
-
-
-def test_an_acceptance_that_ran_out_says_why_it_was_made_and_is_renewed_by_a_reason() -> None:
-    old = accepted(1e6, expires="2026-05-01", why="until the new compiler")
-    today = replace(CONTEXT, today="2026-05-02", policy=CI)
-    found = verdict(1e6, baseline=old, context=today)
-    assert (found.outcome, found.effect) == (Outcome.UNBASELINED, Effect.FAIL)
-    assert found.sentence == 'the acceptance expired on 2026-05-01: "until the new compiler"'
-    assert found.next == (f"perfgate accept '{KEY}' --reason \"...\"",)
-    bare = verdict(1e6, baseline=replace(old, why=""), context=today)
-    assert bare.sentence == "the acceptance expired on 2026-05-01"
-    renewing = replace(today, edited=replace(old, expires="2026-09-01", when="2026-05-02", why="no compiler yet"))
-    again = verdict(1.01e6, baseline=old, context=renewing)
-    assert again.outcome is Outcome.ACCEPTED
-    assert again.sentence == 'the acceptance before has expired; this change accepts 1 ms: "no compiler yet"'
-    for silent in (
-        replace(renewing.edited, why=""),
-        replace(old, expires=""),
-        replace(renewing.edited, expires="2026-05-01"),
-        replace(renewing.edited, time=1.5e6),
-        replace(renewing.edited, time=0.0),
-        replace(renewing.edited, time=math.inf),
-        replace(renewing.edited, identity=replace(old.identity, data="v2")),
-    ):
-        assert outcome(1.01e6, baseline=old, context=replace(today, edited=silent)) is Outcome.UNBASELINED
-
-
-def test_an_edit_that_has_expired_already_accepts_nothing() -> None:
-    context = replace(edited(2e6, "for a week"), today="2026-05-10")
-    gone = replace(context, edited=replace(context.edited, expires="2026-05-09"))
-    assert outcome(2e6, context=context) is Outcome.ACCEPTED
-    assert outcome(2e6, context=gone) is Outcome.REGRESSED
-
-
 def test_a_line_of_a_tree_that_was_never_committed_has_no_arm_to_decide() -> None:
     found = verdict(1.1e6, baseline=accepted(1e6, commit="a1b2c3d4e5f6+dirty"))
     assert found.outcome is Outcome.SUSPECT
@@ -278,13 +200,6 @@ def test_a_line_of_a_tree_that_was_never_committed_has_no_arm_to_decide() -> Non
         "it was accepted from a1b2c3d with changes"
     )
     assert uncommitted(accepted(1e6)) == uncommitted(None) == ""
-
-
-def test_an_edit_that_the_measurement_does_not_agree_with_changes_nothing() -> None:
-    assert outcome(2e6, context=edited(1.5e6, "x")) is Outcome.REGRESSED
-    assert outcome(1.2e6, context=edited(1.5e6, "x")) is Outcome.SUSPECT
-    assert outcome(1.2e6, context=edited(0.0, "x")) is Outcome.SUSPECT
-    assert outcome(1e6, context=edited(1.5e6, "x")) is Outcome.PASSED
 
 
 def test_what_is_not_kept_is_not_said_to_be() -> None:

@@ -1,0 +1,97 @@
+"""The change under test edits the line that judges it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from pytest_perfgate.core.gate.policy import CI
+from pytest_perfgate.model.limit import Effect, Outcome
+from pytest_perfgate.model.plan import Mode
+from tests.unit.core.gate.bench import CONTEXT, KEY, accepted, outcome, verdict
+
+
+def edited(time: float, why: str):
+    return replace(CONTEXT, edited=accepted(time, why=why))
+
+
+def test_an_edit_with_a_reason_that_the_measurement_agrees_with_is_accepted() -> None:
+    found = verdict(2e6, context=edited(2e6, "exact softmax"))
+    assert (found.outcome, found.effect) == (Outcome.ACCEPTED, Effect.PASS)
+    assert '"exact softmax"' in found.sentence
+    assert outcome(1.1e6, context=replace(edited(1.1e6, "x"), mode=Mode.QUICK)) is Outcome.ACCEPTED
+
+
+def test_an_edit_without_a_reason_fails() -> None:
+    found = verdict(1.1e6, context=edited(1.1e6, "  "))
+    assert (found.outcome, found.effect) == (Outcome.REGRESSED, Effect.FAIL)
+    assert "without a reason" in found.sentence
+
+
+def test_a_faster_line_needs_no_reason_and_excuses_nothing() -> None:
+    assert outcome(1.1e6, context=edited(0.9e6, "")) is Outcome.SUSPECT
+    assert outcome(9e6, context=edited(0.9e6, "")) is Outcome.REGRESSED
+
+
+def test_a_speed_up_that_the_change_accepts_is_nothing_to_accept() -> None:
+    taken = verdict(0.5e6, context=edited(0.5e6, ""))
+    assert (taken.outcome, taken.sentence) == (Outcome.PASSED, "faster, and this change accepts 500 µs")
+    for line in (edited(0.8e6, ""), edited(0.2e6, ""), edited(1.2e6, "x"), CONTEXT):
+        assert outcome(0.5e6, context=line) is Outcome.IMPROVED
+    over = replace(CONTEXT, today="2026-05-02", edited=accepted(0.5e6, expires="2026-05-01"))
+    assert outcome(0.5e6, context=over) is Outcome.IMPROVED
+
+
+def test_an_edit_that_leaves_the_time_as_it_was_needs_no_reason() -> None:
+    assert outcome(1.1e6, context=edited(1e6, "")) is Outcome.SUSPECT
+
+
+def test_a_reason_that_was_there_before_is_none() -> None:
+    stale = replace(CONTEXT, edited=accepted(1.1e6))
+    assert outcome(1.1e6, context=stale) is Outcome.REGRESSED
+    moved = replace(CONTEXT, edited=accepted(1.1e6, commit="deadbeefdead"))
+    assert outcome(1.1e6, context=moved) is Outcome.REGRESSED, "another commit is no reason"
+    assert verdict(1.1e6, context=stale).sentence.endswith(
+        'without a reason of its own: "TMA loads" stood there before'
+    )
+    again = replace(CONTEXT, edited=accepted(1.1e6, when="2026-06-01"))
+    assert outcome(1.1e6, context=again) is Outcome.ACCEPTED
+
+
+def test_an_acceptance_that_ran_out_says_why_it_was_made_and_is_renewed_by_a_reason() -> None:
+    old = accepted(1e6, expires="2026-05-01", why="until the new compiler")
+    today = replace(CONTEXT, today="2026-05-02", policy=CI)
+    found = verdict(1e6, baseline=old, context=today)
+    assert (found.outcome, found.effect) == (Outcome.UNBASELINED, Effect.FAIL)
+    assert found.sentence == 'the acceptance expired on 2026-05-01: "until the new compiler"'
+    assert found.next == (f"perfgate accept '{KEY}' --reason \"...\"",)
+    bare = verdict(1e6, baseline=replace(old, why=""), context=today)
+    assert bare.sentence == "the acceptance expired on 2026-05-01"
+    renewing = replace(today, edited=replace(old, expires="2026-09-01", when="2026-05-02", why="no compiler yet"))
+    again = verdict(1.01e6, baseline=old, context=renewing)
+    assert again.outcome is Outcome.ACCEPTED
+    assert again.sentence == 'the acceptance before has expired; this change accepts 1 ms: "no compiler yet"'
+    for silent in (
+        replace(renewing.edited, why=""),
+        replace(old, expires=""),
+        replace(renewing.edited, expires="2026-05-01"),
+        replace(renewing.edited, time=1.5e6),
+        replace(renewing.edited, time=0.0),
+        replace(renewing.edited, time=math.inf),
+        replace(renewing.edited, identity=replace(old.identity, data="v2")),
+    ):
+        assert outcome(1.01e6, baseline=old, context=replace(today, edited=silent)) is Outcome.UNBASELINED
+
+
+def test_an_edit_that_has_expired_already_accepts_nothing() -> None:
+    context = replace(edited(2e6, "for a week"), today="2026-05-10")
+    gone = replace(context, edited=replace(context.edited, expires="2026-05-09"))
+    assert outcome(2e6, context=context) is Outcome.ACCEPTED
+    assert outcome(2e6, context=gone) is Outcome.REGRESSED
+
+
+def test_an_edit_that_the_measurement_does_not_agree_with_changes_nothing() -> None:
+    assert outcome(2e6, context=edited(1.5e6, "x")) is Outcome.REGRESSED
+    assert outcome(1.2e6, context=edited(1.5e6, "x")) is Outcome.SUSPECT
+    assert outcome(1.2e6, context=edited(0.0, "x")) is Outcome.SUSPECT
+    assert outcome(1e6, context=edited(1.5e6, "x")) is Outcome.PASSED
