@@ -106,11 +106,27 @@ class Collector:
 
 
 def _closest_last(item: pytest.Item) -> list[pytest.Mark]:
-    """The marks of a test; pytest has those of a parameter after those of the function, and they are nearer."""
-    found = list(item.iter_markers("perfgate"))[::-1]
+    """The marks of a test, in an order that pytest has not.
+
+    It has those of a parameter after those of the function, and those of a base class before those of the class.
+    """
+    found = _by_class(list(item.iter_markers("perfgate"))[::-1], getattr(item, "cls", None))
     callspec = getattr(item, "callspec", None)
     own = [mark for mark in callspec.marks if mark.name == "perfgate"][::-1] if callspec is not None else []
     return [*(mark for mark in found if not any(mark is one for one in own)), *own]
+
+
+def _by_class(found: list[pytest.Mark], cls: type | None) -> list[pytest.Mark]:
+    """Marks of one line of classes, those of the class itself last; all others stay in their places."""
+    depth = {id(mark): at for at, one in enumerate((cls.__mro__ if cls else ())[::-1]) for mark in _own(one)}
+    ordered = iter(sorted((mark for mark in found if id(mark) in depth), key=lambda mark: depth[id(mark)]))
+    return [next(ordered) if id(mark) in depth else mark for mark in found]
+
+
+def _own(one: type) -> Iterable[pytest.Mark]:
+    given = vars(one).get("pytestmark", ())
+    listed = given if isinstance(given, (list, tuple)) else (given,)
+    return (mark.mark if isinstance(mark, pytest.MarkDecorator) else mark for mark in listed)
 
 
 def _once(plan: Plan, limits: Iterable[Limit]) -> Plan:

@@ -16,6 +16,19 @@ gate = pytest.mark.perfgate
 MODULE, FUNCTION, PARAM = gate("time <= 1s"), gate("time <= 2s", rounds=5), gate("time <= 3s", rounds=7)
 
 
+def test_the_mark_of_a_class_is_closer_than_that_of_its_base() -> None:
+    near, far = gate("time <= 4s"), gate("time <= 5s")
+    base = type("Base", (), {"pytestmark": far})
+    cls = type("Own", (base,), {"pytestmark": [near]})
+    item: Any = SimpleNamespace(
+        nodeid="t.py::Own::test_p",
+        location=("t.py", 6, ""),
+        iter_markers=lambda _name: iter([far.mark, near.mark, MODULE.mark]),
+        cls=cls,
+    )
+    assert [limit.text for limit in Collector(Config(), OPTIONS, by_name()).case(item).limits] == ["time <= 4s"]
+
+
 def test_the_mark_of_a_parameter_is_closer_than_that_of_its_function() -> None:
     own = [PARAM.mark, pytest.mark.skipif(False).mark]
     marks = [FUNCTION.mark, PARAM.mark, MODULE.mark]
