@@ -71,7 +71,7 @@ class Collector:
     def merged(self, nodeid: str, layers: Sequence[Sequence[Limit]]) -> tuple[Limit, ...]:
         """Limits of a test under those of its marks; where nobody says any, the default."""
         named = ((p, f"{self._config.source}: {p.place}") for p in self._patterns(nodeid))
-        configured = (self._limits(p.limits, "configuration", place, p.on) for p, place in named)
+        configured = (self._limits(p.limits, "configuration", place, _on(p.on, place)) for p, place in named)
         return merge_limits(self._base, *configured, *layers) or self._limits((DEFAULT_LIMIT,), "default", nodeid)
 
     def _patterns(self, nodeid: str) -> list[ConfigPattern]:
@@ -193,7 +193,11 @@ def _captures(value: Any, place: str) -> tuple[str, ...]:
 
 
 def _on(value: Any, place: str) -> tuple[str, ...]:
-    return tuple(_text(name, place) for name in _listed(value, "on=", place))
+    names = tuple(_text(name, place) for name in _listed(value, "on=", place))
+    if not all(name.strip() for name in names):
+        mend = "name one, such as on='H200*', or leave on= out: the limit then holds everywhere"
+        raise PerfgateError("marker-wrong", "on= names no device: the limit would hold nowhere", mend=mend, place=place)
+    return names
 
 
 def _listed(value: Any, keyword: str, place: str) -> tuple[Any, ...]:
