@@ -20,7 +20,12 @@ def relaxed_limits(court: Court) -> Iterable[SuiteNote]:
     base, repository = court.accepted.base.commit, court.tools.repository
     if not court.context.policy.ci or not base or repository is None:
         return
-    names = relaxed(repository.touched(base, _WORDS), court.tools.kinds or by_name(), court.merged)
+    texts = repository.touched(base, _WORDS)
+    if texts is None:
+        unknown = f"which limits of tests changed since {base[:10]} is not known: git did not answer for the files"
+        yield SuiteNote(kind="limits", effect=Effect.WARN, text=unknown)
+        return
+    names = relaxed(texts, court.tools.kinds or by_name(), court.merged)
     if names:
         text = f"{plural(len(names), 'limit or setting', 'limits or settings')} of tests changed since {base[:10]};"
         yield SuiteNote(kind="limits", effect=Effect.WARN, text=f"{text} this run was judged by the new", names=names)

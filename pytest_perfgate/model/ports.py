@@ -252,8 +252,11 @@ class Repository(Protocol):
 
     def show(self, revision: str, path: str) -> str | None: ...
 
-    def touched(self, revision: str, words: Sequence[str]) -> Mapping[str, tuple[str | None, str | None]]:
-        """Both texts of each Python file with one of these words, there or here, that is other than in a revision."""
+    def touched(self, revision: str, words: Sequence[str]) -> Mapping[str, tuple[str | None, str | None]] | None:
+        """Both texts of each Python file with one of these words, there or here, that is other than in a revision.
+
+        Nothing where that cannot be told.
+        """
 
     def files(self, revision: str, folder: str) -> tuple[str, ...]: ...
 

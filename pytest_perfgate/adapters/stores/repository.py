@@ -77,8 +77,11 @@ class GitRepository:
         found = self._git("ls-tree", "-r", "-z", "--name-only", revision, "--", f"{folder}/") or ""
         return tuple(path for path in found.split("\0") if path)
 
-    def touched(self, revision: str, words: Sequence[str]) -> Mapping[str, tuple[str | None, str | None]]:
-        """Both texts of each Python file with one of these words, there or here, that is other than in a revision."""
+    def touched(self, revision: str, words: Sequence[str]) -> Mapping[str, tuple[str | None, str | None]] | None:
+        """Both texts of each Python file with one of these words, there or here, that is other than in a revision.
+
+        Nothing where that cannot be told.
+        """
         return touched(self._root, self._run, revision, words)
 
     def missing(self, commits: Iterable[str]) -> frozenset[str]:

@@ -66,6 +66,7 @@ def test_python_files_with_a_word_that_are_other_here_than_in_a_revision(project
     (project / "k.py").unlink()
     assert repository.touched(head, ["A ="]) == {**both, "k.py": ("A = 1\n", None)}
     assert repository.touched(head, ["C ="]) == {}
+    assert repository.touched("gone", ["A ="]) is None
 
 
 def test_without_git_nothing_is_said(tmp_path: Path) -> None:
