@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -177,9 +178,10 @@ def _with(plan: Plan, given: Mapping[str, Any], place: str) -> Plan:
 
 
 def _count(value: Any, place: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+    count = operator.index(value) if hasattr(value, "__index__") and not isinstance(value, bool) else 0
+    if count < 1:
         raise PerfgateError("option-wrong", f"rounds and devices are whole numbers from 1, not {value!r}", place=place)
-    return value
+    return count
 
 
 def _text(value: Any, place: str) -> str:
