@@ -7,8 +7,7 @@ from dataclasses import replace
 from pytest_perfgate.core.gate.judge import judge
 from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.model.limit import Effect, Outcome
-from tests.unit.core.gate.bench import KEY, accepted, limit, measured
-from tests.unit.core.gate.bench import CONTEXT, SLOWDOWN, outcome, verdict
+from tests.unit.core.gate.bench import CONTEXT, KEY, SLOWDOWN, accepted, limit, measured, outcome, verdict
 
 
 def test_a_time_accepted_from_a_blind_sitting_lets_nothing_pass_as_known() -> None:
