@@ -121,24 +121,36 @@ def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: Tria
 
 def _taken(trial: Trial, allowed: Tolerance) -> str:
     """That the change accepts its own speed-up, and what is measured agrees: nothing is left to accept."""
-    edited = trial.context.edited
+    edited = _agreeing(trial, allowed)
     if edited is None or trial.baseline is None or edited.time >= trial.baseline.time:
         return ""
-    if expired(edited, trial.context) or incomparable(edited, trial.measurement, trial.context):
-        return ""
-    play = max(allowed.counts, edited.blind)
-    return (
-        f"faster, and this change accepts {quantity(edited.time, Dimension.TIME)}" if near(trial, edited, play) else ""
-    )
+    return f"faster, and this change accepts {quantity(edited.time, Dimension.TIME)}"
+
+
+def _agreeing(trial: Trial, allowed: Tolerance) -> Baseline | None:
+    """The line of the change, where it holds and what is measured agrees with it."""
+    edited = trial.context.edited
+    if edited is None or expired(edited, trial.context):
+        return None
+    if incomparable(edited, trial.measurement, trial.context):
+        return None
+    return edited if near(trial, edited, max(allowed.counts, edited.blind)) else None
 
 
 def _of_a_blind_sitting(metric: Metric, allowed: Tolerance, visible: float, trial: Trial) -> Ruling:
     """It keeps the limit of a time that is not known well enough: slower by less, it would have kept it too."""
     saw = f"the accepted sitting was too noisy to see less than {sight(allowed.blind)}"
+    better = _agreeing(trial, allowed)
+    if better is not None and better.blind < allowed.blind:
+        now = quantity(better.time, Dimension.TIME)
+        then, steps = f"this change accepts {now} from one that saw more, which judges once it is merged", ()
+    else:
+        then = "the accepted time may be off by as much"
+        steps = (_again(metric, trial),) if trial.seen and trial.seen.visible < allowed.blind else ()
     return Ruling(
         outcome=Outcome.UNDECIDED,
-        sentence=f"{saw}: the accepted time may be off by as much",
-        next=(_again(metric, trial),) if trial.seen and trial.seen.visible < allowed.blind else (),
+        sentence=f"{saw}: {then}",
+        next=steps,
         metric=metric,
         visible=visible,
         against=True,
