@@ -60,6 +60,8 @@ class Paired:
     """Files beside such a test that the change edits: they are the head's in both arms, and were not compared."""
     own_file: bool = False
     """The base arm could not collect the head's test file, and ran its own revision's."""
+    base_ns: float = 0.0
+    """What a call took in the base arm, the middle of its rounds; 0 where nobody knows."""
     clocks_hz: tuple[float, float] | None = None
     """The clocks that base and head ran at, where both are known."""
 
