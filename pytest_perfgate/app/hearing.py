@@ -40,9 +40,10 @@ class Hearing:
 
     def screen(self) -> None:
         """Rounds for every case; then suspects are tried, and what a budget still holds widens the view of others."""
-        self._all.play(SCREEN, dict.fromkeys(self._all.cases, 1))
+        comparison = self._all
+        comparison.play(SCREEN, dict.fromkeys(comparison.cases, 1))
         self._hasten()
-        self._all.play(SCREEN, dict.fromkeys(self._all.cases, self._all.design.screen))
+        comparison.play(SCREEN, dict.fromkeys(comparison.cases, comparison.design.screen))
         self._look()
         suspects = self._suspects()
         plan = self._allotment(suspects)
@@ -50,19 +51,20 @@ class Hearing:
             self._say(_planned(plan, suspects, len(self._all.cases)))
         self._untried = {key for key in suspects if key.nodeid in plan.beyond}
         self._try([key for key in suspects if key.nodeid in plan.rounds], plan.rounds)
-        if self._all.stage.budget_s:
+        if comparison.stage.budget_s:
             self._widen()
 
     def confirm(self) -> None:
         """Suspicion was raised elsewhere: every case is tried, as far as a budget reaches."""
-        fresh = confirming_rounds(len(self._all.cases), self._all.design)
+        comparison = self._all
+        fresh = confirming_rounds(len(comparison.cases), comparison.design)
         self._say(f"{fresh} fresh rounds each")
-        self._all.play(CONFIRM, dict.fromkeys(self._all.cases, 1))
-        wants = {n: Want(rounds=fresh - 1, seconds=self._all.cost(n), suspected=True) for n in self._all.cases}
-        plan = allotted(wants, self._all.left_s, self._all.start_s)
+        comparison.play(CONFIRM, dict.fromkeys(comparison.cases, 1))
+        wants = {n: Want(rounds=fresh - 1, seconds=comparison.cost(n), suspected=True) for n in comparison.cases}
+        plan = allotted(wants, comparison.left_s, comparison.start_s)
         if plan.beyond:
             self._say(f"{len(plan.beyond)} beyond the budget")
-        first = self._all.pairs(CONFIRM)
+        first = comparison.pairs(CONFIRM)
         self._pairs |= first
         self._found |= {key: finding(pair, self._counts(key)) for key, pair in first.items()}
         self._untried = {key for key in first if key.nodeid in plan.beyond}
@@ -76,13 +78,13 @@ class Hearing:
     def _hasten(self) -> None:
         """The first round tells what the rest will take: turns are cut where a budget would go into screening alone."""
         comparison, budget = self._all, self._all.stage.budget_s
-        rest, beat = self._all.design.screen - 1, self._all.stage.beat
-        tests = rest * sum(self._all.cost(nodeid) for nodeid in self._all.cases)
-        has = self._all.left_s - (1 - SCREENING) * budget - rest * self._all.start_s
+        rest, beat = comparison.design.screen - 1, comparison.stage.beat
+        tests = rest * sum(comparison.cost(nodeid) for nodeid in comparison.cases)
+        has = comparison.left_s - (1 - SCREENING) * budget - rest * comparison.start_s
         part = shrunk(tests, max(0.0, has), min(1.0, _SHORTEST_NS / beat.batch_ns)) if budget else 1.0
         if part < 1:
             shorter = replace(beat, batch_ns=part * beat.batch_ns, warmup_ns=part * beat.warmup_ns)
-            self._all.stage = replace(self._all.stage, beat=shorter)
+            comparison.stage = replace(comparison.stage, beat=shorter)
             self._say(f"slower than thought: turns cut to {part:.0%}")
 
     def _look(self) -> None:
