@@ -10,15 +10,17 @@ import pytest
 from pytest_perfgate.model.errors import PerfgateError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 
 @contextmanager
-def usage_errors() -> Iterator[None]:
-    """Our own errors leave pytest as usage errors: the sentence, no trace."""
+def usage_errors(told: Iterable[str] = ()) -> Iterator[None]:
+    """Our own errors leave pytest as usage errors: the sentence, no trace; none that a test was failed with."""
     try:
         yield
     except PerfgateError as fault:
+        if fault.text() in told:
+            return
         raise pytest.UsageError(fault.text()) from None
 
 
@@ -29,6 +31,13 @@ def readable() -> Iterator[None]:
         yield
     except PerfgateError as fault:
         raise pytest.fail.Exception(fault.text(), pytrace=False) from None
+
+
+def told_once(fault: PerfgateError, nodeid: str, told: dict[str, str]) -> str:
+    """A fault whole for the first test that meets it, such as a file of baselines that does not read."""
+    text = fault.text()
+    first = told.setdefault(text, nodeid)
+    return text if first == nodeid else f"{text.partition(chr(10))[0]}\n  why   {first} says it whole"
 
 
 _TOLD = pytest.StashKey[str]()
