@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from pytest_perfgate.core.render.letters import writable
 from pytest_perfgate.model.errors import PerfgateError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+
+def here(text: str) -> str:
+    """As this terminal can write it; pytest would escape the ends of lines too."""
+    return writable(text, getattr(sys.__stdout__, "encoding", None))
 
 
 @contextmanager
@@ -30,7 +37,7 @@ def readable() -> Iterator[None]:
     try:
         yield
     except PerfgateError as fault:
-        raise pytest.fail.Exception(fault.text(), pytrace=False) from None
+        raise pytest.fail.Exception(here(fault.text()), pytrace=False) from None
 
 
 def told_once(fault: PerfgateError, nodeid: str, told: dict[str, str]) -> str:
@@ -45,7 +52,7 @@ _TOLD = pytest.StashKey[str]()
 
 def refuse(item: pytest.Item, text: str) -> NoReturn:
     """Fail a test with what we have to say of it, and no trace of our code."""
-    item.stash[_TOLD] = text
+    item.stash[_TOLD] = text = here(text)
     pytest.fail(text, pytrace=False)
 
 
