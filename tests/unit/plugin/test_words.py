@@ -47,7 +47,7 @@ def test_a_name_that_a_result_does_not_have_says_which_it_has(name: str, why: st
     with pytest.raises(PerfgateError) as caught:
         getattr(view, name)
     assert (caught.value.why, caught.value.mend) == (why, mend)
-    with pytest.raises(PerfgateError, match="has no time"):
+    with pytest.raises(PerfgateError, match="was not measured"):
         View(CaseKey(nodeid="a.py::t"), metrics=lambda _: MetricSet()).time
     with pytest.raises(AttributeError):
         view._own
