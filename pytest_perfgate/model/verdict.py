@@ -34,6 +34,15 @@ class Verdict:
 
 
 @value
+class Arms:
+    """The arms that a slowdown rests on, where the user named a revision: no accepted time is asked then."""
+
+    base: str
+    same: bool = False
+    """Both ran the same code: whatever is slower then, it is not the code."""
+
+
+@value
 class CaseReport:
     """One measurement with all its verdicts."""
 
@@ -42,6 +51,10 @@ class CaseReport:
     measurement: Measurement | None = None
     baseline: Baseline | None = None
     problems: tuple[Problem, ...] = ()
+    unheld: str = ""
+    """Why its slowdown speaks for nothing, such as an accepted time that was measured differently."""
+    arms: Arms | None = None
+    """What its slowdown is against; nothing where that is the accepted time."""
 
     @property
     def effect(self) -> Effect:
