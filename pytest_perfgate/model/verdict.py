@@ -31,6 +31,8 @@ class Verdict:
     """Labelled facts for the block: ``("why", "shared memory 96 -> 114 KiB")``."""
     rounds: int = 0
     interval: Interval | None = None
+    raised: float | None = None
+    """What the absolute floor raised the limit to: less, a timer of short calls cannot tell."""
 
 
 @value

@@ -12,6 +12,7 @@ from pytest_perfgate.core.gate.held import run_out, unheld_line
 from pytest_perfgate.core.gate.remeasured import remeasured
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.tolerance import Tolerance, tolerance
+from pytest_perfgate.core.render.floor import by_floor
 from pytest_perfgate.core.render.quantity import quantity, sight, signed
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.limit import Limit, Operator, Outcome
@@ -37,7 +38,7 @@ def _held(limit: Limit, trial: Trial) -> Ruling:
     if trial.baseline is None or trial.seen is None:
         return _unbaselined(trial, reason or "there is no baseline for this device")
     metric = next(m for m in trial.metrics.find("slowdown") if not m.labels)
-    allowed = tolerance(limit, trial.context, trial.seen, trial.baseline.time)._replace(blind=trial.baseline.blind)
+    allowed = tolerance(limit, trial, trial.seen, trial.baseline.time)._replace(blind=trial.baseline.blind)
     if expired(trial.baseline, trial.context):
         visible = max(allowed.counts, trial.seen.visible)
         suspicion = Suspicion(limit=limit, metric=metric, counts=allowed.counts, visible=visible)
@@ -45,7 +46,7 @@ def _held(limit: Limit, trial: Trial) -> Ruling:
     if limit.bound < 0:
         return against_limit(limit, trial)
     ruling, since = _screened(limit, trial, metric, allowed), _moved(trial, trial.baseline)
-    return ruling._replace(evidence=(*ruling.evidence, *since)) if since else ruling
+    return ruling._replace(evidence=(*ruling.evidence, *since), raised=allowed.raised)
 
 
 def _moved(trial: Trial, baseline: Baseline) -> tuple[tuple[str, str], ...]:
@@ -109,7 +110,7 @@ def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: Tria
         return _of_a_blind_sitting(metric, allowed, visible, trial)
     return Ruling(
         outcome=Outcome.PASSED,
-        sentence="the upper bound of the slowdown keeps the limit",
+        sentence=f"the upper bound of the slowdown keeps {by_floor('the limit', allowed.raised)}",
         metric=metric,
         visible=visible,
         against=True,

@@ -7,6 +7,7 @@ from dataclasses import field
 
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.family import Families, family_notes
+from pytest_perfgate.core.gate.floored import floored
 from pytest_perfgate.core.gate.merge import case_of
 from pytest_perfgate.core.gate.overlooked import LeftOut, left_out, removed, unlined
 from pytest_perfgate.core.gate.policy import chosen
@@ -52,7 +53,7 @@ class Suite:
 def judge_suite(reports: Sequence[CaseReport], suite: Suite) -> tuple[SuiteNote, ...]:
     """Notes on the whole run; what is missing is asked only of complete runs, and only where they looked."""
     notes = [*family_notes(reports, suite.families, suite.context), *_quick_in_ci(suite), *_nowhere(reports, suite)]
-    notes += _skipped(suite)
+    notes += [*floored(reports), *_skipped(suite)]
     if suite.complete:
         notes += [*_dropped(suite), *_unused(reports, suite)]
         if suite.context.policy.ci:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from pytest_perfgate.core.render.block import CHANGES, printable, render_block, short_name
+from pytest_perfgate.core.render.floor import by_floor
 from pytest_perfgate.core.render.guard import shown
 from pytest_perfgate.core.render.pictures import distribution_picture, history_picture, roofline_picture
 from pytest_perfgate.core.render.plural import plural
@@ -134,7 +135,7 @@ def _row(case: CaseReport, verdict: Verdict) -> tuple[Cell, ...]:
     return (
         verdict.outcome.value.upper(),
         printable(str(case.key)),
-        verdict.limit.text,
+        by_floor(verdict.limit.text, verdict.raised),
         _measured(verdict),
         baseline.time if baseline else "none",
         found[0].value if found else None,

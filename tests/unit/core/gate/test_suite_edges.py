@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.judge import JudgeContext, judge
+from pytest_perfgate.core.gate.judge import JudgeContext, _trial, judge
 from pytest_perfgate.core.gate.metrics import timing
 from pytest_perfgate.core.gate.policy import CI
 from pytest_perfgate.core.gate.suite import Suite, judge_suite
@@ -56,9 +56,11 @@ def test_a_scope_that_meets_no_call_is_only_warned_of_where_other_devices_were_m
 
 
 def test_the_floor_and_a_tick_are_shares_of_the_accepted_time() -> None:
-    sitting = timing(measured(1e6))._replace(batch=4, resolution=50.0)
-    found = tolerance(limit("slowdown <= 1%"), replace(CONTEXT, floor_ns=2000.0), sitting, 1e4)
-    assert (found.asked, found.own) == (pytest.approx(2000 / 4 / 1e4), pytest.approx(50 / 1e4))
+    trial, sitting = _trial(measured(1e6), CONTEXT, None, None), timing(measured(1e6))
+    found = tolerance(limit("slowdown <= 1%"), trial, sitting._replace(batch=4, resolution=50.0), 1e4)
+    assert found.asked == found.raised == pytest.approx(2000 / 4 / 1e4)
+    assert found.own == pytest.approx(50 / 1e4)
+    assert tolerance(limit("slowdown <= 20%"), trial, sitting, 1e4).raised is None
 
 
 def test_a_bad_sample_is_named_by_its_place() -> None:
