@@ -122,13 +122,12 @@ def _dropped(suite: Suite) -> Iterator[SuiteNote]:
         return
     accepted = {b.key.nodeid for b in suite.baselines}
     new = sorted(found - accepted)
-    moved = [f"{name} (renamed to {twin}?)" for name, twin in twins(gone, new)]
-    hint = f"; {', '.join(moved)}" if moved else ""
+    moved = dict(twins(gone, new))
     yield SuiteNote(
         kind="dropped",
         effect=chosen(suite.context.policy, "unused"),
-        text=f"{_count(gone, 'accepted case')} no longer collected{hint}; perfgate prune removes what is gone",
-        names=tuple(gone),
+        text=f"{_count(gone, 'accepted case')} no longer collected; perfgate prune removes what is gone",
+        names=tuple(f"{name} (renamed to {moved[name]}?)" if name in moved else name for name in gone),
     )
 
 

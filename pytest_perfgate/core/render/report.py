@@ -34,6 +34,7 @@ _ORDER = list(Outcome)
 _PICTURED = 40
 """Cases with pictures; the table holds them all."""
 _BLIND = 10.0
+_NAMED = 10
 NONE = "-"
 """What was not measured, or is not asked: a test is collected, whatever it lacks."""
 _COLUMNS = (
@@ -104,13 +105,13 @@ def _reason(verdict: Verdict) -> str:
 def _notes(report: RunReport) -> list[Block]:
     if not report.notes:
         return []
-    items = tuple(
-        printable(
-            f"{note.effect.value.upper()}  {note.text}" + (f": {', '.join(note.names[:10])}" if note.names else "")
-        )
-        for note in report.notes
-    )
+    items = tuple(printable(f"{note.effect.value.upper()}  {note.text}{_named(note.names)}") for note in report.notes)
     return [Section(title="The suite", blocks=(Bullets(items=items),))]
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f": {', '.join(names[:_NAMED])}{more}" if names else ""
 
 
 def _block(case: CaseReport) -> Code:
