@@ -106,7 +106,7 @@ def check_decisions(found: Sequence[Decision], request: Request) -> None:
         if names and not request.signature.why:
             what = f"{len(names)} {'case is' if len(names) == 1 else 'cases are'} {said}: {', '.join(names[:3])}"
             raise PerfgateError("accept-reason", what)
-    stale = [d for d in found if d.asks and _says_nothing_new(d)]
+    stale = [d for d in found if d.asks and says_nothing_new(d)]
     if stale:
         what = f"the reason given stands there from an acceptance of today: {stale[0].report.key}"
         why = "an edit of the line with its old reason would look alike, and is refused where it is judged"
@@ -116,7 +116,8 @@ def check_decisions(found: Sequence[Decision], request: Request) -> None:
         raise PerfgateError("accept-untrusted", untrusted[0].why, place=str(untrusted[0].report.key))
 
 
-def _says_nothing_new(decision: Decision) -> bool:
+def says_nothing_new(decision: Decision) -> bool:
+    """Whether the reason given is that of the line which judges, from the same day."""
     judged = decision.report.baseline
     return decision.after is not None and judged is not None and not reasoned(decision.after, judged)
 

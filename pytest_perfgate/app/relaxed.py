@@ -11,8 +11,8 @@ from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.verdict import SuiteNote
 
-_WORD = "perfgate"
-"""What a file with a gated test holds: the name of the marker and of the fixture."""
+_WORDS = ("mark.perfgate", "limits")
+"""What a file holds that asks for more or less than the project does: the marker, or limits of a call."""
 
 
 def relaxed_limits(court: Court) -> Iterable[SuiteNote]:
@@ -20,8 +20,11 @@ def relaxed_limits(court: Court) -> Iterable[SuiteNote]:
     base, repository = court.accepted.base.commit, court.tools.repository
     if not court.context.policy.ci or not base or repository is None:
         return
-    touched = repository.touched(base, _WORD)
-    texts = {path: (repository.show(base, path), repository.show("", path)) for path in touched}
+    texts = repository.touched(base, _WORDS)
+    if texts is None:
+        unknown = f"which limits of tests changed since {base[:10]} is not known: git did not answer for the files"
+        yield SuiteNote(kind="limits", effect=Effect.WARN, text=unknown)
+        return
     names = relaxed(texts, court.tools.kinds or by_name(), court.merged)
     if names:
         text = f"{plural(len(names), 'limit or setting', 'limits or settings')} of tests changed since {base[:10]};"

@@ -84,9 +84,15 @@ def _answer() -> str:
 
 def _reasoned(decision: Any) -> Any:
     """The decision with a reason; a slower time has none without."""
+    from pytest_perfgate.app.accept import says_nothing_new
+
     needed = decision.asks
     while True:
         reason = " ".join(text_of(input("reason: " if needed else "reason (may be empty): ")).split())
-        if reason or not needed:
-            return replace(decision, after=replace(decision.after, why=reason))
-        write("this needs a reason")
+        given = replace(decision, after=replace(decision.after, why=reason or decision.after.why))
+        if needed and reason and says_nothing_new(given):
+            write("this one stands there from an acceptance of today: say what is new")
+        elif reason or not needed:
+            return given
+        else:
+            write("this needs a reason")

@@ -250,11 +250,13 @@ class Repository(Protocol):
     def brought(self, commit: str, folder: str, until: str = "HEAD") -> str:
         """The commit, of those that a revision holds, that brought a line into the folder that names this one."""
 
-    def show(self, revision: str, path: str) -> str | None:
-        """A file's text in a revision; without one, as it lies here."""
+    def show(self, revision: str, path: str) -> str | None: ...
 
-    def touched(self, revision: str, word: str) -> tuple[str, ...]:
-        """The Python files with a word, there or here, that are other here than in a revision."""
+    def touched(self, revision: str, words: Sequence[str]) -> Mapping[str, tuple[str | None, str | None]] | None:
+        """Both texts of each Python file with one of these words, there or here, that is other than in a revision.
+
+        Nothing where that cannot be told.
+        """
 
     def files(self, revision: str, folder: str) -> tuple[str, ...]: ...
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -71,7 +72,7 @@ class Collector:
     def merged(self, nodeid: str, layers: Sequence[Sequence[Limit]]) -> tuple[Limit, ...]:
         """Limits of a test under those of its marks; where nobody says any, the default."""
         named = ((p, f"{self._config.source}: {p.place}") for p in self._patterns(nodeid))
-        configured = (self._limits(p.limits, "configuration", place, p.on) for p, place in named)
+        configured = (self._limits(p.limits, "configuration", place, _on(p.on, place)) for p, place in named)
         return merge_limits(self._base, *configured, *layers) or self._limits((DEFAULT_LIMIT,), "default", nodeid)
 
     def _patterns(self, nodeid: str) -> list[ConfigPattern]:
@@ -106,11 +107,27 @@ class Collector:
 
 
 def _closest_last(item: pytest.Item) -> list[pytest.Mark]:
-    """The marks of a test; pytest has those of a parameter after those of the function, and they are nearer."""
-    found = list(item.iter_markers("perfgate"))[::-1]
+    """The marks of a test, in an order that pytest has not.
+
+    It has those of a parameter after those of the function, and those of a base class before those of the class.
+    """
+    found = _by_class(list(item.iter_markers("perfgate"))[::-1], getattr(item, "cls", None))
     callspec = getattr(item, "callspec", None)
     own = [mark for mark in callspec.marks if mark.name == "perfgate"][::-1] if callspec is not None else []
     return [*(mark for mark in found if not any(mark is one for one in own)), *own]
+
+
+def _by_class(found: list[pytest.Mark], cls: type | None) -> list[pytest.Mark]:
+    """Marks of one line of classes, those of the class itself last; all others stay in their places."""
+    depth = {id(mark): at for at, one in enumerate((cls.__mro__ if cls else ())[::-1]) for mark in _own(one)}
+    ordered = iter(sorted((mark for mark in found if id(mark) in depth), key=lambda mark: depth[id(mark)]))
+    return [next(ordered) if id(mark) in depth else mark for mark in found]
+
+
+def _own(one: type) -> Iterable[pytest.Mark]:
+    given = vars(one).get("pytestmark", ())
+    listed = given if isinstance(given, (list, tuple)) else (given,)
+    return (mark.mark if isinstance(mark, pytest.MarkDecorator) else mark for mark in listed)
 
 
 def _once(plan: Plan, limits: Iterable[Limit]) -> Plan:
@@ -161,9 +178,10 @@ def _with(plan: Plan, given: Mapping[str, Any], place: str) -> Plan:
 
 
 def _count(value: Any, place: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+    count = operator.index(value) if hasattr(value, "__index__") and not isinstance(value, bool) else 0
+    if count < 1:
         raise PerfgateError("option-wrong", f"rounds and devices are whole numbers from 1, not {value!r}", place=place)
-    return value
+    return count
 
 
 def _text(value: Any, place: str) -> str:
@@ -177,7 +195,11 @@ def _captures(value: Any, place: str) -> tuple[str, ...]:
 
 
 def _on(value: Any, place: str) -> tuple[str, ...]:
-    return tuple(_text(name, place) for name in _listed(value, "on=", place))
+    names = tuple(_text(name, place) for name in _listed(value, "on=", place))
+    if not all(name.strip() for name in names):
+        mend = "name one, such as on='H200*', or leave on= out: the limit then holds everywhere"
+        raise PerfgateError("marker-wrong", "on= names no device: the limit would hold nowhere", mend=mend, place=place)
+    return names
 
 
 def _listed(value: Any, keyword: str, place: str) -> tuple[Any, ...]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +60,7 @@ class Gate:
         with self._noted(name, "call"):
             if not callable(fn):
                 raise PerfgateError("call-wrong", f"perfgate() measures a callable, and {fn!r} is none")
-            if not isinstance(calls, int) or calls < 1:
-                raise PerfgateError("call-wrong", f"calls={calls!r} is no whole number from 1")
+            calls = _count(calls)
             key = self._key(name)
             done = _work(work)
             asked = Asked(key, fn, args, setup=setup, work=done, check=check, calls=calls, limits=_texts(limits))
@@ -157,10 +158,11 @@ class Gate:
 
     def _noted(self, name: str, noun: str) -> AbstractContextManager[None]:
         """What is raised inside is told again where the test catches it, and nothing was measured therefore."""
-        return noted(self._bench, CaseKey(nodeid=self._case.nodeid, name=name), noun)
+        plain = str.__str__(name) if isinstance(name, str) else ""
+        return noted(self._bench, CaseKey(nodeid=self._case.nodeid, name=plain), noun)
 
     def _key(self, name: str) -> CaseKey:
-        self._whole(name, "name=")
+        name = self._whole(name, "name=")
         refuse_in_teardown(self._case.nodeid)
         if name in self._names:
             what = f"two measurements named {name!r}" if name else "two measurements without a name"
@@ -208,8 +210,26 @@ def _work(work: Work | None) -> Work | None:
     if fault:
         what = f"work= is no work that a call can do: {fault}"
         raise PerfgateError("call-wrong", what, mend="from pytest_perfgate import work; work=work.gemm(m, n, k, ...)")
-    return work
+    from pytest_perfgate.core.analysis.ops.exact import plain
+
+    return replace(work, **{name: plain(getattr(work, name)) for name in ("flops", "bytes", "items", "working_set")})
+
+
+def _count(calls: object) -> int:
+    """How many calls one call stands for, as a number of Python's own."""
+    try:
+        count = operator.index(calls)  # type: ignore[arg-type]
+    except TypeError:
+        count = 0
+    if count < 1:
+        raise PerfgateError("call-wrong", f"calls={calls!r} is no whole number from 1")
+    return count
 
 
 def _texts(limits: Iterable[str]) -> tuple[str, ...]:
-    return (limits,) if isinstance(limits, str) else tuple(limits)
+    """Limits of a call; what is no text is no limit."""
+    given = (limits,) if isinstance(limits, str) else tuple(limits)
+    for text in given:
+        if not isinstance(text, str):
+            raise PerfgateError("call-wrong", f"a limit is a text, and {text!r:.60} is none", mend='"time <= 3 ms"')
+    return tuple(str.__str__(text) for text in given)

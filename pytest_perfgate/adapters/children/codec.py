@@ -9,6 +9,7 @@ import msgspec
 from pytest_perfgate.model import children
 from pytest_perfgate.model.children import Answer, Command
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plain import plain
 
 T = TypeVar("T")
 _KINDS: dict[str, type] = {
@@ -31,7 +32,7 @@ _BODIES: dict[str, Any] = {}
 
 def encode_line(message: Answer | Command) -> bytes:
     """One message as one line."""
-    body = msgspec.Raw(msgspec.json.encode(message))
+    body = msgspec.Raw(msgspec.json.encode(message, enc_hook=plain))
     return msgspec.json.encode(_Envelope(kind=type(message).__name__, body=body)) + b"\n"
 
 
@@ -49,7 +50,7 @@ def decode_line(line: bytes) -> Any:
 
 def encode_value(model_value: object) -> bytes:
     """A value of the model as JSON: for files between processes of one run."""
-    return msgspec.json.encode(model_value)
+    return msgspec.json.encode(model_value, enc_hook=plain)
 
 
 def decode_value(text: bytes, kind: type[T]) -> T:

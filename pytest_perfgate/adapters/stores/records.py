@@ -22,6 +22,7 @@ from pytest_perfgate.adapters.stores.packing import packed, unpacked
 from pytest_perfgate.adapters.stores.sample_file import counts, render_samples, with_samples, without_samples
 from pytest_perfgate.adapters.stores.writable import writable
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plain import plain
 from pytest_perfgate.model.refusals import refusal, written
 from pytest_perfgate.model.verdict import RunReport
 
@@ -120,7 +121,7 @@ def _rendered(report: RunReport, samples: dict[str, Any] | None) -> bytes:
     kept = samples or {"data": base64.b64encode(render_samples(report)).decode("ascii")}
     tree, shared = packed(without_samples(report))
     body = {"perfgate": SCHEMA, "run": tree, "shared": shared, "samples": {**kept, "counts": counts(report)}}
-    return msgspec.json.encode(body) + b"\n"
+    return msgspec.json.encode(body, enc_hook=plain) + b"\n"
 
 
 def parse_record(data: bytes, place: str) -> tuple[RunReport, dict[str, Any]]:

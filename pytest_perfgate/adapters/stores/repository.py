@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_perfgate.adapters.stores.standing import Standing
+from pytest_perfgate.adapters.stores.touched import touched
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.repository import Base
 
@@ -65,9 +66,7 @@ class GitRepository:
         return None
 
     def show(self, revision: str, path: str) -> str | None:
-        """A file's text in a revision, or as it lies here; ``None`` where it does not exist."""
-        if not revision:
-            return self._here(path)
+        """A file's text in a revision; ``None`` where it did not exist."""
         if not self._resolved(revision):
             raise PerfgateError("repository-missing", f"'{revision}' is no revision here", mend="git fetch --unshallow")
         done = self._run("show", f"{revision}:./{path}")
@@ -78,30 +77,12 @@ class GitRepository:
         found = self._git("ls-tree", "-r", "-z", "--name-only", revision, "--", f"{folder}/") or ""
         return tuple(path for path in found.split("\0") if path)
 
-    def touched(self, revision: str, word: str) -> tuple[str, ...]:
-        """The Python files with a word, there or here, that are other here than in a revision."""
-        apart = {
-            *self._paths("diff", "--name-only", "--no-renames", "--relative", "-z", revision, "--", "*.py"),
-            *self._paths("ls-files", "--others", "--exclude-standard", "-z", "--", "*.py"),
-        }
-        if not apart:
-            return ()
-        there = self._paths("-c", "grep.fullName=false", "grep", "-l", "-z", "-F", "-e", word, revision, "--", "*.py")
-        here = self._paths(
-            "-c", "grep.fullName=false", "grep", "-l", "-z", "-F", "--untracked", "-e", word, "--", "*.py"
-        )
-        return tuple(sorted(apart & {*here, *(path.removeprefix(f"{revision}:") for path in there)}))
+    def touched(self, revision: str, words: Sequence[str]) -> Mapping[str, tuple[str | None, str | None]] | None:
+        """Both texts of each Python file with one of these words, there or here, that is other than in a revision.
 
-    def _paths(self, *words: str) -> list[str]:
-        done = self._run(*words)
-        text = "" if done is None or done.returncode else done.stdout.decode("utf-8", "surrogateescape")
-        return [path for path in text.split("\0") if path]
-
-    def _here(self, path: str) -> str | None:
-        try:
-            return (self._root / path).read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            return None
+        Nothing where that cannot be told.
+        """
+        return touched(self._root, self._run, revision, words)
 
     def missing(self, commits: Iterable[str]) -> frozenset[str]:
         """Those of these names that are no commit in this clone; none where git does not answer."""

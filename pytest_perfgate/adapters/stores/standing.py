@@ -62,12 +62,11 @@ class Standing:
         return replace(base, why=why, mend=f"merge that setting into {name} by itself, or take it away")
 
     def _left(self, target: str) -> tuple[str, str]:
-        """Where this change left a usual branch that is not its target."""
-        for name in self._forms([one for one in self._targets() if one.removeprefix("origin/") != target]):
-            found = self._git("merge-base", "HEAD", name) if self.resolved(name) else None
-            if found and found != self._head:
-                return name, found
-        return "", ""
+        """Where this change left the usual branch, the first that is here and not its target."""
+        others = self._forms([one for one in self._targets() if one.removeprefix("origin/") != target])
+        name = next(filter(self.resolved, others), "")
+        found = self._git("merge-base", "HEAD", name) if name else None
+        return (name, found) if found and found != self._head else ("", "")
 
     def _before(self) -> Base:
         """On the target branch: the tip before this push where CI tells it, else the parent."""

@@ -9,9 +9,12 @@ from itertools import chain
 
 from pytest_perfgate.model.values import value
 
-_MARK = "mark.perfgate"
+_MARK = ["mark", "perfgate"]
+EXCUSES = ("skip", "skipif", "xfail")
+"""Marks of pytest by which a test is not measured, or may fail."""
 _FIXTURES = {"perfgate", "benchmark"}
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
+_BARE = "always"
 _DEEP = 20
 """Names that stand for names: nobody writes more, and a circle ends."""
 
@@ -26,6 +29,8 @@ class Mark:
     on: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     """What is no literal, as it is written."""
+    gates: bool = True
+    """Whether it is one of ours; else an excuse."""
 
 
 def marked(text: str) -> dict[str, tuple[Mark, ...]]:
@@ -68,7 +73,8 @@ class _Reader:
         assert isinstance(test, _Function)
         own = tuple(mark for one in test.decorator_list if (mark := self._mark(one)))
         asks = _FIXTURES & {arg.arg for arg in (*test.args.posonlyargs, *test.args.args, *test.args.kwonlyargs)}
-        if not asks and not own and not (far and test.name.startswith("test")):
+        ours = any(mark.gates for mark in own) or (test.name.startswith("test") and any(mark.gates for mark in far))
+        if not asks and not ours:
             return
         brought = dict(self._brought(test))
         marks = (*far, *own, *brought.pop("", ()))
@@ -78,11 +84,11 @@ class _Reader:
         yield from ((f"{name}#{call}", (*marks, *closest)) for call, closest in brought.items())
 
     def _of_class(self, one: ast.ClassDef) -> tuple[Mark, ...]:
-        """Marks of a class and of its bases in this file, in the order that pytest gives them."""
+        """Marks of a class and of its bases in this file; its own are the closest."""
         decorated = tuple(mark for each in one.decorator_list if (mark := self._mark(each)))
         names = dict(chain.from_iterable(map(_assigned, one.body)))
         own = (*decorated, *self._listed(names.get("pytestmark")))
-        return (*own, *chain.from_iterable(map(self._of_class, self._bases(one))))
+        return (*chain.from_iterable(map(self._of_class, self._bases(one))), *own)
 
     def _bases(self, one: ast.ClassDef) -> list[ast.ClassDef]:
         found = (self._classes.get(base.id) for base in one.bases if isinstance(base, ast.Name))
@@ -95,7 +101,7 @@ class _Reader:
     def _parameters(self, decorator: ast.expr) -> Iterator[tuple[str, tuple[Mark, ...]]]:
         """``pytest.param(..., marks=)`` of a parametrised test."""
         for call in ast.walk(decorator):
-            if isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] == "param":
+            if isinstance(call, ast.Call) and _dotted(call.func)[-1] == "param":
                 given = {word.arg: word.value for word in call.keywords}
                 if marks := self._listed(given.get("marks")):
                     named = self._literal(given.get("id"))
@@ -105,8 +111,10 @@ class _Reader:
         """Calls of the fixture with ``limits=``, by their names."""
         found: dict[str, tuple[Mark, ...]] = {}
         for call in ast.walk(test):
-            given = {word.arg: word.value for word in call.keywords} if isinstance(call, ast.Call) else {}
-            if isinstance(call, ast.Call) and "limits" in given and ast.unparse(call.func).split(".")[0] in _FIXTURES:
+            if not isinstance(call, ast.Call) or _dotted(call.func)[0] not in _FIXTURES:
+                continue
+            given = {word.arg: word.value for word in call.keywords}
+            if "limits" in given:
                 named = given.get("name")
                 literal = self._literal(named)
                 name = literal if isinstance(literal, str) else ast.unparse(named) if named else ""
@@ -124,8 +132,14 @@ class _Reader:
         node = self._meant(node) or node
         if isinstance(node, ast.Call):
             far = self._mark(node.func)
+            if far is not None and not far.gates:
+                said = ast.unparse(node).partition("(")[2].removesuffix(")")
+                return replace(far, settings=((far.settings[0][0], said or _BARE),))
             return _joined(far, self._called(node)) if far is not None else None
-        return Mark() if isinstance(node, ast.Attribute) and ast.unparse(node).endswith(_MARK) else None
+        words = _dotted(node)
+        if words[-2:-1] == _MARK[:1] and words[-1] in EXCUSES:
+            return Mark(settings=((words[-1], _BARE),), gates=False)
+        return Mark() if words[-2:] == _MARK else None
 
     def _called(self, call: ast.Call) -> Mark:
         limits, unread = self._texts(call.args)
@@ -173,6 +187,15 @@ class _Reader:
             return ast.literal_eval(meant) if meant is not None else None
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             return None
+
+
+def _dotted(node: ast.expr) -> list[str]:
+    """The words of ``pytest.mark.perfgate``; what stands before the first point counts where it is a name."""
+    words: list[str] = []
+    while isinstance(node, ast.Attribute):
+        words.append(node.attr)
+        node = node.value
+    return [node.id if isinstance(node, ast.Name) else "", *words[::-1]]
 
 
 def _joined(far: Mark, near: Mark) -> Mark:

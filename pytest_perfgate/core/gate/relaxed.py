@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pytest_perfgate.core.gate.bodies import same_bodies
 from pytest_perfgate.core.gate.grammar import FAMILY_MEAN, Kinds, parse_limit
-from pytest_perfgate.core.gate.marked import Mark, marked
+from pytest_perfgate.core.gate.marked import EXCUSES, Mark, marked
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Limit, Operator
 from pytest_perfgate.model.values import value
@@ -36,7 +36,8 @@ def relaxed(texts: Mapping[str, tuple[str | None, str | None]], kinds: Kinds, me
     now = {path: marked(after or "") for path, (_, after) in texts.items()}
     found: dict[str, bool] = {}
     for path, tests in then.items():
-        names = same_bodies(texts[path][0] or "", texts[path][1] or "")
+        lost = any(name not in now[path] for name in tests)
+        names = same_bodies(texts[path][0] or "", texts[path][1] or "") if lost else {}
         for name in dict.fromkeys([*tests, *_closer(now[path], tests)]):
             was = _asked(f"{path}::{name}", _nearest(tests, name), kinds, merged)
             at, marks = _present(path, _renamed(name, names), now, then)
@@ -110,8 +111,9 @@ def _changed(was: Asked, now: Asked) -> Iterator[tuple[str, bool]]:
         yield f"limits not literal: {', '.join(old)} -> {', '.join(new) or 'none'}", True
     then, here = dict(was.settings), dict(now.settings)
     for name in {**then, **here}:
-        if then.get(name) != here.get(name) and not new:
-            yield f"{name}: {then.get(name, 'unset')} -> {here.get(name, 'unset')}", False
+        if then.get(name) != here.get(name) and (not new or name in EXCUSES):
+            loosens = name in EXCUSES and name in here
+            yield f"{name}: {then.get(name, 'unset')} -> {here.get(name, 'unset')}", loosens
 
 
 def _limits(then: Sequence[Limit], now: Sequence[Limit], without: str) -> Iterator[tuple[str, bool]]:

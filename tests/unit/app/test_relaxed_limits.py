@@ -15,10 +15,8 @@ from pytest_perfgate.model.verdict import SuiteNote
 TEXT = "@pytest.mark.perfgate('slowdown <= {}%')\ndef test_x(perfgate): pass\n"
 
 
-def notes(now: str, *, ci: bool = True, base: str = "c0ffee") -> list[SuiteNote]:
-    repository = SimpleNamespace(
-        touched=lambda _revision, _word: ("t.py",), show=lambda revision, _path: TEXT.format(3) if revision else now
-    )
+def notes(now: str | None, *, ci: bool = True, base: str = "c0ffee") -> list[SuiteNote]:
+    repository = SimpleNamespace(touched=lambda _revision, _words: now and {"t.py": (TEXT.format(3), now)})
     court: Any = SimpleNamespace(
         context=SimpleNamespace(policy=Policy(ci=ci)),
         accepted=SimpleNamespace(base=Base(commit=base)),
@@ -34,3 +32,9 @@ def test_a_limit_that_the_change_loosens_is_named_in_ci() -> None:
     assert note.text == "1 limit or setting of tests changed since c0ffee; this run was judged by the new"
     assert note.names == ("t.py::test_x: slowdown <= 3% -> slowdown <= 30%",)
     assert notes(TEXT.format(30), ci=False) == notes(TEXT.format(30), base="") == notes(TEXT.format("3.0")) == []
+
+
+def test_where_git_does_not_answer_that_is_said() -> None:
+    (note,) = notes(None)
+    assert (note.effect, note.names) == (Effect.WARN, ())
+    assert note.text.startswith("which limits of tests changed since c0ffee is not known")

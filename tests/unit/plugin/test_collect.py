@@ -9,11 +9,34 @@ import pytest
 
 from pytest_perfgate.core.metrics.registry import by_name
 from pytest_perfgate.model.config import Config
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.plugin.collect import Collector
 from tests.unit.plugin.test_spelling import OPTIONS
 
 gate = pytest.mark.perfgate
 MODULE, FUNCTION, PARAM = gate("time <= 1s"), gate("time <= 2s", rounds=5), gate("time <= 3s", rounds=7)
+
+
+@pytest.mark.parametrize("on", ["", " ", ["H200*", ""]])
+def test_a_device_without_a_name_is_refused(on: Any) -> None:
+    """A variable of CI that is not set would take the limit away."""
+    marks = [gate("time <= 1s", on=on).mark]
+    item: Any = SimpleNamespace(nodeid="t.py::test_p", location=("t.py", 6, ""), iter_markers=lambda _name: iter(marks))
+    with pytest.raises(PerfgateError, match="on= names no device"):
+        Collector(Config(), OPTIONS, by_name()).case(item)
+
+
+def test_the_mark_of_a_class_is_closer_than_that_of_its_base() -> None:
+    near, far = gate("time <= 4s"), gate("time <= 5s")
+    base = type("Base", (), {"pytestmark": far})
+    cls = type("Own", (base,), {"pytestmark": [near]})
+    item: Any = SimpleNamespace(
+        nodeid="t.py::Own::test_p",
+        location=("t.py", 6, ""),
+        iter_markers=lambda _name: iter([far.mark, near.mark, MODULE.mark]),
+        cls=cls,
+    )
+    assert [limit.text for limit in Collector(Config(), OPTIONS, by_name()).case(item).limits] == ["time <= 4s"]
 
 
 def test_the_mark_of_a_parameter_is_closer_than_that_of_its_function() -> None:

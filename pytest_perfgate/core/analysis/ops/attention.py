@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypedDict
 
 from pytest_perfgate.core.analysis.ops.dtypes import dtype_name, width
+from pytest_perfgate.core.analysis.ops.exact import exact
 from pytest_perfgate.model.work import Work
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ class AttentionOptions(TypedDict, total=False):
     bottom_right: bool
 
 
+@exact
 def attention(
     batch: int, heads: int, queries: int, head_dim: int, *, dtype: str, **options: Unpack[AttentionOptions]
 ) -> Work:
@@ -37,6 +39,7 @@ def attention(
     return Work(flops=flops, bytes=moved, dtype=dtype_name(dtype), working_set=moved, family="attention")
 
 
+@exact
 def attention_backward(
     batch: int, heads: int, queries: int, head_dim: int, *, dtype: str, **options: Unpack[AttentionOptions]
 ) -> Work:

@@ -7,6 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, TypedDict, Union
 
 from pytest_perfgate.core.analysis.ops.dtypes import dtype_name, width
+from pytest_perfgate.core.analysis.ops.exact import exact
 from pytest_perfgate.model.work import Work
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class ConvolutionOptions(TypedDict, total=False):
     output_padding: Sizes
 
 
+@exact
 def conv(x: Sequence[int], weight: Sequence[int], *, dtype: str, **options: Unpack[ConvolutionOptions]) -> Work:
     """A convolution of ``x`` (N, C, …) with ``weight`` as PyTorch lays it out.
 
@@ -40,6 +42,7 @@ def conv(x: Sequence[int], weight: Sequence[int], *, dtype: str, **options: Unpa
     return Work(flops=flops, bytes=moved, dtype=dtype_name(dtype), working_set=moved, family="convolution")
 
 
+@exact
 def conv_backward(
     x: Sequence[int],
     weight: Sequence[int],

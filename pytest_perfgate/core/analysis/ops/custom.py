@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pytest_perfgate.core.analysis.ops.dtypes import dtype_name
+from pytest_perfgate.core.analysis.ops.exact import exact
 from pytest_perfgate.core.analysis.ops.stated import stated
 from pytest_perfgate.model.work import Work
 
 
+@exact
 def items(count: float, unit: str = "items") -> Work:
     """``count`` of something that throughput is told in: tokens, images, requests."""
     return Work(items=stated("count", count), unit=unit, family="items")
 
 
+@exact
 def custom(
     *,
     flops: float | None = None,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pytest_perfgate.core.analysis.ops.dtypes import width
 from pytest_perfgate.core.analysis.ops.elementwise import streamed
+from pytest_perfgate.core.analysis.ops.exact import exact
 from pytest_perfgate.model.work import Work
 
 
+@exact
 def grouped_gemm(rows: int, n: int, k: int, groups: int, *, dtype: str) -> Work:
     """``rows`` rows, each multiplied by the matrix of its group."""
     size = width(dtype)
@@ -14,6 +16,7 @@ def grouped_gemm(rows: int, n: int, k: int, groups: int, *, dtype: str) -> Work:
     return streamed(2 * rows * n * k, moved, dtype, "grouped gemm")
 
 
+@exact
 def fused_moe(
     tokens: int, sizes: tuple[int, int], experts: int, *, dtype: str, top: int = 1, gated: bool = True
 ) -> Work:

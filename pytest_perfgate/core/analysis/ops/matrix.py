@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from pytest_perfgate.core.analysis.ops.dtypes import dtype_name, width
+from pytest_perfgate.core.analysis.ops.exact import exact
 from pytest_perfgate.model.work import Work
 
 
+@exact
 def gemm(m: int, n: int, k: int, *, dtype: str, bias: bool = False, out: str | None = None) -> Work:
     """``(m, k) @ (k, n)``, with ``bias`` adding one vector of n; ``out`` is the result's dtype where it differs."""
     return bmm(1, m, n, k, dtype=dtype, bias=bias) if out is None else _product((1, m, n, k), (dtype, dtype, out), bias)
 
 
+@exact
 def bmm(batch: int, m: int, n: int, k: int, *, dtype: str, bias: bool = False) -> Work:
     """A batch of independent products ``(m, k) @ (k, n)``."""
     return _product((batch, m, n, k), (dtype, dtype, dtype), bias)
 
 
+@exact
 def mixed_gemm(sizes: tuple[int, int, int, int], dtypes: tuple[str, str, str], *, bias: str | None = None) -> Work:
     """A product of ``sizes`` (batch, m, n, k) whose operands, result and bias have dtypes of their own."""
     return _product(sizes, dtypes, bias is not None, bias)
 
 
+@exact
 def gemm_backward(m: int, n: int, k: int, *, dtype: str, bias: bool = False) -> Work:
     """Both gradients of ``(m, k) @ (k, n)``; ``bias`` adds the sum over m."""
     size = width(dtype)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pytest_perfgate.core.analysis.ops.dtypes import width
 from pytest_perfgate.core.analysis.ops.elementwise import Shape, elements, streamed
+from pytest_perfgate.core.analysis.ops.exact import exact
 from pytest_perfgate.model.work import Work
 
 
+@exact
 def norm(shape: Shape, channels: int, *, dtype: str, affine: bool = True, training: bool = False) -> Work:
     """Layer, batch, group or instance normalisation over ``channels`` statistics.
 
@@ -22,6 +24,7 @@ def norm(shape: Shape, channels: int, *, dtype: str, affine: bool = True, traini
 layer_norm = batch_norm = group_norm = norm
 
 
+@exact
 def rms_norm(shape: Shape, channels: int, *, dtype: str, affine: bool = True) -> Work:
     """Root-mean-square normalisation of rows of ``channels`` elements."""
     count, size = elements(shape), width(dtype)
@@ -31,6 +34,7 @@ def rms_norm(shape: Shape, channels: int, *, dtype: str, affine: bool = True) ->
     return streamed(flops, moved, dtype, "normalization")
 
 
+@exact
 def norm_backward(
     shape: Shape,
     channels: int,

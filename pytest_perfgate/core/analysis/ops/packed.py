@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from pytest_perfgate.core.analysis.ops.attention import kept_area
 from pytest_perfgate.core.analysis.ops.dtypes import dtype_name, width
+from pytest_perfgate.core.analysis.ops.exact import exact
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.work import Work
 
@@ -46,6 +47,7 @@ class Heads:
     value_dim: int
 
 
+@exact
 def packed_attention(
     lengths: Sequence[int], heads: int, head_dim: int, *, dtype: str, **options: Unpack[PackedOptions]
 ) -> Work:

@@ -55,17 +55,18 @@ def test_what_a_run_leaves_behind_is_no_work(project: Path, name: str) -> None:
 def test_python_files_with_a_word_that_are_other_here_than_in_a_revision(project: Path) -> None:
     repository = GitRepository(project)
     head = repository.head()
-    assert repository.touched(head, "A =") == ()
+    assert repository.touched(head, ["A ="]) == {}
     (project / "k.py").write_text("B = 1\n")
     (project / "ä b.py").write_text("A = 1\n")
     (project / "plain.py").write_text("B = 1\n")
     (project / "k.txt").write_text("A = 1\n")
     (project.parent / "outside.py").write_text("A = 1\n")
-    assert repository.touched(head, "A =") == ("k.py", "ä b.py")
-    assert (repository.show(head, "k.py"), repository.show("", "k.py")) == ("A = 1\n", "B = 1\n")
+    both = {"k.py": ("A = 1\n", "B = 1\n"), "ä b.py": (None, "A = 1\n")}
+    assert repository.touched(head, ["A =", "C ="]) == both
     (project / "k.py").unlink()
-    assert repository.touched(head, "A =") == ("k.py", "ä b.py")
-    assert repository.show("", "k.py") is None
+    assert repository.touched(head, ["A ="]) == {**both, "k.py": ("A = 1\n", None)}
+    assert repository.touched(head, ["C ="]) == {}
+    assert repository.touched("gone", ["A ="]) is None
 
 
 def test_without_git_nothing_is_said(tmp_path: Path) -> None:

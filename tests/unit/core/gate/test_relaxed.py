@@ -91,6 +91,24 @@ def test_marks_of_the_module_and_the_class_count_and_the_closest_wins() -> None:
     assert list(marked(then)) == ["TestA::test_x"]
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("@pytest.mark.skip\n", "skip: unset -> always"),
+        ("@pytest.mark.skip(reason='flaky')\n", "skip: unset -> reason='flaky'"),
+        ("@pytest.mark.skipif(True, reason='flaky')\n", "skipif: unset -> True, reason='flaky'"),
+        ("pytestmark = pytest.mark.xfail()\n", "xfail: unset -> always"),
+        ("later = pytest.mark.xfail\n@later\n", "xfail: unset -> always"),
+    ],
+)
+def test_an_excuse_that_a_gated_test_is_given_is_told(given: str, said: str) -> None:
+    gated = mark("'time <= 1ms'", "rounds=3")
+    excused = gated.replace("rounds=3", "rounds=2").replace("import pytest\n", f"import pytest\n{given}")
+    assert told(gated, excused) == [said, "rounds: 3 -> 2"]
+    assert told(excused, gated)[-1] == said.replace("unset -> ", "").replace(": ", ": ", 1) + " -> unset"
+    assert told("def test_x(): pass\n", f"import pytest\n{given}def test_x(): pass\n") == []
+
+
 def test_what_loosens_is_said_first() -> None:
     one = mark("'time <= 2ms'") + mark("'time <= 1ms'", test="def test_y(perfgate): pass\n")
     two = mark("'time <= 1ms'") + mark("'time <= 2ms'", test="def test_y(perfgate): pass\n")

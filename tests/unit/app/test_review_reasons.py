@@ -1,0 +1,43 @@
+"""Reasons that a review is given: an old one is asked for again, and an empty answer erases none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.cli import review
+from pytest_perfgate.core.gate.acceptance import Signature, decide
+from pytest_perfgate.model.limit import Outcome
+from tests.reports import baseline, case
+
+TODAY = Signature(when="2026-05-02", commit="c0ffee1234567890")
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> Any:
+    said: list[str] = []
+
+    def given(*lines: str) -> list[str]:
+        left = iter(lines)
+        monkeypatch.setattr("builtins.input", lambda _prompt: next(left))
+        monkeypatch.setattr(review, "write", said.append)
+        return said
+
+    return given
+
+
+def test_the_words_of_the_line_that_judges_are_none(answers: Any) -> None:
+    report = case("test_a", 2e6, 1e6, Outcome.REGRESSED)
+    said = answers("TMA loads", "", "exact rounding")
+    chosen = review._reasoned(decide(report, report.baseline, (), TODAY))
+    assert chosen.after.why == "exact rounding"
+    assert said == ["this one stands there from an acceptance of today: say what is new", "this needs a reason"]
+
+
+def test_an_empty_answer_leaves_the_reason_of_a_line_that_is_only_committed_now(answers: Any) -> None:
+    answers("")
+    before = baseline("test_a", 1e6, commit="a1b2c3d+dirty", why="exact rounding")
+    found = decide(case("test_a", 1e6), before, (), TODAY)
+    assert review._reasoned(found).after == replace(before, commit="c0ffee123456", when="2026-05-02", who="")
