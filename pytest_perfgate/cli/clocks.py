@@ -14,7 +14,7 @@ from pytest_perfgate.cli.output import show
 from pytest_perfgate.cli.project import Project, add_root
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.wiring import devices as wiring_devices
+from pytest_perfgate.wiring import clocks as wiring_clocks
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,16 +27,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    project, locks = Project(options), wiring_devices.clock_locks()
+    project, locks = Project(options), wiring_clocks.clock_locks()
     cards = _cards(options.device, must=options.action != "show")
     if options.action == "lock":
         for card in cards:
-            wiring_devices.keep_lock(card, options.mhz * 1e6 or wiring_devices.sheet_lock(project.config, card))
+            wiring_clocks.keep_lock(card, options.mhz * 1e6 or wiring_clocks.sheet_lock(project.config, card))
     if options.action == "reset":
-        reset(cards, locks.read_locks(), wiring_devices.lift)
+        reset(cards, locks.read_locks(), wiring_clocks.lift)
     named = {card.uuid() for card in cards} if options.device and cards else None
     left = [lock for lock in locks.read_locks() if named is None or lock.device in named]
-    show(clocks_document(shown(cards, left), wiring_devices.management().availability()), options)
+    show(clocks_document(shown(cards, left), wiring_clocks.management().availability()), options)
     return 0
 
 
@@ -56,7 +56,7 @@ def _plain_uuid(card: Any) -> str:
 
 
 def _cards(device: str, *, must: bool) -> list[Any]:
-    nvml = wiring_devices.management()
+    nvml = wiring_clocks.management()
     found = nvml.availability()
     if not found.usable:
         if must:

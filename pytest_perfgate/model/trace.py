@@ -116,6 +116,8 @@ class Trace:
     """GPU rows whose duration was negative or overflowed: they end where the next one starts."""
     untimed: int = 0
     """GPU events left out since nothing tells how long they took."""
+    device_memory: bool = False
+    """Whether memory of a device was taken or given back: then there is one, whether or not its work was recorded."""
     foreign: tuple[tuple[str, int], ...] = ()
     """Categories that nothing here knows, and how many events each has: they may be work of a device."""
     backend: str = ""

@@ -225,44 +225,6 @@ def ceiling_bench(project: Config, runtime: str, clocks: str) -> Any:
     return SimpleNamespace(device=device, runtime=torch, timer=events_timer(), loads=torch_loads(device))
 
 
-def sheet_lock(project: Config, card: Any) -> float | None:
-    """The clock that the catalogue says a card holds under any load."""
-    spec = catalogue(project).lookup(card.described().name)
-    return spec.lock_hz if spec else None
-
-
-def management() -> Any:
-    """The management library of this machine's devices: NVIDIA's, else AMD's; one that hangs is told of."""
-    from pytest_perfgate.adapters.bindings.amdsmi import Amd
-    from pytest_perfgate.adapters.bindings.nvml import Nvml
-    from pytest_perfgate.adapters.bindings.patience import silence
-
-    nvml, amd = Nvml(), Amd()
-    chosen = nvml.availability().usable or silence(nvml.maker)
-    return nvml if chosen or not amd.availability().usable else amd
-
-
-def clock_locks() -> Any:
-    """Locks on clocks that are on file, and what lifts one."""
-    from pytest_perfgate.adapters.devices import locks
-
-    return locks
-
-
-def lift(card: Any) -> None:
-    """Put a card's clocks back."""
-    from pytest_perfgate.adapters.devices.clocks import put_back
-
-    put_back(card)
-
-
-def keep_lock(card: Any, sm_hz: float | None) -> None:
-    """Lock a card's clocks beyond this process."""
-    from pytest_perfgate.adapters.devices.clocks import lock_for_good
-
-    lock_for_good(card, sm_hz)
-
-
 def machine(runtimes: Any) -> tuple[list[Device], list[Any]]:
     """The devices that libraries see here, and which libraries work."""
     found = [(runtime, runtime.availability()) for runtime in runtimes]

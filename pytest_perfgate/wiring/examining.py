@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pytest_perfgate.wiring import clocks as clocks_page
 from pytest_perfgate.wiring import devices as devices_page
 
 
@@ -17,7 +18,7 @@ def ward(instruments: Any, profilers: Any) -> Any:
     for runtime in instruments.runtimes:
         if hasattr(runtime, "own_queue") and runtime.availability().usable:
             runtime.own_queue()
-    management = devices_page.management()
+    management = clocks_page.management()
     library = management.availability()
     shown, runtimes = permissions.visible_devices(), [r for r in instruments.runtimes if r.availability().usable]
     return Ward(

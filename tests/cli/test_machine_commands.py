@@ -8,7 +8,7 @@ import pytest
 
 from pytest_perfgate.adapters.bindings.amdsmi import Amd
 from pytest_perfgate.cli.dispatch import dispatch
-from pytest_perfgate.wiring import devices as wiring_devices
+from pytest_perfgate.wiring import clocks as wiring_clocks
 from tests.unit.adapters.devices.fake_amd import UUIDS, FakeAmdSmi
 
 
@@ -38,12 +38,12 @@ def test_an_unknown_device_is_an_error(capsys) -> None:
 
 def test_clocks_without_a_driver_say_so(capsys, monkeypatch) -> None:
     from pytest_perfgate.adapters.bindings.nvml import Nvml
-    from pytest_perfgate.wiring import devices as wiring_devices
+    from pytest_perfgate.wiring import clocks as wiring_clocks
 
     def missing():
         raise OSError("no libnvidia-ml.so.1")
 
-    monkeypatch.setattr(wiring_devices, "management", lambda: Nvml(missing))
+    monkeypatch.setattr(wiring_clocks, "management", lambda: Nvml(missing))
     assert dispatch(["clocks"]) == 0
     assert "no libnvidia-ml.so.1" in capsys.readouterr().out
     assert dispatch(["clocks", "lock"]) == 17
@@ -109,7 +109,7 @@ def test_ceilings_of_a_library_that_does_not_work_here_are_an_error(capsys) -> N
 def amd_cards(monkeypatch) -> FakeAmdSmi:
     """Two cards of AMD, played."""
     smi = FakeAmdSmi()
-    monkeypatch.setattr(wiring_devices, "management", lambda: Amd(lambda: smi))
+    monkeypatch.setattr(wiring_clocks, "management", lambda: Amd(lambda: smi))
     return smi
 
 

@@ -86,8 +86,9 @@ def test_a_name_moves_no_cursor(kineto, tmp_path):
     assert PerfgateError("trace-empty", "a\x1b[2Jb\nc").text().startswith("a\ufffd[2Jb  [trace-empty]\nc\n")
 
 
-def test_an_event_with_one_odd_field_keeps_the_others(kineto, tmp_path):
-    odd = {**KERNEL, "ts": 50, "dur": "12 us", "pid": {}}
+@pytest.mark.parametrize("spent", ["12 us", "NaN", "inf", None, -5])
+def test_an_event_with_one_odd_field_keeps_the_others(kineto, tmp_path, spent):
+    odd = {**KERNEL, "ts": 50, "dur": spent, "pid": {}}
     analysis = kineto.inspect([written(tmp_path / "t.json", [*LAUNCHED, KERNEL, odd])], {})
     assert "1 left out" in analysis.window
     assert analysis.findings[0].title == "1 GPU duration cannot be read"

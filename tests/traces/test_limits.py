@@ -147,25 +147,6 @@ def test_an_operator_without_a_model_has_absent_rates(analyses):
     assert "no model for this operator" in verdict.sentence
 
 
-def test_a_program_without_a_gpu_has_no_zeros_of_devices(kineto, tmp_path):
-    events = [host("aten::mm", 0, 10, **shaped([8, 8], [8, 8])), host("aten::add", 20, 5)]
-    metrics = kineto.inspect([written(tmp_path / "t.json", events)], {}).metrics
-    assert metrics.find("total_time")[0].value == 25_000
-    assert metrics.find("op_time", (("op", "aten::mm"),))[0].value == 10_000
-    for name in ("overlap", "communication_time", "exposed_memcpy", "memset_time", "kernel_time", "coverage"):
-        assert not metrics.find(name), name
-        assert metrics.missing(name).why == "this program has no GPU: its operators run on the host"
-
-
-@pytest.mark.parametrize(("backend", "measured"), [("nccl", False), ("gloo", True), (7, True)])
-def test_a_rank_of_a_gpu_job_without_gpu_events_is_not_a_host_program(kineto, tmp_path, backend, measured):
-    info = {"backend": backend, "rank": 0, "world_size": 2}
-    path = written(tmp_path / "t.json", [host("aten::mm", 0, 10, **shaped([8, 8], [8, 8]))], distributedInfo=info)
-    metrics = kineto.inspect([path], {}).metrics
-    assert bool(metrics.find("idle")) is measured
-    assert metrics.missing("overlap").why.startswith("this program" if measured else "the trace has no GPU activity")
-
-
 def test_communication_is_told_by_what_the_framework_recorded(kineto, tmp_path):
     """A kernel whose name says nothing, launched where a collective was recorded."""
     events = [

@@ -80,7 +80,7 @@ def _timed(columns: Columns, table: dict[str, NDArray[Any]]) -> float:
         what = "time stamps lie further apart than any clock can tell"
         raise PerfgateError("trace-malformed", what, place=columns.path)
     start = np.rint((stamps - base) * 1e3).astype(np.int64)
-    broken = (spans < 0) | (spans > _DAY)
+    broken = ~((spans >= 0) & (spans <= _DAY))
     length = np.rint(np.where(broken, 0.0, spans) * 1e3).astype(np.int64)
     table["start"], table["end"] = start, start + length
     table["guessed"] = table["lost"] = broken
@@ -164,6 +164,7 @@ def _trace(
         events=columns.seen,
         guessed=_guessed(table, rows),
         untimed=columns.untimed,
+        device_memory=columns.device_memory,
         backend=_backend(header.distributed),
         foreign=tuple((name, count) for name, count in _strange(columns).items() if name not in PLAIN),
         stamps=(table["ts"], table["dur"]) if rows is None else (table["ts"][rows], table["dur"][rows]),

@@ -85,6 +85,7 @@ class Columns:
         self.unwhole: Counter[str] = Counter()
         """Work by category and phase that is not written as one event."""
         self.untimed = 0
+        self.device_memory = False
         """GPU events that have no start or no duration."""
 
     def add(self, events: Sequence[Event]) -> None:
@@ -121,6 +122,8 @@ class Columns:
                 self._unwhole(event, category)
             elif event.ph in _APART:
                 self.dropped[APART] += 1
+            elif event.name == "[memory]" and event.args is not None and event.args.memory_of not in {0, -1, None}:
+                self.device_memory = True
         return kept, categories, index
 
     def _unwhole(self, event: Event, category: Category) -> None:

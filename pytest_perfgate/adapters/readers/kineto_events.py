@@ -34,6 +34,8 @@ class Arguments(msgspec.Struct, gc=False):
     sent: Any = msgspec.field(name="In msg nelems", default=None)
     received: Any = msgspec.field(name="Out msg nelems", default=None)
     dtype: Any = None
+    memory_of: Union[int, None] = msgspec.field(name="Device Type", default=0)
+    """Of a record of memory: 0 is the host."""
 
 
 class Event(msgspec.Struct, gc=False):

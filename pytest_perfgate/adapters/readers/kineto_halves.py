@@ -87,6 +87,7 @@ def joined(first: Columns, second: Columns) -> Columns:
     first.rows += second.rows
     first.seen += second.seen
     first.untimed += second.untimed
+    first.device_memory |= second.device_memory
     return first
 
 

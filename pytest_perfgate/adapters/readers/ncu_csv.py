@@ -33,6 +33,7 @@ _AS_TEXT = re.compile(r"^ +Section: .+\n +-{5,}|^ +-{5,}[ -]*\n +Metric Name +Me
 _DIMENSIONS = re.compile(r"\(\s*(\d+),\s*(\d+),\s*(\d+)\s*\)")
 _DURATION = "gpu__time_duration.sum"
 _WITH_UNITS = "export it again with its units: ncu --import FILE.ncu-rep --csv --page raw"
+_TICKS = ("ns", "nsecond")
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 Row = dict[str, str]
 
@@ -128,9 +129,17 @@ def _value(row: Row) -> str | None:
 def _pointed(rows: list[Row]) -> list[Row]:
     """Numbers with a decimal point, whatever the locale that ncu ran under."""
     told = _VALUES if "Metric Name" in rows[0] else frozenset(k for k in rows[0] if isinstance(k, str)) - _WHO
-    if not decimal_comma(row.get(name) for row in rows for name in told):
+    if not decimal_comma((row.get(name) for row in rows for name in told), _without_parts(rows)):
         return rows
     return [{k: with_point(v) if k in told and isinstance(v, str) else v for k, v in row.items()} for row in rows]
+
+
+def _without_parts(rows: Sequence[Row]) -> list[str | None]:
+    """Times in nanoseconds, of which the timer counts whole ones."""
+    if "Metric Name" in rows[0]:
+        return [row.get("Metric Value") for row in rows if row.get("Metric Unit") in _TICKS]
+    columns = [name for name, unit in _cells(rows[0]) if unit in _TICKS]
+    return [row.get(name) for row in rows[1:] for name in columns]
 
 
 def _long(rows: Sequence[Row], place: str) -> Iterator[KernelFacts]:

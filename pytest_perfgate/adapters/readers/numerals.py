@@ -23,10 +23,17 @@ def bare(cell: str | None) -> str:
     return _SPACES.sub("", (cell or "").partition(" (")[0].strip())
 
 
-def decimal_comma(cells: Iterable[str | None]) -> bool:
-    """Whether more of these numerals can only be read with a decimal comma than with a decimal point."""
+_POINT_GROUPS = re.compile(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+")
+
+
+def decimal_comma(cells: Iterable[str | None], whole: Iterable[str | None] = ()) -> bool:
+    """Whether more of these numerals can only be read with a decimal comma than with a decimal point.
+
+    ``whole`` are those of them that are told in a unit without parts: a point in ``117.344`` ns separates thousands.
+    """
     texts = [bare(cell) for cell in cells]
     commas = sum(1 for text in texts if _COMMA_DECIMAL.fullmatch(text))
+    commas += sum(1 for cell in whole if _POINT_GROUPS.fullmatch(bare(cell)))
     return commas > sum(1 for text in texts if _POINT_DECIMAL.fullmatch(text))
 
 

@@ -1,4 +1,4 @@
-"""AMD kernels: traces and counters of rocprofv3, results of rocprof v1, tables of rocprof-compute."""
+"""AMD kernels: traces and counters of rocprofv3, results of rocprof v1 and v2, tables of rocprof-compute."""
 
 from __future__ import annotations
 

@@ -27,6 +27,9 @@ _LEAST_SAMPLE_NS = 50_000
 _SLICE_NS = 2_000_000
 """Between two questions to the stopping rule."""
 _MOST_A_SLICE = 8
+_FEW = 5
+"""Samples of a batch that is short by our own measure, whatever the budget: one that waited for a processor may spend
+all of it, and would be all there is."""
 _COOLS_NS = 1e9
 _STILL_WARM = 0.1
 """The long warm-up raises the processor's clock; right after another measurement the call alone has to warm up."""
@@ -75,6 +78,8 @@ class HostTimer:
             batch = 1 if setup else plan.calls or _calls_a_sample(call, clock, first[0], resolution)
             if batch > 1:
                 take = _batches(call, clock, batch)
+            if batch > 1 and not plan.calls:
+                plan = replace(plan, least_samples=max(plan.least_samples, min(_FEW, plan.min_samples)))
             warmups = self._warmed(take, first[0] * batch, plan, clock)
             durations: list[float] = []
             busy: list[float] = []
@@ -213,10 +218,16 @@ def _after(setup: Call, call: Call, clock: Clock) -> Take:
 
 
 def _calls_a_sample(call: Call, clock: Clock, first: float, resolution: float) -> int:
-    """Calls behind one sample: doubled until a sample is long against the clock's step."""
+    """Calls behind one sample: doubled until a sample is long against the clock's step.
+
+    A first call that is long may have imported, compiled, or waited for a processor: the second one tells.
+    """
     least = max(_LEAST_SAMPLE_NS, 200 * resolution)
     if first >= 4 * least:
-        return 1
+        second: list[float] = []
+        _batches(call, clock, 1)(1, second)
+        if second[0] >= 4 * least:
+            return 1
     batch = 1
     while batch < 1 << 20:
         some: list[float] = []

@@ -25,6 +25,7 @@ from pytest_perfgate.core.analysis.trace.scoped import MOST, scoped_metrics
 from pytest_perfgate.core.analysis.trace.survey import Survey, pooled, through, timelines
 from pytest_perfgate.core.analysis.trace.timeline import Timeline
 from pytest_perfgate.core.analysis.trace.utilisation import utilisation
+from pytest_perfgate.core.analysis.trace.workless import without_operators
 from pytest_perfgate.model.device import DeviceSpec, Roof
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Labels, MetricSet, labels
@@ -103,10 +104,11 @@ class Seen:
         inner = self.windows if several else self.steps if not self.asked.window else ()
         parts = step_metrics(inner, scopes) | scoped_metrics(self.survey, inner, scopes, most)
         rates = utilisation(self.survey, self.rows, inner, self.roof, scopes)
+        named = operator_metrics(self.rows, self.roof, scopes, on_host=self.survey.on_host)
         whole = (
             timeline_metrics(self.survey, scopes)
             | rates
-            | operator_metrics(self.rows, self.roof, scopes, on_host=self.survey.on_host)
+            | (named if self.rows else without_operators(self.survey, scopes))
             | kernel_metrics(self.kernels, self.survey, scopes)
             | self._of_rows(scopes, most)
         )

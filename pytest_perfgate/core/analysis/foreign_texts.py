@@ -64,8 +64,8 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
     (r"\Abenchmark,device,device name,", "a CSV of NVBench", "its JSON is read: run the benchmark with --json FILE"),
     (r"\A# devices\s+## \[\d+\] ", "what NVBench prints", "its JSON is read: run the benchmark with --json FILE"),
     (
-        r"^(?:name,iterations,real_time,cpu_time,time_unit|benchmark +time +cpu +iterations)",
-        "a table of Google Benchmark",
+        r"^(?:name,iterations,real_time,cpu_time,time_unit|benchmark +time +cpu +iterations|run on \(\d+ x )",
+        "what Google Benchmark prints",
         "its JSON is read: --benchmark_out=FILE --benchmark_out_format=json",
     ),
     (

@@ -123,7 +123,9 @@ def asked_slowdown(report: CaseReport) -> float:
 def blindness(report: CaseReport) -> float | None:
     """How little this sitting saw; nothing where it saw what the case's slowdown limit asks."""
     time = _time(report.measurement)
-    half = (time.high - time.low) / (2 * time.value) if time is not None else 0.0
+    if time is None:
+        return None
+    half = (time.high - time.low) / (2 * time.value)
     asking = [v for v in report.verdicts if v.limit.metric == "slowdown"]
     if half <= asked_slowdown(report):
         return None

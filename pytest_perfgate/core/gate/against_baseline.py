@@ -122,7 +122,7 @@ def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: Tria
 def _taken(trial: Trial, allowed: Tolerance) -> str:
     """That the change accepts its own speed-up, and what is measured agrees: nothing is left to accept."""
     edited = trial.context.edited
-    if edited is None or trial.baseline is None or edited.time >= trial.baseline.time or edited.time <= 0:
+    if edited is None or trial.baseline is None or edited.time >= trial.baseline.time:
         return ""
     if expired(edited, trial.context) or incomparable(edited, trial.measurement, trial.context):
         return ""

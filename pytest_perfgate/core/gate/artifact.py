@@ -46,11 +46,19 @@ def _judged(analysis: Analysis, limit: Limit) -> list[Ruling]:
     if absent is None and limit.metric not in analysis.metrics.names():
         absent = analysis.metrics.missing(limit.metric)
     if absent is not None or limit.metric not in analysis.metrics.names():
-        return [_lacking(limit.metric, absent or Absent(name=limit.metric, why=f"nothing in {analysis.kind} gives it"))]
+        return [_lacking(limit.metric, absent or _unknown(limit.metric, analysis.kind))]
     uncollected = not_in_the_report(limit, analysis.metrics)
     if uncollected is not None:
         return [_lacking(limit.metric, uncollected)]
     raise _unmatched(limit, analysis.metrics)
+
+
+def _unknown(metric: str, kind: str) -> Absent:
+    """A figure that this kind of file never has."""
+    if metric == "slowdown":
+        mend = "compare two: perfgate compare BEFORE AFTER LIMIT"
+        return Absent(name=metric, why="one file alone is no slower than itself", mend=mend)
+    return Absent(name=metric, why=f"nothing in {kind} gives it")
 
 
 def _invalid(limit: Limit, problems: Sequence[Problem]) -> Ruling:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Union
 
-_Function = (ast.FunctionDef, ast.AsyncFunctionDef)
+_Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 
 
 def same_bodies(then: str, now: str) -> dict[str, str]:
@@ -14,7 +15,7 @@ def same_bodies(then: str, now: str) -> dict[str, str]:
 
     What several do is nobody's mark; a file that does not parse has no functions.
     """
-    before, after = _bodies(then, decorated=False), _bodies(now, decorated=False)
+    before, after = _bodies(then), _bodies(now)
     gone = {name: body for name, body in before.items() if name not in after}
     new = {name: body for name, body in after.items() if name not in before}
     times = Counter(gone.values()), Counter(new.values())
@@ -25,8 +26,8 @@ def same_bodies(then: str, now: str) -> dict[str, str]:
 def same_function(then: str, now: str, test: str) -> bool:
     """Whether the function of a test, parameters and calls aside, does exactly the same in two files."""
     name, _ = _function_of(test)
-    body = _bodies(then, decorated=False).get(name)
-    return body is not None and body == _bodies(now, decorated=False).get(name)
+    body = _bodies(then).get(name)
+    return body is not None and body == _bodies(now).get(name)
 
 
 def renamed_nodes(gone: Iterable[str], new: Iterable[str], names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -46,10 +47,14 @@ def _function_of(test: str) -> tuple[str, str]:
     return name, test.removeprefix(name)
 
 
-def _bodies(text: str, *, decorated: bool) -> dict[str, str]:
-    """Functions by name; decorated, with what they are parametrised with."""
-    tree = _tree(text)
-    return dict(_functions(tree, "", decorated=decorated)) if tree is not None else {}
+def _bodies(text: str) -> dict[str, str]:
+    """What each function says, without its name and its decorators."""
+    return {name: _said(function) for name, function in _functions(_tree(text), "")}
+
+
+def _tests(text: str) -> dict[str, tuple[str, list[str]]]:
+    """The same, with what each is parametrised with."""
+    return {name: (_said(function), _parameters(function)) for name, function in _functions(_tree(text), "")}
 
 
 def _tree(text: str) -> ast.Module | None:
@@ -59,21 +64,27 @@ def _tree(text: str) -> ast.Module | None:
         return None
 
 
-def _functions(node: ast.AST, prefix: str, *, decorated: bool) -> Iterator[tuple[str, str]]:
-    for child in ast.iter_child_nodes(node):
+def _functions(node: ast.AST | None, prefix: str) -> Iterator[tuple[str, _Function]]:
+    for child in ast.iter_child_nodes(node) if node is not None else ():
         if isinstance(child, ast.ClassDef):
-            yield from _functions(child, f"{prefix}{child.name}::", decorated=decorated)
-        elif isinstance(child, _Function):
-            documented = ast.get_docstring(child) is not None
-            said = [ast.dump(part) for part in (child.args, *child.body[documented:])]
-            said += [text for text in map(ast.dump, child.decorator_list) if decorated and "parametrize" in text]
-            yield f"{prefix}{child.name}", "\n".join(said)
+            yield from _functions(child, f"{prefix}{child.name}::")
+        elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield f"{prefix}{child.name}", child
+
+
+def _said(function: _Function) -> str:
+    documented = ast.get_docstring(function) is not None
+    return "\n".join(ast.dump(part) for part in (function.args, *function.body[documented:]))
+
+
+def _parameters(function: _Function) -> list[str]:
+    return [text for text in map(ast.dump, function.decorator_list) if "parametrize" in text]
 
 
 def same_test(then: str, now: str, nodeid: str) -> bool:
     """Whether the function of a test, and what it is parametrised with, is the same in both versions of its file."""
     name = _test_of(nodeid)
-    before, after = _bodies(then, decorated=True), _bodies(now, decorated=True)
+    before, after = _tests(then), _tests(now)
     return name in after and before.get(name) == after[name]
 
 
@@ -81,8 +92,8 @@ def is_new(then: str | None, now: str, nodeid: str) -> bool:
     """Whether a test came with this version of its file; one that does the same as one that went is none."""
     if then is None:
         return True
-    known = {*_bodies(then, decorated=True), *same_bodies(then, now).values()}
-    return _tree(then) is not None and _test_of(nodeid) in _bodies(now, decorated=True).keys() - known
+    known = {*_bodies(then), *same_bodies(then, now).values()}
+    return _tree(then) is not None and _test_of(nodeid) in _bodies(now).keys() - known
 
 
 def _test_of(nodeid: str) -> str:

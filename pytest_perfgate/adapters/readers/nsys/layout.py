@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 _ROCPD = "rocpd_"
 """How the tables begin that rocprofv3 writes by default."""
+_RPD = "rocpd_op"
+_OTHER_TOOL = "its tables begin like those of rocprofv3 and mean other things"
+_V3 = "profile again: rocprofv3 --kernel-trace --output-format csv -- PROGRAM"
 _NVPROF = "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL"
 _WHOLE = "export all tables: nsys export --type=sqlite, without --tables"
 _MOST_STRINGS = (1 << 32) - 1
@@ -25,6 +28,9 @@ def check_export(db: Connection) -> None:
         return
     place, what, mend = str(db.path), f"an SQLite file without the table {tables.STRINGS}", ""
     held = [table for table in tables.NEEDED if db.has(table)]
+    if db.has(_RPD):
+        what = "a database of rocmProfileData, which is not read"
+        raise PerfgateError("rocprof-csv", what, why=_OTHER_TOOL, mend=_V3, place=place)
     if db.begins(_ROCPD):
         mend = f"rocpd convert -i {db.path.name} --output-format csv, and name the folder that it writes"
         raise PerfgateError("rocprof-csv", "a database of rocprofv3, which is read as CSV", place=place, mend=mend)

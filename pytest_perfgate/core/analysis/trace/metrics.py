@@ -74,14 +74,19 @@ def scopes_of(rank: int | None) -> tuple[Labels, ...]:
     return ((), labels(rank=rank)) if rank is not None else ((),)
 
 
+def no_work(seen: Survey) -> tuple[str, str]:
+    """Why nothing ran on a device here, and what mends it."""
+    here = NO_OPERATOR_HERE if seen.on_host else NO_WORK_HERE
+    why, mend = (NO_GPU, WITH_GPU) if seen.window is None else (here, "name another with --set window=")
+    return why + (f"; it may be in {seen.strange}" if seen.strange else ""), mend
+
+
 def timeline_metrics(seen: Survey, scopes: Sequence[Labels]) -> MetricSet:
     """Breakdown per device; a single device's figures stand for the trace too."""
     found = timelines(seen)
     if not found:
         names = (*_NAMES, *_KERNELS)
-        here = NO_OPERATOR_HERE if seen.on_host else NO_WORK_HERE
-        why, mend = (NO_GPU, WITH_GPU) if seen.window is None else (here, "name another with --set window=")
-        why += f"; it may be in {seen.strange}" if seen.strange else ""
+        why, mend = no_work(seen)
         missing = [Absent(name=name, labels=s, why=why, mend=mend) for name in names for s in scopes]
         return MetricSet(absent=tuple(missing))
     metrics: list[Metric] = []

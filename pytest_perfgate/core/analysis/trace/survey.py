@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING
@@ -28,6 +29,12 @@ _OF_GPUS = ("nccl", "rccl")
 """Carriers of collectives that move memory of GPUs only."""
 _ANNOTATED = tuple(f"{name}:" for name in _OF_GPUS)
 """How the framework annotates a collective of theirs on the host."""
+_OF_DEVICES = re.compile(
+    r"aten::(?:_?(?:cudnn|miopen|mps)_|_thnn_fused_|\w+_for_mps$|_(?:flash|efficient)_attention_(?:for|back)ward$|"
+    r"_scaled_dot_product_(?:cudnn|efficient)_attention|_scaled_dot_product_flash_attention(?:_backward)?$)|"
+    r"(?:npu|hpu|xpu)::"
+)
+"""Operators that only a device has: where they ran, the host's times are those of launches."""
 
 
 @value
@@ -203,11 +210,12 @@ def _of_host(seen: Survey, window: tuple[int, int] | None) -> Timeline:
 
 
 def of_host_only(trace: Trace) -> bool:
-    """No device is listed, nothing was launched, and no collective needs a GPU: the profile did not miss one."""
+    """No device is listed or has memory, nothing was launched, no operator or collective needs one: none was missed."""
     if (
         trace.foreign
+        or trace.device_memory
         or any(name in trace.backend for name in _OF_GPUS)
-        or any(name.startswith(_ANNOTATED) for name in trace.names)
+        or any(name.startswith(_ANNOTATED) or _OF_DEVICES.match(name) for name in trace.names)
     ):
         return False
     device_side = (trace.category == Category.RUNTIME) | np.isin(trace.category, GPU)

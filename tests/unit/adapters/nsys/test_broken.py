@@ -52,6 +52,10 @@ def test_another_program_s_database(tmp_path) -> None:
     with sqlite3.connect(path) as db:
         db.execute("CREATE TABLE rocpd_string(id INTEGER)")
     assert code_of(path) == "rocprof-csv"
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE rocpd_op(id INTEGER)")
+    with pytest.raises(PerfgateError, match="rocmProfileData"):
+        Nsys(read_nsys).inspect([path], {})
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])

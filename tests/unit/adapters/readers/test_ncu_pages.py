@@ -234,6 +234,18 @@ def test_two_runs_in_one_file_are_not_one_launch(tmp_path: Path) -> None:
     assert [(k.index, k.duration) for k in found] == [(0, 10_000.0), (1, 20_000.0), (2, 12_000.0)]
 
 
+def test_points_in_whole_nanoseconds_separate_thousands(tmp_path: Path) -> None:
+    who = '"0","k","(1, 1, 1)","(1, 1, 1)","8.0"'
+    (kernel,) = read(tmp_path, HEAD + f'{who},"Duration","ns","117.344"\n{who},"dram__bytes.sum","byte","27.552"\n')
+    assert (kernel.duration, kernel.counters["dram__bytes.sum"].value) == (117_344.0, 27_552.0)
+    (wide,) = read(tmp_path, WIDE.replace('"us"', '"ns"') + '"0","k","9.0","117.344","7"\n')
+    assert wide.duration == 117_344.0
+    (point,) = read(
+        tmp_path, HEAD + f'{who},"Duration","ns","117.344"\n{who},"SOL SM","%","61.87"\n{who},"SOL FB","%","1.5"\n'
+    )
+    assert point.duration == pytest.approx(117.344), "where the rest of the page has decimal points, so has the time"
+
+
 def test_numerals() -> None:
     assert not decimal_comma(["1,234", "7", None, "text", "1.2.3"])
     assert decimal_comma(["0,93"])

@@ -2,11 +2,9 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from statistics import median
-from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.adapters.bindings import cupti_proof
 from pytest_perfgate.adapters.bindings.cupti import CuptiRecorder, KernelRecord
 from pytest_perfgate.adapters.timers.auto import AutoTimer
 from pytest_perfgate.adapters.timers.cupti import CuptiTimer
@@ -278,40 +276,3 @@ def test_a_proof_elsewhere_stands_for_one_that_this_process_might_not_survive(ru
         died.measure(lambda: gpu.kernel(2_000), plan, gpu)
     by_graph = AutoTimer(rules, [died, GraphTimer(rules)]).measure(lambda: gpu.kernel(2_000), plan, gpu)
     assert by_graph.timer == "graph"
-
-
-@pytest.mark.parametrize(
-    ("code", "said", "why"),
-    [(0, "", ""), (-11, "", "died of signal 11"), (1, "x\nno device", "no device"), (1, "", "exit code 1")],
-)
-def test_how_a_proof_elsewhere_ended(monkeypatch, code, said, why) -> None:
-    def run(command, **named):
-        assert command[-1] == cupti_proof.__name__
-        return SimpleNamespace(returncode=code, stderr=said)
-
-    monkeypatch.setattr(cupti_proof.subprocess, "run", run)
-    found = cupti_proof.unproved_elsewhere.__wrapped__()
-    assert found.endswith(why)
-    assert bool(found) is bool(why)
-
-
-def test_what_was_proved_is_kept_for_a_driver_and_its_packages(monkeypatch, tmp_path) -> None:
-    runs, codes = [], iter([1, 0, 0, 0])
-
-    def run(command, **named):
-        runs.append(command)
-        return SimpleNamespace(returncode=next(codes), stderr="not counted")
-
-    def asked() -> str:
-        return cupti_proof.unproved_elsewhere.__wrapped__(tmp_path / "kept")
-
-    driver = tmp_path / "version"
-    driver.write_text("NVRM version: 580.159")
-    monkeypatch.setattr(cupti_proof.subprocess, "run", run)
-    monkeypatch.setattr(cupti_proof, "DRIVER", driver)
-    assert [asked() for _ in range(3)] == ["not counted", "", ""]
-    assert len(runs) == 2, "what failed is tried again, what held is not"
-    driver.write_text("NVRM version: 590.1")
-    assert (asked(), len(runs)) == ("", 3)
-    driver.unlink()
-    assert (asked(), len(runs)) == ("", 4)

@@ -35,6 +35,24 @@ def test_a_short_call_is_batched_and_its_mean_is_the_truth() -> None:
     assert samples.overhead < 100
 
 
+def test_a_sample_that_waited_and_spent_the_budget_is_not_all_there_is() -> None:
+    plan = Plan(warmup_ns=0, min_samples=5, budget_ns=4e6)
+    cold = 5_000.0
+    quiet = FakeRuntime([cold] + [100.0] * 1_000_000)
+    samples = timed(quiet, plan)
+    before = quiet._at - len(samples.durations) * samples.batch
+    waited = timed(FakeRuntime([cold] + [100.0] * (before + 10) + [30e6] + [100.0] * 1_000_000), plan)
+    assert waited.stop is Stop.BUDGET
+    assert waited.batch == samples.batch
+    assert waited.durations[0] > 10_000
+    assert math.isclose(sorted(waited.durations)[len(waited.durations) // 2], 100.0)
+
+
+def test_a_first_call_that_waited_or_compiled_leaves_a_short_call_short() -> None:
+    slow_at_first = timed(FakeRuntime([20e6] + [100.0] * 1_000_000))
+    assert slow_at_first.batch == timed(FakeRuntime([100.0])).batch
+
+
 def test_a_setup_makes_every_call_a_sample_outside_of_its_time() -> None:
     runtime = FakeRuntime([100.0])
 

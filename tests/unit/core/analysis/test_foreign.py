@@ -67,8 +67,9 @@ TEXTS = (
     ('[{"children": [{"frame": {"name": "k"}}]}]', "a call tree of Triton's Proton", "torch.profiler"),
     ("Benchmark,Device,Device Name,N,Skipped", "a CSV of NVBench", "--json FILE"),
     ("# Devices\n\n## [0] `GPU`\n", "what NVBench prints", "--json FILE"),
-    ("name,iterations,real_time,cpu_time,time_unit", "a table of Google Benchmark", "--benchmark_out=FILE"),
-    ("-----\nBenchmark      Time      CPU  Iterations\n", "a table of Google Benchmark", "--benchmark_out=FILE"),
+    ("name,iterations,real_time,cpu_time,time_unit", "what Google Benchmark prints", "--benchmark_out=FILE"),
+    ("-----\nBenchmark      Time      CPU  Iterations\n", "what Google Benchmark prints", "--benchmark_out=FILE"),
+    ("2026-01-01T00:00:00\nRun on (8 X 3400 MHz CPU s)\n{}", "what Google Benchmark prints", "--benchmark_out=FILE"),
     ('{"arch": "x", "machine": "box", "ram": "8G"}', "what asv wrote of a machine", "beside it"),
     ("\x80\x04x", "a pickle of Python", "export_chrome_trace"),
 )

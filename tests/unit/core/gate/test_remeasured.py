@@ -64,6 +64,8 @@ def test_a_line_that_can_be_compared_stands_whatever_the_change_makes_of_it() ->
     (found,) = judged(2e6, NOW, THEN.identity or NEW).verdicts
     assert found.outcome in {Outcome.REGRESSED, Outcome.SUSPECT}
     assert found.baseline is THEN
+    slower = replace(THEN, time=2e6, why="exact", when="2026-11-21")
+    assert standing(measured(2e6), THEN, slower, CONTEXT) == (THEN, slower, None)
 
 
 def accepting(report: CaseReport, before: Baseline, why: str = "") -> Any:
