@@ -72,7 +72,7 @@ def suite_notes(
         partial(judge_suite, reports, suite),
         partial(_unanchored, court, reports),
         partial(changed_settings, court),
-        partial(relaxed_limits, court),
+        partial(relaxed_limits, court, cases),
         partial(loosened_lines, court, reports),
         partial(renamed_lines, court, reports),
         partial(_drifted, court, cases, reports),
