@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pytest_perfgate.core.gate.reach import Reach
 from pytest_perfgate.core.render.plural import plural
@@ -21,11 +21,15 @@ class LeftOut:
     """Where the run looked, where it was told so by settings alone."""
 
 
-def removed(gone: Iterable[Baseline], found: frozenset[str], reach: Reach) -> Iterator[SuiteNote]:
+def removed(
+    gone: Iterable[Baseline], found: frozenset[str], reach: Reach, moved: Mapping[str, str]
+) -> Iterator[SuiteNote]:
     """Accepted cases of the merge base that went with their lines: nothing here could miss them."""
-    names = sorted({str(b.key) for b in gone if b.key.nodeid not in found and reach.holds(b.key.nodeid)})
+    lost = {str(b.key) for b in gone if b.key.nodeid not in found and reach.holds(b.key.nodeid)}
+    names = sorted(f"{name} -> {moved[name]}, where this run did not look" if name in moved else name for name in lost)
     if names and not reach.unknown:
-        text = f"{plural(len(names), 'accepted case')} of the merge base gone in this change, tests and lines both"
+        what = "moved out of this run's reach" if lost <= set(moved) else "gone in this change"
+        text = f"{plural(len(names), 'accepted case')} of the merge base {what}, tests and lines both"
         yield SuiteNote(kind="removed", effect=Effect.WARN, text=text, names=tuple(names))
 
 
