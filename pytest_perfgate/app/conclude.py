@@ -13,6 +13,7 @@ from pytest_perfgate.app.gate import Court, new_baselines
 from pytest_perfgate.app.loosened import loosened_lines
 from pytest_perfgate.app.relaxed import relaxed_limits
 from pytest_perfgate.app.renamed import renamed_lines
+from pytest_perfgate.app.reworked import reworked_tests
 from pytest_perfgate.app.settings import changed_settings
 from pytest_perfgate.core.gate.anchor import LIMIT, drift
 from pytest_perfgate.core.gate.clocks import clock_of
@@ -75,6 +76,7 @@ def suite_notes(
         partial(_unanchored, court, reports),
         partial(changed_settings, court),
         partial(relaxed_limits, court),
+        partial(reworked_tests, court, reports),
         partial(loosened_lines, court, reports),
         partial(renamed_lines, court, reports),
         partial(_drifted, court, cases, reports),
