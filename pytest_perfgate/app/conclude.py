@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pytest_perfgate.app.gate import Court, new_baselines
 from pytest_perfgate.app.loosened import loosened_lines
+from pytest_perfgate.app.newly_marked import newly_marked
 from pytest_perfgate.app.relaxed import relaxed_limits
 from pytest_perfgate.app.renamed import renamed_lines
 from pytest_perfgate.app.reworked import reworked_tests
@@ -75,6 +76,7 @@ def suite_notes(
         partial(judge_suite, reports, suite),
         partial(_unanchored, court, reports),
         partial(changed_settings, court),
+        partial(newly_marked, court, suite),
         partial(relaxed_limits, court),
         partial(reworked_tests, court, reports),
         partial(loosened_lines, court, reports),

@@ -12,7 +12,7 @@ from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote
 
-_WORDS = ("perfgate", "benchmark")
+WORDS = ("perfgate", "benchmark")
 """What the file of a gated test says: the marker, or one of the fixtures."""
 
 
@@ -22,7 +22,7 @@ def reworked_tests(court: Court, reports: Sequence[CaseReport]) -> Iterable[Suit
     held = [report for report in reports if _held(court, report)]
     if not court.context.policy.ci or not base or repository is None or not held:
         return
-    texts = repository.touched(base, _WORDS)
+    texts = repository.touched(base, WORDS)
     if texts is None:
         unknown = f"which gated tests changed since {base[:10]} is not known: git did not answer for the files"
         yield SuiteNote(kind="reworked", effect=Effect.WARN, text=unknown)

@@ -37,7 +37,8 @@ def marks_of(text: str, test: str) -> tuple[str, ...] | None:
     if test not in found:
         return None
     one, classes = found[test]
-    wide = (line for body in (module, *classes) for line in body.body if "pytestmark" in dict(_names(line)))
+    bodies = (module.body, *(each.body for each in classes))
+    wide = (line for body in bodies for line in body if "pytestmark" in dict(_names(line)))
     nodes = (*wide, *(mark for part in (*classes, one) for mark in part.decorator_list))
     return tuple(map(ast.dump, nodes))
 

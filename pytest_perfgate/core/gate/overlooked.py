@@ -14,11 +14,13 @@ from pytest_perfgate.model.verdict import SuiteNote
 
 @value
 class LeftOut:
-    """What no word of the command line left out: it was ``addopts``, or a conftest."""
+    """What was not chosen: by ``addopts`` or a conftest where no word of the command line asks for less."""
 
     deselected: frozenset[str] = frozenset()
     reach: Reach | None = None
     """Where the run looked, where it was told so by settings alone."""
+    commanded: bool = False
+    """The command line asks for less: what that leaves out is counted, and named elsewhere."""
 
 
 def removed(
@@ -48,10 +50,9 @@ def left_out(lines: Sequence[Baseline], found: frozenset[str], left: LeftOut) ->
     """Accepted cases that the project's own settings keep from being measured, run after run."""
     names = sorted({str(b.key) for b in lines if _left(b.key.nodeid, found, left)})
     if names:
-        text = (
-            f"{plural(len(names), 'accepted case')} not measured, by addopts or a conftest and no word of the command"
-        )
-        yield SuiteNote(kind="left out", effect=Effect.WARN, text=text, names=tuple(names))
+        by = "deselected" if left.commanded else "by addopts or a conftest and no word of the command"
+        text = f"{plural(len(names), 'accepted case')} not measured, {by}"
+        yield SuiteNote(kind="left out", effect=Effect.WARN, text=text, names=() if left.commanded else tuple(names))
 
 
 def _left(nodeid: str, found: frozenset[str], left: LeftOut) -> bool:

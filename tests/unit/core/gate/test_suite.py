@@ -283,6 +283,8 @@ def test_what_the_project_s_own_settings_leave_out_is_named_in_ci() -> None:
     given = {"baselines": lines, "context": replace(CONTEXT, policy=CI)}
     (note,) = notes([], "left out", **given, left_out=LeftOut(deselected=frozenset({f"{FAMILY}[2]"})))
     assert (note.effect, note.names) == (Effect.WARN, (f"{FAMILY}[2]",))
+    (note,) = notes([], "left out", **given, left_out=LeftOut(deselected=frozenset({f"{FAMILY}[2]"}), commanded=True))
+    assert (note.text, note.names) == ("1 accepted case not measured, deselected", ())
     ignored = LeftOut(reach=Reach(without=("tests/b.py",)))
     (note,) = notes([], "left out", **given, left_out=ignored)
     assert note.names == (f"{FAMILY}[1]", f"{FAMILY}[2]")
