@@ -73,6 +73,7 @@ def test_the_line_of_a_test_that_moved_to_another_file_judges_there(
     assert accepted_lines.gone(HOST.key) == (old,)
     for asked in (accepted_lines, Accepted(tools)):
         assert asked.gone_for_good(HOST.key, [here]) == (() if judges else (old,))
+        assert asked.gone_for_good(HOST.key, [here], lambda nodeid: nodeid != KEY.nodeid) == (old,)
     assert Accepted(tools).gone_for_good(HOST.key, []) == (old,)
 
 
