@@ -39,6 +39,8 @@ class Suite:
     """All that are accepted on the device of this run, whoever asks for them."""
     gone: Sequence[Baseline] = ()
     """Those of the merge base that are accepted no more."""
+    moved: Mapping[str, str] = field(default_factory=dict)
+    """Cases that a line under another path carries on, with their names there."""
     left_out: LeftOut = field(default_factory=LeftOut)
     expected: Sequence[Baseline] = ()
     """Those of skipped tests that are committed for a device of this machine."""
@@ -57,7 +59,10 @@ def judge_suite(reports: Sequence[CaseReport], suite: Suite) -> tuple[SuiteNote,
         notes += [*_dropped(suite), *_unused(reports, suite)]
         if suite.context.policy.ci:
             found = suite.collected | suite.deselected
-            notes += [*removed(suite.gone, found, suite.reach), *left_out(suite.baselines, found, suite.left_out)]
+            notes += [
+                *removed(suite.gone, found, suite.reach, suite.moved),
+                *left_out(suite.baselines, found, suite.left_out),
+            ]
             asked = frozenset(str(r.key) for r in reports if any(v.limit.metric in CHANGES for v in r.verdicts))
             notes += unlined(suite.gone, asked, chosen(suite.context.policy, "missing"))
     return tuple(notes)
