@@ -90,6 +90,7 @@ def _kept(session: Docket, result: CaseResult) -> tuple[CaseReport, ...]:
 def fit_results(session: Docket, results: Mapping[str, CaseResult]) -> dict[str, CaseResult]:
     """A limit of a call that does not read is the fault of its test alone; the others keep what was measured."""
     readable = dict(results)
+    session.died.update(nodeid for nodeid, result in results.items() if result.outcome == "died")
     for nodeid, result in results.items():
         try:
             session.court.read_limits(result)
