@@ -45,6 +45,15 @@ class Accepted:
             if not all(line.local for line in here.values()) and self.base.commit:
                 self._lines(device, path, self.base.commit)
 
+    def timers(self) -> dict[str, str]:
+        """With which timer each call was accepted, by the text of its key; of several devices only where all agree."""
+        found: dict[str, set[str]] = {}
+        for lines in self._read.values():
+            for key, line in lines.items():
+                if line.identity is not None:
+                    found.setdefault(key, set()).add(line.identity.timer)
+        return {key: timers.pop() for key, timers in found.items() if len(timers) == 1}
+
     def judging(self, measurement: Measurement) -> tuple[Baseline | None, Baseline | None]:
         """The line that judges, of the merge base, and the work tree's where this change edits it."""
         key, device = str(measurement.key), measurement.device.key

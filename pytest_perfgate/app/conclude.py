@@ -79,7 +79,7 @@ def suite_notes(
         partial(changed_settings, court),
         partial(absent_tests, court, suite),
         partial(newly_marked, court, suite),
-        partial(relaxed_limits, court),
+        partial(relaxed_limits, court, cases),
         partial(reworked_tests, court, reports),
         partial(loosened_lines, court, reports),
         partial(renamed_lines, court, reports),

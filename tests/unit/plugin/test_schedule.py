@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -79,6 +80,15 @@ def test_a_child_says_what_its_call_asks_for() -> None:
     assert list(conversation(child, Job(cases=(case,)), 1.0)) == [Ready(nodeid=KEY.nodeid)]
     assert sent[1:] == [Go(), Measure(plan=at_least(SHORT, 30))]
     assert not any(isinstance(one, Finish) for one in sent)
+
+
+def test_a_call_is_told_the_timer_that_it_was_measured_with_before() -> None:
+    answers = iter([Ready(nodeid=KEY.nodeid), Entered(key=KEY), Bye()])
+    sent: list[Any] = []
+    child: Any = SimpleNamespace(send=sent.append, receive=lambda timeout_s: next(answers))
+    case = Case(nodeid=KEY.nodeid, limits=(), plan=SHORT)
+    list(conversation(child, Job(cases=(case,)), 1.0, {KEY: "graph"}.get))
+    assert sent[-1] == Measure(plan=replace(SHORT, leaning="graph"))
 
 
 class Noted:

@@ -26,11 +26,11 @@ NOW = accepted(2e6, identity=NEW, why="other data", when="2026-11-21")
 CONTEXT = JudgeContext(kinds=KINDS, policy=CI)
 
 
-def judged(time: float, now: Baseline | None, identity: Identity = NEW) -> CaseReport:
+def judged(time: float, now: Baseline | None, identity: Identity = NEW, text: str = "slowdown <= 3%") -> CaseReport:
     taken = measured(time, identity=identity)
     baseline, edited, replaced = standing(taken, THEN, now, CONTEXT)
     context = replace(CONTEXT, edited=edited, replaced=replaced)
-    return judge(taken, [limit("slowdown <= 3%")], baseline=baseline, context=context)
+    return judge(taken, [limit(text)], baseline=baseline, context=context)
 
 
 def test_a_line_with_a_reason_of_its_own_is_accepted_and_nothing_is_said_to_be_compared() -> None:
@@ -84,6 +84,8 @@ def test_a_line_of_the_change_without_a_reason_is_written_again_with_one() -> No
     bare = replace(NOW, why="")
     found = accepting(judged(2e6, bare), bare, "other data")
     assert (found.change, found.after.why) == (Change.OTHER, "other data")
+    unasked = accepting(judged(2e6, replace(bare, time=1e6), text="time <= 1s"), replace(bare, time=2e6), "other data")
+    assert unasked.change is Change.OTHER, "where no limit asked to compare them too"
     stale = replace(THEN, time=2e6, commit="deadbeef")
     slower = accepting(judged(2e6, stale, THEN.identity or NEW), stale, "exact")
     assert (slower.change, slower.after.why) == (Change.SLOWER, "exact")
