@@ -9,6 +9,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
+from pytest_perfgate.app.absent import absent_tests
 from pytest_perfgate.app.gate import Court, new_baselines
 from pytest_perfgate.app.loosened import loosened_lines
 from pytest_perfgate.app.newly_marked import newly_marked
@@ -76,6 +77,7 @@ def suite_notes(
         partial(judge_suite, reports, suite),
         partial(_unanchored, court, reports),
         partial(changed_settings, court),
+        partial(absent_tests, court, suite),
         partial(newly_marked, court, suite),
         partial(relaxed_limits, court, cases),
         partial(reworked_tests, court, reports),

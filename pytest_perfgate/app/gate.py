@@ -53,6 +53,8 @@ class Court:
         self.past = Past(tools.history)
         self.paired: Mapping[CaseKey, Paired] = {}
         """What two arms came to, where the run compares with a revision."""
+        self.revision = ""
+        """What the run compares with, where it was told to."""
         self.new: frozenset[str] = frozenset()
         """Tests that this revision does not have: no stored baseline is asked for them either."""
         self.merged: Merged = lambda _nodeid, layers: merge_limits(*layers)

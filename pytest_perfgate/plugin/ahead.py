@@ -117,7 +117,7 @@ def measure_against(session: Docket) -> None:
     if not revision:
         raise PerfgateError("arm-no-merge-base", base.why or "no commit lies before this one", mend=base.mend)
     comparison, paired = Bailiff(session).against(revision, list(session.cases.values()))
-    session.court.paired = paired
+    session.court.paired, session.court.revision = paired, comparison.arms[0].revision
     new = newcomers(session, comparison.arms[0].revision, comparison.troubles())
     session.court.new = frozenset(case.nodeid for case in new)
     measured = {**comparison.results(), **(measured_alone(session, new) if new else {})}

@@ -12,6 +12,7 @@ from pytest_perfgate.core.gate.overlooked import LeftOut, left_out, removed, unl
 from pytest_perfgate.core.gate.policy import chosen
 from pytest_perfgate.core.gate.reach import Reach
 from pytest_perfgate.core.gate.sense import CHANGES
+from pytest_perfgate.core.gate.together import moved_together
 from pytest_perfgate.core.gate.twins import twins
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.limit import Effect, Outcome
@@ -54,7 +55,7 @@ class Suite:
 def judge_suite(reports: Sequence[CaseReport], suite: Suite) -> tuple[SuiteNote, ...]:
     """Notes on the whole run; what is missing is asked only of complete runs, and only where they looked."""
     notes = [*family_notes(reports, suite.families, suite.context), *_quick_in_ci(suite), *_nowhere(reports, suite)]
-    notes += _skipped(suite)
+    notes += [*_skipped(suite), *moved_together(reports)]
     if suite.complete:
         notes += [*_dropped(suite), *_unused(reports, suite)]
         if suite.context.policy.ci:

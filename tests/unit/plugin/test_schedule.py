@@ -46,6 +46,11 @@ def test_rounds_iterations_and_warm_ups_are_the_least(measuring: Measuring) -> N
     assert len(turn.durations) < 40, "the turns of two arms are as long as their beat"
 
 
+def test_what_one_call_stands_for_is_part_of_how_it_was_measured(measuring: Measuring) -> None:
+    found = [measuring.capture(Asked(KEY, list, calls=calls), SHORT).identity for calls in (1, 2)]
+    assert [(one.calls, found[0].differences(one)) for one in found] == [("1", ()), ("2", (("calls", "1", "2"),))]
+
+
 def test_what_is_asked_for_beforehand_runs_once_a_process_each_with_its_set_up(measuring: Measuring) -> None:
     told: list[str] = []
     asked = Asked(KEY, lambda: told.append("call"), setup=lambda: told.append("setup"), schedule=Schedule(warmups=2))
