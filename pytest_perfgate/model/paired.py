@@ -85,3 +85,5 @@ class PairedRound:
     """Its share of the wall time of the whole round, the starting of processes included."""
     raised: tuple[tuple[CaseKey, str], ...] = ()
     """What calls of the head raised while the test caught it."""
+    died: bool = False
+    """A child ended in this test, and did not say so."""

@@ -87,12 +87,13 @@ def _edited(suspicion: Suspicion, trial: Trial) -> Ruling | None:
 
 def _agreed(suspicion: Suspicion, trial: Trial, edited: Baseline, said: str) -> Ruling | None:
     """Accepted where the measurement agrees with the new value, alone or beside the commit of the old one."""
+    assert trial.seen is not None
     accepts = f'{said}; this change accepts {quantity(edited.time, Dimension.TIME)}: "{edited.why}"'
     if near(trial, edited, suspicion.counts) or _beside(suspicion, trial, edited):
         return _ruling(suspicion, Outcome.ACCEPTED, accepts, ())
     if near(trial, edited, edited.blind):
         noisy = f"{accepts}, from a sitting too noisy to see less than {sight(edited.blind)}"
-        sees = trial.seen is not None and trial.seen.visible < edited.blind
+        sees = trial.seen.visible < edited.blind
         then = (f'perfgate accept {trial.name} --reason "..."',) if sees else ()
         return _ruling(suspicion, Outcome.UNDECIDED, noisy, then)
     return None

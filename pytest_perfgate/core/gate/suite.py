@@ -13,6 +13,7 @@ from pytest_perfgate.core.gate.overlooked import LeftOut, left_out, removed, unl
 from pytest_perfgate.core.gate.policy import chosen
 from pytest_perfgate.core.gate.reach import Reach
 from pytest_perfgate.core.gate.sense import CHANGES
+from pytest_perfgate.core.gate.together import moved_together
 from pytest_perfgate.core.gate.twins import twins
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.limit import Effect, Outcome
@@ -40,6 +41,8 @@ class Suite:
     """All that are accepted on the device of this run, whoever asks for them."""
     gone: Sequence[Baseline] = ()
     """Those of the merge base that are accepted no more."""
+    moved: Mapping[str, str] = field(default_factory=dict)
+    """Cases that a line under another path carries on, with their names there."""
     left_out: LeftOut = field(default_factory=LeftOut)
     expected: Sequence[Baseline] = ()
     """Those of skipped tests that are committed for a device of this machine."""
@@ -53,12 +56,15 @@ class Suite:
 def judge_suite(reports: Sequence[CaseReport], suite: Suite) -> tuple[SuiteNote, ...]:
     """Notes on the whole run; what is missing is asked only of complete runs, and only where they looked."""
     notes = [*family_notes(reports, suite.families, suite.context), *_quick_in_ci(suite), *_nowhere(reports, suite)]
-    notes += [*floored(reports), *_skipped(suite)]
+    notes += [*floored(reports), *_skipped(suite), *moved_together(reports)]
     if suite.complete:
         notes += [*_dropped(suite), *_unused(reports, suite)]
         if suite.context.policy.ci:
             found = suite.collected | suite.deselected
-            notes += [*removed(suite.gone, found, suite.reach), *left_out(suite.baselines, found, suite.left_out)]
+            notes += [
+                *removed(suite.gone, found, suite.reach, suite.moved),
+                *left_out(suite.baselines, found, suite.left_out),
+            ]
             asked = frozenset(str(r.key) for r in reports if any(v.limit.metric in CHANGES for v in r.verdicts))
             notes += unlined(suite.gone, asked, chosen(suite.context.policy, "missing"))
     return tuple(notes)

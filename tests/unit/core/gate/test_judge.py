@@ -193,6 +193,7 @@ def test_without_a_baseline() -> None:
         (accepted(math.nan), "the accepted time reads nan ns"),
         (accepted(math.inf), "the accepted time reads inf ns"),
         (accepted(1e6, identity=Identity(device=HOST.key, cache="cold")), "cache was cold and is warm"),
+        (accepted(1e6, identity=Identity(device=HOST.key, calls="2")), "calls was 2 and is 1"),
         (
             accepted(1e6, identity=Identity(device=HOST.key, threads="8", clocks="lock")),
             "clocks was lock and is off, threads was 8 and is empty",

@@ -271,6 +271,9 @@ def test_a_case_that_went_with_its_line_is_named_in_ci() -> None:
     (note,) = notes([], "removed", **given)
     assert (note.effect, note.names) == (Effect.WARN, (f"{FAMILY}[3]",))
     assert note.text == "1 accepted case of the merge base gone in this change, tests and lines both"
+    (note,) = notes([], "removed", **given, moved={f"{FAMILY}[3]": "slow/t.py::test_x[3]"})
+    assert note.names == (f"{FAMILY}[3] -> slow/t.py::test_x[3], where this run did not look",)
+    assert note.text == "1 accepted case of the merge base moved out of this run's reach, tests and lines both"
     assert notes([], "removed", **given, reach=Reach(beneath=("tests/other.py",))) == []
     assert notes([], "removed", **given, reach=Reach(unknown="--lf")) == []
     assert notes([], "removed", **given, complete=False) == notes([], "removed", **{**given, "context": CONTEXT}) == []
@@ -281,6 +284,8 @@ def test_what_the_project_s_own_settings_leave_out_is_named_in_ci() -> None:
     given = {"baselines": lines, "context": replace(CONTEXT, policy=CI)}
     (note,) = notes([], "left out", **given, left_out=LeftOut(deselected=frozenset({f"{FAMILY}[2]"})))
     assert (note.effect, note.names) == (Effect.WARN, (f"{FAMILY}[2]",))
+    (note,) = notes([], "left out", **given, left_out=LeftOut(deselected=frozenset({f"{FAMILY}[2]"}), commanded=True))
+    assert (note.text, note.names) == ("1 accepted case not measured, deselected", ())
     ignored = LeftOut(reach=Reach(without=("tests/b.py",)))
     (note,) = notes([], "left out", **given, left_out=ignored)
     assert note.names == (f"{FAMILY}[1]", f"{FAMILY}[2]")
