@@ -23,6 +23,9 @@ from pytest_perfgate.plugin.outputs import write_outputs
 from pytest_perfgate.plugin.patterns import pattern_notes
 from pytest_perfgate.plugin.reaching import deselected, is_filtered, left_out, reach_of
 
+_NAMED = 20
+"""Names that a note shows."""
+
 
 def close_session(session: Docket, *, complete: bool) -> None:
     """After the last test: verdicts on the suite, as reports of their own."""
@@ -146,7 +149,8 @@ def name_of(note: SuiteNote) -> str:
 
 def text_of(note: SuiteNote) -> str:
     """A note with the names it speaks of."""
-    return "\n".join([note.text, *(f"  {name}" for name in note.names[:20])])
+    more = [f"  ... and {len(note.names) - _NAMED} more"] if len(note.names) > _NAMED else []
+    return "\n".join([note.text, *(f"  {name}" for name in note.names[:_NAMED]), *more])
 
 
 def _report(config: pytest.Config, nodeid: str, note: SuiteNote) -> None:

@@ -25,7 +25,14 @@ def against_revision(limit: Limit, trial: Trial) -> Ruling:
     paired, seen = trial.paired, trial.seen
     assert paired is not None
     metric = shift_metric(paired)
-    counts = tolerance(limit, trial.context, seen, seen.time / (1 + paired.shift)).counts if seen else limit.bound
+    allowed = tolerance(limit, trial, seen, seen.time / (1 + paired.shift)) if seen else None
+    ruling = _decided(limit, trial, metric, allowed.counts if allowed else limit.bound)
+    return ruling._replace(raised=allowed.raised if allowed else None)
+
+
+def _decided(limit: Limit, trial: Trial, metric: Metric, counts: float) -> Ruling:
+    paired = trial.paired
+    assert paired is not None
     said = f"{plural(paired.rounds, 'round')} beside {paired.base}"
     if paired.edited:
         return _ruling(trial, Outcome.SUSPECT, not_compared(paired), metric, (f"{trial.rerun} --perfgate=full",))

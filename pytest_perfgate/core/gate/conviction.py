@@ -61,13 +61,9 @@ def expired(line: Baseline, context: JudgeContext) -> bool:
 
 
 def renewed(suspicion: Suspicion, trial: Trial) -> Ruling | None:
-    """An acceptance that ran out, accepted anew by the change under test; nothing where the change is silent."""
+    """An acceptance that ran out, accepted anew by the change under test; nothing where the two do not agree."""
     edited = trial.context.edited
-    if edited is None or expired(edited, trial.context) or not reasoned(edited, trial.baseline):
-        return None
-    if incomparable(edited, trial.measurement, trial.context):
-        return None
-    return _agreed(suspicion, trial, edited, "the acceptance before has expired")
+    return _agreed(suspicion, trial, edited, "the acceptance before has expired") if edited is not None else None
 
 
 def _edited(suspicion: Suspicion, trial: Trial) -> Ruling | None:
