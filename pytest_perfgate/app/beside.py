@@ -29,13 +29,22 @@ def with_files(
     show = partial(repository.show, comparison.arms[BASE].revision) if repository is not None else _nothing
 
     def told(nodeid: str, paired: Paired) -> Paired:
-        paired = replace(paired, own_file=comparison.cases[nodeid].path in comparison.own.files)
+        why = next((one.own for one in comparison.rounds if one.nodeid == nodeid and one.own), "")
+        another = bool(why) and comparison.own.another(comparison.cases[nodeid])
+        paired = replace(paired, own_file=why, own_test=another)
         if nodeid not in comparison.bare:
             return paired
         edited = edited_beside(comparison.cases[nodeid], comparison.bare[nodeid], tests, root, show)
         return replace(paired, bare=True, edited=edited)
 
     return {key: told(key.nodeid, paired) for key, paired in found.items()}
+
+
+def unready(comparison: Comparison) -> dict[str, str]:
+    """Tests of files that the change edits, which the base alone cannot run in either version, with what it said."""
+    seen, edited = comparison.troubles(), comparison.own.edited
+    found = (one.nodeid for one in comparison.rounds if one.base_alone)
+    return {nodeid: seen[nodeid] for nodeid in found if edited(comparison.cases[nodeid])}
 
 
 def _nothing(_: str) -> str | None:

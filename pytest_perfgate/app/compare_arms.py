@@ -8,7 +8,7 @@ from dataclasses import replace
 from statistics import fmean
 
 from pytest_perfgate.app.duet import BASE, HEAD, Beat, Duet, Met
-from pytest_perfgate.app.own_files import OwnFiles, Texts
+from pytest_perfgate.app.own_files import OwnFiles, Texts, base_alone
 from pytest_perfgate.core.gate.proof import foreign_modules, same_code
 from pytest_perfgate.core.gate.rounds import Design, Pairs
 from pytest_perfgate.core.gate.witness import pair_of
@@ -95,7 +95,8 @@ class Comparison:
             if left and self.start_s + sum(self.cost(case.nodeid) for case in left) > self.left_s:
                 return
             while left:
-                left = self._lap(phase, number, left)
+                group = self.own.alike(left)
+                left = [*self._lap(phase, number, group), *(case for case in left if case not in group)]
             if not self.problems:  # rounds of an arm that was not itself are nobody's to take up
                 self.stage.keep(self.rounds)
 
@@ -133,7 +134,7 @@ class Comparison:
     def _lap(self, phase: str, number: int, cases: list[Case]) -> list[Case]:
         """Two fresh processes through all cases; where one dies, the rest goes on in new ones."""
         seed = 1 + number + (1000 if phase == CONFIRM else 0)
-        begun, before = self.stage.clock(), len(self.rounds)
+        begun, before, by_own = self.stage.clock(), len(self.rounds), set(self.own.tests)
         children: list[Child] = []
         try:
             for arm in self.arms:  # one by one: the first is ended where the second does not start
@@ -150,7 +151,8 @@ class Comparison:
         if done:
             self._prove(duet, cases)
         lost = [case for case in cases if case.nodeid not in done]
-        again = self.own.take([case for case in lost if case.nodeid in duet.found[HEAD]], duet.errors[BASE])
+        self.own.take([case for case in lost if case.nodeid in duet.found[HEAD]], duet.errors[BASE])
+        again = [case for case in lost if case.nodeid in self.own.tests.keys() - by_own]
         for case in lost:
             if case not in again:
                 self._note(phase, number, case.nodeid, _one_sided(duet, case.nodeid, self.arms))
@@ -166,8 +168,10 @@ class Comparison:
     def _played(self, duet: Duet, phase: str, number: int, cases: Sequence[Case]) -> set[str]:
         jobs = [replace(self.stage.job, cases=tuple(cases), modules=arm.modules, beside=True) for arm in self.arms]
         done = set()
-        for met in duet.play((replace(jobs[BASE], files=tuple(self.own.files.items())), jobs[HEAD])):
-            self.rounds.append(_round(met, phase, number))
+        for met in duet.play((replace(jobs[BASE], files=self.own.files(cases)), jobs[HEAD])):
+            if self.own.instead(self.cases[met.nodeid], met):
+                continue
+            self.rounds.append(_round(met, phase, number, self.own.tests.get(met.nodeid, "")))
             done.add(met.nodeid)
             if self.rounds[-1].trouble:
                 self._out.add(met.nodeid)
@@ -218,7 +222,7 @@ def pairs_of(rounds: Iterable[PairedRound], phase: str) -> dict[CaseKey, Pairs]:
     return {key: pair_of(found) for key, found in captures_of(rounds, phase).items()}
 
 
-def _round(met: Met, phase: str, number: int) -> PairedRound:
+def _round(met: Met, phase: str, number: int, own: str) -> PairedRound:
     failed = [
         f"{side}: {one.outcome}: {one.text}"
         for side, one in zip(("base", "head"), met.finished)
@@ -233,6 +237,8 @@ def _round(met: Met, phase: str, number: int) -> PairedRound:
         trouble="; ".join(failed),
         seconds=sum(one.seconds for one in met.finished) / 2,
         raised=met.finished[HEAD].raised,
+        own=own,
+        base_alone=base_alone(met),
     )
 
 

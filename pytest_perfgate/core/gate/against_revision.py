@@ -58,7 +58,9 @@ def arm_facts(paired: Paired) -> Iterator[tuple[str, str]]:
     if paired.bare and not paired.edited:
         yield "arms", f"{BARE}: both arms are the same"
     if paired.own_file:
-        yield "arms", f"the base arm cannot collect this test file, and ran the one of {paired.base}"
+        yield "arms", f"the base arm {paired.own_file}, and ran the file of {paired.base}"
+    if paired.own_test:
+        yield "arms", "the test says something else there: where it has more to do now, that is in the slowdown"
 
 
 def _facts(paired: Paired) -> Iterator[tuple[str, str]]:
