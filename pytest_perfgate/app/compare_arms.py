@@ -68,6 +68,8 @@ class Comparison:
         """Seconds that a round takes beside its tests, as the last one did."""
         self.bare: dict[str, tuple[str, ...]] = {}
         """Tests that load nothing of the package, the same files on both sides: there is nothing to tell arms by."""
+        self.beside: dict[str, tuple[str, ...]] = {}
+        """Other files below the root that the head's process of a test had loaded: tests, and what lies beside them."""
         self.own = OwnFiles(stage.texts)
         self._out: set[str] = set()
         self._until = stage.clock() + stage.budget_s if stage.budget_s else math.inf
@@ -114,22 +116,11 @@ class Comparison:
 
     def results(self) -> dict[str, CaseResult]:
         """The head's side as any measuring run leaves it."""
-        return {nodeid: self._result(case) for nodeid, case in self.cases.items()}
+        return {nodeid: _result(case, self.rounds) for nodeid, case in self.cases.items()}
 
     def troubles(self) -> dict[str, str]:
         """What was first said of each test that did not run on both sides."""
         return {one.nodeid: one.trouble for one in reversed(self.rounds) if one.trouble}
-
-    def _result(self, case: Case) -> CaseResult:
-        mine = [one for one in self.rounds if one.nodeid == case.nodeid]
-        return CaseResult(
-            case=case,
-            captures=tuple(one.head for one in mine if one.head),
-            trouble=tuple(one.trouble for one in mine if one.trouble and not one.head),
-            outcome="crashed" if any(one.trouble and not one.head for one in mine) else "passed",
-            seconds=max((one.seconds for one in mine), default=0.0),
-            raised=tuple(dict(told for one in mine for told in one.raised).items()),
-        )
 
     def _lap(self, phase: str, number: int, cases: list[Case]) -> list[Case]:
         """Two fresh processes through all cases; where one dies, the rest goes on in new ones."""
@@ -192,6 +183,7 @@ class Comparison:
 
     def _prove(self, duet: Duet, cases: Iterable[Case]) -> None:
         """An arm that loaded the other's files makes every verdict of the comparison invalid."""
+        self.beside.update({case.nodeid: tuple(path for path, _ in duet.beside[HEAD]) for case in cases})
         if len({bool(arm.modules) for arm in self.arms}) == 1 and not any(duet.modules):
             if duet.beside[BASE] == duet.beside[HEAD]:
                 files = tuple(path for path, _ in duet.beside[HEAD])
@@ -204,6 +196,18 @@ class Comparison:
             if problem is not None:
                 self.problems[arm.name] = problem
         self.same = self.same and same_code(*duet.modules)
+
+
+def _result(case: Case, rounds: Iterable[PairedRound]) -> CaseResult:
+    mine = [one for one in rounds if one.nodeid == case.nodeid]
+    return CaseResult(
+        case=case,
+        captures=tuple(one.head for one in mine if one.head),
+        trouble=tuple(one.trouble for one in mine if one.trouble and not one.head),
+        outcome="crashed" if any(one.trouble and not one.head for one in mine) else "passed",
+        seconds=max((one.seconds for one in mine), default=0.0),
+        raised=tuple(dict(told for one in mine for told in one.raised).items()),
+    )
 
 
 def captures_of(rounds: Iterable[PairedRound], phase: str) -> dict[CaseKey, list[tuple[Capture, Capture]]]:

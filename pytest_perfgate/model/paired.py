@@ -58,6 +58,8 @@ class Paired:
     """The test loads nothing of the package, and the same files beside it on both sides."""
     edited: tuple[str, ...] = ()
     """Files beside such a test that the change edits: they are the head's in both arms, and were not compared."""
+    shared: tuple[str, ...] = ()
+    """Files that are other ones since the base, and that both arms take from the head: nobody compared what they do."""
     own_file: str = ""
     """Why the base arm ran its own revision's test file: it could not collect the head's, or failed at this test."""
     own_test: bool = False
