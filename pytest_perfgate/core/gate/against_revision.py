@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pytest_perfgate.core.gate.against_limit import speed_up
 from pytest_perfgate.core.gate.context import Trial
-from pytest_perfgate.core.gate.conviction import SAME, Suspicion, wanting
+from pytest_perfgate.core.gate.conviction import SAME, Suspicion, not_told_apart, wanting
 from pytest_perfgate.core.gate.cycles import clock_event
 from pytest_perfgate.core.gate.rounds import LEAST
 from pytest_perfgate.core.gate.ruling import Ruling
@@ -64,8 +64,12 @@ def arm_facts(paired: Paired) -> Iterator[tuple[str, str]]:
     """How the arms differ from a package of two revisions under one test tree."""
     if paired.bare and not paired.edited:
         yield "arms", f"{BARE}: both arms are the same"
+    if paired.shared and paired.revision:
+        yield "arms", not_told_apart(paired)
     if paired.own_file:
-        yield "arms", f"the base arm cannot collect this test file, and ran the one of {paired.base}"
+        yield "arms", f"the base arm {paired.own_file}, and ran the file of {paired.base}"
+    if paired.own_test:
+        yield "arms", "the test says something else there: where it has more to do now, that is in the slowdown"
 
 
 def _facts(paired: Paired) -> Iterator[tuple[str, str]]:

@@ -28,6 +28,7 @@ from pytest_perfgate.model.verdict import Verdict
 
 SLOWER = "slower than accepted"
 AGAINST = "--perfgate-against"
+_SHOWN = 3
 SAME = "though both sides ran the same code: it is the machine or the measurement that moves, not the code"
 
 
@@ -127,6 +128,9 @@ def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
     if slower:
         convicted = _ruling(suspicion, Outcome.REGRESSED, f"slower {beside}", _act(trial), facts)
         return resting_on_arms(convicted, suspicion.metric, paired, len(trial.measurement.processes))
+    if paired.decision is Decision.NOT_SLOWER and paired.shared:
+        sentence = f"{SLOWER}, but not {beside}; {not_told_apart(paired)}: it may be that, or the machine"
+        return _ruling(suspicion, Outcome.SUSPECT, sentence, _act(trial), facts)
     if paired.decision is Decision.NOT_SLOWER:
         sentence = f"{SLOWER}, but not {beside}; what differs: {named(trial.baseline, paired.moved)}"
         return _ruling(suspicion, Outcome.MOVED, sentence, (f'perfgate accept {trial.name} --reason "..."',), facts)
@@ -135,6 +139,13 @@ def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
         return _ruling(suspicion, Outcome.UNSTABLE, said, _act(trial), facts)
     said = f"{SLOWER}; undecided whether slower {beside}{wanting(paired)}"
     return _ruling(suspicion, Outcome.UNDECIDED, said, _act(trial), facts)
+
+
+def not_told_apart(paired: Paired) -> str:
+    """Files that both arms took from the head, though they are other ones since the base."""
+    count, shown = len(paired.shared), ", ".join(paired.shared[:_SHOWN])
+    more = f" and {count - _SHOWN} more" if count > _SHOWN else ""
+    return f"{shown}{more} changed since {paired.base or 'the base'}, and both arms read the version of the head"
 
 
 def wanting(paired: Paired) -> str:
