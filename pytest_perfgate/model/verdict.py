@@ -11,6 +11,9 @@ from pytest_perfgate.model.problem import Problem
 from pytest_perfgate.model.quantity import Interval
 from pytest_perfgate.model.values import value
 
+THEN = "then"
+"""The name of the fact that stands where a stored baseline would: what the other arm took."""
+
 
 @value
 class Verdict:

@@ -13,6 +13,7 @@ import pytest
 
 from pytest_perfgate.app.captures import capture_notes
 from pytest_perfgate.app.conclude import RECORD, Ending, keep, run_report, suite_notes
+from pytest_perfgate.core.gate.grammar import FAMILY_MEAN
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.verdict import SuiteNote
@@ -150,7 +151,8 @@ def name_of(note: SuiteNote) -> str:
 def text_of(note: SuiteNote) -> str:
     """A note with the names it speaks of."""
     more = [f"  ... and {len(note.names) - _NAMED} more"] if len(note.names) > _NAMED else []
-    return "\n".join([note.text, *(f"  {name}" for name in note.names[:_NAMED]), *more])
+    steps = ["  next  perfgate report"] if note.kind == FAMILY_MEAN and note.effect is Effect.FAIL else []
+    return "\n".join([note.text, *(f"  {name}" for name in note.names[:_NAMED]), *more, *steps])
 
 
 def _report(config: pytest.Config, nodeid: str, note: SuiteNote) -> None:

@@ -88,6 +88,11 @@ def same_test(then: str, now: str, nodeid: str) -> bool:
     return name in after and before.get(name) == after[name]
 
 
+def has_test(text: str, nodeid: str) -> bool:
+    """Whether a file has the function of a test."""
+    return _test_of(nodeid) in _bodies(text)
+
+
 def is_new(then: str | None, now: str, nodeid: str) -> bool:
     """Whether a test came with this version of its file; one that does the same as one that went is none."""
     if then is None:
