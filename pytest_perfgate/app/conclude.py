@@ -13,6 +13,7 @@ from pytest_perfgate.app.loosened import loosened_lines
 from pytest_perfgate.app.relaxed import relaxed_limits
 from pytest_perfgate.app.renamed import renamed_lines
 from pytest_perfgate.app.settings import changed_settings
+from pytest_perfgate.app.tracked import tracked_files
 from pytest_perfgate.core.gate.anchor import LIMIT, drift
 from pytest_perfgate.core.gate.clocks import clock_of
 from pytest_perfgate.core.gate.family import family_limits
@@ -71,6 +72,7 @@ def suite_notes(
     parts: tuple[Callable[[], Iterable[SuiteNote]], ...] = (
         partial(judge_suite, reports, suite),
         partial(_unanchored, court, reports),
+        partial(tracked_files, court),
         partial(changed_settings, court),
         partial(relaxed_limits, court),
         partial(loosened_lines, court, reports),

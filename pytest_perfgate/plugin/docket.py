@@ -65,7 +65,8 @@ class Docket:
     @property
     def court(self) -> Court:
         if self._court is None:
-            tools = gate_tools(self.settings.pytest.rootpath, self.settings.project, self.settings.kinds)
+            root, told = self.settings.pytest.rootpath, self.settings.told
+            tools = gate_tools(root, self.settings.project, self.settings.kinds, told)
             convict = self.convictor(self, tools) if self.convictor is not None else None
             self._court = Court(replace(tools, convict=convict), self._context())
             self._court.merged = self.settings.collector.merged

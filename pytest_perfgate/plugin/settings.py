@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from pytest_perfgate.plugin.told import told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +30,15 @@ class Settings:
     def __init__(self, config: pytest.Config) -> None:
         self.pytest = config
         self.options: Any = config.option
-        self.ci = bool(os.environ.get("CI"))
+
+    @cached_property
+    def told(self) -> Mapping[str, str]:
+        """What CI said in the environment, before any conftest could speak in its place."""
+        return told(self.pytest)
+
+    @property
+    def ci(self) -> bool:
+        return bool(self.told.get("CI"))
 
     def read(self) -> tuple[Policy, float]:
         """What does not read ends the run before its first test, and is said once."""
@@ -77,7 +86,7 @@ class Settings:
         from pytest_perfgate.wiring.stores import merge_request
 
         pairs = (*(f"{key}={choice}" for key, choice in self.project.policy), *self.options.perfgate_policy)
-        return parse_policy(pairs, ci=self.ci, place="policy", request=merge_request(os.environ))
+        return parse_policy(pairs, ci=self.ci, place="policy", request=merge_request(self.told))
 
     @cached_property
     def kinds(self) -> Mapping[str, MetricKind]:
