@@ -43,10 +43,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """A change can write conftests, and CI speaks in the environment."""
-    from pytest_perfgate.plugin.told import listen
+    from pytest_perfgate.plugin.told import remember
 
-    listen(early_config)
+    remember(early_config)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -12,6 +12,7 @@ from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, Mode
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote
+from pytest_perfgate.plugin.told import told
 from pytest_perfgate.wiring import gate_tools
 
 if TYPE_CHECKING:
@@ -65,8 +66,8 @@ class Docket:
     @property
     def court(self) -> Court:
         if self._court is None:
-            root, told = self.settings.pytest.rootpath, self.settings.told
-            tools = gate_tools(root, self.settings.project, self.settings.kinds, told)
+            settings = self.settings
+            tools = gate_tools(settings.pytest.rootpath, settings.project, settings.kinds, told(settings.pytest))
             convict = self.convictor(self, tools) if self.convictor is not None else None
             self._court = Court(replace(tools, convict=convict), self._context())
             self._court.merged = self.settings.collector.merged

@@ -30,15 +30,7 @@ class Settings:
     def __init__(self, config: pytest.Config) -> None:
         self.pytest = config
         self.options: Any = config.option
-
-    @cached_property
-    def told(self) -> Mapping[str, str]:
-        """What CI said in the environment, before any conftest could speak in its place."""
-        return told(self.pytest)
-
-    @property
-    def ci(self) -> bool:
-        return bool(self.told.get("CI"))
+        self.ci = bool(told(config).get("CI"))
 
     def read(self) -> tuple[Policy, float]:
         """What does not read ends the run before its first test, and is said once."""
@@ -86,7 +78,7 @@ class Settings:
         from pytest_perfgate.wiring.stores import merge_request
 
         pairs = (*(f"{key}={choice}" for key, choice in self.project.policy), *self.options.perfgate_policy)
-        return parse_policy(pairs, ci=self.ci, place="policy", request=merge_request(self.told))
+        return parse_policy(pairs, ci=self.ci, place="policy", request=merge_request(told(self.pytest)))
 
     @cached_property
     def kinds(self) -> Mapping[str, MetricKind]:

@@ -1,4 +1,4 @@
-"""What CI says in the environment, as it was before any conftest could speak in its place."""
+"""The environment as it was before any conftest ran: what CI says of a run is not the change's to rewrite."""
 
 from __future__ import annotations
 
@@ -10,14 +10,20 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_TOLD: pytest.StashKey[Mapping[str, str]] = pytest.StashKey()
+_SPEAKS = ("CI", "GITHUB_", "GIT_", "BITBUCKET_", "BUILD", "CHANGE_", "DRONE_", "SYSTEM_", "TRAVIS_")
+"""How names begin that say what judges: one that comes later is no word of CI's."""
+_TOLD = pytest.StashKey["Mapping[str, str]"]()
 
 
-def listen(config: pytest.Config) -> None:
-    """Keep the environment as it is now."""
+def remember(config: pytest.Config) -> None:
+    """Keep what the process was started with."""
     config.stash[_TOLD] = dict(os.environ)
 
 
 def told(config: pytest.Config) -> Mapping[str, str]:
-    """The environment that was kept."""
-    return config.stash.get(_TOLD, os.environ)
+    """What the process was started with, and what came to it since; of CI and of git nothing comes later."""
+    stash = getattr(config, "stash", None)
+    before = stash.get(_TOLD, None) if stash is not None else None
+    if before is None:
+        return dict(os.environ)
+    return {**{name: text for name, text in os.environ.items() if not name.startswith(_SPEAKS)}, **before}

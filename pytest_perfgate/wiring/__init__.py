@@ -233,8 +233,8 @@ def parent_channel(address: str) -> Any:
     return connect_parent(address)
 
 
-def gate_tools(root: Path, project: Config, kinds: Any, told: Mapping[str, str] | None = None) -> Any:
-    """What judging asks of the world; ``told`` is the environment in which CI speaks, else that of now."""
+def gate_tools(root: Path, project: Config, kinds: Any, environment: Any = None) -> Any:
+    """What judging asks of the world."""
     from functools import cache, partial
 
     from pytest_perfgate.adapters.children.spawn import LocalNursery
@@ -248,7 +248,7 @@ def gate_tools(root: Path, project: Config, kinds: Any, told: Mapping[str, str] 
     from pytest_perfgate.wiring.stores import baseline_store
 
     wiring_devices.lead_run()
-    repository = GitRepository(root, told, target=project.target)
+    repository = GitRepository(root, environment, project.target)
     baselines = baseline_store(root, project, repository)
     return GateTools(
         kinds=kinds,
