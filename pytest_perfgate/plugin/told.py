@@ -10,6 +10,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_SPEAKS = ("CI", "GITHUB_", "GIT_", "BITBUCKET_", "BUILD", "CHANGE_", "DRONE_", "SYSTEM_", "TRAVIS_")
+"""How names begin that say what judges: one that comes later is no word of CI's."""
 _TOLD = pytest.StashKey["Mapping[str, str]"]()
 
 
@@ -19,6 +21,9 @@ def remember(config: pytest.Config) -> None:
 
 
 def told(config: pytest.Config) -> Mapping[str, str]:
-    """What the process was started with, and what came to it since."""
+    """What the process was started with, and what came to it since; of CI and of git nothing comes later."""
     stash = getattr(config, "stash", None)
-    return {**os.environ, **(stash.get(_TOLD, {}) if stash is not None else {})}
+    before = stash.get(_TOLD, None) if stash is not None else None
+    if before is None:
+        return dict(os.environ)
+    return {**{name: text for name, text in os.environ.items() if not name.startswith(_SPEAKS)}, **before}
