@@ -30,6 +30,8 @@ from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.profiling import code_alone
 from pytest_perfgate.model.values import array_value
 
+FATAL = ("child-crashed", "child-hung")
+"""What a test does to its process that no other process should meet."""
 Progress = Callable[[int, Case, Finished], None]
 
 
@@ -154,6 +156,8 @@ class Rounds:
         lost = standing or [case.nodeid for case in left]
         for nodeid in lost:
             self.give_up(nodeid, fault.what)
+            if standing and fault.code.name in FATAL and not self._stopped:
+                self._outcome[nodeid] = "died"
         return [case for case in left if case.nodeid not in lost]
 
     def _uncollected(self, cases: Sequence[Case], message: Collected) -> set[str]:

@@ -35,6 +35,8 @@ class Docket:
         self.cases: dict[str, Case] = {}
         self.faults: dict[str, PerfgateError] = {}
         self.reports: dict[str, Reports] = {}
+        self.died: set[str] = set()
+        """Tests whose child did not survive them."""
         self.judged: set[str] = set()
         """Tests whose call phase was given its verdict."""
         self.skipped: dict[str, str] = {}

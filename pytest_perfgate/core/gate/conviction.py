@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from pytest_perfgate.core.gate.comparable import incomparable
-from pytest_perfgate.core.gate.context import JudgeContext, Trial
+from pytest_perfgate.core.gate.context import REASON, JudgeContext, Trial
 from pytest_perfgate.core.gate.reasons import reasoned
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.shift import resting_on_arms
@@ -28,6 +28,7 @@ from pytest_perfgate.model.verdict import Verdict
 
 SLOWER = "slower than accepted"
 AGAINST = "--perfgate-against"
+_SHOWN = 3
 SAME = "though both sides ran the same code: it is the machine or the measurement that moves, not the code"
 
 
@@ -61,13 +62,9 @@ def expired(line: Baseline, context: JudgeContext) -> bool:
 
 
 def renewed(suspicion: Suspicion, trial: Trial) -> Ruling | None:
-    """An acceptance that ran out, accepted anew by the change under test; nothing where the change is silent."""
+    """An acceptance that ran out, accepted anew by the change under test; nothing where the two do not agree."""
     edited = trial.context.edited
-    if edited is None or expired(edited, trial.context) or not reasoned(edited, trial.baseline):
-        return None
-    if incomparable(edited, trial.measurement, trial.context):
-        return None
-    return _agreed(suspicion, trial, edited, "the acceptance before has expired")
+    return _agreed(suspicion, trial, edited, "the acceptance before has expired") if edited is not None else None
 
 
 def _edited(suspicion: Suspicion, trial: Trial) -> Ruling | None:
@@ -84,7 +81,7 @@ def _edited(suspicion: Suspicion, trial: Trial) -> Ruling | None:
             suspicion,
             Outcome.REGRESSED,
             f"{SLOWER}, and this change edits the baseline without a reason{stood}",
-            (f'perfgate accept {trial.name} --reason "..."',),
+            (trial.accepting(REASON),),
         )
     return _agreed(suspicion, trial, edited, SLOWER)
 
@@ -97,8 +94,8 @@ def _agreed(suspicion: Suspicion, trial: Trial, edited: Baseline, said: str) -> 
         return _ruling(suspicion, Outcome.ACCEPTED, accepts, ())
     if near(trial, edited, edited.blind):
         noisy = f"{accepts}, from a sitting too noisy to see less than {sight(edited.blind)}"
-        sees = trial.seen.visible < edited.blind
-        then = (f'perfgate accept {trial.name} --reason "..."',) if sees else ()
+        sees = trial.seen is not None and trial.seen.visible < edited.blind
+        then = (trial.accepting(REASON),) if sees else ()
         return _ruling(suspicion, Outcome.UNDECIDED, noisy, then)
     return None
 
@@ -131,14 +128,24 @@ def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
     if slower:
         convicted = _ruling(suspicion, Outcome.REGRESSED, f"slower {beside}", _act(trial), facts)
         return resting_on_arms(convicted, suspicion.metric, paired, len(trial.measurement.processes))
+    if paired.decision is Decision.NOT_SLOWER and paired.shared:
+        sentence = f"{SLOWER}, but not {beside}; {not_told_apart(paired)}: it may be that, or the machine"
+        return _ruling(suspicion, Outcome.SUSPECT, sentence, _act(trial), facts)
     if paired.decision is Decision.NOT_SLOWER:
         sentence = f"{SLOWER}, but not {beside}; what differs: {named(trial.baseline, paired.moved)}"
-        return _ruling(suspicion, Outcome.MOVED, sentence, (f'perfgate accept {trial.name} --reason "..."',), facts)
+        return _ruling(suspicion, Outcome.MOVED, sentence, (trial.accepting(REASON),), facts)
     if paired.unstable:
         said = f"{SLOWER}; processes stand in groups beside {paired.base or 'the base'}"
         return _ruling(suspicion, Outcome.UNSTABLE, said, _act(trial), facts)
     said = f"{SLOWER}; undecided whether slower {beside}{wanting(paired)}"
     return _ruling(suspicion, Outcome.UNDECIDED, said, _act(trial), facts)
+
+
+def not_told_apart(paired: Paired) -> str:
+    """Files that both arms took from the head, though they are other ones since the base."""
+    count, shown = len(paired.shared), ", ".join(paired.shared[:_SHOWN])
+    more = f" and {count - _SHOWN} more" if count > _SHOWN else ""
+    return f"{shown}{more} changed since {paired.base or 'the base'}, and both arms read the version of the head"
 
 
 def wanting(paired: Paired) -> str:
@@ -168,7 +175,7 @@ def _decides(trial: Trial) -> Iterator[str]:
         yield f"{trial.rerun} --perfgate=full --perfgate-rounds={LEAST}"
     if not uncommitted(trial.baseline):
         yield f"{trial.rerun} {AGAINST} {trial.baseline.commit if trial.baseline else ''}".rstrip()
-    yield f'perfgate accept {trial.name} --reason "..."'
+    yield trial.accepting(REASON)
 
 
 def _loose(suspicion: Suspicion, trial: Trial) -> str:
@@ -203,7 +210,7 @@ def _sittings(count: int) -> str:
 
 
 def _act(trial: Trial) -> tuple[str, ...]:
-    return (*trial.profiles, f'perfgate accept {trial.name} --reason "..."')
+    return (*trial.profiles, trial.accepting(REASON))
 
 
 def _suspect(suspicion: Suspicion, why: str, then: tuple[str, ...]) -> Ruling:

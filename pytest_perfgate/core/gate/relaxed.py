@@ -157,10 +157,10 @@ def _holds(limit: Limit, was: Limit) -> bool:
         return False
     if (limit.on and limit.on != was.on) or not set(limit.except_on) <= set(was.except_on):
         return False
-    if limit.operator is Operator.EQUAL or was.operator is Operator.EQUAL:
-        return (limit.operator, limit.bound) == (was.operator, was.bound)
     if _side(limit) != _side(was):
         return False
+    if was.operator is Operator.EQUAL:
+        return limit.bound == was.bound
     apart = was.bound - limit.bound if was.operator in _UPPER else limit.bound - was.bound
     return apart > 0 or (
         apart == 0 and (limit.operator is was.operator or limit.operator in (Operator.LESS, Operator.MORE))

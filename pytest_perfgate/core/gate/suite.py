@@ -7,6 +7,7 @@ from dataclasses import field
 
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.family import Families, family_notes
+from pytest_perfgate.core.gate.floored import floored
 from pytest_perfgate.core.gate.merge import case_of
 from pytest_perfgate.core.gate.overlooked import LeftOut, left_out, removed, unlined
 from pytest_perfgate.core.gate.policy import chosen
@@ -55,7 +56,7 @@ class Suite:
 def judge_suite(reports: Sequence[CaseReport], suite: Suite) -> tuple[SuiteNote, ...]:
     """Notes on the whole run; what is missing is asked only of complete runs, and only where they looked."""
     notes = [*family_notes(reports, suite.families, suite.context), *_quick_in_ci(suite), *_nowhere(reports, suite)]
-    notes += [*_skipped(suite), *moved_together(reports)]
+    notes += [*floored(reports), *_skipped(suite), *moved_together(reports)]
     if suite.complete:
         notes += [*_dropped(suite), *_unused(reports, suite)]
         if suite.context.policy.ci:
@@ -127,13 +128,12 @@ def _dropped(suite: Suite) -> Iterator[SuiteNote]:
         return
     accepted = {b.key.nodeid for b in suite.baselines}
     new = sorted(found - accepted)
-    moved = [f"{name} (renamed to {twin}?)" for name, twin in twins(gone, new)]
-    hint = f"; {', '.join(moved)}" if moved else ""
+    moved = dict(twins(gone, new))
     yield SuiteNote(
         kind="dropped",
         effect=chosen(suite.context.policy, "unused"),
-        text=f"{_count(gone, 'accepted case')} no longer collected{hint}; perfgate prune removes what is gone",
-        names=tuple(gone),
+        text=f"{_count(gone, 'accepted case')} no longer collected; perfgate prune removes what is gone",
+        names=tuple(f"{name} (renamed to {moved[name]}?)" if name in moved else name for name in gone),
     )
 
 

@@ -20,6 +20,12 @@ def test_a_time_accepted_from_a_blind_sitting_lets_nothing_pass_as_known() -> No
     assert same.next == (f"perfgate accept '{KEY}'",)
     slower = verdict(1.02e6, baseline=blind).next
     assert slower == (f"perfgate accept '{KEY}' --reason \"...\"",), "it may count as slower, and then asks for one"
+    context = replace(CONTEXT, edited=accepted(1e6, blind=0.02))
+    done = verdict(1e6, baseline=blind, context=context)
+    assert (done.outcome, done.next) == (Outcome.UNDECIDED, ()), "done already: nothing is left to do"
+    assert done.sentence.endswith(": this change accepts 1 ms from one that saw more, which judges once it is merged")
+    as_noisy = replace(CONTEXT, edited=accepted(1e6, blind=3.0))
+    assert verdict(1e6, baseline=blind, context=as_noisy).next == same.next
     assert outcome(0.3e6, baseline=blind) is Outcome.UNDECIDED, "three times faster may have been so before"
     assert outcome(0.2e6, baseline=blind) is Outcome.IMPROVED
     assert outcome(3.9e6, baseline=blind) is Outcome.SUSPECT

@@ -66,7 +66,7 @@ def test_an_acceptance_that_ran_out_says_why_it_was_made_and_is_renewed_by_a_rea
     found = verdict(1e6, baseline=old, context=today)
     assert (found.outcome, found.effect) == (Outcome.UNBASELINED, Effect.FAIL)
     assert found.sentence == 'the acceptance expired on 2026-05-01: "until the new compiler"'
-    assert found.next == (f"perfgate accept '{KEY}' --reason \"...\"",)
+    assert found.next == (f"perfgate accept --from RECORD '{KEY}' --reason \"...\"",), "CI refuses to write"
     bare = verdict(1e6, baseline=replace(old, why=""), context=today)
     assert bare.sentence == "the acceptance expired on 2026-05-01"
     renewing = replace(today, edited=replace(old, expires="2026-09-01", when="2026-05-02", why="no compiler yet"))

@@ -37,6 +37,9 @@ def loosens(then: str, now: str) -> bool:
         (["'registers >= 32'"], ["'registers == 64'"]),
         (["'time <= 1ms'"], ["'time <= 1ms'", "on='H200*'"]),
         (["'time <= 1ms'", "on='A100*'"], ["'time <= 0.5ms'", "on='H200*'"]),
+        (["'time <= 1ms'", "on=('A*', 'B*')"], ["'time <= 1ms'", "on=('A*', 'C*')"]),
+        (["'registers <= 128'"], []),
+        (["'registers <= 128'"], ["'spills <= 0'"]),
         (["'time <= 1ms'"], []),
         (["LIMIT"], []),
     ],
@@ -88,6 +91,23 @@ def test_settings_that_cannot_be_read_are_shown_as_they_are_written() -> None:
     assert told(mark("**GATE"), mark("**GATES")) == ["limits not literal: **GATE -> **GATES"]
     call = "def test_x(perfgate):\n    perfgate(f, limits=['time <= {}'], name=f'{{n}}')\n"
     assert told(call.format("1ms"), call.format("2ms")) == ["t.py::test_x#f'{n}': time <= 1ms -> time <= 2ms"]
+
+
+def test_an_excuse_is_told_where_nothing_else_can_be_read() -> None:
+    now = mark("f(1)", "rounds=2", test="@pytest.mark.skip\n" + TEST)
+    assert told(mark("'time <= 1ms'", "rounds=3"), now) == ["skip: unset -> always", "time <= 1ms -> not literal: f(1)"]
+
+
+def test_a_renamed_test_is_known_beside_one_that_stayed() -> None:
+    body = "def test_{}(perfgate):\n    perfgate({}, 3)\n"
+    stays = mark("'time <= 1ms'", test=body.format("stays", "g"))
+    was, now = (stays + mark("'time <= 1ms'", test=body.format(name, "f")) for name in ("x", "y"))
+    assert told(was, now) == []
+
+
+def test_a_mark_gates_a_test_that_asks_for_no_fixture() -> None:
+    assert [*marked(mark("'time <= 1ms'", test="def test_x(): pass\n"))] == ["test_x"]
+    assert [*marked("def test_x(): pass\n")] == []
 
 
 def test_bases_of_other_files_and_of_the_same_name_are_none_of_this_file() -> None:

@@ -12,6 +12,7 @@ from pytest_perfgate.core.gate.acceptance import Change, Signature, decide
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.judge import judge
 from pytest_perfgate.core.gate.policy import CI
+from pytest_perfgate.core.gate.reasons import uncompared
 from pytest_perfgate.core.gate.remeasured import standing
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.errors import PerfgateError
@@ -78,6 +79,14 @@ def test_accepting_what_is_measured_differently_asks_for_a_reason() -> None:
     with pytest.raises(PerfgateError, match="measured differently"):
         check_decisions([found], Request())
     assert not accepting(judged(2e6, None), replace(THEN, local=True)).asks, "this checkout's alone"
+
+
+def test_a_line_that_was_refused_on_its_last_day_was_refused_for_something_else() -> None:
+    line = replace(THEN, expires="2026-11-21")
+    report = judge(measured(2e6, identity=NEW), [limit("slowdown <= 3%")], baseline=line, context=CONTEXT)
+    (time,) = report.measurement.metrics.find("time") if report.measurement else ()
+    assert uncompared(report, line, time, "2026-11-21")
+    assert not uncompared(report, line, time, "2026-11-22")
 
 
 def test_a_line_of_the_change_without_a_reason_is_written_again_with_one() -> None:
