@@ -43,9 +43,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    from pytest_perfgate.plugin.told import remember
+    """What CI says of a run is not a conftest's to rewrite."""
+    from pytest_perfgate.plugin.options import STARTED_WITH
 
-    remember(early_config)
+    early_config.stash[STARTED_WITH] = dict(os.environ)
 
 
 @pytest.hookimpl(tryfirst=True)
