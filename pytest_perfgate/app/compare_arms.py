@@ -8,6 +8,7 @@ from dataclasses import replace
 from statistics import fmean
 
 from pytest_perfgate.app.duet import BASE, HEAD, Beat, Duet, Met
+from pytest_perfgate.app.measure import FATAL
 from pytest_perfgate.app.own_files import OwnFiles, Texts, base_alone
 from pytest_perfgate.core.gate.proof import foreign_modules, same_code
 from pytest_perfgate.core.gate.rounds import Design, Pairs
@@ -171,15 +172,15 @@ class Comparison:
     def _after_death(self, fault: PerfgateError, standing: str, at: tuple[str, int], cases: list[Case]) -> list[Case]:
         lost = [standing] if standing else [case.nodeid for case in cases if not self._has(at, case.nodeid)]
         for nodeid in lost:
-            self._note(*at, nodeid, fault.what)
+            self._note(*at, nodeid, fault.what, died=bool(standing) and fault.code.name in FATAL)
         return [case for case in cases if case.nodeid not in lost and not self._has(at, case.nodeid)]
 
     def _has(self, at: tuple[str, int], nodeid: str) -> bool:
         return any((one.phase, one.number, one.nodeid) == (*at, nodeid) for one in self.rounds)
 
-    def _note(self, phase: str, number: int, nodeid: str, why: str) -> None:
+    def _note(self, phase: str, number: int, nodeid: str, why: str, *, died: bool = False) -> None:
         self._out.add(nodeid)
-        self.rounds.append(PairedRound(nodeid=nodeid, phase=phase, number=number, trouble=why))
+        self.rounds.append(PairedRound(nodeid=nodeid, phase=phase, number=number, trouble=why, died=died))
 
     def _prove(self, duet: Duet, cases: Iterable[Case]) -> None:
         """An arm that loaded the other's files makes every verdict of the comparison invalid."""
@@ -198,13 +199,19 @@ class Comparison:
         self.same = self.same and same_code(*duet.modules)
 
 
+def _outcome(rounds: Iterable[PairedRound]) -> str:
+    """How the head's side of one test ended."""
+    lost = [one for one in rounds if one.trouble and not one.head]
+    return "died" if any(one.died for one in lost) else "crashed" if lost else "passed"
+
+
 def _result(case: Case, rounds: Iterable[PairedRound]) -> CaseResult:
     mine = [one for one in rounds if one.nodeid == case.nodeid]
     return CaseResult(
         case=case,
         captures=tuple(one.head for one in mine if one.head),
         trouble=tuple(one.trouble for one in mine if one.trouble and not one.head),
-        outcome="crashed" if any(one.trouble and not one.head for one in mine) else "passed",
+        outcome=_outcome(mine),
         seconds=max((one.seconds for one in mine), default=0.0),
         raised=tuple(dict(told for one in mine for told in one.raised).items()),
     )

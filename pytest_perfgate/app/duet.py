@@ -188,7 +188,7 @@ def _turn(plan: Plan, beat: Beat, seen: Samples) -> tuple[Plan, int]:
     count = max(3, min(beat.batches, int(max(plan.budget_ns, 3 * typical) / longest)))
     endless = plan.max_samples
     turn = replace(plan, warmup_ns=0, budget_ns=budget, calls=calls, min_samples=endless, spread=0.0, witness=True)
-    return turn, count
+    return replace(turn, leaning=seen.timer), count
 
 
 def _paid(count: int, base: Samples, head: Samples) -> int:

@@ -53,6 +53,8 @@ class Court:
         self.past = Past(tools.history)
         self.paired: Mapping[CaseKey, Paired] = {}
         """What two arms came to, where the run compares with a revision."""
+        self.revision = ""
+        """What the run compares with, where it was told to."""
         self.new: frozenset[str] = frozenset()
         """Tests that this revision does not have: no stored baseline is asked for them either."""
         self.unready: Mapping[str, str] = {}
@@ -77,7 +79,7 @@ class Court:
     def judge_result(self, result: CaseResult) -> tuple[CaseReport, ...]:
         """The reports of one case, one for each of its calls; never none."""
         case = result.case
-        if not result.captures and not result.raised:
+        if result.outcome == "died" or not (result.captures or result.raised):
             return (self.unmeasured(case, CaseKey(nodeid=case.nodeid), _why(result)),)
         judged = [self.judged(case, measurement) for measurement in measurements(result, self.tools)]
         found = with_raised(judged, result.raised, partial(self.unmeasured, case))
@@ -260,6 +262,8 @@ def _bare(report: CaseReport) -> bool:
 
 def _why(result: CaseResult) -> str:
     reason = "; ".join(result.trouble) or "its measurement never came"
+    if result.outcome == "died":
+        return f"{reason}; nothing of this test was run again"
     words = {"skipped": "skipped", "xfailed": "xfailed", "failed": "the test failed while it was measured"}
     return f"{words[result.outcome]}: {reason}" if result.outcome in words else reason
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pytest_perfgate.app.compare_arms import CONFIRM, SCREEN, Comparison
@@ -158,27 +158,31 @@ class Hearing:
         return want.rounds * (want.seconds + self._all.start_s)
 
     def _paired(self, key: CaseKey, found: Finding, suspects: tuple[CaseKey, ...], revision: bool) -> Paired:
-        comparison = self._all
         return Paired(
             decision=found.decision,
             differences=self._pairs[key].differences,
             shift=found.shift,
             interval=found.interval,
-            base=comparison.arms[BASE].revision[:10],
+            base=self._all.arms[BASE].revision[:10],
             revision=revision,
             p=found.p,
-            threshold=comparison.design.alpha,
+            threshold=self._all.design.alpha,
             visible=found.visible,
-            problems=tuple(comparison.problems.values()),
+            problems=tuple(self._all.problems.values()),
             unstable=found.unstable,
-            same=comparison.same,
+            same=self._all.same,
             untried=key in self._untried,
             wants_s=self._wants(key, found, len(suspects)),
-            clocks_hz=paired_clocks((comparison.captures(CONFIRM) or comparison.captures(SCREEN)).get(key, ())),
+            base_ns=_middle(self._pairs[key].base),
+            clocks_hz=paired_clocks((self._all.captures(CONFIRM) or self._all.captures(SCREEN)).get(key, ())),
         )
 
     def _say(self, text: str) -> None:
         self._all.stage.say(text)
+
+
+def _middle(times: Sequence[float]) -> float:
+    return sorted(times)[len(times) // 2] if times else 0.0
 
 
 def _planned(plan: Allotment, suspects: tuple[CaseKey, ...], cases: int) -> str:

@@ -64,6 +64,8 @@ class Paired:
     """Why the base arm ran its own revision's test file: it could not collect the head's, or failed at this test."""
     own_test: bool = False
     """The test itself is another one there: both versions of it are part of what was compared."""
+    base_ns: float = 0.0
+    """What a call took in the base arm, the middle of its rounds; 0 where nobody knows."""
     clocks_hz: tuple[float, float] | None = None
     """The clocks that base and head ran at, where both are known."""
 
@@ -89,6 +91,8 @@ class PairedRound:
     """Its share of the wall time of the whole round, the starting of processes included."""
     raised: tuple[tuple[CaseKey, str], ...] = ()
     """What calls of the head raised while the test caught it."""
+    died: bool = False
+    """A child ended in this test, and did not say so."""
     own: str = ""
     """Why the base ran its own version of the test file."""
     base_alone: bool = False

@@ -11,6 +11,9 @@ from pytest_perfgate.model.problem import Problem
 from pytest_perfgate.model.quantity import Interval
 from pytest_perfgate.model.values import value
 
+THEN = "then"
+"""The name of the fact that stands where a stored baseline would: what the other arm took."""
+
 
 @value
 class Verdict:
@@ -31,6 +34,17 @@ class Verdict:
     """Labelled facts for the block: ``("why", "shared memory 96 -> 114 KiB")``."""
     rounds: int = 0
     interval: Interval | None = None
+    raised: float | None = None
+    """What the absolute floor raised the limit to: less, a timer of short calls cannot tell."""
+
+
+@value
+class Arms:
+    """The arms that a slowdown rests on, where the user named a revision: no accepted time is asked then."""
+
+    base: str
+    same: bool = False
+    """Both ran the same code: whatever is slower then, it is not the code."""
 
 
 @value
@@ -42,6 +56,10 @@ class CaseReport:
     measurement: Measurement | None = None
     baseline: Baseline | None = None
     problems: tuple[Problem, ...] = ()
+    unheld: str = ""
+    """Why its slowdown speaks for nothing, such as an accepted time that was measured differently."""
+    arms: Arms | None = None
+    """What its slowdown is against; nothing where that is the accepted time."""
 
     @property
     def effect(self) -> Effect:

@@ -42,6 +42,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    from pytest_perfgate.plugin.told import remember
+
+    remember(early_config)
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     from pytest_perfgate.plugin.roles import ROLE
 

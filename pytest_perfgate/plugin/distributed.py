@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.plugin.roles import role_of
-from pytest_perfgate.plugin.workers import CASES, FAULTS, LEFT_OUT, VERDICTS
+from pytest_perfgate.plugin.workers import CASES, DIED, FAULTS, LEFT_OUT, VERDICTS
 
 
 class DistributedRole:
@@ -77,4 +77,5 @@ class DistributedRole:
         session.measure()
         with usage_errors():
             write_values(folder / FAULTS, [Fault.of(nodeid, error) for nodeid, error in session.faults.items()])
+            write_values(folder / DIED, sorted(session.died))
             write_values(folder / VERDICTS, [report for found in session.reports.values() for report in found])

@@ -12,6 +12,7 @@ from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, Mode
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote
+from pytest_perfgate.plugin.told import told
 from pytest_perfgate.wiring import gate_tools
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ class Docket:
         self.cases: dict[str, Case] = {}
         self.faults: dict[str, PerfgateError] = {}
         self.reports: dict[str, Reports] = {}
+        self.died: set[str] = set()
+        """Tests whose child did not survive them."""
         self.judged: set[str] = set()
         """Tests whose call phase was given its verdict."""
         self.skipped: dict[str, str] = {}
@@ -63,7 +66,8 @@ class Docket:
     @property
     def court(self) -> Court:
         if self._court is None:
-            tools = gate_tools(self.settings.pytest.rootpath, self.settings.project, self.settings.kinds)
+            settings = self.settings
+            tools = gate_tools(settings.pytest.rootpath, settings.project, settings.kinds, told(settings.pytest))
             convict = self.convictor(self, tools) if self.convictor is not None else None
             self._court = Court(replace(tools, convict=convict), self._context())
             self._court.merged = self.settings.collector.merged

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, CaseKey
@@ -21,6 +21,7 @@ from pytest_perfgate.plugin.promises import refuse_unrun
 from pytest_perfgate.plugin.raising import noted
 from pytest_perfgate.plugin.spelling import insist_on_whole
 from pytest_perfgate.plugin.view import View
+from pytest_perfgate.plugin.words import note_text, unknown_arguments
 
 _UNITS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
 
@@ -44,6 +45,7 @@ class Gate:
         calls: int = 1,
         name: str = "",
         limits: Iterable[str] = (),
+        **unknown: NoReturn,
     ) -> View:
         """Measure ``fn(*args)``.
 
@@ -54,6 +56,8 @@ class Gate:
         with self._noted(name, "call"):
             if not callable(fn):
                 raise PerfgateError("call-wrong", f"perfgate() measures a callable, and {fn!r} is none")
+            if unknown:
+                raise unknown_arguments(fn, unknown)
             calls = _count(calls)
             key = self._key(name)
             done = _work(work)
@@ -120,7 +124,7 @@ class Gate:
 
     def note(self, key: str, value: object) -> None:
         """Join the identity: measurements with other notes are not compared (an autotuned tiling, say)."""
-        self._bench.notes[self._whole(key, "a note's name")] = self._whole(str(value), "a note")
+        self._bench.notes[self._whole(key, "a note's name")] = self._whole(note_text(key, value), "a note")
 
     def attach(self, name: str, path: str | Path | Any) -> None:
         """Keep a file or a folder beside this test's measurement, machine code as bytes, or a kernel of Triton."""

@@ -10,6 +10,7 @@ from pytest_perfgate.app.gate import new_baselines
 from pytest_perfgate.app.inputs import CONSTANT
 from pytest_perfgate.app.machine import REFUSED
 from pytest_perfgate.core.render.block import printable, render_block
+from pytest_perfgate.core.render.floor import by_floor
 from pytest_perfgate.core.render.guard import shown
 from pytest_perfgate.core.render.report import NONE, sighted
 from pytest_perfgate.core.render.text import table_lines
@@ -34,6 +35,8 @@ _FILES = 5
 _NAMED = 3
 """Cases that a line names."""
 _KEPT = (Outcome.PASSED, Outcome.NOT_APPLICABLE, Outcome.ACCEPTED)
+FROM = "--from RECORD "
+"""In CI accepting is refused: the record that it leaves is accepted elsewhere."""
 _PLAIN = (Outcome.UNBASELINED, Outcome.IMPROVED)
 """Outcomes of which the table says all that there is to say."""
 
@@ -70,9 +73,11 @@ def _write_verdicts(out: Any, session: Docket, reports: list[CaseReport]) -> Non
     for fault in session.lost:
         out.write_line(fault.text(), red=True)
     full = session.mode is Mode.FULL
-    commands = next_commands(reports, session.settings.command, recorded=bool(kept), full=full)
+    commands = next_commands(reports, session.settings.command, recorded=bool(kept), full=full, ci=session.settings.ci)
     for command in commands if not session.lost else ():
         out.write_line(f"next  {here.command(command)}")
+    if any(FROM in command for command in commands) and not session.lost:
+        out.write_line("RECORD is the one that this run wrote: kept as an artifact, it is accepted in any clone")
 
 
 def _tables(reports: Sequence[CaseReport], *, every: bool) -> list[str]:
@@ -81,8 +86,13 @@ def _tables(reports: Sequence[CaseReport], *, every: bool) -> list[str]:
 
 
 def _blocks(reports: Sequence[CaseReport], here: Standpoint) -> list[str]:
-    told = [r for r in reports if r.effect is Effect.WARN and r.worst not in _PLAIN][:_SHOWN]
+    told = [r for r in reports if r.effect is Effect.WARN and (r.worst not in _PLAIN or _has_a_line(r))][:_SHOWN]
     return [render_block(here.report(report)).rstrip() for report in told]
+
+
+def _has_a_line(report: CaseReport) -> bool:
+    """Whether there is an accepted time that does not hold here: the table does not say why."""
+    return any(v.outcome is Outcome.UNBASELINED and v.baseline is not None for v in report.verdicts)
 
 
 def _recorded(session: Docket, reports: Sequence[CaseReport]) -> int:
@@ -123,20 +133,22 @@ def verdict_rows(report: CaseReport) -> list[tuple[Cell, ...]]:
     name, took = str(report.key), found[0].value if found else None
     if not report.verdicts:
         return [("no limit", name, took, "", None)]
-    return [(v.outcome.value, name, took, v.limit.text, sighted(v)) for v in report.verdicts]
+    return [(v.outcome.value, name, took, by_floor(v.limit.text, v.raised), sighted(v)) for v in report.verdicts]
 
 
-def next_commands(reports: Sequence[CaseReport], pytest: str, *, recorded: bool, full: bool = False) -> list[str]:
+def next_commands(
+    reports: Sequence[CaseReport], pytest: str, *, recorded: bool, full: bool = False, ci: bool = False
+) -> list[str]:
     """What helps with what was seen; what was recorded as this machine's first waits for nobody."""
     worst = {report.worst for report in reports if report.verdicts}
-    commands = ["perfgate report"]
+    commands, accept = ["perfgate report"], f"perfgate accept {FROM}" if ci else "perfgate accept "
     bare = [v for report in reports for v in report.verdicts if v.outcome is Outcome.UNBASELINED]
     if Outcome.UNBASELINED in worst and not recorded and any(v.baseline is None for v in bare):
-        commands.append('perfgate accept --new --reason "..."')
+        commands.append(f'{accept}--new --reason "..."')
     steps = dict.fromkeys(step for v in bare if v.baseline is not None for step in v.next)
     commands += list(steps)[:_NAMED]  # its line is no new one: it has a reason of its own, or none; the report has all
     if Outcome.IMPROVED in worst:
-        commands.append("perfgate accept --improved")
+        commands.append(f"{accept}--improved")
     if Outcome.SUSPECT in worst and not full:
         commands.append(f"{pytest} --perfgate=full")
     return commands if worst - set(_KEPT) else []

@@ -29,9 +29,30 @@ class View:
             raise PerfgateError("not-measured", f"{name} of {self.key} was read, and this run measures nothing")
         found = metrics.find(name)
         if not found:
-            known = ", ".join(metrics.names())
-            raise PerfgateError("not-measured", f"{name} of {self.key} was not measured; it has {known}")
+            raise _missing(name, metrics, str(self.key))
         return found[0].value
 
     def __repr__(self) -> str:
         return f"<perfgate {self.key}>"
+
+
+def _missing(name: str, metrics: MetricSet, key: str) -> PerfgateError:
+    """A name that no metric of this call has: misspelt, or nothing measured it here."""
+    from pytest_perfgate.core.gate.nearest import nearest, some_of
+    from pytest_perfgate.core.metrics.registry import by_name
+
+    names = metrics.names()
+    if not names:
+        why = "nothing was measured of it: it failed while it was measured, or was not measured yet"
+        return PerfgateError(
+            "not-measured", f"{key} has no {name}", why=why, mend="perfgate report says what became of it"
+        )
+    has = f"this call has {some_of(sorted(names))}"
+    gap = metrics.missing(name)
+    if gap is not None or name in by_name():
+        why = gap.why if gap is not None else "nothing that measured this call produces it"
+        mend = (gap.mend if gap is not None else "") or has
+        return PerfgateError("not-measured", f"{name} of {key} was not measured", why=why, mend=mend)
+    near = nearest(name, names, 1) or nearest(name, by_name(), 1)
+    mend = f"did you mean {near[0]!r}? {has}" if near else has
+    return PerfgateError("not-measured", f"{key} has no {name!r}", why="no metric has that name", mend=mend)

@@ -233,7 +233,7 @@ def parent_channel(address: str) -> Any:
     return connect_parent(address)
 
 
-def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
+def gate_tools(root: Path, project: Config, kinds: Any, environment: Any = None) -> Any:
     """What judging asks of the world."""
     from functools import cache, partial
 
@@ -249,7 +249,7 @@ def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
     from pytest_perfgate.wiring.stores import baseline_store
 
     wiring_devices.lead_run()
-    repository = GitRepository(root, target=project.target)
+    repository = GitRepository(root, environment, project.target)
     probe = partial(probe_environment, partial(declared_names, root, (".", *(one.path for one in project.projects))))
     baselines = baseline_store(root, project, repository)
     return GateTools(

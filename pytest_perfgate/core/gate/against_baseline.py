@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from pytest_perfgate.core.gate.against_limit import against_limit, speed_up, undecided
 from pytest_perfgate.core.gate.comparable import incomparable
-from pytest_perfgate.core.gate.context import Trial
+from pytest_perfgate.core.gate.context import REASON, Trial
 from pytest_perfgate.core.gate.conviction import Suspicion, convict, expired, near, renewed
 from pytest_perfgate.core.gate.cycles import clock_event
 from pytest_perfgate.core.gate.facts import accepted_facts, facts_of, moves
+from pytest_perfgate.core.gate.held import run_out, unheld_line
 from pytest_perfgate.core.gate.remeasured import remeasured
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.tolerance import Tolerance, tolerance
+from pytest_perfgate.core.render.floor import by_floor
 from pytest_perfgate.core.render.quantity import quantity, sight, signed
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.limit import Limit, Operator, Outcome
@@ -30,21 +32,21 @@ def against_baseline(limit: Limit, trial: Trial) -> Ruling:
 
 
 def _held(limit: Limit, trial: Trial) -> Ruling:
-    reason = incomparable(trial.baseline, trial.measurement, trial.context)
+    reason = unheld_line(trial)
     if trial.baseline is not None and reason:
-        return _unbaselined(trial, f"{reason}{_silent(trial)}", ' --reason "..."')
+        return _unbaselined(trial, f"{reason}{_silent(trial)}", REASON)
     if trial.baseline is None or trial.seen is None:
         return _unbaselined(trial, reason or "there is no baseline for this device")
     metric = next(m for m in trial.metrics.find("slowdown") if not m.labels)
-    allowed = tolerance(limit, trial.context, trial.seen, trial.baseline.time)._replace(blind=trial.baseline.blind)
+    allowed = tolerance(limit, trial, trial.seen, trial.baseline.time)._replace(blind=trial.baseline.blind)
     if expired(trial.baseline, trial.context):
         visible = max(allowed.counts, trial.seen.visible)
         suspicion = Suspicion(limit=limit, metric=metric, counts=allowed.counts, visible=visible)
-        return renewed(suspicion, trial) or _unbaselined(trial, _run_out(trial.baseline), ' --reason "..."')
+        return renewed(suspicion, trial) or _unbaselined(trial, run_out(trial.baseline), REASON)
     if limit.bound < 0:
         return against_limit(limit, trial)
     ruling, since = _screened(limit, trial, metric, allowed), _moved(trial, trial.baseline)
-    return ruling._replace(evidence=(*ruling.evidence, *since)) if since else ruling
+    return ruling._replace(evidence=(*ruling.evidence, *since), raised=allowed.raised)
 
 
 def _moved(trial: Trial, baseline: Baseline) -> tuple[tuple[str, str], ...]:
@@ -57,14 +59,10 @@ def _moved(trial: Trial, baseline: Baseline) -> tuple[tuple[str, str], ...]:
 
 def _silent(trial: Trial) -> str:
     """A line of the change that could be compared, were there a reason for it."""
-    if incomparable(trial.context.edited, trial.measurement, trial.context):
+    edited = trial.context.edited
+    if edited is None or expired(edited, trial.context) or incomparable(edited, trial.measurement, trial.context):
         return ""
     return "; the line of this change gives no reason of its own"
-
-
-def _run_out(baseline: Baseline) -> str:
-    why = f': "{baseline.why}"' if baseline.why else ""
-    return f"the acceptance expired on {baseline.expires}{why}"
 
 
 def _unbaselined(trial: Trial, reason: str, then: str = "") -> Ruling:
@@ -73,7 +71,7 @@ def _unbaselined(trial: Trial, reason: str, then: str = "") -> Ruling:
     return Ruling(
         outcome=Outcome.UNBASELINED,
         sentence=f"{reason}{kept}",
-        next=(f"perfgate accept {trial.name}{then}",),
+        next=(trial.accepting(then),),
         against=trial.baseline is not None,
     )
 
@@ -103,7 +101,7 @@ def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: Tria
         return Ruling(
             outcome=Outcome.IMPROVED,
             sentence="faster than accepted" if faster < SUSPICIOUS else "ten times faster: is the work still done?",
-            next=(f"perfgate accept {trial.name} --improved",),
+            next=(trial.accepting(" --improved"),),
             metric=metric,
             visible=visible,
             against=True,
@@ -112,7 +110,7 @@ def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: Tria
         return _of_a_blind_sitting(metric, allowed, visible, trial)
     return Ruling(
         outcome=Outcome.PASSED,
-        sentence="the upper bound of the slowdown keeps the limit",
+        sentence=f"the upper bound of the slowdown keeps {by_floor('the limit', allowed.raised)}",
         metric=metric,
         visible=visible,
         against=True,
@@ -121,24 +119,36 @@ def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: Tria
 
 def _taken(trial: Trial, allowed: Tolerance) -> str:
     """That the change accepts its own speed-up, and what is measured agrees: nothing is left to accept."""
-    edited = trial.context.edited
+    edited = _agreeing(trial, allowed)
     if edited is None or trial.baseline is None or edited.time >= trial.baseline.time:
         return ""
-    if expired(edited, trial.context) or incomparable(edited, trial.measurement, trial.context):
-        return ""
-    play = max(allowed.counts, edited.blind)
-    return (
-        f"faster, and this change accepts {quantity(edited.time, Dimension.TIME)}" if near(trial, edited, play) else ""
-    )
+    return f"faster, and this change accepts {quantity(edited.time, Dimension.TIME)}"
+
+
+def _agreeing(trial: Trial, allowed: Tolerance) -> Baseline | None:
+    """The line of the change, where it holds and what is measured agrees with it."""
+    edited = trial.context.edited
+    if edited is None or expired(edited, trial.context):
+        return None
+    if incomparable(edited, trial.measurement, trial.context):
+        return None
+    return edited if near(trial, edited, max(allowed.counts, edited.blind)) else None
 
 
 def _of_a_blind_sitting(metric: Metric, allowed: Tolerance, visible: float, trial: Trial) -> Ruling:
     """It keeps the limit of a time that is not known well enough: slower by less, it would have kept it too."""
     saw = f"the accepted sitting was too noisy to see less than {sight(allowed.blind)}"
+    better = _agreeing(trial, allowed)
+    if better is not None and better.blind < allowed.blind:
+        now, steps = quantity(better.time, Dimension.TIME), tuple[str, ...]()
+        then = f"this change accepts {now} from one that saw more, which judges once it is merged"
+    else:
+        then = "the accepted time may be off by as much"
+        steps = (_again(metric, trial),) if trial.seen and trial.seen.visible < allowed.blind else ()
     return Ruling(
         outcome=Outcome.UNDECIDED,
-        sentence=f"{saw}: the accepted time may be off by as much",
-        next=(_again(metric, trial),) if trial.seen and trial.seen.visible < allowed.blind else (),
+        sentence=f"{saw}: {then}",
+        next=steps,
         metric=metric,
         visible=visible,
         against=True,
@@ -147,7 +157,7 @@ def _of_a_blind_sitting(metric: Metric, allowed: Tolerance, visible: float, tria
 
 def _again(metric: Metric, trial: Trial) -> str:
     """Accepting what saw more; a time that may count as slower asks for a reason."""
-    return f"perfgate accept {trial.name}" + (' --reason "..."' if metric.value > 0 else "")
+    return trial.accepting(REASON if metric.value > 0 else "")
 
 
 def _calmed(ruling: Ruling, limit: Limit, metric: Metric, trial: Trial, visible: float) -> Ruling:

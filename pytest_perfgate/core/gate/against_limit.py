@@ -17,6 +17,7 @@ from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.scope import render_scope
 from pytest_perfgate.model.limit import Limit, Operator, Outcome
 from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, matches
+from pytest_perfgate.model.plan import Mode
 
 PLAY = 1.05
 """How far a figure may pass a measured ceiling before the ceiling is doubted."""
@@ -183,8 +184,17 @@ def holds(limit: Limit, number: float) -> bool:
 
 def _broken(metric: Metric, trial: Trial) -> Ruling:
     sentence = "the whole interval misses the limit" if metric.interval else "misses the limit"
-    profile = trial.profiles if trial.measurement.processes else ()
-    return Ruling(outcome=Outcome.BROKEN, sentence=sentence, next=profile, metric=metric)
+    return Ruling(outcome=Outcome.BROKEN, sentence=sentence, next=_looks(metric, trial), metric=metric)
+
+
+def _looks(metric: Metric, trial: Trial) -> tuple[str, ...]:
+    """What tells more of a figure that misses its limit: where the time goes, and since when."""
+    if not trial.measurement.processes:
+        return ()
+    if metric.name not in DERIVED:
+        return trial.profiles
+    full = trial.context.mode is Mode.FULL
+    return (*trial.profiles, f"perfgate history {trial.name}" if full else f"{trial.rerun} --perfgate=full")
 
 
 def undecided(metric: Metric, trial: Trial) -> Ruling:

@@ -13,9 +13,12 @@ from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.shift import shift_metric
 from pytest_perfgate.core.gate.tolerance import tolerance
 from pytest_perfgate.core.render.plural import plural
+from pytest_perfgate.core.render.quantity import quantity
 from pytest_perfgate.model.limit import Limit, Outcome
 from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.paired import Decision, Paired
+from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.model.verdict import THEN
 
 BARE = "it loads nothing of the package"
 
@@ -25,7 +28,14 @@ def against_revision(limit: Limit, trial: Trial) -> Ruling:
     paired, seen = trial.paired, trial.seen
     assert paired is not None
     metric = shift_metric(paired)
-    counts = tolerance(limit, trial.context, seen, seen.time / (1 + paired.shift)).counts if seen else limit.bound
+    allowed = tolerance(limit, trial, seen, seen.time / (1 + paired.shift)) if seen else None
+    ruling = _decided(limit, trial, metric, allowed.counts if allowed else limit.bound)
+    return ruling._replace(raised=allowed.raised if allowed else None)
+
+
+def _decided(limit: Limit, trial: Trial, metric: Metric, counts: float) -> Ruling:
+    paired = trial.paired
+    assert paired is not None
     said = f"{plural(paired.rounds, 'round')} beside {paired.base}"
     if paired.edited:
         return _ruling(trial, Outcome.SUSPECT, not_compared(paired), metric, (f"{trial.rerun} --perfgate=full",))
@@ -34,8 +44,8 @@ def against_revision(limit: Limit, trial: Trial) -> Ruling:
         return _ruling(trial, Outcome.MOVED, f"slower in {said}, {SAME}", metric, ("perfgate doctor",))
     if slower:
         suspicion = Suspicion(limit=limit, metric=metric, counts=counts, visible=paired.visible or counts)
-        profile = trial.profiles
-        convicted = _ruling(trial, Outcome.REGRESSED, f"slower in {said}", metric, profile)
+        look = (*trial.profiles, f"git diff --stat {paired.base}")
+        convicted = _ruling(trial, Outcome.REGRESSED, f"slower in {said}", metric, look)
         return clock_event(suspicion, trial) or convicted
     if metric.high < counts and paired.rounds >= LEAST:
         faster = speed_up(metric) > abs(counts)
@@ -56,7 +66,8 @@ def not_compared(paired: Paired) -> str:
 def arm_facts(paired: Paired) -> Iterator[tuple[str, str]]:
     """How the arms differ from a package of two revisions under one test tree."""
     if paired.bare and not paired.edited:
-        yield "arms", f"{BARE}: both arms are the same"
+        apart = "what differs is a file that it reads, or the machine"
+        yield "arms", f"{BARE}: {apart if paired.decision is Decision.SLOWER else 'both arms are the same'}"
     if paired.shared and paired.revision:
         yield "arms", not_told_apart(paired)
     if paired.own_file:
@@ -66,6 +77,8 @@ def arm_facts(paired: Paired) -> Iterator[tuple[str, str]]:
 
 
 def _facts(paired: Paired) -> Iterator[tuple[str, str]]:
+    if paired.base_ns:
+        yield THEN, f"{quantity(paired.base_ns, Dimension.TIME)}  {paired.base}, beside it"
     yield from arm_facts(paired)
     for name, then, now in paired.moved:
         yield "moved", f"{name} {then} -> {now}"

@@ -56,6 +56,9 @@ class JudgeContext:
     """How this run was started, as far as the next one must be started so too."""
 
 
+REASON = ' --reason "..."'
+
+
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "'\"'\"'") + "'"
 
@@ -86,3 +89,8 @@ class Trial(NamedTuple):
     def rerun(self) -> str:
         """The command that runs this test once more, which pytest knows without its calls; more stands behind it."""
         return f"{self.context.pytest} {_quoted(self.measurement.key.nodeid)}"
+
+    def accepting(self, option: str = "") -> str:
+        """The command that accepts this time; where CI refuses to write, from the record that it leaves."""
+        source = "--from RECORD " if self.context.policy.ci else ""
+        return f"perfgate accept {source}{self.name}{option}"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from pytest_perfgate.core.gate.comparable import incomparable
-from pytest_perfgate.core.gate.context import JudgeContext, Trial
+from pytest_perfgate.core.gate.context import REASON, JudgeContext, Trial
 from pytest_perfgate.core.gate.reasons import reasoned
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.shift import resting_on_arms
@@ -62,13 +62,9 @@ def expired(line: Baseline, context: JudgeContext) -> bool:
 
 
 def renewed(suspicion: Suspicion, trial: Trial) -> Ruling | None:
-    """An acceptance that ran out, accepted anew by the change under test; nothing where the change is silent."""
+    """An acceptance that ran out, accepted anew by the change under test; nothing where the two do not agree."""
     edited = trial.context.edited
-    if edited is None or expired(edited, trial.context) or not reasoned(edited, trial.baseline):
-        return None
-    if incomparable(edited, trial.measurement, trial.context):
-        return None
-    return _agreed(suspicion, trial, edited, "the acceptance before has expired")
+    return _agreed(suspicion, trial, edited, "the acceptance before has expired") if edited is not None else None
 
 
 def _edited(suspicion: Suspicion, trial: Trial) -> Ruling | None:
@@ -85,20 +81,21 @@ def _edited(suspicion: Suspicion, trial: Trial) -> Ruling | None:
             suspicion,
             Outcome.REGRESSED,
             f"{SLOWER}, and this change edits the baseline without a reason{stood}",
-            (f'perfgate accept {trial.name} --reason "..."',),
+            (trial.accepting(REASON),),
         )
     return _agreed(suspicion, trial, edited, SLOWER)
 
 
 def _agreed(suspicion: Suspicion, trial: Trial, edited: Baseline, said: str) -> Ruling | None:
     """Accepted where the measurement agrees with the new value, alone or beside the commit of the old one."""
+    assert trial.seen is not None
     accepts = f'{said}; this change accepts {quantity(edited.time, Dimension.TIME)}: "{edited.why}"'
     if near(trial, edited, suspicion.counts) or _beside(suspicion, trial, edited):
         return _ruling(suspicion, Outcome.ACCEPTED, accepts, ())
     if near(trial, edited, edited.blind):
         noisy = f"{accepts}, from a sitting too noisy to see less than {sight(edited.blind)}"
         sees = trial.seen is not None and trial.seen.visible < edited.blind
-        then = (f'perfgate accept {trial.name} --reason "..."',) if sees else ()
+        then = (trial.accepting(REASON),) if sees else ()
         return _ruling(suspicion, Outcome.UNDECIDED, noisy, then)
     return None
 
@@ -136,7 +133,7 @@ def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
         return _ruling(suspicion, Outcome.SUSPECT, sentence, _act(trial), facts)
     if paired.decision is Decision.NOT_SLOWER:
         sentence = f"{SLOWER}, but not {beside}; what differs: {named(trial.baseline, paired.moved)}"
-        return _ruling(suspicion, Outcome.MOVED, sentence, (f'perfgate accept {trial.name} --reason "..."',), facts)
+        return _ruling(suspicion, Outcome.MOVED, sentence, (trial.accepting(REASON),), facts)
     if paired.unstable:
         said = f"{SLOWER}; processes stand in groups beside {paired.base or 'the base'}"
         return _ruling(suspicion, Outcome.UNSTABLE, said, _act(trial), facts)
@@ -178,7 +175,7 @@ def _decides(trial: Trial) -> Iterator[str]:
         yield f"{trial.rerun} --perfgate=full --perfgate-rounds={LEAST}"
     if not uncommitted(trial.baseline):
         yield f"{trial.rerun} {AGAINST} {trial.baseline.commit if trial.baseline else ''}".rstrip()
-    yield f'perfgate accept {trial.name} --reason "..."'
+    yield trial.accepting(REASON)
 
 
 def _loose(suspicion: Suspicion, trial: Trial) -> str:
@@ -213,7 +210,7 @@ def _sittings(count: int) -> str:
 
 
 def _act(trial: Trial) -> tuple[str, ...]:
-    return (*trial.profiles, f'perfgate accept {trial.name} --reason "..."')
+    return (*trial.profiles, trial.accepting(REASON))
 
 
 def _suspect(suspicion: Suspicion, why: str, then: tuple[str, ...]) -> Ruling:

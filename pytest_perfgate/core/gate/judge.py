@@ -10,6 +10,7 @@ from pytest_perfgate.core.gate.against_revision import against_revision
 from pytest_perfgate.core.gate.context import JudgeContext, Trial
 from pytest_perfgate.core.gate.conviction import suspects
 from pytest_perfgate.core.gate.grammar import FAMILY_MEAN
+from pytest_perfgate.core.gate.held import arms_of, unheld
 from pytest_perfgate.core.gate.merge import applies_on, case_of, limits_for, parts_of, replaced_on, without_case
 from pytest_perfgate.core.gate.metrics import DERIVED, timed_metrics, timing
 from pytest_perfgate.core.gate.modes import split
@@ -27,6 +28,7 @@ from pytest_perfgate.model.problem import Problem
 from pytest_perfgate.model.quantity import Interval
 from pytest_perfgate.model.verdict import CaseReport
 
+RECORDED = "give record() times above zero, and unit= if they are no nanoseconds"
 __all__ = ["JudgeContext", "judge", "not_measured", "suspects"]
 
 
@@ -55,6 +57,8 @@ def judge(
         measurement=measurement.with_metrics(trial.metrics),
         baseline=baseline,
         problems=trial.problems,
+        unheld=unheld(trial),
+        arms=arms_of(paired),
     )
 
 
@@ -129,15 +133,22 @@ def _ruling(limit: Limit, trial: Trial) -> Ruling:
     return against_limit(limit, trial)
 
 
+def _recorded(trial: Trial, problems: tuple[Problem, ...]) -> bool:
+    """Whether times that were handed in are no times: measuring again reads the same."""
+    timers = {process.timer for process in trial.measurement.processes}
+    return timers == {"record"} and any(p.code == "bad-timing" for p in problems)
+
+
 def _invalid(problems: tuple[Problem, ...], trial: Trial) -> Ruling:
     """The first problem with its evidence, and what others there are: the same one may be of several processes."""
     others = dict.fromkeys(("problem", f"{p.what}  [{p.code}]") for p in problems)
     more = f" (and {len(others) - 1} more)" if len(others) > 1 else ""
     again = any(p.retry for p in problems)
+    mend = (RECORDED,) if not again and _recorded(trial, problems) else ()
     return Ruling(
         outcome=Outcome.INVALID,
         sentence=f"{problems[0].what}  [{problems[0].code}]{more}",
-        next=(f"{trial.rerun} --perfgate=full",) if again else (),
+        next=(f"{trial.rerun} --perfgate=full",) if again else mend,
         evidence=(*problems[0].evidence, *others),
     )
 

@@ -47,8 +47,8 @@ def _samples(measurement: Measurement) -> Iterator[Problem]:
             absurd = ", which is no time that a call can take" if 0 < durations[at] < math.inf else ""
             yield Problem(
                 code="bad-timing",
-                what=f"sample {at + 1} of process {number} reads {durations[at]} ns{absurd}",
-                evidence=(("sample", f"{at + 1} of {len(durations)}"),),
+                what=f"sample {at + 1} of {len(durations)} in process {number} reads {durations[at]} ns{absurd}",
+                retry=process.timer != "record",
             )
 
 

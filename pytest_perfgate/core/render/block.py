@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from pytest_perfgate.core.render.edges import edges
+from pytest_perfgate.core.render.floor import by_floor
 from pytest_perfgate.core.render.guard import shown
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.core.render.quantity import quantity, sight, signed
@@ -16,7 +17,7 @@ from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.problem import Severity
 from pytest_perfgate.model.quantity import Dimension
-from pytest_perfgate.model.verdict import CaseReport, Verdict
+from pytest_perfgate.model.verdict import THEN, CaseReport, Verdict
 
 WIDTH = 100
 CHANGES = frozenset({"slowdown"})
@@ -50,7 +51,7 @@ def _whole(report: CaseReport, width: int) -> str:
     told = [v for v in ordered if v.outcome not in _QUIET] or ordered
     lines = [line for verdict in told for line in _head(report, verdict, width)]
     lines += _now(report.measurement) if report.measurement else []
-    lines += _then(next((v.baseline for v in told if v.baseline), None))
+    lines += _then(next((v.baseline for v in told if v.baseline), None)) or _beside(told)
     lines += [line for text in _reasons(told) for line in _labelled("why", text, width)]
     if report.measurement and not all(v.outcome in _QUIET for v in told):
         lines += [line for label, text in seen(report.measurement) for line in _labelled(label, text, width)]
@@ -72,7 +73,8 @@ def printable(text: str) -> str:
 def _head(report: CaseReport, verdict: Verdict, width: int) -> Iterator[str]:
     """Outcome, name, figure, limit; a name that leaves no room has a line of its own and stays whole."""
     start = f"{verdict.outcome.name.replace('_', ' '):<9}  {short_name(report.key)}"
-    figures = f"{_figure(verdict, _rests_on(verdict, report.measurement))}   limit {_limit(verdict.limit)}"
+    limit = by_floor(_limit(verdict.limit), verdict.raised)
+    figures = f"{_figure(verdict, _rests_on(verdict, report.measurement))}   limit {limit}"
     if display_width(start) + 2 + display_width(figures) <= width:
         yield f"{start}  {figures}"
     else:
@@ -129,22 +131,35 @@ def _place(measurement: Measurement) -> str:
     return f"{printable(measurement.device.name or measurement.device.key)}{speed}{locked}"
 
 
-def _then(baseline: Baseline | None) -> Iterator[str]:
+def _beside(told: list[Verdict]) -> list[str]:
+    """What was measured in the other arm, where no stored baseline was asked."""
+    found = dict.fromkeys(text for v in told for label, text in v.evidence if label == THEN)
+    return [f"  then  {printable(text)}" for text in list(found)[:1]]
+
+
+def _then(baseline: Baseline | None) -> list[str]:
     if baseline is None:
-        return
+        return []
     told = ", ".join(filter(None, (short_commit(baseline.commit, 7), baseline.when)))
     why = f'"{printable(baseline.why)}"' if baseline.why else ""
     origin = ": ".join(filter(None, (told, why)))
     sittings = f"{baseline.sittings} sittings" if baseline.sittings > 1 else ""
     blind = f"blind below {sight(baseline.blind)}" if baseline.blind else ""
     few = f"of {plural(baseline.processes, 'process', 'processes')}" if baseline.processes else ""
-    yield f"  then  {'  '.join(filter(None, (quantity(baseline.time, Dimension.TIME), origin, sittings, few, blind)))}"
+    return [
+        f"  then  {'  '.join(filter(None, (quantity(baseline.time, Dimension.TIME), origin, sittings, few, blind)))}"
+    ]
 
 
 def _reasons(told: list[Verdict]) -> Iterator[str]:
     """Each sentence once, then the facts that others found; a passed limit needs no reason."""
     texts = [v.sentence for v in told if v.outcome not in _QUIET]
-    new = [(label, text) for v in told for label, text in v.evidence if not any(text in said for said in texts)]
+    new = [
+        (label, text)
+        for v in told
+        for label, text in v.evidence
+        if label != THEN and not any(text in said for said in texts)
+    ]
     facts = [text if label == "why" else f"{label}: {text}" for label, text in new]
     for text in dict.fromkeys((*texts, *facts)):
         if text:

@@ -101,6 +101,18 @@ def test_the_next_run_is_started_as_this_one_was() -> None:
         assert Settings(config).command == command  # type: ignore[arg-type]
 
 
+def test_in_ci_the_record_is_accepted_elsewhere() -> None:
+    bare = case("test_a", 1e6, None, Outcome.UNBASELINED)
+    plain = next_commands([bare], "pytest", recorded=False)
+    assert plain == ["perfgate report", 'perfgate accept --new --reason "..."']
+    faster = case("test_b", 1e6, 2e6, Outcome.IMPROVED)
+    assert next_commands([bare, faster], "pytest", recorded=False, ci=True) == [
+        "perfgate report",
+        'perfgate accept --from RECORD --new --reason "..."',
+        "perfgate accept --from RECORD --improved",
+    ]
+
+
 def test_nobody_watches_the_lines_of_a_process_that_is_timed() -> None:
     given = {"COV_CORE_SOURCE": "x", "COVERAGE_PROCESS_START": "x", "PYTEST_ADDOPTS": "-x", "KEPT": "1"}
     assert environment(given.items())["KEPT"] == "1"

@@ -20,6 +20,12 @@ def test_a_time_accepted_from_a_blind_sitting_lets_nothing_pass_as_known() -> No
     assert same.next == (f"perfgate accept '{KEY}'",)
     slower = verdict(1.02e6, baseline=blind).next
     assert slower == (f"perfgate accept '{KEY}' --reason \"...\"",), "it may count as slower, and then asks for one"
+    context = replace(CONTEXT, edited=accepted(1e6, blind=0.02))
+    done = verdict(1e6, baseline=blind, context=context)
+    assert (done.outcome, done.next) == (Outcome.UNDECIDED, ()), "done already: nothing is left to do"
+    assert done.sentence.endswith(": this change accepts 1 ms from one that saw more, which judges once it is merged")
+    as_noisy = replace(CONTEXT, edited=accepted(1e6, blind=3.0))
+    assert verdict(1e6, baseline=blind, context=as_noisy).next == same.next
     assert outcome(0.3e6, baseline=blind) is Outcome.UNDECIDED, "three times faster may have been so before"
     assert outcome(0.2e6, baseline=blind) is Outcome.IMPROVED
     assert outcome(3.9e6, baseline=blind) is Outcome.SUSPECT
@@ -36,6 +42,9 @@ def test_an_edit_from_a_blind_sitting_is_neither_accepted_nor_convicted_within_i
     found = verdict(2e6, context=context)
     assert (found.outcome, found.effect) == (Outcome.UNDECIDED, Effect.WARN)
     assert found.sentence.endswith('accepts 4 ms: "exact softmax", from a sitting too noisy to see less than +150.0 %')
+    assert found.next == (f"perfgate accept '{KEY}' --reason \"...\"",)
+    no_better = verdict(2e6, context=replace(context, edited=accepted(2.2e6, why="x", blind=0.12)), shape=(0.8, 1, 1.2))
+    assert (no_better.outcome, no_better.next) == (Outcome.UNDECIDED, ())
     assert outcome(4e6, context=context) is Outcome.ACCEPTED
     assert outcome(11e6, context=context) is Outcome.REGRESSED
     assert outcome(2e6, context=replace(CONTEXT, edited=accepted(4e6, why="  ", blind=1.5))) is Outcome.REGRESSED

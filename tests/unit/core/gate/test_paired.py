@@ -6,6 +6,7 @@ import pytest
 
 from pytest_perfgate.core.gate.judge import JudgeContext, judge
 from pytest_perfgate.core.gate.policy import CI, parse_policy
+from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.paired import Decision, Paired
 from pytest_perfgate.model.plan import Mode
@@ -78,6 +79,15 @@ def test_a_test_that_loads_nothing_of_the_package_is_the_same_in_both_arms() -> 
     found = verdict(1.1e6, bare)
     assert found.outcome is Outcome.PASSED
     assert found.evidence == (("arms", "it loads nothing of the package: both arms are the same"),)
+    slow = verdict(1.1e6, replace(SLOWER, revision=True, bare=True, base_ns=1e6))
+    assert (slow.outcome, slow.next) == (Outcome.REGRESSED, ("git diff --stat a1b2c3d",))
+    assert slow.evidence == (
+        ("then", "1 ms  a1b2c3d, beside it"),
+        ("arms", "it loads nothing of the package: what differs is a file that it reads, or the machine"),
+    ), "two arms that differ are not the same"
+    report = judge(measured(1.1e6), [limit("slowdown <= 3%")], baseline=None, context=CONTEXT,
+                   paired=replace(SLOWER, revision=True, base_ns=1e6))  # fmt: skip
+    assert "\n  then  1 ms  a1b2c3d, beside it\n  why   slower in 10" in render_block(report)
     found = verdict(1.1e6, replace(bare, edited=("tests/helper.py",)))
     assert (found.outcome, found.effect, found.evidence) == (Outcome.SUSPECT, Effect.WARN, ())
     assert "the change under test edits tests/helper.py" in found.sentence

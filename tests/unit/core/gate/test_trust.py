@@ -62,7 +62,7 @@ def test_timings_that_mean_nothing(bad: float) -> None:
     )
     for found in report.verdicts:
         assert (found.outcome, found.effect) == (Outcome.INVALID, Effect.FAIL)
-        assert f"sample 3 of process 2 reads {bad} ns  [bad-timing]" in found.sentence
+        assert f"sample 3 of 4 in process 2 reads {bad} ns  [bad-timing]" in found.sentence
     assert report.problems[0].code == "bad-timing"
 
 

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+import os
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.plugin import pytest_load_initial_conftests
+from pytest_perfgate.plugin.settings import Settings
+from pytest_perfgate.plugin.told import told
+
+
+def test_a_conftest_rewrites_nothing_that_ci_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    config: Any = SimpleNamespace(option=None, stash=pytest.Stash())
+    monkeypatch.setenv("GITHUB_BASE_REF", "main")
+    monkeypatch.setenv("CI", "true")
+    pytest_load_initial_conftests(config)
+    monkeypatch.setenv("GITHUB_BASE_REF", "feat")
+    monkeypatch.delenv("CI")
+    monkeypatch.setenv("MADE_BY_A_PLUGIN", "1")
+    assert (told(config)["GITHUB_BASE_REF"], told(config)["MADE_BY_A_PLUGIN"]) == ("main", "1")
+    assert Settings(config).ci
+    assert told(SimpleNamespace()) == dict(os.environ)  # type: ignore[arg-type]
