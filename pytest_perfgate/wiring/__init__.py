@@ -239,6 +239,7 @@ def gate_tools(root: Path, project: Config, kinds: Any, environment: Any = None)
 
     from pytest_perfgate.adapters.children.spawn import LocalNursery
     from pytest_perfgate.adapters.devices.process import probe_environment
+    from pytest_perfgate.adapters.stores.declared import declared_names
     from pytest_perfgate.adapters.stores.history import SqliteHistory
     from pytest_perfgate.adapters.stores.records import Records
     from pytest_perfgate.adapters.stores.repository import GitRepository
@@ -249,11 +250,12 @@ def gate_tools(root: Path, project: Config, kinds: Any, environment: Any = None)
 
     wiring_devices.lead_run()
     repository = GitRepository(root, environment, project.target)
+    probe = partial(probe_environment, partial(declared_names, root, (".", *(one.path for one in project.projects))))
     baselines = baseline_store(root, project, repository)
     return GateTools(
         kinds=kinds,
         nursery=LocalNursery(),
-        environment=cache(partial(placed, probe_environment, repository)),
+        environment=cache(partial(placed, probe, repository)),
         roofed=wiring_devices.roofed(baselines),
         baselines=baselines,
         committed=baselines.committed,
