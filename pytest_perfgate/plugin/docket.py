@@ -50,6 +50,8 @@ class Docket:
         """Failing verdicts of tests that are expected to fail."""
         self.written: tuple[Path, ...] = ()
         self.recorded = False
+        self.told: dict[str, str] = {}
+        """Faults that a test was failed with, and that test: others of the same say so and no more."""
         self.lost: list[PerfgateError] = []
         """What could not be kept, and why."""
         self.measured_ahead = False

@@ -19,7 +19,7 @@ CODES: tuple[Code, ...] = (
         family=Family.BASELINE,
         title="A baseline file holds the markers of an unfinished merge",
         why=_LOST,
-        mend="keep one line for each case and delete the markers; the merge driver spares you this",
+        mend="keep one line for each case and delete the markers; does git ask the merge driver? perfgate doctor",
     ),
     Code(
         name="baseline-duplicate",
@@ -33,6 +33,7 @@ CODES: tuple[Code, ...] = (
         family=Family.BASELINE,
         title="A value in a baseline file has the wrong type, unit or range",
         why=_LOST,
+        mend="mend the value by hand, or take the file back with: git checkout -- FILE",
     ),
     Code(
         name="baseline-version",
