@@ -119,7 +119,8 @@ def check_decisions(found: Sequence[Decision], request: Request) -> None:
 def says_nothing_new(decision: Decision) -> bool:
     """Whether the reason given is that of the line which judges, from the same day."""
     judged = decision.report.baseline
-    return decision.after is not None and judged is not None and not reasoned(decision.after, judged)
+    held = judged is not None and not judged.local  # nobody reviews what stays in a checkout
+    return held and decision.after is not None and not reasoned(decision.after, judged)
 
 
 def _after(decision: Decision) -> str:

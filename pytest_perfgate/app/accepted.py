@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 
@@ -27,7 +27,8 @@ class Accepted:
         self._read: dict[tuple[str, str, str], Lines] = {}
         self._base: Base | None = None
         self._gone: dict[str, tuple[Baseline, ...]] = {}
-        self._moved: set[str] = set()
+        self.moved: dict[str, str] = {}
+        """Cases of the merge base whose lines judge under another path, with the names that they have now."""
 
     @property
     def base(self) -> Base:
@@ -43,6 +44,15 @@ class Accepted:
             here = self._lines(device, path)
             if not all(line.local for line in here.values()) and self.base.commit:
                 self._lines(device, path, self.base.commit)
+
+    def timers(self) -> dict[str, str]:
+        """With which timer each call was accepted, by the text of its key; of several devices only where all agree."""
+        found: dict[str, set[str]] = {}
+        for lines in self._read.values():
+            for key, line in lines.items():
+                if line.identity is not None:
+                    found.setdefault(key, set()).add(line.identity.timer)
+        return {key: timers.pop() for key, timers in found.items() if len(timers) == 1}
 
     def judging(self, measurement: Measurement) -> tuple[Baseline | None, Baseline | None]:
         """The line that judges, of the merge base, and the work tree's where this change edits it."""
@@ -64,12 +74,15 @@ class Accepted:
             self._gone[device] = tuple(self._went(device))
         return self._gone[device]
 
-    def gone_for_good(self, device: str, here: Iterable[Baseline]) -> tuple[Baseline, ...]:
-        """Those of them that no line of the work tree carries on under another path."""
+    def gone_for_good(
+        self, device: str, here: Iterable[Baseline], looked: Callable[[str], bool] = lambda _nodeid: True
+    ) -> tuple[Baseline, ...]:
+        """Those of them that no line of the work tree carries on under another path, at which this run looked."""
         for line in here if self.gone(device) else ():
             if str(line.key) not in self.then_and_now(device, line.key.path)[0]:
                 self._forerunner(line.key, device)
-        return tuple(line for line in self.gone(device) if str(line.key) not in self._moved)
+        new = {str(line.key): self.moved.get(str(line.key), "") for line in self.gone(device)}
+        return tuple(line for line in self.gone(device) if not new[str(line.key)] or not looked(new[str(line.key)]))
 
     def _went(self, device: str) -> Iterator[Baseline]:
         base, store = self.base.commit, self._tools.baselines
@@ -87,7 +100,7 @@ class Accepted:
         then, now = repository.show(self.base.commit, same[0].key.path), repository.show("HEAD", key.path)
         if not then or not now or not same_function(then, now, key.test):
             return None
-        self._moved.add(str(same[0].key))
+        self.moved[str(same[0].key)] = str(key)
         return replace(same[0], key=key)
 
     def then_and_now(self, device: str, path: str) -> tuple[Lines, Lines]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_perfgate.app.compare_arms import Comparison
 from pytest_perfgate.app.duet import BASE
-from pytest_perfgate.core.gate.beside import same_program, same_test
+from pytest_perfgate.core.gate.beside import may_be_read, same_program, same_test
 from pytest_perfgate.model.paired import Paired
 from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.ports import Repository
@@ -24,18 +24,52 @@ def with_files(
     tests: Collection[str],
     root: Path,
     repository: Repository | None,
+    baselines: str = "baselines",
 ) -> Mapping[CaseKey, Paired]:
     """What came of a comparison, with what both arms did not share, or share though the change edits it."""
     show = partial(repository.show, comparison.arms[BASE].revision) if repository is not None else _nothing
 
+    tables = tuple(_tables(comparison, repository, baselines)) if repository is not None else ()
+
     def told(nodeid: str, paired: Paired) -> Paired:
-        paired = replace(paired, own_file=comparison.cases[nodeid].path in comparison.own.files)
+        why = next((one.own for one in comparison.rounds if one.nodeid == nodeid and one.own), "")
+        another = bool(why) and comparison.own.another(comparison.cases[nodeid])
+        paired = replace(paired, own_file=why, own_test=another)
         if nodeid not in comparison.bare:
-            return paired
+            return replace(paired, shared=(*_modules(nodeid, paired), *tables))
         edited = edited_beside(comparison.cases[nodeid], comparison.bare[nodeid], tests, root, show)
         return replace(paired, bare=True, edited=edited)
 
+    def _modules(nodeid: str, paired: Paired) -> Iterator[str]:
+        """Those that a test has loaded: the user who names a revision asks what one version of it comes to."""
+        case, loaded = comparison.cases[nodeid], () if paired.revision else comparison.beside.get(nodeid, ())
+        edited = edited_beside(case, loaded, tests, root, show)
+        return (path for path in edited if not (paired.own_file and path == case.path))
+
     return {key: told(key.nodeid, paired) for key, paired in found.items()}
+
+
+def _tables(comparison: Comparison, repository: Repository, baselines: str) -> Iterator[str]:
+    """Other files that changed and that neither arm holds: where arms run in one folder, both read what lies there."""
+    base, head = comparison.arms
+    if base.cwd != head.cwd or not base.revision:
+        return
+    for path in repository.changed(base.revision):
+        if may_be_read(path, baselines) and not any(_holds(Path(arm.root), path) for arm in comparison.arms):
+            yield path
+
+
+def _holds(arm: Path, path: str) -> bool:
+    """Whether an arm has a file of its own for this one: installed, it lies below fewer folders."""
+    parts = Path(path).parts
+    return any((arm / Path(*parts[at:])).exists() for at in range(len(parts)))
+
+
+def unready(comparison: Comparison) -> dict[str, str]:
+    """Tests of files that the change edits, which the base alone cannot run in either version, with what it said."""
+    seen, edited = comparison.troubles(), comparison.own.edited
+    found = (one.nodeid for one in comparison.rounds if one.base_alone)
+    return {nodeid: seen[nodeid] for nodeid in found if edited(comparison.cases[nodeid])}
 
 
 def _nothing(_: str) -> str | None:

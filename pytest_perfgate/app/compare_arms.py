@@ -8,7 +8,8 @@ from dataclasses import replace
 from statistics import fmean
 
 from pytest_perfgate.app.duet import BASE, HEAD, Beat, Duet, Met
-from pytest_perfgate.app.own_files import OwnFiles, Texts
+from pytest_perfgate.app.measure import FATAL
+from pytest_perfgate.app.own_files import OwnFiles, Texts, base_alone
 from pytest_perfgate.core.gate.proof import foreign_modules, same_code
 from pytest_perfgate.core.gate.rounds import Design, Pairs
 from pytest_perfgate.core.gate.witness import pair_of
@@ -68,6 +69,8 @@ class Comparison:
         """Seconds that a round takes beside its tests, as the last one did."""
         self.bare: dict[str, tuple[str, ...]] = {}
         """Tests that load nothing of the package, the same files on both sides: there is nothing to tell arms by."""
+        self.beside: dict[str, tuple[str, ...]] = {}
+        """Other files below the root that the head's process of a test had loaded: tests, and what lies beside them."""
         self.own = OwnFiles(stage.texts)
         self._out: set[str] = set()
         self._until = stage.clock() + stage.budget_s if stage.budget_s else math.inf
@@ -95,7 +98,8 @@ class Comparison:
             if left and self.start_s + sum(self.cost(case.nodeid) for case in left) > self.left_s:
                 return
             while left:
-                left = self._lap(phase, number, left)
+                group = self.own.alike(left)
+                left = [*self._lap(phase, number, group), *(case for case in left if case not in group)]
             if not self.problems:  # rounds of an arm that was not itself are nobody's to take up
                 self.stage.keep(self.rounds)
 
@@ -113,27 +117,16 @@ class Comparison:
 
     def results(self) -> dict[str, CaseResult]:
         """The head's side as any measuring run leaves it."""
-        return {nodeid: self._result(case) for nodeid, case in self.cases.items()}
+        return {nodeid: _result(case, self.rounds) for nodeid, case in self.cases.items()}
 
     def troubles(self) -> dict[str, str]:
         """What was first said of each test that did not run on both sides."""
         return {one.nodeid: one.trouble for one in reversed(self.rounds) if one.trouble}
 
-    def _result(self, case: Case) -> CaseResult:
-        mine = [one for one in self.rounds if one.nodeid == case.nodeid]
-        return CaseResult(
-            case=case,
-            captures=tuple(one.head for one in mine if one.head),
-            trouble=tuple(one.trouble for one in mine if one.trouble and not one.head),
-            outcome="crashed" if any(one.trouble and not one.head for one in mine) else "passed",
-            seconds=max((one.seconds for one in mine), default=0.0),
-            raised=tuple(dict(told for one in mine for told in one.raised).items()),
-        )
-
     def _lap(self, phase: str, number: int, cases: list[Case]) -> list[Case]:
         """Two fresh processes through all cases; where one dies, the rest goes on in new ones."""
         seed = 1 + number + (1000 if phase == CONFIRM else 0)
-        begun, before = self.stage.clock(), len(self.rounds)
+        begun, before, by_own = self.stage.clock(), len(self.rounds), set(self.own.tests)
         children: list[Child] = []
         try:
             for arm in self.arms:  # one by one: the first is ended where the second does not start
@@ -150,7 +143,8 @@ class Comparison:
         if done:
             self._prove(duet, cases)
         lost = [case for case in cases if case.nodeid not in done]
-        again = self.own.take([case for case in lost if case.nodeid in duet.found[HEAD]], duet.errors[BASE])
+        self.own.take([case for case in lost if case.nodeid in duet.found[HEAD]], duet.errors[BASE])
+        again = [case for case in lost if case.nodeid in self.own.tests.keys() - by_own]
         for case in lost:
             if case not in again:
                 self._note(phase, number, case.nodeid, _one_sided(duet, case.nodeid, self.arms))
@@ -166,8 +160,10 @@ class Comparison:
     def _played(self, duet: Duet, phase: str, number: int, cases: Sequence[Case]) -> set[str]:
         jobs = [replace(self.stage.job, cases=tuple(cases), modules=arm.modules, beside=True) for arm in self.arms]
         done = set()
-        for met in duet.play((replace(jobs[BASE], files=tuple(self.own.files.items())), jobs[HEAD])):
-            self.rounds.append(_round(met, phase, number))
+        for met in duet.play((replace(jobs[BASE], files=self.own.files(cases)), jobs[HEAD])):
+            if self.own.instead(self.cases[met.nodeid], met):
+                continue
+            self.rounds.append(_round(met, phase, number, self.own.tests.get(met.nodeid, "")))
             done.add(met.nodeid)
             if self.rounds[-1].trouble:
                 self._out.add(met.nodeid)
@@ -176,18 +172,19 @@ class Comparison:
     def _after_death(self, fault: PerfgateError, standing: str, at: tuple[str, int], cases: list[Case]) -> list[Case]:
         lost = [standing] if standing else [case.nodeid for case in cases if not self._has(at, case.nodeid)]
         for nodeid in lost:
-            self._note(*at, nodeid, fault.what)
+            self._note(*at, nodeid, fault.what, died=bool(standing) and fault.code.name in FATAL)
         return [case for case in cases if case.nodeid not in lost and not self._has(at, case.nodeid)]
 
     def _has(self, at: tuple[str, int], nodeid: str) -> bool:
         return any((one.phase, one.number, one.nodeid) == (*at, nodeid) for one in self.rounds)
 
-    def _note(self, phase: str, number: int, nodeid: str, why: str) -> None:
+    def _note(self, phase: str, number: int, nodeid: str, why: str, *, died: bool = False) -> None:
         self._out.add(nodeid)
-        self.rounds.append(PairedRound(nodeid=nodeid, phase=phase, number=number, trouble=why))
+        self.rounds.append(PairedRound(nodeid=nodeid, phase=phase, number=number, trouble=why, died=died))
 
     def _prove(self, duet: Duet, cases: Iterable[Case]) -> None:
         """An arm that loaded the other's files makes every verdict of the comparison invalid."""
+        self.beside.update({case.nodeid: tuple(path for path, _ in duet.beside[HEAD]) for case in cases})
         if len({bool(arm.modules) for arm in self.arms}) == 1 and not any(duet.modules):
             if duet.beside[BASE] == duet.beside[HEAD]:
                 files = tuple(path for path, _ in duet.beside[HEAD])
@@ -200,6 +197,24 @@ class Comparison:
             if problem is not None:
                 self.problems[arm.name] = problem
         self.same = self.same and same_code(*duet.modules)
+
+
+def _outcome(rounds: Iterable[PairedRound]) -> str:
+    """How the head's side of one test ended."""
+    lost = [one for one in rounds if one.trouble and not one.head]
+    return "died" if any(one.died for one in lost) else "crashed" if lost else "passed"
+
+
+def _result(case: Case, rounds: Iterable[PairedRound]) -> CaseResult:
+    mine = [one for one in rounds if one.nodeid == case.nodeid]
+    return CaseResult(
+        case=case,
+        captures=tuple(one.head for one in mine if one.head),
+        trouble=tuple(one.trouble for one in mine if one.trouble and not one.head),
+        outcome=_outcome(mine),
+        seconds=max((one.seconds for one in mine), default=0.0),
+        raised=tuple(dict(told for one in mine for told in one.raised).items()),
+    )
 
 
 def captures_of(rounds: Iterable[PairedRound], phase: str) -> dict[CaseKey, list[tuple[Capture, Capture]]]:
@@ -218,7 +233,7 @@ def pairs_of(rounds: Iterable[PairedRound], phase: str) -> dict[CaseKey, Pairs]:
     return {key: pair_of(found) for key, found in captures_of(rounds, phase).items()}
 
 
-def _round(met: Met, phase: str, number: int) -> PairedRound:
+def _round(met: Met, phase: str, number: int, own: str) -> PairedRound:
     failed = [
         f"{side}: {one.outcome}: {one.text}"
         for side, one in zip(("base", "head"), met.finished)
@@ -233,6 +248,8 @@ def _round(met: Met, phase: str, number: int) -> PairedRound:
         trouble="; ".join(failed),
         seconds=sum(one.seconds for one in met.finished) / 2,
         raised=met.finished[HEAD].raised,
+        own=own,
+        base_alone=base_alone(met),
     )
 
 

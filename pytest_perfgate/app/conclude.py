@@ -6,13 +6,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from fnmatch import fnmatchcase
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
+from pytest_perfgate.app.absent import absent_tests
 from pytest_perfgate.app.gate import Court, new_baselines
 from pytest_perfgate.app.loosened import loosened_lines
+from pytest_perfgate.app.newly_marked import newly_marked
 from pytest_perfgate.app.relaxed import relaxed_limits
 from pytest_perfgate.app.renamed import renamed_lines
+from pytest_perfgate.app.reworked import reworked_tests
 from pytest_perfgate.app.settings import changed_settings
+from pytest_perfgate.app.tracked import tracked_files
 from pytest_perfgate.core.gate.anchor import LIMIT, drift
 from pytest_perfgate.core.gate.clocks import clock_of
 from pytest_perfgate.core.gate.family import family_limits
@@ -61,7 +66,8 @@ def suite_notes(
         skipped=ending.skipped,
         reach=ending.reach,
         baselines=_accepted(court, reports),
-        gone=_gone(court, reports) if court.context.policy.ci else (),
+        gone=_gone(court, reports, ending.reach) if court.context.policy.ci else (),
+        moved=court.accepted.moved,
         left_out=ending.left_out,
         expected=_expected(court, reports) if ending.skipped else (),
         families=family_limits(cases.values()),
@@ -71,8 +77,12 @@ def suite_notes(
     parts: tuple[Callable[[], Iterable[SuiteNote]], ...] = (
         partial(judge_suite, reports, suite),
         partial(_unanchored, court, reports),
+        partial(tracked_files, court),
         partial(changed_settings, court),
-        partial(relaxed_limits, court),
+        partial(absent_tests, court, suite),
+        partial(newly_marked, court, suite),
+        partial(relaxed_limits, court, cases),
+        partial(reworked_tests, court, reports),
         partial(loosened_lines, court, reports),
         partial(renamed_lines, court, reports),
         partial(_drifted, court, cases, reports),
@@ -154,10 +164,11 @@ def _accepted(court: Court, reports: Iterable[CaseReport]) -> tuple[Baseline, ..
     return _lines(court, _measured_on(reports) or _devices_here(court))
 
 
-def _gone(court: Court, reports: Iterable[CaseReport]) -> tuple[Baseline, ...]:
-    """Lines of the merge base that are here no more, under no path."""
+def _gone(court: Court, reports: Iterable[CaseReport], reach: Reach) -> tuple[Baseline, ...]:
+    """Lines of the merge base that are here no more, under no path at which this run looked."""
     devices = sorted(_measured_on(reports) or _devices_here(court))
-    return tuple(line for device in devices for line in court.accepted.gone_for_good(device, _lines(court, [device])))
+    lost = (court.accepted.gone_for_good(device, _lines(court, [device]), reach.holds) for device in devices)
+    return tuple(chain.from_iterable(lost))
 
 
 def _expected(court: Court, reports: Iterable[CaseReport]) -> tuple[Baseline, ...]:

@@ -53,6 +53,14 @@ class Met:
     """With one process's samples a key, those of the turns."""
 
 
+class Left(Exception):
+    """A side left its call before it was told to: the call raised there."""
+
+    def __init__(self, side: int, answer: Answer) -> None:
+        super().__init__(side)
+        self.side, self.answer = side, answer
+
+
 class Duet:
     """Leads a base and a head child through the same tests."""
 
@@ -106,7 +114,10 @@ class Duet:
         while any(isinstance(answer, Entered) for answer in told):
             base, head = told
             if isinstance(base, Entered) and isinstance(head, Entered) and base.key == head.key:
-                taken[head.key] = self._turns(plan)
+                try:
+                    taken[head.key] = self._turns(plan)
+                except Left as left:
+                    told = self._after(left, told, plan)
             for side in (BASE, HEAD):
                 if isinstance(told[side], Entered):
                     self._children[side].send(Finish())
@@ -117,6 +128,16 @@ class Duet:
             finished=ended,
             captures=(_with_turns(ended[BASE], taken, BASE), _with_turns(ended[HEAD], taken, HEAD)),
         )
+
+    def _after(self, left: Left, told: list[Answer], plan: Plan) -> list[Answer]:
+        """What both say where one left its call; the other makes its own all the same, for what follows may need it."""
+        other = HEAD if left.side == BASE else BASE
+        after = {left.side: left.answer, other: told[other]}
+        try:
+            self._measured(other, _warming(plan, self._beat))
+        except Left as too:
+            after[other] = too.answer
+        return [after[BASE], after[HEAD]]
 
     def _turns(self, plan: Plan) -> tuple[Samples, Samples]:
         """Both warm up, then they alternate; each side's turns are joined."""
@@ -135,6 +156,8 @@ class Duet:
     def _measured(self, side: int, plan: Plan) -> Samples:
         self._children[side].send(Measure(plan=plan))
         answer = self._next(side)
+        if isinstance(answer, (Finished, Entered)):
+            raise Left(side, answer)
         if not isinstance(answer, Taken):
             raise PerfgateError("child-garbled", f"a child answered {type(answer).__name__} where samples were due")
         return answer.samples
@@ -165,7 +188,7 @@ def _turn(plan: Plan, beat: Beat, seen: Samples) -> tuple[Plan, int]:
     count = max(3, min(beat.batches, int(max(plan.budget_ns, 3 * typical) / longest)))
     endless = plan.max_samples
     turn = replace(plan, warmup_ns=0, budget_ns=budget, calls=calls, min_samples=endless, spread=0.0, witness=True)
-    return turn, count
+    return replace(turn, leaning=seen.timer), count
 
 
 def _paid(count: int, base: Samples, head: Samples) -> int:

@@ -22,7 +22,7 @@ from pytest_perfgate.core.gate.judge import judge, not_measured
 from pytest_perfgate.core.gate.levels import of_level
 from pytest_perfgate.core.gate.lost import lost_limits
 from pytest_perfgate.core.gate.merge import for_code, merge_limits
-from pytest_perfgate.core.gate.newcomer import newcomer
+from pytest_perfgate.core.gate.newcomer import by_its_line, newcomer
 from pytest_perfgate.core.gate.relaxed import Merged
 from pytest_perfgate.core.gate.remeasured import standing
 from pytest_perfgate.core.gate.surroundings import moved, surroundings
@@ -53,8 +53,12 @@ class Court:
         self.past = Past(tools.history)
         self.paired: Mapping[CaseKey, Paired] = {}
         """What two arms came to, where the run compares with a revision."""
+        self.revision = ""
+        """What the run compares with, where it was told to."""
         self.new: frozenset[str] = frozenset()
         """Tests that this revision does not have: no stored baseline is asked for them either."""
+        self.unready: Mapping[str, str] = {}
+        """Tests that this revision cannot run as this change has them, and what it said: their stored lines judge."""
         self.merged: Merged = lambda _nodeid, layers: merge_limits(*layers)
         """Limits of a test under those of its marks, as the project's settings have them."""
 
@@ -75,7 +79,7 @@ class Court:
     def judge_result(self, result: CaseResult) -> tuple[CaseReport, ...]:
         """The reports of one case, one for each of its calls; never none."""
         case = result.case
-        if not result.captures and not result.raised:
+        if result.outcome == "died" or not (result.captures or result.raised):
             return (self.unmeasured(case, CaseKey(nodeid=case.nodeid), _why(result)),)
         judged = [self.judged(case, measurement) for measurement in measurements(result, self.tools)]
         found = with_raised(judged, result.raised, partial(self.unmeasured, case))
@@ -121,9 +125,13 @@ class Court:
         )
         if measurement.key.nodeid in self.new:
             baseline, context = None, newcomer(context)
+        unready = self.unready.get(measurement.key.nodeid, "")
+        if unready and baseline is None:
+            context = newcomer(context, "nothing to compare with")
         paired, limits = self.paired.get(measurement.key), self.limits(case, measurement)
         try:
-            return judge(measurement, limits, baseline=baseline, context=context, paired=paired)
+            report = judge(measurement, limits, baseline=baseline, context=context, paired=paired)
+            return by_its_line(report, unready) if unready else report
         except PerfgateError:
             raise
         except Exception as fault:  # noqa: BLE001 - one case that breaks the judge must not cost the others theirs
@@ -254,6 +262,8 @@ def _bare(report: CaseReport) -> bool:
 
 def _why(result: CaseResult) -> str:
     reason = "; ".join(result.trouble) or "its measurement never came"
+    if result.outcome == "died":
+        return f"{reason}; nothing of this test was run again"
     words = {"skipped": "skipped", "xfailed": "xfailed", "failed": "the test failed while it was measured"}
     return f"{words[result.outcome]}: {reason}" if result.outcome in words else reason
 

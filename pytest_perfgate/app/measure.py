@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 
 from pytest_perfgate.app.instrument import at_least
 from pytest_perfgate.model.children import (
@@ -30,6 +30,8 @@ from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.profiling import code_alone
 from pytest_perfgate.model.values import array_value
 
+FATAL = ("child-crashed", "child-hung")
+"""What a test does to its process that no other process should meet."""
 Progress = Callable[[int, Case, Finished], None]
 
 
@@ -44,6 +46,8 @@ class Crew:
     timeout_s: float
     progress: Progress
     clock: Callable[[], float]
+    leanings: Mapping[str, str] = field(default_factory=dict)
+    """Timers with which calls were accepted, by the text of their key."""
 
 
 class Rounds:
@@ -122,7 +126,8 @@ class Rounds:
         try:
             child = self._crew.nursery.spawn(_surrounded(self._crew.spec(cases), env))
             self._children.add(child)
-            for message in conversation(child, replace(self._crew.job, cases=tuple(cases)), self._crew.timeout_s):
+            job = replace(self._crew.job, cases=tuple(cases))
+            for message in conversation(child, job, self._crew.timeout_s, self._leaning):
                 if isinstance(message, Ready):
                     standing[:] = [message.nodeid]
                 elif isinstance(message, Finished):
@@ -142,10 +147,17 @@ class Rounds:
                 self.give_up(case.nodeid, "the child ended without running it")
         return []
 
+    def _leaning(self, key: CaseKey) -> str:
+        """The timer of this call's earlier rounds, else the one that it was accepted with."""
+        earlier = [capture for captures in self._captures[key.nodeid] for capture in captures if capture.key == key]
+        return earlier[0].identity.timer if earlier else self._crew.leanings.get(str(key), "")
+
     def _after_death(self, fault: PerfgateError, standing: list[str], left: list[Case]) -> list[Case]:
         lost = standing or [case.nodeid for case in left]
         for nodeid in lost:
             self.give_up(nodeid, fault.what)
+            if standing and fault.code.name in FATAL and not self._stopped:
+                self._outcome[nodeid] = "died"
         return [case for case in left if case.nodeid not in lost]
 
     def _uncollected(self, cases: Sequence[Case], message: Collected) -> set[str]:
@@ -173,7 +185,12 @@ def _surrounded(spec: ChildSpec, env: Mapping[str, str]) -> ChildSpec:
     return replace(spec, env=tuple(sorted({**dict(spec.env), **env}.items()))) if env else spec
 
 
-def conversation(child: Child, job: Job, timeout_s: float) -> Iterator[Ready | Finished | Collected]:
+def conversation(
+    child: Child,
+    job: Job,
+    timeout_s: float,
+    leaning: Callable[[CaseKey], str] = lambda key: "",  # noqa: ARG005
+) -> Iterator[Ready | Finished | Collected]:
     """Lead one child through its cases, one whole measurement a call; yields what it tells."""
     plans = {case.nodeid: case.plan for case in job.cases}
     child.send(job)
@@ -186,6 +203,7 @@ def conversation(child: Child, job: Job, timeout_s: float) -> Iterator[Ready | F
         if isinstance(message, Ready):
             child.send(Go() if message.nodeid in plans else Skip())
         elif isinstance(message, Entered):
-            child.send(Measure(plan=at_least(plans[message.key.nodeid], message.samples)))
+            plan = replace(plans[message.key.nodeid], leaning=leaning(message.key))
+            child.send(Measure(plan=at_least(plan, message.samples)))
         elif isinstance(message, Taken):
             child.send(Finish())

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pytest_perfgate.app.gate import Court
 from pytest_perfgate.core.gate.relaxed import relaxed
 from pytest_perfgate.core.metrics.registry import by_name
 from pytest_perfgate.core.render.plural import plural
-from pytest_perfgate.model.limit import Effect
+from pytest_perfgate.model.limit import Effect, Limit
+from pytest_perfgate.model.plan import Case
 from pytest_perfgate.model.verdict import SuiteNote
 
 _WORDS = ("mark.perfgate", "limits")
 """What a file holds that asks for more or less than the project does: the marker, or limits of a call."""
 
 
-def relaxed_limits(court: Court) -> Iterable[SuiteNote]:
+def relaxed_limits(court: Court, cases: Mapping[str, Case]) -> Iterable[SuiteNote]:
     """One note in CI for all of them: the change is judged by the limits that it leaves."""
     base, repository = court.accepted.base.commit, court.tools.repository
     if not court.context.policy.ci or not base or repository is None:
@@ -25,7 +26,17 @@ def relaxed_limits(court: Court) -> Iterable[SuiteNote]:
         unknown = f"which limits of tests changed since {base[:10]} is not known: git did not answer for the files"
         yield SuiteNote(kind="limits", effect=Effect.WARN, text=unknown)
         return
-    names = relaxed(texts, court.tools.kinds or by_name(), court.merged)
+    names = relaxed(texts, court.tools.kinds or by_name(), court.merged, _asked(cases.values()))
     if names:
         text = f"{plural(len(names), 'limit or setting', 'limits or settings')} of tests changed since {base[:10]};"
         yield SuiteNote(kind="limits", effect=Effect.WARN, text=f"{text} this run was judged by the new", names=names)
+
+
+def _asked(cases: Iterable[Case]) -> dict[str, list[tuple[Limit, ...]]]:
+    """What the tests of the run were asked by the project; a limit of the command line is none of it."""
+    found: dict[str, list[tuple[Limit, ...]]] = {}
+    for case in cases:
+        ways = found.setdefault(case.nodeid.partition("[")[0], [])
+        if case.limits not in ways and not any(limit.source == "command line" for limit in case.limits):
+            ways.append(case.limits)
+    return found

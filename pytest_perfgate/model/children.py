@@ -211,7 +211,10 @@ class CaseResult:
     trouble: tuple[str, ...] = ()
     """Why a round did not finish, one sentence each."""
     outcome: str = "passed"
-    """How the test itself ended where it did not pass: skipped, xfailed, failed, crashed."""
+    """How the test itself ended where it did not pass: skipped, xfailed, failed, crashed.
+
+    ``died`` where the body itself ended its child: it is never run again.
+    """
     seconds: float = 0.0
     raised: tuple[tuple[CaseKey, str], ...] = ()
     """Calls and regions that raised while the test caught it, each once."""

@@ -113,7 +113,12 @@ KEYS: tuple[ConfigKey, ...] = (
         choices=("off", "shown", "major", "minor", "exact"),
     ),
     ConfigKey(name="data", kind="text", doc="name of the data policy, part of the identity", default="user"),
-    ConfigKey(name="floor", kind="seconds", doc="smallest difference that counts as slower", default="2 us"),
+    ConfigKey(
+        name="floor",
+        kind="seconds",
+        doc="smallest difference between timed samples that counts as slower; recorded times have none",
+        default="2 us",
+    ),
     ConfigKey(name="capture", kind="texts", doc="captures of every gated test", default="none"),
     ConfigKey(name="policy", kind="policy", doc="what outcomes do: `[tool.perfgate.policy]`, see outcomes"),
     ConfigKey(name="devices", kind="texts", doc="devices whose baselines are committed", default="none"),

@@ -27,6 +27,8 @@ class Identity:
     affinity: str = ""
     notes: tuple[tuple[str, str], ...] = ()
     """What the test said with ``perfgate.note``."""
+    calls: str = "1"
+    """How many calls one call of the test stood for: times are those of one."""
 
     def differences(self, other: Identity) -> tuple[tuple[str, str, str], ...]:
         """(field, here, there) for all that differs."""

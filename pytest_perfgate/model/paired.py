@@ -58,8 +58,12 @@ class Paired:
     """The test loads nothing of the package, and the same files beside it on both sides."""
     edited: tuple[str, ...] = ()
     """Files beside such a test that the change edits: they are the head's in both arms, and were not compared."""
-    own_file: bool = False
-    """The base arm could not collect the head's test file, and ran its own revision's."""
+    shared: tuple[str, ...] = ()
+    """Files that are other ones since the base, and that both arms take from the head: nobody compared what they do."""
+    own_file: str = ""
+    """Why the base arm ran its own revision's test file: it could not collect the head's, or failed at this test."""
+    own_test: bool = False
+    """The test itself is another one there: both versions of it are part of what was compared."""
     base_ns: float = 0.0
     """What a call took in the base arm, the middle of its rounds; 0 where nobody knows."""
     clocks_hz: tuple[float, float] | None = None
@@ -87,3 +91,9 @@ class PairedRound:
     """Its share of the wall time of the whole round, the starting of processes included."""
     raised: tuple[tuple[CaseKey, str], ...] = ()
     """What calls of the head raised while the test caught it."""
+    died: bool = False
+    """A child ended in this test, and did not say so."""
+    own: str = ""
+    """Why the base ran its own version of the test file."""
+    base_alone: bool = False
+    """The test raised in the base arm and passed in the head's."""

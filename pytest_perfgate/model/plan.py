@@ -35,6 +35,8 @@ class Plan:
     """How one case is measured: command line over marker over configuration over defaults."""
 
     timer: str = "auto"
+    leaning: str = ""
+    """The timer that ``auto`` took for this call before: near a border it stays with it."""
     runtime: str = "auto"
     cache: Cache = Cache.WARM
     clocks: ClockPolicy = ClockPolicy.OBSERVE

@@ -260,6 +260,9 @@ class Repository(Protocol):
 
     def files(self, revision: str, folder: str) -> tuple[str, ...]: ...
 
+    def changed(self, revision: str) -> tuple[str, ...]:
+        """Files that git knows, there or here, and that are other than in a revision, by their paths from here."""
+
     def dirty(self) -> bool: ...
 
     def author(self) -> str: ...

@@ -25,6 +25,9 @@ from pytest_perfgate.model.ports import (
 from pytest_perfgate.model.values import array_value
 from pytest_perfgate.model.verdict import CaseReport
 
+DEPENDENCIES = "project: dependencies"
+"""Under this name settings have what the project declares to depend on, as a list in JSON."""
+
 
 def _none(call: object) -> str:
     """No library has a pool of its own."""

@@ -34,6 +34,17 @@ class Verdict:
     """Labelled facts for the block: ``("why", "shared memory 96 -> 114 KiB")``."""
     rounds: int = 0
     interval: Interval | None = None
+    raised: float | None = None
+    """What the absolute floor raised the limit to: less, a timer of short calls cannot tell."""
+
+
+@value
+class Arms:
+    """The arms that a slowdown rests on, where the user named a revision: no accepted time is asked then."""
+
+    base: str
+    same: bool = False
+    """Both ran the same code: whatever is slower then, it is not the code."""
 
 
 @value
@@ -45,6 +56,12 @@ class CaseReport:
     measurement: Measurement | None = None
     baseline: Baseline | None = None
     problems: tuple[Problem, ...] = ()
+    unheld: str = ""
+    """Why its slowdown speaks for nothing, such as an accepted time that was measured differently."""
+    accepts: Baseline | None = None
+    """The line with which the change under test accepts another time, with a reason of its own."""
+    arms: Arms | None = None
+    """What its slowdown is against; nothing where that is the accepted time."""
 
     @property
     def effect(self) -> Effect:

@@ -90,6 +90,7 @@ def _kept(session: Docket, result: CaseResult) -> tuple[CaseReport, ...]:
 def fit_results(session: Docket, results: Mapping[str, CaseResult]) -> dict[str, CaseResult]:
     """A limit of a call that does not read is the fault of its test alone; the others keep what was measured."""
     readable = dict(results)
+    session.died.update(nodeid for nodeid, result in results.items() if result.outcome == "died")
     for nodeid, result in results.items():
         try:
             session.court.read_limits(result)
@@ -108,6 +109,7 @@ def on_device(options: Any, cases: list[Case]) -> list[Case]:
 
 def measure_against(session: Docket) -> None:
     """Measure all cases in two arms, then judge by what they came to."""
+    from pytest_perfgate.app.beside import unready
     from pytest_perfgate.plugin.arms import MERGE_BASE, Bailiff
 
     asked = session.settings.options.perfgate_against
@@ -116,10 +118,12 @@ def measure_against(session: Docket) -> None:
     if not revision:
         raise PerfgateError("arm-no-merge-base", base.why or "no commit lies before this one", mend=base.mend)
     comparison, paired = Bailiff(session).against(revision, list(session.cases.values()))
-    session.court.paired = paired
+    session.court.paired, session.court.revision = paired, comparison.arms[0].revision
     new = newcomers(session, comparison.arms[0].revision, comparison.troubles())
     session.court.new = frozenset(case.nodeid for case in new)
-    measured = {**comparison.results(), **(measured_alone(session, new) if new else {})}
+    session.court.unready = {n: why for n, why in unready(comparison).items() if n not in session.court.new}
+    alone = [*new, *(session.cases[nodeid] for nodeid in session.court.unready)]
+    measured = {**comparison.results(), **(measured_alone(session, alone) if alone else {})}
     results = captured(session, measured, lambda text: Progress(session.settings.pytest, text).close())
     judge_measured(session, results)
 

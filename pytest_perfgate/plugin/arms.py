@@ -112,7 +112,8 @@ class Bailiff:
         self._path(comparison.arms).unlink(missing_ok=True)
         self._session.resumable = False
         found, tests = hearing.paired(revision=revision), {case.path for case in self._session.cases.values()}
-        return with_files(found, comparison, tests, self._config.rootpath, self._session.court.tools.repository)
+        repository, baselines = self._session.court.tools.repository, self._project.baselines
+        return with_files(found, comparison, tests, self._config.rootpath, repository, baselines)
 
     def _headline(self, cases: int, design: Design) -> str:
         """What it will cost, and how a budget is kept."""

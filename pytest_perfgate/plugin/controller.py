@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Container, Generator
 from typing import Any
 
 import pytest
@@ -27,6 +27,9 @@ class ControllerRole(ReadablePhases):
 
     def gate(self, item: pytest.Item) -> Gate:
         return self.session.gate(item)
+
+    def died(self) -> Container[str]:
+        return self.session.died
 
     def before(self, session: pytest.Session, gated: list[pytest.Item]) -> None:
         """Measure, unless collection failed and no test will run."""

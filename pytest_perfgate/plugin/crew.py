@@ -23,4 +23,5 @@ def crew_of(session: Docket, progress: Progress) -> Crew:
         timeout_s=project.timeout,
         progress=progress,
         clock=time.monotonic,
+        leanings=session.court.accepted.timers(),
     )

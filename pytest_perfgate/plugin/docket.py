@@ -12,6 +12,8 @@ from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, Mode
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote
+from pytest_perfgate.plugin.outside import outside
+from pytest_perfgate.plugin.told import told
 from pytest_perfgate.wiring import gate_tools
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ class Docket:
         self.cases: dict[str, Case] = {}
         self.faults: dict[str, PerfgateError] = {}
         self.reports: dict[str, Reports] = {}
+        self.died: set[str] = set()
+        """Tests whose child did not survive them."""
         self.judged: set[str] = set()
         """Tests whose call phase was given its verdict."""
         self.skipped: dict[str, str] = {}
@@ -65,7 +69,8 @@ class Docket:
     @property
     def court(self) -> Court:
         if self._court is None:
-            tools = gate_tools(self.settings.pytest.rootpath, self.settings.project, self.settings.kinds)
+            settings = self.settings
+            tools = gate_tools(settings.pytest.rootpath, settings.project, settings.kinds, told(settings.pytest))
             convict = self.convictor(self, tools) if self.convictor is not None else None
             self._court = Court(replace(tools, convict=convict), self._context())
             self._court.merged = self.settings.collector.merged
@@ -75,10 +80,20 @@ class Docket:
         """Cases of gated tests; a wrong marker is kept as the fault of its test alone."""
         collector = self.settings.collector
         for item in items:
+            if self._outside(item) is not None:
+                continue
             try:
                 self.cases[item.nodeid] = collector.case(item)
-            except PerfgateError as fault:  # noqa: PERF203 - a wrong marker is the fault of its test alone
+            except PerfgateError as fault:
                 self.faults[item.nodeid] = fault
+
+    def fault_of(self, item: pytest.Item) -> PerfgateError | None:
+        """Why a test cannot be gated."""
+        return self._outside(item) or self.faults.get(item.nodeid)
+
+    def _outside(self, item: pytest.Item) -> PerfgateError | None:
+        """Where nothing is measured, a test of another project does no harm."""
+        return outside(item) if self.mode is not Mode.OFF else None
 
     def all_reports(self) -> list[CaseReport]:
         """Every report so far, in the order of collection."""

@@ -17,11 +17,15 @@ from pytest_perfgate.core.gate.grammar import FAMILY_MEAN
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.verdict import SuiteNote
+from pytest_perfgate.plugin.commanded import commanded_notes
 from pytest_perfgate.plugin.complaints import complain, fail, usage_errors
 from pytest_perfgate.plugin.docket import Docket
 from pytest_perfgate.plugin.outputs import write_outputs
 from pytest_perfgate.plugin.patterns import pattern_notes
 from pytest_perfgate.plugin.reaching import deselected, is_filtered, left_out, reach_of
+
+_NAMED = 20
+"""Names that a note shows."""
 
 
 def close_session(session: Docket, *, complete: bool) -> None:
@@ -31,6 +35,7 @@ def close_session(session: Docket, *, complete: bool) -> None:
         reports = session.all_reports()
         session.notes = suite_notes(session.court, session.cases, reports, ending_of(session))
         session.notes += capture_notes(reports, session.court.context.policy)
+        session.notes += commanded_notes(session)
         session.notes += pattern_notes(session, filtered=is_filtered(session.settings.pytest))
     announce(session.settings.pytest, session.notes)
 
@@ -145,8 +150,9 @@ def name_of(note: SuiteNote) -> str:
 
 def text_of(note: SuiteNote) -> str:
     """A note with the names it speaks of."""
+    more = [f"  ... and {len(note.names) - _NAMED} more"] if len(note.names) > _NAMED else []
     steps = ["  next  perfgate report"] if note.kind == FAMILY_MEAN and note.effect is Effect.FAIL else []
-    return "\n".join([note.text, *(f"  {name}" for name in note.names[:20]), *steps])
+    return "\n".join([note.text, *(f"  {name}" for name in note.names[:_NAMED]), *more, *steps])
 
 
 def _report(config: pytest.Config, nodeid: str, note: SuiteNote) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,19 +17,13 @@ from pytest_perfgate.model.samples import Samples
 from pytest_perfgate.model.work import Work
 from pytest_perfgate.plugin.asked import Asked, Brought, Schedule
 from pytest_perfgate.plugin.benches import Bench
+from pytest_perfgate.plugin.promises import refuse_unrun
 from pytest_perfgate.plugin.raising import noted
 from pytest_perfgate.plugin.spelling import insist_on_whole
 from pytest_perfgate.plugin.view import View
 from pytest_perfgate.plugin.words import note_text, unknown_arguments
 
 _UNITS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
-
-_PROMISES: tuple[tuple[Any, str, str], ...] = (
-    (Coroutine, "a coroutine", "lambda: asyncio.run(f()), or a loop's run_until_complete"),
-    (Generator, "a generator", "lambda: list(f()), or a loop over it"),
-    (AsyncGenerator, "an async generator", "lambda: asyncio.run(g()), where the coroutine g() goes through it"),
-)
-"""What a call can return in place of having done its work."""
 
 
 class Gate:
@@ -181,16 +175,6 @@ def refuse_in_teardown(nodeid: str) -> None:
         what = "called in a teardown, when the test has its verdict already"
         mend = "call it in the test, or in the fixture before its yield"
         raise PerfgateError("call-wrong", what, mend=mend, place=nodeid)
-
-
-def refuse_unrun(result: object) -> None:
-    """What a call only promised was not measured: its making takes no time."""
-    for kind, what, mend in _PROMISES:
-        if isinstance(result, kind):
-            if not isinstance(result, AsyncGenerator):  # one that was never begun holds nothing to close
-                result.close()
-            said = f"the call returned {what} that nobody ran: only its making was timed"
-            raise PerfgateError("call-wrong", said, mend=f"measure {mend}")
 
 
 def _number(sample: object) -> float:

@@ -114,7 +114,7 @@ class Measuring:
             key=asked.key,
             samples=taken,
             device=keyed(stand.runtime.device(), plan, tuple(hz for one in taken for hz in one.clock_hz)),
-            identity=identity(self._instruments, plan, stand.runtime, timer, call),
+            identity=replace(identity(self._instruments, plan, stand.runtime, timer, call), calls=str(asked.calls)),
             work=asked.work,
             limits=asked.limits,
             findings=self._inputs.findings(asked.key),

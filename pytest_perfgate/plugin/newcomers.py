@@ -1,4 +1,4 @@
-"""Tests that are new in the change under test, where the revision it is held against cannot run them."""
+"""Tests that the revision under comparison cannot run: new ones, and those that the change edits."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def newcomers(session: Docket, base: str, troubled: Mapping[str, str]) -> list[C
 
 def measured_alone(session: Docket, cases: Sequence[Case]) -> Mapping[str, CaseResult]:
     """Measured as without a revision: their own limits on time and the like hold all the same."""
-    progress = Progress(session.settings.pytest, f"{plural(len(cases), 'case')} new here, measured alone", cases)
+    line = f"{plural(len(cases), 'case')} that the base cannot run, measured alone"
+    progress = Progress(session.settings.pytest, line, cases)
     rounds = Rounds(cases, crew_of(session, progress))
     try:
         run_spread(rounds, cases, fleet())

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Container, Generator
 from typing import Any
 
 import pytest
 
 from pytest_perfgate.plugin.complaints import readable
 from pytest_perfgate.plugin.frames import UsersFrames
+from pytest_perfgate.plugin.spared import spare
 
 
 class ReadablePhases:
     """Hooks of whoever runs tests."""
 
+    def died(self) -> Container[str]:
+        """Tests whose child did not survive them."""
+        raise NotImplementedError
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, Any, Any]:
         __tracebackhide__ = True
+        spare(item, self.died())
         with readable(), UsersFrames(item.config):
             return (yield)
 

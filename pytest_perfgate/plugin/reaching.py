@@ -29,9 +29,9 @@ def is_filtered(config: pytest.Config) -> bool:
 
 
 def left_out(config: pytest.Config) -> LeftOut:
-    """What was left out though no word of the command line asks for less."""
+    """What was left out, and whether a word of the command line asks for less."""
     if any(str(word).startswith(_FILTERS) for word in config.invocation_params.args):
-        return LeftOut()
+        return LeftOut(deselected=frozenset(deselected(config)), commanded=True)
     return LeftOut(deselected=frozenset(deselected(config)), reach=reach_of(config))
 
 

@@ -85,11 +85,11 @@ class GateSession(Docket):
     def gate(self, item: pytest.Item) -> Gate:
         """The fixture of one test."""
         with usage_errors():
-            if item.nodeid not in self.cases and item.nodeid not in self.faults:
+            if item.nodeid not in self.cases and self.fault_of(item) is None:
                 self.collect([item])
                 self._late.add(item.nodeid)
-        if item.nodeid in self.faults:
-            refuse(item, self.faults[item.nodeid].text())
+        if fault := self.fault_of(item):
+            refuse(item, fault.text())
         case = self.cases[item.nodeid]
         bench = self._bench(case)
         self._benches[item.nodeid] = bench
@@ -97,8 +97,8 @@ class GateSession(Docket):
 
     def judge(self, item: pytest.Item) -> None:
         """Give a test that ran its verdict, in its own call phase."""
-        if item.nodeid in self.faults:
-            refuse(item, self.faults[item.nodeid].text())
+        if fault := self.fault_of(item):
+            refuse(item, fault.text())
         case = self.cases.get(item.nodeid)
         if case is None:
             return

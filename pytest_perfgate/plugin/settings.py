@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from pytest_perfgate.plugin.told import told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +30,7 @@ class Settings:
     def __init__(self, config: pytest.Config) -> None:
         self.pytest = config
         self.options: Any = config.option
-        self.ci = bool(os.environ.get("CI"))
+        self.ci = bool(told(config).get("CI"))
 
     def read(self) -> tuple[Policy, float]:
         """What does not read ends the run before its first test, and is said once."""
@@ -77,7 +78,7 @@ class Settings:
         from pytest_perfgate.wiring.stores import merge_request
 
         pairs = (*(f"{key}={choice}" for key, choice in self.project.policy), *self.options.perfgate_policy)
-        return parse_policy(pairs, ci=self.ci, place="policy", request=merge_request(os.environ))
+        return parse_policy(pairs, ci=self.ci, place="policy", request=merge_request(told(self.pytest)))
 
     @cached_property
     def kinds(self) -> Mapping[str, MetricKind]:

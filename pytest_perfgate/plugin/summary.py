@@ -10,6 +10,7 @@ from pytest_perfgate.app.gate import new_baselines
 from pytest_perfgate.app.inputs import CONSTANT
 from pytest_perfgate.app.machine import REFUSED
 from pytest_perfgate.core.render.block import printable, render_block
+from pytest_perfgate.core.render.floor import by_floor
 from pytest_perfgate.core.render.guard import shown
 from pytest_perfgate.core.render.report import NONE, sighted
 from pytest_perfgate.core.render.text import table_lines
@@ -133,7 +134,7 @@ def verdict_rows(report: CaseReport) -> list[tuple[Cell, ...]]:
     name, took = str(report.key), found[0].value if found else None
     if not report.verdicts:
         return [("no limit", name, took, "", None)]
-    return [(v.outcome.value, name, took, v.limit.text, sighted(v)) for v in report.verdicts]
+    return [(v.outcome.value, name, took, by_floor(v.limit.text, v.raised), sighted(v)) for v in report.verdicts]
 
 
 def next_commands(

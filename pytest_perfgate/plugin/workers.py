@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Container, Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.plugin.fixture import Gate
     from pytest_perfgate.plugin.session import GateSession
 
-CASES, VERDICTS, FAULTS = "cases-{}.json", "verdicts.json", "faults.json"
+CASES, VERDICTS, FAULTS, DIED = "cases-{}.json", "verdicts.json", "faults.json", "died.json"
 LEFT_OUT = "left-out-{}.json"
 
 
@@ -56,6 +56,9 @@ class WorkerRole(ReadablePhases):
 
     def gate(self, item: pytest.Item) -> Gate:
         return self._told().gate(item)
+
+    def died(self) -> Container[str]:
+        return self._told().died if self._session is not None else ()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
@@ -103,6 +106,7 @@ class WorkerRole(ReadablePhases):
             self._loaded = True
             for report in read_values(self._folder / VERDICTS, CaseReport):
                 self._session.store(report)
+            self._session.died.update(read_values(self._folder / DIED, str))
             for fault in read_values(self._folder / FAULTS, Fault):
                 self._session.faults[fault.nodeid] = fault.error()
         return self._session

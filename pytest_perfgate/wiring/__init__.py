@@ -233,12 +233,13 @@ def parent_channel(address: str) -> Any:
     return connect_parent(address)
 
 
-def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
+def gate_tools(root: Path, project: Config, kinds: Any, environment: Any = None) -> Any:
     """What judging asks of the world."""
     from functools import cache, partial
 
     from pytest_perfgate.adapters.children.spawn import LocalNursery
     from pytest_perfgate.adapters.devices.process import probe_environment
+    from pytest_perfgate.adapters.stores.declared import declared_names
     from pytest_perfgate.adapters.stores.history import SqliteHistory
     from pytest_perfgate.adapters.stores.records import Records
     from pytest_perfgate.adapters.stores.repository import GitRepository
@@ -248,12 +249,13 @@ def gate_tools(root: Path, project: Config, kinds: Any) -> Any:
     from pytest_perfgate.wiring.stores import baseline_store
 
     wiring_devices.lead_run()
-    repository = GitRepository(root, target=project.target)
+    repository = GitRepository(root, environment, project.target)
+    probe = partial(probe_environment, partial(declared_names, root, (".", *(one.path for one in project.projects))))
     baselines = baseline_store(root, project, repository)
     return GateTools(
         kinds=kinds,
         nursery=LocalNursery(),
-        environment=cache(partial(placed, probe_environment, repository)),
+        environment=cache(partial(placed, probe, repository)),
         roofed=wiring_devices.roofed(baselines),
         baselines=baselines,
         committed=baselines.committed,

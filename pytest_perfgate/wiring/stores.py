@@ -48,7 +48,7 @@ def repository(root: Path, target: str = "") -> Any:
 
 def merge_request(environment: Mapping[str, str]) -> bool:
     """Whether CI says that this is a change about to be merged."""
-    from pytest_perfgate.adapters.stores.standing import targets
+    from pytest_perfgate.adapters.stores.ci_words import targets
 
     return bool(targets(environment))
 

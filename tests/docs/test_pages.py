@@ -106,6 +106,24 @@ def test_links_inside_the_project_lead_somewhere(page: Path) -> None:
     assert not missing
 
 
+def headings(page: Path) -> set[str]:
+    """The anchors of a page, as GitHub makes them."""
+    import re
+
+    lines = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL).splitlines()
+    titles = (line.lstrip("#").strip().lower() for line in lines if line.startswith("#"))
+    return {re.sub(r"[^\w -]", "", title).replace(" ", "-") for title in titles}
+
+
+def test_links_to_a_heading_lead_to_one() -> None:
+    import re
+
+    for page in PAGES:
+        for target, heading in re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", page.read_text(encoding="utf-8")):
+            there = (page.parent / target).resolve() if target else page
+            assert there.suffix != ".md" or heading in headings(there), f"{page.name}: {target}#{heading}"
+
+
 def test_blocks_name_a_language() -> None:
     nameless = [
         b.place

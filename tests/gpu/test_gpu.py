@@ -51,7 +51,7 @@ def test_work_on_another_stream_is_caught(torch) -> None:
     side = torch.cuda.Stream()
 
     def call() -> None:
-        torch.cuda._sleep(200_000)
+        torch.cuda._sleep(800_000)
         with torch.cuda.stream(side):
             torch.cuda._sleep(2_000_000)
 

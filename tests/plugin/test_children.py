@@ -24,9 +24,8 @@ TROUBLE = """
         perfgate(int)
 
     @pytest.mark.perfgate("time <= 1s")
-    def test_exits(perfgate, request):
-        if not judged(request):
-            os._exit(7)
+    def test_exits(perfgate):
+        os._exit(7)  # here too, where it would end pytest itself
         perfgate(int)
 
     @pytest.mark.perfgate("time <= 1s")
@@ -67,7 +66,7 @@ TROUBLE = """
 """
 LOST = {
     "test_dies": "SIGKILL",
-    "test_exits": "exit code 7",
+    "test_exits": "exit code 7; nothing of this test was run again",
     "test_hangs": "said nothing for 6 s",
     "test_half_a_message": "ended with exit code 0",
     "test_no_message": "which is no message",

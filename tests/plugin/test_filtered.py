@@ -100,7 +100,7 @@ def test_what_no_word_of_the_command_line_left_out(tmp_path: Path) -> None:
         assert left_out(session) == LeftOut(deselected=frozenset({"t.py::a"}), reach=Reach(without=("docs",)))
     for words in (["-kgemm"], ["-m", "not slow"], ["--deselect=t.py::a"], ["--lf"]):
         session.invocation_params.args = words
-        assert left_out(session) == LeftOut()
+        assert left_out(session) == LeftOut(deselected=frozenset({"t.py::a"}), commanded=True)
 
 
 def test_where_a_run_looks(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ ASKED = """
         view = perfgate(divmod, 17, 5)
         assert view.result == (3, 2)
         assert (0 < view.time < 1e9) is perfgate.measures
-        with pytest.raises(Exception, match="was not measured"):
+        with pytest.raises(Exception, match="no_such_metric"):
             view.no_such_metric
 
     @pytest.mark.perfgate("time <= 1s")
@@ -57,7 +57,7 @@ ASKED = """
 
     @pytest.mark.perfgate("time <= 1s")
     def test_limits_of_the_call(perfgate):
-        perfgate(sorted, list(range(100_000)), limits=["time <= 1ns"])
+        perfgate(sorted, list(range(1_000)), limits=["time <= 1ns"])
 
     @pytest.mark.perfgate("time <= 1s")
     def test_notes_and_files(perfgate, tmp_path):

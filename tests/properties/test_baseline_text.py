@@ -19,7 +19,10 @@ times = st.floats(min_value=1e-2, max_value=1e13)
 @st.composite
 def baselines(draw: st.DrawFn) -> Baseline:
     identity = Identity(
-        device="d", clocks=draw(anything), notes=tuple(draw(st.dictionaries(names, anything, max_size=2)).items())
+        device="d",
+        clocks=draw(anything),
+        notes=tuple(draw(st.dictionaries(names, anything, max_size=2)).items()),
+        calls=draw(st.sampled_from(["1", "2", "10"])),
     )
     return Baseline(
         key=CaseKey(nodeid="t.py::x"),

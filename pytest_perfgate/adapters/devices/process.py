@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from types import ModuleType
 from typing import Any
 
@@ -51,13 +51,13 @@ def probe_pools(call: object) -> str:
     return f"torch={torch.get_num_threads()}" if own else ""
 
 
-def probe_environment() -> Environment:
-    """Python, platform, and what else moves numbers."""
+def probe_environment(declared: Callable[[], Collection[str]] = tuple) -> Environment:
+    """Python, platform, and what else moves numbers: what the project declares to depend on, for one."""
     load = (("load", f"{os.getloadavg()[0]:.2f}"),) if hasattr(os, "getloadavg") else ()
     run = ((FACT, name),) if (name := ci_run(os.environ)) else ()
     return Environment(
         python=platform.python_version(),
         platform=platform.platform(),
-        packages=probe_packages(),
+        packages=probe_packages(declared()),
         facts=(*probe_facts(), *load, *run),
     )

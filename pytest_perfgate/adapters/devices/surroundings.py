@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -21,12 +21,12 @@ _SWITCHES = {
 _NVIDIA, _AMD = Path("/proc/driver/nvidia/version"), Path("/sys/module/amdgpu/version")
 
 
-def probe_packages() -> tuple[tuple[str, str], ...]:
-    """(name, version) of installed packages that move numbers, sorted."""
+def probe_packages(declared: Collection[str] = ()) -> tuple[tuple[str, str], ...]:
+    """(name, version) of installed packages that move numbers, those that the project declares among them, sorted."""
     found: dict[str, str] = {}
     for package in metadata.distributions():
         name = (package.metadata["Name"] or "").lower()
-        if name in _PACKAGES or name.startswith(_FAMILIES):
+        if name in _PACKAGES or name.startswith(_FAMILIES) or (declared and re.sub(r"[-_.]+", "-", name) in declared):
             found.setdefault(name, package.version)
     return tuple(sorted(found.items()))
 

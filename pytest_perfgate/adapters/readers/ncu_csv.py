@@ -31,6 +31,7 @@ _HEADER = re.compile(r'(?:^"?|")(?:ID|Process ID)"?[,;].*"?Kernel Name"?', re.MU
 _SESSION = re.compile(r'^"?(?:Launch|Session|Device) Attribute"?[,;]', re.MULTILINE)
 _AS_TEXT = re.compile(r"^ +Section: .+\n +-{5,}|^ +-{5,}[ -]*\n +Metric Name +Metric Unit", re.MULTILINE)
 _DIMENSIONS = re.compile(r"\(\s*(\d+),\s*(\d+),\s*(\d+)\s*\)")
+_SHAPE = re.compile(r"(?<=,)\(\d+, *\d+, *\d+\)(?=,)")
 _DURATION = "gpu__time_duration.sum"
 _WITH_UNITS = "export it again with its units: ncu --import FILE.ncu-rep --csv --page raw"
 _TICKS = ("ns", "nsecond")
@@ -88,15 +89,29 @@ def _no_page(text: str, place: str) -> PerfgateError:
 
 def _rows(page: str, place: str) -> list[Row]:
     csv.field_size_limit(1 << 24)
-    lines = [line for line in io.StringIO(page) if not line.startswith("==")]
+    lines = [_quoted(line) for line in io.StringIO(page) if not line.startswith("==")]
     mark = ";" if lines[0].count(";") > lines[0].count(",") else ","
     try:
         rows = [dict(row) for row in csv.DictReader(lines, delimiter=mark, strict=True)]
     except csv.Error as error:
         raise PerfgateError("ncu-report", f"the CSV does not read: {error}", place=place) from error
+    if any(map(_overflows, rows)):
+        what = "a row has more cells than the page has columns: the quotes around names that hold commas are gone"
+        raise PerfgateError("ncu-report", what, place=place)
     if rows and (_ends_inside(lines[-1], rows[-1]) or any(_short(row) and not _printed(row) for row in rows)):
         raise PerfgateError("ncu-report", "the page is cut short: a line ends inside its row", place=place)
     return rows
+
+
+def _overflows(row: Row) -> bool:
+    """Whether a line of a metric goes on behind the last column: then a comma of a name has moved its cells."""
+    behind = row.get(None)  # type: ignore[call-overload]
+    return "Metric Name" in row and bool(behind) and any(behind) and _is_number(next(iter(row.values())))
+
+
+def _quoted(line: str) -> str:
+    """A line whose quotes something has taken away, with those again that its shapes need."""
+    return line if '"' in line else _SHAPE.sub(r'"\g<0>"', line)
 
 
 def _ends_inside(line: str, row: Row) -> bool:

@@ -36,7 +36,7 @@ FIELDS = (
     "counted",
     "identity",
 )
-_IDENTITY = ("device", "clocks", "timer", "cache", "data", "threads", "affinity", "notes")
+_IDENTITY = ("device", "clocks", "timer", "cache", "data", "threads", "affinity", "notes", "calls")
 Node = str | Mapping[str, Any] | list[Any]
 """What stands in the file: texts, mappings and lists; no type is guessed from a text."""
 

@@ -35,7 +35,7 @@ _OWN = re.compile(
 """A line as we write it, without notes in its identity; any other is read as YAML."""
 _PART = re.compile(rf"(?:, )?([a-z]+): (?:({_WORD})|\"({_SAFE})\")")
 _UNITS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
-_PARTS = {"device", "clocks", "timer", "cache", "data", "threads", "affinity"}
+_PARTS = {"device", "clocks", "timer", "cache", "data", "threads", "affinity", "calls"}
 _TEXTS = ("commit", "who", "when", "why", "expires", "environment", "counted")
 _LARGEST = 1e30
 _MARKERS = ("<<<<<<<", "=======", ">>>>>>>", "|||||||")

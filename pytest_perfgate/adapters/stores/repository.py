@@ -77,6 +77,11 @@ class GitRepository:
         found = self._git("ls-tree", "-r", "-z", "--name-only", revision, "--", f"{folder}/") or ""
         return tuple(path for path in found.split("\0") if path)
 
+    def changed(self, revision: str) -> tuple[str, ...]:
+        """Files that git knows, there or here, and that are other than in a revision."""
+        found = self._git("diff", "--name-only", "--no-renames", "--relative", "-z", revision, "--") or ""
+        return tuple(path for path in found.split("\0") if path)
+
     def touched(self, revision: str, words: Sequence[str]) -> Mapping[str, tuple[str | None, str | None]] | None:
         """Both texts of each Python file with one of these words, there or here, that is other than in a revision.
 

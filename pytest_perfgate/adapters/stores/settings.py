@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_perfgate.adapters.stores.configuration import toml_reader
+from pytest_perfgate.adapters.stores.declared import parse_declared
+from pytest_perfgate.model.tools import DEPENDENCIES
 
 Text = Callable[[str], "str | None"]
 """A file's text by its path below the root; ``None`` where there is none."""
@@ -19,7 +21,7 @@ _INI = (("pytest.ini", "pytest"), (".pytest.ini", "pytest"), ("tox.ini", "pytest
 
 
 def settings_at(root: Path, show: Callable[[str, str], str | None], revision: str = "") -> Mapping[str, str]:
-    """Every key of ``[tool.perfgate]``, and what pytest is told of tests; of a revision, or of what is here.
+    """Every key of ``[tool.perfgate]``, what pytest is told of tests, and dependencies; of a revision, or of here.
 
     A file that does not read has no settings: where it is the one that is here, the run has ended before.
     """
@@ -47,7 +49,10 @@ def _here(path: Path) -> str | None:
 
 
 def _all(text: Text) -> Iterator[tuple[str, str]]:
-    tool = _tool(text("pyproject.toml") or "")
+    own = text("pyproject.toml") or ""
+    if declared := parse_declared(own):
+        yield DEPENDENCIES, _text(sorted(declared))
+    tool = _tool(own)
     yield from _flat(_table(tool.get("perfgate")))
     pytest = _table(tool.get("pytest"))
     yield from _collecting({**_table(pytest.get("ini_options")), **pytest}, "pytest")

@@ -15,8 +15,11 @@ from pytest_perfgate.model.ports import Call, Runtime, Timer
 from pytest_perfgate.model.samples import Samples
 from pytest_perfgate.model.values import value
 
-_UNPROVED = "cupti-unproved"
+_OUT = ("cupti-unproved", "timer-too-coarse")
 """An instrument that is out before it has measured anything; the next in order may stand for it, and this is said."""
+MARGIN, STAYS = 1.25, 1.05
+"""Events are taken for calls so many times the shortest that they can time, and kept a little below that: what is taken
+is not refused a moment later, nor another timer taken in the next process."""
 TRIAL_PAIRS = 32
 """So many calls in flight show whether the host keeps up."""
 
@@ -54,19 +57,23 @@ class AutoTimer:
     def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples:
         choice = self.choice(call, plan, runtime, setup)
         passed: list[str] = []
+        coarse = None
         for name in choice.names:
             found = self._timers[name].availability(runtime) if name in self._timers else None
             if found and found.usable:
                 try:
                     samples = self._timers[name].measure(call, plan, runtime, setup)
                 except PerfgateError as error:
-                    if error.code.name != _UNPROVED:
+                    if error.code.name not in _OUT:
                         raise
+                    coarse = error if error.code.name == "timer-too-coarse" else coarse
                     passed.append(f"not {name}: {error.code.title}")
                     continue
                 said = "; ".join([f"{name}: {choice.why}", *passed])
                 return replace(samples, notes=(("timer", said), *samples.notes))
             passed.append(f"not {name}: {found.why if found else 'not there'}")
+        if coarse is not None:
+            raise coarse
         code = "timer-too-coarse" if "short" in choice.why else "timer-unsuited"
         raise PerfgateError(code, f"{choice.why}; {'; '.join(passed)}")
 
@@ -80,17 +87,25 @@ class AutoTimer:
         empty = empty_pair(bench.runtime)
         queued(bench, allocate(bench.runtime, TRIALS), calls)
         trial, dry = queued(bench, allocate(bench.runtime, TRIAL_PAIRS), calls)
-        return chosen(median(trial) * calls, empty, dry)
+        return leant(chosen(median(trial) * calls, empty, dry, plan.leaning), plan.leaning)
 
 
-def chosen(duration: float, empty: Empty, dry: bool) -> Choice:
+def leant(choice: Choice, leaning: str) -> Choice:
+    """The timer that was taken before, in front: any but events can time what events can, and they refuse by chance."""
+    if not leaning or leaning == "events" or choice.names == ("host",):
+        return choice
+    others = tuple(name for name in choice.names if name != leaning)
+    return Choice(names=(leaning, *others), why=f"{choice.why}; taken for this call before")
+
+
+def chosen(duration: float, empty: Empty, dry: bool, leaning: str = "") -> Choice:
     """Too short for events, a host slower than the device, or the plain case."""
     times = duration / (empty.overhead + empty.resolution)
     said = f"a sample takes {duration:.0f} ns, {times:.0f} times the overhead and resolution of an event pair"
-    if duration < empty.shortest:
+    if duration < empty.shortest * (STAYS if leaning == "events" else MARGIN):
         return Choice(names=("cupti", "graph"), why=f"{said}, too short for it")
     if dry:
         return Choice(
             names=("cupti", "blocking", "graph"), why=f"{said}, but the host launches more slowly than the device works"
         )
-    return Choice(names=("events",), why=said)
+    return Choice(names=("events", "cupti", "graph"), why=said)

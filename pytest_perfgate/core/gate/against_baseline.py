@@ -8,9 +8,11 @@ from pytest_perfgate.core.gate.context import REASON, Trial
 from pytest_perfgate.core.gate.conviction import Suspicion, convict, expired, near, renewed
 from pytest_perfgate.core.gate.cycles import clock_event
 from pytest_perfgate.core.gate.facts import accepted_facts, facts_of, moves
+from pytest_perfgate.core.gate.held import renewing, run_out, unheld_line
 from pytest_perfgate.core.gate.remeasured import remeasured
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.tolerance import Tolerance, tolerance
+from pytest_perfgate.core.render.floor import by_floor
 from pytest_perfgate.core.render.quantity import quantity, sight, signed
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.limit import Limit, Operator, Outcome
@@ -30,21 +32,21 @@ def against_baseline(limit: Limit, trial: Trial) -> Ruling:
 
 
 def _held(limit: Limit, trial: Trial) -> Ruling:
-    reason = incomparable(trial.baseline, trial.measurement, trial.context)
-    if trial.baseline is not None and reason:
+    reason = unheld_line(trial)
+    if trial.baseline is not None and reason and renewing(trial) is None:
         return _unbaselined(trial, f"{reason}{_silent(trial)}", REASON)
     if trial.baseline is None or trial.seen is None:
         return _unbaselined(trial, reason or "there is no baseline for this device")
     metric = next(m for m in trial.metrics.find("slowdown") if not m.labels)
-    allowed = tolerance(limit, trial.context, trial.seen, trial.baseline.time)._replace(blind=trial.baseline.blind)
+    allowed = tolerance(limit, trial, trial.seen, trial.baseline.time)._replace(blind=trial.baseline.blind)
     if expired(trial.baseline, trial.context):
         visible = max(allowed.counts, trial.seen.visible)
         suspicion = Suspicion(limit=limit, metric=metric, counts=allowed.counts, visible=visible)
-        return renewed(suspicion, trial) or _unbaselined(trial, _run_out(trial.baseline), REASON)
+        return renewed(suspicion, trial) or _unbaselined(trial, run_out(trial.baseline), REASON)
     if limit.bound < 0:
         return against_limit(limit, trial)
     ruling, since = _screened(limit, trial, metric, allowed), _moved(trial, trial.baseline)
-    return ruling._replace(evidence=(*ruling.evidence, *since)) if since else ruling
+    return ruling._replace(evidence=(*ruling.evidence, *since), raised=allowed.raised)
 
 
 def _moved(trial: Trial, baseline: Baseline) -> tuple[tuple[str, str], ...]:
@@ -57,14 +59,10 @@ def _moved(trial: Trial, baseline: Baseline) -> tuple[tuple[str, str], ...]:
 
 def _silent(trial: Trial) -> str:
     """A line of the change that could be compared, were there a reason for it."""
-    if incomparable(trial.context.edited, trial.measurement, trial.context):
+    edited = trial.context.edited
+    if edited is None or expired(edited, trial.context) or incomparable(edited, trial.measurement, trial.context):
         return ""
     return "; the line of this change gives no reason of its own"
-
-
-def _run_out(baseline: Baseline) -> str:
-    why = f': "{baseline.why}"' if baseline.why else ""
-    return f"the acceptance expired on {baseline.expires}{why}"
 
 
 def _unbaselined(trial: Trial, reason: str, then: str = "") -> Ruling:
@@ -112,7 +110,7 @@ def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: Tria
         return _of_a_blind_sitting(metric, allowed, visible, trial)
     return Ruling(
         outcome=Outcome.PASSED,
-        sentence="the upper bound of the slowdown keeps the limit",
+        sentence=f"the upper bound of the slowdown keeps {by_floor('the limit', allowed.raised)}",
         metric=metric,
         visible=visible,
         against=True,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pytest_perfgate.core.gate.against_limit import speed_up
 from pytest_perfgate.core.gate.context import Trial
-from pytest_perfgate.core.gate.conviction import SAME, Suspicion, wanting
+from pytest_perfgate.core.gate.conviction import SAME, Suspicion, not_told_apart, wanting
 from pytest_perfgate.core.gate.cycles import clock_event
 from pytest_perfgate.core.gate.rounds import LEAST
 from pytest_perfgate.core.gate.ruling import Ruling
@@ -28,7 +28,14 @@ def against_revision(limit: Limit, trial: Trial) -> Ruling:
     paired, seen = trial.paired, trial.seen
     assert paired is not None
     metric = shift_metric(paired)
-    counts = tolerance(limit, trial.context, seen, seen.time / (1 + paired.shift)).counts if seen else limit.bound
+    allowed = tolerance(limit, trial, seen, seen.time / (1 + paired.shift)) if seen else None
+    ruling = _decided(limit, trial, metric, allowed.counts if allowed else limit.bound)
+    return ruling._replace(raised=allowed.raised if allowed else None)
+
+
+def _decided(limit: Limit, trial: Trial, metric: Metric, counts: float) -> Ruling:
+    paired = trial.paired
+    assert paired is not None
     said = f"{plural(paired.rounds, 'round')} beside {paired.base}"
     if paired.edited:
         return _ruling(trial, Outcome.SUSPECT, not_compared(paired), metric, (f"{trial.rerun} --perfgate=full",))
@@ -61,8 +68,12 @@ def arm_facts(paired: Paired) -> Iterator[tuple[str, str]]:
     if paired.bare and not paired.edited:
         apart = "what differs is a file that it reads, or the machine"
         yield "arms", f"{BARE}: {apart if paired.decision is Decision.SLOWER else 'both arms are the same'}"
+    if paired.shared and paired.revision:
+        yield "arms", not_told_apart(paired)
     if paired.own_file:
-        yield "arms", f"the base arm cannot collect this test file, and ran the one of {paired.base}"
+        yield "arms", f"the base arm {paired.own_file}, and ran the file of {paired.base}"
+    if paired.own_test:
+        yield "arms", "the test says something else there: where it has more to do now, that is in the slowdown"
 
 
 def _facts(paired: Paired) -> Iterator[tuple[str, str]]:

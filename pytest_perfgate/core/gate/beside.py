@@ -3,6 +3,21 @@
 from __future__ import annotations
 
 import ast
+import re
+
+_BESIDE = re.compile(
+    r"(^|/)\.|\.(py[icxd]?|pxi|ipynb|c|cc|cpp|cxx|h|hh|hpp|hxx|inl|cuh?|hip|f|f90|for|rs|go|s|asm|mm?|cmake|build|in|sh|bat"
+    r"|ps1|md|rst|lock|png|svg|html|css)$"
+    r"|(^|/)(pyproject\.toml|setup\.cfg|pytest\.ini|tox\.ini|codecov\.yml|mkdocs\.yml|cmakelists\.txt|makefile|dockerfile"
+    r"|(license|copying|authors|changelog|codeowners)(\.[a-z]+)?)$",
+    re.IGNORECASE,
+)
+"""Code, which is the arms' own or known file by file; pages; what describes a project; what hides."""
+
+
+def may_be_read(path: str, baselines: str = "baselines") -> bool:
+    """Whether code may read a file that nobody imports: a table, a model."""
+    return not _BESIDE.search(path) and not path.startswith(f"{baselines.rstrip('/')}/")
 
 
 def same_test(then: str, now: str, test: str) -> bool:

@@ -25,7 +25,7 @@ def same_bodies(then: str, now: str) -> dict[str, str]:
 
 def same_function(then: str, now: str, test: str) -> bool:
     """Whether the function of a test, parameters and calls aside, does exactly the same in two files."""
-    name, _ = _function_of(test)
+    name, _ = function_of(test)
     body = _bodies(then).get(name)
     return body is not None and body == _bodies(now).get(name)
 
@@ -35,13 +35,13 @@ def renamed_nodes(gone: Iterable[str], new: Iterable[str], names: Mapping[str, s
     known = set(new)
     for node in gone:
         path, _, test = node.partition("::")
-        name, rest = _function_of(test)
+        name, rest = function_of(test)
         twin = f"{path}::{names.get(name, '')}{rest}"
         if twin in known:
             yield node, twin
 
 
-def _function_of(test: str) -> tuple[str, str]:
+def function_of(test: str) -> tuple[str, str]:
     """``Class::test`` and what follows it: parameters, the name of a call."""
     name = test.partition("#")[0].partition("[")[0]
     return name, test.removeprefix(name)
@@ -88,6 +88,11 @@ def same_test(then: str, now: str, nodeid: str) -> bool:
     return name in after and before.get(name) == after[name]
 
 
+def has_test(text: str, nodeid: str) -> bool:
+    """Whether a file has the function of a test."""
+    return _test_of(nodeid) in _bodies(text)
+
+
 def is_new(then: str | None, now: str, nodeid: str) -> bool:
     """Whether a test came with this version of its file; one that does the same as one that went is none."""
     if then is None:
@@ -97,4 +102,4 @@ def is_new(then: str | None, now: str, nodeid: str) -> bool:
 
 
 def _test_of(nodeid: str) -> str:
-    return _function_of(nodeid.partition("::")[2])[0]
+    return function_of(nodeid.partition("::")[2])[0]

@@ -28,6 +28,7 @@ from pytest_perfgate.model.verdict import Verdict
 
 SLOWER = "slower than accepted"
 AGAINST = "--perfgate-against"
+_SHOWN = 3
 SAME = "though both sides ran the same code: it is the machine or the measurement that moves, not the code"
 
 
@@ -61,13 +62,9 @@ def expired(line: Baseline, context: JudgeContext) -> bool:
 
 
 def renewed(suspicion: Suspicion, trial: Trial) -> Ruling | None:
-    """An acceptance that ran out, accepted anew by the change under test; nothing where the change is silent."""
+    """An acceptance that ran out, accepted anew by the change under test; nothing where the two do not agree."""
     edited = trial.context.edited
-    if edited is None or expired(edited, trial.context) or not reasoned(edited, trial.baseline):
-        return None
-    if incomparable(edited, trial.measurement, trial.context):
-        return None
-    return _agreed(suspicion, trial, edited, "the acceptance before has expired")
+    return _agreed(suspicion, trial, edited, "the acceptance before has expired") if edited is not None else None
 
 
 def _edited(suspicion: Suspicion, trial: Trial) -> Ruling | None:
@@ -91,6 +88,7 @@ def _edited(suspicion: Suspicion, trial: Trial) -> Ruling | None:
 
 def _agreed(suspicion: Suspicion, trial: Trial, edited: Baseline, said: str) -> Ruling | None:
     """Accepted where the measurement agrees with the new value, alone or beside the commit of the old one."""
+    assert trial.seen is not None
     accepts = f'{said}; this change accepts {quantity(edited.time, Dimension.TIME)}: "{edited.why}"'
     if near(trial, edited, suspicion.counts) or _beside(suspicion, trial, edited):
         return _ruling(suspicion, Outcome.ACCEPTED, accepts, ())
@@ -130,6 +128,9 @@ def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
     if slower:
         convicted = _ruling(suspicion, Outcome.REGRESSED, f"slower {beside}", _act(trial), facts)
         return resting_on_arms(convicted, suspicion.metric, paired, len(trial.measurement.processes))
+    if paired.decision is Decision.NOT_SLOWER and paired.shared:
+        sentence = f"{SLOWER}, but not {beside}; {not_told_apart(paired)}: it may be that, or the machine"
+        return _ruling(suspicion, Outcome.SUSPECT, sentence, _act(trial), facts)
     if paired.decision is Decision.NOT_SLOWER:
         sentence = f"{SLOWER}, but not {beside}; what differs: {named(trial.baseline, paired.moved)}"
         return _ruling(suspicion, Outcome.MOVED, sentence, (trial.accepting(REASON),), facts)
@@ -138,6 +139,13 @@ def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
         return _ruling(suspicion, Outcome.UNSTABLE, said, _act(trial), facts)
     said = f"{SLOWER}; undecided whether slower {beside}{wanting(paired)}"
     return _ruling(suspicion, Outcome.UNDECIDED, said, _act(trial), facts)
+
+
+def not_told_apart(paired: Paired) -> str:
+    """Files that both arms took from the head, though they are other ones since the base."""
+    count, shown = len(paired.shared), ", ".join(paired.shared[:_SHOWN])
+    more = f" and {count - _SHOWN} more" if count > _SHOWN else ""
+    return f"{shown}{more} changed since {paired.base or 'the base'}, and both arms read the version of the head"
 
 
 def wanting(paired: Paired) -> str:

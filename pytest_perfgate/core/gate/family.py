@@ -8,7 +8,9 @@ from fnmatch import fnmatchcase
 
 from pytest_perfgate.core.gate.against_limit import holds
 from pytest_perfgate.core.gate.context import JudgeContext
+from pytest_perfgate.core.gate.conviction import SAME
 from pytest_perfgate.core.gate.grammar import FAMILY_MEAN
+from pytest_perfgate.core.gate.in_force import accepted_by_change, in_force
 from pytest_perfgate.core.gate.merge import applies_on
 from pytest_perfgate.core.gate.policy import effect
 from pytest_perfgate.core.gate.sense import CHANGES
@@ -17,6 +19,7 @@ from pytest_perfgate.core.render.edges import edges
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.core.render.quantity import quantity, sight, signed
 from pytest_perfgate.core.stats.prediction import predict, prior
+from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.limit import Limit, Outcome
 from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.plan import Case, CaseKey
@@ -63,21 +66,28 @@ def _judged(family: str, limit: Limit, members: list[CaseReport], context: Judge
     if measured and measured[0].measurement and not applies_on(limit, measured[0].measurement.device):
         return
     of = dict(limit.labels)["of"]
-    metrics = [_metric(report, of) for report in members]
+    meant = [in_force(report, limit) for report in members] if of in CHANGES else members
+    metrics = [_metric(report, of) for report in meant]
     if not members or None in metrics:
-        gaps = sum(1 for m in metrics if m is None)
-        text = (
-            f"{of} of {gaps} of {plural(len(members), 'case')} was not measured" if members else "no case was measured"
-        )
-        yield _note(family, limit, Outcome.NOT_MEASURED, text, context)
+        gaps = [report for report, metric in zip(meant, metrics) if metric is None]
+        yield _note(family, limit, Outcome.NOT_MEASURED, _gaps(of, gaps, members), context)
         return
     mean = geometric_mean([m for m in metrics if m is not None], change=of in CHANGES)
-    outcome, why = _outcome(limit, mean, of, members, context)
+    outcome, why = accepted_by_change(*_outcome(limit, mean, of, meant, context), members, meant)
     yield _note(family, limit, outcome, f"{_reading(mean, of)} over {plural(len(members), 'case')}{why}", context)
 
 
+def _gaps(of: str, gaps: Sequence[CaseReport], members: Sequence[CaseReport]) -> str:
+    if not members:
+        return "no case was measured"
+    why = next((report.unheld for report in gaps if report.unheld and of in CHANGES), "")
+    count = f"{of} of {len(gaps)} of {plural(len(members), 'case')} was not measured"
+    return f"{count}: {why}" if why else count
+
+
 def _metric(report: CaseReport, of: str) -> Metric | None:
-    if report.measurement is None or report.problems:
+    """The one figure of a case; a slowdown that its own limit would not be held against is none."""
+    if report.measurement is None or report.problems or (of in CHANGES and report.unheld):
         return None
     found = report.measurement.metrics.find(of)
     return found[0] if len(found) == 1 and not found[0].labels else None
@@ -111,6 +121,8 @@ def _outcome(
     reach = max(_reach(members, context), _blind(members))
     if mean.value <= reach:
         return Outcome.SUSPECT, f"; chance explains up to {signed(reach)}, for one sitting moves all cases together"
+    if any(member.arms and member.arms.same for member in members):
+        return Outcome.MOVED, f"; {SAME}"
     excuses = [excuse for member in members if (excuse := _excuse(member, reach))]
     if excuses:
         more = f" ({len(excuses)} of {plural(len(members), 'case')})" if len(members) > 1 else ""
@@ -127,23 +139,28 @@ def _known(limit: Limit, mean: Metric, of: str, members: list[CaseReport]) -> tu
 
 
 def _blind(members: list[CaseReport]) -> float:
-    """The mean of what the accepted sittings did not see."""
-    unknown = [math.log1p(member.baseline.blind) for member in members if member.baseline]
+    """The mean of what the accepted sittings did not see, where they are asked."""
+    unknown = [math.log1p(line.blind) for line in map(_line, members) if line]
     return math.expm1(math.fsum(unknown) / len(members))
+
+
+def _line(member: CaseReport) -> Baseline | None:
+    """The accepted time that its slowdown is against; none where that is another arm."""
+    return None if member.arms else member.baseline
 
 
 def _excuse(member: CaseReport, reach: float) -> str:
     """What keeps a case that alone would be beyond chance from speaking against its family."""
-    slowdown = _metric(member, "slowdown")
-    if member.measurement is None or member.baseline is None or slowdown is None or slowdown.value <= reach:
+    slowdown, line = _metric(member, "slowdown"), _line(member)
+    if member.measurement is None or line is None or slowdown is None or slowdown.value <= reach:
         return ""
-    return excused(member.measurement.processes, member.baseline.time, reach)
+    return excused(member.measurement.processes, line.time, reach)
 
 
 def _reach(members: list[CaseReport], context: JudgeContext) -> float:
     """One sitting shifts a whole family, so a mean is judged like one case."""
     measurement = members[0].measurement
-    sittings = min((r.baseline.sittings for r in members if r.baseline), default=1)
+    sittings = min((line.sittings for line in map(_line, members) if line), default=1)
     expected = prior(
         measurement.device.kind if measurement else "host", measurement.identity.clocks if measurement else "off"
     )

@@ -18,7 +18,8 @@ KEPT, REGRESSED, UNDECIDED, UNMEASURED = 0, 1, 3, 4
 RULES: tuple[Rule, ...] = (
     Rule(
         outcome=Outcome.PASSED,
-        meaning="limits kept by the whole interval; the upper bound of the slowdown is below its limit",
+        meaning="limits kept by the whole interval; the upper bound of the slowdown is below its limit, or below the "
+        "floor for short calls where that raised it, which is then said",
     ),
     Rule(
         outcome=Outcome.IMPROVED,

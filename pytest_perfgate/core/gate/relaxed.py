@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from pytest_perfgate.core.gate.bodies import same_bodies
 from pytest_perfgate.core.gate.grammar import FAMILY_MEAN, Kinds, parse_limit
@@ -14,6 +15,8 @@ from pytest_perfgate.model.values import value
 
 Merged = Callable[[str, Sequence[Sequence[Limit]]], tuple[Limit, ...]]
 """Limits of a test by its node id and those of its marks, with the project's own beneath them."""
+Run = Mapping[str, Sequence[tuple[Limit, ...]]]
+"""What each test of a run was asked, by its node id without parameters: once for each way that it was asked."""
 _UPPER = (Operator.AT_MOST, Operator.LESS)
 _LOWER = (Operator.AT_LEAST, Operator.MORE)
 _BASELINED = ("slowdown", FAMILY_MEAN)
@@ -30,8 +33,13 @@ class Asked:
     """What is no literal, or no limit that reads."""
 
 
-def relaxed(texts: Mapping[str, tuple[str | None, str | None]], kinds: Kinds, merged: Merged) -> tuple[str, ...]:
-    """Each limit of a gated test that these files, then and now, take away or change; first what loosens."""
+def relaxed(
+    texts: Mapping[str, tuple[str | None, str | None]], kinds: Kinds, merged: Merged, run: Run | None = None
+) -> tuple[str, ...]:
+    """Each limit of a gated test that these files, then and now, take away or change; first what loosens.
+
+    Where they do not tell what is asked now, such as of a class that another module has, the run itself knows.
+    """
     then = {path: marked(before or "") for path, (before, _) in texts.items()}
     now = {path: marked(after or "") for path, (_, after) in texts.items()}
     found: dict[str, bool] = {}
@@ -41,12 +49,21 @@ def relaxed(texts: Mapping[str, tuple[str | None, str | None]], kinds: Kinds, me
         for name in dict.fromkeys([*tests, *_closer(now[path], tests)]):
             was = _asked(f"{path}::{name}", _nearest(tests, name), kinds, merged)
             at, marks = _present(path, _renamed(name, names), now, then)
-            said = _gone(was) if marks is None else _changed(was, _asked(f"{at}::{name}", marks, kinds, merged))
             whole = f"{at}::{_renamed(_whole(name), names)}"
+            known = (run or {}).get(whole, ()) if name == _whole(name) else ()
+            asked = None if marks is None else _asked(f"{at}::{name}", marks, kinds, merged)
+            said = _apart(was, asked, known)
             for text, loosens in said:
                 if f"{whole}: {text}" not in found:  # else a parameter or a call says what its test has said
                     found[f"{at}::{_renamed(name, names)}: {text}"] = loosens
     return tuple(sorted(found, key=lambda text: (not found[text], text)))
+
+
+def _apart(was: Asked, now: Asked | None, known: Sequence[tuple[Limit, ...]]) -> Iterator[tuple[str, bool]]:
+    """What became of one test's limits: as its file says it, or where that does not tell, as the run knows it."""
+    if known and (now is None or (now.unread and not was.unread)):
+        return chain.from_iterable(_changed(was, replace(was, limits=limits)) for limits in known)
+    return _gone(was) if now is None else _changed(was, now)
 
 
 def _closer(now: Iterable[str], then: Iterable[str]) -> Iterator[str]:
@@ -140,10 +157,10 @@ def _holds(limit: Limit, was: Limit) -> bool:
         return False
     if (limit.on and limit.on != was.on) or not set(limit.except_on) <= set(was.except_on):
         return False
-    if limit.operator is Operator.EQUAL or was.operator is Operator.EQUAL:
-        return (limit.operator, limit.bound) == (was.operator, was.bound)
     if _side(limit) != _side(was):
         return False
+    if was.operator is Operator.EQUAL:
+        return limit.bound == was.bound
     apart = was.bound - limit.bound if was.operator in _UPPER else limit.bound - was.bound
     return apart > 0 or (
         apart == 0 and (limit.operator is was.operator or limit.operator in (Operator.LESS, Operator.MORE))

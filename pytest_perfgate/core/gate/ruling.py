@@ -23,6 +23,8 @@ class Ruling(NamedTuple):
     rounds: int = 0
     against: bool = False
     """Whether the baseline was asked."""
+    raised: float | None = None
+    """What the absolute floor raised the limit to."""
     fails: bool = False
     """Fails whatever the policy says."""
 
@@ -41,6 +43,7 @@ def verdict(limit: Limit, ruling: Ruling, context: JudgeContext, trial: Trial | 
         next=ruling.next,
         evidence=ruling.evidence,
         rounds=ruling.rounds,
+        raised=ruling.raised,
         interval=ruling.metric.interval if ruling.metric else None,
     )
 

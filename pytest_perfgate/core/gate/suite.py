@@ -7,11 +7,13 @@ from dataclasses import field
 
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.family import Families, family_notes
+from pytest_perfgate.core.gate.floored import floored
 from pytest_perfgate.core.gate.merge import case_of
 from pytest_perfgate.core.gate.overlooked import LeftOut, left_out, removed, unlined
 from pytest_perfgate.core.gate.policy import chosen
 from pytest_perfgate.core.gate.reach import Reach
 from pytest_perfgate.core.gate.sense import CHANGES
+from pytest_perfgate.core.gate.together import moved_together
 from pytest_perfgate.core.gate.twins import twins
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.limit import Effect, Outcome
@@ -39,6 +41,8 @@ class Suite:
     """All that are accepted on the device of this run, whoever asks for them."""
     gone: Sequence[Baseline] = ()
     """Those of the merge base that are accepted no more."""
+    moved: Mapping[str, str] = field(default_factory=dict)
+    """Cases that a line under another path carries on, with their names there."""
     left_out: LeftOut = field(default_factory=LeftOut)
     expected: Sequence[Baseline] = ()
     """Those of skipped tests that are committed for a device of this machine."""
@@ -52,12 +56,15 @@ class Suite:
 def judge_suite(reports: Sequence[CaseReport], suite: Suite) -> tuple[SuiteNote, ...]:
     """Notes on the whole run; what is missing is asked only of complete runs, and only where they looked."""
     notes = [*family_notes(reports, suite.families, suite.context), *_quick_in_ci(suite), *_nowhere(reports, suite)]
-    notes += _skipped(suite)
+    notes += [*floored(reports), *_skipped(suite), *moved_together(reports)]
     if suite.complete:
         notes += [*_dropped(suite), *_unused(reports, suite)]
         if suite.context.policy.ci:
             found = suite.collected | suite.deselected
-            notes += [*removed(suite.gone, found, suite.reach), *left_out(suite.baselines, found, suite.left_out)]
+            notes += [
+                *removed(suite.gone, found, suite.reach, suite.moved),
+                *left_out(suite.baselines, found, suite.left_out),
+            ]
             asked = frozenset(str(r.key) for r in reports if any(v.limit.metric in CHANGES for v in r.verdicts))
             notes += unlined(suite.gone, asked, chosen(suite.context.policy, "missing"))
     return tuple(notes)
@@ -121,13 +128,12 @@ def _dropped(suite: Suite) -> Iterator[SuiteNote]:
         return
     accepted = {b.key.nodeid for b in suite.baselines}
     new = sorted(found - accepted)
-    moved = [f"{name} (renamed to {twin}?)" for name, twin in twins(gone, new)]
-    hint = f"; {', '.join(moved)}" if moved else ""
+    moved = dict(twins(gone, new))
     yield SuiteNote(
         kind="dropped",
         effect=chosen(suite.context.policy, "unused"),
-        text=f"{_count(gone, 'accepted case')} no longer collected{hint}; perfgate prune removes what is gone",
-        names=tuple(gone),
+        text=f"{_count(gone, 'accepted case')} no longer collected; perfgate prune removes what is gone",
+        names=tuple(f"{name} (renamed to {moved[name]}?)" if name in moved else name for name in gone),
     )
 
 

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from pytest_perfgate.core.render.edges import edges
+from pytest_perfgate.core.render.floor import by_floor
 from pytest_perfgate.core.render.guard import shown
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.core.render.quantity import quantity, sight, signed
@@ -72,7 +73,8 @@ def printable(text: str) -> str:
 def _head(report: CaseReport, verdict: Verdict, width: int) -> Iterator[str]:
     """Outcome, name, figure, limit; a name that leaves no room has a line of its own and stays whole."""
     start = f"{verdict.outcome.name.replace('_', ' '):<9}  {short_name(report.key)}"
-    figures = f"{_figure(verdict, _rests_on(verdict, report.measurement))}   limit {_limit(verdict.limit)}"
+    limit = by_floor(_limit(verdict.limit), verdict.raised)
+    figures = f"{_figure(verdict, _rests_on(verdict, report.measurement))}   limit {limit}"
     if display_width(start) + 2 + display_width(figures) <= width:
         yield f"{start}  {figures}"
     else:

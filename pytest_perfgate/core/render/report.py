@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from pytest_perfgate.core.render.block import CHANGES, printable, render_block, short_name
+from pytest_perfgate.core.render.floor import by_floor
 from pytest_perfgate.core.render.guard import shown
 from pytest_perfgate.core.render.pictures import distribution_picture, history_picture, roofline_picture
 from pytest_perfgate.core.render.plural import plural
@@ -33,6 +34,7 @@ _ORDER = list(Outcome)
 _PICTURED = 40
 """Cases with pictures; the table holds them all."""
 _BLIND = 10.0
+_NAMED = 10
 NONE = "-"
 """What was not measured, or is not asked: a test is collected, whatever it lacks."""
 _COLUMNS = (
@@ -104,13 +106,13 @@ def _reason(verdict: Verdict) -> str:
 def _notes(report: RunReport) -> list[Block]:
     if not report.notes:
         return []
-    items = tuple(
-        printable(
-            f"{note.effect.value.upper()}  {note.text}" + (f": {', '.join(note.names[:10])}" if note.names else "")
-        )
-        for note in report.notes
-    )
+    items = tuple(printable(f"{note.effect.value.upper()}  {note.text}{_named(note.names)}") for note in report.notes)
     return [Section(title="The suite", blocks=(Bullets(items=items),))]
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f": {', '.join(names[:_NAMED])}{more}" if names else ""
 
 
 def _block(case: CaseReport) -> Code:
@@ -135,7 +137,7 @@ def _row(case: CaseReport, verdict: Verdict) -> tuple[Cell, ...]:
     return (
         verdict.outcome.value.upper(),
         printable(str(case.key)),
-        verdict.limit.text,
+        by_floor(verdict.limit.text, verdict.raised),
         _measured(verdict),
         baseline.time if baseline else "none",
         found[0].value if found else None,

@@ -84,6 +84,13 @@ CODES: tuple[Code, ...] = (
         mend="run the gate first, or name the record: perfgate report RECORD --to NAME",
     ),
     Code(
+        name="record-partial",
+        family=Family.RECORD,
+        title="The last record is of a run that was cut short",
+        why="tests that it did not reach were not judged, and pytest may have ended with 0 all the same",
+        mend="find what ended the run, and run the gate again; a record that is named is reported as it is",
+    ),
+    Code(
         name="record-fetch",
         family=Family.RECORD,
         title="A record could not be fetched",

@@ -42,6 +42,8 @@ class World:
     dies: set[tuple[str, str]] = field(default_factory=set)
     errors: tuple[str, ...] = ()
     """What an arm says that misses a test."""
+    raises: set[tuple[str, str, bool]] = field(default_factory=set)
+    """(arm, node id, whether from the head's file) of calls that raise."""
     static: set[str] = field(default_factory=set)
     """Tests that hand over machine code and call nothing."""
     modules: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
@@ -73,6 +75,7 @@ class ScriptedChild:
         self._out: deque[object] = deque()
         self._left: deque[str] = deque()
         self._key: CaseKey | None = None
+        self._own = False
         self._taken: list[Samples] = []
         self.closed = False
 
@@ -81,7 +84,7 @@ class ScriptedChild:
             missing = self._world.missing.get(self.label, set())
             missing = set() if self._world.own and command.files else missing
             found = [c.nodeid for c in command.cases if c.nodeid not in missing]
-            self._left = deque(found)
+            self._left, self._own = deque(found), bool(command.files)
             self._out.append(Collected(found=tuple(found), errors=self._world.errors if missing else ()))
             self._next()
         elif isinstance(command, Go):
@@ -94,6 +97,8 @@ class ScriptedChild:
         elif isinstance(command, Skip):
             self._left.popleft()
             self._next()
+        elif isinstance(command, Measure) and (self.label, self._left[0], not self._own) in self._world.raises:
+            self._fail()
         elif isinstance(command, Measure):
             self._measure(command.plan)
         elif isinstance(command, Finish):
@@ -130,6 +135,11 @@ class ScriptedChild:
         self._world.now += self._world.test_s / 2
         done = Finished(nodeid=self._left.popleft(), outcome="passed", captures=(capture,), seconds=self._world.test_s)
         self._out.append(done)
+        self._key = None
+        self._next()
+
+    def _fail(self) -> None:
+        self._out.append(Finished(nodeid=self._left.popleft(), outcome="failed", text="call: TypeError: exact"))
         self._key = None
         self._next()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pytest_perfgate.app.accept import Request, check_decisions
@@ -25,6 +27,8 @@ def test_the_same_words_on_the_same_day_are_refused(why: str, when: str, *, refu
     if not refused:
         check_decisions([found], Request(signature=signature))
         return
+    mine = replace(report, baseline=replace(report.baseline, local=True))
+    check_decisions([decide(mine, mine.baseline, (), signature)], Request(signature=signature))
     with pytest.raises(PerfgateError, match="stands there from an acceptance of today") as said:
         check_decisions([found], Request(signature=signature))
     assert said.value.mend == "say what is new in this change"

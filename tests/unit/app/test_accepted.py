@@ -73,6 +73,7 @@ def test_the_line_of_a_test_that_moved_to_another_file_judges_there(
     assert accepted_lines.gone(HOST.key) == (old,)
     for asked in (accepted_lines, Accepted(tools)):
         assert asked.gone_for_good(HOST.key, [here]) == (() if judges else (old,))
+        assert asked.gone_for_good(HOST.key, [here], lambda nodeid: nodeid != KEY.nodeid) == (old,)
     assert Accepted(tools).gone_for_good(HOST.key, []) == (old,)
 
 
@@ -99,3 +100,17 @@ def test_a_line_that_the_change_takes_away_judges_all_the_same() -> None:
     store = SimpleNamespace(read=lambda _device, _path, revision="": {str(KEY): THEN} if revision else {})
     tools: Any = SimpleNamespace(repository=SimpleNamespace(base=lambda: Base(commit="c0ffee")), baselines=store)
     assert Accepted(tools).judging(measured(1e6)) == (THEN, None)
+
+
+def test_the_timer_of_an_accepted_line_is_known_where_all_devices_agree() -> None:
+    def timers(*names: str) -> dict[str, str]:
+        lines = {name: replace(THEN, identity=Identity(device=name, timer=name[:-1])) for name in names}
+        store = SimpleNamespace(
+            devices=lambda: names, read=lambda device, _path, _revision="": {str(KEY): lines[device]}
+        )
+        known = Accepted(SimpleNamespace(repository=None, baselines=store))  # type: ignore[arg-type]
+        known.read_files([KEY.path])
+        return known.timers()
+
+    assert timers("events1", "events2") == {str(KEY): "events"}
+    assert timers("events1", "graph2") == timers() == {}

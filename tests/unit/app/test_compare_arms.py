@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.app.beside import with_files
+from pytest_perfgate.app.beside import unready, with_files
 from pytest_perfgate.app.compare_arms import Comparison, Stage
 from pytest_perfgate.app.duet import Beat, _turn
 from pytest_perfgate.app.hearing import Hearing
@@ -163,7 +163,7 @@ FILES = "def test_0(): return 1\ndef test_1(): return 1\n"
 EDITED = FILES.replace("def test_1(): return 1", "def test_1(): return 2\ndef test_2(): return 3")
 
 
-def test_a_file_that_the_base_arm_cannot_collect_is_its_own_there_for_tests_that_are_the_same() -> None:
+def test_a_file_that_the_base_arm_cannot_collect_is_its_own_there_for_tests_that_it_has() -> None:
     lost = {"t.py::test_0", "t.py::test_1", "t.py::test_2"}
     world = World(
         time=slower("0", 0.06), modules=PROOF, missing={"base": lost}, errors=("t.py: ImportError: no new",), own=True
@@ -171,11 +171,48 @@ def test_a_file_that_the_base_arm_cannot_collect_is_its_own_there_for_tests_that
     stage = replace(staged(world, [], []), texts=lambda path: (FILES, EDITED))
     comparison = Comparison((arm("base"), arm("head")), cases(3), stage, Design())
     found = with_files(heard(comparison), comparison, (), Path(), None)
-    ((key, paired),) = found.items()
-    assert (key.nodeid, paired.decision, paired.own_file) == ("t.py::test_0", Decision.SLOWER, True)
+    told = {key.nodeid[-1]: (paired.decision, paired.own_file, paired.own_test) for key, paired in found.items()}
+    why = "cannot collect this test file"
+    assert told == {"0": (Decision.SLOWER, why, False), "1": (Decision.NOT_SLOWER, why, True)}
     assert comparison.problems == {}
     said = "the base arm could not collect it: t.py: ImportError: no new"
-    assert comparison.troubles() == {"t.py::test_1": said, "t.py::test_2": said}
+    assert comparison.troubles() == {"t.py::test_2": said}
+
+
+@pytest.mark.parametrize(
+    ("raises", "told", "trouble"),
+    [
+        ({("base", "1", True)}, {"0": ("", False), "1": ("fails at this test as it is here", True)}, {}),
+        (
+            {("base", "1", True), ("base", "1", False)},
+            {"0": ("", False)},
+            {"1": "base: failed: call: TypeError: exact"},
+        ),
+        ({("head", "1", True)}, {"0": ("", False)}, {"1": "head: failed: call: TypeError: exact"}),
+    ],
+)
+def test_a_test_that_raises_in_the_base_arm_alone_is_run_there_from_its_own_file(raises, told, trouble) -> None:
+    world = World(time=slower("1", 0.06), modules=PROOF)
+    world.raises = {(side, f"t.py::test_{test}", heads) for side, test, heads in raises}
+    stage = replace(staged(world, [], []), texts=lambda path: (FILES, EDITED))
+    comparison = Comparison((arm("base"), arm("head")), cases(2), stage, Design())
+    found = with_files(heard(comparison), comparison, (), Path(), None)
+    seen = {key.nodeid[-1]: (paired.own_file.partition(" (")[0], paired.own_test) for key, paired in found.items()}
+    assert seen == told
+    assert {nodeid[-1]: text for nodeid, text in comparison.troubles().items()} == trouble
+    assert {nodeid[-1] for nodeid in unready(comparison)} == {one for one in trouble if trouble[one].startswith("base")}
+    if "1" in told:
+        assert {key.nodeid[-1]: paired.decision for key, paired in found.items()}["1"] is Decision.SLOWER
+
+
+def test_a_test_that_raises_in_both_versions_of_one_file_has_no_other_to_be_tried_with() -> None:
+    world = World(time=slower("1", 0.0), modules=PROOF, raises={("base", "t.py::test_1", True)})
+    stage = replace(staged(world, [], []), texts=lambda path: (FILES, FILES))
+    comparison = Comparison((arm("base"), arm("head")), cases(2), stage, Design())
+    heard(comparison)
+    assert comparison.troubles() == {"t.py::test_1": "base: failed: call: TypeError: exact"}
+    assert len(world.spawned) == 2 * 5
+    assert unready(comparison) == {}, "the change does not edit it: that the base fails is no matter of its file"
 
 
 def test_finished_rounds_are_taken_up_again() -> None:

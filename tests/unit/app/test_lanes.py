@@ -54,6 +54,7 @@ class Child:
         elif isinstance(command, Measure):
             nodeid = self.cases[0].nodeid
             self.nursery.note(self, nodeid)
+            self.nursery.leanings.append(command.plan.leaning)
             self.answers.append(Taken(key=CaseKey(nodeid=nodeid), samples=SAMPLES))
         else:
             case = self.cases.pop(0)
@@ -81,7 +82,7 @@ class Child:
         kind = "gpu" if "gpu" in case.nodeid else "host"
         capture = Capture(
             key=CaseKey(nodeid=case.nodeid), samples=(SAMPLES,), device=Device(key=kind, name=kind, kind=kind),
-            identity=Identity(device=kind, timer="cubin" if "static" in case.nodeid else ""),
+            identity=Identity(device=kind, timer="cubin" if "static" in case.nodeid else "graph"),
         )  # fmt: skip
         return Finished(nodeid=case.nodeid, outcome="passed", captures=(capture,))
 
@@ -91,6 +92,7 @@ class Nursery:
         self.ran, self.hangs, self.hanging = [], False, threading.Event()
         self.together: threading.Barrier | None = None
         self.leases, self.spawned = (), 0
+        self.leanings: list[str] = []
 
     def spawn(self, spec):
         self.spawned += 1
@@ -151,6 +153,11 @@ def test_lanes_measure_at_the_same_time_each_on_its_own_device(nursery) -> None:
     assert [len(result.captures) for result in results.values()] == [2] * 4
     for at, name in enumerate(names):
         assert nursery.where(f"t.py::{name}") == {f"GPU-H200{at // 2}"}
+
+
+def test_a_later_round_is_told_the_timer_of_the_first(nursery) -> None:
+    measured(nursery, [case("gpu", rounds=3)], ())
+    assert nursery.leanings == ["", "graph", "graph"]
 
 
 def test_all_devices_are_leased_while_lanes_run_and_named_without_their_mark(nursery) -> None:

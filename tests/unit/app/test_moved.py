@@ -68,3 +68,21 @@ def test_what_a_revision_does_not_have_is_held_against_nothing_and_keeps_its_own
     assert (slowdown.outcome, slowdown.effect) == (Outcome.UNBASELINED, Effect.WARN)
     assert slowdown.sentence == "new here: nothing to compare with"
     assert (time.outcome, time.effect, found.baseline) == (Outcome.BROKEN, Effect.FAIL, None)
+
+
+def test_what_the_base_cannot_run_is_judged_by_its_stored_line_and_says_why() -> None:
+    tools = GateTools(
+        kinds=KINDS, nursery=None, environment=Environment, roofed=lambda device: device, baselines=Store(accepted(1e6))
+    )
+    court = Court(tools, JudgeContext(kinds=KINDS, policy=CI))
+    case = Case(nodeid=KEY.nodeid, limits=(limit("slowdown <= 3%"), limit("time <= 1us")), plan=Plan(), path=KEY.path)
+    court.unready = {KEY.nodeid: "base: failed: call: TypeError: exact"}
+    slowdown, time = court.judged(case, measured(1.1e6)).verdicts
+    assert (slowdown.outcome, slowdown.effect) == (Outcome.SUSPECT, Effect.WARN)
+    assert slowdown.evidence[-1] == ("no arms", "base: failed: call: TypeError: exact")
+    assert time.outcome is Outcome.BROKEN
+    bare = Court(replace(tools, baselines=None), court.context)
+    bare.unready = court.unready
+    slowdown, _ = bare.judged(case, measured(1.1e6)).verdicts
+    assert (slowdown.outcome, slowdown.effect) == (Outcome.UNBASELINED, Effect.WARN)
+    assert slowdown.sentence == "nothing to compare with"

@@ -6,8 +6,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from pytest_perfgate.app.relaxed import relaxed_limits
+from pytest_perfgate.core.gate.grammar import parse_limit
 from pytest_perfgate.core.gate.merge import merge_limits
+from pytest_perfgate.core.metrics.registry import by_name
 from pytest_perfgate.model.limit import Effect
+from pytest_perfgate.model.plan import Case, Plan
 from pytest_perfgate.model.policy import Policy
 from pytest_perfgate.model.repository import Base
 from pytest_perfgate.model.verdict import SuiteNote
@@ -15,7 +18,12 @@ from pytest_perfgate.model.verdict import SuiteNote
 TEXT = "@pytest.mark.perfgate('slowdown <= {}%')\ndef test_x(perfgate): pass\n"
 
 
-def notes(now: str | None, *, ci: bool = True, base: str = "c0ffee") -> list[SuiteNote]:
+def asked(text: str, source: str = "marker") -> Case:
+    limit = parse_limit(text, kinds=by_name(), source=source)
+    return Case(nodeid="t.py::test_x[1]", limits=(limit,), plan=Plan())
+
+
+def notes(now: str | None, *cases: Case, ci: bool = True, base: str = "c0ffee") -> list[SuiteNote]:
     repository = SimpleNamespace(touched=lambda _revision, _words: now and {"t.py": (TEXT.format(3), now)})
     court: Any = SimpleNamespace(
         context=SimpleNamespace(policy=Policy(ci=ci)),
@@ -23,7 +31,7 @@ def notes(now: str | None, *, ci: bool = True, base: str = "c0ffee") -> list[Sui
         tools=SimpleNamespace(repository=repository, kinds={}),
         merged=lambda _nodeid, layers: merge_limits(*layers),
     )
-    return list(relaxed_limits(court))
+    return list(relaxed_limits(court, {case.nodeid: case for case in cases}))
 
 
 def test_a_limit_that_the_change_loosens_is_named_in_ci() -> None:
@@ -38,3 +46,14 @@ def test_where_git_does_not_answer_that_is_said() -> None:
     (note,) = notes(None)
     assert (note.effect, note.names) == (Effect.WARN, ())
     assert note.text.startswith("which limits of tests changed since c0ffee is not known")
+
+
+def test_what_the_file_does_not_tell_the_run_does() -> None:
+    """A class of another module, or a limit that is made: what the run was asked is what holds."""
+    made = "@pytest.mark.perfgate(*made())\ndef test_x(perfgate): pass\n"
+    for now in ("class TestK(Far): pass\n", made):
+        assert notes(now, asked("slowdown <= 3%")) == []
+        (note,) = notes(now, asked("slowdown <= 30%"))
+        assert note.names == ("t.py::test_x: slowdown <= 3% -> slowdown <= 30%",)
+    (note,) = notes(made, asked("slowdown <= 3%", "command line"))
+    assert note.names == ("t.py::test_x: slowdown <= 3% -> not literal: *made()",)

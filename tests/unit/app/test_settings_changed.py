@@ -9,6 +9,7 @@ from pytest_perfgate.app.settings import changed_settings
 from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.policy import Policy
 from pytest_perfgate.model.repository import Base
+from pytest_perfgate.model.tools import DEPENDENCIES
 from pytest_perfgate.model.verdict import SuiteNote
 
 THEN = {"limits": '["slowdown <= 10%"]', "warmup": "0.1", "policy.moved": '"fail"', "mode": '"full"'}
@@ -21,11 +22,13 @@ NOW = {
 }
 
 
-def notes(now: dict[str, str], *, ci: bool = True, base: str = "c0ffee") -> list[SuiteNote]:
+def notes(
+    now: dict[str, str], *, ci: bool = True, base: str = "c0ffee", then: dict[str, str] = THEN
+) -> list[SuiteNote]:
     court: Any = SimpleNamespace(
         context=SimpleNamespace(policy=Policy(ci=ci)),
         accepted=SimpleNamespace(base=Base(commit=base)),
-        tools=SimpleNamespace(settings=lambda revision: THEN if revision else now),
+        tools=SimpleNamespace(settings=lambda revision: then if revision else now),
     )
     return list(changed_settings(court))
 
@@ -41,6 +44,14 @@ def test_what_can_loosen_a_limit_is_named_first_with_before_and_after() -> None:
         'pytest: addopts: unset -> "-k x"',
         "warmup: 0.1 -> 0.2",
     )
+
+
+def test_dependencies_that_the_change_declares_otherwise_are_a_note_of_their_own() -> None:
+    then = THEN | {DEPENDENCIES: '["fakedep==1.0", "numpy"]'}
+    first, _ = notes({**NOW, DEPENDENCIES: '["fakedep==2.0", "numpy"]'}, then=then)
+    assert first.text == "declared dependencies changed since c0ffee; two arms share what is installed now"
+    assert first.names == ("-fakedep==1.0", "+fakedep==2.0")
+    assert len(notes(NOW, then=THEN)) == 1
 
 
 def test_nothing_is_said_where_nothing_changed_or_nobody_relies_on_it() -> None:

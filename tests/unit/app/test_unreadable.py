@@ -40,7 +40,7 @@ def test_files_are_read_before_anything_is_measured(revision: str) -> None:
 
 
 def test_what_was_measured_is_kept_without_a_verdict() -> None:
-    held: Any = SimpleNamespace(court=court(Torn("")), reports={}, faults={})
+    held: Any = SimpleNamespace(court=court(Torn("")), reports={}, faults={}, died=set())
     with pytest.raises(PerfgateError, match="does not read"):
         judge_measured(held, {KEY.nodeid: captured(measured(1e6))})
     ((report,),) = held.reports.values()

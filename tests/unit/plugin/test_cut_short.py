@@ -86,7 +86,7 @@ def test_an_interrupted_trial_of_suspects_leaves_what_was_measured() -> None:
         raise KeyboardInterrupt
 
     court = SimpleNamespace(judge_all=interrupted, judge_result=lambda result: (CaseKey(nodeid=name),), read_limits=id)
-    held: Any = SimpleNamespace(court=court, reports={}, faults={})
+    held: Any = SimpleNamespace(court=court, reports={}, faults={}, died=set())
     with pytest.raises(KeyboardInterrupt):
         judge_measured(held, {name: result})
     assert held.reports == {name: (CaseKey(nodeid=name),)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 from pytest_perfgate import work as operators
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, Plan
-from pytest_perfgate.plugin.fixture import Gate, refuse_unrun
+from pytest_perfgate.plugin.fixture import Gate
+from pytest_perfgate.plugin.promises import refuse_unrun
 
 
 async def _coroutine() -> int:
@@ -26,12 +28,31 @@ async def _asynchronous() -> AsyncIterator[int]:
     yield 1
 
 
+class Graph:
+    """As a collection of dask is known, or a data set that may hold one."""
+
+    def __init__(self, graph: object = "tasks") -> None:
+        self._graph = graph
+
+    def __dask_graph__(self) -> object:
+        return self._graph
+
+    def compute(self) -> int:
+        return 1
+
+
 @pytest.mark.parametrize(
     ("promise", "said", "mend"),
     [
         (_coroutine, "a coroutine that nobody ran", "asyncio.run(f())"),
         (_generator, "a generator that nobody ran", "list(f())"),
         (lambda: (x for x in "ab"), "a generator that nobody ran", "list(f())"),
+        (lambda: map(str, [1]), "an iterator that nobody ran", "list(f())"),
+        (lambda: filter(None, [1]), "an iterator that nobody ran", "list(f())"),
+        (lambda: zip("a", "b", strict=True), "an iterator that nobody ran", "list(f())"),
+        (Future, "a future that nobody ran", "f().result()"),
+        (lambda: [Future(), Future()], "futures that nobody waited for", "one.result()"),
+        (Graph, "a graph that nobody ran", "f().compute()"),
         (_asynchronous, "an async generator that nobody ran", "asyncio.run(g())"),
     ],
 )
@@ -42,7 +63,7 @@ def test_what_nobody_ran_is_refused(promise: object, said: str, mend: str) -> No
     assert mend in caught.value.mend
 
 
-@pytest.mark.parametrize("done", [None, [1], iter([1]), map(str, [1]), range(3), (1,)])
+@pytest.mark.parametrize("done", [None, [1], iter([1]), range(3), (1,), [], (), enumerate([1]), Graph(None)])
 def test_what_was_done_is_taken(done: object) -> None:
     refuse_unrun(done)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -45,6 +46,11 @@ def test_rounds_iterations_and_warm_ups_are_the_least(measuring: Measuring) -> N
     assert len(turn.durations) < 40, "the turns of two arms are as long as their beat"
 
 
+def test_what_one_call_stands_for_is_part_of_how_it_was_measured(measuring: Measuring) -> None:
+    found = [measuring.capture(Asked(KEY, list, calls=calls), SHORT).identity for calls in (1, 2)]
+    assert [(one.calls, found[0].differences(one)) for one in found] == [("1", ()), ("2", (("calls", "1", "2"),))]
+
+
 def test_what_is_asked_for_beforehand_runs_once_a_process_each_with_its_set_up(measuring: Measuring) -> None:
     told: list[str] = []
     asked = Asked(KEY, lambda: told.append("call"), setup=lambda: told.append("setup"), schedule=Schedule(warmups=2))
@@ -74,6 +80,15 @@ def test_a_child_says_what_its_call_asks_for() -> None:
     assert list(conversation(child, Job(cases=(case,)), 1.0)) == [Ready(nodeid=KEY.nodeid)]
     assert sent[1:] == [Go(), Measure(plan=at_least(SHORT, 30))]
     assert not any(isinstance(one, Finish) for one in sent)
+
+
+def test_a_call_is_told_the_timer_that_it_was_measured_with_before() -> None:
+    answers = iter([Ready(nodeid=KEY.nodeid), Entered(key=KEY), Bye()])
+    sent: list[Any] = []
+    child: Any = SimpleNamespace(send=sent.append, receive=lambda timeout_s: next(answers))
+    case = Case(nodeid=KEY.nodeid, limits=(), plan=SHORT)
+    list(conversation(child, Job(cases=(case,)), 1.0, {KEY: "graph"}.get))
+    assert sent[-1] == Measure(plan=replace(SHORT, leaning="graph"))
 
 
 class Noted:

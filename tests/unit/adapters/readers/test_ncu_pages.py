@@ -246,6 +246,14 @@ def test_points_in_whole_nanoseconds_separate_thousands(tmp_path: Path) -> None:
     assert point.duration == pytest.approx(117.344), "where the rest of the page has decimal points, so has the time"
 
 
+def test_shapes_keep_their_commas_where_something_took_the_quotes(tmp_path: Path) -> None:
+    line = "0,k(int),(32, 1, 1),(4,1,1),8.0,Duration,us,12.5\n"
+    (kernel,) = read(tmp_path, HEAD.replace('"', "") + line)
+    assert (kernel.name, kernel.duration, kernel.launch.block) == ("k(int)", 12_500.0, (32, 1, 1))
+    with pytest.raises(PerfgateError, match="quotes around names"):
+        read(tmp_path, HEAD.replace('"', "") + line.replace("k(int)", "k(int, int)"))
+
+
 def test_numerals() -> None:
     assert not decimal_comma(["1,234", "7", None, "text", "1.2.3"])
     assert decimal_comma(["0,93"])

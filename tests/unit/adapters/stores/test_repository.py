@@ -99,3 +99,10 @@ def test_what_a_squash_left_behind_is_found_by_the_commit_that_brought_its_line(
     assert GitRepository(project / "shallow" / "bench").brought("81a158630d7b", "baselines") == "", (
         "its end is no origin"
     )
+
+
+def test_what_changed_since_a_revision_is_what_git_knows(project: Path) -> None:
+    (project / "k.py").write_text("A = 2\n")
+    (project / "junit.xml").write_text("")
+    assert GitRepository(project).changed("HEAD") == ("k.py",)
+    assert GitRepository(project).changed("nowhere") == ()

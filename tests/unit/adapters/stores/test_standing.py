@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from pytest_perfgate.adapters.stores.ci_words import protected, pushed, targets
 from pytest_perfgate.adapters.stores.repository import GitRepository
-from pytest_perfgate.adapters.stores.standing import Standing, pushed
+from pytest_perfgate.adapters.stores.standing import Standing
 from pytest_perfgate.cli.symptoms import commits
 from pytest_perfgate.cli.symptoms import git as git_symptom
 from pytest_perfgate.model.config import Config
@@ -26,11 +27,12 @@ def answering(known: dict[str, str], *, shallow: bool = False) -> Callable[..., 
     """A git that knows some names; each is an ancestor of HEAD, or stands where it says."""
 
     def git(*words: str) -> str | None:
+        name = words[-1].removesuffix("^{commit}").removeprefix("refs/remotes/").removeprefix("refs/heads/")
         if words[0] == "merge-base":
-            return known[words[2]].strip("-") if words[1] == "HEAD" else words[1]
+            return known[name].strip("-") if words[1] == "HEAD" else words[1]
         if words[-1] == "--is-shallow-repository":
             return "true" if shallow else "false"
-        return known.get(words[-1].removesuffix("^{commit}"))
+        return known.get("lines of " + words[3]) if words[0] == "diff" else known.get(name)
 
     return git
 
@@ -93,7 +95,69 @@ def test_what_ci_says_of_a_merge_request_outweighs_a_target_that_the_change_can_
     assert stood(known, "pr", GITHUB_BASE_REF="main") == (FORK, "the merge base with origin/main", "")
     assert stood(known, "pr")[0] == PARENT
     assert stood({"release": FORK}, "release", GITHUB_BASE_REF="gone")[0] == FORK
+    own = {"pr": HEAD, "mine": PARENT, "main": FORK, "fork:./pyproject.toml": ""}
+    assert "'mine' since this change left main" in stood(own, "mine", GITHUB_BASE_REF="gone")[2]
     assert stood({}, GITHUB_BASE_REF="gone")[2] == "'gone', which CI names as the target, is no branch in this clone"
+
+
+def event(folder: Path, **told: object) -> str:
+    """The file in which GitHub tells of an event."""
+    file = folder / "event.json"
+    file.write_text(json.dumps(told))
+    return str(file)
+
+
+def test_a_merge_queue_is_judged_by_the_base_that_it_names(tmp_path: Path) -> None:
+    known = {"origin/main": FORK, "queued": "queued"}
+    told = event(tmp_path, merge_group={"base_sha": "queued", "base_ref": "refs/heads/release/1"}, before="else")
+    named = ("queued", "the base that CI names", "")
+    assert stood(known, GITHUB_EVENT_NAME="merge_group", GITHUB_EVENT_PATH=told) == named
+    assert stood(known, GITHUB_EVENT_NAME="push", GITHUB_EVENT_PATH=told)[0] == FORK
+    assert stood({"main": FORK}, GITHUB_EVENT_NAME="merge_group", GITHUB_EVENT_PATH=told)[0] == FORK
+    odd = event(tmp_path, merge_group=["base_sha"])
+    assert stood(known, GITHUB_EVENT_NAME="merge_group", GITHUB_EVENT_PATH=odd)[0] == FORK
+
+
+def test_a_push_to_another_branch_is_judged_by_what_was_there_where_that_is_protected() -> None:
+    known = {"main": FORK, BEFORE: BEFORE, f"lines of {BEFORE}": "baselines/d/test_a.py.yaml"}
+    push = {"CI_PIPELINE_SOURCE": "push", "CI_COMMIT_BEFORE_SHA": BEFORE}
+    assert stood(known, **push, CI_COMMIT_REF_PROTECTED="true") == (BEFORE, "what was there before this push", "")
+    assert stood(known, **push) == (
+        FORK,
+        "the merge base with main",
+        "not those of before, which was there before this push",
+    )
+    assert stood({"main": FORK, BEFORE: BEFORE}, **push) == (FORK, "the merge base with main", "")
+    assert stood({**known, BEFORE: "rewritten"}, **push, CI_COMMIT_REF_PROTECTED="true")[0] == FORK
+    assert protected({"GITHUB_EVENT_NAME": "push", "GITHUB_REF_PROTECTED": "true"})
+    assert not protected({"GITHUB_EVENT_NAME": "merge_group", "GITHUB_REF_PROTECTED": "true"})
+
+
+def test_a_merge_request_from_a_fork_is_judged_by_the_base_that_ci_names() -> None:
+    forked = {"origin/main": "mine", "left": "left", "tip": "tip", "HEAD^1": PARENT}
+    request = {"CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main", "CI_MERGE_REQUEST_DIFF_BASE_SHA": "left"}
+    assert stood(forked, **request) == ("left", "the base that CI names", "")
+    assert stood(forked, **request, CI_MERGE_REQUEST_TARGET_BRANCH_SHA="tip")[0] == "tip"
+    assert stood({"origin/main": "mine"}, **request)[0] == "mine", "a newer diff than the clone has"
+    assert stood({"origin/main": "mine"}, shallow=True, **request)[2] == "this clone is shallow"
+    assert stood(forked, CI_MERGE_REQUEST_DIFF_BASE_SHA="left")[0] == "mine", "no merge request"
+
+
+def test_a_target_that_has_the_commit_already_is_no_base_of_its_merge_request(tmp_path: Path) -> None:
+    known = {"origin/main": HEAD, "HEAD^1": PARENT, "sha": FORK}
+    assert stood(known, GITHUB_BASE_REF="main") == (
+        "", "", "origin/main has this commit already, and so is no target of it",
+    )  # fmt: skip
+    told = event(tmp_path, pull_request={"base": {"sha": "sha"}})
+    assert stood(known, GITHUB_BASE_REF="main", GITHUB_EVENT_PATH=told)[0] == FORK
+    assert stood({"sha": FORK, "pr": PARENT}, "pr", GITHUB_BASE_REF="main", GITHUB_EVENT_PATH=told)[0] == FORK
+
+
+def test_the_target_as_each_ci_names_it() -> None:
+    assert targets({"BUILDKITE_PULL_REQUEST_BASE_BRANCH": "main", "CHANGE_TARGET": ""}) == ["main"]
+    assert stood({"origin/main": FORK}, SYSTEM_PULLREQUEST_TARGETBRANCH="refs/heads/main")[0] == FORK
+    assert stood({"upstream/main": FORK, "main": "own"}, "upstream/main")[0] == FORK
+    assert stood({"origin/main": FORK, "main": "own"}, "origin/main")[0] == FORK
 
 
 def committed(folder: Path, **files: str) -> str:
@@ -127,6 +191,13 @@ def test_a_target_that_the_change_itself_wrote_is_said_on_a_plain_push(tmp_path:
     assert new == (main, "the merge base with main: this branch is new", "")
     assert seen("other")[2] == "[tool.perfgate] target names 'other' since this change left main"
     assert seen("main") == seen("") == (main, "the merge base with main", "")
+    git("tag", "main", "pr")
+    git("tag", "origin/main", "pr")
+    assert seen("main") == seen("") == (main, "the merge base with main", ""), "a tag is no branch"
+    strict = seen("pr", CI="1", CI_DEFAULT_BRANCH="main")
+    assert strict == (main, "the merge base with main", told[2]), "the target is as the default branch has it"
+    assert seen("pr", CI="1", CI_DEFAULT_BRANCH="pr")[2] == "nothing says what was there before this push"
+    assert seen("pr", CI="1")[2].endswith(told[2])
     assert seen("pr", CI_COMMIT_BEFORE_SHA=first, CHANGE_TARGET="main")[0] == main
     git("checkout", "-q", "main")
     git("checkout", "-qB", "main", "pr")

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.adapters.timers.auto import AutoTimer
+from pytest_perfgate.adapters.timers.auto import AutoTimer, chosen
 from pytest_perfgate.adapters.timers.blocking import BlockingTimer
 from pytest_perfgate.adapters.timers.events import EventsTimer
 from pytest_perfgate.adapters.timers.graph import GraphTimer
+from pytest_perfgate.adapters.timers.pairs import Empty
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Cache
 
@@ -74,3 +75,45 @@ def test_a_host_runtime_gets_the_host_timer(rules, plan) -> None:
     samples = AutoTimer(rules, [Host()]).measure(print, plan, Plain())
     assert samples.timer == "host"
     assert "works on the host" in dict(samples.notes)["timer"]
+
+
+EMPTY = Empty(overhead=1_500.0)
+BORDER = EMPTY.shortest
+
+
+@pytest.mark.parametrize(
+    ("times", "leaning", "first"),
+    [
+        (1.5, "", "events"),
+        (1.15, "", "cupti"),
+        (1.15, "events", "events"),
+        (1.01, "events", "cupti"),
+    ],
+)
+def test_near_the_border_the_timer_of_before_is_kept(times, leaning, first) -> None:
+    assert chosen(times * BORDER, EMPTY, dry=False, leaning=leaning).names[0] == first
+
+
+def test_what_was_taken_before_is_taken_again_and_said(auto, gpu, plan) -> None:
+    def call() -> None:
+        gpu.kernel(200_000)
+
+    samples = auto.measure(call, replace(plan, leaning="graph"), gpu)
+    assert samples.timer == "graph"
+    assert "taken for this call before" in dict(samples.notes)["timer"]
+    gone = auto.measure(call, replace(plan, leaning="cupti"), gpu)
+    assert gone.timer == "events"
+    assert "not cupti: not there" in dict(gone.notes)["timer"]
+
+
+def test_events_that_refuse_after_all_leave_the_call_to_the_next(rules, gpu, plan) -> None:
+    class Refusing(EventsTimer):
+        def measure(self, *given):
+            raise PerfgateError("timer-too-coarse", "a call takes 39,000 ns")
+
+    by_graph = AutoTimer(rules, [Refusing(rules), GraphTimer(rules)])
+    samples = by_graph.measure(lambda: gpu.kernel(200_000), plan, gpu)
+    assert samples.timer == "graph"
+    assert "not events: " in dict(samples.notes)["timer"]
+    with pytest.raises(PerfgateError, match="39,000 ns"):
+        AutoTimer(rules, [Refusing(rules)]).measure(lambda: gpu.kernel(200_000), plan, gpu)

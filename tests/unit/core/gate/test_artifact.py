@@ -56,6 +56,9 @@ def test_what_was_not_collected_is_not_measured_and_says_how() -> None:
     assert absent.outcome is nothing.outcome is Outcome.NOT_MEASURED
     assert "no GPU in it" in absent.sentence
     assert absent.next == ("capture CUDA activity",)
+    (alone,) = judged("slowdown <= 3%")
+    assert "no slower than itself" in alone.sentence
+    assert "nothing in nsys gives it" in nothing.sentence
 
 
 def test_a_problem_makes_every_limit_invalid() -> None:

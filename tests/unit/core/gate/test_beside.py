@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pytest_perfgate.core.gate.beside import same_program, same_test
+from pytest_perfgate.core.gate.beside import may_be_read, same_program, same_test
 
 FILE = """
 import torch
@@ -39,3 +39,12 @@ def test_what_does_not_parse_is_the_same_only_where_not_a_letter_changed() -> No
     assert not same_program("def (", "def  (")
     assert not same_test("def (", "def (", "test_one")
     assert same_program("A = 1\n", "# one\n\nA = 1")
+
+
+def test_a_table_may_be_read_by_code_and_a_page_is_not() -> None:
+    for path in ("tuning.txt", "data/tiles.json", "models/m.bin", "requirements.txt", "deep/license_table.csv"):
+        assert may_be_read(path), path
+    for path in ("README.md", "src/k.py", "src/k.cu", ".github/workflows/ci.yml", "pyproject.toml", "LICENSE",
+                 "baselines/host/t.py.yaml", "baselines/host/environments/1.json", "docs/a.rst", "Makefile"):  # fmt: skip
+        assert not may_be_read(path), path
+    assert not may_be_read("perf/lines/host/t.py.yaml", "perf/lines")

@@ -42,6 +42,9 @@ def test_an_edit_from_a_blind_sitting_is_neither_accepted_nor_convicted_within_i
     found = verdict(2e6, context=context)
     assert (found.outcome, found.effect) == (Outcome.UNDECIDED, Effect.WARN)
     assert found.sentence.endswith('accepts 4 ms: "exact softmax", from a sitting too noisy to see less than +150.0 %')
+    assert found.next == (f"perfgate accept '{KEY}' --reason \"...\"",)
+    no_better = verdict(2e6, context=replace(context, edited=accepted(2.2e6, why="x", blind=0.12)), shape=(0.8, 1, 1.2))
+    assert (no_better.outcome, no_better.next) == (Outcome.UNDECIDED, ())
     assert outcome(4e6, context=context) is Outcome.ACCEPTED
     assert outcome(11e6, context=context) is Outcome.REGRESSED
     assert outcome(2e6, context=replace(CONTEXT, edited=accepted(4e6, why="  ", blind=1.5))) is Outcome.REGRESSED

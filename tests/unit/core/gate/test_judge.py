@@ -6,18 +6,24 @@ from dataclasses import replace
 import pytest
 
 from pytest_perfgate.core.gate.conviction import uncommitted
-from pytest_perfgate.core.gate.judge import suspects
+from pytest_perfgate.core.gate.judge import judge, suspects
 from pytest_perfgate.core.gate.policy import CI
+from pytest_perfgate.core.gate.suite import Suite, judge_suite
+from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.measurement import Identity
 from pytest_perfgate.model.plan import Mode
+from pytest_perfgate.model.samples import Stop
 from tests.unit.core.gate.bench import (
     CONTEXT,
     GPU,
     HOST,
     KEY,
+    SHAPE,
+    SLOWDOWN,
     accepted,
     limit,
+    measured,
     outcome,
     samples,
     verdict,
@@ -96,6 +102,25 @@ def test_differences_below_the_floor_are_none() -> None:
     assert outcome(11e3, baseline=accepted(10e3), context=replace(CONTEXT, floor_ns=0.0)) is Outcome.SUSPECT
 
 
+def test_times_that_were_measured_elsewhere_have_no_floor() -> None:
+    recorded = tuple(samples(11e3 * factor, stop=Stop.RECORDED) for factor in SHAPE)
+    found = verdict(11e3, baseline=accepted(10e3), processes=recorded)
+    assert (found.outcome, found.raised) == (Outcome.SUSPECT, None)
+
+
+def test_a_floor_that_lets_a_slower_case_pass_is_said() -> None:
+    held = accepted(10e3)
+    slower, quiet = (judge(measured(time), SLOWDOWN, baseline=held, context=CONTEXT) for time in (11e3, 10e3))
+    (found,) = slower.verdicts
+    assert (found.outcome, found.raised) == (Outcome.PASSED, pytest.approx(0.2))
+    assert found.sentence.endswith("keeps the limit (the floor raised it to +20.0 %)")
+    assert "limit +3 % (the floor raised it to +20.0 %)" in render_block(slower)
+    (note,) = judge_suite([slower, quiet], Suite(context=CONTEXT))
+    assert (note.kind, note.effect) == ("floor", Effect.WARN)
+    assert note.names == (f"{slower.key}: slowdown <= 3%, the floor raised it to +20.0 %: +10.0 %",)
+    assert judge_suite([quiet], Suite(context=CONTEXT)) == ()
+
+
 def test_a_batch_divides_the_floor_so_that_short_calls_are_seen() -> None:
     short = tuple(samples(200.0, batch=1000) for _ in range(3))
     assert outcome(baseline=accepted(100.0), processes=short) is Outcome.REGRESSED
@@ -168,6 +193,7 @@ def test_without_a_baseline() -> None:
         (accepted(math.nan), "the accepted time reads nan ns"),
         (accepted(math.inf), "the accepted time reads inf ns"),
         (accepted(1e6, identity=Identity(device=HOST.key, cache="cold")), "cache was cold and is warm"),
+        (accepted(1e6, identity=Identity(device=HOST.key, calls="2")), "calls was 2 and is 1"),
         (
             accepted(1e6, identity=Identity(device=HOST.key, threads="8", clocks="lock")),
             "clocks was lock and is off, threads was 8 and is empty",

@@ -166,3 +166,64 @@ def test_words_that_were_probably_meant() -> None:
     assert nearest("fu", ["abcdefufghij"]) == ()
     assert nearest("ufg", ["abcdefufghij"]) == ("abcdefufghij",)
     assert (either("a"), either("ab"), either("abc")) == ("'a'", "'a' or 'b'", "'a', 'b' or 'c'")
+
+
+HELD = limit("geomean(slowdown) <= 20%")
+
+
+def mean(*members: CaseReport) -> str:
+    (found,) = family_notes(members, {FAMILY: [HELD]}, CONTEXT)
+    return found.text.partition(f"{FAMILY}: ")[0] + found.text.partition("20%: ")[2]
+
+
+def test_a_mean_is_not_held_against_lines_that_the_case_itself_would_not_be_held_against() -> None:
+    other = replace(accepted(1e6).identity, timer="cupti")
+    apart = "measured differently, not compared: timer was cupti and is host"
+    for time in (1e6, 1.5e6):
+        found = report(time, identity=other)
+        assert mean(report(time, "2"), found) == f"not measured: slowdown of 1 of 2 cases was not measured: {apart}"
+    (of_time,) = family_notes([found], {FAMILY: [limit("geomean(time) <= 2ms")]}, CONTEXT)
+    assert of_time.text.startswith("passed: ")
+
+
+def test_a_mean_is_not_held_against_an_acceptance_that_ran_out_unless_the_change_renews_it() -> None:
+    def of(**fields) -> CaseReport:
+        context = replace(CONTEXT, today="2026-05-10", **fields)
+        held = accepted(1e6, key=report(1e6).key, expires="2026-05-01")
+        return judge(measured(1e6, key=held.key), [HELD], baseline=held, context=context)
+
+    assert mean(of()).endswith('was not measured: the acceptance expired on 2026-05-01: "TMA loads"')
+    again = accepted(1e6, why="no compiler yet", when="2026-05-09", expires="2026-06-01")
+    assert mean(of(edited=again)).startswith("accepted: +0.0 %")
+    for stale in (replace(again, why=""), replace(again, expires="2026-05-09"), replace(again, time=2e6)):
+        assert mean(of(edited=stale)).startswith("not measured: ")
+
+
+def test_a_mean_takes_a_slower_time_that_the_change_accepts_with_a_reason() -> None:
+    def of(time: float, **fields) -> CaseReport:
+        edited = accepted(3e6, why="exact softmax", when="2026-05-09", **fields)
+        held = accepted(1e6, key=report(1e6).key)
+        return judge(measured(time, key=held.key), [HELD], baseline=held, context=replace(CONTEXT, edited=edited))
+
+    assert mean(of(3e6)).startswith("accepted: +0.0 %")
+    assert mean(of(3e6)).endswith("over 1 case; 1 of 1 case against what this change accepts")
+    assert mean(of(4e6)).startswith("regressed: +300.0 %"), "what was measured does not agree"
+    assert mean(of(2e6)).startswith("regressed: +100.0 %")
+    assert mean(of(3e6, expires="2026-05-01")).startswith("accepted: "), "no day is known"
+    bare = judge(measured(3e6), [HELD], baseline=accepted(1e6), context=replace(CONTEXT, edited=accepted(3e6, why="")))
+    assert bare.accepts is None
+
+
+def test_a_mean_under_two_arms_asks_no_accepted_sitting() -> None:
+    def of(shift: float, **fields) -> CaseReport:
+        interval = Interval(low=shift - 0.01, high=shift + 0.01)
+        seen = {"differences": (shift,) * 5, "shift": shift, "interval": interval, "base": "HEAD~1"}
+        arms = Paired(decision=Decision.UNDECIDED, revision=True, **seen, **fields)
+        held = accepted(5e6, key=report(1e6).key, blind=5.0, expires="2026-05-01")
+        context = replace(CONTEXT, today="2026-05-10")
+        return judge(measured(1e6, key=held.key), [HELD], baseline=held, context=context, paired=arms)
+
+    assert mean(of(0.0)) == "passed: +0.0 % [-1.0, +1.0] over 1 case"
+    assert mean(of(0.5)).startswith("regressed: +50.0 %")
+    assert mean(of(0.5, same=True)).startswith("moved: ")
+    assert "edits kernel.py" in mean(of(0.0, bare=True, edited=("kernel.py",)))

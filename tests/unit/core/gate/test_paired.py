@@ -56,6 +56,15 @@ def test_two_arms_convict_what_the_baseline_suspected() -> None:
     assert verdict(1.1e6, replace(SLOWER, stands_in="it is gone")).evidence[0] == ("beside", "it is gone")
 
 
+def test_two_arms_that_share_a_file_of_the_change_acquit_nobody() -> None:
+    found = verdict(1.1e6, replace(NOT_SLOWER, shared=("tuning.txt", "a.json", "b.json", "c.json")))
+    assert (found.outcome, found.effect) == (Outcome.SUSPECT, Effect.WARN)
+    assert "; tuning.txt, a.json, b.json and 1 more changed since a1b2c3d, and both arms read" in found.sentence
+    assert verdict(1.1e6, replace(SLOWER, shared=("tuning.txt",))).outcome is Outcome.REGRESSED
+    named = verdict(1.1e6, replace(NOT_SLOWER, shared=("tuning.txt",), revision=True)).evidence
+    assert ("arms", "tuning.txt changed since a1b2c3d, and both arms read the version of the head") in named
+
+
 def test_two_arms_that_agree_say_that_the_machine_moved() -> None:
     found = verdict(1.1e6, NOT_SLOWER)
     assert (found.outcome, found.effect) == (Outcome.MOVED, Effect.WARN)

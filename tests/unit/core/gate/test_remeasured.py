@@ -12,6 +12,7 @@ from pytest_perfgate.core.gate.acceptance import Change, Signature, decide
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.judge import judge
 from pytest_perfgate.core.gate.policy import CI
+from pytest_perfgate.core.gate.reasons import uncompared
 from pytest_perfgate.core.gate.remeasured import standing
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.errors import PerfgateError
@@ -26,11 +27,11 @@ NOW = accepted(2e6, identity=NEW, why="other data", when="2026-11-21")
 CONTEXT = JudgeContext(kinds=KINDS, policy=CI)
 
 
-def judged(time: float, now: Baseline | None, identity: Identity = NEW) -> CaseReport:
+def judged(time: float, now: Baseline | None, identity: Identity = NEW, text: str = "slowdown <= 3%") -> CaseReport:
     taken = measured(time, identity=identity)
     baseline, edited, replaced = standing(taken, THEN, now, CONTEXT)
     context = replace(CONTEXT, edited=edited, replaced=replaced)
-    return judge(taken, [limit("slowdown <= 3%")], baseline=baseline, context=context)
+    return judge(taken, [limit(text)], baseline=baseline, context=context)
 
 
 def test_a_line_with_a_reason_of_its_own_is_accepted_and_nothing_is_said_to_be_compared() -> None:
@@ -80,10 +81,20 @@ def test_accepting_what_is_measured_differently_asks_for_a_reason() -> None:
     assert not accepting(judged(2e6, None), replace(THEN, local=True)).asks, "this checkout's alone"
 
 
+def test_a_line_that_was_refused_on_its_last_day_was_refused_for_something_else() -> None:
+    line = replace(THEN, expires="2026-11-21")
+    report = judge(measured(2e6, identity=NEW), [limit("slowdown <= 3%")], baseline=line, context=CONTEXT)
+    (time,) = report.measurement.metrics.find("time") if report.measurement else ()
+    assert uncompared(report, line, time, "2026-11-21")
+    assert not uncompared(report, line, time, "2026-11-22")
+
+
 def test_a_line_of_the_change_without_a_reason_is_written_again_with_one() -> None:
     bare = replace(NOW, why="")
     found = accepting(judged(2e6, bare), bare, "other data")
     assert (found.change, found.after.why) == (Change.OTHER, "other data")
+    unasked = accepting(judged(2e6, replace(bare, time=1e6), text="time <= 1s"), replace(bare, time=2e6), "other data")
+    assert unasked.change is Change.OTHER, "where no limit asked to compare them too"
     stale = replace(THEN, time=2e6, commit="deadbeef")
     slower = accepting(judged(2e6, stale, THEN.identity or NEW), stale, "exact")
     assert (slower.change, slower.after.why) == (Change.SLOWER, "exact")

@@ -64,7 +64,8 @@ def test_a_test_that_is_gone_is_named() -> None:
 def test_a_renamed_parameter_is_guessed() -> None:
     held = [accepted(1e6, key=key("n1")), accepted(1e6, key=key("2"))]
     (note,) = notes(reports({"1": 1e6, "2": 1e6}), collected=COLLECTED, baselines=held)
-    assert f"{FAMILY}[n1] (renamed to {FAMILY}[1]?)" in note.text
+    assert note.names == (f"{FAMILY}[n1] (renamed to {FAMILY}[1]?)",)
+    assert "renamed" not in note.text, "one sentence, however many"
 
 
 def test_a_baseline_that_no_limit_asks_for_is_named() -> None:
@@ -97,7 +98,7 @@ def test_what_went_from_the_part_that_was_asked_for_is_named() -> None:
     gone = [accepted(1e6, key=key("3"))]
     part = {"filtered": True, "deselected": frozenset({f"{FAMILY}[2]"}), "reach": Reach(beneath=("tests",))}
     (note,) = notes(reports({"1": 1e6}), collected=frozenset({f"{FAMILY}[1]"}), baselines=gone, **part)
-    assert (note.kind, note.names) == ("dropped", (f"{FAMILY}[3]",))
+    assert (note.kind, note.names) == ("dropped", (f"{FAMILY}[3] (renamed to {FAMILY}[2]?)",))
 
 
 def test_where_nobody_can_say_what_went_a_note_in_ci_says_that() -> None:
@@ -270,6 +271,9 @@ def test_a_case_that_went_with_its_line_is_named_in_ci() -> None:
     (note,) = notes([], "removed", **given)
     assert (note.effect, note.names) == (Effect.WARN, (f"{FAMILY}[3]",))
     assert note.text == "1 accepted case of the merge base gone in this change, tests and lines both"
+    (note,) = notes([], "removed", **given, moved={f"{FAMILY}[3]": "slow/t.py::test_x[3]"})
+    assert note.names == (f"{FAMILY}[3] -> slow/t.py::test_x[3], where this run did not look",)
+    assert note.text == "1 accepted case of the merge base moved out of this run's reach, tests and lines both"
     assert notes([], "removed", **given, reach=Reach(beneath=("tests/other.py",))) == []
     assert notes([], "removed", **given, reach=Reach(unknown="--lf")) == []
     assert notes([], "removed", **given, complete=False) == notes([], "removed", **{**given, "context": CONTEXT}) == []
@@ -280,6 +284,8 @@ def test_what_the_project_s_own_settings_leave_out_is_named_in_ci() -> None:
     given = {"baselines": lines, "context": replace(CONTEXT, policy=CI)}
     (note,) = notes([], "left out", **given, left_out=LeftOut(deselected=frozenset({f"{FAMILY}[2]"})))
     assert (note.effect, note.names) == (Effect.WARN, (f"{FAMILY}[2]",))
+    (note,) = notes([], "left out", **given, left_out=LeftOut(deselected=frozenset({f"{FAMILY}[2]"}), commanded=True))
+    assert (note.text, note.names) == ("1 accepted case not measured, deselected", ())
     ignored = LeftOut(reach=Reach(without=("tests/b.py",)))
     (note,) = notes([], "left out", **given, left_out=ignored)
     assert note.names == (f"{FAMILY}[1]", f"{FAMILY}[2]")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.judge import JudgeContext, judge
+from pytest_perfgate.core.gate.judge import JudgeContext, _trial, judge
 from pytest_perfgate.core.gate.metrics import timing
 from pytest_perfgate.core.gate.policy import CI
 from pytest_perfgate.core.gate.suite import Suite, judge_suite
@@ -29,13 +29,15 @@ def suite_of(collected: set[str], baselines: tuple[str, ...]) -> tuple[SuiteNote
 
 def test_a_twin_is_of_the_same_family_or_of_nearly_the_same_name() -> None:
     (family,) = suite_of({"t.py::test_mm[new]", "t.py::test_mn[old]"}, ("t.py::test_mm[old]",))
-    assert "(renamed to t.py::test_mm[new]?)" in family.text
+    assert family.names == ("t.py::test_mm[old] (renamed to t.py::test_mm[new]?)",)
     (two,) = suite_of({"t.py::test_mm[new]"}, ("t.py::test_mm[one]", "t.py::test_mm[two]"))
-    assert two.text.count("renamed to") == 1, "a new test was one of them at most"
+    assert str(two.names).count("renamed to") == 1, "a new test was one of them at most"
     (own,) = suite_of({"t.py::test_sized[two]"}, ("t.py::test_gone", "t.py::test_sized[2]"))
-    assert own.text.count("t.py::test_sized[2] (renamed to t.py::test_sized[two]?)") == 1, "its own family first"
+    assert own.names == ("t.py::test_gone", "t.py::test_sized[2] (renamed to t.py::test_sized[two]?)"), (
+        "its own family first"
+    )
     (name,) = suite_of({"t.py::test_gemm_fast", "t.py::nothing_alike"}, ("t.py::test_gemm_past",))
-    assert "(renamed to t.py::test_gemm_fast?)" in name.text
+    assert "(renamed to t.py::test_gemm_fast?)" in str(name.names)
 
 
 def test_a_baseline_is_asked_for_by_any_slowdown_limit() -> None:
@@ -56,9 +58,11 @@ def test_a_scope_that_meets_no_call_is_only_warned_of_where_other_devices_were_m
 
 
 def test_the_floor_and_a_tick_are_shares_of_the_accepted_time() -> None:
-    sitting = timing(measured(1e6))._replace(batch=4, resolution=50.0)
-    found = tolerance(limit("slowdown <= 1%"), replace(CONTEXT, floor_ns=2000.0), sitting, 1e4)
-    assert (found.asked, found.own) == (pytest.approx(2000 / 4 / 1e4), pytest.approx(50 / 1e4))
+    trial, sitting = _trial(measured(1e6), CONTEXT, None, None), timing(measured(1e6))
+    found = tolerance(limit("slowdown <= 1%"), trial, sitting._replace(batch=4, resolution=50.0), 1e4)
+    assert found.asked == found.raised == pytest.approx(2000 / 4 / 1e4)
+    assert found.own == pytest.approx(50 / 1e4)
+    assert tolerance(limit("slowdown <= 20%"), trial, sitting, 1e4).raised is None
 
 
 def test_a_bad_sample_is_named_by_its_place() -> None:

@@ -33,3 +33,19 @@ def test_of_two_files_the_own_one_is_looked_into_first() -> None:
     new = ["a.py::test_gemm_v2", "b.py::test_gemm_v2"]
     for path in "ab":
         assert list(twins([f"{path}.py::test_gemm"], new)) == [(f"{path}.py::test_gemm", f"{path}.py::test_gemm_v2")]
+
+
+def test_of_a_renamed_function_those_with_the_same_parameters_are_the_same() -> None:
+    gone, new = (
+        [f"t.py::{name}[{at}]" for at in range(count)] for name, count in (("test_mm_bf16", 60), ("test_mm_fp16", 45))
+    )
+    pairs = dict(twins(sorted(gone), sorted(new)))
+    assert pairs == dict(zip(gone, new))
+    calls = [f"t.py::test_a[{at}]#{call}" for at in (1, 2) for call in ("fwd", "bwd")]
+    later = [call.replace("test_a", "test_b") for call in calls[::-1]]
+    assert dict(twins(calls, later)) == {call: call.replace("test_a", "test_b") for call in calls}
+
+
+def test_a_family_that_stays_keeps_its_own_before_another_with_the_same_parameters() -> None:
+    found = dict(twins(["t.py::test_a[1]"], ["t.py::test_b[1]", "t.py::test_a[01]"]))
+    assert found == {"t.py::test_a[1]": "t.py::test_a[01]"}

@@ -1,0 +1,63 @@
+"""Gated tests that the change under test edits, and whose accepted lines it leaves as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pytest_perfgate.app.gate import Court
+from pytest_perfgate.core.gate.reasons import reasoned
+from pytest_perfgate.core.gate.reworked import reworked
+from pytest_perfgate.core.render.plural import plural
+from pytest_perfgate.model.limit import Effect
+from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.verdict import CaseReport, SuiteNote
+
+WORDS = ("perfgate", "benchmark")
+"""What the file of a gated test says: the marker, or one of the fixtures."""
+
+
+def reworked_tests(court: Court, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
+    """One note in CI: such a test may measure something else than what was accepted."""
+    base, repository = court.accepted.base.commit, court.tools.repository
+    held = [report for report in reports if _held(court, report)]
+    if not court.context.policy.ci or not base or repository is None or not held:
+        return
+    texts = repository.touched(base, WORDS)
+    if texts is None:
+        unknown = f"which gated tests changed since {base[:10]} is not known: git did not answer for the files"
+        yield SuiteNote(kind="reworked", effect=Effect.WARN, text=unknown)
+        return
+    names = tuple(_names(court, held, texts))
+    if names:
+        tests = plural(len(names), "gated test")
+        text = f"{tests} edited since {base[:10]}, the accepted lines are not: they may measure something else"
+        yield SuiteNote(kind="reworked", effect=Effect.WARN, text=text, names=names)
+
+
+def _names(
+    court: Court, held: Iterable[CaseReport], texts: Mapping[str, tuple[str | None, str | None]]
+) -> Iterable[str]:
+    """Each test once, with what differs of it; one that moved is held against the file that it came from."""
+    came = {now: CaseKey(nodeid=then).path for then, now in court.accepted.moved.items()}
+    apart: dict[tuple[str, str], Mapping[str, tuple[str, ...]]] = {}
+    found: dict[str, tuple[str, ...]] = {}
+    for report in held:
+        key = report.key
+        pair = (came.get(str(key), key.path), key.path)
+        if pair[1] not in texts:
+            continue
+        if pair not in apart:
+            then, now = texts.get(pair[0], (None, None))[0], texts[pair[1]][1]
+            apart[pair] = reworked(then or "", now or "")
+        test = key.test.partition("#")[0].partition("[")[0]
+        found[f"{key.path}::{test}"] = apart[pair].get(test, ())
+    return [f"{name}: {', '.join(parts)}" for name, parts in sorted(found.items()) if parts]
+
+
+def _held(court: Court, report: CaseReport) -> bool:
+    """Whether a committed line of before judged it, and no reason of this change speaks for another."""
+    paired = court.paired.get(report.key)
+    if report.measurement is None or (paired is not None and paired.revision):
+        return False
+    then, edited = court.accepted.judging(report.measurement)
+    return then is not None and not then.local and not (edited is not None and reasoned(edited, then))

@@ -1,0 +1,78 @@
+"""In CI a gated test that the change edits, and not its line, is named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.app.reworked import reworked_tests
+from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.model.limit import Effect
+from pytest_perfgate.model.policy import Policy
+from pytest_perfgate.model.repository import Base
+from pytest_perfgate.model.verdict import CaseReport, SuiteNote
+from tests.unit.core.gate.bench import KEY, accepted, measured
+
+OLD = "import pk\n\n\ndef test_gemm(perfgate):\n    perfgate(pk.gemm)\n"
+NEW = OLD.replace("import pk", "import old as pk")
+TEXTS = {KEY.path: (OLD, NEW)}
+LINE = accepted(1e6)
+
+
+def notes(texts: Any, edited: Baseline | None = None, **given: Any) -> list[SuiteNote]:
+    lines = SimpleNamespace(
+        base=Base(commit=given.get("base", "c0ffee")),
+        moved=given.get("moved", {}),
+        judging=lambda _measurement: (given.get("line", LINE), edited),
+    )
+    court: Any = SimpleNamespace(
+        context=SimpleNamespace(policy=Policy(ci=given.get("ci", True))),
+        accepted=lines,
+        tools=SimpleNamespace(repository=SimpleNamespace(touched=lambda _revision, _words: texts)),
+        paired=given.get("paired", {}),
+    )
+    report = CaseReport(key=KEY, verdicts=(), measurement=measured(1e6))
+    return list(reworked_tests(court, [report, report]))
+
+
+def test_an_edited_test_whose_line_stays_is_named_once_with_what_differs() -> None:
+    (note,) = notes(TEXTS)
+    assert (note.kind, note.effect, note.names) == ("reworked", Effect.WARN, (f"{KEY.path}::test_gemm: pk",))
+    assert note.text == "1 gated test edited since c0ffee, the accepted lines are not: they may measure something else"
+
+
+def test_a_test_that_moved_is_held_against_the_file_it_came_from() -> None:
+    texts = {"tests/old.py": (OLD, None), KEY.path: (None, NEW)}
+    old = str(KEY).replace(KEY.path, "tests/old.py")
+    assert notes(texts, moved={old: str(KEY)})[0].names == (f"{KEY.path}::test_gemm: pk",)
+    assert notes(texts) == []
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"ci": False},
+        {"base": ""},
+        {"line": None},
+        {"line": replace(LINE, local=True)},
+        {"edited": replace(LINE, time=2e6, why="it now reads the file as well")},
+        {"texts": {}},
+        {"texts": {KEY.path: (OLD, OLD + "\n# more\n")}},
+        {"paired": {KEY: SimpleNamespace(revision=True)}},
+    ],
+    ids=lambda given: next(iter(given)),
+)
+def test_what_is_judged_by_no_line_of_before_or_says_why_is_not_named(given: dict[str, Any]) -> None:
+    assert notes(**{"texts": TEXTS, **given}) == []
+
+
+def test_an_edit_without_a_reason_of_its_own_explains_nothing() -> None:
+    assert notes(TEXTS, replace(LINE, time=2e6))
+
+
+def test_where_git_does_not_answer_that_is_said() -> None:
+    (note,) = notes(None)
+    assert note.text == "which gated tests changed since c0ffee is not known: git did not answer for the files"

@@ -1,0 +1,120 @@
+"""Which change of a limit loosens it, and what of a test file is read for that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+
+import pytest
+
+from pytest_perfgate.core.gate.marked import marked
+from pytest_perfgate.core.gate.relaxed import relaxed
+from pytest_perfgate.model.limit import Limit
+from tests.unit.core.gate.test_relaxed import KINDS, TEST, mark, told
+
+TIGHTER = mark("'time <= {}'", test="def test_a(perfgate): pass\n")
+
+
+def everything(_nodeid: str, layers: Sequence[Sequence[Limit]]) -> tuple[Limit, ...]:
+    return tuple(chain.from_iterable(layers))
+
+
+def loosens(then: str, now: str) -> bool:
+    """Whether it is said before what tightens and stands first in the alphabet."""
+    found = relaxed({"t.py": (TIGHTER.format("2ms") + then, TIGHTER.format("1ms") + now)}, KINDS, everything)
+    assert len(found) == 2, found
+    return "test_x" in found[0]
+
+
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        (["'mfu >= 55%'"], ["'mfu >= 50%'"]),
+        (["'mfu > 5%'"], ["'mfu >= 5%'"]),
+        (["'time < 1ms'"], ["'time <= 1ms'"]),
+        (["'registers == 32'"], ["'registers == 64'"]),
+        (["'registers == 32'"], ["'registers >= 16'"]),
+        (["'registers >= 32'"], ["'registers == 64'"]),
+        (["'time <= 1ms'"], ["'time <= 1ms'", "on='H200*'"]),
+        (["'time <= 1ms'", "on='A100*'"], ["'time <= 0.5ms'", "on='H200*'"]),
+        (["'time <= 1ms'", "on=('A*', 'B*')"], ["'time <= 1ms'", "on=('A*', 'C*')"]),
+        (["'registers <= 128'"], []),
+        (["'registers <= 128'"], ["'spills <= 0'"]),
+        (["'time <= 1ms'"], []),
+        (["LIMIT"], []),
+    ],
+)
+def test_what_no_longer_fails_where_it_failed_is_loosened(then: list[str], now: list[str]) -> None:
+    assert loosens(mark(*then), mark(*now))
+
+
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        (["'mfu >= 55%'"], ["'mfu >= 60%'"]),
+        (["'mfu >= 5%'"], ["'mfu > 5%'"]),
+        (["'time <= 1ms'"], ["'time < 1ms'"]),
+        (["'time <= 1ms'", "on='H200*'"], ["'time <= 0.5ms'"]),
+        (["'time <= 1ms'", "on=('A*', 'B*')"], ["'time <= 0.5ms'", "on=('A*', 'B*')"]),
+        (["'time <= 1ms'", "rounds=3"], ["'time <= 1ms'", "rounds=1"]),
+    ],
+)
+def test_what_still_fails_wherever_it_failed_is_not(then: list[str], now: list[str]) -> None:
+    assert not loosens(mark(*then), mark(*now))
+
+
+def test_a_test_that_is_gone_took_its_limits_along() -> None:
+    assert loosens(mark("'time <= 1ms'"), "")
+
+
+def test_of_several_limits_of_a_kind_the_one_for_the_same_devices_is_the_successor() -> None:
+    then = mark("'time <= 1ms'", "on='B*'")
+    now = mark("'time <= 3ms'", "on='A*'", test=mark("'time <= 2ms'", "on='B*'").replace("import pytest\n", ""))
+    found = relaxed({"t.py": (then, now)}, KINDS, everything)
+    assert found == ("t.py::test_x: time <= 1ms on B* -> time <= 2ms on B*",)
+
+
+def test_limits_are_merged_by_the_node_id_of_the_test() -> None:
+    asked: set[str] = set()
+
+    def merged(nodeid: str, layers: Sequence[Sequence[Limit]]) -> tuple[Limit, ...]:
+        asked.add(nodeid)
+        return everything(nodeid, layers)
+
+    body = "def test_x(perfgate):\n    perfgate(f, limits=['time <= 3ms'], name='big')\n"
+    relaxed({"t.py": (body, body)}, KINDS, merged)
+    assert asked == {"t.py::test_x"}
+
+
+def test_settings_that_cannot_be_read_are_shown_as_they_are_written() -> None:
+    assert told(mark("rounds=f(3)"), mark("rounds=f(4)")) == ["limits not literal: rounds=f(3) -> rounds=f(4)"]
+    assert told(mark("**GATE"), mark("**GATES")) == ["limits not literal: **GATE -> **GATES"]
+    call = "def test_x(perfgate):\n    perfgate(f, limits=['time <= {}'], name=f'{{n}}')\n"
+    assert told(call.format("1ms"), call.format("2ms")) == ["t.py::test_x#f'{n}': time <= 1ms -> time <= 2ms"]
+
+
+def test_an_excuse_is_told_where_nothing_else_can_be_read() -> None:
+    now = mark("f(1)", "rounds=2", test="@pytest.mark.skip\n" + TEST)
+    assert told(mark("'time <= 1ms'", "rounds=3"), now) == ["skip: unset -> always", "time <= 1ms -> not literal: f(1)"]
+
+
+def test_a_renamed_test_is_known_beside_one_that_stayed() -> None:
+    body = "def test_{}(perfgate):\n    perfgate({}, 3)\n"
+    stays = mark("'time <= 1ms'", test=body.format("stays", "g"))
+    was, now = (stays + mark("'time <= 1ms'", test=body.format(name, "f")) for name in ("x", "y"))
+    assert told(was, now) == []
+
+
+def test_a_mark_gates_a_test_that_asks_for_no_fixture() -> None:
+    assert [*marked(mark("'time <= 1ms'", test="def test_x(): pass\n"))] == ["test_x"]
+    assert [*marked("def test_x(): pass\n")] == []
+
+
+def test_bases_of_other_files_and_of_the_same_name_are_none_of_this_file() -> None:
+    text = "from base import TestA, Base\n@pytest.mark.perfgate('time <= 1ms')\nclass TestA(TestA, Base):\n    "
+    assert [*marked(text + TEST)] == ["TestA::test_x"]
+
+
+def test_only_names_are_assigned_what_a_mark_could_mean() -> None:
+    text = "torch.backends.tf32 = True\nA, B = 1, 2\nL: str\nL = 'time <= 1ms'\nL: str\n" + mark("L")
+    assert marked(text)["test_x"][0].limits == ("time <= 1ms",)

@@ -1,0 +1,112 @@
+"""What a test measures is told by its own lines and by all of its file that they reach."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_perfgate.core.gate.definitions import ITSELF, PARAMETERS, marks_of
+from pytest_perfgate.core.gate.reworked import reworked
+
+FILE = '''
+"""About it."""
+import pytest
+import pk
+from pk.data import DATA, SIZES as LARGE
+
+SCALE = 2
+try:
+    import fast
+except ImportError:
+    fast = None
+
+
+def prepare():
+    return scaled(DATA)
+
+
+def scaled(data):
+    return data * SCALE
+
+
+@pytest.fixture
+def matrix():
+    return prepare()
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    yield
+
+
+@pytest.mark.perfgate("slowdown <= 3%")
+@pytest.mark.parametrize("n", [1, 2], ids=["s", "l"])
+def test_dot(perfgate, n, matrix):
+    """It is fast."""
+    perfgate(pk.dot, matrix, fast)
+
+
+class TestAll:
+    size = 7
+
+    def made(self):
+        return self.size
+
+    def test_in(self, perfgate):
+        perfgate(pk.dot, setup=lambda: (self.made(), LARGE))
+'''
+INNER = "TestAll::test_in"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "dot", "inner"),
+    [
+        ("import pk\n", "import old as pk\n", ("pk",), ("pk",)),
+        ("import DATA,", "import OTHER as DATA,", ("DATA",), ()),
+        ("SIZES as LARGE", "SMALL as LARGE", (), ("LARGE",)),
+        ("SCALE = 2", "SCALE = 1", ("SCALE",), ()),
+        ("return data * SCALE", "return data", ("SCALE", "scaled"), ()),
+        ("    import fast", "    import slow as fast", ("fast",), ()),
+        ("    yield", "    pk.warm()\n    yield", ("quiet",), ("quiet",)),
+        ("[1, 2]", "[1, 1]", (PARAMETERS,), ()),
+        ("pk.dot, matrix", "pk.dot, matrix[:1]", (ITSELF,), ()),
+        ("size = 7", "size = 1", (), ("size",)),
+        ("return self.size", "return 1", (), ("made", "size")),
+        ("setup=lambda: (self", "calls=2, setup=lambda: (self", (), (ITSELF,)),
+        ("SCALE = 2", "SCALE = 2\n\n\ndef setup_function(): pk.freeze()", ("setup_function",), ("setup_function",)),
+        ("import pytest\n", "import pytest\nfrom own import *\n", ("*",), ("*",)),
+        ("<= 3%", "<= 30%", (), ()),
+        ("It is fast", "It is quick", (), ()),
+        ("def test_dot(perfgate, n, matrix)", "def test_dot(perfgate: Gate, n: int, matrix) -> None", (), ()),
+        ("pk.dot, matrix, fast)", "pk.dot, matrix, fast, limits=['time <= 3ms'])", (), ()),
+        ("pk.dot, matrix, fast)", "pk.dot, matrix, fast, limits=['time <= 3ms'], calls=2)", (ITSELF,), ()),
+        ("import pytest\n", "import os\nimport pytest\n", (), ()),
+    ],
+)
+def test_what_a_change_makes_of_a_test_is_named(
+    old: str, new: str, dot: tuple[str, ...], inner: tuple[str, ...]
+) -> None:
+    assert old in FILE
+    apart = reworked(FILE, FILE.replace(old, new))
+    assert (apart.get("test_dot", ()), apart.get(INNER, ())) == (dot, inner)
+
+
+def test_another_test_or_no_python_is_no_edit() -> None:
+    assert reworked(FILE, FILE.replace("test_dot", "test_new")) == reworked(FILE, "def (") == reworked("", FILE) == {}
+
+
+def test_a_line_that_is_nested_too_deep_is_compared_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def dump(_node: object) -> str:
+        raise RecursionError
+
+    monkeypatch.setattr("ast.dump", dump)
+    assert reworked(FILE, FILE.replace("SCALE = 2", "SCALE = 1"))["test_dot"] == ("SCALE",)
+    assert reworked(FILE, FILE) == {}
+
+
+def test_marks_are_those_of_the_test_its_classes_and_its_file() -> None:
+    marked = FILE.replace("@pytest.mark.perfgate(", "@pytest.mark.nightly\n@pytest.mark.perfgate(")
+    assert marks_of(FILE, "test_dot") != marks_of(marked, "test_dot")
+    assert marks_of(FILE, INNER) == marks_of(marked, INNER) == ()
+    assert marks_of(FILE.replace("    size", "    pytestmark = pytest.mark.slow\n    size"), INNER) != ()
+    assert marks_of(FILE + "pytestmark = [pytest.mark.slow]\n", INNER) != ()
+    assert marks_of(FILE, "test_new") is marks_of("def (", "test_dot") is None

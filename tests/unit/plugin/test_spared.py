@@ -1,0 +1,83 @@
+"""What killed a measuring child is not let into pytest's own process."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.app.compare_arms import Comparison
+from pytest_perfgate.app.measure import Crew, Rounds
+from pytest_perfgate.core.gate.rounds import Design
+from pytest_perfgate.model.children import Job
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.plugin.ahead import fit_results
+from pytest_perfgate.plugin.spared import spare
+from tests.unit.app.duets import World, arm, cases, spec
+from tests.unit.app.test_compare_arms import PROOF, slower, staged
+
+FATAL, OTHERS = "t.py::test_1", ("t.py::test_0", "t.py::test_2")
+
+
+def measured(world: World, *, stopping: bool = False) -> Rounds:
+    crew = Crew(
+        nursery=world,
+        spec=lambda some: spec(arm("head"), some, 1),
+        job=Job(cases=()),
+        timeout_s=1,
+        progress=lambda *told: None,
+        clock=lambda: 0.0,
+    )
+    rounds = Rounds(cases(3), crew)
+    if stopping:
+        rounds._stopped = True
+        rounds._lap(0, cases(3), {})
+    else:
+        rounds.run()
+    return rounds
+
+
+def test_a_test_that_kills_its_child_is_told_from_one_that_fails() -> None:
+    world = World(time=slower("", 0.0), modules=PROOF, dies={("head", FATAL)})
+    found = measured(world).results()
+    assert {nodeid: one.outcome for nodeid, one in found.items()} == {
+        FATAL: "died", **dict.fromkeys(OTHERS, "passed"),
+    }  # fmt: skip
+    died: set[str] = set()
+    session: Any = SimpleNamespace(died=died, court=SimpleNamespace(read_limits=lambda result: None))
+    fit_results(session, found)
+    assert died == {FATAL}
+
+
+def test_a_child_that_an_interrupt_ended_has_killed_nobody() -> None:
+    world = World(time=slower("", 0.0), modules=PROOF, dies={("head", OTHERS[0])})
+    assert "died" not in {one.outcome for one in measured(world, stopping=True).results().values()}
+
+
+@pytest.mark.parametrize("side", ["base", "head"])
+def test_the_same_where_two_arms_are_measured(side: str) -> None:
+    world = World(time=slower("", 0.0), modules=PROOF, dies={(side, FATAL)})
+    comparison = Comparison((arm("base"), arm("head")), cases(3), staged(world, [], []), Design())
+    comparison.play("screen", {case.nodeid: 1 for case in cases(3)})
+    assert {n: one.outcome for n, one in comparison.results().items()} == {
+        FATAL: "died", **dict.fromkeys(OTHERS, "passed"),
+    }  # fmt: skip
+
+
+def test_neither_its_fixtures_nor_its_body_run() -> None:
+    class Item:
+        nodeid = FATAL
+
+        def setup(self) -> None:
+            raise PerfgateError("child-crashed", "here too")
+
+        runtest = setup
+
+    item: Any = Item()
+    spare(item, ())
+    with pytest.raises(PerfgateError):
+        item.setup()
+    spare(item, {FATAL})
+    item.setup()
+    item.runtest()
