@@ -14,5 +14,5 @@ status=0
 # Of the baselines those beneath the folders that are named are missed where their test is gone.
 # Every core of the node, as a plain run has them: the cores that a process may use are part of a measurement's identity.
 srun --ntasks=1 --cpus-per-task="${SLURM_CPUS_ON_NODE:-1}" --cpu-bind=none pytest tests/bench --perfgate=full --junitxml=junit.xml || status=$?
-perfgate report --html report.html --to json:record.json || status=$?
+perfgate report --html report.html --to json:record.json || { code=$?; [ "$status" -ne 0 ] || status=$code; }
 exit "$status"

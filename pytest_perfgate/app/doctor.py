@@ -34,7 +34,15 @@ Check = Callable[[Any], Iterable[Finding]]
 
 def examined(checks: Sequence[tuple[str, Check]], project: Any) -> tuple[Finding, ...]:
     """What every check found, in their order."""
-    return tuple(finding for name, check in checks for finding in _asked(name, check, project))
+    found: list[Finding] = []
+    for name, check in checks:
+        found += [one for one in _asked(name, check, project) if one.level is not Level.BAD or not _told_of(one, found)]
+    return tuple(found)
+
+
+def _told_of(finding: Finding, before: Sequence[Finding]) -> bool:
+    """A fault that two checks met is one fault."""
+    return any((one.level, one.what) == (finding.level, finding.what) for one in before)
 
 
 def _asked(name: str, check: Check, project: Any) -> Iterable[Finding]:

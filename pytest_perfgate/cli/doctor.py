@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.app.doctor import Finding
 
 _WIDTH = 100
+_BELOW = " " * 17
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -45,25 +46,25 @@ def run(options: Namespace) -> int:
         write_json({"findings": plain(findings), **told, "machine": plain(diagnosis(ward, same))})
     else:
         for finding in findings if options.verbose else brief(findings):
-            _tell(finding, options.verbose)
+            write("\n".join(told_lines(finding, verbose=options.verbose)))
         write("\n" + (render_text(diagnosis(ward, same)) if options.verbose else screen(ward, same)))
     return 1 if any(finding.level is Level.BAD for finding in findings) else 0
 
 
-def _tell(finding: Finding, verbose: bool) -> None:
-    """A line of at most a hundred columns; its rest below where it began, but of what is well nobody needs it."""
+def told_lines(finding: Finding, *, verbose: bool) -> list[str]:
+    """Lines of at most a hundred columns; what mends it stays whole, to be copied, and of what is well one suffices."""
     line = f"{finding.level.value:<4}  {finding.name:<9}  {finding.what}"
     if verbose:
-        _write(line, *([f"{' ' * 17}next: {finding.mend}"] if finding.mend else []))
-    elif finding.mend:
-        _write(f"{line} > {finding.mend}")
-    else:
-        _write(line if len(line) <= _WIDTH or finding.level.value != "ok" else f"{line[: _WIDTH - 2]} …")
+        return [*_folded(line), *([f"{_BELOW}next: {finding.mend}"] if finding.mend else [])]
+    if finding.mend and len(f"{line} > {finding.mend}") <= _WIDTH:
+        return [f"{line} > {finding.mend}"]
+    if finding.mend:
+        return [*_folded(line), f"{_BELOW}> {finding.mend}"]
+    return _folded(line) if len(line) <= _WIDTH or finding.level.value != "ok" else [f"{line[: _WIDTH - 2]} …"]
 
 
-def _write(*lines: str) -> None:
-    for line in lines:
-        write(textwrap.fill(line, _WIDTH, subsequent_indent=" " * 17, break_long_words=False, break_on_hyphens=False))
+def _folded(line: str) -> list[str]:
+    return textwrap.wrap(line, _WIDTH, subsequent_indent=_BELOW, break_long_words=False, break_on_hyphens=False)
 
 
 def _machine(project: Project, seconds: float) -> tuple[Ward, tuple[float, float] | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from pytest_perfgate.cli.looking import write_json
+from pytest_perfgate.cli.looking import write, write_json
 from pytest_perfgate.cli.output import plain, show, write_file
 from pytest_perfgate.cli.project import Project, add_root
 from pytest_perfgate.model.errors import PerfgateError
@@ -42,6 +42,8 @@ def run(options: Namespace) -> int:
         write_json([{"case": str(k), "device": d, "sittings": plain(s), "accepted": plain(b)} for k, d, s, b in cases])
     else:
         show(history_document(cases, overview=not one, anchors=_anchors(project, cases)), options)
+        if options.svg:
+            write(f"wrote {options.svg}")
     return 0
 
 

@@ -49,6 +49,8 @@ def run(options: Namespace) -> int:
         write_json(plain(report))
     elif not (options.html or options.markdown or options.to):
         show(document, options)
+    if project.ci and not source and not report.complete:
+        raise PerfgateError("record-partial", f"not all of this run was measured: {len(report.cases)} cases were")
     return 0
 
 

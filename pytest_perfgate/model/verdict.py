@@ -58,6 +58,8 @@ class CaseReport:
     problems: tuple[Problem, ...] = ()
     unheld: str = ""
     """Why its slowdown speaks for nothing, such as an accepted time that was measured differently."""
+    accepts: Baseline | None = None
+    """The line with which the change under test accepts another time, with a reason of its own."""
     arms: Arms | None = None
     """What its slowdown is against; nothing where that is the accepted time."""
 

@@ -43,9 +43,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    from pytest_perfgate.plugin.told import remember
+    """What CI says of a run is not a conftest's to rewrite."""
+    from pytest_perfgate.plugin.options import STARTED_WITH
 
-    remember(early_config)
+    early_config.stash[STARTED_WITH] = dict(os.environ)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -103,11 +104,12 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """In CI somebody delivers the record of the run: one that broke off before it measured has none."""
     from pytest_perfgate.plugin.roles import ROLE
+    from pytest_perfgate.plugin.told import told
 
     role = session.config.pluginmanager.get_plugin(ROLE)
     worker = hasattr(session.config, "workerinput")
     broken = role is None and not worker and exitstatus not in {0, 1, 5}
-    if os.environ.get("CI") and (broken or getattr(role, "recorded", None) is False):
+    if told(session.config).get("CI") and (broken or getattr(role, "recorded", None) is False):
         from pytest_perfgate.plugin.ending import close_records
 
         close_records(session.config, exitstatus, told=not broken)
@@ -116,9 +118,10 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 def _misses(config: pytest.Config) -> bool:
     """In CI a project with baselines has gated tests; where none was collected, that is judged too."""
     from pytest_perfgate.plugin.roles import ROLE
+    from pytest_perfgate.plugin.told import told
 
     alone = not any(map(config.pluginmanager.has_plugin, (ROLE, "perfgate-distributed")))
-    if not alone or not os.environ.get("CI"):
+    if not alone or not told(config).get("CI"):
         return False
     from pytest_perfgate.plugin.reaching import keeps_baselines
 

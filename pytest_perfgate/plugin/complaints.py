@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from pytest_perfgate.core.render.letters import writable
 from pytest_perfgate.model.errors import PerfgateError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+
+def here(text: str) -> str:
+    """As this terminal can write it; pytest would escape the ends of lines too."""
+    return writable(text, getattr(sys.__stdout__, "encoding", None))
 
 
 @contextmanager
-def usage_errors() -> Iterator[None]:
-    """Our own errors leave pytest as usage errors: the sentence, no trace."""
+def usage_errors(told: Iterable[str] = ()) -> Iterator[None]:
+    """Our own errors leave pytest as usage errors: the sentence, no trace; none that a test was failed with."""
     try:
         yield
     except PerfgateError as fault:
+        if fault.text() in told:
+            return
         raise pytest.UsageError(fault.text()) from None
 
 
@@ -28,7 +37,14 @@ def readable() -> Iterator[None]:
     try:
         yield
     except PerfgateError as fault:
-        raise pytest.fail.Exception(fault.text(), pytrace=False) from None
+        raise pytest.fail.Exception(here(fault.text()), pytrace=False) from None
+
+
+def told_once(fault: PerfgateError, nodeid: str, told: dict[str, str]) -> str:
+    """A fault whole for the first test that meets it, such as a file of baselines that does not read."""
+    text = fault.text()
+    first = told.setdefault(text, nodeid)
+    return text if first == nodeid else f"{text.partition(chr(10))[0]}\n  why   {first} says it whole"
 
 
 _TOLD = pytest.StashKey[str]()
@@ -36,7 +52,7 @@ _TOLD = pytest.StashKey[str]()
 
 def refuse(item: pytest.Item, text: str) -> NoReturn:
     """Fail a test with what we have to say of it, and no trace of our code."""
-    item.stash[_TOLD] = text
+    item.stash[_TOLD] = text = here(text)
     pytest.fail(text, pytrace=False)
 
 

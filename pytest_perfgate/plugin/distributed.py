@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.plugin.roles import role_of
+from pytest_perfgate.plugin.told import told
 from pytest_perfgate.plugin.workers import CASES, DIED, FAULTS, LEFT_OUT, VERDICTS
 
 
@@ -62,7 +62,7 @@ class DistributedRole:
         from pytest_perfgate.plugin.reaching import deselected, keeps_baselines
 
         listed = sorted(folder.glob(CASES.format("*")))
-        if not listed and not (os.environ.get("CI") and keeps_baselines(self._config.rootpath)):
+        if not listed and not (told(self._config).get("CI") and keeps_baselines(self._config.rootpath)):
             return
         from pytest_perfgate.model.children import Fault
         from pytest_perfgate.model.plan import Case

@@ -12,6 +12,7 @@ from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, Mode
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote
+from pytest_perfgate.plugin.outside import outside
 from pytest_perfgate.plugin.told import told
 from pytest_perfgate.wiring import gate_tools
 
@@ -49,6 +50,8 @@ class Docket:
         """Failing verdicts of tests that are expected to fail."""
         self.written: tuple[Path, ...] = ()
         self.recorded = False
+        self.told: dict[str, str] = {}
+        """Faults that a test was failed with, and that test: others of the same say so and no more."""
         self.lost: list[PerfgateError] = []
         """What could not be kept, and why."""
         self.measured_ahead = False
@@ -77,10 +80,20 @@ class Docket:
         """Cases of gated tests; a wrong marker is kept as the fault of its test alone."""
         collector = self.settings.collector
         for item in items:
+            if self._outside(item) is not None:
+                continue
             try:
                 self.cases[item.nodeid] = collector.case(item)
-            except PerfgateError as fault:  # noqa: PERF203 - a wrong marker is the fault of its test alone
+            except PerfgateError as fault:
                 self.faults[item.nodeid] = fault
+
+    def fault_of(self, item: pytest.Item) -> PerfgateError | None:
+        """Why a test cannot be gated."""
+        return self._outside(item) or self.faults.get(item.nodeid)
+
+    def _outside(self, item: pytest.Item) -> PerfgateError | None:
+        """Where nothing is measured, a test of another project does no harm."""
+        return outside(item) if self.mode is not Mode.OFF else None
 
     def all_reports(self) -> list[CaseReport]:
         """Every report so far, in the order of collection."""

@@ -30,7 +30,7 @@ _NAMED = 20
 
 def close_session(session: Docket, *, complete: bool) -> None:
     """After the last test: verdicts on the suite, as reports of their own."""
-    with usage_errors():
+    with usage_errors(session.told):
         session.complete = complete
         reports = session.all_reports()
         session.notes = suite_notes(session.court, session.cases, reports, ending_of(session))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import pytest
+import pytest
+
+STARTED_WITH = pytest.StashKey["dict[str, str]"]()
+"""The environment of the process before any conftest ran."""
 
 
 def told(text: str) -> str:

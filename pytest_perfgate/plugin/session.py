@@ -12,12 +12,13 @@ from pytest_perfgate.app.agree import agreed
 from pytest_perfgate.app.gate import off_reason
 from pytest_perfgate.core.render.block import printable, render_block
 from pytest_perfgate.model.children import CaseResult
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.plan import Case, CaseKey, Mode
 from pytest_perfgate.model.verdict import CaseReport
 from pytest_perfgate.plugin.benches import Bench, JudgedBench, MeasuringBench, QuickBench
-from pytest_perfgate.plugin.complaints import readable, refuse, usage_errors
+from pytest_perfgate.plugin.complaints import refuse, told_once, usage_errors
 from pytest_perfgate.plugin.conviction import convictor
 from pytest_perfgate.plugin.docket import Docket, Reports
 from pytest_perfgate.plugin.fixture import Gate
@@ -84,11 +85,11 @@ class GateSession(Docket):
     def gate(self, item: pytest.Item) -> Gate:
         """The fixture of one test."""
         with usage_errors():
-            if item.nodeid not in self.cases and item.nodeid not in self.faults:
+            if item.nodeid not in self.cases and self.fault_of(item) is None:
                 self.collect([item])
                 self._late.add(item.nodeid)
-        if item.nodeid in self.faults:
-            refuse(item, self.faults[item.nodeid].text())
+        if fault := self.fault_of(item):
+            refuse(item, fault.text())
         case = self.cases[item.nodeid]
         bench = self._bench(case)
         self._benches[item.nodeid] = bench
@@ -96,14 +97,15 @@ class GateSession(Docket):
 
     def judge(self, item: pytest.Item) -> None:
         """Give a test that ran its verdict, in its own call phase."""
-        if item.nodeid in self.faults:
-            refuse(item, self.faults[item.nodeid].text())
+        if fault := self.fault_of(item):
+            refuse(item, fault.text())
         case = self.cases.get(item.nodeid)
         if case is None:
             return
         bench = self._benches.get(item.nodeid)
-        with readable():
-            reports = self._verdicts(case, bench)
+        reports = self._read(case, bench)
+        if isinstance(reports, PerfgateError):
+            refuse(item, told_once(reports, item.nodeid, self.told))
         self.reports[item.nodeid] = reports
         self.judged.add(item.nodeid)
         item.user_properties.extend(properties(reports))
@@ -132,6 +134,12 @@ class GateSession(Docket):
         if self.measured_ahead or case.nodeid in self.judged:
             return JudgedBench(case, self.known)
         return QuickBench(case, measuring_tools(self.settings.pytest))
+
+    def _read(self, case: Case, bench: Bench | None) -> Reports | PerfgateError:
+        try:
+            return self._verdicts(case, bench)
+        except PerfgateError as fault:
+            return fault
 
     def _verdicts(self, case: Case, bench: Bench | None) -> Reports:
         """A rerun reads the verdict of the first run; only quick mode measures here."""

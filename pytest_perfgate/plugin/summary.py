@@ -18,6 +18,7 @@ from pytest_perfgate.model.document import Cell, Column, Table
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.plan import Mode
 from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.plugin.complaints import here as written
 from pytest_perfgate.plugin.cut_short import cut_short_lines
 from pytest_perfgate.plugin.ending import name_of, text_of
 from pytest_perfgate.plugin.standpoint import Standpoint
@@ -69,7 +70,7 @@ def _write_verdicts(out: Any, session: Docket, reports: list[CaseReport]) -> Non
     ]
     for part in parts:
         for line in shown(part, lambda why: [why]):
-            out.write_line(line)
+            out.write_line(written(line))
     for fault in session.lost:
         out.write_line(fault.text(), red=True)
     full = session.mode is Mode.FULL

@@ -1,24 +1,25 @@
-"""The environment as it was before any conftest ran: what CI says of a run is not the change's to rewrite."""
+"""The environment as it was before any conftest ran."""
 
 from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING
 
-import pytest
+from pytest_perfgate.plugin.options import STARTED_WITH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_TOLD = pytest.StashKey["Mapping[str, str]"]()
+    import pytest
 
-
-def remember(config: pytest.Config) -> None:
-    """Keep what the process was started with."""
-    config.stash[_TOLD] = dict(os.environ)
+_SPEAKS = ("CI", "GITHUB_", "GIT_", "BITBUCKET_", "BUILD", "CHANGE_", "DRONE_", "SYSTEM_", "TRAVIS_")
+"""How names begin that say what judges: one that comes later is no word of CI's."""
 
 
 def told(config: pytest.Config) -> Mapping[str, str]:
-    """What the process was started with, and what came to it since."""
+    """What the process was started with, and what came to it since; of CI and of git nothing comes later."""
     stash = getattr(config, "stash", None)
-    return {**os.environ, **(stash.get(_TOLD, {}) if stash is not None else {})}
+    before = stash.get(STARTED_WITH, None) if stash is not None else None
+    if before is None:
+        return dict(os.environ)
+    return {**{name: text for name, text in os.environ.items() if not name.startswith(_SPEAKS)}, **before}

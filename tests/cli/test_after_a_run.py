@@ -54,8 +54,16 @@ def test_the_report_as_one_page(project: Place) -> None:
     assert "| REGRESSED |" in Path("out/r.md").read_text(encoding="utf-8")
 
 
-def test_the_report_of_an_interrupted_run_says_so(place: Place) -> None:
+def test_the_report_of_an_interrupted_run_says_so_and_fails_in_ci(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CI", raising=False)
     place.record(run(SAME, complete=False))
+    assert place.perfgate("report", "--to", "json:r.json").code == 0
+    monkeypatch.setenv("CI", "true")
+    done = place.perfgate("report", "--html", "r.html")
+    assert (done.code, "record-partial" in done.err, Path("r.html").exists()) == (12, True, True)
+    assert place.perfgate("report", "r.json").code == 0, "it was named"
     assert "interrupted" in place.perfgate("report").out
 
 

@@ -126,6 +126,9 @@ class Git:
         """Why a revision is not here, and what fetches it."""
         if self.run("rev-parse", "--is-shallow-repository").stdout.strip() == "true":
             return PerfgateError("revision-shallow", f"{name!r} is not in this shallow clone")
+        if (self.top / name).exists():
+            mend = "name the file before the option, or give the option its revision: --perfgate-against=REVISION"
+            return PerfgateError("revision-missing", f"{name!r} is a file here, and no revision", mend=mend)
         start = re.split(r"[~^@]", name)[0] or "HEAD"
         if start == "HEAD" and not self._commit("HEAD"):
             return PerfgateError("revision-missing", "nothing was ever committed here", mend="git commit")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path, PurePath, PurePosixPath
+from shlex import quote
 from typing import NamedTuple
 
 from pytest_perfgate.adapters.stores.baseline_text import edited, parse_entries
@@ -119,8 +120,9 @@ class Baselines:
         return home / device
 
     def _read(self, file: Path, device: str, path: str) -> Mapping[str, Baseline]:
-        text = _text(file)
-        return {} if text is None else self._parsed(text, file, device, path)
+        with _named(file, self._root, mine=self.committed(device)):
+            text = _text(file)
+            return {} if text is None else self._parsed(text, file, device, path)
 
     def _parsed(self, text: str, file: Path, device: str, path: str, prefix: str = "") -> Mapping[str, Baseline]:
         place = prefix + file.relative_to(self._root).as_posix()
@@ -165,8 +167,31 @@ class Baselines:
     def _edited(self, device: str, path: str, put: Mapping[str, Baseline], drop: Iterable[str]) -> tuple[str, str]:
         """A file's text before and after, which reads back; raises where either does not."""
         file = self.path(device, path)
-        before = _text(file) or ""
-        return before, edited(before, put, drop, place=file.relative_to(self._root).as_posix(), device=device)
+        with _named(file, self._root, mine=self.committed(device)):
+            found = _text(file) or ""
+            before = found.replace("\r\n", "\n")
+            after = edited(before, put, drop, place=file.relative_to(self._root).as_posix(), device=device)
+        if after == before:
+            return found, found
+        return found, after.replace("\n", "\r\n") if _in_windows_lines(found) else after
+
+
+@contextlib.contextmanager
+def _named(file: Path, root: Path, *, mine: bool) -> Iterator[None]:
+    """What mends a file that does not read, with its name: git has those of the project's devices alone."""
+    try:
+        yield
+    except PerfgateError as fault:
+        shown = file.relative_to(root).as_posix()
+        again = f"mend it by hand, or delete it and the next run keeps another: rm {quote(shown)}"
+        mend = fault.mend.replace("FILE", quote(shown)) if mine else again
+        place = fault.place.replace(str(file), shown)
+        raise PerfgateError(fault.code.name, fault.what, why=fault.why, mend=mend, place=place) from None
+
+
+def _in_windows_lines(text: str) -> bool:
+    """Whether most lines end as a checkout of git on Windows ends them."""
+    return 2 * text.count("\r\n") > text.count("\n")
 
 
 def _surrounded(group: Sequence[Baseline], around: Environments) -> tuple[dict[str, Baseline], list[Path]]:

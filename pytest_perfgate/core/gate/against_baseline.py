@@ -8,7 +8,7 @@ from pytest_perfgate.core.gate.context import REASON, Trial
 from pytest_perfgate.core.gate.conviction import Suspicion, convict, expired, near, renewed
 from pytest_perfgate.core.gate.cycles import clock_event
 from pytest_perfgate.core.gate.facts import accepted_facts, facts_of, moves
-from pytest_perfgate.core.gate.held import run_out, unheld_line
+from pytest_perfgate.core.gate.held import renewing, run_out, unheld_line
 from pytest_perfgate.core.gate.remeasured import remeasured
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.tolerance import Tolerance, tolerance
@@ -33,7 +33,7 @@ def against_baseline(limit: Limit, trial: Trial) -> Ruling:
 
 def _held(limit: Limit, trial: Trial) -> Ruling:
     reason = unheld_line(trial)
-    if trial.baseline is not None and reason:
+    if trial.baseline is not None and reason and renewing(trial) is None:
         return _unbaselined(trial, f"{reason}{_silent(trial)}", REASON)
     if trial.baseline is None or trial.seen is None:
         return _unbaselined(trial, reason or "there is no baseline for this device")

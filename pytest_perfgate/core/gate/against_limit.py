@@ -15,6 +15,7 @@ from pytest_perfgate.core.gate.nearest import proposal
 from pytest_perfgate.core.gate.opcode_named import no_instruction
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.scope import render_scope
+from pytest_perfgate.core.gate.units import noun
 from pytest_perfgate.model.limit import Limit, Operator, Outcome
 from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, matches
 from pytest_perfgate.model.plan import Mode
@@ -129,7 +130,7 @@ def _one(limit: Limit, metric: Metric, trial: Trial) -> Ruling:
     if metric.dimension is not limit.dimension:
         return Ruling(
             outcome=Outcome.INVALID,
-            sentence=f"{metric.name} is a {metric.dimension.value}, its limit a {limit.dimension.value}",
+            sentence=f"{metric.name} is {noun(metric.dimension)}, its limit {noun(limit.dimension)}",
             metric=metric,
         )
     if _past_ceiling(metric, trial):

@@ -7,7 +7,7 @@ import re
 
 from pytest_perfgate.core.gate.fault import Span, Written
 from pytest_perfgate.core.gate.nearest import proposal
-from pytest_perfgate.core.gate.units import KNOWN, UNITLESS, UNITS, USUAL, dimension_of
+from pytest_perfgate.core.gate.units import KNOWN, UNITLESS, UNITS, USUAL, dimension_of, noun
 from pytest_perfgate.model.limit import Operator
 from pytest_perfgate.model.quantity import Dimension
 
@@ -82,7 +82,7 @@ def _bare(written: Written, span: Span, number: float, dimension: Dimension, hea
         return number
     raise written.fault(
         "limit-unit",
-        f"{shown} needs a unit: the metric is a {dimension.value}",
+        f"{shown} needs a unit: the metric is {noun(dimension)}",
         span,
         f"write {_examples(head, shown, dimension)}",
     )
@@ -113,7 +113,7 @@ def _with_unit(written: Written, span: Span, number: float, dimension: Dimension
 
 def _misfit(written: Written, span: Span, dimension: Dimension, measured: Dimension, head: str) -> Exception:
     unit = written.text[span.start : span.end]
-    what = f"'{unit}' measures a {measured.value}, '{head.split(maxsplit=1)[0]}' is a {dimension.value}"
+    what = f"'{unit}' measures {noun(measured)}, '{head.split(maxsplit=1)[0]}' is {noun(dimension)}"
     mend = _wanted(dimension)
     if dimension is Dimension.FRACTION and measured is Dimension.RATIO:
         mend = "a change is written in percent: 1.03x is 3%"

@@ -13,6 +13,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _UNNAMED = ("setup_module", "setup_function", "setup_class", "setup_method", "setUp", "setUpClass")
 """What pytest runs before a test that does not name it."""
 _SELF = {"self", "cls"}
+_FIXTURES = {"perfgate", "benchmark"}
 ITSELF = "the test itself"
 PARAMETERS = "its parameters"
 
@@ -40,19 +41,37 @@ def marks_of(text: str, test: str) -> tuple[str, ...] | None:
     bodies = (module.body, *(each.body for each in classes))
     wide = (line for body in bodies for line in body if "pytestmark" in dict(_names(line)))
     nodes = (*wide, *(mark for part in (*classes, one) for mark in part.decorator_list))
-    return tuple(map(ast.dump, nodes))
+    return tuple(map(_dumped, nodes))
 
 
 def _module(text: str) -> ast.Module:
-    """The file without texts that nobody reads; an empty one where it does not parse."""
+    """The file without what changes no measurement; an empty one where it does not parse."""
     try:
         module = ast.parse(text.removeprefix("\ufeff"))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ast.Module(body=[], type_ignores=[])
     for node in ast.walk(module):
-        if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
-            node.body = [line for line in node.body if not _is_text(line)]
+        _bare(node)
     return module
+
+
+def _bare(node: ast.AST) -> None:
+    """Take away docstrings, annotations of functions, and limits of calls: of those another note tells."""
+    if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+        node.body = [line for line in node.body if not _is_text(line)]
+    if isinstance(node, _FUNCTIONS):
+        node.returns = None
+    elif isinstance(node, ast.arg):
+        node.annotation = None
+    elif isinstance(node, ast.Call) and _first(node.func) in _FIXTURES:
+        node.keywords = [word for word in node.keywords if word.arg != "limits"]
+
+
+def _first(node: ast.expr) -> str:
+    """``perfgate`` of ``perfgate.region``."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _tests(
@@ -69,11 +88,11 @@ def _tests(
 
 def _parts(test: _Function, classes: tuple[ast.ClassDef, ...], scope: _Scope) -> Parts:
     """The test's own lines, its parameters, and each name of the file that is reached from there."""
-    given = [mark for mark in test.decorator_list if "parametrize" in ast.dump(mark)]
+    given = [mark for mark in test.decorator_list if "parametrize" in _dumped(mark)]
     inner = {f"self.{name}": nodes for one in classes for name, nodes in _defined(one.body).items()}
     known: _Scope = {**scope, **inner}
     own = [test.args, *test.body]
-    found = {ITSELF: _said(own), PARAMETERS: "\n".join(map(ast.dump, given))}
+    found = {ITSELF: _said(own), PARAMETERS: _said(given)}
     always = {"*", *_UNNAMED, *(f"self.{name}" for name in _UNNAMED), *_everywhere(known)}
     waiting = {*always, *_reached([*own, *given]), *(name for one in classes for name in _reached(one.bases))}
     while waiting:
@@ -87,7 +106,7 @@ def _parts(test: _Function, classes: tuple[ast.ClassDef, ...], scope: _Scope) ->
 def _everywhere(scope: _Scope) -> Iterator[str]:
     """Fixtures that no test has to name."""
     for name, nodes in scope.items():
-        if any("autouse" in ast.dump(mark) for node in nodes for mark in getattr(node, "decorator_list", ())):
+        if any("autouse" in _dumped(mark) for node in nodes for mark in getattr(node, "decorator_list", ())):
             yield name
 
 
@@ -137,7 +156,19 @@ def _flat(line: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _said(nodes: Iterable[ast.AST]) -> str:
-    return "\n".join(map(ast.dump, nodes))
+    return "\n".join(map(_dumped, nodes))
+
+
+def _dumped(node: ast.AST) -> str:
+    """All that a line says; of one nested too deep, its parts one after another."""
+    try:
+        return ast.dump(node)
+    except RecursionError:
+        return "\n".join(str([type(one), *(_plain(one))]) for one in ast.walk(node))
+
+
+def _plain(node: ast.AST) -> Iterator[object]:
+    yield from (text for _, text in ast.iter_fields(node) if not isinstance(text, (ast.AST, list)))
 
 
 def _is_text(node: ast.AST) -> bool:

@@ -10,6 +10,7 @@ from pytest_perfgate.core.gate.against_limit import holds
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.conviction import SAME
 from pytest_perfgate.core.gate.grammar import FAMILY_MEAN
+from pytest_perfgate.core.gate.in_force import accepted_by_change, in_force
 from pytest_perfgate.core.gate.merge import applies_on
 from pytest_perfgate.core.gate.policy import effect
 from pytest_perfgate.core.gate.sense import CHANGES
@@ -65,13 +66,14 @@ def _judged(family: str, limit: Limit, members: list[CaseReport], context: Judge
     if measured and measured[0].measurement and not applies_on(limit, measured[0].measurement.device):
         return
     of = dict(limit.labels)["of"]
-    metrics = [_metric(report, of) for report in members]
+    meant = [in_force(report, limit) for report in members] if of in CHANGES else members
+    metrics = [_metric(report, of) for report in meant]
     if not members or None in metrics:
-        gaps = [report for report, metric in zip(members, metrics) if metric is None]
+        gaps = [report for report, metric in zip(meant, metrics) if metric is None]
         yield _note(family, limit, Outcome.NOT_MEASURED, _gaps(of, gaps, members), context)
         return
     mean = geometric_mean([m for m in metrics if m is not None], change=of in CHANGES)
-    outcome, why = _outcome(limit, mean, of, members, context)
+    outcome, why = accepted_by_change(*_outcome(limit, mean, of, meant, context), members, meant)
     yield _note(family, limit, outcome, f"{_reading(mean, of)} over {plural(len(members), 'case')}{why}", context)
 
 

@@ -20,19 +20,27 @@ def unheld(trial: Trial) -> str:
 
 
 def unheld_line(trial: Trial) -> str:
-    """Why the accepted time is none to hold anything against; the change under test may have accepted it anew."""
+    """Why the accepted time is none to hold anything against."""
     reason = incomparable(trial.baseline, trial.measurement, trial.context)
     if reason or trial.baseline is None:
         return reason
-    return run_out(trial.baseline) if expired(trial.baseline, trial.context) and not renewing(trial) else ""
+    return run_out(trial.baseline) if expired(trial.baseline, trial.context) else ""
 
 
-def renewing(trial: Trial) -> bool:
-    """Whether the change under test accepts anew, with a reason and for this measurement, what has run out."""
+def renewing(trial: Trial) -> Baseline | None:
+    """The line with which the change under test accepts anew, with a reason and for this measurement."""
     edited = trial.context.edited
     if edited is None or expired(edited, trial.context) or not reasoned(edited, trial.baseline):
-        return False
-    return not incomparable(edited, trial.measurement, trial.context)
+        return None
+    return None if incomparable(edited, trial.measurement, trial.context) else edited
+
+
+def accepting(trial: Trial) -> Baseline | None:
+    """The same, where it takes the place of the line of before: that has run out, or is faster."""
+    line, before = renewing(trial), trial.baseline
+    if line is None or before is None or (trial.paired is not None and trial.paired.revision):
+        return None
+    return line if expired(before, trial.context) or line.time > before.time else None
 
 
 def run_out(baseline: Baseline) -> str:

@@ -10,7 +10,7 @@ from pytest_perfgate.core.gate.against_revision import against_revision
 from pytest_perfgate.core.gate.context import JudgeContext, Trial
 from pytest_perfgate.core.gate.conviction import suspects
 from pytest_perfgate.core.gate.grammar import FAMILY_MEAN
-from pytest_perfgate.core.gate.held import arms_of, unheld
+from pytest_perfgate.core.gate.held import accepting, arms_of, unheld
 from pytest_perfgate.core.gate.merge import applies_on, case_of, limits_for, parts_of, replaced_on, without_case
 from pytest_perfgate.core.gate.metrics import DERIVED, timed_metrics, timing
 from pytest_perfgate.core.gate.modes import split
@@ -58,6 +58,7 @@ def judge(
         baseline=baseline,
         problems=trial.problems,
         unheld=unheld(trial),
+        accepts=accepting(trial),
         arms=arms_of(paired),
     )
 

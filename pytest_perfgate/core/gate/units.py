@@ -64,3 +64,17 @@ KNOWN: tuple[str, ...] = tuple(dict.fromkeys(unit for table in UNITS.values() fo
 def dimension_of(unit: str) -> Dimension | None:
     """What a unit measures; no unit measures two things."""
     return next((dimension for dimension, table in UNITS.items() if unit in table), None)
+
+
+_NOUNS = {
+    Dimension.BYTES: "a number of bytes",
+    Dimension.FLOPS: "a rate of operations",
+    Dimension.WORK: "a number of operations",
+    Dimension.INTENSITY: "an intensity",
+    Dimension.PLAIN: "a plain number",
+}
+
+
+def noun(dimension: Dimension) -> str:
+    """What a dimension is called in a sentence."""
+    return _NOUNS.get(dimension, f"a {dimension.value}")

@@ -151,9 +151,20 @@ def _then(baseline: Baseline | None) -> list[str]:
     ]
 
 
+def _sentences(told: list[Verdict]) -> list[str]:
+    """Why, and of several limits which: each sentence once, after those that it speaks of."""
+    found: dict[str, list[str]] = {}
+    for verdict in told:
+        found.setdefault(verdict.sentence, []).append(verdict.limit.metric)
+    if len(found) < 2:
+        return list(found)
+    named = {said: ", ".join(dict.fromkeys(names)) for said, names in found.items()}
+    return [said if said.startswith(names) else f"{names}: {said}" for said, names in named.items() if said]
+
+
 def _reasons(told: list[Verdict]) -> Iterator[str]:
     """Each sentence once, then the facts that others found; a passed limit needs no reason."""
-    texts = [v.sentence for v in told if v.outcome not in _QUIET]
+    texts = _sentences([v for v in told if v.outcome not in _QUIET])
     new = [
         (label, text)
         for v in told

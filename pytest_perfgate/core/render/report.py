@@ -86,7 +86,8 @@ def summary_line(report: RunReport) -> str:
 
 
 def _subtitle(report: RunReport) -> str:
-    commit = report.environment.commit[:12] + (" with changes" if report.environment.dirty else "")
+    commit = report.environment.commit[:12]
+    commit += " with changes" if commit and report.environment.dirty else ""
     parts = [report.started, f"mode {report.mode}", commit, f"{report.seconds:.0f} s" if report.seconds else ""]
     return " · ".join(filter(None, parts))
 

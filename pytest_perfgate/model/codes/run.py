@@ -38,6 +38,13 @@ CODES: tuple[Code, ...] = (
         "rounds, budget, devices",
     ),
     Code(
+        name="test-outside",
+        family=Family.USAGE,
+        title="A gated test lies outside the rootdir",
+        why="the rootdir's settings and baselines are not its own, and a child of that project cannot find it",
+        mend="run each project by itself, from its own folder; a pytest.ini above both makes them one project",
+    ),
+    Code(
         name="call-wrong",
         family=Family.USAGE,
         title="The perfgate fixture was used in a way that cannot be measured",

@@ -19,7 +19,7 @@ CODES: tuple[Code, ...] = (
         family=Family.BASELINE,
         title="A baseline file holds the markers of an unfinished merge",
         why=_LOST,
-        mend="keep one line for each case and delete the markers; the merge driver spares you this",
+        mend="keep one line for each case and delete the markers; does git ask the merge driver? perfgate doctor",
     ),
     Code(
         name="baseline-duplicate",
@@ -33,6 +33,7 @@ CODES: tuple[Code, ...] = (
         family=Family.BASELINE,
         title="A value in a baseline file has the wrong type, unit or range",
         why=_LOST,
+        mend="mend the value by hand, or take the file back with: git checkout -- FILE",
     ),
     Code(
         name="baseline-version",
@@ -81,6 +82,13 @@ CODES: tuple[Code, ...] = (
         title="The last record is of another commit, or of another run of CI",
         why="what is delivered speaks for the commit that is checked out and for this run, and that was not measured",
         mend="run the gate first, or name the record: perfgate report RECORD --to NAME",
+    ),
+    Code(
+        name="record-partial",
+        family=Family.RECORD,
+        title="The last record is of a run that was cut short",
+        why="tests that it did not reach were not judged, and pytest may have ended with 0 all the same",
+        mend="find what ended the run, and run the gate again; a record that is named is reported as it is",
     ),
     Code(
         name="record-fetch",

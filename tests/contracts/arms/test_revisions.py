@@ -50,6 +50,9 @@ def test_a_name_that_is_not_here_says_what_fetches_it(repo: Path, tmp_path: Path
     assert failure(clone, ArmSettings(), "release~0").mend == "name the branch of the remote: origin/release~0"
     early = failure(clone, ArmSettings(), "HEAD~7")
     assert early.what == "'HEAD~7' lies before the first commit: HEAD has a history of 1"
+    (clone / "test_k.py").touch()
+    path = failure(clone, ArmSettings(), "test_k.py")
+    assert (path.what, path.mend[:14]) == ("'test_k.py' is a file here, and no revision", "name the file ")
 
 
 def test_a_repository_without_a_commit(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ CI = Policy(ci=True)
 
 
 def notes(line: Baseline | None, base: Base = SHALLOW, policy: Policy = CI, paired: Paired | None = None) -> list[Any]:
-    repository: Any = SimpleNamespace(base=lambda: base)
+    repository: Any = SimpleNamespace(base=lambda: base, files=lambda *_: ())
     lines: Any = SimpleNamespace(
         read=lambda *_: {str(KEY): line} if line else {},
         read_all=lambda device: {str(KEY): line} if line else {},

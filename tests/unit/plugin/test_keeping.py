@@ -8,9 +8,11 @@ import pytest
 
 from pytest_perfgate.adapters.stores.history import SqliteHistory
 from pytest_perfgate.adapters.stores.records import Records
-from pytest_perfgate.app.doctor import examined
+from pytest_perfgate.app.doctor import Finding, Level, examined
+from pytest_perfgate.cli.doctor import told_lines
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.plugin.complaints import told_once, usage_errors
 from pytest_perfgate.plugin.keeping import insist_on_folder
 
 
@@ -45,3 +47,29 @@ def test_the_doctor_says_what_to_do_about_a_refusal() -> None:
     (finding,) = examined([("record", lambda project: denied("/x/last"))], None)
     assert finding.what == "/x/last: Permission denied  [file-refused]"
     assert "ls -l" in finding.mend
+
+
+def test_a_fault_that_two_checks_meet_is_told_once() -> None:
+    checks = [("baselines", lambda project: denied("/x/b.yaml")), ("commits", lambda project: denied("/x/b.yaml"))]
+    assert [finding.name for finding in examined(checks, None)] == ["baselines"]
+
+
+def test_what_mends_it_can_be_copied_whole() -> None:
+    long = "echo 'baselines/**/*.yaml merge=perfgate' >> .gitattributes; " + "git config merge.perfgate.driver x; " * 4
+    told = told_lines(Finding(name="merging", level=Level.NOTE, what="it may conflict", mend=long), verbose=False)
+    assert told == ["note  merging    it may conflict", f"{' ' * 17}> {long}"]
+    short = Finding(name="record", level=Level.NOTE, what="none", mend="pytest --perfgate=full")
+    assert told_lines(short, verbose=False) == ["note  record     none > pytest --perfgate=full"]
+    assert told_lines(short, verbose=True)[1] == f"{' ' * 17}next: pytest --perfgate=full"
+    assert told_lines(Finding(name="git", level=Level.GOOD, what="x" * 99), verbose=False)[0].endswith("x …")
+
+
+def test_a_fault_that_many_tests_meet_is_told_whole_once() -> None:
+    fault, told = PerfgateError("baseline-value", "expected a time", place="baselines/h/t.py.yaml"), {}
+    assert told_once(fault, "t.py::a", told) == fault.text()
+    short = "baselines/h/t.py.yaml: expected a time  [baseline-value]\n  why   t.py::a says it whole"
+    assert (told_once(fault, "t.py::b", told), told_once(fault, "t.py::a", told)) == (short, fault.text())
+    with usage_errors(told):
+        raise fault
+    with pytest.raises(pytest.UsageError, match="another"), usage_errors(told):
+        raise PerfgateError("baseline-value", "another")

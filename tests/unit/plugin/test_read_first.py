@@ -31,6 +31,6 @@ def test_what_does_not_read_is_said_before_the_first_test(
     mode: str, option: str, text: Any, said: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CI", raising=False)
-    config: Any = SimpleNamespace(option=given(**{"perfgate_mode": mode, option: text}), rootpath=tmp_path)
+    config: Any = SimpleNamespace(option=given(**{"perfgate_mode": mode, option: text}), rootpath=tmp_path, stash={})
     with pytest.raises(pytest.UsageError, match=said):
         GateSession(Settings(config)).prepare([])

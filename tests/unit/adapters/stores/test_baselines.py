@@ -261,3 +261,25 @@ def test_a_day_that_no_calendar_has_is_no_end() -> None:
     with pytest.raises(PerfgateError, match="expected a day of the calendar, found 2026-13-41") as raised:
         parse_fields({"time": "1us", "expires": "2026-13-41"}, "baselines.'test_a'", "gpu")
     assert raised.value.place == "baselines.'test_a'.expires"
+
+
+def test_a_checkout_with_windows_lines_keeps_them(store: Baselines, file: Path) -> None:
+    store.write([accepted("test_a"), accepted("test_b")])
+    file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
+    before = file.read_bytes()
+    assert store.write([accepted("test_a")]) == ()
+    assert file.read_bytes() == before, "nothing moved, nothing is written"
+    store.write([accepted("test_c")])
+    assert file.read_bytes().count(b"\r\n") == file.read_bytes().count(b"\n") == before.count(b"\n") + 1
+
+
+def test_a_file_that_does_not_read_is_named_in_what_mends_it(store: Baselines, file: Path, tmp_path: Path) -> None:
+    wrong = complaint(store, file, f"{HEAD}  test_a: {{time: fast}}\n")
+    assert wrong.mend.endswith(f"git checkout -- baselines/{DEVICE}/tests/test_k.py.yaml")
+    assert complaint(store, file, b"\xff").place == f"baselines/{DEVICE}/tests/test_k.py.yaml"
+    local = store.path("laptop", "tests/test_k.py")
+    local.parent.mkdir(parents=True)
+    local.write_text("perfgate: 1\n", encoding="utf-8")
+    with pytest.raises(PerfgateError) as caught:
+        store.read("laptop", "tests/test_k.py")
+    assert caught.value.mend.endswith("rm .perfgate/baselines/laptop/tests/test_k.py.yaml"), "git does not have it"

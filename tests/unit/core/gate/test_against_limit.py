@@ -100,7 +100,7 @@ def test_a_metric_of_another_dimension_is_not_compared() -> None:
     metrics = MetricSet(metrics=(Metric(name="ncu", value=0.6, dimension=Dimension.FRACTION, labels=labels(name="x")),))
     found = verdict(limits=[limit("ncu(x) >= 60")], metrics=metrics)
     assert (found.outcome, found.effect) == (Outcome.INVALID, Effect.FAIL)
-    assert "is a fraction, its limit a plain" in found.sentence
+    assert "is a fraction, its limit a plain number" in found.sentence
     assert outcome(limits=[limit("ncu(x) >= 60%")], metrics=metrics) is Outcome.PASSED
 
 

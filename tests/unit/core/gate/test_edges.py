@@ -234,7 +234,7 @@ def test_units_in_examples_stand_apart_where_they_are_words() -> None:
 def test_a_unit_of_something_else_names_the_metric_alone() -> None:
     with pytest.raises(PerfgateError) as caught:
         limit("time <= 5 GB")
-    assert "'GB' measures a bytes, 'time' is a time" in caught.value.what
+    assert "'GB' measures a number of bytes, 'time' is a time" in caught.value.what
 
 
 # artifacts

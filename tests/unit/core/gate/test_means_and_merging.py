@@ -194,9 +194,24 @@ def test_a_mean_is_not_held_against_an_acceptance_that_ran_out_unless_the_change
 
     assert mean(of()).endswith('was not measured: the acceptance expired on 2026-05-01: "TMA loads"')
     again = accepted(1e6, why="no compiler yet", when="2026-05-09", expires="2026-06-01")
-    assert mean(of(edited=again)).startswith("passed: ")
-    for stale in (replace(again, why=""), replace(again, expires="2026-05-09")):
+    assert mean(of(edited=again)).startswith("accepted: +0.0 %")
+    for stale in (replace(again, why=""), replace(again, expires="2026-05-09"), replace(again, time=2e6)):
         assert mean(of(edited=stale)).startswith("not measured: ")
+
+
+def test_a_mean_takes_a_slower_time_that_the_change_accepts_with_a_reason() -> None:
+    def of(time: float, **fields) -> CaseReport:
+        edited = accepted(3e6, why="exact softmax", when="2026-05-09", **fields)
+        held = accepted(1e6, key=report(1e6).key)
+        return judge(measured(time, key=held.key), [HELD], baseline=held, context=replace(CONTEXT, edited=edited))
+
+    assert mean(of(3e6)).startswith("accepted: +0.0 %")
+    assert mean(of(3e6)).endswith("over 1 case; 1 of 1 case against what this change accepts")
+    assert mean(of(4e6)).startswith("regressed: +300.0 %"), "what was measured does not agree"
+    assert mean(of(2e6)).startswith("regressed: +100.0 %")
+    assert mean(of(3e6, expires="2026-05-01")).startswith("accepted: "), "no day is known"
+    bare = judge(measured(3e6), [HELD], baseline=accepted(1e6), context=replace(CONTEXT, edited=accepted(3e6, why="")))
+    assert bare.accepts is None
 
 
 def test_a_mean_under_two_arms_asks_no_accepted_sitting() -> None:

@@ -76,6 +76,9 @@ INNER = "TestAll::test_in"
         ("import pytest\n", "import pytest\nfrom own import *\n", ("*",), ("*",)),
         ("<= 3%", "<= 30%", (), ()),
         ("It is fast", "It is quick", (), ()),
+        ("def test_dot(perfgate, n, matrix)", "def test_dot(perfgate: Gate, n: int, matrix) -> None", (), ()),
+        ("pk.dot, matrix, fast)", "pk.dot, matrix, fast, limits=['time <= 3ms'])", (), ()),
+        ("pk.dot, matrix, fast)", "pk.dot, matrix, fast, limits=['time <= 3ms'], calls=2)", (ITSELF,), ()),
         ("import pytest\n", "import os\nimport pytest\n", (), ()),
     ],
 )
@@ -89,6 +92,15 @@ def test_what_a_change_makes_of_a_test_is_named(
 
 def test_another_test_or_no_python_is_no_edit() -> None:
     assert reworked(FILE, FILE.replace("test_dot", "test_new")) == reworked(FILE, "def (") == reworked("", FILE) == {}
+
+
+def test_a_line_that_is_nested_too_deep_is_compared_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def dump(_node: object) -> str:
+        raise RecursionError
+
+    monkeypatch.setattr("ast.dump", dump)
+    assert reworked(FILE, FILE.replace("SCALE = 2", "SCALE = 1"))["test_dot"] == ("SCALE",)
+    assert reworked(FILE, FILE) == {}
 
 
 def test_marks_are_those_of_the_test_its_classes_and_its_file() -> None:

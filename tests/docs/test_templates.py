@@ -1,0 +1,35 @@
+"""The templates end with what pytest came to, and never with 0 where there is no whole record."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+TEMPLATES = Path(__file__).resolve().parents[2] / "ci" / "templates"
+
+
+def gitlab() -> str:
+    """The script of the job, run as one shell does: the first line that fails ends it."""
+    told = (TEMPLATES / "gitlab.yml").read_text(encoding="utf-8")
+    lines = told.partition("  script:\n")[2].partition("  artifacts:\n")[0].splitlines()
+    return "set -eo pipefail\n" + "\n".join(line.removeprefix("    - ") for line in lines)
+
+
+def slurm() -> str:
+    return (TEMPLATES / "slurm.sh").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("script", [gitlab, slurm])
+@pytest.mark.parametrize(("tests", "report", "comes"), [(0, 0, 0), (1, 0, 1), (0, 12, 12), (1, 12, 1)])
+def test_a_template_keeps_the_exit_code(tmp_path: Path, script, tests: int, report: int, comes: int) -> None:
+    for name, ends in {"python": 0, "pytest": tests, "perfgate": report, "srun": 0}.items():
+        stand_in = tmp_path / name
+        stand_in.write_text("#!/bin/sh\nexec pytest\n" if name == "srun" else f"#!/bin/sh\nexit {ends}\n")
+        stand_in.chmod(0o755)
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "CI_MERGE_REQUEST_IID": "7", "PERFGATE": "x"}
+    env.pop("SLURM_SUBMIT_DIR", None)
+    done = subprocess.run(["bash", "-c", script()], cwd=tmp_path, env=env, capture_output=True, check=False)
+    assert done.returncode == comes, done.stderr

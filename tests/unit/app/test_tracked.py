@@ -1,0 +1,43 @@
+"""What is committed below the folder that a machine keeps for itself fails the run in CI."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from pytest_perfgate.adapters.stores.repository import GitRepository
+from pytest_perfgate.app.tracked import tracked_files
+from pytest_perfgate.model.limit import Effect
+from pytest_perfgate.model.policy import Policy
+
+
+def court(repository: Any, *, ci: bool = True) -> Any:
+    return SimpleNamespace(
+        tools=SimpleNamespace(repository=repository), context=SimpleNamespace(policy=Policy(ci=ci)),
+    )  # fmt: skip
+
+
+def test_a_history_that_is_committed_is_nobody_s(tmp_path: Path) -> None:
+    own = tmp_path / ".perfgate"
+    own.mkdir()
+    (own / ".gitignore").write_text("*\n")
+    (own / "history.db").write_text("24 sittings")
+    (tmp_path / "a.py").touch()
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+
+    def commit(*paths: str) -> None:
+        who = ("-c", "user.name=a", "-c", "user.email=a@b")
+        for words in (("add", "-f", *paths), (*who, "commit", "-qm", "one")):
+            subprocess.run(["git", *words], cwd=tmp_path, check=True)
+
+    repository = GitRepository(tmp_path, {})
+    commit("a.py", ".perfgate/.gitignore")
+    assert list(tracked_files(court(repository))) == []
+    commit(".perfgate/history.db")
+    (note,) = tracked_files(court(repository))
+    assert (note.effect, note.names) == (Effect.FAIL, (".perfgate/history.db",))
+    assert note.text.startswith("1 file under .perfgate/ is committed")
+    assert list(tracked_files(court(repository, ci=False))) == []
+    assert list(tracked_files(court(None))) == []
