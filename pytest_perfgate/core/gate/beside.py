@@ -6,10 +6,12 @@ import ast
 import re
 
 _BESIDE = re.compile(
-    r"(^|/)\.|\.(py[icxd]?|pxi|ipynb|c|cc|cpp|cxx|h|hh|hpp|hxx|inl|cuh?|hip|f|f90|for|rs|go|s|asm|mm?|cmake|build|in|sh|bat"
-    r"|ps1|md|rst|lock|png|svg|html|css)$"
-    r"|(^|/)(pyproject\.toml|setup\.cfg|pytest\.ini|tox\.ini|codecov\.yml|mkdocs\.yml|cmakelists\.txt|makefile|dockerfile"
-    r"|(license|copying|authors|changelog|codeowners)(\.[a-z]+)?)$",
+    r"(^|/)\.|^docs?/"
+    r"|\.(py[icxd]?|pxi|ipynb|c|cc|cpp|cxx|h|hh|hpp|hxx|inl|cuh?|hip|f|f90|for|rs|go|s|asm|mm?|cmake|build|in)$"
+    r"|\.(sh|bat|ps1|md|rst|lock|png|svg|html|css)$"
+    r"|(^|/)(pyproject\.toml|setup\.cfg|pytest\.ini|tox\.ini|cmakelists\.txt|makefile|dockerfile)$"
+    r"|(^|/)(package(-lock)?\.json|codecov\.yml|mkdocs\.yml)$"
+    r"|(^|/)(license|copying|authors|changelog|codeowners|news|changes|history)(\.[a-z]+)?$",
     re.IGNORECASE,
 )
 """Code, which is the arms' own or known file by file; pages; what describes a project; what hides."""

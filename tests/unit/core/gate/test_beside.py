@@ -45,6 +45,6 @@ def test_a_table_may_be_read_by_code_and_a_page_is_not() -> None:
     for path in ("tuning.txt", "data/tiles.json", "models/m.bin", "requirements.txt", "deep/license_table.csv"):
         assert may_be_read(path), path
     for path in ("README.md", "src/k.py", "src/k.cu", ".github/workflows/ci.yml", "pyproject.toml", "LICENSE",
-                 "baselines/host/t.py.yaml", "baselines/host/environments/1.json", "docs/a.rst", "Makefile"):  # fmt: skip
+                 "baselines/host/t.py.yaml", "baselines/host/environments/1.json", "docs/a.rst", "docs/a.json", "NEWS.txt", "Makefile"):  # fmt: skip
         assert not may_be_read(path), path
     assert not may_be_read("perf/lines/host/t.py.yaml", "perf/lines")
