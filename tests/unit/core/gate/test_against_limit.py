@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_perfgate.core.gate.grammar import parse_limit
-from pytest_perfgate.core.gate.judge import JudgeContext, judge
+from pytest_perfgate.core.gate.judge import judge
 from pytest_perfgate.core.gate.nearest import proposal
 from pytest_perfgate.core.gate.opcode_named import no_instruction
 from pytest_perfgate.core.gate.policy import CI
@@ -14,22 +14,7 @@ from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.metric import Absent, Metric, MetricSet, labels
 from pytest_perfgate.model.quantity import Dimension, Interval
 from pytest_perfgate.model.work import Work
-from tests.unit.core.gate.bench import GPU, HOST, KINDS, accepted, limit, measured
-
-CONTEXT = JudgeContext(kinds=KINDS, gates=40)
-SLOWDOWN = (limit("slowdown <= 3%"),)
-
-
-def verdict(time=1e6, limits=SLOWDOWN, baseline="accepted", context=CONTEXT, paired=None, **fields):
-    device = fields.get("device", HOST)
-    held = accepted(1e6, device=device) if baseline == "accepted" else baseline
-    (found,) = judge(measured(time, **fields), limits, baseline=held, context=context, paired=paired).verdicts
-    return found
-
-
-def outcome(*args, **fields) -> Outcome:
-    return verdict(*args, **fields).outcome
-
+from tests.unit.core.gate.bench import CONTEXT, GPU, KINDS, SLOWDOWN, limit, measured, outcome, verdict
 
 # against a limit
 

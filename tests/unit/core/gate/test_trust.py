@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.judge import JudgeContext, judge, not_measured
+from pytest_perfgate.core.gate.judge import judge, not_measured
 from pytest_perfgate.core.gate.policy import CI
 from pytest_perfgate.core.gate.trust import problems_of, sound
 from pytest_perfgate.model.limit import Effect, Outcome
@@ -14,22 +14,19 @@ from pytest_perfgate.model.plan import CaseKey, Mode
 from pytest_perfgate.model.problem import Problem
 from pytest_perfgate.model.quantity import Dimension
 from pytest_perfgate.model.samples import Discard
-from tests.unit.core.gate.bench import GPU, HOST, KEY, KINDS, accepted, limit, measured, samples
-
-CONTEXT = JudgeContext(kinds=KINDS, gates=40)
-SLOWDOWN = (limit("slowdown <= 3%"),)
-
-
-def verdict(time=1e6, limits=SLOWDOWN, baseline="accepted", context=CONTEXT, paired=None, **fields):
-    device = fields.get("device", HOST)
-    held = accepted(1e6, device=device) if baseline == "accepted" else baseline
-    (found,) = judge(measured(time, **fields), limits, baseline=held, context=context, paired=paired).verdicts
-    return found
-
-
-def outcome(*args, **fields) -> Outcome:
-    return verdict(*args, **fields).outcome
-
+from tests.unit.core.gate.bench import (
+    CONTEXT,
+    GPU,
+    HOST,
+    KEY,
+    SLOWDOWN,
+    accepted,
+    limit,
+    measured,
+    outcome,
+    samples,
+    verdict,
+)
 
 # processes in groups
 
