@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_perfgate.core.render.text import display_width
+from pytest_perfgate.plugin.columns import columns, folded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +24,7 @@ class Progress:
         self._live = bool(self._out and self._out.isatty)
         self._counts: dict[int, int] = {}
         self._rounds = {case.nodeid: case.plan.rounds for case in cases}
+        self._width = columns(config)
         self._say(f"perfgate: {headline}")
 
     def __call__(self, number: int, case: Case, finished: Finished) -> None:
@@ -60,7 +62,8 @@ class Progress:
     def _say(self, text: str) -> None:
         if self._out is not None:
             self._out.ensure_newline()
-            self._out.write_line(text)
+            for line in folded(text, self._width):
+                self._out.write_line(line)
 
 
 def in_columns(text: str, width: int) -> str:
