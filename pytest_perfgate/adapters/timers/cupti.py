@@ -8,8 +8,9 @@ from statistics import median
 from typing import Any, Protocol
 
 from pytest_perfgate.adapters.bindings.cupti import BUFFER
-from pytest_perfgate.adapters.timers.bench import Bench, Rules, Uninterrupted, queue_availability, queue_of, sound
+from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_availability, queue_of, sound
 from pytest_perfgate.adapters.timers.events import launch_gap
+from pytest_perfgate.adapters.timers.undisturbed import Undisturbed
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Plan
@@ -126,7 +127,7 @@ class CuptiTimer:
         """Activities of some calls; one call alone fits any buffer, and so tells how many records a call leaves."""
         recorder = self._recorder
         ids = range(first + 1, first + 1 + count)
-        with Uninterrupted():
+        with Undisturbed():
             for call in ids:
                 bench.ready()
                 recorder.push(call)
