@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Union
 
+from pytest_perfgate.core.gate.parametrised import PARAMETERS, split
+
 _Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 _Scope = Mapping[str, Sequence[ast.AST]]
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -15,7 +17,6 @@ _UNNAMED = ("setup_module", "setup_function", "setup_class", "setup_method", "se
 _SELF = {"self", "cls"}
 _FIXTURES = {"perfgate", "benchmark"}
 ITSELF = "the test itself"
-PARAMETERS = "its parameters"
 
 Parts = Mapping[str, str]
 """Each name with all that is said of it."""
@@ -88,13 +89,27 @@ def _tests(
 
 def _parts(test: _Function, classes: tuple[ast.ClassDef, ...], scope: _Scope) -> Parts:
     """The test's own lines, its parameters, and each name of the file that is reached from there."""
-    given = [mark for mark in test.decorator_list if "parametrize" in _dumped(mark)]
+    given = [split(mark) for mark in test.decorator_list if "parametrize" in _dumped(mark)]
+    marks = [node for frame, _ in given for node in frame]
+    values = {
+        f"{PARAMETERS} {number} {name}": node for number, (_, of) in enumerate(given) for name, node in of.items()
+    }
     inner = {f"self.{name}": nodes for one in classes for name, nodes in _defined(one.body).items()}
     known: _Scope = {**scope, **inner}
     own = [test.args, *test.body]
-    found = {ITSELF: _said(own), PARAMETERS: _said(given)}
     always = {"*", *_UNNAMED, *(f"self.{name}" for name in _UNNAMED), *_everywhere(known)}
-    waiting = {*always, *_reached([*own, *given]), *(name for one in classes for name in _reached(one.bases))}
+    bases = (name for one in classes for name in _reached(one.bases))
+    found = _meaning({*always, *_reached([*own, *marks]), *bases}, known)
+    apart = _meaning(_reached(values.values()), known).items()
+    by_value = {f"{PARAMETERS}: {name}": said for name, said in apart if name not in found}
+    said = {name: _dumped(node) for name, node in values.items()}
+    return {ITSELF: _said(own), PARAMETERS: _said(marks), **said, **by_value, **found}
+
+
+def _meaning(names: Iterable[str], known: _Scope) -> dict[str, str]:
+    """What these names stand for, and all that they name in turn."""
+    found: dict[str, str] = {}
+    waiting = {*names}
     while waiting:
         name = waiting.pop()
         if name in known and name not in found:
