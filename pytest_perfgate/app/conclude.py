@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from pytest_perfgate.app.absent import absent_tests
+from pytest_perfgate.app.borrowed import borrowed_parts
 from pytest_perfgate.app.gate import Court, new_baselines
 from pytest_perfgate.app.loosened import loosened_lines
 from pytest_perfgate.app.newly_marked import newly_marked
@@ -84,6 +85,7 @@ def suite_notes(
         partial(newly_marked, court, suite),
         partial(relaxed_limits, court, cases),
         partial(reworked_tests, court, reports),
+        partial(borrowed_parts, court, reports),
         partial(loosened_lines, court, reports),
         partial(renamed_lines, court, reports),
         partial(_drifted, court, cases, reports),
