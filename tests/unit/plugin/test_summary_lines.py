@@ -8,12 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.core.gate.against_baseline import DOUBTFUL
+from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.problem import Finding
 from pytest_perfgate.plugin.invocation import environment
 from pytest_perfgate.plugin.settings import Settings
 from pytest_perfgate.plugin.standpoint import Standpoint
-from pytest_perfgate.plugin.summary import accepted_lines, constant, next_commands, written_lines
+from pytest_perfgate.plugin.summary import accepted_lines, blocks, constant, next_commands, written_lines
 from tests.reports import case
 
 ROOT = Path("/project")
@@ -125,3 +126,11 @@ def test_cases_on_constant_inputs_are_named_in_one_line() -> None:
     assert constant([*plain, *told[:2]])[0].endswith("on data: tests/test_k.py::t0, tests/test_k.py::t1")
     assert constant(told)[0].endswith("tests/test_k.py::t2 and 2 more")
     assert constant(plain) == []
+
+
+def test_a_speed_up_that_asks_for_a_look_is_shown_whole() -> None:
+    faster = case("test_a", 1e4, 1e6, Outcome.IMPROVED)
+    doubted = tuple(replace(v, sentence=DOUBTFUL, effect=Effect.WARN) for v in faster.verdicts)
+    plain = tuple(replace(v, effect=Effect.WARN) for v in faster.verdicts)
+    (block,) = blocks([replace(faster, verdicts=doubted), replace(faster, verdicts=plain)], standing())
+    assert "is the work still done?" in block
