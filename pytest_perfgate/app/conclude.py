@@ -158,7 +158,7 @@ def _drift(court: Court, anchor: str, report: CaseReport) -> str:
     if line is None or line.local:
         return ""
     now = Sitting(key=report.key, device=device, time=time[0].value, when="")
-    came = drift((*court.past.newest(report.key, device), now), line.time, LIMIT, since=line.commit)
+    came = drift((*court.past.newest(measurement), now), line.time, LIMIT, since=line.commit)
     return f"{report.key}: {signed(came.change)}" if came is not None and came.alarms else ""
 
 
@@ -268,5 +268,6 @@ def _sittings(report: RunReport, commit: str) -> Iterable[Sitting]:
                 when=report.started,
                 commit=commit,
                 processes=len(measurement.processes),
+                identity=measurement.identity.text(),
                 clock_hz=clock_of(measurement.processes),
             )

@@ -1,7 +1,7 @@
 """Say what works here, what does not and why, and what mends it: the project, then the machine.
 
 It changes nothing. The last line times one call against itself for a few seconds. One screen, device by
-device; all that was found is behind ``--verbose`` and ``--json``.
+device; all that was found is behind --verbose and --json.
 """
 
 from __future__ import annotations

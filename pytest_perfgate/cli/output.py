@@ -27,11 +27,18 @@ def show(document: Document, options: Namespace) -> None:
 
 
 def say(text: str, options: Namespace) -> None:
-    """What was done; beside JSON that is no part of the answer."""
-    if options.json:
+    """What was done; beside JSON or Markdown that is no part of the answer."""
+    if options.json or getattr(options, "markdown", "") == "-":
         sys.stderr.write(f"{text}\n")
     else:
         write(text)
+
+
+def say_written(options: Namespace) -> None:
+    """Where the pages lie that were asked for."""
+    for name in (options.html, options.markdown):
+        if name and name != "-":
+            say(f"wrote {name}", options)
 
 
 def plain(value: Any) -> Any:

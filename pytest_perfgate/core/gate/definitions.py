@@ -158,14 +158,13 @@ def names_of(one: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
         )
     elif isinstance(one, (ast.If, ast.Try, ast.With, ast.For, ast.While)):
         inside = {node.id for node in ast.walk(one) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-        lines = [line for line in ast.walk(one) if isinstance(line, ast.stmt) and line is not one]
-        yield from ((name, one) for name in {*inside, *(name for line in lines for name, _ in _flat(line))})
+        yield from ((name, one) for name in {*inside, *(name for line in ast.walk(one) for name, _ in _flat(line))})
     else:
         stored = (n.id for n in ast.walk(one) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
         yield from ((name, one) for name in dict.fromkeys(stored))
 
 
-def _flat(line: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
+def _flat(line: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     """Names of a line that holds no others."""
     if isinstance(line, (*_FUNCTIONS, ast.ClassDef, ast.Import, ast.ImportFrom)):
         yield from names_of(line)

@@ -44,7 +44,7 @@ _COLUMNS = (
     Column(name="value", absent=NONE),
     Column(name="then", dimension=Dimension.TIME),
     Column(name="now", dimension=Dimension.TIME, absent=NONE),
-    Column(name="smallest visible slowdown", dimension=Dimension.FRACTION, digits=2, absent=NONE),
+    Column(name="blind below", dimension=Dimension.FRACTION, digits=2, absent=NONE),
 )
 
 
@@ -94,13 +94,13 @@ def _subtitle(report: RunReport) -> str:
 
 def _accepted(cases: Iterable[CaseReport]) -> list[Block]:
     """Slower times that this change accepts stand on top, whatever else is said."""
-    found = [v for case in cases for v in case.verdicts if v.outcome is Outcome.ACCEPTED]
-    items = tuple(shown(partial(_reason, v), printable) for v in found)
+    found = [(case, v) for case in cases for v in case.verdicts if v.outcome is Outcome.ACCEPTED]
+    items = tuple(shown(partial(_reason, case, v), printable) for case, v in found)
     return [Section(title="Accepted by this change", blocks=(Bullets(items=items),))] if items else []
 
 
-def _reason(verdict: Verdict) -> str:
-    return printable(f"{verdict.limit.text}: {verdict.sentence}")
+def _reason(case: CaseReport, verdict: Verdict) -> str:
+    return printable(f"{case.key}  {verdict.limit.text}: {verdict.sentence}")
 
 
 def _notes(report: RunReport) -> list[Block]:
@@ -155,7 +155,7 @@ def _measured(verdict: Verdict) -> Cell:
 
 
 def sighted(verdict: Verdict) -> Cell:
-    """The smallest visible slowdown as a cell."""
+    """The smallest slowdown that could have been seen, as a cell."""
     return verdict.visible if verdict.visible is None or verdict.visible < _BLIND else signed(verdict.visible)
 
 

@@ -7,6 +7,7 @@ from itertools import chain
 
 import pytest
 
+from pytest_perfgate.core.gate.grammar import parse_limit
 from pytest_perfgate.core.gate.marked import marked
 from pytest_perfgate.core.gate.relaxed import LOOSER, relaxed
 from pytest_perfgate.model.limit import Limit
@@ -17,6 +18,10 @@ TIGHTER = mark("'time <= {}'", test="def test_a(perfgate): pass\n")
 
 def everything(_nodeid: str, layers: Sequence[Sequence[Limit]]) -> tuple[Limit, ...]:
     return tuple(chain.from_iterable(layers))
+
+
+def parse_limits(*texts: str) -> tuple[Limit, ...]:
+    return tuple(parse_limit(text, kinds=KINDS) for text in texts)
 
 
 def loosens(then: str, now: str) -> bool:
@@ -86,6 +91,18 @@ def test_limits_are_merged_by_the_node_id_of_the_test() -> None:
     body = "def test_x(perfgate):\n    perfgate(f, limits=['time <= 3ms'], name='big')\n"
     relaxed({"t.py": (body, body)}, KINDS, merged)
     assert asked == {"t.py::test_x"}
+
+
+def test_a_run_is_asked_only_where_the_file_does_not_tell() -> None:
+    literal, other, spelled = mark("'time <= 1ms'"), mark("'time <= 2ms'"), mark("f(1)")
+    ran = {"t.py::test_x": [parse_limits("time <= 3ms")]}
+    for then, now, said in (
+        (literal, literal, ()),
+        (literal, other, ("t.py::test_x: time <= 1ms -> time <= 2ms",)),
+        (literal, spelled, ("t.py::test_x: time <= 1ms -> time <= 3ms",)),
+        (spelled, spelled, ()),
+    ):
+        assert tuple(relaxed({"t.py": (then, now)}, KINDS, everything, ran)) == said
 
 
 def test_settings_that_cannot_be_read_are_shown_as_they_are_written() -> None:

@@ -81,6 +81,10 @@ INNER = "TestAll::test_in"
         ("pk.dot, matrix, fast)", "pk.dot, matrix, fast, limits=['time <= 3ms'])", (), ()),
         ("pk.dot, matrix, fast)", "pk.dot, matrix, fast, limits=['time <= 3ms'], calls=2)", (ITSELF,), ()),
         ("import pytest\n", "import os\nimport pytest\n", (), ()),
+        ("import pk\n", "import pk\nimport pk.warm\n", ("pk",), ("pk",)),
+        ("SCALE = 2", "if pk.big:\n    SCALE = 2\nelse:\n    SCALE = 3", ("SCALE",), ()),
+        ("SCALE = 2", "SCALE = 2\nwith pk.lock:\n    def prepare(): return DATA", ("prepare",), ()),
+        ("SCALE = 2", "SCALE = 2\nwhile pk.old:\n    from old import DATA", ("DATA",), ()),
     ],
 )
 def test_what_a_change_makes_of_a_test_is_named(
