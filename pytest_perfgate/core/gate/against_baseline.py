@@ -21,6 +21,7 @@ from pytest_perfgate.model.quantity import Dimension
 
 SUSPICIOUS = 9.0
 """A speed-up that asks for a look: ten times."""
+DOUBTFUL = "ten times faster: is the work still done?"
 
 
 def against_baseline(limit: Limit, trial: Trial) -> Ruling:
@@ -100,7 +101,7 @@ def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: Tria
             return Ruling(outcome=Outcome.PASSED, sentence=taken, metric=metric, visible=visible, against=True)
         return Ruling(
             outcome=Outcome.IMPROVED,
-            sentence="faster than accepted" if faster < SUSPICIOUS else "ten times faster: is the work still done?",
+            sentence="faster than accepted" if faster < SUSPICIOUS else DOUBTFUL,
             next=(trial.accepting(" --improved"),),
             metric=metric,
             visible=visible,
