@@ -186,7 +186,7 @@ class Court:
 
     def _past(self, measurement: Measurement) -> Sequence[Sitting]:
         """The newest sittings that the history knows, oldest first."""
-        return self.past.newest(measurement.key, measurement.device.key)
+        return self.past.newest(measurement)
 
 
 def _brought(text: str, kinds: Mapping[str, MetricKind], place: str) -> Limit:

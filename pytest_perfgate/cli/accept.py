@@ -169,10 +169,11 @@ def _notes(found: Any, options: Namespace, project: Project) -> list[dict[str, s
 
 
 def sittings_of(project: Project) -> Any:
-    """The last sittings of a case in the history."""
+    """The last sittings of a case in the history, measured as this one."""
+    from pytest_perfgate.app.past import sittings_like
 
     def sittings(case: Any) -> Any:
-        return project.history.read(case.key, case.measurement.device.key, 20) if case.measurement else ()
+        return sittings_like(case.measurement, project.history) if case.measurement else ()
 
     return sittings
 

@@ -85,14 +85,17 @@ def _write_verdicts(out: Any, session: Docket, reports: list[CaseReport]) -> Non
 
 
 def _tables(reports: Sequence[CaseReport], *, every: bool, width: int = ANY) -> list[str]:
-    """What is not kept; where lines would be torn, cases without their files, which the blocks and the report name."""
+    """What is not kept; where lines would be torn, without the files, then what was visible: the report has both."""
     told = reports if every else [r for r in reports if r.worst not in _KEPT and r.verdicts]
     table = verdict_table(told)
     whole = list(table_lines(table)) if told else []
     if all(display_width(line) <= width for line in whole):
         return whole
     rows = tuple((row[0], f"…::{str(row[1]).partition('::')[2]}", *row[2:]) for row in table.rows)
-    return list(table_lines(replace(table, rows=rows)))
+    short = list(table_lines(replace(table, rows=rows)))
+    if all(display_width(line) <= width for line in short):
+        return short
+    return list(table_lines(replace(table, columns=table.columns[:-1], rows=tuple(row[:-1] for row in rows))))
 
 
 def _folded(texts: Iterable[str], width: int) -> list[str]:

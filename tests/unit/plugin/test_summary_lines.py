@@ -135,6 +135,8 @@ def test_no_line_of_the_table_is_torn_by_a_narrow_terminal() -> None:
     narrow = _tables(reports, every=False, width=max(map(len, whole)) - 1)
     assert "  …::test_gemm[128]  " in narrow[-1]
     assert max(map(len, narrow)) < max(map(len, whole))
+    least = _tables(reports, every=False, width=max(map(len, narrow)) - 1)
+    assert least[-1].endswith("slowdown <= 3%")
 
 
 @pytest.mark.parametrize(
