@@ -144,17 +144,17 @@ def test_only_names_are_assigned_what_a_mark_could_mean() -> None:
 def test_a_file_that_is_gone_took_its_limits_along_and_another_that_has_the_test_is_looked_into() -> None:
     one = mark("'time <= 1ms'")
     lost = ("t.py::test_x: time <= 1ms -> none",)
-    assert relaxed({"t.py": (one, None)}, KINDS, everything) == lost
-    assert relaxed({"t.py": (one, None), "new.py": (None, "x = 1\n")}, KINDS, everything) == lost
+    assert (*relaxed({"t.py": (one, None)}, KINDS, everything),) == lost
+    assert (*relaxed({"t.py": (one, None), "new.py": (None, "x = 1\n")}, KINDS, everything),) == lost
     copied = {"t.py": (one, one), "new.py": (None, mark("'time <= 2ms'"))}
-    assert relaxed(copied, KINDS, everything) == ()
+    assert not relaxed(copied, KINDS, everything)
 
 
 def test_of_a_test_that_is_gone_the_limits_of_the_project_are_not_told() -> None:
     def merged(_nodeid: str, layers: Sequence[Sequence[Limit]]) -> tuple[Limit, ...]:
         return (*chain.from_iterable(layers), parse_limit("mfu >= 1%", kinds=KINDS, source="default"))
 
-    assert relaxed({"t.py": (mark("'time <= 1ms'"), "")}, KINDS, merged) == ("t.py::test_x: time <= 1ms -> none",)
+    assert [*relaxed({"t.py": (mark("'time <= 1ms'"), "")}, KINDS, merged)] == ["t.py::test_x: time <= 1ms -> none"]
 
 
 def test_a_limit_that_another_replaces_on_some_devices_is_loosened_there() -> None:
