@@ -106,7 +106,7 @@ def _reason(case: CaseReport, verdict: Verdict) -> str:
 def _notes(report: RunReport) -> list[Block]:
     if not report.notes:
         return []
-    items = tuple(printable(f"{note.effect.value.upper()}  {note.text}{_named(note.names)}") for note in report.notes)
+    items = tuple(printable(f"{note.effect.value.upper()}  {note.text}{_named(note.unsaid)}") for note in report.notes)
     return [Section(title="The suite", blocks=(Bullets(items=items),))]
 
 
