@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
 from pytest_perfgate.adapters.bindings.processes import lineage, started
 
 PATIENCE_S = 5.0
+LOOK_S = 0.5
 
 
 def below(pid: int) -> dict[int, str]:
@@ -34,6 +37,18 @@ def end(process: subprocess.Popen[str], patience_s: float = PATIENCE_S) -> str:
                 os.kill(pid, signal.SIGKILL)
     heard = said if said is not None else _heard(process, patience_s)
     return heard if heard is not None else "it could not be ended"
+
+
+def forsaken() -> None:
+    """Interrupts this process when whoever started it is gone, killed perhaps: nobody else would end it on the card."""
+    parent = os.getppid()
+
+    def look() -> None:
+        while os.getppid() == parent:
+            time.sleep(LOOK_S)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=look, name="forsaken", daemon=True).start()
 
 
 def _heard(process: subprocess.Popen[str], patience_s: float) -> str | None:

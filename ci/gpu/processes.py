@@ -146,6 +146,9 @@ def told(command: list[str], log: Path, left_s: float, **given: Any) -> tuple[in
             end(process)
             said.write(f"\ntook longer than the {left_s:.0f} s that were left\n")
             code = None
+        except BaseException:
+            end(process)
+            raise
     return code, log.read_text(encoding="utf-8", errors="replace")
 
 

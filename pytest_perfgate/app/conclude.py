@@ -10,11 +10,12 @@ from itertools import chain
 from pathlib import Path
 
 from pytest_perfgate.app.absent import absent_tests
+from pytest_perfgate.app.borrowed import borrowed_parts
 from pytest_perfgate.app.gate import Court, new_baselines
 from pytest_perfgate.app.loosened import loosened_lines
 from pytest_perfgate.app.newly_marked import newly_marked
 from pytest_perfgate.app.relaxed import relaxed_limits
-from pytest_perfgate.app.renamed import renamed_lines
+from pytest_perfgate.app.renamed import followed, renamed_lines
 from pytest_perfgate.app.reworked import reworked_tests
 from pytest_perfgate.app.settings import changed_settings
 from pytest_perfgate.app.tracked import tracked_files
@@ -68,6 +69,7 @@ def suite_notes(
         baselines=_accepted(court, reports),
         gone=_gone(court, reports, ending.reach) if court.context.policy.ci else (),
         moved=court.accepted.moved,
+        followed=followed(court, reports) if court.context.policy.ci else frozenset(),
         left_out=ending.left_out,
         expected=_expected(court, reports) if ending.skipped else (),
         families=family_limits(cases.values()),
@@ -83,6 +85,7 @@ def suite_notes(
         partial(newly_marked, court, suite),
         partial(relaxed_limits, court, cases),
         partial(reworked_tests, court, reports),
+        partial(borrowed_parts, court, reports),
         partial(loosened_lines, court, reports),
         partial(renamed_lines, court, reports),
         partial(_drifted, court, cases, reports),

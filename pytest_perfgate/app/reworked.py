@@ -19,15 +19,15 @@ WORDS = ("perfgate", "benchmark")
 def reworked_tests(court: Court, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
     """One note in CI: such a test may measure something else than what was accepted."""
     base, repository = court.accepted.base.commit, court.tools.repository
-    held = [report for report in reports if _held(court, report)]
-    if not court.context.policy.ci or not base or repository is None or not held:
+    found = [report for report in reports if held(court, report)]
+    if not court.context.policy.ci or not base or repository is None or not found:
         return
     texts = repository.touched(base, WORDS)
     if texts is None:
         unknown = f"which gated tests changed since {base[:10]} is not known: git did not answer for the files"
         yield SuiteNote(kind="reworked", effect=Effect.WARN, text=unknown)
         return
-    names = tuple(_names(court, held, texts))
+    names = tuple(_names(court, found, texts))
     if names:
         tests = plural(len(names), "gated test")
         text = f"{tests} edited since {base[:10]}, the accepted lines are not: they may measure something else"
@@ -54,7 +54,7 @@ def _names(
     return [f"{name}: {', '.join(parts)}" for name, parts in sorted(found.items()) if parts]
 
 
-def _held(court: Court, report: CaseReport) -> bool:
+def held(court: Court, report: CaseReport) -> bool:
     """Whether a committed line of before judged it, and no reason of this change speaks for another."""
     paired = court.paired.get(report.key)
     if report.measurement is None or (paired is not None and paired.revision):

@@ -36,13 +36,13 @@ def clock_locks() -> Any:
 
 def lift(card: Any) -> None:
     """Put a card's clocks back."""
-    from pytest_perfgate.adapters.devices.clocks import put_back
+    from pytest_perfgate.adapters.devices.owning import put_back
 
     put_back(card)
 
 
 def keep_lock(card: Any, sm_hz: float | None) -> None:
     """Lock a card's clocks beyond this process."""
-    from pytest_perfgate.adapters.devices.clocks import lock_for_good
+    from pytest_perfgate.adapters.devices.owning import lock_for_good
 
     lock_for_good(card, sm_hz)

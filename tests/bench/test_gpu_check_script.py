@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tarfile
@@ -15,7 +16,7 @@ from types import SimpleNamespace
 import pytest
 
 from ci.gpu import processes
-from ci.gpu.ending import end
+from ci.gpu.ending import below, end
 from ci.gpu.page import bars, failed, page, unshown
 from pytest_perfgate.adapters.bindings.processes import started
 from pytest_perfgate.adapters.runtimes.torch import TorchRuntime
@@ -153,6 +154,74 @@ def test_parts_for_which_no_time_is_left_say_so(script, tmp_path) -> None:
     script.LEAST_S = 15.0
     (row,) = script.led("machine", SimpleNamespace(out=str(tmp_path), clocks="observe"), 4.0)
     assert (row["what"], row["why"]) == ("left out", f"4 s left of {script.BUDGET_S:.0f}")
+
+
+SLOW = """
+import sys, time
+sys.argv[0] = {simulated!r}
+from tests.bench import simulated
+from ci.gpu import parts
+def slow(check):
+    yield {{"what": "first", "held": True}}
+    time.sleep(60)
+script = simulated.script
+def changed():
+    module = script()
+    module.TURN_S, module.PARTS["machine"] = 0.05, ("This machine", 45, slow)
+    return module
+simulated.script, simulated.__file__ = changed, __file__
+sys.exit(simulated.main())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_a_run_that_is_cut_short_keeps_its_rows_and_leaves_nothing_at_work(tmp_path, number) -> None:
+    program, out = tmp_path / "slow.py", tmp_path / "out"
+    program.write_text(SLOW.format(simulated=simulated.__file__))
+    command = [sys.executable, str(program), "--quick", "--clocks", "off", "--out", str(out)]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as run:
+        until(lambda: "first" in (out / "gpu-check.md").read_text() if (out / "gpu-check.md").exists() else False)
+        parts = below(run.pid)
+        run.send_signal(number)
+        said = run.communicate(timeout=60)[1]
+    result = json.loads((out / "gpu-check.json").read_text())
+    assert result["facts"]["not finished"] == "machine, agreement, overlap"
+    assert result["parts"]["This machine"][0] == {"what": "first", "held": True}
+    assert "Traceback" not in said
+    assert parts
+    until(lambda: not [pid for pid, when in parts.items() if runs(pid) and started(pid) == when])
+    if number != signal.SIGKILL:
+        assert run.returncode == 1
+        assert result["parts"]["This machine"][1]["refused"] == "interrupted"
+        assert list(tmp_path.glob("gpu-check-*")) == []
+
+
+def until(reached) -> None:
+    ends = time.monotonic() + 30
+    while not reached():
+        assert time.monotonic() < ends
+        time.sleep(0.02)
+
+
+def test_where_nothing_can_be_written_no_time_on_a_card_is_spent(tmp_path) -> None:
+    (tmp_path / "file").write_text("")
+    command = [sys.executable, str(ROOT / "ci" / "gpu-check"), "--out", str(tmp_path / "file")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (2, f"gpu-check: --out {tmp_path / 'file'}: File exists\n")
+
+
+def test_a_disk_that_is_full_costs_the_files_and_not_the_parts(script, tmp_path, monkeypatch) -> None:
+    plain, times = script.write, iter(range(100))
+
+    def full(*given: object) -> None:
+        if next(times):
+            raise OSError(28, "No space left on device")
+        plain(*given)
+
+    monkeypatch.setattr(script, "write", full)
+    options = SimpleNamespace(out=str(tmp_path / "out"), clocks="observe", quick=False, only=["machine", "ladder"])
+    assert len(script.checked(options)["parts"]) == 2
 
 
 def test_all_parts_together_fit_the_time_with_what_they_need_at_most(script) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
+import threading
 import time
+from pathlib import Path
 
 from clock_scenarios import LOCK, OBSERVE, TRY, Library, card, region, scenario
 
 from pytest_perfgate.adapters.bindings import nvml, patience
 from pytest_perfgate.adapters.bindings.nvml import Nvml
 from pytest_perfgate.adapters.devices.clocks import NvmlClocks
-from pytest_perfgate.adapters.devices.locks import read_locks
+from pytest_perfgate.adapters.devices.locks import read_locks, write_lock
 from pytest_perfgate.model.errors import PerfgateError
 
 
@@ -78,3 +81,33 @@ def putting_back_hangs() -> dict:
         "held": outcome(lambda: region(LOCK, during=lambda: setattr(library, "hang", 4))),
         "left": len(read_locks()),
     }
+
+
+@scenario
+def locking_takes_longer_than_anybody_waits() -> dict:
+    """The driver locks the card after all."""
+    import pynvml
+
+    plain, device, done = pynvml.nvmlDeviceSetGpuLockedClocks, card(), threading.Event()
+    hasty()
+
+    def late(*given: object) -> None:
+        while not patience.silence("NVML"):
+            time.sleep(0.01)
+        plain(*given)
+        done.set()
+
+    pynvml.nvmlDeviceSetGpuLockedClocks = late
+    held = outcome(lambda: NvmlClocks().hold(device, LOCK).__enter__())
+    done.wait(10)
+    return {"held": held, "locked": Library().locked, "owners": [lock.pid == os.getpid() for lock in read_locks()]}
+
+
+@scenario
+def denied_where_a_lock_was_left() -> dict:
+    """By a process that is gone: who has no permission must not strike out its name."""
+    path = Path(write_lock(card().uuid, 1.4e9, memory=True).path)
+    path.write_text(path.read_text().replace(str(os.getpid()), str(2**22 + 1)))
+    before, Library().permission = path.read_text(), 4
+    held = outcome(lambda: NvmlClocks().hold(card(), LOCK).__enter__())
+    return {"held": held, "same": path.read_text() == before, "stale": [lock.stale for lock in read_locks()]}

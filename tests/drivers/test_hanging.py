@@ -42,3 +42,13 @@ def test_a_driver_that_hangs_while_clocks_are_put_back_is_named_and_the_lock_sta
     assert told["held"][0] == "clocks-not-restored"
     assert "did not answer within 0.2 s, asked for unlock" in told["held"][1]
     assert told["left"] == 1
+
+
+def test_a_lock_that_is_taken_after_all_has_a_name(clocks) -> None:
+    told = clocks("locking_takes_longer_than_anybody_waits")
+    assert (told["held"][0], told["locked"], told["owners"]) == ("driver-silent", 1500, [True])
+
+
+def test_a_denied_lock_leaves_the_name_of_whoever_left_one(clocks) -> None:
+    told = clocks("denied_where_a_lock_was_left")
+    assert (told["held"][0], told["same"], told["stale"]) == ("clocks-denied", True, [True])

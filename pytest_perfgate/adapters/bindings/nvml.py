@@ -32,6 +32,8 @@ REASONS = {
     0x200: "board limit",
     0x400: "reliability",
 }
+HOTTEST = 200.0
+"""Degrees; a threshold above it, or of nought, is none."""
 VIOLATIONS = {74: "power cap", 269: "software thermal slowdown", 270: "hardware thermal slowdown", 271: "power brake"}
 """Fields that count, in nanoseconds, how long a reason has held a clock down."""
 
@@ -216,7 +218,7 @@ class NvmlDevice(NvmlCard):
         nvml = self._nvml
         kind = nvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN
         found: float | None = self._tried(lambda: float(nvml.nvmlDeviceGetTemperatureThreshold(self._handle, kind)))
-        return found
+        return found if found and found < HOTTEST else None
 
     @patient
     def processes(self) -> tuple[int, ...] | None:

@@ -7,15 +7,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from pytest_perfgate.adapters.bindings.amdsmi import Amd
 from pytest_perfgate.adapters.bindings.nvml import Nvml
 from pytest_perfgate.adapters.bindings.patience import silence
 from pytest_perfgate.adapters.bindings.processes import Others, others
-from pytest_perfgate.adapters.devices.locks import read_lock, remove_lock, write_lock
-from pytest_perfgate.adapters.devices.restoring import Restoration
-from pytest_perfgate.adapters.devices.sight import Watched
+from pytest_perfgate.adapters.devices.owning import Card, Held, take_lock
 from pytest_perfgate.adapters.devices.watching import UNLOCKED, DeviceWatch, Lock, read_back
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
@@ -27,20 +25,6 @@ ROOT_VARIABLE = "PERFGATE_ROOT_PID"
 """The process that leads the run: its tree is not foreign."""
 CLOSE, FAR, PATIENCE_S = 10.0, 20.0, 180.0
 """Degrees below the slowdown at which to wait and to go on, and how long at most."""
-
-
-class Card(Watched, Protocol):
-    """A device of a management library."""
-
-    def uuid(self) -> str: ...
-
-    def slowdown_temperature(self) -> float | None: ...
-
-    def lock(self, sm_hz: float | None) -> None: ...
-
-    def lock_memory(self) -> float: ...
-
-    def unlock(self, *, memory: bool = False) -> None: ...
 
 
 class CardClocks:
@@ -194,77 +178,6 @@ class MachineClocks:
 
     def _of(self, device: Device) -> CardClocks:
         return self._amd if device.arch.startswith("gfx") else self._nvidia
-
-
-class Held:
-    """A lock that this process owns."""
-
-    def __init__(self, sm_hz: float | None, restoration: Restoration, memory: str | float = "by hand") -> None:
-        self.sm_hz = sm_hz
-        self.restoration = restoration
-        self.memory_hz = memory if isinstance(memory, float) else None
-        self.memory = f"at {memory / 1e6:.0f} MHz" if isinstance(memory, float) else memory
-        """Its clock, or why there is none."""
-
-
-def take_lock(card: Card, sm_hz: float | None) -> Held:
-    """Name the owner, lock, read back; whatever fails leaves the card as it was."""
-    uuid = card.uuid()
-    other = read_lock(uuid)
-    if other and other.by_hand:
-        return Held(other.sm_hz, Restoration(_nothing))
-    if other and not other.stale and not other.mine:
-        raise PerfgateError("clocks-held", f"process {other.pid} holds the clocks of {uuid}")
-    write_lock(uuid, sm_hz)
-    restoration = Restoration(lambda: put_back(card))
-    try:
-        card.lock(sm_hz)
-    except PerfgateError:
-        remove_lock(uuid)
-        raise
-    restoration.arm()
-    memory = _memory_locked(card, uuid, sm_hz)
-    return Held(sm_hz, restoration, memory)
-
-
-def _memory_locked(card: Card, uuid: str, sm_hz: float | None, *, by_hand: bool = False) -> str | float:
-    """The clock at which the memory is held, or why it is not; the lock of the SMs stays either way."""
-    write_lock(uuid, sm_hz, memory=True, by_hand=by_hand)
-    try:
-        return card.lock_memory()
-    except PerfgateError as error:
-        write_lock(uuid, sm_hz, by_hand=by_hand)
-        return f"not available: {error.what}"
-
-
-def _nothing() -> None:
-    """A lock that a person put on stays."""
-
-
-def lock_for_good(card: Card, sm_hz: float | None) -> None:
-    """Lock until somebody resets: what a person asks for."""
-    uuid = card.uuid()
-    other = read_lock(uuid)
-    if other and not other.stale and not other.by_hand:
-        raise PerfgateError("clocks-held", f"process {other.pid} holds the clocks of {uuid}")
-    write_lock(uuid, sm_hz, by_hand=True)
-    try:
-        card.lock(sm_hz)
-    except PerfgateError:
-        remove_lock(uuid)
-        raise
-    _memory_locked(card, uuid, sm_hz, by_hand=True)
-
-
-def put_back(card: Card) -> None:
-    """Unlock and strike out the owner; a failure is said loudly and stays on file."""
-    uuid = card.uuid()
-    lock = read_lock(uuid)
-    try:
-        card.unlock(memory=bool(lock and lock.memory))
-    except PerfgateError as error:
-        raise PerfgateError("clocks-not-restored", f"{uuid}: {error.what}") from error
-    remove_lock(uuid)
 
 
 def lock_frequency(device: Device) -> float | None:

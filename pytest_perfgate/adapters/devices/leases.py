@@ -8,13 +8,14 @@ import os
 import re
 import secrets
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from pytest_perfgate.adapters.bindings.processes import alive, started
+from pytest_perfgate.adapters.devices.locks import lock_folder, make_folder, usable
 from pytest_perfgate.model.errors import PerfgateError
 
 VARIABLE = "PERFGATE_LEASES"
@@ -28,9 +29,7 @@ class DeviceLeases:
     def __init__(
         self, folder: Path | None = None, patience_s: float = 600.0, sleep: Callable[[float], None] = time.sleep
     ) -> None:
-        self._folder = folder or Path(
-            os.environ.get("PERFGATE_LOCKS") or Path(tempfile.gettempdir()) / "perfgate-locks"
-        )
+        self._folder = folder or lock_folder()
         self._patience = patience_s
         self._sleep = sleep
 
@@ -42,7 +41,7 @@ class DeviceLeases:
             yield inherited
             return
         with self._locked(device) as file:
-            token = secrets.token_hex(8)
+            token, owner = secrets.token_hex(8), os.getpid()
             self._sign(file, device, token)
             before = os.environ.get(VARIABLE, "")
             os.environ[VARIABLE] = f"{before};{device}={token}" if before else f"{device}={token}"
@@ -53,7 +52,8 @@ class DeviceLeases:
                     os.environ[VARIABLE] = before
                 else:
                     os.environ.pop(VARIABLE, None)
-                os.ftruncate(file, 0)
+                if os.getpid() == owner:
+                    _let_go(file)
 
     @contextmanager
     def hold_all(self, devices: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -65,8 +65,9 @@ class DeviceLeases:
     def owner(self, device: str) -> int | None:
         """The process that measures there now."""
         record = self._record(self._path(device))
-        pid = int(record.get("pid", 0))
-        return pid if pid and alive(pid) and started(pid) == record.get("started") else None
+        pid: Any = record.get("pid")
+        known = isinstance(pid, int) and pid > 0
+        return pid if known and alive(pid) and started(pid) == record.get("started") else None
 
     def _inherited(self, device: str) -> str:
         """A token counts only while its lease is on file."""
@@ -76,11 +77,7 @@ class DeviceLeases:
 
     @contextmanager
     def _locked(self, device: str) -> Iterator[int]:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(OSError):
-            self._folder.chmod(0o1777)
-        path = self._path(device)
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        file = _opened(make_folder(self._folder) / self._path(device).name)
         try:
             with contextlib.suppress(OSError):
                 os.fchmod(file, 0o666)
@@ -102,14 +99,15 @@ class DeviceLeases:
     def _sign(self, file: int, device: str, token: str) -> None:
         pid = os.getpid()
         record = {"device": device, "pid": pid, "started": started(pid), "token": token}
-        os.ftruncate(file, 0)
-        os.pwrite(file, json.dumps(record).encode(), 0)
+        with usable(self._folder):
+            os.ftruncate(file, 0)
+            os.pwrite(file, json.dumps(record).encode(), 0)
 
     def _path(self, device: str) -> Path:
         return self._folder / f"{re.sub(r'[^A-Za-z0-9.-]', '_', device)}.lease"
 
     @staticmethod
-    def _record(path: Path) -> dict[str, str]:
+    def _record(path: Path) -> dict[str, object]:
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -117,11 +115,23 @@ class DeviceLeases:
         return found if isinstance(found, dict) else {}
 
 
+def _opened(path: Path) -> int:
+    """A file that is there is not asked to be made: of another user's in a sticky folder the kernel refuses that."""
+    with usable(path.parent):
+        try:
+            return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+
+
 if sys.platform == "win32":
 
     def _taken(_file: int) -> bool:
         """Locks, process groups and signals are those of POSIX throughout; nobody has tried another system."""
         raise PerfgateError("platform-unsupported", "nothing is measured on Windows itself")
+
+    def _let_go(_file: int) -> None:
+        """Nothing was taken."""
 
 else:
     import fcntl
@@ -133,3 +143,8 @@ else:
         except BlockingIOError:
             return False
         return True
+
+    def _let_go(file: int) -> None:
+        """By word, not by closing: a process that the measured call forked has the file open as long as it lives."""
+        os.ftruncate(file, 0)
+        fcntl.flock(file, fcntl.LOCK_UN)

@@ -6,14 +6,18 @@ import json
 import os
 import re
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pytest_perfgate.adapters.bindings.processes import alive, started
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.values import value
 
 BY_HAND = 0
 """The number of no process: a lock that a person put on."""
+NOBODY = -1
+"""The number of no process either: of a file that does not read."""
 
 
 @value
@@ -39,7 +43,7 @@ class ClockLock:
 
     @property
     def _orphan(self) -> bool:
-        return not alive(self.pid) or started(self.pid) != self.started
+        return self.pid < 0 or not alive(self.pid) or started(self.pid) != self.started
 
     @property
     def mine(self) -> bool:
@@ -68,20 +72,46 @@ def read_locks() -> tuple[ClockLock, ...]:
 
 def write_lock(device: str, sm_hz: float | None, *, memory: bool = False, by_hand: bool = False) -> ClockLock:
     """Written before the clocks are touched: a process killed in between leaves its name."""
-    folder = lock_folder()
-    folder.mkdir(parents=True, exist_ok=True)
+    pid = BY_HAND if by_hand else os.getpid()
+    lock = ClockLock(
+        device=device, pid=pid, started=started(pid), sm_hz=sm_hz, memory=memory, path=str(lock_path(device))
+    )
+    keep_lock(lock)
+    return lock
+
+
+def keep_lock(lock: ClockLock) -> None:
+    """A lock on file, its file replaced whole."""
+    record = {name: getattr(lock, name) for name in ("device", "pid", "started", "sm_hz", "memory")}
+    path = lock_path(lock.device)
+    draft = path.with_suffix(f".{os.getpid()}.draft")
+    with usable(make_folder(path.parent)):
+        draft.write_text(json.dumps(record), encoding="utf-8")
+        draft.replace(path)
+
+
+def make_folder(folder: Path) -> Path:
+    """The folder, there and open to all users of the machine."""
+    with usable(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     with suppress(OSError):
         folder.chmod(0o1777)
-    path, pid = lock_path(device), BY_HAND if by_hand else os.getpid()
-    record = {"device": device, "pid": pid, "started": started(pid), "sm_hz": sm_hz, "memory": memory}
-    draft = path.with_suffix(f".{os.getpid()}.draft")
-    draft.write_text(json.dumps(record), encoding="utf-8")
-    draft.replace(path)
-    return ClockLock(**record, path=str(path))  # type: ignore[arg-type]
+    return folder
+
+
+@contextmanager
+def usable(folder: Path) -> Iterator[None]:
+    """What the system says of a folder that is full, or belongs to another, as an error of ours."""
+    try:
+        yield
+    except OSError as error:
+        raise PerfgateError("locks-unusable", f"{folder}: {error.strerror or error}") from error
 
 
 def remove_lock(device: str) -> None:
-    lock_path(device).unlink(missing_ok=True)
+    path = lock_path(device)
+    with usable(path.parent):
+        path.unlink(missing_ok=True)
 
 
 def _read(path: Path) -> ClockLock | None:
@@ -92,11 +122,13 @@ def _read(path: Path) -> ClockLock | None:
         return None
     except (OSError, ValueError):
         record = {}
+    record = record if isinstance(record, dict) else {}
+    pid, sm_hz = record.get("pid"), record.get("sm_hz")
     return ClockLock(
         device=str(record.get("device", path.name.partition(".")[0])),
-        pid=int(record.get("pid", -1)),
+        pid=pid if isinstance(pid, int) else NOBODY,
         started=str(record.get("started", "?")),
-        sm_hz=record.get("sm_hz"),
+        sm_hz=sm_hz if isinstance(sm_hz, (int, float)) else None,
         memory=bool(record.get("memory", False)),
         path=str(path),
     )

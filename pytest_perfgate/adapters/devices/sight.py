@@ -63,7 +63,7 @@ class Sight:
             sample = self._device.sample()
             self._looks.append(Look(sample, before, self._sampling.mark))
             pids = self._device.processes()
-            self.blind = pids is None
+            self.blind = self.blind or pids is None
             self._tell_apart(self._strangers(pids or ()))
         except PerfgateError as error:
             self.fault = self.fault or error.what
@@ -85,6 +85,15 @@ class Sight:
     def counted(self) -> bool:
         """Whether the device has counters at all."""
         return any(reading.counts.held for reading in self._readings)
+
+    def failed(self) -> str:
+        """Why the counters cannot be believed: they told something and then did not, or less; empty where they can."""
+        for one, other in pairwise(reading.counts for reading in self._readings):
+            if gone := sorted(one.held.keys() - other.held.keys()):
+                return f"it stopped counting what holds its clocks down: {', '.join(gone)}"
+            if back := sorted(name for name, count in one.held.items() if other.held[name] < count):
+                return f"its counters ran backwards, as after a reset: {', '.join(back)}"
+        return ""
 
     def every(self) -> list[ClockSample]:
         return [look.sample for look in self._looks]

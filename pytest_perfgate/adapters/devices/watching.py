@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -21,6 +21,8 @@ SETTLING = 20
 """Looks at a clock that was just locked."""
 PLAY = 0.01
 """A locked clock may be read one percent off."""
+FASTEST_HZ = 1e10
+"""What is above, or nought, is no clock: drivers answer so where they do not know."""
 SHARE = 0.01
 """A reason that held the clocks for more of the sampling than this makes it invalid."""
 
@@ -101,7 +103,7 @@ class DeviceWatch:
 
     def clock_hz(self) -> tuple[float, ...]:
         """Of the looks while samples were taken."""
-        return tuple(sample.sm_hz for sample in self._sight.inside())
+        return _told(sample.sm_hz for sample in self._sight.inside())
 
     def facts(self) -> tuple[tuple[str, str], ...]:
         return (*self._facts, *self._seen())
@@ -111,7 +113,7 @@ class DeviceWatch:
         if not every:
             return
         clocks = [hz / 1e6 for hz in self.clock_hz()]
-        spread = "no look fell into the sampling"
+        spread = "the device does not tell" if self._sight.inside() else "no look fell into the sampling"
         if clocks:
             spread = f"{median(clocks):.0f} MHz, {min(clocks):.0f} to {max(clocks):.0f} in {len(clocks)} looks"
         yield ("sm clock", spread)
@@ -136,7 +138,7 @@ class DeviceWatch:
 
     def _lost(self) -> Iterator[Problem]:
         silent = self._silence() if self._silent else ""
-        if what := self._sight.fault or silent:
+        if what := self._sight.fault or silent or self._sight.failed():
             yield Problem(code="device-lost", what=what, retry=False)
 
     def _throttled(self) -> Iterator[Problem]:
@@ -159,16 +161,31 @@ class DeviceWatch:
         at = median(clocks) if self._lock.base and clocks else self._lock.sm_hz
         yield from left("SM", at, clocks, cap=self._lock.cap)
         yield from left("memory", self._lock.memory_hz, self._memory_clocks())
+        if not clocks and (self._lock.base or at is not None):
+            yield from self._unseen(at)
+
+    def _unseen(self, at: float | None) -> Iterator[Problem]:
+        """A lock that nobody saw while samples were taken is believed where every look beside them found it."""
+        beside = _told(sample.sm_hz for sample in self._sight.every())
+        if at is None or not beside or any(left("SM", at, beside, cap=self._lock.cap)):
+            seen = f"{min(beside) / 1e6:.0f} to {max(beside) / 1e6:.0f} MHz" if beside else "the device does not tell"
+            what = "nobody saw whether the SM clock stayed at its lock: no look fell into the sampling"
+            yield Problem(code="clock-moved", what=what, evidence=(("seen beside it", seen),))
 
     def _memory_clocks(self) -> list[float]:
         """As far as the device tells them."""
-        return [sample.memory_hz for sample in self._sight.inside() if sample.memory_hz]
+        return list(_told(sample.memory_hz for sample in self._sight.inside()))
 
     def _others(self) -> Iterator[Problem]:
         if foreign := self._sight.foreign:
             pids = ", ".join(map(str, sorted(foreign)))
             what = f"another process used the device while measuring: {pids}"
             yield Problem(code="foreign-process", what=what, evidence=(("processes", pids),))
+
+
+def _told(clocks: Iterable[float]) -> tuple[float, ...]:
+    """Those that can be clocks."""
+    return tuple(hz for hz in clocks if 0 < hz < FASTEST_HZ)
 
 
 def read_back(card: Watched, lock: Lock, sleep: Callable[[float], None]) -> str:

@@ -9,9 +9,11 @@ from statistics import median
 from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_availability, queue_of, sound
 from pytest_perfgate.adapters.timers.events import launch_gap
 from pytest_perfgate.adapters.timers.pairs import (
+    SHRUNK,
     TRIALS,
     Pairs,
     allocate,
+    believable,
     empty_pair,
     enclosed,
     escaped,
@@ -56,6 +58,7 @@ class BlockingTimer:
         refuse_short(median(trial) * calls, empty, self.name, calls)
         problems = escaped(bench)
         durations, stop = bench.sampled(lambda: [self.blocked(bench, pair, calls)])
+        refuse_short(median(durations) * calls, empty, self.name, calls, SHRUNK)
         return Samples(
             durations=tuple(durations),
             timer=self.name,
@@ -73,6 +76,7 @@ class BlockingTimer:
         """One sample behind a blocked queue, in nanoseconds per call."""
         bench.ready()
         bench.runtime.synchronize()
+        begun = bench.clock()
         watch = _Watch(bench.runtime.block(), self._patience)
         try:
             enclosed(*pair[0], bench.call, calls)
@@ -81,7 +85,10 @@ class BlockingTimer:
         bench.runtime.synchronize()
         if watch.expired:
             raise PerfgateError("timer-deadlock", f"the call did not return within {self._patience:g} s")
-        return sound([duration / calls for duration in read(pair)], self.name)[0]
+        passed = bench.clock() - begun
+        (duration,) = sound(read(pair), self.name)
+        believable(duration, passed, 1, self.name)
+        return duration / calls
 
 
 class _Watch:

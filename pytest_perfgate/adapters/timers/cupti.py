@@ -8,8 +8,10 @@ from statistics import median
 from typing import Any, Protocol
 
 from pytest_perfgate.adapters.bindings.cupti import BUFFER
-from pytest_perfgate.adapters.timers.bench import Bench, Rules, Uninterrupted, queue_availability, queue_of, sound
+from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_availability, queue_of, sound
 from pytest_perfgate.adapters.timers.events import launch_gap
+from pytest_perfgate.adapters.timers.pairs import believable
+from pytest_perfgate.adapters.timers.undisturbed import Undisturbed
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Plan
@@ -126,7 +128,8 @@ class CuptiTimer:
         """Activities of some calls; one call alone fits any buffer, and so tells how many records a call leaves."""
         recorder = self._recorder
         ids = range(first + 1, first + 1 + count)
-        with Uninterrupted():
+        begun = bench.clock()
+        with Undisturbed():
             for call in ids:
                 bench.ready()
                 recorder.push(call)
@@ -135,18 +138,22 @@ class CuptiTimer:
                 finally:
                     recorder.pop()
         bench.runtime.synchronize()
+        passed = bench.clock() - begun
         records = list(recorder.drain())
         lost = recorder.dropped()
         if lost:
             raise Dropped(f"{lost} records dropped", first + count)
-        return [_activity([r for r in records if r.call == call], call) for call in ids]
+        activities = [_activity([r for r in records if r.call == call], call) for call in ids]
+        ours = [r for r in records if r.call in ids]
+        believable(max(r.end for r in ours) - min(r.start for r in ours), passed, count, self.name)
+        return activities
 
 
 def _activity(records: Sequence[Any], call: int) -> Activity:
     """Busy is the union of the intervals; span is from the first start to the last end."""
     if not records:
         raise PerfgateError("timer-broken", f"call {call} left no kernel record: it launched nothing that CUPTI saw")
-    wrong = next((record for record in records if not 0 < record.start <= record.end), None)
+    wrong = next((record for record in records if not 0 < record.start < record.end), None)
     if wrong:
         what = f"a kernel of call {call} is stamped from {wrong.start} to {wrong.end} ns: CUPTI has no time for it"
         raise PerfgateError("timer-broken", what)

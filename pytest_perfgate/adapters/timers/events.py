@@ -7,6 +7,7 @@ from statistics import median
 
 from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_availability, queue_of
 from pytest_perfgate.adapters.timers.pairs import (
+    SHRUNK,
     TRIALS,
     Pairs,
     allocate,
@@ -46,6 +47,7 @@ class EventsTimer:
         problems = escaped(bench)
         queue = _Queue(bench, allocate(bench.runtime, chunk_of(median(trial) * calls)), calls)
         durations, stop = bench.sampled(queue.take)
+        refuse_short(median(durations) * calls, empty, self.name, calls, SHRUNK)
         return Samples(
             durations=tuple(durations),
             timer=self.name,

@@ -11,6 +11,7 @@ from typing import Any
 from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_availability, queue_of
 from pytest_perfgate.adapters.timers.events import chunk_of
 from pytest_perfgate.adapters.timers.pairs import (
+    SHRUNK,
     TRIALS,
     Empty,
     allocate,
@@ -73,6 +74,7 @@ class GraphTimer:
         problems = escaped(replays)
         pairs = allocate(bench.runtime, chunk_of(median(trial)))
         durations, stop = bench.sampled(lambda: [total / recording.calls for total in queued(replays, pairs)[0]])
+        refuse_short(median(durations) * recording.calls, empty, self.name, recording.calls, SHRUNK)
         return Samples(
             durations=tuple(durations),
             timer=self.name,

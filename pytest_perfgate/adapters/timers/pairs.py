@@ -8,7 +8,8 @@ from math import isfinite
 from statistics import median
 from typing import Any
 
-from pytest_perfgate.adapters.timers.bench import Bench, Uninterrupted, sound
+from pytest_perfgate.adapters.timers.bench import Bench, sound
+from pytest_perfgate.adapters.timers.undisturbed import Undisturbed
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.ports import Call, Event, QueueRuntime
 from pytest_perfgate.model.problem import Problem
@@ -20,6 +21,10 @@ Look = tuple[Callable[[Any], float], Any]
 
 RESOLUTION_NS = 500.0
 """How finely devices stamp events; finer claims are not believed."""
+PLAY = 1.05
+"""A device's clock may run five percent faster than the host's."""
+SHRUNK = 2.0
+"""Samples may be so many times shorter than a call must be that is tried before: chance refuses none."""
 TIMES = 20
 """An event pair measures what is twenty times its own overhead and resolution."""
 EMPTY_PAIRS = 32
@@ -88,9 +93,20 @@ def empty_pair(runtime: QueueRuntime) -> Empty:
     return Empty(overhead=median(readings))
 
 
-def refuse_short(duration: float, empty: Empty, timer: str, calls: int = 1) -> None:
+def believable(lasted: float, passed: float, count: int, timer: str) -> None:
+    """An error where a device says that it worked for longer than the host waited: one of both clocks is wrong.
+
+    So are stamps that wrapped, or of another event. Calls in one queue do not overlap, and all of them lie between two
+    looks at the host's clock.
+    """
+    if lasted > PLAY * passed + 2 * count * RESOLUTION_NS:
+        what = f"{timer} read {lasted:.4g} ns in all for {count} samples that the host waited {passed:.4g} ns for"
+        raise PerfgateError("timer-broken", what)
+
+
+def refuse_short(duration: float, empty: Empty, timer: str, calls: int = 1, play: float = 1.0) -> None:
     """An error where the pair would measure mostly itself."""
-    if duration < empty.shortest:
+    if play * duration < empty.shortest:
         what = "a call takes" if calls == 1 else f"a batch of {calls} calls takes"
         raise PerfgateError(
             "timer-too-coarse",
@@ -102,12 +118,16 @@ def refuse_short(duration: float, empty: Empty, timer: str, calls: int = 1) -> N
 def idle_pairs(bench: Bench, count: int = TRIALS) -> list[float]:
     """Calls on an idle queue, one by one: the device waits for the host, as an unaided program sees it."""
     pairs = allocate(bench.runtime, count)
+    begun = bench.clock()
     for start, end in pairs:
         bench.ready()
         bench.runtime.synchronize()
         enclosed(start, end, bench.call)
         bench.runtime.synchronize()
-    return list(sound(read(pairs), "events"))
+    passed = bench.clock() - begun
+    durations = list(sound(read(pairs), "events"))
+    believable(sum(durations), passed, count, "events")
+    return durations
 
 
 def queued(bench: Bench, pairs: Pairs, calls: int = 1) -> tuple[list[float], bool]:
@@ -115,16 +135,17 @@ def queued(bench: Bench, pairs: Pairs, calls: int = 1) -> tuple[list[float], boo
     loop = _plain if calls == 1 and not bench.prepares else _prepared
     clock, synchronize = bench.clock, bench.runtime.synchronize
     synchronize()
-    with Uninterrupted():
+    with Undisturbed():
         begun = clock()
         loop(bench, pairs.records, calls)
         enqueued = clock()
     synchronize()
     ended = clock()
     durations = read(pairs)
+    sound(durations, "events")
+    believable(sum(durations), ended - begun, len(durations), "events")
     if calls > 1:
         durations = [duration / calls for duration in durations]
-    sound(durations, "events")
     return durations, ended - enqueued < 0.1 * (ended - begun)
 
 

@@ -94,7 +94,7 @@ def _agreed(suspicion: Suspicion, trial: Trial, edited: Baseline, said: str) -> 
         return _ruling(suspicion, Outcome.ACCEPTED, accepts, ())
     if near(trial, edited, edited.blind):
         noisy = f"{accepts}, from a sitting too noisy to see less than {sight(edited.blind)}"
-        sees = trial.seen is not None and trial.seen.visible < edited.blind
+        sees = trial.seen.visible < edited.blind
         then = (trial.accepting(REASON),) if sees else ()
         return _ruling(suspicion, Outcome.UNDECIDED, noisy, then)
     return None

@@ -177,6 +177,13 @@ CODES: tuple[Code, ...] = (
         mend="run `perfgate clocks reset`, or `nvidia-smi -rgc -rmc` as an administrator",
     ),
     Code(
+        name="locks-unusable",
+        family=Family.DEVICE,
+        title="The folder of locks and leases cannot be used",
+        why="without it two measurements on one device do not know of each other, and a lock left behind has no name",
+        mend="make room there, or set PERFGATE_LOCKS to a folder that all users of this machine may write",
+    ),
+    Code(
         name="platform-unsupported",
         family=Family.DEVICE,
         title="This system cannot measure",

@@ -97,3 +97,57 @@ def test_an_error_lets_go(leases) -> None:
     assert VARIABLE not in os.environ
     with leases.hold("GPU-1"):
         pass
+
+
+def test_a_process_that_the_call_forked_does_not_keep_the_lease(leases) -> None:
+    reading, writing = os.pipe()
+    with leases.hold("GPU-1"):
+        child = os.fork()
+        if not child:
+            os.close(writing)
+            os.read(reading, 1)
+            os._exit(0)
+    os.close(reading)
+    try:
+        with leases.hold("GPU-1"):
+            pass
+    finally:
+        os.close(writing)
+        os.waitpid(child, 0)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", "{", '{"pid": "abc"}', '{"pid": null}', '{"pid": -1}', "\x00"])
+def test_a_lease_that_does_not_read_has_no_owner_and_is_taken(tmp_path, leases, text) -> None:
+    (tmp_path / "GPU-1.lease").write_text(text)
+    assert leases.owner("GPU-1") is None
+    with leases.hold("GPU-1"):
+        assert leases.owner("GPU-1") == os.getpid()
+
+
+def test_a_folder_that_cannot_be_used_is_an_error(tmp_path, monkeypatch) -> None:
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(PerfgateError, match="File exists") as raised,
+        DeviceLeases(tmp_path / "file").hold("GPU-1"),
+    ):
+        pass
+    assert raised.value.code.name == "locks-unusable"
+
+    def full(*given: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(PerfgateError, match="No space left"), DeviceLeases(tmp_path).hold("GPU-1"):
+        pass
+    assert VARIABLE not in os.environ
+
+
+def test_a_file_that_is_there_is_not_asked_to_be_made(tmp_path, leases, monkeypatch) -> None:
+    """Of another user's in a sticky folder the kernel would refuse it."""
+    with leases.hold("GPU-1"):
+        pass
+    asked, plain = [], os.open
+    monkeypatch.setattr(os, "open", lambda path, flags, mode=0o777: asked.append(flags) or plain(path, flags, mode))
+    with leases.hold("GPU-1"):
+        pass
+    assert [bool(flags & os.O_CREAT) for flags in asked] == [False]

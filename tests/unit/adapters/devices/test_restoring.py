@@ -59,3 +59,44 @@ def test_what_cannot_be_put_back_is_said_and_the_signal_goes_on() -> None:
     code, _, error = told(failing + "os.kill(os.getpid(), signal.SIGTERM)")
     assert code == -signal.SIGTERM
     assert "perfgate: the card is gone" in error
+
+
+SLOW = """
+def slow():
+    os.kill(os.getpid(), second)
+    print("put back", flush=True)
+restoration = Restoration(slow)
+restoration.arm()
+"""
+
+
+@pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("first", ["restoration.run()", f"os.kill(os.getpid(), {int(signal.SIGINT)})"])
+def test_a_second_signal_waits_until_the_clocks_are_back(first, second) -> None:
+    code, said, _ = told(f"second = {int(second)}\n{SLOW}{first}\nprint('went on', flush=True)")
+    assert said == ["put back"]
+    assert code in {-second, -signal.SIGINT}
+
+
+def test_a_signal_while_the_card_is_changed_is_heard_afterwards() -> None:
+    locking = "restoration.arm()\nwith restoration.undisturbed():\n    os.kill(os.getpid(), signal.SIGTERM)\n"
+    code, said, _ = told(locking + "    print('locked', flush=True)\nprint('went on')")
+    assert (code, said) == (-signal.SIGTERM, ["locked", "put back"])
+
+
+def test_a_failure_is_said_where_a_late_signal_ends_the_process() -> None:
+    failing = "def fail():\n    os.kill(os.getpid(), signal.SIGTERM)\n    raise OSError('the card is gone')\n"
+    code, _, error = told(failing + "lost = Restoration(fail)\nlost.arm()\nlost.run()")
+    assert (code, error) == (-signal.SIGTERM, "perfgate: the card is gone\n")
+
+
+def test_a_forked_child_can_be_ended_and_puts_nothing_back() -> None:
+    forked = "restoration.arm()\nchild = os.fork()\nif not child:\n    signal.alarm(5)\n"
+    forked += "    os.kill(os.getpid(), signal.SIGTERM)\n    os._exit(0)\n"
+    code, said, _ = told(forked + "print(os.waitpid(child, 0)[1], flush=True)")
+    assert (code, said) == (0, [str(int(signal.SIGTERM)), "put back"])
+
+
+def test_what_was_not_done_is_not_undone() -> None:
+    cancelled = "restoration.arm()\nrestoration.cancel()\n"
+    assert told(cancelled + "assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL")[:2] == (0, [])

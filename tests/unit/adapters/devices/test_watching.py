@@ -98,6 +98,60 @@ def test_a_region_without_a_look_has_no_clock(device, sampling) -> None:
     assert dict(watch.facts())["sm clock"] == "no look fell into the sampling"
 
 
+@pytest.mark.parametrize(("clock", "said"), [(345e6, []), (1.98e9, ["clock-moved"])])
+def test_a_lock_that_nobody_saw_is_believed_where_the_looks_beside_it_found_it(device, sampling, clock, said) -> None:
+    watch = watched(device, lock=Lock(clock))
+    watch.begin()
+    looks(device, 1)
+    sampling.tell(None)
+    with sampling.region():
+        pass
+    watch.end()
+    assert [problem.code for problem in watch.problems()] == said
+
+
+@pytest.mark.parametrize("clock", [0.0, (2**32 - 1) * 1e6])
+@pytest.mark.parametrize(("lock", "said"), [(Lock(), []), (Lock(1.98e9), ["clock-moved"])])
+def test_what_cannot_be_a_clock_is_none(device, sampling, clock, lock, said) -> None:
+    device.clock = clock
+    watch = watched(device, lock=lock)
+    watch.begin()
+    looks(device, 1)
+    with sampling.region():
+        looks(device, 1)
+    watch.end()
+    assert watch.clock_hz() == ()
+    assert dict(watch.facts())["sm clock"] == "the device does not tell"
+    assert [problem.code for problem in watch.problems()] == said
+
+
+@pytest.mark.parametrize(("then", "what"), [({"cap": 3}, "ran backwards"), ({}, "stopped counting"), ({"cap": 7}, "")])
+def test_counters_that_fail_half_way_are_a_problem(device, sampling, then, what) -> None:
+    counted = iter([{"cap": 7}, {"cap": 7}])
+    device.violations = lambda: Counts(next(counted, then))
+    watch = watched(device)
+    watch.begin()
+    looks(device, 1)
+    with sampling.region():
+        looks(device, 1)
+    watch.end()
+    assert [(problem.code, what in problem.what) for problem in watch.problems()] == [("device-lost", True)] * bool(
+        what
+    )
+
+
+def test_processes_that_were_not_told_once_are_said(device, sampling) -> None:
+    device.pids = None
+    watch = watched(device)
+    watch.begin()
+    looks(device, 1)
+    device.pids = ()
+    with sampling.region():
+        looks(device, 1)
+    watch.end()
+    assert dict(watch.facts())["other processes"] == "the device does not tell"
+
+
 def test_whatever_a_look_raises_is_a_problem(device, sampling) -> None:
     watch = watched(device)
     watch.begin()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -48,7 +49,7 @@ class OddEvent(SimulatedEvent):
 def refused(timer, rules, plan, readings) -> PerfgateError:
     gpu = Odd(readings)
     with pytest.raises(PerfgateError) as caught:
-        timer(rules).measure(lambda: gpu.kernel(1e6), plan, gpu)
+        timer(replace(rules, clock=gpu.clock)).measure(lambda: gpu.kernel(1e6), plan, gpu)
     return caught.value
 
 
@@ -68,6 +69,31 @@ def test_one_wrong_reading_among_good_ones_gives_no_number(rules, plan, timer, w
     error = refused(timer, rules, plan, readings)
     assert error.code.name == "timer-broken"
     assert f"{wrong:g} ns" in error.what
+
+
+@QUEUED
+@pytest.mark.parametrize("good", [42, 80])
+@pytest.mark.parametrize("wrong", [2.0**63, 2.0**32, 1e9])
+def test_a_reading_longer_than_the_host_waited_gives_no_number(rules, plan, timer, good, wrong) -> None:
+    readings = itertools.chain(itertools.repeat(None, good), [wrong], itertools.repeat(None))
+    error = refused(timer, rules, plan, readings)
+    assert error.code.name == "timer-broken"
+    assert "that the host waited" in error.what
+
+
+@QUEUED
+@pytest.mark.parametrize("times", [1.5, 1000.0])
+def test_an_event_clock_that_runs_fast_gives_no_number(rules, plan, timer, times, monkeypatch) -> None:
+    """A device's clock whose unit is taken for another."""
+    since = SimulatedEvent.since
+    monkeypatch.setattr(SimulatedEvent, "since", lambda self, earlier: times * since(self, earlier))
+    assert refused(timer, rules, plan, itertools.repeat(None)).code.name == "timer-broken"
+
+
+@QUEUED
+def test_samples_far_shorter_than_the_trial_give_no_number(rules, plan, timer) -> None:
+    readings = itertools.chain(itertools.repeat(None, 58), itertools.repeat(40.0))
+    assert refused(timer, rules, plan, readings).code.name == "timer-too-coarse"
 
 
 def test_a_host_clock_that_runs_backwards_gives_no_number() -> None:
@@ -137,7 +163,7 @@ class Recorder:
         return True
 
 
-@pytest.mark.parametrize("record", [(0, 0), (5_000, 4_000), (0, 900)])
+@pytest.mark.parametrize("record", [(0, 0), (5_000, 4_000), (0, 900), (5_000, 5_000), (5_000, 2**63)])
 def test_a_kernel_record_without_a_time_gives_no_number(gpu, rules, plan, record) -> None:
     recorder = Recorder((1_000, 3_000), record)
     with pytest.raises(PerfgateError, match="timer-broken"):

@@ -7,8 +7,9 @@ from itertools import chain
 
 import pytest
 
+from pytest_perfgate.core.gate.grammar import parse_limit
 from pytest_perfgate.core.gate.marked import marked
-from pytest_perfgate.core.gate.relaxed import relaxed
+from pytest_perfgate.core.gate.relaxed import LOOSER, relaxed
 from pytest_perfgate.model.limit import Limit
 from tests.unit.core.gate.test_relaxed import KINDS, TEST, mark, told
 
@@ -19,11 +20,17 @@ def everything(_nodeid: str, layers: Sequence[Sequence[Limit]]) -> tuple[Limit, 
     return tuple(chain.from_iterable(layers))
 
 
+def parse_limits(*texts: str) -> tuple[Limit, ...]:
+    return tuple(parse_limit(text, kinds=KINDS) for text in texts)
+
+
 def loosens(then: str, now: str) -> bool:
-    """Whether it is said before what tightens and stands first in the alphabet."""
+    """Whether it is named before what tightens and stands first in the alphabet, as something that loosens."""
     found = relaxed({"t.py": (TIGHTER.format("2ms") + then, TIGHTER.format("1ms") + now)}, KINDS, everything)
     assert len(found) == 2, found
-    return "test_x" in found[0]
+    ranks = {("test_x" in text): rank for text, rank in found.items()}
+    assert next(iter(ranks)) is (ranks[True] < ranks[False])
+    return ranks[True] == LOOSER
 
 
 @pytest.mark.parametrize(
@@ -71,7 +78,7 @@ def test_of_several_limits_of_a_kind_the_one_for_the_same_devices_is_the_success
     then = mark("'time <= 1ms'", "on='B*'")
     now = mark("'time <= 3ms'", "on='A*'", test=mark("'time <= 2ms'", "on='B*'").replace("import pytest\n", ""))
     found = relaxed({"t.py": (then, now)}, KINDS, everything)
-    assert found == ("t.py::test_x: time <= 1ms on B* -> time <= 2ms on B*",)
+    assert found == {"t.py::test_x: time <= 1ms on B* -> time <= 2ms on B*": LOOSER}
 
 
 def test_limits_are_merged_by_the_node_id_of_the_test() -> None:
@@ -84,6 +91,18 @@ def test_limits_are_merged_by_the_node_id_of_the_test() -> None:
     body = "def test_x(perfgate):\n    perfgate(f, limits=['time <= 3ms'], name='big')\n"
     relaxed({"t.py": (body, body)}, KINDS, merged)
     assert asked == {"t.py::test_x"}
+
+
+def test_a_run_is_asked_only_where_the_file_does_not_tell() -> None:
+    literal, other, spelled = mark("'time <= 1ms'"), mark("'time <= 2ms'"), mark("f(1)")
+    ran = {"t.py::test_x": [parse_limits("time <= 3ms")]}
+    for then, now, said in (
+        (literal, literal, ()),
+        (literal, other, ("t.py::test_x: time <= 1ms -> time <= 2ms",)),
+        (literal, spelled, ("t.py::test_x: time <= 1ms -> time <= 3ms",)),
+        (spelled, spelled, ()),
+    ):
+        assert tuple(relaxed({"t.py": (then, now)}, KINDS, everything, ran)) == said
 
 
 def test_settings_that_cannot_be_read_are_shown_as_they_are_written() -> None:
