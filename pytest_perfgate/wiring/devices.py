@@ -100,7 +100,7 @@ def clocks() -> Any:
     return MachineClocks()
 
 
-def fleet() -> Any:
+def fleet(tell: Callable[[str], None] | None = None) -> Any:
     """The devices that this run may use: those that CUDA shows, else those that HIP does."""
     from pytest_perfgate.adapters.bindings.amdsmi import Amd
     from pytest_perfgate.adapters.bindings.nvml import Nvml
@@ -109,10 +109,10 @@ def fleet() -> Any:
     from pytest_perfgate.adapters.devices.visible_amd import surroundings_amd, visible_amd
     from pytest_perfgate.app.lanes import Fleet
 
-    nvml = Nvml()
+    hold, nvml = leases(tell).hold_all, Nvml()
     if nvml.availability().usable or silence(nvml.maker):
-        return Fleet(devices=visible_cards(nvml), surroundings=surroundings, hold=leases().hold_all)
-    return Fleet(devices=visible_amd(Amd()), surroundings=surroundings_amd, hold=leases().hold_all)
+        return Fleet(devices=visible_cards(nvml), surroundings=surroundings, hold=hold)
+    return Fleet(devices=visible_amd(Amd()), surroundings=surroundings_amd, hold=hold)
 
 
 def keys_here() -> tuple[str, ...]:
@@ -146,11 +146,11 @@ def lead_run() -> None:
     os.environ.setdefault("PERFGATE_ROOT_PID", str(os.getpid()))
 
 
-def leases() -> Any:
-    """One measurement at a time on a device."""
+def leases(tell: Callable[[str], None] | None = None) -> Any:
+    """One measurement at a time on a device; whoever waits for it is told."""
     from pytest_perfgate.adapters.devices.leases import DeviceLeases
 
-    return DeviceLeases()
+    return DeviceLeases(tell=tell)
 
 
 def contents() -> Any:
