@@ -32,6 +32,7 @@ def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     elif isinstance(new, ast.BoolOp):
         new.op = ast.Or() if isinstance(new.op, ast.And) else ast.And()
         yield "and/or", new
+        yield from (("half", half) for half in halves(node))
     elif isinstance(new, ast.UnaryOp) and isinstance(new.op, ast.Not):
         yield "not", new.operand
     elif isinstance(new, ast.Constant) and isinstance(new.value, (bool, int, float)):
@@ -43,6 +44,32 @@ def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     elif isinstance(new, ast.IfExp):
         new.body, new.orelse = new.orelse, new.body
         yield "branches", new
+    elif isinstance(new, (ast.If, ast.While)) and is_bare(new.test):
+        new.test = ast.UnaryOp(op=ast.Not(), operand=new.test)
+        yield "condition", new
+    elif isinstance(new, ast.comprehension):
+        yield from (("condition", other) for other in filtered(new))
+
+
+def halves(node: ast.BoolOp) -> Iterator[ast.expr]:
+    """What is left of a condition without one of its parts."""
+    for at in range(len(node.values)):
+        left = [part for n, part in enumerate(node.values) if n != at]
+        yield left[0] if len(left) == 1 else ast.copy_location(ast.BoolOp(op=node.op, values=left), node)
+
+
+def filtered(node: ast.comprehension) -> Iterator[ast.comprehension]:
+    """A comprehension that takes what it leaves out."""
+    for at, test in enumerate(node.ifs):
+        if is_bare(test):
+            other = copy.copy(node)
+            other.ifs = [*node.ifs[:at], ast.UnaryOp(op=ast.Not(), operand=test), *node.ifs[at + 1 :]]
+            yield other
+
+
+def is_bare(test: ast.expr) -> bool:
+    """A condition in which nothing else is broken: a name, a call."""
+    return isinstance(test, (ast.Name, ast.Attribute, ast.Call, ast.NamedExpr, ast.Subscript))
 
 
 def text_of(node: ast.BinOp) -> bool:
@@ -62,7 +89,7 @@ class Swap(ast.NodeTransformer):
         for what, new in changes(node):
             self.at += 1
             if self.at == self.number:
-                self.done = (what, node.lineno, self.home)
+                self.done = (what, getattr(node, "lineno", None) or node.target.lineno, self.home)
                 return new
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return self._function(node)

@@ -94,7 +94,13 @@ def _backend(wants: str, backend: str) -> dict[str, str]:
 
 PLACES = {
     "src": Layout(["src/k/__init__.py"], _hatch("k", "src/k")),
-    "flat": Layout(["k/__init__.py"], _hatch("k", "k")),
+    "flat": Layout(
+        ["k/__init__.py"],
+        {
+            **_backend("setuptools", "setuptools.build_meta"),
+            "baselines/host/t.yaml": "",
+        },  # no package, and looks like one
+    ),
     "inside": Layout(["k/__init__.py"], {**_hatch("k", "k"), "k/tests/__init__.py": ""}, tests="k/tests"),
     "scripts": Layout(["k.py"], {"pyproject.toml": "[tool.pytest.ini_options]\npythonpath=['.']\n"}),
     "extension": Layout(["fast.c"], {"setup.py": SETUP}, ["fast"]),

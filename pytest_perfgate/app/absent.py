@@ -16,7 +16,7 @@ from pytest_perfgate.model.verdict import SuiteNote
 _CONFTEST = "conftest.py"
 _HIDING = ("collect_ignore", "pytest_ignore_collect", "pytest_collect", "pytest_pycollect")
 """By which a conftest keeps files from being collected."""
-_NOTHING = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+NOTHING = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 """Git's name for a tree without files: every file is other than there."""
 
 
@@ -38,6 +38,6 @@ def _absent(repository: Repository, revision: str, suite: Suite) -> Iterator[str
         yield from absent(path, then or "", now, found, suite.reach)
     hiding = repository.touched(revision, _HIDING) or {}
     if any(path.rpartition("/")[2] == _CONFTEST for path in hiding):
-        for path, (_, text) in (repository.touched(_NOTHING, WORDS) or {}).items():
+        for path, (_, text) in (repository.touched(NOTHING, WORDS) or {}).items():
             if path not in texts:
                 yield from absent(path, text or "", text, found, suite.reach)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 
-from pytest_perfgate.core.gate.bodies import same_bodies, same_function
+from pytest_perfgate.core.gate.bodies import function_of, same_bodies, same_function
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Measurement
@@ -27,6 +27,7 @@ class Accepted:
         self._read: dict[tuple[str, str, str], Lines] = {}
         self._base: Base | None = None
         self._gone: dict[str, tuple[Baseline, ...]] = {}
+        self._texts: dict[str, tuple[str | None, str | None]] = {}
         self.moved: dict[str, str] = {}
         """Cases of the merge base whose lines judge under another path, with the names that they have now."""
 
@@ -110,11 +111,25 @@ class Accepted:
 
     def renamed_in(self, path: str) -> Mapping[str, str]:
         """Functions of a test file that are gone since the merge base, with those that do the same now."""
+        then, now = self._versions(path)
+        return same_bodies(then, now) if then and now else {}
+
+    def carried_on(self, gone: CaseKey, new: CaseKey) -> bool:
+        """Whether a case of the same file does what one did that is gone: another name, or another parameter."""
+        (was, _), (name, _) = function_of(gone.test), function_of(new.test)
+        then, now = self._versions(gone.path)
+        if was == name:
+            return bool(then and now) and same_function(then or "", now or "", name)
+        return self.renamed_in(gone.path).get(was) == name
+
+    def _versions(self, path: str) -> tuple[str | None, str | None]:
+        """A file of tests at the merge base and in this commit, where it is there."""
         repository, base = self._tools.repository, self.base.commit
         if repository is None or not base:
-            return {}
-        then, now = repository.show(base, path), repository.show("HEAD", path)
-        return same_bodies(then, now) if then and now else {}
+            return None, None
+        if path not in self._texts:
+            self._texts[path] = repository.show(base, path), repository.show("HEAD", path)
+        return self._texts[path]
 
     def _lines(self, device: str, path: str, revision: str = "") -> Lines:
         if self._tools.baselines is None:

@@ -10,14 +10,16 @@ from itertools import chain
 from pathlib import Path
 
 from pytest_perfgate.app.absent import absent_tests
+from pytest_perfgate.app.borrowed import borrowed_parts
 from pytest_perfgate.app.gate import Court, new_baselines
 from pytest_perfgate.app.loosened import loosened_lines
 from pytest_perfgate.app.newly_marked import newly_marked
 from pytest_perfgate.app.relaxed import relaxed_limits
-from pytest_perfgate.app.renamed import renamed_lines
+from pytest_perfgate.app.renamed import followed, renamed_lines
 from pytest_perfgate.app.reworked import reworked_tests
 from pytest_perfgate.app.settings import changed_settings
 from pytest_perfgate.app.tracked import tracked_files
+from pytest_perfgate.app.uprooted import uprooted_lines
 from pytest_perfgate.core.gate.anchor import LIMIT, drift
 from pytest_perfgate.core.gate.clocks import clock_of
 from pytest_perfgate.core.gate.family import family_limits
@@ -68,6 +70,7 @@ def suite_notes(
         baselines=_accepted(court, reports),
         gone=_gone(court, reports, ending.reach) if court.context.policy.ci else (),
         moved=court.accepted.moved,
+        followed=followed(court, reports) if court.context.policy.ci else frozenset(),
         left_out=ending.left_out,
         expected=_expected(court, reports) if ending.skipped else (),
         families=family_limits(cases.values()),
@@ -78,11 +81,13 @@ def suite_notes(
         partial(judge_suite, reports, suite),
         partial(_unanchored, court, reports),
         partial(tracked_files, court),
+        partial(uprooted_lines, court, reports),
         partial(changed_settings, court),
         partial(absent_tests, court, suite),
         partial(newly_marked, court, suite),
         partial(relaxed_limits, court, cases),
         partial(reworked_tests, court, reports),
+        partial(borrowed_parts, court, reports),
         partial(loosened_lines, court, reports),
         partial(renamed_lines, court, reports),
         partial(_drifted, court, cases, reports),
@@ -155,7 +160,7 @@ def _drift(court: Court, anchor: str, report: CaseReport) -> str:
     if line is None or line.local:
         return ""
     now = Sitting(key=report.key, device=device, time=time[0].value, when="")
-    came = drift((*court.past.newest(report.key, device), now), line.time, LIMIT, since=line.commit)
+    came = drift((*court.past.newest(measurement), now), line.time, LIMIT, since=line.commit)
     return f"{report.key}: {signed(came.change)}" if came is not None and came.alarms else ""
 
 
@@ -265,5 +270,6 @@ def _sittings(report: RunReport, commit: str) -> Iterable[Sitting]:
                 when=report.started,
                 commit=commit,
                 processes=len(measurement.processes),
+                identity=measurement.identity.text(),
                 clock_hz=clock_of(measurement.processes),
             )

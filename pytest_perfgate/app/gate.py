@@ -11,6 +11,7 @@ from pytest_perfgate.app.accepted import Accepted
 from pytest_perfgate.app.assemble import measurements
 from pytest_perfgate.app.past import Past
 from pytest_perfgate.app.raised import with_raised
+from pytest_perfgate.app.told import in_short
 from pytest_perfgate.app.unjudged import unjudged
 from pytest_perfgate.core.gate.acceptance import blindness
 from pytest_perfgate.core.gate.against_revision import arm_facts
@@ -150,7 +151,7 @@ class Court:
         """A suspect that no arm could be made for: the prediction interval decides, and why is said."""
         if report.measurement is None:
             return report
-        told = fault.what if fault is not None else heard or "it did not run in both arms"
+        told = in_short(fault) if fault is not None else heard or "it did not run in both arms"
         why = uncommitted(report.baseline) or told
         plain = Court(replace(self.tools, convict=None), self.context).judged(case, report.measurement)
         mend = COMMIT_FIRST if why != told else fault.mend if fault is not None else ""
@@ -185,7 +186,7 @@ class Court:
 
     def _past(self, measurement: Measurement) -> Sequence[Sitting]:
         """The newest sittings that the history knows, oldest first."""
-        return self.past.newest(measurement.key, measurement.device.key)
+        return self.past.newest(measurement)
 
 
 def _brought(text: str, kinds: Mapping[str, MetricKind], place: str) -> Limit:

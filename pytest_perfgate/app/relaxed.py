@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from pytest_perfgate.app.gate import Court
-from pytest_perfgate.core.gate.relaxed import relaxed
+from pytest_perfgate.core.gate.relaxed import TIGHTER, relaxed
 from pytest_perfgate.core.metrics.registry import by_name
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.limit import Effect, Limit
@@ -26,10 +26,11 @@ def relaxed_limits(court: Court, cases: Mapping[str, Case]) -> Iterable[SuiteNot
         unknown = f"which limits of tests changed since {base[:10]} is not known: git did not answer for the files"
         yield SuiteNote(kind="limits", effect=Effect.WARN, text=unknown)
         return
-    names = relaxed(texts, court.tools.kinds or by_name(), court.merged, _asked(cases.values()))
-    if names:
-        text = f"{plural(len(names), 'limit or setting', 'limits or settings')} of tests changed since {base[:10]};"
-        yield SuiteNote(kind="limits", effect=Effect.WARN, text=f"{text} this run was judged by the new", names=names)
+    found = relaxed(texts, court.tools.kinds or by_name(), court.merged, _asked(cases.values()))
+    if found:
+        text = f"{plural(len(found), 'limit or setting', 'limits or settings')} of tests changed since {base[:10]};"
+        effect = Effect.PASS if {*found.values()} == {TIGHTER} else Effect.WARN
+        yield SuiteNote(kind="limits", effect=effect, text=f"{text} this run was judged by the new", names=tuple(found))
 
 
 def _asked(cases: Iterable[Case]) -> dict[str, list[tuple[Limit, ...]]]:

@@ -25,6 +25,12 @@ def renamed_lines(court: Court, reports: Sequence[CaseReport]) -> Iterable[Suite
         yield SuiteNote(kind="renamed", effect=effect, text=text, names=tuple(map(_said, found)))
 
 
+def followed(court: Court, reports: Sequence[CaseReport]) -> frozenset[str]:
+    """Cases that are gone and that go on under another name: the note on their lines tells of them."""
+    on = (heir.gone for heir in _heirs(court, reports) if court.accepted.carried_on(heir.gone.key, heir.new.key))
+    return frozenset(str(line.key) for line in on)
+
+
 def _heirs(court: Court, reports: Sequence[CaseReport]) -> Iterable[Heir]:
     files = {(r.measurement.device.key, r.key.path) for r in reports if r.measurement is not None}
     for device, path in sorted(files):

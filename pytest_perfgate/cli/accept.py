@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.cli.looking import write, write_json
 from pytest_perfgate.cli.project import Project, add_root
+from pytest_perfgate.cli.symptoms import TAKEN, taken
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -155,6 +156,8 @@ def _notes(found: Any, options: Namespace, project: Project) -> list[dict[str, s
     local = sorted({line.device for line in after if not project.baselines.committed(line.device)})
     stays = "is not in [tool.perfgate] devices: its baselines stay in this checkout, under .perfgate/"
     notes = [{"what": f"{device} {stays}", "next": ""} for device in local]
+    if len(local) < len({line.device for line in after}) and (mend := taken(project)):
+        notes.append({"what": TAKEN.format(project.config.baselines), "next": mend})
     count = sum(1 for line in after if not line.commit)
     if count:
         why, mend = project.repository.trouble() or ("", "")
@@ -166,10 +169,11 @@ def _notes(found: Any, options: Namespace, project: Project) -> list[dict[str, s
 
 
 def sittings_of(project: Project) -> Any:
-    """The last sittings of a case in the history."""
+    """The last sittings of a case in the history, measured as this one."""
+    from pytest_perfgate.app.past import sittings_like
 
     def sittings(case: Any) -> Any:
-        return project.history.read(case.key, case.measurement.device.key, 20) if case.measurement else ()
+        return sittings_like(case.measurement, project.history) if case.measurement else ()
 
     return sittings
 

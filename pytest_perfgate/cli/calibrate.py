@@ -13,7 +13,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from pytest_perfgate import wiring
-from pytest_perfgate.cli.output import show, write_file
+from pytest_perfgate.cli.output import say, show, write_file
 from pytest_perfgate.cli.project import Project, add_root
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.errors import PerfgateError
@@ -37,6 +37,7 @@ def run(options: Namespace) -> int:
     found = calibration(_measured(options), options.limit / 100, suites=options.suites)
     if options.svg:
         write_file(options.svg, curve(found).svg)
+        say(f"wrote {options.svg}", options)
     if options.json:
         from pytest_perfgate.cli.looking import write_json
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 GROUPS: dict[str, dict[str, str]] = {
     "gate": {
         "run": "run pytest and exit by what the gate found",
-        "check": "hold limits against files: traces, exports, reports, cubins, records",
-        "compare": "two files of one kind, or two runs, and limits on the difference",
+        "check": "hold limits against files: traces, reports, cubins, records",
+        "compare": "two files of one kind, or two runs; limits on the difference",
     },
     "accept": {
         "accept": "accept measured times as the baseline",
@@ -27,7 +27,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "machine": {
         "calibrate": "the gate's error rates on this machine, with your tests",
-        "ceilings": "measure the highest rates that this machine reaches, and keep them",
+        "ceilings": "measure the highest rates that this machine reaches",
         "clocks": "show, lock or reset the clocks of devices",
         "doctor": "what works here, what does not, and what mends it",
         "devices": "data sheets of known devices, and the devices of this machine",

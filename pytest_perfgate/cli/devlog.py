@@ -1,6 +1,7 @@
 """Write the last run into a kernel's log: what it achieves, against the commit that was measured before it.
 
-"vs Previous" is the newest earlier record of another commit, measured alike; without one, the accepted time.
+"vs Previous" is the newest earlier record of another commit, measured alike; without one, the accepted time; without
+that, what was tried before it was committed.
 
 An entry of the same version is written again in its place; Issues and Insights that people wrote stay.
 """

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import pytest_perfgate
 from pytest_perfgate.cli.commands import GROUPS
+from pytest_perfgate.cli.page import Page
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.refusals import refusal, speaks_of_a_file
 
@@ -41,8 +42,8 @@ def overview() -> str:
     lines = ["usage: perfgate COMMAND [...]      perfgate COMMAND --help", ""]
     for group, commands in GROUPS.items():
         lines += [group, *(f"  {name:<14} {text}" for name, text in commands.items()), ""]
-    lines.append("All commands take --json. Exit codes: 0 kept, 1 regressed or broken, 2 usage, 3 undecided,")
-    lines.append("4 not measured or invalid, 10 and up an error of perfgate's own.")
+    lines.append("All commands take --json. Exit codes: 0 kept, 1 regressed or broken, 2 usage,")
+    lines.append("3 undecided, 4 not measured or invalid, 10 and up an error of perfgate's own.")
     return "\n".join(lines) + "\n"
 
 
@@ -70,7 +71,7 @@ def _parsed(name: str, module: Any, rest: list[str]) -> argparse.Namespace:
     parser = (_Told if "--json" in rest else argparse.ArgumentParser)(
         prog=f"perfgate {name}",
         description=module.__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Page,
         allow_abbrev=False,
     )
     parser.add_argument("--json", action="store_true", help="print JSON for another program")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pytest_perfgate.app.inspect import inspect, view
 from pytest_perfgate.cli import looking
-from pytest_perfgate.cli.output import placed, say, write_file
+from pytest_perfgate.cli.output import placed, say, say_written, write_file
 from pytest_perfgate.core.render.markdown import render_markdown
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.analysis import Analysis
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         looking.write_json(looking.analysis_json(analysis, documents))
     elif not written:
-        looking.write("\n".join(render_text(document) for document in documents.values()))
+        looking.write("\n".join(render_text(document, looking.columns()) for document in documents.values()))
     return 0
 
 
@@ -58,6 +58,7 @@ def _write_files(options: argparse.Namespace, documents: dict[str, Document]) ->
         write_file(options.markdown, "\n".join(map(render_markdown, documents.values())))
     if options.html:
         write_pages(placed(options.html), list(documents.values()))
+    say_written(options)
     if options.csv:
         for path in write_tables(Path(options.csv), documents):
             say(str(path), options)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_perfgate.cli.looking import write, write_json
+from pytest_perfgate.cli.looking import columns, write, write_json
 from pytest_perfgate.model.document import Document
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -23,15 +23,22 @@ def show(document: Document, options: Namespace) -> None:
     else:
         from pytest_perfgate.core.render.text import render_text
 
-        write(render_text(document))
+        write(render_text(document, columns()))
 
 
 def say(text: str, options: Namespace) -> None:
-    """What was done; beside JSON that is no part of the answer."""
-    if options.json:
+    """What was done; beside JSON or Markdown that is no part of the answer."""
+    if options.json or getattr(options, "markdown", "") == "-":
         sys.stderr.write(f"{text}\n")
     else:
         write(text)
+
+
+def say_written(options: Namespace) -> None:
+    """Where the pages lie that were asked for."""
+    for name in (options.html, options.markdown):
+        if name and name != "-":
+            say(f"wrote {name}", options)
 
 
 def plain(value: Any) -> Any:

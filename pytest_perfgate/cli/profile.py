@@ -24,7 +24,12 @@ from pytest_perfgate.model.plan import ClockPolicy, Plan, parse_case_key
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("nodeid", metavar="NODEID[#CALL]")
     parser.add_argument("--mode", action="append", default=[], metavar="MODE", help="may be given several times")
-    parser.add_argument("--clocks", choices=[policy.value for policy in ClockPolicy], default="observe")
+    parser.add_argument(
+        "--clocks",
+        choices=[policy.value for policy in ClockPolicy],
+        default="observe",
+        help="of the device (default: observe)",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -38,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
         looking.write_json(looking.finite([{"folder": str(one.folder), **metrics_data(one.analysis)} for one in done]))
         return 0
     for one in done:
-        looking.write(render_text(next(iter(one.analysis.views.values()))()))
+        looking.write(render_text(next(iter(one.analysis.views.values()))(), looking.columns()))
         for problem in one.analysis.problems:
             looking.write(f"not to be trusted: {problem.what}  [{problem.code}]")
         if one.again:

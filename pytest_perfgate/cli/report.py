@@ -1,7 +1,9 @@
 """Show the last run, or a record, as text, HTML or Markdown; or take it somewhere.
 
-perfgate report --html report.html
-perfgate report --to github              edits the one comment of this pull request in place
+  perfgate report --html report.html
+  perfgate report --to github            edits the one comment of this pull request
+
+Without an option it is text, here.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from pytest_perfgate.cli.looking import write, write_json
-from pytest_perfgate.cli.output import plain, say, show, write_file
+from pytest_perfgate.cli.output import plain, say, say_written, show, write_file
 from pytest_perfgate.cli.project import Project, add_root
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -43,6 +45,7 @@ def run(options: Namespace) -> int:
         write(render_markdown(document))
     elif options.markdown:
         write_file(options.markdown, render_markdown(document))
+    say_written(options)
     if options.to:
         say(_delivered(options.to, report, project), options)
     if options.json:

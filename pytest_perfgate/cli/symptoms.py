@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.baseline import Merging
 
 _OLD = 3600.0
+TAKEN = "setuptools takes {}/ for a package here, and 'pip install' ends or installs the wrong thing"
 MERGE_LINE = "baselines/**/*.yaml merge=perfgate"
 DRIVER = (
     'perfgate merge-driver %O %A %B %P || { grep -q "^<<<<<<< " %A && exit 1; '
@@ -89,12 +90,21 @@ def hooks(project: Project) -> Iterator[Finding]:
         )
 
 
+def taken(project: Project) -> str:
+    """What mends it where this project cannot be built any more since it has baselines."""
+    from pytest_perfgate.wiring.arms import taken_for_package
+
+    return taken_for_package(project.root, project.config)
+
+
 def baselines(project: Project) -> Iterator[Finding]:
     devices = project.baselines.devices()
     for device in devices:
         lines = project.baselines.read_all(device)
         kind = "committed" if project.baselines.committed(device) else "local"
         yield Finding(name="baselines", level=Level.GOOD, what=f"{device}: {plural(len(lines), 'case')}, {kind}")
+    if project.root.joinpath(project.config.baselines).is_dir() and (mend := taken(project)):
+        yield Finding(name="baselines", level=Level.NOTE, what=TAKEN.format(project.config.baselines), mend=mend)
     if not devices:
         yield Finding(
             name="baselines", level=Level.NOTE, what="none yet", mend="pytest --perfgate=full, perfgate accept"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pytest_perfgate.app.inspect import view
 from pytest_perfgate.cli import looking
-from pytest_perfgate.cli.output import placed, write_file
+from pytest_perfgate.cli.output import placed, say_written, write_file
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.verdict import Verdict
@@ -86,6 +86,7 @@ def write_files(options: argparse.Namespace, analysis: Analysis, verdicts: tuple
             looking.write(text)
         elif options.markdown:
             write_file(options.markdown, text)
+        say_written(options)
 
 
 def summary_lines(subject: str, verdicts: Sequence[Verdict]) -> list[str]:

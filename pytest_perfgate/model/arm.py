@@ -26,6 +26,8 @@ class ArmSettings:
     """(project, command) of projects that are built by a command of their own."""
     packages: tuple[str, ...] = ()
     """Import names that the proof of an arm speaks of; none means all that was built."""
+    accepted: str = "baselines"
+    """Folder of the baselines below the root, which a build must not take for a package."""
 
 
 @value

@@ -69,6 +69,7 @@ class Sitting:
     scatter: float = 0.0
     clock_hz: float | None = None
     identity: str = ""
+    """How it was measured; empty where an earlier version kept it."""
 
 
 @value

@@ -38,6 +38,11 @@ class Identity:
             if getattr(self, name) != getattr(other, name)
         )
 
+    def text(self) -> str:
+        """Equal for two of one device that may be compared, and never empty: what the history keeps beside a time."""
+        unusual = self.differences(Identity(device=self.device))
+        return ", ".join(f"{name}={here}" for name, here, _ in unusual) or "usual"
+
 
 _IDENTITY = tuple(field.name for field in fields(Identity))
 

@@ -11,6 +11,7 @@ from pytest_perfgate.plugin.complaints import headed, readable
 from pytest_perfgate.plugin.ending import close_session, write_session
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.frames import UsersFrames
+from pytest_perfgate.plugin.overruled import stand_by
 from pytest_perfgate.plugin.phases import ReadablePhases
 from pytest_perfgate.plugin.session import GateSession
 from pytest_perfgate.plugin.settings import Settings
@@ -61,6 +62,10 @@ class ControllerRole(ReadablePhases):
     def pytest_sessionfinish(self) -> None:
         write_session(self.session)
         self.recorded = self.session.recorded
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_unconfigure(self, config: pytest.Config) -> None:
+        stand_by(self.session, config)
 
     def pytest_terminal_summary(self, terminalreporter: Any, exitstatus: int) -> None:
         write_summary(terminalreporter, self.session, cut_short=exitstatus == pytest.ExitCode.INTERRUPTED)

@@ -29,7 +29,7 @@ def cut_short_lines(session: Docket) -> list[str]:
     if len(missing) < len(session.cases):
         lines += [f"  not measured  {case.nodeid}" for case in missing[:_NAMED]]
         lines += [f"  not measured  {plural(len(missing) - _NAMED, 'more case')}"] if len(missing) > _NAMED else []
-    return [*lines, f"next  {_onward(session, missing)}"]
+    return [*lines, *_onward(session, missing)]
 
 
 def _headline(session: Docket, missing: int) -> str:
@@ -67,11 +67,13 @@ def _asked(session: Docket, nodeid: str) -> int:
     return session.cases[nodeid].plan.rounds if session.measured_ahead else 1
 
 
-def _onward(session: Docket, missing: Sequence[Case]) -> str:
+def _onward(session: Docket, missing: Sequence[Case]) -> list[str]:
+    """What measures the rest, alone on its line: it is pasted."""
     if session.resumable:
-        return _BEHIND
+        return [f"next  {_BEHIND}"]
     if missing and len(missing) <= _NAMED and len(missing) < len(session.cases):
         here = Standpoint(session.settings.pytest)
         names = " ".join("'" + here.nodeid(case.nodeid).replace("'", "'\"'\"'") + "'" for case in missing)
-        return f"pytest --perfgate={session.mode.value} {names} measures the rest, the same command again everything"
-    return "the same command again: it measures everything anew"
+        rest = "that measures the rest; the same command again measures everything"
+        return [f"next  pytest --perfgate={session.mode.value} {names}", rest]
+    return ["next  the same command again: it measures everything anew"]

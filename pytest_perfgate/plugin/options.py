@@ -84,8 +84,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("--perfgate-device", "index or name of the device to measure on", {"metavar": "DEVICE"}, "the first"),
     Option(
         "--perfgate-policy",
-        "what an outcome does, as KEY=VALUE: missing, unused, improved, undecided, moved, unmeasured, baseless; "
-        "repeatable",
+        "what an outcome does, as KEY=VALUE: missing, unused, improved, undecided, suspect, moved, unmeasured, "
+        "baseless; repeatable",
         {"metavar": "KEY=VALUE", "action": "append", "default": []},
         "missing=record",
         "missing=fail unused=fail unmeasured=fail; in a merge request baseless=fail",

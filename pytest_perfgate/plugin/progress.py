@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_perfgate.core.render.text import display_width
+from pytest_perfgate.plugin.columns import columns, folded
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -29,6 +32,7 @@ class Progress:
         self._live = bool(self._out and self._out.isatty)
         self._counts: dict[int, int] = {}
         self._rounds = {case.nodeid: case.plan.rounds for case in cases}
+        self._width = columns(config)
         self._say(f"perfgate: {headline}")
 
     def __call__(self, number: int, case: Case, finished: Finished) -> None:
@@ -38,7 +42,7 @@ class Progress:
             self._rounds[case.nodeid] = number + 1  # its last
         text = f"perfgate: {self._at(number)}: {case.nodeid}{mark}"
         if self._live:
-            self._out.rewrite(text[: self._out._tw.fullwidth - 1], erase=True)  # noqa: SLF001 - as pytest's own plugins do
+            self._draw(text)
         elif mark or self._counts[number] == 1:
             self._say(text)
 
@@ -49,15 +53,29 @@ class Progress:
 
     def tell(self, text: str) -> None:
         """A line of its own."""
-        if self._live:
-            self._out.rewrite("", erase=True)
+        self.close()
         self._say(f"perfgate: {text}")
 
     def close(self) -> None:
         if self._live:
-            self._out.rewrite("", erase=True)
+            self._draw("")
+
+    def _draw(self, text: str) -> None:
+        """On the line that stands, and back to its start: pytest writes its dots there, and counts only its own."""
+        writer = self._out._tw  # noqa: SLF001 - as pytest's own plugins do
+        before = writer._current_line  # noqa: SLF001
+        writer.write(f"\r{in_columns(text, writer.fullwidth - 1)}\r", flush=True)
+        writer._current_line = before  # noqa: SLF001
 
     def _say(self, text: str) -> None:
         if self._out is not None:
             self._out.ensure_newline()
-            self._out.write_line(text)
+            for line in folded(text, self._width):
+                self._out.write_line(line)
+
+
+def in_columns(text: str, width: int) -> str:
+    """As much of the text as so many columns hold, filled up with blanks."""
+    while display_width(text) > width:
+        text = text[:-1]
+    return text + " " * (width - display_width(text))

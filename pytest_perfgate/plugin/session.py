@@ -11,7 +11,7 @@ import pytest
 
 from pytest_perfgate.app.agree import agreed
 from pytest_perfgate.app.gate import off_reason
-from pytest_perfgate.core.render.block import printable, render_block
+from pytest_perfgate.core.render.block import WIDTH, printable, render_block
 from pytest_perfgate.model.children import CaseResult
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect
@@ -19,6 +19,7 @@ from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.plan import Case, CaseKey, Mode
 from pytest_perfgate.model.verdict import CaseReport
 from pytest_perfgate.plugin.benches import Bench, JudgedBench, MeasuringBench, QuickBench
+from pytest_perfgate.plugin.columns import columns
 from pytest_perfgate.plugin.complaints import refuse, told_once, usage_errors
 from pytest_perfgate.plugin.conviction import convictor
 from pytest_perfgate.plugin.docket import Docket, Reports
@@ -113,7 +114,8 @@ class GateSession(Docket):
         self.judged.add(item.nodeid)
         item.user_properties.extend(properties(reports))
         here = Standpoint(self.settings.pytest)
-        failing = [render_block(here.report(report)) for report in reports if report.effect is Effect.FAIL]
+        width = min(WIDTH, columns(self.settings.pytest))
+        failing = [render_block(here.report(report), width) for report in reports if report.effect is Effect.FAIL]
         if failing:
             refuse(item, "\n\n".join(failing))
 

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.app.gate import new_baselines
 from pytest_perfgate.app.inputs import CONSTANT
 from pytest_perfgate.app.machine import REFUSED
-from pytest_perfgate.core.render.block import printable, render_block
+from pytest_perfgate.core.gate.against_baseline import DOUBTFUL
+from pytest_perfgate.core.render.block import WIDTH, printable, render_block
 from pytest_perfgate.core.render.floor import by_floor
 from pytest_perfgate.core.render.guard import shown
 from pytest_perfgate.core.render.report import NONE, sighted
-from pytest_perfgate.core.render.text import table_lines
+from pytest_perfgate.core.render.text import display_width, table_lines
 from pytest_perfgate.model.document import Cell, Column, Table
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.plan import Mode
 from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.plugin.columns import ANY, columns, folded
 from pytest_perfgate.plugin.complaints import here as written
 from pytest_perfgate.plugin.cut_short import cut_short_lines
 from pytest_perfgate.plugin.ending import name_of, text_of
 from pytest_perfgate.plugin.standpoint import Standpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from pytest_perfgate.model.verdict import CaseReport, SuiteNote
@@ -58,13 +61,14 @@ def _write_verdicts(out: Any, session: Docket, reports: list[CaseReport]) -> Non
     here = Standpoint(session.settings.pytest)
     kept = shown(partial(_recorded, session, reports), lambda _: 0)
     style = out.config.option.tbstyle
+    width = columns(session.settings.pytest)
     parts: list[Callable[[], list[str]]] = [
-        partial(_tables, reports, every=out.verbosity > 0),
-        partial(_blocks, reports, here),
-        partial(accepted_lines, reports),
-        lambda: [_kept_line(kept)] if kept and not session.lost else [],
-        lambda: [f"{note.effect.value}  {said_of(note, style)}" for note in session.notes],
-        lambda: [*hidden(session), *refused(reports), *constant(reports)],
+        partial(_tables, reports, every=out.verbosity > 0, width=width),
+        partial(blocks, reports, here, min(WIDTH, width)),
+        lambda: _folded(accepted_lines(reports), width),
+        lambda: _folded([_kept_line(kept)] if kept and not session.lost else [], width),
+        lambda: _folded((f"{note.effect.value}  {said_of(note, style)}" for note in session.notes), width),
+        lambda: _folded([*hidden(session), *refused(reports), *constant(reports)], width),
         lambda: [counted(session.mode.value, reports)] if reports else [],
         lambda: written_lines(session.written, here.path),
     ]
@@ -81,19 +85,33 @@ def _write_verdicts(out: Any, session: Docket, reports: list[CaseReport]) -> Non
         out.write_line("RECORD is the one that this run wrote: kept as an artifact, it is accepted in any clone")
 
 
-def _tables(reports: Sequence[CaseReport], *, every: bool) -> list[str]:
+def _tables(reports: Sequence[CaseReport], *, every: bool, width: int = ANY) -> list[str]:
+    """What is not kept; where lines would be torn, without the files, then what was visible: the report has both."""
     told = reports if every else [r for r in reports if r.worst not in _KEPT and r.verdicts]
-    return list(table_lines(verdict_table(told))) if told else []
+    table = verdict_table(told)
+    whole = list(table_lines(table)) if told else []
+    if all(display_width(line) <= width for line in whole):
+        return whole
+    rows = tuple((row[0], f"…::{str(row[1]).partition('::')[2]}", *row[2:]) for row in table.rows)
+    short = list(table_lines(replace(table, rows=rows)))
+    if all(display_width(line) <= width for line in short):
+        return short
+    return list(table_lines(replace(table, columns=table.columns[:-1], rows=tuple(row[:-1] for row in rows))))
 
 
-def _blocks(reports: Sequence[CaseReport], here: Standpoint) -> list[str]:
-    told = [r for r in reports if r.effect is Effect.WARN and (r.worst not in _PLAIN or _has_a_line(r))][:_SHOWN]
-    return [render_block(here.report(report)).rstrip() for report in told]
+def _folded(texts: Iterable[str], width: int) -> list[str]:
+    return [line for text in texts for told in text.split("\n") for line in folded(told, width)]
 
 
-def _has_a_line(report: CaseReport) -> bool:
-    """Whether there is an accepted time that does not hold here: the table does not say why."""
-    return any(v.outcome is Outcome.UNBASELINED and v.baseline is not None for v in report.verdicts)
+def blocks(reports: Sequence[CaseReport], here: Standpoint, width: int) -> list[str]:
+    told = [r for r in reports if r.effect is Effect.WARN and (r.worst not in _PLAIN or _has_more(r))][:_SHOWN]
+    return [render_block(here.report(report), width).rstrip() for report in told]
+
+
+def _has_more(report: CaseReport) -> bool:
+    """An accepted time that does not hold here, and a speed-up that asks for a look: the table does not say why."""
+    bare = any(v.outcome is Outcome.UNBASELINED and v.baseline is not None for v in report.verdicts)
+    return bare or any(v.outcome is Outcome.IMPROVED and v.sentence == DOUBTFUL for v in report.verdicts)
 
 
 def _recorded(session: Docket, reports: Sequence[CaseReport]) -> int:
@@ -120,7 +138,7 @@ def verdict_table(reports: Sequence[CaseReport]) -> Table:
         Column(name="test"),
         Column(name="time", dimension=Dimension.TIME, absent=NONE),
         Column(name="limit"),
-        Column(name="smallest visible slowdown", dimension=Dimension.FRACTION, digits=2, absent=NONE),
+        Column(name="blind below", dimension=Dimension.FRACTION, digits=2, absent=NONE),
     )
     return Table(columns=columns, rows=tuple(rows), limit=_SHOWN, rest="perfgate report shows all")
 

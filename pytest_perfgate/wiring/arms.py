@@ -24,8 +24,16 @@ def arms(root: Path, project: Config, paths: Sequence[str]) -> Any:
         editable=tuple(str((root / place).resolve()) for place in project.editable),
         tests=project.test_paths,
         packages=project.packages,
+        accepted=project.baselines,
     )
     return ArmStore(root, settings, paths)
+
+
+def taken_for_package(root: Path, project: Config) -> str:
+    """What mends it where a build of this project would take its baselines for a package; empty where none would."""
+    from pytest_perfgate.adapters.arms import backend
+
+    return backend.taken_for_package(root, project.baselines)
 
 
 def loaded_modules(names: Sequence[str]) -> tuple[tuple[str, str], ...]:

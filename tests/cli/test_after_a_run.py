@@ -43,7 +43,8 @@ def test_the_report_as_text(project: Place) -> None:
 
 
 def test_the_report_as_one_page(project: Place) -> None:
-    assert project.perfgate("report", "--html", "out/r.html", "--markdown", "out/r.md").code == 0
+    done = project.perfgate("report", "--html", "out/r.html", "--markdown", "out/r.md")
+    assert (done.code, done.out.splitlines()) == (0, ["wrote out/r.html", "wrote out/r.md"])
     page = Path("out/r.html").read_text(encoding="utf-8")
     assert "<b>slow</b>" not in page
     assert "&lt;b&gt;slow&lt;/b&gt;" in page

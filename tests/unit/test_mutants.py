@@ -42,11 +42,22 @@ def test_every_change_is_another_program_and_knows_its_function() -> None:
         ("constant", 6, outer),
         ("branches", 7, outer),
         ("and/or", 7, outer),
+        ("half", 7, outer),
+        ("half", 7, outer),
         ("comparison", 7, outer),
         ("not", 7, outer),
         ("min/max", 7, outer),
     ]
     assert all("Literal[1]" in text and "'text' + name" in text for text in texts)
+
+
+def test_a_condition_is_broken_as_a_whole_and_in_each_of_its_parts() -> None:
+    found = every("while left and here() and x > 1:\n    pass\nif here():\n    y = [z for z in left if z if z > 1]\n")
+    told = [text for kind, _, _, text in found if kind in {"half", "condition"}]
+    for line in ("while here() and x > 1:", "while left and x > 1:", "while left and here():", "if not here():",
+                 "    y = [z for z in left if not z if z > 1]"):  # fmt: skip
+        assert sum(line in text.splitlines() for text in told) == 1, line
+    assert len(told) == 5
 
 
 def test_a_file_leads_to_what_it_imports_and_the_wiring_to_everything() -> None:

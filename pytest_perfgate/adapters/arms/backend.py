@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -12,6 +13,10 @@ from typing import Any
 
 _PROGRAMS = {"mesonpy": (("meson",), ("ninja",)), "scikit_build_core": (("cmake",), ("ninja", "make"))}
 """What a backend starts: one name of each group is enough. Such requirements stand in no pyproject.toml."""
+
+_NAMING = ("packages", "py_modules", "ext_modules")
+_NOT = ("test", "tests", "setup", "conftest", "docs", "examples", "benchmarks", "scripts", "tools", "build")
+"""Names that setuptools leaves out by itself, as far as they are usual."""
 
 
 def is_buildable(folder: Path) -> bool:
@@ -63,3 +68,32 @@ def _pyproject(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return found
+
+
+def taken_for_package(folder: Path, name: str) -> str:
+    """What to write into ``pyproject.toml`` where setuptools finds packages by itself, and takes this folder for one.
+
+    Of a flat layout any folder with a Python name is a package then; of two it makes none and ends.
+    """
+    table = _pyproject(folder)
+    system, tool = table.get("build-system", {}), table.get("tool", {}).get("setuptools", {})
+    if not is_buildable(folder) or not str(system.get("build-backend", "setuptools")).startswith("setuptools"):
+        return ""
+    if not name.isidentifier() or "packages" in tool or "py-modules" in tool or (folder / "src").is_dir():
+        return ""
+    if any(word in _read(folder / file) for file in ("setup.py", "setup.cfg") for word in _NAMING):
+        return ""
+    found = sorted(
+        place.parent.name for place in folder.glob("*/__init__.py") if place.parent.name not in {name, *_NOT}
+    )
+    if found:
+        return f"[tool.setuptools.packages.find] include = {json.dumps([f'{one}*' for one in found])} in pyproject.toml"
+    files = sorted(place.stem for place in folder.glob("*.py") if not place.stem.startswith(("test_", *_NOT)))
+    return f"[tool.setuptools] py-modules = {json.dumps(files)} in pyproject.toml"
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

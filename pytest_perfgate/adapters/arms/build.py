@@ -13,7 +13,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import find_spec
 from pathlib import Path
 
-from pytest_perfgate.adapters.arms.backend import is_buildable, missing_tools, scripts_first
+from pytest_perfgate.adapters.arms.backend import is_buildable, missing_tools, scripts_first, taken_for_package
 from pytest_perfgate.adapters.arms.command import run_logged
 from pytest_perfgate.model.arm import ArmSettings
 from pytest_perfgate.model.errors import PerfgateError
@@ -46,6 +46,8 @@ def build_into(site: Site, source: Path, settings: ArmSettings) -> None:
         if lines:
             _by_command(lines, folder, site, settings.timeout_s)
         elif is_buildable(folder):
+            if project == "." and taken_for_package(folder, settings.accepted):
+                shutil.rmtree(folder / settings.accepted, ignore_errors=True)
             _by_pip(folder, site, settings.timeout_s)
         else:
             where = "its root" if project == "." else f"its folder {project!r}"

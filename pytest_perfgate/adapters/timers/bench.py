@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable, Sequence
 from math import isfinite
@@ -137,17 +136,3 @@ def sound(durations: Sequence[float], timer: str) -> Sequence[float]:
             "timer-broken", f"{timer} read {reading:g} ns for sample {at} ({len(wrong)} of {len(durations)} like it)"
         )
     return durations
-
-
-class Uninterrupted:
-    """No garbage collection in the middle of a sample; a class, since a generator's switches cost as much as a call."""
-
-    __slots__ = ("_was",)
-
-    def __enter__(self) -> None:
-        self._was = gc.isenabled()
-        gc.disable()
-
-    def __exit__(self, *_: object) -> None:
-        if self._was:
-            gc.enable()

@@ -8,9 +8,10 @@ from statistics import median
 from typing import Any, Protocol
 
 from pytest_perfgate.adapters.bindings.cupti import BUFFER
-from pytest_perfgate.adapters.timers.bench import Bench, Rules, Uninterrupted, queue_availability, queue_of, sound
+from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_availability, queue_of, sound
 from pytest_perfgate.adapters.timers.events import launch_gap
 from pytest_perfgate.adapters.timers.pairs import believable
+from pytest_perfgate.adapters.timers.undisturbed import Undisturbed
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Plan
@@ -128,7 +129,7 @@ class CuptiTimer:
         recorder = self._recorder
         ids = range(first + 1, first + 1 + count)
         begun = bench.clock()
-        with Uninterrupted():
+        with Undisturbed():
             for call in ids:
                 bench.ready()
                 recorder.push(call)

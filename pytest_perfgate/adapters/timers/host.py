@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gc
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise, repeat
 from statistics import median
@@ -15,6 +12,7 @@ from typing import Protocol
 from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_availability, queue_of, sound
 from pytest_perfgate.adapters.timers.crowd import Crowd, Nobody, beside
 from pytest_perfgate.adapters.timers.synchronised import synchronised
+from pytest_perfgate.adapters.timers.undisturbed import Undisturbed
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.plan import Plan
 from pytest_perfgate.model.ports import Call, Runtime, StoppingRule
@@ -68,10 +66,9 @@ class HostTimer:
             rules = Rules(stop=self._rule, warm=self._warm, clock=clock)
             queue = queue_of(runtime, self.name)
             crowd = crowd_of(clock)
-            with paused_tracing():
-                bench = Bench(call=call, plan=plan, runtime=queue, rules=rules, setup=setup)
-                return beside(crowd, synchronised(bench, resolution))
-        with paused_collection(), paused_tracing():
+            bench = Bench(call=call, plan=plan, runtime=queue, rules=rules, setup=setup)
+            return beside(crowd, synchronised(bench, resolution))
+        with Undisturbed():
             take = _after(setup, call, clock) if setup else _singles(call, clock)
             first: list[float] = []
             take(1, first)
@@ -134,31 +131,6 @@ def probe_clock(clock: Clock, reads: int = 1000) -> tuple[float, float]:
     stamps = [clock() for _ in repeat(None, reads)]
     steps = [later - earlier for earlier, later in pairwise(stamps)]
     return float(min((step for step in steps if step > 0), default=1)), float(median(steps))
-
-
-@contextmanager
-def paused_collection() -> Iterator[None]:
-    """The garbage collector waits; it is left as it was found."""
-    running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if running:
-            gc.enable()
-
-
-@contextmanager
-def paused_tracing() -> Iterator[None]:
-    """What watches every line, such as coverage, looks away: else its own time would be measured."""
-    tracer, profiler = sys.gettrace(), sys.getprofile()
-    sys.settrace(None)
-    sys.setprofile(None)
-    try:
-        yield
-    finally:
-        sys.settrace(tracer)
-        sys.setprofile(profiler)
 
 
 def crowd_of(clock: Clock) -> Crowd | Nobody:

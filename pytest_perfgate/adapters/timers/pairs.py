@@ -8,7 +8,8 @@ from math import isfinite
 from statistics import median
 from typing import Any
 
-from pytest_perfgate.adapters.timers.bench import Bench, Uninterrupted, sound
+from pytest_perfgate.adapters.timers.bench import Bench, sound
+from pytest_perfgate.adapters.timers.undisturbed import Undisturbed
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.ports import Call, Event, QueueRuntime
 from pytest_perfgate.model.problem import Problem
@@ -134,7 +135,7 @@ def queued(bench: Bench, pairs: Pairs, calls: int = 1) -> tuple[list[float], boo
     loop = _plain if calls == 1 and not bench.prepares else _prepared
     clock, synchronize = bench.clock, bench.runtime.synchronize
     synchronize()
-    with Uninterrupted():
+    with Undisturbed():
         begun = clock()
         loop(bench, pairs.records, calls)
         enqueued = clock()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from statistics import median
 
-from pytest_perfgate.adapters.timers.bench import Bench, Clock, Uninterrupted, sound
+from pytest_perfgate.adapters.timers.bench import Bench, Clock, sound
+from pytest_perfgate.adapters.timers.undisturbed import Undisturbed
 from pytest_perfgate.model.ports import Call, QueueRuntime
 from pytest_perfgate.model.samples import IDLE, Samples
 
@@ -17,7 +18,7 @@ def synchronised(bench: Bench, resolution: float) -> Samples:
     calls = bench.batch()
     warmups = bench.warm()
     asked = replace(bench, call=_repeated(bench.call, calls))
-    with Uninterrupted():
+    with Undisturbed():
         overhead = waiting(bench.runtime, bench.clock)
         durations, stop = bench.sampled(lambda: [asked.once() / calls])
     return Samples(

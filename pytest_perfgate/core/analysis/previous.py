@@ -1,4 +1,4 @@
-"""What a version is held against in its log: the newest earlier measurement of another commit, or the accepted time."""
+"""What a version is held against in its log: the newest measurement of an earlier commit, or the accepted time."""
 
 from __future__ import annotations
 
@@ -33,16 +33,18 @@ def previous_of(
     version = _version(report)
     wanted = {case.key: case.measurement for case in cases if case.measurement is not None}
     found: dict[CaseKey, Previous] = {}
+    tried: dict[CaseKey, Previous] = {}
     for run in _before(report, earlier) if version else ():
         if _version(run) and _version(run) != version:
-            found |= dict(_alike(run, {key: now for key, now in wanted.items() if key not in found}))
+            before = tried if run.environment.dirty else found
+            before |= dict(_alike(run, {key: now for key, now in wanted.items() if key not in before}))
         if len(found) == len(wanted):
             break
     for case in cases:
         line = case.baseline
         if case.key not in found and line is not None and _other(line, version):
             found[case.key] = Previous(commit=short_commit(line.commit, 7), when=line.when[:10], time=line.time)
-    return found
+    return tried | found  # what was tried before a commit is most often that commit: it is asked last
 
 
 def _before(report: RunReport, earlier: Iterable[RunReport]) -> Iterator[RunReport]:

@@ -27,10 +27,9 @@ def against_revision(limit: Limit, trial: Trial) -> Ruling:
     """The exact test convicts, the interval acquits, and what is left says what it could have seen."""
     paired, seen = trial.paired, trial.seen
     assert paired is not None
-    metric = shift_metric(paired)
-    allowed = tolerance(limit, trial, seen, seen.time / (1 + paired.shift)) if seen else None
-    ruling = _decided(limit, trial, metric, allowed.counts if allowed else limit.bound)
-    return ruling._replace(raised=allowed.raised if allowed else None)
+    assert seen is not None
+    allowed = tolerance(limit, trial, seen, seen.time / (1 + paired.shift))
+    return _decided(limit, trial, shift_metric(paired), allowed.counts)._replace(raised=allowed.raised)
 
 
 def _decided(limit: Limit, trial: Trial, metric: Metric, counts: float) -> Ruling:

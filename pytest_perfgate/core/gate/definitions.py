@@ -7,15 +7,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Union
 
+from pytest_perfgate.core.gate.parametrised import PARAMETERS, split
+
 _Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
-_Scope = Mapping[str, Sequence[ast.AST]]
+Scope = Mapping[str, Sequence[ast.AST]]
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _UNNAMED = ("setup_module", "setup_function", "setup_class", "setup_method", "setUp", "setUpClass")
 """What pytest runs before a test that does not name it."""
 _SELF = {"self", "cls"}
 _FIXTURES = {"perfgate", "benchmark"}
 ITSELF = "the test itself"
-PARAMETERS = "its parameters"
 
 Parts = Mapping[str, str]
 """Each name with all that is said of it."""
@@ -26,25 +27,26 @@ def parts_of(text: str) -> dict[str, Parts]:
 
     A file that does not parse has none.
     """
-    module = _module(text)
-    scope = _defined(module.body)
-    return {name: _parts(test, classes, scope) for name, test, classes in _tests(module.body, ())}
+    module = module_of(text)
+    scope = defined(module.body)
+    return {name: _parts(test, classes, scope) for name, test, classes in tests_in(module.body, ())}
 
 
 def marks_of(text: str, test: str) -> tuple[str, ...] | None:
     """All marks of a function, its classes and its file, as they are written; nothing where it is not there."""
-    module = _module(text)
-    found = {name: (one, classes) for name, one, classes in _tests(module.body, ())}
-    if test not in found:
-        return None
-    one, classes = found[test]
-    bodies = (module.body, *(each.body for each in classes))
-    wide = (line for body in bodies for line in body if "pytestmark" in dict(_names(line)))
-    nodes = (*wide, *(mark for part in (*classes, one) for mark in part.decorator_list))
-    return tuple(map(_dumped, nodes))
+    found = dict(marks_in(module_of(text)))
+    return tuple(map(_dumped, found[test])) if test in found else None
 
 
-def _module(text: str) -> ast.Module:
+def marks_in(module: ast.Module) -> Iterator[tuple[str, tuple[ast.AST, ...]]]:
+    """Each function of a file with its decorators, those of its classes, and lines with marks of whole files."""
+    for name, one, classes in tests_in(module.body, ()):
+        bodies = (module.body, *(each.body for each in classes))
+        wide = (line for body in bodies for line in body if "pytestmark" in dict(names_of(line)))
+        yield name, (*wide, *(mark for part in (*classes, one) for mark in part.decorator_list))
+
+
+def module_of(text: str) -> ast.Module:
     """The file without what changes no measurement; an empty one where it does not parse."""
     try:
         module = ast.parse(text.removeprefix("\ufeff"))
@@ -58,7 +60,7 @@ def _module(text: str) -> ast.Module:
 def _bare(node: ast.AST) -> None:
     """Take away docstrings, annotations of functions, and limits of calls: of those another note tells."""
     if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
-        node.body = [line for line in node.body if not _is_text(line)]
+        node.body = [line for line in node.body if not is_text(line)]
     if isinstance(node, _FUNCTIONS):
         node.returns = None
     elif isinstance(node, ast.arg):
@@ -74,43 +76,57 @@ def _first(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _tests(
+def tests_in(
     body: Iterable[ast.stmt], classes: tuple[ast.ClassDef, ...]
 ) -> Iterator[tuple[str, _Function, tuple[ast.ClassDef, ...]]]:
     for one in body:
         if isinstance(one, ast.ClassDef):
-            yield from _tests(one.body, (*classes, one))
+            yield from tests_in(one.body, (*classes, one))
         elif isinstance(one, _FUNCTIONS):
             yield "::".join([*(each.name for each in classes), one.name]), one, classes
         elif isinstance(one, (ast.If, ast.Try, ast.With)):
-            yield from _tests([line for line in ast.iter_child_nodes(one) if isinstance(line, ast.stmt)], classes)
+            yield from tests_in([line for line in ast.iter_child_nodes(one) if isinstance(line, ast.stmt)], classes)
 
 
-def _parts(test: _Function, classes: tuple[ast.ClassDef, ...], scope: _Scope) -> Parts:
+def _parts(test: _Function, classes: tuple[ast.ClassDef, ...], scope: Scope) -> Parts:
     """The test's own lines, its parameters, and each name of the file that is reached from there."""
-    given = [mark for mark in test.decorator_list if "parametrize" in _dumped(mark)]
-    inner = {f"self.{name}": nodes for one in classes for name, nodes in _defined(one.body).items()}
-    known: _Scope = {**scope, **inner}
+    given = [split(mark) for mark in test.decorator_list if "parametrize" in _dumped(mark)]
+    marks = [node for frame, _ in given for node in frame]
+    values = {
+        f"{PARAMETERS} {number} {name}": node for number, (_, of) in enumerate(given) for name, node in of.items()
+    }
+    inner = {f"self.{name}": nodes for one in classes for name, nodes in defined(one.body).items()}
+    known: Scope = {**scope, **inner}
     own = [test.args, *test.body]
-    found = {ITSELF: _said(own), PARAMETERS: _said(given)}
-    always = {"*", *_UNNAMED, *(f"self.{name}" for name in _UNNAMED), *_everywhere(known)}
-    waiting = {*always, *_reached([*own, *given]), *(name for one in classes for name in _reached(one.bases))}
+    always = {"*", *_UNNAMED, *(f"self.{name}" for name in _UNNAMED), *everywhere(known)}
+    bases = (name for one in classes for name in reached(one.bases))
+    found = meaning({*always, *reached([*own, *marks]), *bases}, known)
+    apart = meaning(reached(values.values()), known).items()
+    by_value = {f"{PARAMETERS}: {name}": said for name, said in apart if name not in found}
+    said = {name: _dumped(node) for name, node in values.items()}
+    return {ITSELF: said_by(own), PARAMETERS: said_by(marks), **said, **by_value, **found}
+
+
+def meaning(names: Iterable[str], known: Scope) -> dict[str, str]:
+    """What these names stand for, and all that they name in turn."""
+    found: dict[str, str] = {}
+    waiting = {*names}
     while waiting:
         name = waiting.pop()
         if name in known and name not in found:
-            found[name] = _said(known[name])
-            waiting |= set(_reached(known[name]))
+            found[name] = said_by(known[name])
+            waiting |= set(reached(known[name]))
     return found
 
 
-def _everywhere(scope: _Scope) -> Iterator[str]:
+def everywhere(scope: Scope) -> Iterator[str]:
     """Fixtures that no test has to name."""
     for name, nodes in scope.items():
         if any("autouse" in _dumped(mark) for node in nodes for mark in getattr(node, "decorator_list", ())):
             yield name
 
 
-def _reached(nodes: Iterable[ast.AST]) -> Iterator[str]:
+def reached(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """Names that these lines say: of the file, of the class, and of fixtures."""
     for node in (inner for one in nodes for inner in ast.walk(one)):
         if isinstance(node, ast.Name):
@@ -121,16 +137,16 @@ def _reached(nodes: Iterable[ast.AST]) -> Iterator[str]:
             yield f"self.{node.attr}"
 
 
-def _defined(body: Iterable[ast.stmt]) -> _Scope:
+def defined(body: Iterable[ast.stmt]) -> Scope:
     """Names of one level, with all lines that say what each stands for."""
     found: dict[str, list[ast.AST]] = defaultdict(list)
     for one in body:
-        for name, node in _names(one):
+        for name, node in names_of(one):
             found[name].append(node)
     return found
 
 
-def _names(one: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
+def names_of(one: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
     """What a line names: an import for each of its names, whatever else stands beside them."""
     if isinstance(one, (*_FUNCTIONS, ast.ClassDef)):
         yield one.name, one
@@ -142,20 +158,19 @@ def _names(one: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
         )
     elif isinstance(one, (ast.If, ast.Try, ast.With, ast.For, ast.While)):
         inside = {node.id for node in ast.walk(one) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-        lines = [line for line in ast.walk(one) if isinstance(line, ast.stmt) and line is not one]
-        yield from ((name, one) for name in {*inside, *(name for line in lines for name, _ in _flat(line))})
+        yield from ((name, one) for name in {*inside, *(name for line in ast.walk(one) for name, _ in _flat(line))})
     else:
         stored = (n.id for n in ast.walk(one) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
         yield from ((name, one) for name in dict.fromkeys(stored))
 
 
-def _flat(line: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
+def _flat(line: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     """Names of a line that holds no others."""
     if isinstance(line, (*_FUNCTIONS, ast.ClassDef, ast.Import, ast.ImportFrom)):
-        yield from _names(line)
+        yield from names_of(line)
 
 
-def _said(nodes: Iterable[ast.AST]) -> str:
+def said_by(nodes: Iterable[ast.AST]) -> str:
     return "\n".join(map(_dumped, nodes))
 
 
@@ -171,6 +186,6 @@ def _plain(node: ast.AST) -> Iterator[object]:
     yield from (text for _, text in ast.iter_fields(node) if not isinstance(text, (ast.AST, list)))
 
 
-def _is_text(node: ast.AST) -> bool:
+def is_text(node: ast.AST) -> bool:
     """A docstring, or another text that nobody reads."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

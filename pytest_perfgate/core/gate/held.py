@@ -28,11 +28,12 @@ def unheld_line(trial: Trial) -> str:
 
 
 def renewing(trial: Trial) -> Baseline | None:
-    """The line with which the change under test accepts anew, with a reason and for this measurement."""
-    edited = trial.context.edited
-    if edited is None or expired(edited, trial.context) or not reasoned(edited, trial.baseline):
+    """The line with which the change under test accepts anew, with a reason, where this may be compared with both."""
+    edited, before = trial.context.edited, trial.baseline
+    if edited is None or expired(edited, trial.context) or not reasoned(edited, before):
         return None
-    return None if incomparable(edited, trial.measurement, trial.context) else edited
+    apart = any(incomparable(line, trial.measurement, trial.context) for line in (before, edited))
+    return None if apart else edited
 
 
 def accepting(trial: Trial) -> Baseline | None:

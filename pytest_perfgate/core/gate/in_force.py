@@ -7,27 +7,34 @@ from dataclasses import replace
 
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.limit import Limit, Outcome
+from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.metric import Metric, MetricSet
 from pytest_perfgate.model.quantity import Dimension, Interval
 from pytest_perfgate.model.verdict import CaseReport
 
 
 def in_force(report: CaseReport, limit: Limit) -> CaseReport:
-    """The case against the line that the change accepts with a reason, where what was measured agrees with that."""
+    """The case against the line that the change accepts with a reason, where what was measured agrees with that.
+
+    One that is no slower than the limit allows, while the line of before holds, is not asked: nothing is accepted.
+    """
     line, measurement = report.accepts, report.measurement
-    found = measurement.metrics.find("time") if measurement is not None else ()
-    time = next((metric for metric in found if not metric.labels), None)
-    if line is None or measurement is None or time is None or report.problems or limit.bound < 0:
+    if line is None or measurement is None or report.problems:
+        return report
+    time, before = _plain(measurement, "time"), _plain(measurement, "slowdown")
+    if time is None or before is None or (before.value <= limit.bound and not report.unheld):
         return report
     if abs(math.log(time.value / line.time)) > math.log1p(limit.bound):
         return report
     interval = Interval(low=time.low / line.time - 1, high=time.high / line.time - 1)
     value = time.value / line.time - 1
     slowdown = Metric(name="slowdown", value=value, dimension=Dimension.FRACTION, interval=interval)
-    seen = measurement.metrics
-    others = tuple(metric for metric in seen.metrics if metric.name != "slowdown" or metric.labels)
-    held = measurement.with_metrics(MetricSet(metrics=(*others, slowdown), absent=seen.absent))
+    held = measurement.with_metrics(MetricSet(metrics=(slowdown,)))
     return replace(report, measurement=held, baseline=line, unheld="")
+
+
+def _plain(measurement: Measurement, name: str) -> Metric | None:
+    return next((metric for metric in measurement.metrics.find(name) if not metric.labels), None)
 
 
 def accepted_by_change(

@@ -12,14 +12,14 @@ from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.quantity import Dimension
 
 
-def loosened(then: Baseline, edited: Baseline, measurement: Measurement) -> str:
+def loosened(then: Baseline, edited: Baseline, measurement: Measurement | None) -> str:
     """What the change makes of the line, and what is measured; empty where accepting could have written that.
 
     Accepting writes what was measured, and sittings of one code lie on one level: what lies off it came by hand, or
     from code or a machine that this is not.
     """
-    found = [metric for metric in measurement.metrics.find("time") if not metric.labels]
-    if not found or edited.time <= then.time or not 0 < found[0].value < math.inf:
+    found = [metric for metric in measurement.metrics.find("time") if not metric.labels] if measurement else []
+    if measurement is None or not found or edited.time <= then.time or not 0 < found[0].value < math.inf:
         return ""
     if edited.identity is not None and edited.identity.differences(measurement.identity):
         return ""

@@ -19,6 +19,8 @@ Run = Mapping[str, Sequence[tuple[Limit, ...]]]
 """What each test of a run was asked, by its node id without parameters: once for each way that it was asked."""
 _UPPER = (Operator.AT_MOST, Operator.LESS)
 _LOWER = (Operator.AT_LEAST, Operator.MORE)
+LOOSER, OTHER, TIGHTER = range(3)
+"""What a change of a limit or a setting comes to, what matters most first."""
 _BASELINED = ("slowdown", FAMILY_MEAN)
 """What an accepted line asks for: where the test is gone, its line tells."""
 
@@ -35,14 +37,14 @@ class Asked:
 
 def relaxed(
     texts: Mapping[str, tuple[str | None, str | None]], kinds: Kinds, merged: Merged, run: Run | None = None
-) -> tuple[str, ...]:
+) -> Mapping[str, int]:
     """Each limit of a gated test that these files, then and now, take away or change; first what loosens.
 
     Where they do not tell what is asked now, such as of a class that another module has, the run itself knows.
     """
     then = {path: marked(before or "") for path, (before, _) in texts.items()}
     now = {path: marked(after or "") for path, (_, after) in texts.items()}
-    found: dict[str, bool] = {}
+    found: dict[str, int] = {}
     for path, tests in then.items():
         lost = any(name not in now[path] for name in tests)
         names = same_bodies(texts[path][0] or "", texts[path][1] or "") if lost else {}
@@ -53,13 +55,13 @@ def relaxed(
             known = (run or {}).get(whole, ()) if name == _whole(name) else ()
             asked = None if marks is None else _asked(f"{at}::{name}", marks, kinds, merged)
             said = _apart(was, asked, known)
-            for text, loosens in said:
+            for text, rank in said:
                 if f"{whole}: {text}" not in found:  # else a parameter or a call says what its test has said
-                    found[f"{at}::{_renamed(name, names)}: {text}"] = loosens
-    return tuple(sorted(found, key=lambda text: (not found[text], text)))
+                    found[f"{at}::{_renamed(name, names)}: {text}"] = rank
+    return dict(sorted(found.items(), key=lambda said: (said[1], said[0])))
 
 
-def _apart(was: Asked, now: Asked | None, known: Sequence[tuple[Limit, ...]]) -> Iterator[tuple[str, bool]]:
+def _apart(was: Asked, now: Asked | None, known: Sequence[tuple[Limit, ...]]) -> Iterator[tuple[str, int]]:
     """What became of one test's limits: as its file says it, or where that does not tell, as the run knows it."""
     if known and (now is None or (now.unread and not was.unread)):
         return chain.from_iterable(_changed(was, replace(was, limits=limits)) for limits in known)
@@ -67,9 +69,9 @@ def _apart(was: Asked, now: Asked | None, known: Sequence[tuple[Limit, ...]]) ->
 
 
 def _closer(now: Iterable[str], then: Iterable[str]) -> Iterator[str]:
-    """Parameters and calls that have marks of their own only now, of tests that were there."""
+    """What has marks now of tests that were there: parameters and calls may have some of their own only now."""
     known = set(then)
-    yield from (name for name in now if name not in known and _whole(name) in known)
+    yield from (name for name in now if _whole(name) in known)
 
 
 def _whole(name: str) -> str:
@@ -92,7 +94,7 @@ def _present(
 ) -> tuple[str, tuple[Mark, ...] | None]:
     """Where a test is now: in its file, or in the one other that it is new in."""
     here = _nearest(now[path], name)
-    others = [p for p in now if p != path and _whole(name) in now[p] and _whole(name) not in then[p]]
+    others = [p for p in now if _whole(name) in now[p] and _whole(name) not in then[p]]
     if here is not None or len(others) != 1:
         return path, here
     return others[0], _nearest(now[others[0]], name)
@@ -114,26 +116,26 @@ def _asked(nodeid: str, marks: Sequence[Mark] | None, kinds: Kinds, merged: Merg
     return Asked(limits=limits, settings=tuple(settings.items()), unread=tuple(unread))
 
 
-def _gone(was: Asked) -> Iterator[tuple[str, bool]]:
+def _gone(was: Asked) -> Iterator[tuple[str, int]]:
     """A test that is nowhere any more, or gated no more: what no accepted line tells of."""
     lost = (limit for limit in was.limits if limit.source == "marker" and limit.metric not in _BASELINED)
-    yield from ((f"{_said(limit)} -> none", True) for limit in lost)
+    yield from ((f"{_said(limit)} -> none", LOOSER) for limit in lost)
 
 
-def _changed(was: Asked, now: Asked) -> Iterator[tuple[str, bool]]:
+def _changed(was: Asked, now: Asked) -> Iterator[tuple[str, int]]:
     new = [text for text in now.unread if text not in was.unread]
     old = [text for text in was.unread if text not in now.unread]
     yield from _limits(was.limits, now.limits, f"not literal: {', '.join(new)}" if new else "none")
     if old:
-        yield f"limits not literal: {', '.join(old)} -> {', '.join(new) or 'none'}", True
+        yield f"limits not literal: {', '.join(old)} -> {', '.join(new) or 'none'}", LOOSER
     then, here = dict(was.settings), dict(now.settings)
     for name in {**then, **here}:
         if then.get(name) != here.get(name) and (not new or name in EXCUSES):
-            loosens = name in EXCUSES and name in here
-            yield f"{name}: {then.get(name, 'unset')} -> {here.get(name, 'unset')}", loosens
+            rank = LOOSER if name in EXCUSES and name in here else OTHER
+            yield f"{name}: {then.get(name, 'unset')} -> {here.get(name, 'unset')}", rank
 
 
-def _limits(then: Sequence[Limit], now: Sequence[Limit], without: str) -> Iterator[tuple[str, bool]]:
+def _limits(then: Sequence[Limit], now: Sequence[Limit], without: str) -> Iterator[tuple[str, int]]:
     left = [limit for limit in now if not any(_alike(limit, was) for was in then)]
     for was in then:
         if any(_holds(limit, was) for limit in now if limit not in left):
@@ -141,10 +143,10 @@ def _limits(then: Sequence[Limit], now: Sequence[Limit], without: str) -> Iterat
         rivals = [limit for limit in left if limit.key == was.key and _side(limit) == _side(was)]
         near = min(rivals, key=lambda limit: limit.on != was.on, default=None)
         if near is None:
-            yield f"{_said(was)} -> {without}", True
+            yield f"{_said(was)} -> {without}", LOOSER
         else:
             left.remove(near)
-            yield f"{_said(was)} -> {_said(near)}", not _holds(near, was)
+            yield f"{_said(was)} -> {_said(near)}", TIGHTER if _holds(near, was) else LOOSER
 
 
 def _alike(one: Limit, other: Limit) -> bool:

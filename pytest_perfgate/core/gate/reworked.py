@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_perfgate.core.gate.definitions import ITSELF, PARAMETERS, Parts, parts_of
+from pytest_perfgate.core.gate.definitions import ITSELF, Parts, parts_of
+from pytest_perfgate.core.gate.parametrised import PARAMETERS, other_parameters
 
 
 def reworked(then: str, now: str) -> dict[str, tuple[str, ...]]:
@@ -18,8 +19,9 @@ def reworked(then: str, now: str) -> dict[str, tuple[str, ...]]:
 
 
 def _apart(before: Parts, after: Parts) -> tuple[str, ...]:
-    own = tuple(part for part in (ITSELF, PARAMETERS) if before[part] != after[part])
-    if own:
-        return own  # what it names now is another question
+    own = ((ITSELF, before[ITSELF] != after[ITSELF]), (PARAMETERS, other_parameters(before, after)))
+    if any(differs for _, differs in own):
+        return tuple(part for part, differs in own if differs)  # what it names now is another question
     both: Mapping[str, str] = {**before, **after}
-    return tuple(sorted(name.removeprefix("self.") for name in both if before.get(name) != after.get(name)))
+    apart = (name for name in both if before.get(name) != after.get(name) and not name.startswith(PARAMETERS))
+    return tuple(sorted(name.removeprefix("self.") for name in apart))

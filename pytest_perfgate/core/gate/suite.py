@@ -43,6 +43,8 @@ class Suite:
     """Those of the merge base that are accepted no more."""
     moved: Mapping[str, str] = field(default_factory=dict)
     """Cases that a line under another path carries on, with their names there."""
+    followed: frozenset[str] = frozenset()
+    """Cases of the merge base that go on in the same file under another name."""
     left_out: LeftOut = field(default_factory=LeftOut)
     expected: Sequence[Baseline] = ()
     """Those of skipped tests that are committed for a device of this machine."""
@@ -62,12 +64,17 @@ def judge_suite(reports: Sequence[CaseReport], suite: Suite) -> tuple[SuiteNote,
         if suite.context.policy.ci:
             found = suite.collected | suite.deselected
             notes += [
-                *removed(suite.gone, found, suite.reach, suite.moved),
+                *removed(_lost(suite), found, suite.reach, suite.moved),
                 *left_out(suite.baselines, found, suite.left_out),
             ]
             asked = frozenset(str(r.key) for r in reports if any(v.limit.metric in CHANGES for v in r.verdicts))
             notes += unlined(suite.gone, asked, chosen(suite.context.policy, "missing"))
     return tuple(notes)
+
+
+def _lost(suite: Suite) -> list[Baseline]:
+    """Lines that went and that nothing of their file carries on."""
+    return [line for line in suite.gone if str(line.key) not in suite.followed]
 
 
 def _quick_in_ci(suite: Suite) -> Iterator[SuiteNote]:

@@ -40,14 +40,14 @@ def distribution_picture(case: CaseReport) -> Picture | None:
     then = case.baseline.time if case.baseline else None
     numbers = [n for shown in usual for n in shown] + ([then] if then else [])
     frame = Frame(
-        x=_tight(numbers, "time of a call; one row a process, darker is more often"),
-        y=Axis(low=0.0, high=float(len(processes)), label="process", text=lambda n: f"{n:.0f}"),
+        x=_tight(numbers, "time of a call; one row a process, higher is more often"),
+        y=Axis(low=0.5, high=len(processes) + 0.5, label="process", whole=True),
         height=110 + 34 * len(processes),
     )
-    marks = [mark for row, shown in enumerate(usual) for mark in _strip(frame, shown, row)]
+    marks = [mark for row, shown in enumerate(usual, 1) for mark in _strip(frame, shown, row)]
     if then:
-        marks += [line(frame, [(then, 0.0), (then, float(len(processes)))], colour=OTHER, dash="5 4")]
-        x, y = frame.at(then, float(len(processes)))
+        marks += [line(frame, [(then, frame.y.low), (then, frame.y.high)], colour=OTHER, dash="5 4")]
+        x, y = frame.at(then, frame.y.high)
         marks.append(words(x + 5, y + 12, "accepted", colour=OTHER))
     held = sum(len(p.durations) for p in processes) - sum(map(len, usual))
     said = f"; {held} slowest of all samples lie to the right of the picture" if held else ""
@@ -72,8 +72,8 @@ def _strip(frame: Frame, shown: Sequence[float], row: int) -> list[str]:
     marks = []
     for at, count in enumerate(counts):
         if count:
-            x, bottom = frame.at(low + (high - low) * at / _BINS, row + 0.15)
-            right, top = frame.at(low + (high - low) * (at + 1) / _BINS, row + 0.85)
+            x, bottom = frame.at(low + (high - low) * at / _BINS, row - 0.35)
+            right, top = frame.at(low + (high - low) * (at + 1) / _BINS, row + 0.35)
             height = (bottom - top) * (0.25 + 0.75 * count / most)
             marks.append(box(x, bottom - height, right - x - 1, height, title=f"{count} samples"))
     return marks
@@ -81,24 +81,27 @@ def _strip(frame: Frame, shown: Sequence[float], row: int) -> list[str]:
 
 def history_picture(case: CaseReport, sittings: Sequence[Sitting]) -> Picture | None:
     """The case's sittings over time, the accepted time as a line across."""
-    times = [s.time for s in sittings if 0 < s.time < math.inf]
-    if len(times) < 3:
+    sat = [s for s in sittings if 0 < s.time < math.inf]
+    if len(sat) < 3:
         return None
+    times = [s.time for s in sat]
     then = case.baseline.time if case.baseline else None
     frame = Frame(
-        x=Axis(low=0.0, high=float(len(times) - 1), label="sitting, oldest first", text=lambda n: f"{n + 1:.0f}"),
+        x=Axis(low=1.0, high=float(len(sat)), label="sitting, oldest first", whole=True),
         y=_tight([*times, *([then] if then else [])], "time"),
         height=220,
     )
-    points = [(float(n), t) for n, t in enumerate(times)]
-    marks = [line(frame, points)]
+    marks = [line(frame, list(enumerate(times, 1)))]
     marks += [
-        dot(frame, *p, title=f"{s.when} {s.commit[:7]} {_time(s.time)}", radius=3) for p, s in zip(points, sittings)
+        dot(frame, at, s.time, title=f"{s.when} {s.commit[:7]} {_time(s.time)}", radius=3)
+        for at, s in enumerate(sat, 1)
     ]
     if then:
-        marks.append(line(frame, [(0.0, then), (float(len(times) - 1), then)], colour=OTHER, dash="5 4"))
-    sat = plural(len(times), "sitting")
-    alt = f"History of {short_name(case.key)}: {sat} from {_time(times[0])} to {_time(times[-1])}"
+        marks.append(line(frame, [(frame.x.low, then), (frame.x.high, then)], colour=OTHER, dash="5 4"))
+        marks.append(words(frame.left + 5, frame.at(1, then)[1] - 5, "accepted", colour=OTHER))
+    alt = (
+        f"History of {short_name(case.key)}: {plural(len(sat), 'sitting')} from {_time(times[0])} to {_time(times[-1])}"
+    )
     return Picture(svg=picture(frame, marks, alt), alt=alt)
 
 

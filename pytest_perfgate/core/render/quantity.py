@@ -18,9 +18,10 @@ _SUFFIX = {
     Dimension.POWER: "W",
 }
 ABSENT = "not collected"
-_FAR = 10.0
+_FAR = 100.0
 _UNREAD = 1e21
 """From here on digits are no longer read."""
+_TENFOLD = 10.0
 
 
 def quantity(number: float | None, dimension: Dimension, digits: int = 4) -> str:
@@ -44,10 +45,11 @@ def quantity(number: float | None, dimension: Dimension, digits: int = 4) -> str
 
 
 def signed(number: float, digits: int = 2) -> str:
-    """A relative change: ``+7.9 %``; past ten times a percentage only says that it is past counting."""
+    """A relative change: ``+7.9 %``, ``+1,859 %``; past a hundred times it only says that it is past counting."""
     if number >= _FAR:
-        return "over 1,000 %"
-    return f"{round(number * 100, digits - 1) + 0.0:+.{digits - 1}f} %"
+        return "over 10,000 %"
+    places = digits - 1 if number < _TENFOLD else 0
+    return f"{round(number * 100, places) + 0.0:+,.{places}f} %"
 
 
 def sight(visible: float) -> str:

@@ -26,7 +26,7 @@ from pytest_perfgate.model.document import (
 )
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.quantity import Dimension
-from pytest_perfgate.model.verdict import CaseReport, RunReport, Verdict
+from pytest_perfgate.model.verdict import THEN, CaseReport, RunReport, Verdict
 
 History = Mapping[str, Sequence[Sitting]]
 _QUIET = frozenset({Outcome.PASSED, Outcome.NOT_APPLICABLE})
@@ -44,7 +44,7 @@ _COLUMNS = (
     Column(name="value", absent=NONE),
     Column(name="then", dimension=Dimension.TIME),
     Column(name="now", dimension=Dimension.TIME, absent=NONE),
-    Column(name="smallest visible slowdown", dimension=Dimension.FRACTION, digits=2, absent=NONE),
+    Column(name="blind below", dimension=Dimension.FRACTION, digits=2, absent=NONE),
 )
 
 
@@ -94,19 +94,19 @@ def _subtitle(report: RunReport) -> str:
 
 def _accepted(cases: Iterable[CaseReport]) -> list[Block]:
     """Slower times that this change accepts stand on top, whatever else is said."""
-    found = [v for case in cases for v in case.verdicts if v.outcome is Outcome.ACCEPTED]
-    items = tuple(shown(partial(_reason, v), printable) for v in found)
+    found = [(case, v) for case in cases for v in case.verdicts if v.outcome is Outcome.ACCEPTED]
+    items = tuple(shown(partial(_reason, case, v), printable) for case, v in found)
     return [Section(title="Accepted by this change", blocks=(Bullets(items=items),))] if items else []
 
 
-def _reason(verdict: Verdict) -> str:
-    return printable(f"{verdict.limit.text}: {verdict.sentence}")
+def _reason(case: CaseReport, verdict: Verdict) -> str:
+    return printable(f"{case.key}  {verdict.limit.text}: {verdict.sentence}")
 
 
 def _notes(report: RunReport) -> list[Block]:
     if not report.notes:
         return []
-    items = tuple(printable(f"{note.effect.value.upper()}  {note.text}{_named(note.names)}") for note in report.notes)
+    items = tuple(printable(f"{note.effect.value.upper()}  {note.text}{_named(note.unsaid)}") for note in report.notes)
     return [Section(title="The suite", blocks=(Bullets(items=items),))]
 
 
@@ -133,16 +133,22 @@ def _safe_row(case: CaseReport, verdict: Verdict) -> tuple[Cell, ...]:
 
 def _row(case: CaseReport, verdict: Verdict) -> tuple[Cell, ...]:
     found = case.measurement.metrics.find("time") if case.measurement else ()
-    baseline = verdict.baseline or case.baseline
     return (
         verdict.outcome.value.upper(),
         printable(str(case.key)),
         by_floor(verdict.limit.text, verdict.raised),
         _measured(verdict),
-        baseline.time if baseline else "none",
+        _then(case, verdict),
         found[0].value if found else None,
         sighted(verdict),
     )
+
+
+def _then(case: CaseReport, verdict: Verdict) -> Cell:
+    """The other arm's time, where that was asked; else what is accepted."""
+    beside = next((text for v in case.verdicts for label, text in v.evidence if label == THEN), "")
+    baseline = verdict.baseline or case.baseline
+    return printable(beside.partition("  ")[0]) or (baseline.time if baseline else "none")
 
 
 def _measured(verdict: Verdict) -> Cell:
@@ -155,7 +161,7 @@ def _measured(verdict: Verdict) -> Cell:
 
 
 def sighted(verdict: Verdict) -> Cell:
-    """The smallest visible slowdown as a cell."""
+    """The smallest slowdown that could have been seen, as a cell."""
     return verdict.visible if verdict.visible is None or verdict.visible < _BLIND else signed(verdict.visible)
 
 

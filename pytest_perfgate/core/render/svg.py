@@ -21,6 +21,8 @@ class Axis:
     log: bool = False
     text: Callable[[float], str] = "{:g}".format
     """A tick as a person reads it."""
+    whole: bool = False
+    """Counts something: there is nothing between two ticks."""
 
     def place(self, number: float) -> float:
         """0-1 along the axis."""
@@ -34,6 +36,7 @@ class Axis:
             powers = [10.0**power for power in range(first, last + 1, jump)]
             return [power for power in powers if self.low <= power <= self.high]
         step = nice_step((self.high - self.low) / max(1, count))
+        step = max(1.0, step) if self.whole else step
         first = math.ceil(self.low / step)
         return [step * number for number in range(first, math.floor(self.high / step + 1e-9) + 1)]
 

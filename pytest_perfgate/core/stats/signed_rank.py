@@ -6,8 +6,10 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 EXACT_UP_TO = 200
 """Differences up to which the null distribution is counted out; beyond, its normal limit is as good."""
@@ -43,6 +45,8 @@ def doubled_ranks(differences: Sequence[float]) -> list[int]:
 @lru_cache(maxsize=512)
 def _tail(ranks: tuple[int, ...]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Probability that the ranks that fall above zero sum to at least each number."""
+    import numpy as np
+
     chance = np.zeros(sum(ranks) + 1)
     chance[0] = 1.0
     reach = 0
@@ -65,6 +69,6 @@ def walsh_rank(count: int, alpha: float) -> tuple[int, float]:
 
     A hair above the level is on it: a level is a rounded number, the probabilities are not.
     """
-    below = 1 - _tail(tuple(range(1, count + 1)))
-    rank = int(np.searchsorted(below[1:], alpha / 2 + 1e-15, side="right"))
-    return rank, float(1 - 2 * below[max(rank, 1)])
+    below = [1 - chance for chance in _tail(tuple(range(1, count + 1))).tolist()]
+    rank = bisect_right(below, alpha / 2 + 1e-15, lo=1) - 1
+    return rank, 1 - 2 * below[max(rank, 1)]

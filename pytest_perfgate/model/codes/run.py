@@ -30,6 +30,13 @@ CODES: tuple[Code, ...] = (
         title="A setting of [tool.perfgate] has the wrong form",
     ),
     Code(
+        name="run-overruled",
+        family=Family.USAGE,
+        title="A failed run in CI was ended as if it had passed",
+        why="the check would be green over limits that were missed",
+        mend="say in [tool.perfgate.policy] what an outcome does",
+    ),
+    Code(
         name="marker-wrong",
         family=Family.USAGE,
         title="A perfgate marker has an argument that it does not know",

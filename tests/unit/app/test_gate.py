@@ -143,6 +143,18 @@ def test_the_accepted_commit_tells_how_its_own_sittings_scatter() -> None:
     assert found.verdicts[0].outcome is Outcome.SUSPECT
 
 
+@pytest.mark.parametrize(("how", "outcome"), [("", Outcome.SUSPECT), ("threads=8", Outcome.REGRESSED)])
+def test_sittings_that_were_measured_differently_are_no_scatter(how: str, outcome: Outcome) -> None:
+    """One commit measured with all threads and with one: what lies between them hid any slowdown."""
+    past = [replace(sitting(None, "c0ffee"), time=time, identity=how) for time in (0.9e6, 8e6, 1.14e6)]
+    line, now = accepted(1e6, device=GPU, commit="c0ffee"), measured(1.12e6, device=GPU)
+    usual = [replace(sitting(None, "c0ffee"), identity=now.identity.text())] * 2
+    bench = court(Lines(line, line), Past(*past, *usual))
+    bench.tools = replace(bench.tools, environment=lambda: Environment(commit="beef"))
+    (found,) = bench.judge_result(captured(now))
+    assert found.verdicts[0].outcome is outcome
+
+
 @pytest.mark.parametrize(("witness", "outcome"), [("c0ffee", Outcome.SUSPECT), ("feed", Outcome.REGRESSED)])
 def test_a_busy_machine_is_known_by_the_accepted_commit_alone(witness: str, outcome: Outcome) -> None:
     line = accepted(1e6, device=GPU, commit="c0ffee")
@@ -182,6 +194,7 @@ def test_what_a_run_leaves_names_the_tree_that_it_measured(dirty: bool, commit: 
     keep(bench, run(found, environment=Environment(commit="c0ffee", dirty=dirty)))
     assert [(line.commit, line.time, line.device) for line in lines.written] == [(commit, 1e6, HOST.key)]
     assert [(s.commit, s.clock_hz) for s in past.sittings] == [(commit, 2e9)]
+    assert past.sittings[0].identity == clocked.identity.text() != ""
 
 
 def test_what_cannot_be_kept_costs_nothing_else() -> None:

@@ -39,6 +39,8 @@ def test_a_limit_that_the_change_loosens_is_named_in_ci() -> None:
     assert (note.kind, note.effect) == ("limits", Effect.WARN)
     assert note.text == "1 limit or setting of tests changed since c0ffee; this run was judged by the new"
     assert note.names == ("t.py::test_x: slowdown <= 3% -> slowdown <= 30%",)
+    assert notes(TEXT.format(1))[0].effect is Effect.PASS, "what tightens a limit is for the reader, and no warning"
+    assert notes(TEXT.format(1).replace("')", "', rounds=1)"))[0].effect is Effect.WARN
     assert notes(TEXT.format(30), ci=False) == notes(TEXT.format(30), base="") == notes(TEXT.format("3.0")) == []
 
 

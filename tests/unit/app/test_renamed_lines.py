@@ -7,7 +7,7 @@ import pytest
 
 from pytest_perfgate.app.accept import Request, decisions
 from pytest_perfgate.app.accepted import Accepted
-from pytest_perfgate.app.renamed import renamed_lines
+from pytest_perfgate.app.renamed import followed, renamed_lines
 from pytest_perfgate.core.gate.acceptance import Change
 from pytest_perfgate.core.gate.bodies import renamed_nodes, same_bodies
 from pytest_perfgate.model.baseline import Baseline
@@ -24,17 +24,23 @@ def lines(*found: Baseline) -> dict[str, Baseline]:
     return {str(line.key): line for line in found}
 
 
-def notes(
+def court_of(
     *now: Baseline, then: list[Baseline] = THEN, ci: bool = True, base: str = "c0ffee", texts: tuple[str, ...] = ()
-) -> list[SuiteNote]:
+) -> Any:
     shown = dict(zip((base, "HEAD"), texts))
     repository = SimpleNamespace(base=lambda: Base(commit=base), show=lambda revision, _path: shown.get(revision))
     tools = SimpleNamespace(
         repository=repository,
         baselines=SimpleNamespace(read=lambda _device, _path, revision="": lines(*(then if revision else now))),
     )
-    court: Any = SimpleNamespace(context=SimpleNamespace(policy=Policy(ci=ci)), accepted=Accepted(tools))
-    return list(renamed_lines(court, [case("test_uno", 2e6), case("test_same", 1e6, 1e6)]))
+    return SimpleNamespace(context=SimpleNamespace(policy=Policy(ci=ci)), accepted=Accepted(tools))
+
+
+REPORTS = [case("test_uno", 2e6), case("test_same", 1e6, 1e6)]
+
+
+def notes(*now: Baseline, **given: Any) -> list[SuiteNote]:
+    return list(renamed_lines(court_of(*now, **given), REPORTS))
 
 
 @pytest.mark.parametrize(
@@ -70,6 +76,22 @@ def test_a_name_wholly_unlike_the_old_one_is_told_by_what_the_test_does(then: st
     said = [name for note in found for name in note.names]
     expected = "tests/test_k.py::completely_different 2 ms after tests/test_k.py::test_one 1 ms: +100.0 %, no reason"
     assert said == ([expected] if told else [])
+
+
+@pytest.mark.parametrize(
+    ("texts", "new", "told"),
+    [
+        ((ONE, SHARP), "completely_different", True),
+        ((ONE, SHARP.replace("n)", "m)")), "completely_different", False),
+        ((ONE, ONE), "test_one[2]", True),
+        ((ONE, ONE.replace("kernel", "other")), "test_one[2]", False),
+        ((), "test_uno", False),
+    ],
+    ids=["same body", "other body", "other parameter", "other parameter and body", "no file"],
+)
+def test_only_what_does_the_same_goes_on_under_another_name(texts: tuple[str, ...], new: str, *, told: bool) -> None:
+    found = followed(court_of(baseline(new, 2e6), THEN[1], texts=texts), REPORTS)
+    assert found == (frozenset({"tests/test_k.py::test_one"}) if told else frozenset())
 
 
 def test_parameters_and_calls_go_with_the_name_of_the_function() -> None:

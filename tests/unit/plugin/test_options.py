@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import fields
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pytest_perfgate.plugin.options import add_options
+from pytest_perfgate.model.policy import Policy
+from pytest_perfgate.plugin.options import OPTIONS, add_options
 
 
 def parser() -> argparse.ArgumentParser:
@@ -36,3 +38,9 @@ def test_what_is_given_is_taken() -> None:
     assert (given.perfgate_against, given.perfgate_rounds, given.perfgate_budget) == ("@merge-base", 7, "10min")
     assert parser().parse_args(["--perfgate-against=v1"]).perfgate_against == "v1"
     assert parser().parse_args([]).perfgate_against is None
+
+
+def test_the_help_names_every_key_of_the_policy() -> None:
+    doc = next(option.doc for option in OPTIONS if option.name == "--perfgate-policy")
+    named = doc.partition(": ")[2].partition(";")[0].split(", ")
+    assert named == [field.name for field in fields(Policy) if field.name != "ci"]

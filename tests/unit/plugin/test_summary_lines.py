@@ -8,12 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.core.gate.against_baseline import DOUBTFUL
+from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.problem import Finding
+from pytest_perfgate.plugin.columns import ANY, columns, folded
 from pytest_perfgate.plugin.invocation import environment
 from pytest_perfgate.plugin.settings import Settings
 from pytest_perfgate.plugin.standpoint import Standpoint
-from pytest_perfgate.plugin.summary import accepted_lines, constant, next_commands, written_lines
+from pytest_perfgate.plugin.summary import _tables, accepted_lines, blocks, constant, next_commands, written_lines
 from tests.reports import case
 
 ROOT = Path("/project")
@@ -125,3 +127,43 @@ def test_cases_on_constant_inputs_are_named_in_one_line() -> None:
     assert constant([*plain, *told[:2]])[0].endswith("on data: tests/test_k.py::t0, tests/test_k.py::t1")
     assert constant(told)[0].endswith("tests/test_k.py::t2 and 2 more")
     assert constant(plain) == []
+
+
+def test_no_line_of_the_table_is_torn_by_a_narrow_terminal() -> None:
+    reports = [case("test_gemm[128]", 2.0, outcome=Outcome.SUSPECT)]
+    whole = _tables(reports, every=False, width=ANY)
+    assert "tests/test_k.py::test_gemm[128]" in whole[-1]
+    narrow = _tables(reports, every=False, width=max(map(len, whole)) - 1)
+    assert "  …::test_gemm[128]  " in narrow[-1]
+    assert max(map(len, narrow)) < max(map(len, whole))
+    least = _tables(reports, every=False, width=max(map(len, narrow)) - 1)
+    assert least[-1].endswith("slowdown <= 3%")
+
+
+@pytest.mark.parametrize(
+    ("line", "lines"),
+    [
+        ("kept as this machine's first", ["kept as this", "  machine's", "  first"]),
+        ("short", ["short"]),
+        ("next  perfgate accept --new --reason", ["next  perfgate accept --new --reason"]),
+    ],
+)
+def test_a_sentence_is_folded_between_words_and_a_command_never(line: str, lines: list[str]) -> None:
+    assert folded(line, 12) == lines
+
+
+@pytest.mark.parametrize(("live", "wide", "found"), [(True, 80, 80), (True, 9, 60), (False, 80, ANY)])
+def test_only_a_terminal_has_columns(live: bool, wide: int, found: int) -> None:
+    out = SimpleNamespace(isatty=live, _tw=SimpleNamespace(fullwidth=wide))
+    config = SimpleNamespace(pluginmanager=SimpleNamespace(get_plugin=lambda _: out))
+    assert columns(config) == found  # type: ignore[arg-type]
+    nobody = SimpleNamespace(pluginmanager=SimpleNamespace(get_plugin=lambda _: None))
+    assert columns(nobody) == ANY  # type: ignore[arg-type]
+
+
+def test_a_speed_up_that_asks_for_a_look_is_shown_whole() -> None:
+    faster = case("test_a", 1e4, 1e6, Outcome.IMPROVED)
+    doubted = tuple(replace(v, sentence=DOUBTFUL, effect=Effect.WARN) for v in faster.verdicts)
+    plain = tuple(replace(v, effect=Effect.WARN) for v in faster.verdicts)
+    (block,) = blocks([replace(faster, verdicts=doubted), replace(faster, verdicts=plain)], standing(), 100)
+    assert "is the work still done?" in block

@@ -67,7 +67,8 @@ def test_numbers_read_as_people_write_them(number: float | None, dimension: Dime
 def test_changes_carry_their_sign() -> None:
     assert signed(0.079) == "+7.9 %"
     assert signed(-0.021) == "-2.1 %"
-    assert [signed(far) for far in (9.999, 10.0, 366944.273, math.inf)] == ["+999.9 %", *["over 1,000 %"] * 3]
+    assert [signed(far) for far in (9.999, 10.0, 18.594)] == ["+999.9 %", "+1,000 %", "+1,859 %"]
+    assert [signed(far) for far in (100.0, 366944.273, math.inf)] == ["over 10,000 %"] * 3
 
 
 def test_text_aligns_wide_characters_and_owns_up_to_what_it_leaves_out() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.arms.backend import is_buildable, missing_tools, scripts_first
+from pytest_perfgate.adapters.arms.backend import is_buildable, missing_tools, scripts_first, taken_for_package
 
 
 def installed(name: str) -> str:
@@ -68,3 +68,35 @@ def test_tables_of_tools_make_no_project(tmp_path: Path) -> None:
     assert not is_buildable(tmp_path)
     (tmp_path / "setup.py").write_text("")
     assert is_buildable(tmp_path)
+
+
+FOUND = '[tool.setuptools.packages.find] include = ["k*"] in pyproject.toml'
+
+
+@pytest.mark.parametrize(
+    ("files", "mend"),
+    [
+        ({"pyproject.toml": "[project]\nname = 'k'\n"}, FOUND),
+        ({"setup.py": "setup(name='k')"}, FOUND),
+        ({"setup.py": "setup(packages=['k'])"}, ""),
+        ({"setup.py": "", "setup.cfg": "[options]\npackages = k\n"}, ""),
+        ({"setup.py": "", "src/k/__init__.py": ""}, ""),
+        ({"pyproject.toml": "[project]\nname = 'k'\n[tool.setuptools]\npy-modules = ['k']\n"}, ""),
+        ({"pyproject.toml": "[build-system]\nbuild-backend = 'hatchling.build'\n[project]\nname = 'k'\n"}, ""),
+        ({"pyproject.toml": "[tool.perfgate]\nrounds = 1\n"}, ""),
+    ],
+)
+def test_setuptools_takes_a_folder_of_baselines_for_a_package_unless_they_are_named(
+    tmp_path: Path, files: dict[str, str], mend: str
+) -> None:
+    for name, text in {"k/__init__.py": "", "tests/__init__.py": "", **files}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / name).write_text(text)
+    assert taken_for_package(tmp_path, "baselines") == mend
+    assert taken_for_package(tmp_path, "tests/base-lines") == ""
+
+
+def test_of_modules_alone_it_would_install_only_that_folder(tmp_path: Path) -> None:
+    (tmp_path / "setup.py").write_text("setup()")
+    (tmp_path / "fast.py").write_text("")
+    assert taken_for_package(tmp_path, "baselines") == '[tool.setuptools] py-modules = ["fast"] in pyproject.toml'

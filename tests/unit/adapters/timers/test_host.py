@@ -2,12 +2,11 @@ from __future__ import annotations
 
 import gc
 import math
-import sys
 
 import pytest
 
 from pytest_perfgate.adapters.runtimes.fake import FakeRuntime
-from pytest_perfgate.adapters.timers.host import HostTimer, paused_tracing, probe_clock
+from pytest_perfgate.adapters.timers.host import HostTimer, probe_clock
 from pytest_perfgate.core.stats.stopping import Stopping, WarmUp
 from pytest_perfgate.model.plan import Plan
 from pytest_perfgate.model.samples import Samples, Stop
@@ -105,18 +104,3 @@ def test_the_collector_is_left_as_it_was(running: bool) -> None:
 def test_the_clock_has_a_step_and_a_cost() -> None:
     ticks = iter(range(0, 10**6, 40))
     assert probe_clock(lambda: next(ticks)) == (40.0, 40.0)
-
-
-def test_what_traces_every_line_looks_away_and_is_put_back() -> None:
-    def tracer(*_: object) -> None:
-        return None
-
-    before, seen = sys.gettrace(), []
-    sys.settrace(tracer)
-    try:
-        with paused_tracing():
-            seen.append(sys.gettrace())
-        seen.append(sys.gettrace())
-    finally:
-        sys.settrace(before)
-    assert seen == [None, tracer]

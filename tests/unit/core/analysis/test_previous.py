@@ -39,9 +39,16 @@ def test_the_newest_earlier_run_of_another_commit() -> None:
 
 
 def test_changes_that_were_not_committed_are_another_version() -> None:
-    before = found(at("c0ffee1234567890", 8, case("test_a", 2e6), dirty=True))
+    bare = at("c0ffee1234567890", 9, replace(NOW, baseline=None))
+    before = found(at("c0ffee1234567890", 8, case("test_a", 2e6), dirty=True), report=bare)
     assert before is not None
     assert before.commit == "c0ffee1+dirty"
+    older = at("b2c3d4e5f6", 7, case("test_a", 3e6))
+    tried = at("b2c3d4e5f6", 8, case("test_a", 1e6), dirty=True)
+    assert found(tried) == Previous(commit="a1b2c3d", when="2026-05-02", time=9e5)
+    committed = found(tried, older)
+    assert committed is not None
+    assert committed.commit == "b2c3d4e", "what was tried before a commit is most often that commit"
 
 
 THEN = case("test_a", 2e6)

@@ -37,6 +37,16 @@ def test_a_time_accepted_from_a_blind_sitting_lets_nothing_pass_as_known() -> No
     assert '"TMA loads"  blind below +300.0 %\n' in render_block(report)
 
 
+def test_a_sitting_that_saw_exactly_as_little_is_no_better_time() -> None:
+    shape = (0.98, 1.0, 1.02)
+    seen = verdict(0.95e6, shape=shape).visible
+    assert seen > 0.03
+    assert verdict(0.95e6, baseline=accepted(1e6, blind=seen), shape=shape).next == ()
+    context = replace(CONTEXT, edited=accepted(2.1e6, why="x", blind=seen))
+    found = verdict(2e6, context=context, shape=shape)
+    assert (found.outcome, found.next) == (Outcome.UNDECIDED, ())
+
+
 def test_an_edit_from_a_blind_sitting_is_neither_accepted_nor_convicted_within_it() -> None:
     context = replace(CONTEXT, edited=accepted(4e6, why="exact softmax", blind=1.5))
     found = verdict(2e6, context=context)

@@ -148,7 +148,9 @@ def paired(decision: Decision, shift: float, rounds: int = 10, **fields) -> Pair
 
 @pytest.mark.parametrize(("shift", "outcome"), [(0.18, Outcome.PASSED), (0.22, Outcome.REGRESSED)])
 def test_the_floor_of_two_arms_is_of_the_time_before(shift: float, outcome: Outcome) -> None:
-    assert verdict(10e3 * (1 + shift), paired=paired(Decision.SLOWER, shift)).outcome is outcome
+    found = verdict(10e3 * (1 + shift), paired=paired(Decision.SLOWER, shift))
+    assert (found.outcome, found.raised) == (outcome, pytest.approx(0.2))
+    assert verdict(1e6, paired=paired(Decision.SLOWER, shift)).raised is None
 
 
 def test_more_rounds_are_at_least_ten_and_a_clock_event_keeps_what_it_could_see() -> None:

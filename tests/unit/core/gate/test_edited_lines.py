@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import pytest
+
+from pytest_perfgate.core.gate.judge import judge
 from pytest_perfgate.core.gate.policy import CI
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.plan import Mode
-from tests.unit.core.gate.bench import CONTEXT, KEY, accepted, outcome, verdict
+from tests.unit.core.gate.bench import CONTEXT, KEY, SLOWDOWN, accepted, measured, outcome, verdict
 
 
 def edited(time: float, why: str):
@@ -38,7 +41,8 @@ def test_a_speed_up_that_the_change_accepts_is_nothing_to_accept() -> None:
     assert (taken.outcome, taken.sentence) == (Outcome.PASSED, "faster, and this change accepts 500 µs")
     assert taken.baseline == accepted(1e6)
     assert outcome(0.5e6, context=replace(CONTEXT, edited=accepted(0.4e6, blind=0.5))) is Outcome.PASSED
-    for line in (edited(0.8e6, ""), edited(0.2e6, ""), edited(1.2e6, "x"), CONTEXT):
+    as_slow = replace(CONTEXT, edited=accepted(1e6, blind=3.0))
+    for line in (edited(0.8e6, ""), edited(0.2e6, ""), edited(1.2e6, "x"), as_slow, CONTEXT):
         assert outcome(0.5e6, context=line) is Outcome.IMPROVED
     over = replace(CONTEXT, today="2026-05-02", edited=accepted(0.5e6, expires="2026-05-01"))
     assert outcome(0.5e6, context=over) is Outcome.IMPROVED
@@ -46,6 +50,8 @@ def test_a_speed_up_that_the_change_accepts_is_nothing_to_accept() -> None:
 
 def test_an_edit_that_leaves_the_time_as_it_was_needs_no_reason() -> None:
     assert outcome(1.1e6, context=edited(1e6, "")) is Outcome.SUSPECT
+    told = (judge(measured(1e6), SLOWDOWN, baseline=accepted(1e6), context=edited(time, "x")) for time in (1e6, 1.01e6))
+    assert [case.accepts is None for case in told] == [True, False]
 
 
 def test_a_reason_that_was_there_before_is_none() -> None:
@@ -83,6 +89,16 @@ def test_an_acceptance_that_ran_out_says_why_it_was_made_and_is_renewed_by_a_rea
         replace(renewing.edited, identity=replace(old.identity, data="v2")),
     ):
         assert outcome(1.01e6, baseline=old, context=replace(today, edited=silent)) is Outcome.UNBASELINED
+
+
+@pytest.mark.parametrize("time", [0.5e6, 1e6, 1.5e6])
+def test_a_line_that_cannot_be_compared_judges_nothing_whatever_the_change_accepts(time: float) -> None:
+    apart = accepted(1e6, identity=replace(accepted(1e6).identity, timer="cupti"))
+    for old in (apart, replace(apart, expires="2026-05-01")):
+        context = replace(edited(time, "another timer"), today="2026-05-02")
+        report = judge(measured(time), SLOWDOWN, baseline=old, context=context)
+        assert (report.verdicts[0].outcome, report.accepts) == (Outcome.UNBASELINED, None)
+        assert "timer was cupti and is host" in report.unheld
 
 
 def test_an_edit_that_has_expired_already_accepts_nothing() -> None:

@@ -106,6 +106,10 @@ def test_times_that_were_measured_elsewhere_have_no_floor() -> None:
     recorded = tuple(samples(11e3 * factor, stop=Stop.RECORDED) for factor in SHAPE)
     found = verdict(11e3, baseline=accepted(10e3), processes=recorded)
     assert (found.outcome, found.raised) == (Outcome.SUSPECT, None)
+    tiny = tuple(samples(20.0, stop=Stop.RECORDED) for _ in SHAPE)
+    assert verdict(20.0, baseline=accepted(20.0), processes=tiny).raised is None
+    beside = (*tiny[1:], samples(20.0))
+    assert verdict(20.0, baseline=accepted(20.0), processes=beside).raised == 0.5, "one was timed here"
 
 
 def test_a_floor_that_lets_a_slower_case_pass_is_said() -> None:
@@ -119,6 +123,10 @@ def test_a_floor_that_lets_a_slower_case_pass_is_said() -> None:
     assert (note.kind, note.effect) == ("floor", Effect.WARN)
     assert note.names == (f"{slower.key}: slowdown <= 3%, the floor raised it to +20.0 %: +10.0 %",)
     assert judge_suite([quiet], Suite(context=CONTEXT)) == ()
+    exactly = replace(
+        slower, verdicts=(replace(found, limit=limit("slowdown <= 10%"), metric=replace(found.metric, value=0.1)),)
+    )
+    assert judge_suite([exactly], Suite(context=CONTEXT)) == (), "the limit as it stands allows that"
 
 
 def test_a_batch_divides_the_floor_so_that_short_calls_are_seen() -> None:

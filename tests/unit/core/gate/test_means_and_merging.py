@@ -7,19 +7,22 @@ from dataclasses import replace
 import pytest
 
 from pytest_perfgate.core.gate.family import _metric, _reach, family_notes, geometric_mean
+from pytest_perfgate.core.gate.in_force import in_force
 from pytest_perfgate.core.gate.judge import JudgeContext, judge
 from pytest_perfgate.core.gate.merge import merge_limits, replaced_on
 from pytest_perfgate.core.gate.metrics import metrics_of
 from pytest_perfgate.core.gate.modes import split
 from pytest_perfgate.core.gate.nearest import either, nearest
 from pytest_perfgate.core.stats.prediction import Prior, predict
+from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.limit import Limit
 from pytest_perfgate.model.metric import Metric, MetricSet, labels
 from pytest_perfgate.model.paired import Decision, Paired
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.quantity import Dimension, Interval
 from pytest_perfgate.model.verdict import CaseReport
-from tests.unit.core.gate.bench import GEMM, GPU, KINDS, accepted, limit, measured, samples
+from tests.unit.core.gate.bench import GEMM, GPU, KINDS, SHAPE, accepted, limit, measured, samples
 
 CONTEXT = JudgeContext(kinds=KINDS)
 FAMILY = "tests/b.py::test_mm"
@@ -200,18 +203,54 @@ def test_a_mean_is_not_held_against_an_acceptance_that_ran_out_unless_the_change
 
 
 def test_a_mean_takes_a_slower_time_that_the_change_accepts_with_a_reason() -> None:
-    def of(time: float, **fields) -> CaseReport:
+    def of(time: float, scatter=(1.0, 1.0, 1.0), **fields) -> CaseReport:
         edited = accepted(3e6, why="exact softmax", when="2026-05-09", **fields)
         held = accepted(1e6, key=report(1e6).key)
-        return judge(measured(time, key=held.key), [HELD], baseline=held, context=replace(CONTEXT, edited=edited))
+        return judge(
+            measured(time, key=held.key, shape=scatter), [HELD], baseline=held, context=replace(CONTEXT, edited=edited)
+        )
 
-    assert mean(of(3e6)).startswith("accepted: +0.0 %")
+    assert mean(of(3e6)).startswith("accepted: +0.0 % [+0.0, +0.0]")
+    assert mean(of(3.3e6, scatter=SHAPE)).startswith("accepted: +10.0 % [+9.7, +10.3]")
     assert mean(of(3e6)).endswith("over 1 case; 1 of 1 case against what this change accepts")
     assert mean(of(4e6)).startswith("regressed: +300.0 %"), "what was measured does not agree"
     assert mean(of(2e6)).startswith("regressed: +100.0 %")
     assert mean(of(3e6, expires="2026-05-01")).startswith("accepted: "), "no day is known"
     bare = judge(measured(3e6), [HELD], baseline=accepted(1e6), context=replace(CONTEXT, edited=accepted(3e6, why="")))
     assert bare.accepts is None
+
+
+def test_what_a_change_accepts_and_nothing_measured_agrees_with_makes_no_mean_better() -> None:
+    """A line that says 15 % slower of a case that is as fast as before would take 13 % off the mean."""
+
+    def of(time: float, param: str, accepts: float) -> CaseReport:
+        held = accepted(1e6, key=report(1e6, param).key)
+        context = replace(CONTEXT, edited=accepted(accepts, why="exact softmax", when="2026-05-09"))
+        return judge(measured(time, key=held.key), [HELD], baseline=held, context=context)
+
+    assert mean(of(1e6, "1", 1.15e6)).startswith("passed: +0.0 %")
+    assert mean(of(1.1e6, "1", 1.15e6), report(1.1e6, "2")).startswith("passed: +10.0 %")
+    assert mean(of(1.25e6, "1", 1.25e6), report(1e6, "2")).startswith("accepted: +0.0 %")
+
+
+def test_at_exactly_what_a_mean_allows_the_line_of_before_counts_and_that_of_the_change_agrees() -> None:
+    case = report(1.5e6)
+    line, exact = accepted(1e6, key=case.key), measured(1.5e6, shape=(1.0, 1.0, 1.0), key=case.key)
+    none, half = limit("geomean(slowdown) <= 0%"), limit("geomean(slowdown) <= 50%")
+    same, past = replace(line, time=1.5e6), replace(line, time=1e6)
+
+    def taken(bound: Limit, accepts: Baseline, before: float) -> bool:
+        held = judge(exact, [bound], baseline=replace(line, time=before), context=CONTEXT)
+        return in_force(replace(held, accepts=accepts), bound).baseline == accepts
+
+    assert taken(none, same, 1e6)
+    assert taken(half, past, 0.9e6)
+    assert not taken(half, same, 1e6)
+    assert not taken(half, replace(past, time=0.99e6), 0.9e6)
+    assert not taken(replace(none, bound=-0.1), same, 1e6)
+    brought = measured(1e6, processes=(), metrics=MetricSet(metrics=(ratio(1, 1, 1),)))
+    untimed = CaseReport(key=case.key, verdicts=(), measurement=brought, accepts=same, unheld="it has run out")
+    assert in_force(untimed, none) is untimed
 
 
 def test_a_mean_under_two_arms_asks_no_accepted_sitting() -> None:
@@ -226,4 +265,13 @@ def test_a_mean_under_two_arms_asks_no_accepted_sitting() -> None:
     assert mean(of(0.0)) == "passed: +0.0 % [-1.0, +1.0] over 1 case"
     assert mean(of(0.5)).startswith("regressed: +50.0 %")
     assert mean(of(0.5, same=True)).startswith("moved: ")
+    assert mean(of(0.5, same=True), of(0.5)).startswith("moved: "), "one that ran the same code moved with the others"
     assert "edits kernel.py" in mean(of(0.0, bare=True, edited=("kernel.py",)))
+
+
+def test_why_a_case_is_missing_is_told_of_slowdowns_only_and_of_the_first_that_knows() -> None:
+    silent, apart = report(None), replace(report(1e6), unheld="another timer")
+    assert mean(silent, apart) == "not measured: slowdown of 2 of 2 cases was not measured: another timer"
+    untimed = replace(apart, measurement=None)
+    (of_time,) = family_notes([untimed], {FAMILY: [limit("geomean(time) <= 2ms")]}, CONTEXT)
+    assert of_time.text.endswith("time of 1 of 1 case was not measured")

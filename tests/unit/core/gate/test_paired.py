@@ -60,6 +60,8 @@ def test_two_arms_that_share_a_file_of_the_change_acquit_nobody() -> None:
     found = verdict(1.1e6, replace(NOT_SLOWER, shared=("tuning.txt", "a.json", "b.json", "c.json")))
     assert (found.outcome, found.effect) == (Outcome.SUSPECT, Effect.WARN)
     assert "; tuning.txt, a.json, b.json and 1 more changed since a1b2c3d, and both arms read" in found.sentence
+    three = verdict(1.1e6, replace(NOT_SLOWER, shared=("a.json", "b.json", "c.json"))).sentence
+    assert "; a.json, b.json, c.json changed since" in three
     assert verdict(1.1e6, replace(SLOWER, shared=("tuning.txt",))).outcome is Outcome.REGRESSED
     named = verdict(1.1e6, replace(NOT_SLOWER, shared=("tuning.txt",), revision=True)).evidence
     assert ("arms", "tuning.txt changed since a1b2c3d, and both arms read the version of the head") in named

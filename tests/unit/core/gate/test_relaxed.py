@@ -40,6 +40,7 @@ def mark(*words: str, test: str = TEST, before: str = "") -> str:
         (mark("'time <= 1 ms'"), mark("'time < 1 ms'"), ["time <= 1 ms -> time < 1 ms"]),
         (mark("'mfu >= 55%'", "'slowdown <= 3%'"), mark("'slowdown <= 3%'"), ["mfu >= 55% -> none"]),
         (mark("'mfu >= 55%'"), TEST, ["mfu >= 55% -> none"]),
+        (mark("'mfu >= 55%'", "'overlap >= 60%'"), mark("'overlap >= 60%'"), ["mfu >= 55% -> none"]),
         (mark("'slowdown <= 3%'"), TEST, []),
         (mark("'slowdown <= 3%'"), "", []),
         (mark("'time <= 1ms'"), "", ["time <= 1ms -> none"]),

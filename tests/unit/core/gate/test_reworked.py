@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.gate.definitions import ITSELF, PARAMETERS, marks_of
+from pytest_perfgate.core.gate.definitions import ITSELF, marks_of
+from pytest_perfgate.core.gate.parametrised import PARAMETERS
 from pytest_perfgate.core.gate.reworked import reworked
 
 FILE = '''
@@ -80,6 +81,13 @@ INNER = "TestAll::test_in"
         ("pk.dot, matrix, fast)", "pk.dot, matrix, fast, limits=['time <= 3ms'])", (), ()),
         ("pk.dot, matrix, fast)", "pk.dot, matrix, fast, limits=['time <= 3ms'], calls=2)", (ITSELF,), ()),
         ("import pytest\n", "import os\nimport pytest\n", (), ()),
+        ("import pk\n", "import pk\nimport pk.warm\n", ("pk",), ("pk",)),
+        ("SCALE = 2", "SCALE = 2\nimport old as DATA", ("DATA",), ()),
+        ("SCALE = 2", "SCALE = 2\nREST = SCALE * DATA", (), ()),
+        ("pk.dot, matrix, fast)", "pk.dot(matrix, limits=3), fast)", (ITSELF,), ()),
+        ("SCALE = 2", "if pk.big:\n    SCALE = 2\nelse:\n    SCALE = 3", ("SCALE",), ()),
+        ("SCALE = 2", "SCALE = 2\nwith pk.lock:\n    def prepare(): return DATA", ("prepare",), ()),
+        ("SCALE = 2", "SCALE = 2\nwhile pk.old:\n    from old import DATA", ("DATA",), ()),
     ],
 )
 def test_what_a_change_makes_of_a_test_is_named(
@@ -88,6 +96,18 @@ def test_what_a_change_makes_of_a_test_is_named(
     assert old in FILE
     apart = reworked(FILE, FILE.replace(old, new))
     assert (apart.get("test_dot", ()), apart.get(INNER, ())) == (dot, inner)
+
+
+def test_of_another_object_an_attribute_is_none_of_the_class() -> None:
+    other = FILE.replace("self.made()", "pk.made()")
+    assert INNER not in reworked(other, other.replace("return self.size", "return 1"))
+
+
+@pytest.mark.parametrize("around", ["if pk.big", "with pk.lock", "try"])
+def test_a_test_behind_a_condition_is_known(around: str) -> None:
+    rest = "\nfinally:\n    pass" if around == "try" else ""
+    text = f"{around}:\n    def test_deep(perfgate):\n        perfgate(f){rest}\n"
+    assert reworked(text, text.replace("(f)", "(g)")) == {"test_deep": (ITSELF,)}
 
 
 def test_another_test_or_no_python_is_no_edit() -> None:
@@ -110,3 +130,41 @@ def test_marks_are_those_of_the_test_its_classes_and_its_file() -> None:
     assert marks_of(FILE.replace("    size", "    pytestmark = pytest.mark.slow\n    size"), INNER) != ()
     assert marks_of(FILE + "pytestmark = [pytest.mark.slow]\n", INNER) != ()
     assert marks_of(FILE, "test_new") is marks_of("def (", "test_dot") is None
+
+
+LISTED = """
+import pytest
+from pk.data import WIDE, SMALL
+
+
+@pytest.mark.parametrize("n", VALUES)
+def test_dot(perfgate, n):
+    perfgate(pk.dot, n)
+"""
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "differs"),
+    [
+        ("[1, 2]", "[1, 2, 4]", False),
+        ("[1, -2, None]", "(None, 1)", False),
+        ("[1, 2]", "[1, '2']", True),
+        ("[(1, 'a'), (2, 'b')]", "[(2, 'b')]", False),
+        ("[pytest.param(WIDE, id='w')]", "[pytest.param(WIDE, id='w'), pytest.param(SMALL, id='s')]", False),
+        ("[pytest.param(WIDE, id='w')]", "[pytest.param(SMALL, id='w')]", True),
+        ("[WIDE, 2]", "[SMALL, 2]", True),
+        ("[WIDE, 2]", "[WIDE, 2, 4]", True),
+        ("[1, 1]", "[1, 1, 2]", True),
+        ("[1, 2]", "[1, 2], ids=['a', 'b']", True),
+        ("[1, 2]", "range(1, 3)", True),
+        ("[{1}, 2]", "[{1}, 3]", True),
+    ],
+)
+def test_a_value_that_comes_or_goes_changes_no_other_case(then: str, now: str, differs: bool) -> None:
+    apart = reworked(LISTED.replace("VALUES", then), LISTED.replace("VALUES", now))
+    assert apart == ({"test_dot": (PARAMETERS,)} if differs else {})
+
+
+def test_what_a_value_of_both_stands_for_is_its_parameter() -> None:
+    text = LISTED.replace("VALUES", "[pytest.param(WIDE, id='w')]")
+    assert reworked(text, text.replace("import WIDE", "import LARGE as WIDE")) == {"test_dot": (PARAMETERS,)}

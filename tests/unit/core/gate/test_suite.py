@@ -275,6 +275,7 @@ def test_a_case_that_went_with_its_line_is_named_in_ci() -> None:
     assert note.names == (f"{FAMILY}[3] -> slow/t.py::test_x[3], where this run did not look",)
     assert note.text == "1 accepted case of the merge base moved out of this run's reach, tests and lines both"
     assert notes([], "removed", **given, reach=Reach(beneath=("tests/other.py",))) == []
+    assert notes([], "removed", **given, followed=frozenset({f"{FAMILY}[3]"})) == [], "the note on its new name tells"
     assert notes([], "removed", **given, reach=Reach(unknown="--lf")) == []
     assert notes([], "removed", **given, complete=False) == notes([], "removed", **{**given, "context": CONTEXT}) == []
 

@@ -16,6 +16,11 @@ def report(outcome: Outcome, *, line: bool = True) -> CaseReport:
     return CaseReport(key=KEY, verdicts=(said,), measurement=measured(1e6), baseline=accepted(1e6) if line else None)
 
 
+def test_a_case_moved_though_another_limit_of_it_is_kept() -> None:
+    both = (replace(verdict(), outcome=Outcome.MOVED), verdict())
+    assert len(list(moved_together([replace(report(Outcome.MOVED), verdicts=both)] * 3))) == 1
+
+
 @pytest.mark.parametrize(
     ("moved", "passed", "bare", "told"),
     [(3, 3, 0, True), (3, 0, 9, True), (3, 4, 0, False), (2, 0, 0, False), (0, 4, 0, False)],

@@ -88,6 +88,23 @@ def test_what_an_instrument_saw_makes_every_limit_invalid_once() -> None:
     assert verdict(processes=both).next == ()
 
 
+def recorded(*durations: float, timer: str = "record"):
+    return replace(samples(1e6), durations=durations, timer=timer)
+
+
+def test_times_that_were_handed_in_and_are_none_are_asked_for_and_not_measured_again() -> None:
+    again = (f"pytest '{KEY}' --perfgate=full",)
+    foreign = Problem(code="foreign", what="process 77 used the device", retry=False)
+    wrong, right = recorded(1e6, 0.0), recorded(1e6, 1e6)
+    for problems in ((), (foreign,)):
+        (step,) = verdict(processes=(wrong, wrong), problems=problems).next
+        assert "record()" in step
+    assert verdict(processes=(recorded(1e6, 0.0, timer="host"),)).next == again
+    assert verdict(processes=(wrong,), problems=(replace(foreign, retry=True),)).next == again
+    assert verdict(processes=(right,), problems=(foreign,)).next == ()
+    assert verdict(processes=(wrong, samples(1e6))).next == ()
+
+
 def test_the_evidence_of_the_first_problem_is_told_and_of_several_processes_it_is_one() -> None:
     def throttled(looks: int) -> Problem:
         evidence = (("power cap", f"in {looks} of 20 looks"), ("not taken again", "0 s of 1.2 s were left"))

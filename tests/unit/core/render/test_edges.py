@@ -35,7 +35,7 @@ def test_a_range_nobody_can_use_is_not_written(found: Metric, text: str) -> None
         (metric(0.079, 0.071, 0.086), "[+7.1, +8.6]"),
         (metric(0.0, -0.8, 8.9), "[-80.0, +890.0]"),
         (metric(0.0, -0.9, 9.0), "[too wide to say]"),
-        (metric(1.0, -0.7, 19.0), "[-70.0, over 1,000]"),
+        (metric(1.0, -0.7, 19.0), "[-70.0, +1,900]"),
         (metric(1.0, -0.8, 19.0), "[too wide to say]"),
     ],
 )

@@ -59,6 +59,24 @@ def test_pictures_are_sound_svg() -> None:
         assert "<i>" not in picture.svg
 
 
+def test_beside_a_revision_the_table_has_the_other_arm_s_time_and_not_an_accepted_one() -> None:
+    verdict = replace(SLOW.verdicts[0], baseline=None, evidence=(("then", "778.3 µs  c0ffee1, beside it"),))
+    rows = render_text(run_document(run(replace(SLOW, verdicts=(verdict,)))))
+    assert "778.3 µs  1.2 ms" in rows
+    assert "  1 ms" not in rows
+
+
+def test_what_is_counted_has_no_ticks_between_two() -> None:
+    """Rows were numbered 0 0 1 2 2 3, and four sittings 1 2 2 2 3 4 4."""
+
+    def ticks(picture: Picture | None) -> list[str]:
+        return [text.text or "" for text in drawn(picture).iter() if (text.text or "").isdigit()]
+
+    assert ticks(history_picture(SLOW, SITTINGS[:4])) == ["1", "2", "3", "4"]
+    rows = SLOW.measurement.processes if SLOW.measurement else ()
+    assert ticks(distribution_picture(SLOW)) == [str(n + 1) for n in range(len(rows))]
+
+
 @pytest.mark.parametrize("time", [float("nan"), math.inf])
 def test_samples_that_are_no_numbers_are_no_picture(time: float) -> None:
     assert distribution_picture(case("test_a", time)) is None
@@ -103,7 +121,7 @@ def test_what_is_past_counting_has_one_form() -> None:
     text = render_text(
         run_document(run(replace(far, verdicts=(replace(far.verdicts[0], limit=limit, visible=399265.0),))))
     )
-    assert text.count("over 1,000 %") == 3, "in the block, as the value and as what was visible"
+    assert text.count("over 10,000 %") == 3, "in the block, as the value and as what was visible"
     assert "limit +1,500 %" in text
 
 
@@ -121,7 +139,8 @@ def test_what_was_accepted_stands_on_top() -> None:
     note = SuiteNote(kind="unused", effect=Effect.WARN, text="unused", names=("a", "b"))
     text = render_text(run_document(run(accepted, notes=(note,)), {str(SLOW.key): SITTINGS}))
     assert text.index("Accepted by this change") < text.index("The suite") < text.index("Verdicts")
-    assert "over 1,000 %" in text
+    assert f"{SLOW.key}  slowdown <= 3%: " in text, "which case it is"
+    assert "+9,900 %" in text
     assert "History of test_<i>[1]: 9 sittings" in text
     assert "<i>" not in render_html(run_document(run(accepted)))
 

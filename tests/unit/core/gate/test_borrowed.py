@@ -1,0 +1,130 @@
+"""Fixtures, hooks, marks and parameters that a test takes from another file are told where a change edits them."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_perfgate.core.gate.borrowed import LOOSE, borrowed
+
+TEST = """
+import pytest
+import pk
+import shapes
+from marks import fast
+from . import near
+from pk.sizes import LARGE, dot, listed as wide
+
+SIZES = [LARGE, 2]
+
+
+@fast
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("m", shapes.SMALL)
+@pytest.mark.parametrize("k", near.FEW)
+@pytest.mark.parametrize("kernel", [dot])
+@pytest.mark.parametrize("w", wide())
+def test_dot(perfgate, n, m, k, kernel, w, matrix):
+    perfgate(kernel, n)
+"""
+CONFTEST = '''
+"""Of all benches."""
+import pytest
+import pk
+
+SCALE = 2
+
+
+@pytest.fixture
+def matrix():
+    return [1] * SCALE
+
+
+@pytest.fixture
+def quiet():
+    yield
+
+
+@pytest.fixture
+def other():
+    yield
+
+
+@pytest.fixture(autouse=True)
+def always():
+    yield
+
+
+def pytest_terminal_summary():
+    print("words")
+'''
+MODULE = """
+import pytest
+
+fast = pytest.mark.perfgate("slowdown <= 3%")
+BASE = 1
+SMALL = FEW = LARGE = [BASE]
+
+
+def listed():
+    return [1]
+
+
+def dot(n):
+    return n
+"""
+
+
+def told(path: str, text: str, old: str, new: str) -> tuple[str, ...]:
+    assert old in text
+    return borrowed({"tests/bench/test_k.py": TEST}, {path: (text, text.replace(old, new))}).get(path, ())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "names"),
+    [
+        ("SCALE = 2", "SCALE = 1", ("matrix",)),
+        ("[1] * SCALE", "[1]", ("matrix",)),
+        ("def quiet():\n    yield", "def quiet():\n    pk.freeze()\n    yield", ("quiet",)),
+        ("def other():\n    yield", "def other():\n    pk.freeze()\n    yield", ()),
+        ("def always():\n    yield", "def always():\n    pk.freeze()\n    yield", ("always",)),
+        ("SCALE = 2", "SCALE = 2\npk.dot = pk.small", (LOOSE,)),
+        ("SCALE = 2", "SCALE = 2\ndef pytest_collection_modifyitems(items): ...", ("pytest_collection_modifyitems",)),
+        ("words", "other words", ()),
+        ("Of all benches", "Of all", ()),
+    ],
+)
+def test_of_a_conftest_what_the_tests_name_and_what_runs_beside_all_is_told(
+    old: str, new: str, names: tuple[str, ...]
+) -> None:
+    for path in ("conftest.py", "tests/bench/conftest.py"):
+        assert told(path, CONFTEST, old, new) == names
+    assert told("tests/unit/conftest.py", CONFTEST, old, new) == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "names"),
+    [
+        ("tests/bench/marks.py", "3%", "90%", ("fast",)),
+        ("tests/bench/shapes.py", "FEW = LARGE = [BASE]", "FEW = LARGE = [2]", ("SMALL",)),
+        ("tests/bench/near.py", "BASE = 1", "BASE = 2", ("FEW",)),
+        ("tests/near.py", "BASE = 1", "BASE = 2", ()),
+        ("src/pk/sizes.py", "BASE = 1", "BASE = 2", ("LARGE",)),
+        ("src/pk/sizes/__init__.py", "return [1]", "return [2]", ("listed",)),
+        ("src/pk/sizes.py", "return n", "return -n", ()),
+        ("src/other/sizes.py", "BASE = 1", "BASE = 2", ()),
+    ],
+)
+def test_of_a_module_what_marks_name_is_told_and_no_kernel(
+    path: str, old: str, new: str, names: tuple[str, ...]
+) -> None:
+    assert told(path, MODULE, old, new) == names
+
+
+def test_a_file_that_is_new_or_gone_is_told_and_one_of_the_tests_is_not() -> None:
+    tests = {"tests/test_k.py": TEST}
+    whole = {"tests/conftest.py": ("always", "matrix", "quiet")}
+    assert borrowed(tests, {"tests/conftest.py": (None, CONFTEST)}) == whole
+    assert borrowed(tests, {"tests/conftest.py": (CONFTEST, None)}) == whole
+    assert borrowed(tests, {"tests/test_k.py": (TEST, "")}) == {}
+    assert borrowed(tests, {"tests/conftest.py": ("def (", "def (")}) == {}
