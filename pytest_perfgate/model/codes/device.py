@@ -198,6 +198,13 @@ CODES: tuple[Code, ...] = (
         mend="wait for it to end, or end it (its number is above), and run again",
     ),
     Code(
+        name="ceilings-none",
+        family=Family.DEVICE,
+        title="No ceiling could be measured",
+        why="a file without ceilings would take the place of one that has some",
+        mend="each load says why, above; `perfgate doctor` says what works here",
+    ),
+    Code(
         name="ceilings-unreadable",
         family=Family.CONFIGURATION,
         title="A file of measured ceilings does not read",
