@@ -49,11 +49,12 @@ class Group:
     parts: tuple[Part, ...]
 
 
-def screen(ward: Ward, same: tuple[float, float] | None) -> str:
+def screen(ward: Ward, same: tuple[float, float] | None, width: int = 100) -> str:
     """What a person needs to know of this machine before measuring on it."""
     shown = [(group.title, [line for part in group.parts for line in part.lines()]) for group in groups(ward)]
     after = (*left_locked(ward.locks), *([same_words(same)] if same else []))
-    return "".join([render_screen(shown), *(textwrap.fill(text, 100, break_on_hyphens=False) + "\n" for text in after)])
+    told = [textwrap.fill(text, width, break_on_hyphens=False) + "\n" for text in after]
+    return "".join([render_screen(shown, width), *told])
 
 
 def groups(ward: Ward) -> tuple[Group, ...]:

@@ -10,7 +10,7 @@ import textwrap
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.cli.looking import write, write_json
+from pytest_perfgate.cli.looking import columns, write, write_json
 from pytest_perfgate.cli.output import plain
 from pytest_perfgate.cli.project import Project, add_root
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pytest_perfgate.app.diagnosis import Ward
     from pytest_perfgate.app.doctor import Finding
 
-_WIDTH = 100
 _BELOW = " " * 17
 
 
@@ -46,25 +45,27 @@ def run(options: Namespace) -> int:
         write_json({"findings": plain(findings), **told, "machine": plain(diagnosis(ward, same))})
     else:
         for finding in findings if options.verbose else brief(findings):
-            write("\n".join(told_lines(finding, verbose=options.verbose)))
-        write("\n" + (render_text(diagnosis(ward, same)) if options.verbose else screen(ward, same)))
+            write("\n".join(told_lines(finding, verbose=options.verbose, width=columns())))
+        write(
+            "\n" + (render_text(diagnosis(ward, same), columns()) if options.verbose else screen(ward, same, columns()))
+        )
     return 1 if any(finding.level is Level.BAD for finding in findings) else 0
 
 
-def told_lines(finding: Finding, *, verbose: bool) -> list[str]:
-    """Lines of at most a hundred columns; what mends it stays whole, to be copied, and of what is well one suffices."""
+def told_lines(finding: Finding, *, verbose: bool, width: int = 100) -> list[str]:
+    """Lines of so many columns at most; what mends it stays whole, to be copied, and of what is well one suffices."""
     line = f"{finding.level.value:<4}  {finding.name:<9}  {finding.what}"
     if verbose:
-        return [*_folded(line), *([f"{_BELOW}next: {finding.mend}"] if finding.mend else [])]
-    if finding.mend and len(f"{line} > {finding.mend}") <= _WIDTH:
+        return [*_folded(line, width), *([f"{_BELOW}next: {finding.mend}"] if finding.mend else [])]
+    if finding.mend and len(f"{line} > {finding.mend}") <= width:
         return [f"{line} > {finding.mend}"]
     if finding.mend:
-        return [*_folded(line), f"{_BELOW}> {finding.mend}"]
-    return _folded(line) if len(line) <= _WIDTH or finding.level.value != "ok" else [f"{line[: _WIDTH - 2]} …"]
+        return [*_folded(line, width), f"{_BELOW}> {finding.mend}"]
+    return _folded(line, width) if len(line) <= width or finding.level.value != "ok" else [f"{line[: width - 2]} …"]
 
 
-def _folded(line: str) -> list[str]:
-    return textwrap.wrap(line, _WIDTH, subsequent_indent=_BELOW, break_long_words=False, break_on_hyphens=False)
+def _folded(line: str, width: int) -> list[str]:
+    return textwrap.wrap(line, width, subsequent_indent=_BELOW, break_long_words=False, break_on_hyphens=False)
 
 
 def _machine(project: Project, seconds: float) -> tuple[Ward, tuple[float, float] | None]:

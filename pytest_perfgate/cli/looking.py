@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from pytest_perfgate.model.document import Document
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.verdict import Verdict
 
+_USUAL, _LEAST = 100, 60
 _SUGAR = {
     "compat": "reproduce another tool's figures: tracelens, pithtrain",
     "anchor": "NVTX pattern whose median range is the window",
@@ -27,6 +29,11 @@ _SUGAR = {
     "arch": "an architecture, such as sm_90",
     "threads": "threads per block",
 }
+
+
+def columns() -> int:
+    """A hundred, which a log has; of a narrower terminal its own, so that no word is torn."""
+    return max(_LEAST, min(_USUAL, shutil.get_terminal_size().columns)) if sys.stdout.isatty() else _USUAL
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

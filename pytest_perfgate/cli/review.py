@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_perfgate.cli.accept import check_place, request_of, sittings_of, text_of
-from pytest_perfgate.cli.looking import write, write_json
+from pytest_perfgate.cli.looking import columns, write, write_json
 from pytest_perfgate.cli.project import Project, add_root
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -61,7 +61,7 @@ def _walk(found: Sequence[Any]) -> list[Any]:
     chosen: list[Any] = []
     for number, decision in enumerate(found, 1):
         write(f"\n[{number}/{len(found)}]  " + "\n".join(decision_lines(decision)))
-        write(render_block(decision.report).rstrip("\n"))
+        write(render_block(decision.report, columns()).rstrip("\n"))
         try:
             answer = _answer()
             if answer == "a":

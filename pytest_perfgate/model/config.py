@@ -94,7 +94,12 @@ class ConfigKey:
 _MODES, _CLOCKS = ("full", "quick", "off"), ("lock", "try-lock", "observe", "off")
 
 KEYS: tuple[ConfigKey, ...] = (
-    ConfigKey(name="limits", kind="texts", doc="limits of every gated test", default="slowdown <= 3%"),
+    ConfigKey(
+        name="limits",
+        kind="texts",
+        doc="limits of every gated test",
+        default="`slowdown <= 3%` for a test that nothing gives a limit",
+    ),
     ConfigKey(name="tests", kind="tests", doc="settings per node-id pattern: `[[tool.perfgate.tests]]`"),
     ConfigKey(name="mode", kind="choice", doc="what a run does", default="full in CI, else quick", choices=_MODES),
     ConfigKey(name="rounds", kind="count", doc="fresh processes a case in full mode", default="3"),

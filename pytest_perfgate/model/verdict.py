@@ -83,6 +83,11 @@ class SuiteNote:
     text: str
     names: tuple[str, ...] = ()
 
+    @property
+    def unsaid(self) -> tuple[str, ...]:
+        """Names that the text does not have."""
+        return tuple(name for name in self.names if name not in self.text)
+
 
 @value
 class RunReport:

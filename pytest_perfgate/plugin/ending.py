@@ -151,9 +151,9 @@ def name_of(note: SuiteNote) -> str:
 
 def text_of(note: SuiteNote) -> str:
     """A note with the names it speaks of."""
-    more = [f"  ... and {len(note.names) - _NAMED} more"] if len(note.names) > _NAMED else []
+    more = [f"  ... and {len(note.unsaid) - _NAMED} more"] if len(note.unsaid) > _NAMED else []
     steps = ["  next  perfgate report"] if note.kind == FAMILY_MEAN and note.effect is Effect.FAIL else []
-    return "\n".join([note.text, *(f"  {name}" for name in note.names[:_NAMED]), *more, *steps])
+    return "\n".join([note.text, *(f"  {name}" for name in note.unsaid[:_NAMED]), *more, *steps])
 
 
 def _report(config: pytest.Config, nodeid: str, note: SuiteNote) -> None:

@@ -61,8 +61,17 @@ class Records:
             raise PerfgateError("record-fetch", f"{scheme[1]}:// is not read", mend=mend, place=without_secrets(source))
         if scheme:
             return _read_url(source)
-        path = Path(source) if source else self.last()
-        return read_record(path)
+        return read_record(self._named(source) if source else self.last())
+
+    def _named(self, source: str) -> Path:
+        """A path; a bare name that is no file here is one of the records that lie together."""
+        path, kept = Path(source), self._folder / source
+        if path.exists() or not self._folder.is_dir() or kept.parent != self._folder:
+            return path
+        if kept.exists():
+            return kept
+        mend = f"records lie in {self._folder}; without a name the last one is read"
+        raise PerfgateError("record-missing", "there is no such record", mend=mend, place=source)
 
     def last(self) -> Path:
         """The path of the last record."""

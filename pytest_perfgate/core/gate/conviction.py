@@ -59,7 +59,7 @@ def convict(suspicion: Suspicion, trial: Trial) -> Ruling:
 
 def expired(line: Baseline, context: JudgeContext) -> bool:
     """Whether an acceptance has run out; it holds on its last day."""
-    return bool(line.expires and context.today) and line.expires[:10] < context.today
+    return bool(line.expires) and line.expires[:10] < context.today
 
 
 def renewed(suspicion: Suspicion, trial: Trial) -> Ruling | None:

@@ -26,7 +26,7 @@ from pytest_perfgate.model.document import (
 )
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.quantity import Dimension
-from pytest_perfgate.model.verdict import CaseReport, RunReport, Verdict
+from pytest_perfgate.model.verdict import THEN, CaseReport, RunReport, Verdict
 
 History = Mapping[str, Sequence[Sitting]]
 _QUIET = frozenset({Outcome.PASSED, Outcome.NOT_APPLICABLE})
@@ -106,7 +106,7 @@ def _reason(case: CaseReport, verdict: Verdict) -> str:
 def _notes(report: RunReport) -> list[Block]:
     if not report.notes:
         return []
-    items = tuple(printable(f"{note.effect.value.upper()}  {note.text}{_named(note.names)}") for note in report.notes)
+    items = tuple(printable(f"{note.effect.value.upper()}  {note.text}{_named(note.unsaid)}") for note in report.notes)
     return [Section(title="The suite", blocks=(Bullets(items=items),))]
 
 
@@ -133,16 +133,22 @@ def _safe_row(case: CaseReport, verdict: Verdict) -> tuple[Cell, ...]:
 
 def _row(case: CaseReport, verdict: Verdict) -> tuple[Cell, ...]:
     found = case.measurement.metrics.find("time") if case.measurement else ()
-    baseline = verdict.baseline or case.baseline
     return (
         verdict.outcome.value.upper(),
         printable(str(case.key)),
         by_floor(verdict.limit.text, verdict.raised),
         _measured(verdict),
-        baseline.time if baseline else "none",
+        _then(case, verdict),
         found[0].value if found else None,
         sighted(verdict),
     )
+
+
+def _then(case: CaseReport, verdict: Verdict) -> Cell:
+    """The other arm's time, where that was asked; else what is accepted."""
+    beside = next((text for v in case.verdicts for label, text in v.evidence if label == THEN), "")
+    baseline = verdict.baseline or case.baseline
+    return printable(beside.partition("  ")[0]) or (baseline.time if baseline else "none")
 
 
 def _measured(verdict: Verdict) -> Cell:

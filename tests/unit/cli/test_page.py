@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from importlib import import_module
+from types import SimpleNamespace
 
 import pytest
 
 from pytest_perfgate.cli.commands import GROUPS
 from pytest_perfgate.cli.dispatch import overview
+from pytest_perfgate.cli.looking import columns
 from pytest_perfgate.cli.page import Page
 
 COMMANDS = [command for commands in GROUPS.values() for command in commands]
@@ -32,3 +35,14 @@ def test_the_overview_fits_too() -> None:
 
 def test_examples_stand_as_they_were_written() -> None:
     assert Page("x")._fill_text("One two\nthree.\n\n  a   b\n  c\n", 7, "") == "One two\nthree.\n\n  a   b\n  c"
+
+
+@pytest.mark.parametrize(
+    ("terminal", "wide", "found"), [(True, 80, 80), (True, 300, 100), (True, 9, 60), (False, 80, 100)]
+)
+def test_what_is_shown_is_as_wide_as_its_terminal(
+    terminal: bool, wide: int, found: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdout", SimpleNamespace(isatty=lambda: terminal))
+    monkeypatch.setenv("COLUMNS", str(wide))
+    assert columns() == found

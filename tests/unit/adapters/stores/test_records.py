@@ -80,6 +80,14 @@ def test_a_record_of_the_older_form_of_name_is_read(records: Records) -> None:
     assert records.paths() == (old,)
 
 
+def test_a_record_is_known_by_its_bare_name_and_a_wrong_one_is_told_where_they_lie(records: Records) -> None:
+    path = records.write(REPORT)
+    assert records.read(path.name) == REPORT
+    with pytest.raises(PerfgateError, match="record-missing") as missed:
+        records.read("nosuch")
+    assert missed.value.mend.startswith(f"records lie in {path.parent}")
+
+
 def test_without_a_run(records: Records) -> None:
     with pytest.raises(PerfgateError, match="record-missing"):
         records.read()

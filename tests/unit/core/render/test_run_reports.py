@@ -59,6 +59,13 @@ def test_pictures_are_sound_svg() -> None:
         assert "<i>" not in picture.svg
 
 
+def test_beside_a_revision_the_table_has_the_other_arm_s_time_and_not_an_accepted_one() -> None:
+    verdict = replace(SLOW.verdicts[0], baseline=None, evidence=(("then", "778.3 µs  c0ffee1, beside it"),))
+    rows = render_text(run_document(run(replace(SLOW, verdicts=(verdict,)))))
+    assert "778.3 µs  1.2 ms" in rows
+    assert "  1 ms" not in rows
+
+
 def test_what_is_counted_has_no_ticks_between_two() -> None:
     """Rows were numbered 0 0 1 2 2 3, and four sittings 1 2 2 2 3 4 4."""
 
