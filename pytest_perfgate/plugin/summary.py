@@ -40,6 +40,7 @@ _NAMED = 3
 _KEPT = (Outcome.PASSED, Outcome.NOT_APPLICABLE, Outcome.ACCEPTED)
 FROM = "--from RECORD "
 """In CI accepting is refused: the record that it leaves is accepted elsewhere."""
+_SLOWER = frozenset({Outcome.SUSPECT, Outcome.MOVED, Outcome.REGRESSED})
 _PLAIN = (Outcome.UNBASELINED, Outcome.IMPROVED)
 """Outcomes of which the table says all that there is to say."""
 
@@ -163,6 +164,8 @@ def next_commands(
     if Outcome.UNBASELINED in worst and not recorded and any(v.baseline is None for v in bare):
         commands.append(f'{accept}--new --reason "..."')
     steps = dict.fromkeys(step for v in bare if v.baseline is not None for step in v.next)
+    if len(steps) > _NAMED and not worst & _SLOWER and all(step.startswith("perfgate accept ") for step in steps):
+        commands, steps = commands[:1], {f'{accept}--reason "..."': None}  # one sentence for all, and for what is new
     commands += list(steps)[:_NAMED]  # its line is no new one: it has a reason of its own, or none; the report has all
     if Outcome.IMPROVED in worst:
         commands.append(f"{accept}--improved")
