@@ -23,6 +23,7 @@ from pytest_perfgate.plugin.columns import ANY, columns, folded
 from pytest_perfgate.plugin.complaints import here as written
 from pytest_perfgate.plugin.cut_short import cut_short_lines
 from pytest_perfgate.plugin.ending import name_of, text_of
+from pytest_perfgate.plugin.painting import write_painted
 from pytest_perfgate.plugin.standpoint import Standpoint
 
 if TYPE_CHECKING:
@@ -74,13 +75,13 @@ def _write_verdicts(out: Any, session: Docket, reports: list[CaseReport]) -> Non
     ]
     for part in parts:
         for line in shown(part, lambda why: [why]):
-            out.write_line(written(line))
+            write_painted(out, written(line))
     for fault in session.lost:
         out.write_line(fault.text(), red=True)
     full = session.mode is Mode.FULL
     commands = next_commands(reports, session.settings.command, recorded=bool(kept), full=full, ci=session.settings.ci)
     for command in commands if not session.lost else ():
-        out.write_line(f"next  {here.command(command)}")
+        write_painted(out, f"next  {here.command(command)}")
     if any(FROM in command for command in commands) and not session.lost:
         out.write_line("RECORD is the one that this run wrote: kept as an artifact, it is accepted in any clone")
 
