@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from pytest_perfgate.app.absent import NOTHING
 from pytest_perfgate.app.gate import Court
-from pytest_perfgate.app.reworked import WORDS, held
+from pytest_perfgate.app.reworked import WORDS, held, since
 from pytest_perfgate.core.gate.borrowed import borrowed
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.limit import Effect
@@ -17,7 +17,7 @@ _ANY = ("",)
 
 def borrowed_parts(court: Court, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
     """One note in CI with each file once: tests that read as before may measure something else, or hold less."""
-    base, repository = court.accepted.base.commit, court.tools.repository
+    base, repository = since(court), court.tools.repository
     paths = {report.key.path for report in reports if held(court, report)}
     if not court.context.policy.ci or not base or repository is None or not paths:
         return

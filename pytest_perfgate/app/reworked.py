@@ -18,7 +18,7 @@ WORDS = ("perfgate", "benchmark")
 
 def reworked_tests(court: Court, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
     """One note in CI: such a test may measure something else than what was accepted."""
-    base, repository = court.accepted.base.commit, court.tools.repository
+    base, repository = since(court), court.tools.repository
     found = [report for report in reports if held(court, report)]
     if not court.context.policy.ci or not base or repository is None or not found:
         return
@@ -30,7 +30,8 @@ def reworked_tests(court: Court, reports: Sequence[CaseReport]) -> Iterable[Suit
     names = tuple(_names(court, found, texts))
     if names:
         tests = plural(len(names), "gated test")
-        text = f"{tests} edited since {base[:10]}, the accepted lines are not: they may measure something else"
+        stayed = "and both arms ran them as they are now" if court.revision else "the accepted lines are not"
+        text = f"{tests} edited since {base[:10]}, {stayed}: they may measure something else"
         yield SuiteNote(kind="reworked", effect=Effect.WARN, text=text, names=names)
 
 
@@ -54,10 +55,20 @@ def _names(
     return [f"{name}: {', '.join(parts)}" for name, parts in sorted(found.items()) if parts]
 
 
+def since(court: Court) -> str:
+    """What a gated test is held against: the revision that the user named, else the one whose lines judge."""
+    return court.revision or court.accepted.base.commit
+
+
 def held(court: Court, report: CaseReport) -> bool:
-    """Whether a committed line of before judged it, and no reason of this change speaks for another."""
+    """Whether a committed line of before judged it, and no reason of this change speaks for another.
+
+    Against a revision: whether both arms ran the test as it is now.
+    """
     paired = court.paired.get(report.key)
-    if report.measurement is None or (paired is not None and paired.revision):
+    if report.measurement is None:
         return False
+    if paired is not None and paired.revision:
+        return not paired.own_file
     then, edited = court.accepted.judging(report.measurement)
     return then is not None and not then.local and not (edited is not None and reasoned(edited, then))

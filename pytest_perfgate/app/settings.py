@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pytest_perfgate.app.gate import Court
+from pytest_perfgate.app.uprooted import any_lines
 from pytest_perfgate.core.gate.changed import changed, requirements
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.limit import Effect
@@ -21,6 +22,7 @@ def changed_settings(court: Court) -> Iterable[SuiteNote]:
     if moved := requirements(then.pop(DEPENDENCIES, "[]"), now.pop(DEPENDENCIES, "[]")):
         text = f"declared dependencies changed since {base[:10]}; two arms share what is installed now"
         yield SuiteNote(kind="settings", effect=Effect.WARN, text=text, names=moved)
-    if names := changed(then, now):
+    names = changed(then, now)
+    if names and (then or any_lines(court, base)):
         text = f"{plural(len(names), 'setting')} changed since {base[:10]}; this run was judged by the new"
         yield SuiteNote(kind="settings", effect=Effect.WARN, text=text, names=names)

@@ -191,6 +191,9 @@ class BaselineStore(Protocol):
     def paths(self, device: str, revision: str) -> tuple[str, ...]:
         """The test files that a revision has lines of."""
 
+    def parsed(self, text: str, device: str, path: str) -> Mapping[str, Baseline]:
+        """The lines that a file says, wherever it lay."""
+
     def write(self, baselines: Sequence[Baseline]) -> tuple[Path, ...]:
         """Replace these lines and no others, atomically, safe beside another writer."""
 
@@ -259,6 +262,12 @@ class Repository(Protocol):
         """
 
     def files(self, revision: str, folder: str) -> tuple[str, ...]: ...
+
+    def below(self) -> str:
+        """This folder, from the top of the repository."""
+
+    def elsewhere(self, revision: str, ending: str) -> Mapping[str, bool]:
+        """Files of a revision above or beside this folder, from here, and whether the commit still has them."""
 
     def changed(self, revision: str) -> tuple[str, ...]:
         """Files that git knows, there or here, and that are other than in a revision, by their paths from here."""

@@ -73,12 +73,13 @@ class GateSession(Docket):
         """Measure all cases in children and judge them, unless nothing is to be measured."""
         from pytest_perfgate.plugin.ahead import measure_ahead
         from pytest_perfgate.plugin.interrupts import interrupts_heard
+        from pytest_perfgate.plugin.tidied import tidied
 
         self.measured_ahead = True
         with usage_errors():
             if self.cases and self.mode is not Mode.OFF:
                 try:
-                    with interrupts_heard():
+                    with interrupts_heard(), tidied(self.settings.pytest):
                         measure_ahead(self)
                 except KeyboardInterrupt:  # pytest reads the source of every frame of it, up to a second's work
                     raise KeyboardInterrupt from None

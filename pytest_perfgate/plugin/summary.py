@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_perfgate.app.gate import new_baselines
 from pytest_perfgate.app.inputs import CONSTANT
 from pytest_perfgate.app.machine import REFUSED
+from pytest_perfgate.core.gate.against_baseline import DOUBTFUL
 from pytest_perfgate.core.render.block import WIDTH, printable, render_block
 from pytest_perfgate.core.render.floor import by_floor
 from pytest_perfgate.core.render.guard import shown
@@ -65,7 +66,7 @@ def _write_verdicts(out: Any, session: Docket, reports: list[CaseReport]) -> Non
     width = columns(session.settings.pytest)
     parts: list[Callable[[], list[str]]] = [
         partial(_tables, reports, every=out.verbosity > 0, width=width),
-        partial(_blocks, reports, here, min(WIDTH, width)),
+        partial(blocks, reports, here, min(WIDTH, width)),
         lambda: _folded(accepted_lines(reports), width),
         lambda: _folded([_kept_line(kept)] if kept and not session.lost else [], width),
         lambda: _folded((f"{note.effect.value}  {said_of(note, style)}" for note in session.notes), width),
@@ -104,14 +105,15 @@ def _folded(texts: Iterable[str], width: int) -> list[str]:
     return [line for text in texts for told in text.split("\n") for line in folded(told, width)]
 
 
-def _blocks(reports: Sequence[CaseReport], here: Standpoint, width: int) -> list[str]:
-    told = [r for r in reports if r.effect is Effect.WARN and (r.worst not in _PLAIN or _has_a_line(r))][:_SHOWN]
+def blocks(reports: Sequence[CaseReport], here: Standpoint, width: int) -> list[str]:
+    told = [r for r in reports if r.effect is Effect.WARN and (r.worst not in _PLAIN or _has_more(r))][:_SHOWN]
     return [render_block(here.report(report), width).rstrip() for report in told]
 
 
-def _has_a_line(report: CaseReport) -> bool:
-    """Whether there is an accepted time that does not hold here: the table does not say why."""
-    return any(v.outcome is Outcome.UNBASELINED and v.baseline is not None for v in report.verdicts)
+def _has_more(report: CaseReport) -> bool:
+    """An accepted time that does not hold here, and a speed-up that asks for a look: the table does not say why."""
+    bare = any(v.outcome is Outcome.UNBASELINED and v.baseline is not None for v in report.verdicts)
+    return bare or any(v.outcome is Outcome.IMPROVED and v.sentence == DOUBTFUL for v in report.verdicts)
 
 
 def _recorded(session: Docket, reports: Sequence[CaseReport]) -> int:

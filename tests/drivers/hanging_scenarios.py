@@ -14,7 +14,7 @@ from clock_scenarios import LOCK, OBSERVE, TRY, Library, card, region, scenario
 from pytest_perfgate.adapters.bindings import nvml, patience
 from pytest_perfgate.adapters.bindings.nvml import Nvml
 from pytest_perfgate.adapters.devices.clocks import NvmlClocks
-from pytest_perfgate.adapters.devices.locks import read_locks, write_lock
+from pytest_perfgate.adapters.devices.locks import read_locks, this_run, write_lock
 from pytest_perfgate.model.errors import PerfgateError
 
 
@@ -111,3 +111,24 @@ def denied_where_a_lock_was_left() -> dict:
     before, Library().permission = path.read_text(), 4
     held = outcome(lambda: NvmlClocks().hold(card(), LOCK).__enter__())
     return {"held": held, "same": path.read_text() == before, "stale": [lock.stale for lock in read_locks()]}
+
+
+@scenario
+def locks_that_dead_children_left() -> dict:
+    """Those of this run are put back; that of another run is named and left."""
+    from pytest_perfgate.wiring.clocks import lift_left
+
+    library, ours, dead = Library(), card().uuid, str(2**22 + 1)
+    other = ours.replace("GPU-1", "GPU-2")
+    for device in (ours, other):
+        path = Path(write_lock(device, 1.5e9).path)
+        text = path.read_text().replace(f'"pid": {os.getpid()}', f'"pid": {dead}')
+        path.write_text(text if device == ours else text.replace(this_run(), "1 5"))
+    library.locked = 1500
+    said = lift_left()
+    return {
+        "said": said,
+        "locked": library.locked,
+        "left": [lock.device == other for lock in read_locks()],
+        "again": lift_left(),
+    }

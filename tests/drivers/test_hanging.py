@@ -52,3 +52,9 @@ def test_a_lock_that_is_taken_after_all_has_a_name(clocks) -> None:
 def test_a_denied_lock_leaves_the_name_of_whoever_left_one(clocks) -> None:
     told = clocks("denied_where_a_lock_was_left")
     assert (told["held"][0], told["same"], told["stale"]) == ("clocks-denied", True, [True])
+
+
+def test_clocks_that_a_killed_child_left_locked_are_put_back_by_its_run_alone(clocks) -> None:
+    told = clocks("locks_that_dead_children_left")
+    assert (len(told["said"]), told["again"], told["locked"], told["left"]) == (1, [], 0, [True])
+    assert told["said"][0].startswith("put back the clocks of GPU-1")

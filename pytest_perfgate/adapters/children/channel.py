@@ -7,6 +7,7 @@ import socket
 from typing import Any
 
 from pytest_perfgate.adapters.children.codec import decode_line, encode_line
+from pytest_perfgate.adapters.children.strays import end_with_parent
 from pytest_perfgate.model.children import Answer, Command, Hello
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -70,6 +71,7 @@ def connect_parent(address: str) -> ParentChannel:
         raise PerfgateError("child-orphan", f"{VARIABLE}={address!r} leads nowhere: {fault}") from fault
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.settimeout(None)
+    end_with_parent()
     channel = ParentChannel(Line(connection))
     channel.send(Hello(token=token, pid=os.getpid()))
     return channel

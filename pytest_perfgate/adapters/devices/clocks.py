@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -13,6 +12,7 @@ from pytest_perfgate.adapters.bindings.amdsmi import Amd
 from pytest_perfgate.adapters.bindings.nvml import Nvml
 from pytest_perfgate.adapters.bindings.patience import silence
 from pytest_perfgate.adapters.bindings.processes import Others, others
+from pytest_perfgate.adapters.devices.locks import run_head
 from pytest_perfgate.adapters.devices.owning import Card, Held, take_lock
 from pytest_perfgate.adapters.devices.watching import UNLOCKED, DeviceWatch, Lock, read_back
 from pytest_perfgate.model.device import Availability, Device
@@ -21,8 +21,6 @@ from pytest_perfgate.model.plan import ClockPolicy, Plan
 from pytest_perfgate.model.ports import ClockWatch
 from pytest_perfgate.model.problem import Problem
 
-ROOT_VARIABLE = "PERFGATE_ROOT_PID"
-"""The process that leads the run: its tree is not foreign."""
 CLOSE, FAR, PATIENCE_S = 10.0, 20.0, 180.0
 """Degrees below the slowdown at which to wait and to go on, and how long at most."""
 
@@ -187,7 +185,7 @@ def lock_frequency(device: Device) -> float | None:
 
 def strangers(pids: tuple[int, ...]) -> Others:
     """Processes that are not of this run."""
-    return others(pids, int(os.environ.get(ROOT_VARIABLE) or os.getpid()))
+    return others(pids, run_head())
 
 
 class Unwatched:

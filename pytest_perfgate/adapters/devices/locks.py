@@ -16,6 +16,8 @@ from pytest_perfgate.model.values import value
 
 BY_HAND = 0
 """The number of no process: a lock that a person put on."""
+ROOT_VARIABLE = "PERFGATE_ROOT_PID"
+"""The process that leads the run: its tree is not foreign, and it puts back what its children left."""
 NOBODY = -1
 """The number of no process either: of a file that does not read."""
 
@@ -30,6 +32,8 @@ class ClockLock:
     sm_hz: float | None
     memory: bool = False
     path: str = ""
+    run: str = ""
+    """The run that the process was of."""
 
     @property
     def by_hand(self) -> bool:
@@ -74,15 +78,32 @@ def write_lock(device: str, sm_hz: float | None, *, memory: bool = False, by_han
     """Written before the clocks are touched: a process killed in between leaves its name."""
     pid = BY_HAND if by_hand else os.getpid()
     lock = ClockLock(
-        device=device, pid=pid, started=started(pid), sm_hz=sm_hz, memory=memory, path=str(lock_path(device))
+        device=device,
+        pid=pid,
+        started=started(pid),
+        sm_hz=sm_hz,
+        memory=memory,
+        path=str(lock_path(device)),
+        run="" if by_hand else this_run(),
     )
     keep_lock(lock)
     return lock
 
 
+def this_run() -> str:
+    """The process that leads this run, and when it started: its number may be given out again."""
+    pid = run_head()
+    return f"{pid} {started(pid)}"
+
+
+def run_head() -> int:
+    """The process that leads this run, or this one."""
+    return int(os.environ.get(ROOT_VARIABLE) or os.getpid())
+
+
 def keep_lock(lock: ClockLock) -> None:
     """A lock on file, its file replaced whole."""
-    record = {name: getattr(lock, name) for name in ("device", "pid", "started", "sm_hz", "memory")}
+    record = {name: getattr(lock, name) for name in ("device", "pid", "started", "sm_hz", "memory", "run")}
     path = lock_path(lock.device)
     draft = path.with_suffix(f".{os.getpid()}.draft")
     with usable(make_folder(path.parent)):
@@ -131,4 +152,5 @@ def _read(path: Path) -> ClockLock | None:
         sm_hz=sm_hz if isinstance(sm_hz, (int, float)) else None,
         memory=bool(record.get("memory", False)),
         path=str(path),
+        run=str(record.get("run", "")),
     )

@@ -71,6 +71,10 @@ class Baselines:
             found |= self._read(file, device, _read_path(file.relative_to(home)))
         return found
 
+    def parsed(self, text: str, device: str, path: str) -> Mapping[str, Baseline]:
+        """The lines of a file that lay elsewhere, as if it lay here."""
+        return self._parsed(text, self.path(device, path), device, path)
+
     def paths(self, device: str, revision: str) -> tuple[str, ...]:
         """The test files that a revision has lines of."""
         if not self.committed(device):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -76,6 +77,22 @@ class GitRepository:
         """The files that a revision has below a folder, by their paths from here."""
         found = self._git("ls-tree", "-r", "-z", "--name-only", revision, "--", f"{folder}/") or ""
         return tuple(path for path in found.split("\0") if path)
+
+    def below(self) -> str:
+        """This folder, from the top of the repository; empty at the top."""
+        return self._git("rev-parse", "--show-prefix") or ""
+
+    def elsewhere(self, revision: str, ending: str) -> Mapping[str, bool]:
+        """Files of a revision with such an ending above or beside this folder, from here, and whether HEAD has them."""
+        place = self.below() or "."
+        there, here = (self._whole(one) for one in (revision, "HEAD"))
+        found = (path for path in there if path.endswith(ending))
+        named = {posixpath.relpath(path, place): path in here for path in found}
+        return {path: kept for path, kept in named.items() if place == "." or path.startswith("../")}
+
+    def _whole(self, revision: str) -> frozenset[str]:
+        """Every file of a revision, from the top of the repository."""
+        return frozenset((self._git("ls-tree", "-r", "-z", "--name-only", "--full-tree", revision) or "").split("\0"))
 
     def changed(self, revision: str) -> tuple[str, ...]:
         """Files that git knows, there or here, and that are other than in a revision."""

@@ -145,7 +145,7 @@ def _decision(
         why = problems[0].what if problems else f"a time of {time.value} ns is none"
         return Decision(report=report, change=Change.UNTRUSTED, before=before, why=why)
     change = _change(report, before, measurement, time)
-    if before is not None and change is not Change.OTHER and uncompared(report, before, time, signature.when):
+    if before is not None and uncompared(report, before, time, signature.when):
         change = Change.OTHER
     if add and before is not None and (change is Change.KEPT or _same_code(change, before, signature)):
         if why := _counted(before, time, signature):
@@ -156,23 +156,28 @@ def _decision(
             before=before,
             after=_added(before, time.value, measurement, signature),
         )
-    if change is Change.KEPT and before is not None and _runs_out(before, signature):
+    line = _line(measurement, time, sittings, signature)
+    if change is Change.KEPT and before is not None:
+        return _kept(report, before, line, signature)
+    return Decision(report=report, change=change, before=before, after=line)
+
+
+def _kept(report: CaseReport, before: Baseline, line: Baseline, signature: Signature) -> Decision:
+    """The same time: what else its line may gain."""
+    if _runs_out(before, signature):
         return Decision(report=report, change=Change.RENEWED, before=before, after=_renewed(before, signature))
-    if change is Change.KEPT and before is not None and _saw_more(report, before, measurement):
-        return Decision(
-            report=report, change=Change.SHARPER, before=before, after=_line(measurement, time, sittings, signature)
-        )
-    if change is Change.KEPT and before is not None and _commit(before, signature) != before.commit:
+    if _saw_more(report, before):
+        return Decision(report=report, change=Change.SHARPER, before=before, after=line)
+    if _commit(before, signature) != before.commit:
         after = replace(before, commit=_commit(before, signature), when=signature.when, who=signature.who)
         return Decision(report=report, change=Change.COMMITTED, before=before, after=after)
-    if change is Change.KEPT:
-        return Decision(report=report, change=change, before=before, why="within its noise")
-    return Decision(report=report, change=change, before=before, after=_line(measurement, time, sittings, signature))
+    return Decision(report=report, change=Change.KEPT, before=before, why="within its noise")
 
 
-def _saw_more(report: CaseReport, before: Baseline, measurement: Measurement) -> bool:
+def _saw_more(report: CaseReport, before: Baseline) -> bool:
     """Whether this sitting is better evidence of the same time: less blind, or of more processes than a scanty one."""
-    blind, more = blindness(report) or 0.0, 0 < before.processes < len(measurement.processes)
+    processes = report.measurement.processes if report.measurement else ()
+    blind, more = blindness(report) or 0.0, 0 < before.processes < len(processes)
     return blind < _CLEARLY * before.blind or (more and blind <= before.blind)
 
 
@@ -192,7 +197,7 @@ def _counted(before: Baseline, time: Metric, signature: Signature) -> str:
 
 def _runs_out(before: Baseline, signature: Signature) -> bool:
     """An acceptance with an end: it has come, or it is moved."""
-    over = bool(signature.when) and before.expires[:10] < signature.when[:10]
+    over = before.expires[:10] < signature.when[:10]
     moved = signature.expires not in {"", before.expires} and (bool(before.expires) or signature.named)
     return bool(before.expires and over) or moved
 

@@ -21,6 +21,7 @@ from pytest_perfgate.model.quantity import Dimension
 
 SUSPICIOUS = 9.0
 """A speed-up that asks for a look: ten times."""
+DOUBTFUL = "ten times faster: is the work still done?"
 
 
 def against_baseline(limit: Limit, trial: Trial) -> Ruling:
@@ -33,10 +34,11 @@ def against_baseline(limit: Limit, trial: Trial) -> Ruling:
 
 def _held(limit: Limit, trial: Trial) -> Ruling:
     reason = unheld_line(trial)
-    if trial.baseline is not None and reason and renewing(trial) is None:
+    if trial.baseline is None:
+        return _unbaselined(trial, reason)
+    if reason and renewing(trial) is None:
         return _unbaselined(trial, f"{reason}{_silent(trial)}", REASON)
-    if trial.baseline is None or trial.seen is None:
-        return _unbaselined(trial, reason or "there is no baseline for this device")
+    assert trial.seen is not None
     metric = next(m for m in trial.metrics.find("slowdown") if not m.labels)
     allowed = tolerance(limit, trial, trial.seen, trial.baseline.time)._replace(blind=trial.baseline.blind)
     if expired(trial.baseline, trial.context):
@@ -100,7 +102,7 @@ def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: Tria
             return Ruling(outcome=Outcome.PASSED, sentence=taken, metric=metric, visible=visible, against=True)
         return Ruling(
             outcome=Outcome.IMPROVED,
-            sentence="faster than accepted" if faster < SUSPICIOUS else "ten times faster: is the work still done?",
+            sentence="faster than accepted" if faster < SUSPICIOUS else DOUBTFUL,
             next=(trial.accepting(" --improved"),),
             metric=metric,
             visible=visible,
@@ -144,7 +146,8 @@ def _of_a_blind_sitting(metric: Metric, allowed: Tolerance, visible: float, tria
         then = f"this change accepts {now} from one that saw more, which judges once it is merged"
     else:
         then = "the accepted time may be off by as much"
-        steps = (_again(metric, trial),) if trial.seen and trial.seen.visible < allowed.blind else ()
+        assert trial.seen is not None
+        steps = (_again(metric, trial),) if trial.seen.visible < allowed.blind else ()
     return Ruling(
         outcome=Outcome.UNDECIDED,
         sentence=f"{saw}: {then}",

@@ -99,7 +99,7 @@ def _not_found(limit: Limit, trial: Trial) -> Ruling:
     uncollected = not_in_the_report(limit, trial.metrics)
     if uncollected is not None and trial.metrics.find(limit.metric):
         return _lacking(limit, uncollected)
-    missing = meant or trial.metrics.missing(limit.metric)
+    missing = trial.metrics.missing(limit.metric)
     others = [m for m in trial.metrics.metrics if m.name == limit.metric]
     if others:
         held = sorted({render_scope(m.labels) for m in others if m.labels})

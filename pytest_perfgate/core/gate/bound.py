@@ -62,7 +62,7 @@ def _no_number(written: Written, span: Span, head: str, dimension: Dimension) ->
 
 def _examples(head: str, number: str, dimension: Dimension) -> str:
     units = USUAL.get(dimension, ()) or ("",)
-    return " or ".join(f"{head} {number}{' ' if unit[:1].isalpha() and len(unit) > 2 else ''}{unit}" for unit in units)
+    return " or ".join(f"{head} {number}{' ' if len(unit) > 2 else ''}{unit}" for unit in units)
 
 
 def _bare(written: Written, span: Span, number: float, dimension: Dimension, head: str) -> float:

@@ -21,7 +21,7 @@ def accepted_clock(baseline: Baseline | None, sittings: Sequence[Sitting]) -> fl
     if baseline is None or not baseline.commit:
         return None
     same = (s for s in reversed(sittings) if s.commit and _one_commit(s.commit, baseline.commit))
-    return next((s.clock_hz for s in same if s.clock_hz and s.clock_hz > 0), None)
+    return next((s.clock_hz for s in same if s.clock_hz), None)
 
 
 def _one_commit(one: str, other: str) -> bool:

@@ -29,6 +29,7 @@ from pytest_perfgate.model.verdict import Verdict
 SLOWER = "slower than accepted"
 AGAINST = "--perfgate-against"
 _SHOWN = 3
+DOCTOR = "perfgate doctor"
 SAME = "though both sides ran the same code: it is the machine or the measurement that moves, not the code"
 
 
@@ -58,7 +59,7 @@ def convict(suspicion: Suspicion, trial: Trial) -> Ruling:
 
 def expired(line: Baseline, context: JudgeContext) -> bool:
     """Whether an acceptance has run out; it holds on its last day."""
-    return bool(line.expires and context.today) and line.expires[:10] < context.today
+    return bool(line.expires) and line.expires[:10] < context.today
 
 
 def renewed(suspicion: Suspicion, trial: Trial) -> Ruling | None:
@@ -124,7 +125,7 @@ def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
     facts = (("beside", paired.stands_in), *facts) if paired.stands_in else facts
     slower = paired.decision is Decision.SLOWER and paired.shift >= suspicion.counts
     if slower and paired.same:
-        return _ruling(suspicion, Outcome.MOVED, f"slower {beside}, {SAME}", ("perfgate doctor",), facts)
+        return _ruling(suspicion, Outcome.MOVED, f"slower {beside}, {SAME}", (DOCTOR,), facts)
     if slower:
         convicted = _ruling(suspicion, Outcome.REGRESSED, f"slower {beside}", _act(trial), facts)
         return resting_on_arms(convicted, suspicion.metric, paired, len(trial.measurement.processes))
@@ -133,7 +134,8 @@ def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
         return _ruling(suspicion, Outcome.SUSPECT, sentence, _act(trial), facts)
     if paired.decision is Decision.NOT_SLOWER:
         sentence = f"{SLOWER}, but not {beside}; what differs: {named(trial.baseline, paired.moved)}"
-        return _ruling(suspicion, Outcome.MOVED, sentence, (trial.accepting(REASON),), facts)
+        known = paired.moved or trial.baseline is None or trial.baseline.surroundings is None
+        return _ruling(suspicion, Outcome.MOVED, sentence, (trial.accepting(REASON) if known else DOCTOR,), facts)
     if paired.unstable:
         said = f"{SLOWER}; processes stand in groups beside {paired.base or 'the base'}"
         return _ruling(suspicion, Outcome.UNSTABLE, said, _act(trial), facts)

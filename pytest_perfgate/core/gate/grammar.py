@@ -86,7 +86,7 @@ def _measured(written: Written, kind: MetricKind, labels: Labels, kinds: Kinds) 
     if kind.name != FAMILY_MEAN:
         return kind
     of = dict(labels).get("of", "")
-    if not of or of not in kinds or kinds[of].name == FAMILY_MEAN:
+    if of not in kinds or kinds[of].name == FAMILY_MEAN:
         start = written.text.index(kind.name)
         raise written.fault(
             "limit-scope",

@@ -145,7 +145,7 @@ def _invalid(problems: tuple[Problem, ...], trial: Trial) -> Ruling:
     others = dict.fromkeys(("problem", f"{p.what}  [{p.code}]") for p in problems)
     more = f" (and {len(others) - 1} more)" if len(others) > 1 else ""
     again = any(p.retry for p in problems)
-    mend = (RECORDED,) if not again and _recorded(trial, problems) else ()
+    mend = (RECORDED,) if _recorded(trial, problems) else ()
     return Ruling(
         outcome=Outcome.INVALID,
         sentence=f"{problems[0].what}  [{problems[0].code}]{more}",

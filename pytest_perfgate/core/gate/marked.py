@@ -165,7 +165,7 @@ class _Reader:
                 inner = self._texts(listed.elts)
                 limits, unread = [*limits, *inner[0]], [*unread, *inner[1]]
                 continue
-            read = self._literal(listed or node)
+            read = self._literal(node)
             if isinstance(read, str):
                 limits.append(read)
             else:

@@ -50,7 +50,7 @@ def applies_on(limit: Limit, device: Device) -> bool:
 
 def replaced_on(limit: Limit, device: Device) -> bool:
     """Whether a closer limit took its place on this device."""
-    return bool(limit.except_on) and any(_named(pattern, _names(device)) for pattern in limit.except_on)
+    return any(_named(pattern, _names(device)) for pattern in limit.except_on)
 
 
 def _names(device: Device) -> list[str]:
@@ -76,7 +76,7 @@ def limits_for(limits: Layer, key: CaseKey, parts: Collection[str] = ()) -> tupl
         return limits
     chosen = [limit for limit in limits if _meant_for(limit, key) or names_part(limit, parts)]
     named = {(limit.metric, without_case(limit)) for limit in chosen if case_of(limit) and _meant_for(limit, key)}
-    return tuple(limit for limit in chosen if case_of(limit) or (limit.metric, limit.labels) not in named)
+    return tuple(limit for limit in chosen if (limit.metric, limit.labels) not in named)
 
 
 def unmatched_cases(limits: Layer, keys: Iterable[CaseKey], parts: Collection[str] = ()) -> tuple[Limit, ...]:
@@ -95,7 +95,7 @@ def parts_of(metrics: MetricSet) -> frozenset[str]:
 def names_part(limit: Limit, parts: Collection[str]) -> bool:
     """Whether the ``case=`` of a limit is one of these."""
     wanted = (("case", case_of(limit)),)
-    return bool(parts) and bool(case_of(limit)) and any(matches((("case", part),), wanted) for part in parts)
+    return any(matches((("case", part),), wanted) for part in parts)
 
 
 def scope_within(limit: Limit, key: CaseKey) -> Labels:

@@ -39,4 +39,4 @@ def _places(path: str) -> list[str]:
 
 def _is_below(nodeid: str, named: str) -> bool:
     """Whether a node id is what another names: the test, one of its parameters, or a test of its class."""
-    return "::" in named and (nodeid == named or nodeid.startswith((f"{named}[", f"{named}::")))
+    return nodeid == named or nodeid.startswith((f"{named}[", f"{named}::"))

@@ -69,9 +69,9 @@ def _apart(was: Asked, now: Asked | None, known: Sequence[tuple[Limit, ...]]) ->
 
 
 def _closer(now: Iterable[str], then: Iterable[str]) -> Iterator[str]:
-    """Parameters and calls that have marks of their own only now, of tests that were there."""
+    """What has marks now of tests that were there: parameters and calls may have some of their own only now."""
     known = set(then)
-    yield from (name for name in now if name not in known and _whole(name) in known)
+    yield from (name for name in now if _whole(name) in known)
 
 
 def _whole(name: str) -> str:
@@ -94,7 +94,7 @@ def _present(
 ) -> tuple[str, tuple[Mark, ...] | None]:
     """Where a test is now: in its file, or in the one other that it is new in."""
     here = _nearest(now[path], name)
-    others = [p for p in now if p != path and _whole(name) in now[p] and _whole(name) not in then[p]]
+    others = [p for p in now if _whole(name) in now[p] and _whole(name) not in then[p]]
     if here is not None or len(others) != 1:
         return path, here
     return others[0], _nearest(now[others[0]], name)

@@ -26,6 +26,7 @@ def notes(changed: Any, *, ci: bool = True, base: str = "c0ffee", line: Any = "a
         accepted=SimpleNamespace(base=Base(commit=base), moved={}, judging=lambda _measurement: (before, None)),
         tools=SimpleNamespace(repository=SimpleNamespace(touched=lambda revision, _words: texts[revision])),
         paired={},
+        revision="",
     )
     report = CaseReport(key=KEY, verdicts=(), measurement=measured(1e6))
     return list(borrowed_parts(court, [report, report]))

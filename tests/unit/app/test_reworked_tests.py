@@ -33,6 +33,7 @@ def notes(texts: Any, edited: Baseline | None = None, **given: Any) -> list[Suit
         accepted=lines,
         tools=SimpleNamespace(repository=SimpleNamespace(touched=lambda _revision, _words: texts)),
         paired=given.get("paired", {}),
+        revision=given.get("revision", ""),
     )
     report = CaseReport(key=KEY, verdicts=(), measurement=measured(1e6))
     return list(reworked_tests(court, [report, report]))
@@ -51,6 +52,14 @@ def test_a_test_that_moved_is_held_against_the_file_it_came_from() -> None:
     assert notes(texts) == []
 
 
+def test_against_a_revision_an_edit_that_both_arms_ran_is_named_too() -> None:
+    (note,) = notes(TEXTS, revision="d00d" * 10, paired={KEY: SimpleNamespace(revision=True, own_file="")}, base="")
+    said = (
+        "1 gated test edited since d00dd00dd0, and both arms ran them as they are now: they may measure something else"
+    )
+    assert (note.text, note.names) == (said, (f"{KEY.path}::test_gemm: pk",))
+
+
 @pytest.mark.parametrize(
     "given",
     [
@@ -61,7 +70,7 @@ def test_a_test_that_moved_is_held_against_the_file_it_came_from() -> None:
         {"edited": replace(LINE, time=2e6, why="it now reads the file as well")},
         {"texts": {}},
         {"texts": {KEY.path: (OLD, OLD + "\n# more\n")}},
-        {"paired": {KEY: SimpleNamespace(revision=True)}},
+        {"paired": {KEY: SimpleNamespace(revision=True, own_file="it fails at this test as it is here")}},
     ],
     ids=lambda given: next(iter(given)),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_perfgate.app.settings import changed_settings
 from pytest_perfgate.model.limit import Effect
@@ -22,13 +22,25 @@ NOW = {
 }
 
 
+class Lines(NamedTuple):
+    """A store of one device."""
+
+    accepted: bool
+
+    def devices(self) -> list[str]:
+        return ["host-x"]
+
+    def paths(self, _device: str, _revision: str) -> list[str]:
+        return ["t.py"] * self.accepted
+
+
 def notes(
-    now: dict[str, str], *, ci: bool = True, base: str = "c0ffee", then: dict[str, str] = THEN
+    now: dict[str, str], *, ci: bool = True, base: str = "c0ffee", then: dict[str, str] = THEN, lines: bool = True
 ) -> list[SuiteNote]:
     court: Any = SimpleNamespace(
         context=SimpleNamespace(policy=Policy(ci=ci)),
         accepted=SimpleNamespace(base=Base(commit=base)),
-        tools=SimpleNamespace(settings=lambda revision: then if revision else now),
+        tools=SimpleNamespace(settings=lambda revision: then if revision else now, baselines=Lines(lines)),
     )
     return list(changed_settings(court))
 
@@ -55,4 +67,6 @@ def test_dependencies_that_the_change_declares_otherwise_are_a_note_of_their_own
 
 
 def test_nothing_is_said_where_nothing_changed_or_nobody_relies_on_it() -> None:
+    assert notes(NOW, then={}, lines=False) == [], "a gate that is new loosens nothing"
+    assert notes(NOW, then={})
     assert notes(THEN) == notes(NOW, ci=False) == notes(NOW, base="") == []

@@ -8,13 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.core.gate.against_baseline import DOUBTFUL
+from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.problem import Finding
 from pytest_perfgate.plugin.columns import ANY, columns, folded
 from pytest_perfgate.plugin.invocation import environment
 from pytest_perfgate.plugin.settings import Settings
 from pytest_perfgate.plugin.standpoint import Standpoint
-from pytest_perfgate.plugin.summary import _tables, accepted_lines, constant, next_commands, written_lines
+from pytest_perfgate.plugin.summary import _tables, accepted_lines, blocks, constant, next_commands, written_lines
 from tests.reports import case
 
 ROOT = Path("/project")
@@ -163,3 +164,11 @@ def test_only_a_terminal_has_columns(live: bool, wide: int, found: int) -> None:
     assert columns(config) == found  # type: ignore[arg-type]
     nobody = SimpleNamespace(pluginmanager=SimpleNamespace(get_plugin=lambda _: None))
     assert columns(nobody) == ANY  # type: ignore[arg-type]
+
+
+def test_a_speed_up_that_asks_for_a_look_is_shown_whole() -> None:
+    faster = case("test_a", 1e4, 1e6, Outcome.IMPROVED)
+    doubted = tuple(replace(v, sentence=DOUBTFUL, effect=Effect.WARN) for v in faster.verdicts)
+    plain = tuple(replace(v, effect=Effect.WARN) for v in faster.verdicts)
+    (block,) = blocks([replace(faster, verdicts=doubted), replace(faster, verdicts=plain)], standing(), 100)
+    assert "is the work still done?" in block

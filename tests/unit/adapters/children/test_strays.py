@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 from pytest_perfgate.adapters.children.strays import PARENT, stray_children
 
@@ -23,3 +29,26 @@ def test_only_children_of_ours_without_a_parent_are_strays(tmp_path: Path) -> No
     (tmp_path / "self").mkdir()
     assert stray_children(tmp_path) == (12,)
     assert stray_children(tmp_path / "none") == ()
+
+
+BUSY = """
+import signal, sys, time
+from pytest_perfgate.adapters.children.strays import end_with_parent
+def ended(*given):
+    print("put back", flush=True)
+    sys.exit()
+signal.signal(signal.SIGTERM, ended)
+end_with_parent()
+print("busy", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone tells a child that its parent is gone")
+def test_a_child_in_a_long_call_ends_with_its_parent() -> None:
+    parent = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {BUSY!r}], start_new_session=True)"
+    with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == "busy\n"
+        os.kill(run.pid, signal.SIGKILL)
+        assert run.stdout.read() == "put back\n"

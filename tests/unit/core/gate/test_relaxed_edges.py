@@ -43,6 +43,7 @@ def loosens(then: str, now: str) -> bool:
         (["'registers == 32'"], ["'registers >= 16'"]),
         (["'registers >= 32'"], ["'registers == 64'"]),
         (["'time <= 1ms'"], ["'time <= 1ms'", "on='H200*'"]),
+        (["'ncu(lts) <= 5us'"], ["'ncu(lts) <= 4'"]),
         (["'time <= 1ms'", "on='A100*'"], ["'time <= 0.5ms'", "on='H200*'"]),
         (["'time <= 1ms'", "on=('A*', 'B*')"], ["'time <= 1ms'", "on=('A*', 'C*')"]),
         (["'registers <= 128'"], []),
@@ -101,6 +102,7 @@ def test_a_run_is_asked_only_where_the_file_does_not_tell() -> None:
         (literal, other, ("t.py::test_x: time <= 1ms -> time <= 2ms",)),
         (literal, spelled, ("t.py::test_x: time <= 1ms -> time <= 3ms",)),
         (spelled, spelled, ()),
+        (mark("f(1)", "'mfu >= 5%'"), mark("f(2)", "'mfu >= 5%'"), ("t.py::test_x: limits not literal: f(1) -> f(2)",)),
     ):
         assert tuple(relaxed({"t.py": (then, now)}, KINDS, everything, ran)) == said
 
@@ -137,3 +139,62 @@ def test_bases_of_other_files_and_of_the_same_name_are_none_of_this_file() -> No
 def test_only_names_are_assigned_what_a_mark_could_mean() -> None:
     text = "torch.backends.tf32 = True\nA, B = 1, 2\nL: str\nL = 'time <= 1ms'\nL: str\n" + mark("L")
     assert marked(text)["test_x"][0].limits == ("time <= 1ms",)
+
+
+def test_a_file_that_is_gone_took_its_limits_along_and_another_that_has_the_test_is_looked_into() -> None:
+    one = mark("'time <= 1ms'")
+    lost = ("t.py::test_x: time <= 1ms -> none",)
+    assert (*relaxed({"t.py": (one, None)}, KINDS, everything),) == lost
+    assert (*relaxed({"t.py": (one, None), "new.py": (None, "x = 1\n")}, KINDS, everything),) == lost
+    copied = {"t.py": (one, one), "new.py": (None, mark("'time <= 2ms'"))}
+    assert not relaxed(copied, KINDS, everything)
+
+
+def test_of_a_test_that_is_gone_the_limits_of_the_project_are_not_told() -> None:
+    def merged(_nodeid: str, layers: Sequence[Sequence[Limit]]) -> tuple[Limit, ...]:
+        return (*chain.from_iterable(layers), parse_limit("mfu >= 1%", kinds=KINDS, source="default"))
+
+    assert [*relaxed({"t.py": (mark("'time <= 1ms'"), "")}, KINDS, merged)] == ["t.py::test_x: time <= 1ms -> none"]
+
+
+def test_a_limit_that_another_replaces_on_some_devices_is_loosened_there() -> None:
+    layered = mark("'time <= 9ms'", "on='A100*'", before="pytestmark = pytest.mark.perfgate('time <= 1ms')\n")
+    alone = mark("'time <= 1ms'")
+    assert told(alone, layered) != []
+    assert loosens(mark("'count(A) <= 5'"), mark("'count(A) <= 6'"))
+
+
+# what of a test file is read
+
+
+def limits_of(text: str) -> dict[str, tuple[str, ...]]:
+    return {name: tuple(chain.from_iterable(one.limits for one in marks)) for name, marks in marked(text).items()}
+
+
+def test_a_mark_of_a_class_or_a_file_gates_tests_that_ask_for_no_fixture() -> None:
+    text = "from pytest import mark\npytestmark = mark.perfgate('time <= 1ms')\ndef test_x(): pass\ndef made(): pass\n"
+    assert limits_of(text) == {"test_x": ("time <= 1ms",)}
+
+
+def test_only_parameters_and_the_fixture_bring_limits_of_their_own() -> None:
+    given = "@pytest.mark.parametrize('n', [{}(2, marks=pytest.mark.perfgate('time <= 3ms'))])\n" + TEST
+    assert "test_x[2]" in limits_of(f"import pytest\n{given.format('pytest.param')}")
+    assert [*limits_of(f"import pytest\n{given.format('plain')}")] == ["test_x"]
+    call = "def test_x(perfgate):\n    {}(f, limits=['time <= 3ms'], name='b')\n"
+    assert [*limits_of(call.format("perfgate"))] == ["test_x", "test_x#b"]
+    assert [*limits_of(call.format("plot"))] == ["test_x"]
+
+
+def test_what_another_library_calls_a_skip_is_no_mark() -> None:
+    assert told(mark("'time <= 1ms'"), mark("'time <= 1ms'", test="@unittest.skip\n" + TEST)) == []
+
+
+def test_a_mark_that_is_called_once_more_keeps_its_devices() -> None:
+    text = "from pytest import mark\nhopper = mark.perfgate(on='H200*')\n@hopper('time <= 1ms')\n" + TEST
+    assert marked(text)["test_x"][-1].on == ("H200*",)
+
+
+def test_a_text_with_a_star_is_no_list_of_limits() -> None:
+    then, now = (mark("*L", before=f"L = '{text}'\n") for text in ("time <= 1ms", "time <= 2ms"))
+    assert marked(then)["test_x"][-1].unread == ("*L",)
+    assert told(then, now) == []

@@ -82,6 +82,9 @@ INNER = "TestAll::test_in"
         ("pk.dot, matrix, fast)", "pk.dot, matrix, fast, limits=['time <= 3ms'], calls=2)", (ITSELF,), ()),
         ("import pytest\n", "import os\nimport pytest\n", (), ()),
         ("import pk\n", "import pk\nimport pk.warm\n", ("pk",), ("pk",)),
+        ("SCALE = 2", "SCALE = 2\nimport old as DATA", ("DATA",), ()),
+        ("SCALE = 2", "SCALE = 2\nREST = SCALE * DATA", (), ()),
+        ("pk.dot, matrix, fast)", "pk.dot(matrix, limits=3), fast)", (ITSELF,), ()),
         ("SCALE = 2", "if pk.big:\n    SCALE = 2\nelse:\n    SCALE = 3", ("SCALE",), ()),
         ("SCALE = 2", "SCALE = 2\nwith pk.lock:\n    def prepare(): return DATA", ("prepare",), ()),
         ("SCALE = 2", "SCALE = 2\nwhile pk.old:\n    from old import DATA", ("DATA",), ()),
@@ -93,6 +96,18 @@ def test_what_a_change_makes_of_a_test_is_named(
     assert old in FILE
     apart = reworked(FILE, FILE.replace(old, new))
     assert (apart.get("test_dot", ()), apart.get(INNER, ())) == (dot, inner)
+
+
+def test_of_another_object_an_attribute_is_none_of_the_class() -> None:
+    other = FILE.replace("self.made()", "pk.made()")
+    assert INNER not in reworked(other, other.replace("return self.size", "return 1"))
+
+
+@pytest.mark.parametrize("around", ["if pk.big", "with pk.lock", "try"])
+def test_a_test_behind_a_condition_is_known(around: str) -> None:
+    rest = "\nfinally:\n    pass" if around == "try" else ""
+    text = f"{around}:\n    def test_deep(perfgate):\n        perfgate(f){rest}\n"
+    assert reworked(text, text.replace("(f)", "(g)")) == {"test_deep": (ITSELF,)}
 
 
 def test_another_test_or_no_python_is_no_edit() -> None:

@@ -89,6 +89,8 @@ def test_a_verdict_of_moved_says_what_is_known() -> None:
     nothing = replace(NOT_SLOWER, moved=())
     known = verdict(1.1e6, nothing, baseline=accepted(1e6, surroundings=THEN))
     assert known.sentence.endswith("what differs: nothing that perfgate records")
+    assert known.next == ("perfgate doctor",), "a machine that is busy for a day is no reason to accept"
+    assert all("perfgate accept" in step for one in (said, verdict(1.1e6, nothing)) for step in one.next)
     assert verdict(1.1e6, nothing).sentence.endswith(f"what differs: {UNKNOWN}")
 
 

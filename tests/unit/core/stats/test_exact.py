@@ -84,6 +84,8 @@ def test_the_one_sided_bound_of_no_alarm_is_the_rule_of_three() -> None:
 def test_a_rate_of_more_than_all_is_refused(hits: int) -> None:
     with pytest.raises(ValueError, match="hits of 3"):
         clopper_pearson(hits, 3)
+    with pytest.raises(ValueError, match="0 hits of 0"):
+        clopper_pearson(0, 0)
 
 
 @pytest.mark.parametrize("size", [(4, 6), (10, 10), (20, 20), (60, 80)])

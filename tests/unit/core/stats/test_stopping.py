@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.stats.stopping import STEP, Stopping, WarmUp
+from pytest_perfgate.core.stats.stopping import STEP, WINDOW, Stopping, WarmUp
 from pytest_perfgate.model.plan import Plan
 from pytest_perfgate.model.samples import Stop
 
@@ -35,6 +35,24 @@ def test_a_noisy_call_stops_when_the_noise_has_settled() -> None:
     count, stop = run(Stopping(), [source.gauss(100, 10) for _ in range(499)])
     assert stop is Stop.SETTLED
     assert 64 <= count < 400
+
+
+def test_a_rule_that_is_asked_about_another_sitting_forgets_the_first() -> None:
+    rule, quiet = Stopping(), [100.0] * 60
+    noisy = [100.0 + 40 * (n % 2) for n in range(60)]
+    asked = [rule(numbers[:count], 0.0, PLAN) for numbers in (noisy, quiet) for count in range(1, 60)]
+    assert asked[:59] == [None] * 59
+    assert Stop.PRECISE in asked[59:]
+    other = Stopping()
+    other(noisy[:40], 0.0, PLAN)
+    assert other([99.0] * 41, 0.0, PLAN) is Stop.PRECISE, "as many as the first had, and none of them its own"
+
+
+def test_one_look_at_many_samples_is_no_noise_that_has_settled() -> None:
+    rule, plan = Stopping(), replace(PLAN, min_samples=1, spread=0.0)
+    numbers = [100.0 + 40 * (n % 2) for n in range(400)]
+    looks = [rule(numbers[:count], 0.0, plan) for count in range(WINDOW, 2 * WINDOW, STEP)]
+    assert looks[: WINDOW // STEP] == [*[None] * (WINDOW // STEP - 1), Stop.SETTLED]
 
 
 def test_growing_noise_never_settles() -> None:

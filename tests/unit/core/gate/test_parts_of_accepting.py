@@ -1,0 +1,205 @@
+"""Each part of a condition on accepting decides something: ci/mutate took it away, and nobody noticed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_perfgate.core.gate.acceptance import Change, Decision, Signature, blindness, decide
+from pytest_perfgate.core.gate.family import family_of
+from pytest_perfgate.core.gate.judge import judge
+from pytest_perfgate.core.gate.loosened import loosened
+from pytest_perfgate.core.gate.reasons import other_identity, reasoned, uncompared, unexplained
+from pytest_perfgate.core.gate.remeasured import Standing, standing
+from pytest_perfgate.core.gate.scanty import scanty
+from pytest_perfgate.core.gate.twins import Heir
+from pytest_perfgate.core.gate.withheld import unasked, unmoved
+from pytest_perfgate.model.baseline import DIRTY, Baseline
+from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.metric import Metric, MetricSet, labels
+from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.model.verdict import CaseReport
+from tests.reports import DEVICE, baseline, case, run
+from tests.unit.core.gate.bench import CONTEXT, SLOWDOWN, accepted, limit, measured
+
+TODAY = Signature(when="2026-06-01", who="me")
+OTHER = Identity(device=DEVICE.key, threads="9")
+
+
+def decided(
+    time: float, before: Baseline | None, signature: Signature = TODAY, *, add: bool = False, **fields
+) -> Decision:
+    report = case("test_a", time, 1e6, **fields)
+    return decide(replace(report, baseline=before), before, (), signature, add=add)
+
+
+def line(time: float = 1e6, **fields) -> Baseline:
+    return baseline("test_a", time, **fields)
+
+
+def test_a_slower_time_is_slower_whatever_else_its_line_could_gain() -> None:
+    lines = (
+        line(expires="2026-05-01"),
+        line(blind=0.4),
+        line(processes=1),
+        line(commit=f"a1b2c3d{DIRTY}"),
+    )
+    clean = replace(TODAY, commit="c0ffee1")
+    changes = {decided(1e6, before, clean).change for before in lines}
+    assert changes == {Change.RENEWED, Change.SHARPER, Change.COMMITTED}, "at the same time they do gain that"
+    for before in lines:
+        found = decided(1.5e6, before, clean)
+        assert (found.change, found.asks) == (Change.SLOWER, True)
+        assert found.after is not None
+        assert (found.after.time, found.after.processes) == (1.5e6, 0)
+
+
+def test_a_line_that_is_made_anew_says_nothing_of_what_this_sitting_saw() -> None:
+    found = decided(1e6, line(expires="2026-05-01"), spread=0.25)
+    assert (found.change, found.blind) == (Change.RENEWED, None)
+    assert found.after is not None
+    assert found.after.blind == 0.0
+
+
+def test_only_slowdowns_say_what_a_sitting_has_to_see() -> None:
+    report = case("test_a", 1e6, spread=0.02)
+    with_share = replace(report.verdicts[0], limit=replace(report.verdicts[0].limit, metric="mfu", bound=0.01))
+    assert blindness(replace(report, verdicts=(*report.verdicts, with_share))) is None
+
+
+def test_a_line_that_was_deleted_since_leaves_a_new_case() -> None:
+    report = case("test_a", 1e6, 1e6, Outcome.UNBASELINED)
+    assert decide(report, None, (), TODAY).change is Change.NEW
+
+
+def test_more_processes_that_saw_less_are_no_better_evidence() -> None:
+    before = line(processes=1, blind=0.1)
+    assert decided(1e6, before, spread=0.2).change is Change.KEPT
+    assert decided(1e6, before, spread=0.09).change is Change.SHARPER
+
+
+def test_a_sitting_that_was_measured_differently_is_none_of_its_line_at_the_same_commit() -> None:
+    signature = replace(TODAY, commit="a1b2c3d", started="2026-06-01T10:00:00")
+    assert decided(1.2e6, line(), signature, add=True).change is Change.SITTING
+    assert decided(1.2e6, line(identity=OTHER), signature, add=True).change is Change.OTHER
+
+
+def test_a_sitting_of_the_same_time_counts_where_the_line_says_up_to_when_it_counted() -> None:
+    signature = replace(TODAY, started="2026-06-01T10:00:00")
+    assert decided(1e6, line(), signature, add=True).change is Change.COUNTED
+    assert decided(1e6, line(counted="2026-05-01T10:00:00"), signature, add=True).change is Change.SITTING
+
+
+def test_a_time_of_a_part_is_no_time_of_the_call() -> None:
+    report = case("test_a", 1e6)
+    part = Metric(name="time", value=1e5, dimension=Dimension.TIME, labels=labels(part="gemm"))
+    metrics = MetricSet(metrics=(part,))
+    of_part = replace(report, measurement=replace(report.measurement, metrics=metrics))
+    assert decide(of_part, None, (), TODAY).change is Change.UNTIMED
+
+
+def test_a_line_without_a_reason_is_no_matter_where_the_time_lies_off_it() -> None:
+    report = case("test_a", 1e6, 1e6)
+    assert decide(report, line(2e6), (), TODAY).change is Change.FASTER
+    assert decide(case("test_a", 2e6, 1e6), line(2e6), (), TODAY).change is Change.SLOWER
+
+
+def test_only_of_its_slowdown_a_case_is_told_to_have_moved() -> None:
+    report = case("test_a", 1.004e6, 1e6, Outcome.REGRESSED)
+    of_time = replace(report.verdicts[0], limit=limit("time <= 1s"))
+    assert decide(report, report.baseline, (), TODAY).change is Change.SLOWER
+    assert decide(replace(report, verdicts=(of_time,)), report.baseline, (), TODAY).change is Change.KEPT
+
+
+# reasons
+
+
+def test_what_a_line_says_is_a_reason_where_nothing_stood_before() -> None:
+    assert reasoned(accepted(1e6), None)
+    assert not reasoned(accepted(1e6), accepted(1e6))
+
+
+def test_a_line_that_was_only_kept_here_asks_nobody_for_a_reason() -> None:
+    assert unexplained(accepted(2e6), accepted(1e6), 0.0)
+    assert not unexplained(accepted(2e6), accepted(1e6, local=True), 0.0)
+
+
+def test_a_line_of_another_identity_asks_for_a_reason_though_it_is_no_slower() -> None:
+    then = accepted(1e6)
+    assert unexplained(accepted(1e6, identity=OTHER), then, 0.0)
+    assert not unexplained(accepted(1e6), then, 0.0)
+    bare = replace(then, identity=None)
+    assert not any(other_identity(*pair) for pair in ((then, None), (then, bare), (bare, then)))
+
+
+def test_a_line_that_was_refused_is_answered_by_a_reason_and_this_very_time() -> None:
+    refused = judge(measured(1e6), SLOWDOWN, baseline=accepted(1e6, identity=OTHER), context=CONTEXT)
+    time = next(iter(refused.measurement.metrics.find("time")))
+    answer = accepted(1e6, why="nine threads", when="2026-06-01")
+    assert not uncompared(refused, answer, time, "2026-06-01")
+    assert uncompared(refused, replace(answer, time=1.1e6), time, "2026-06-01")
+    assert uncompared(refused, replace(answer, why=""), time, "2026-06-01")
+
+
+def test_a_line_of_the_change_that_cannot_be_compared_either_takes_no_place() -> None:
+    then, strange = accepted(1e6, identity=OTHER), replace(OTHER, threads="11")
+    for edited in (None, accepted(2e6, identity=strange, why="eleven", when="2026-06-01")):
+        assert standing(measured(1e6), then, edited, CONTEXT) == Standing(then, edited)
+
+
+def test_a_loosened_line_that_says_nothing_of_how_it_was_measured_is_told_too() -> None:
+    taken = judge(measured(1e6), [limit("time <= 1s")], baseline=None, context=CONTEXT).measurement
+    for edited in (accepted(2e6), accepted(2e6, identity=None)):
+        assert loosened(accepted(1e6), edited, taken)
+    assert not loosened(accepted(1e6), accepted(2e6, identity=OTHER), taken)
+
+
+# what is not accepted in passing
+
+
+def test_a_line_that_gains_no_time_stands_on_no_few_processes() -> None:
+    quick = replace(run(case("test_a", 1e6)), mode="quick")
+    dirty = line(commit=f"a1b2c3d{DIRTY}")
+    for before, change in ((dirty, Change.COMMITTED), (line(expires="2026-05-01"), Change.RENEWED)):
+        found = decided(1e6, before, replace(TODAY, commit="c0ffee1"))
+        assert (found.change, scanty(found, quick)) == (change, found)
+
+
+def test_only_a_new_line_is_asked_whether_a_limit_wants_it() -> None:
+    report = case("test_a", 1.5e6, 1e6)
+    of_time = replace(report, verdicts=(replace(report.verdicts[0], limit=limit("time <= 1s")),))
+    kept, new = decide(of_time, line(), (), TODAY), decide(of_time, None, (), TODAY)
+    assert unasked(kept, ()) is kept
+    assert unasked(new, ()).change is Change.UNASKED
+    assert unasked(new, (family_of(report.key),)) is new
+
+
+@pytest.mark.parametrize("outcome", [Outcome.SUSPECT, Outcome.PASSED])
+def test_only_where_two_arms_saw_the_machine_move_a_slower_time_stays_out(outcome: Outcome) -> None:
+    found = decide(case("test_a", 1.5e6, 1e6, outcome), line(), (), TODAY)
+    assert found.change is Change.SLOWER
+    assert unmoved(found) is found
+
+
+def test_an_heir_is_slower_where_both_were_measured_alike_or_nobody_knows() -> None:
+    gone, new = accepted(1e6), accepted(2e6)
+    for ours in (new, replace(new, identity=None)):
+        assert Heir(gone=gone, new=ours).slower == 1.0
+        assert Heir(gone=replace(gone, identity=None), new=ours).slower == 1.0
+    assert Heir(gone=gone, new=replace(new, identity=OTHER)).slower == 0.0
+
+
+def told(report: CaseReport) -> str:
+    return report.verdicts[0].sentence
+
+
+def test_an_edit_that_has_run_out_is_not_told_to_lack_a_reason() -> None:
+    apart = accepted(1e6, identity=OTHER)
+    today = replace(CONTEXT, today="2026-06-02")
+    silent = accepted(2e6, why="")
+    for edited, said in ((silent, True), (replace(silent, expires="2026-06-01"), False)):
+        context = replace(today, edited=edited)
+        assert ("no reason" in told(judge(measured(1e6), SLOWDOWN, baseline=apart, context=context))) is said
+    assert told(judge(measured(1e6), SLOWDOWN, baseline=None, context=CONTEXT)).startswith("there is no baseline")
