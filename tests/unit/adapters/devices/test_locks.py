@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -47,6 +48,16 @@ def test_a_lock_is_read_as_it_was_written() -> None:
     assert (lock.pid, lock.sm_hz, lock.memory, lock.mine, lock.stale) == (os.getpid(), 1.5e9, True, True, False)
     remove_lock(CARD)
     assert read_lock(CARD) is None
+
+
+def test_a_file_of_another_user_is_named_and_no_draft_is_left(folder, monkeypatch) -> None:
+    def refused(*given: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "replace", refused)
+    with pytest.raises(PerfgateError, match=r"GPU-1\.clocks\.json: Operation not permitted"):
+        write_lock(CARD, 1.5e9)
+    assert list(folder.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_used_is_an_error(folder, monkeypatch) -> None:
