@@ -27,6 +27,7 @@ from pytest_perfgate.core.gate.newcomer import by_its_line, newcomer
 from pytest_perfgate.core.gate.relaxed import Merged
 from pytest_perfgate.core.gate.remeasured import standing
 from pytest_perfgate.core.gate.surroundings import moved, surroundings
+from pytest_perfgate.core.gate.unfinished import with_trouble
 from pytest_perfgate.core.metrics.kernel import CODE_NAMES
 from pytest_perfgate.core.metrics.registry import by_name
 from pytest_perfgate.core.stats.successive import scatter_of_neighbours
@@ -82,7 +83,7 @@ class Court:
         case = result.case
         if result.outcome == "died" or not (result.captures or result.raised):
             return (self.unmeasured(case, CaseKey(nodeid=case.nodeid), _why(result)),)
-        judged = [self.judged(case, measurement) for measurement in measurements(result, self.tools)]
+        judged = [self.judged(case, with_trouble(one, result)) for one in measurements(result, self.tools)]
         found = with_raised(judged, result.raised, partial(self.unmeasured, case))
         if not found:
             return (self._uncalled(case),)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pytest_perfgate.core.gate.suite import UNUSED
+from pytest_perfgate.core.gate.suite import SKIPPED, UNUSED
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.errors import PerfgateError
@@ -19,13 +19,19 @@ def unused(report: RunReport, store: BaselineStore) -> tuple[Baseline, ...]:
     asked = {str(case.key) for case in report.cases}
     tests = {case.key.nodeid for case in report.cases if case.measurement is None}
     idle = {name for note in report.notes if note.kind == UNUSED for name in note.names}
+    skipped = [name for note in report.notes if note.kind == SKIPPED for name in note.names]
     devices = sorted({case.measurement.device.key for case in report.cases if case.measurement})
     return tuple(
         line
         for device in devices
         for key, line in store.read_all(device).items()
-        if key in idle or (key not in asked and line.key.nodeid not in tests)
+        if key in idle or (key not in asked and line.key.nodeid not in tests and not _among(line, skipped))
     )
+
+
+def _among(line: Baseline, skipped: Sequence[str]) -> bool:
+    """Whether a note says of the line's test that it was skipped, with its reason or without one."""
+    return any(name == line.key.nodeid or name.startswith(f"{line.key.nodeid}: ") for name in skipped)
 
 
 def check_complete(report: RunReport) -> None:

@@ -23,6 +23,7 @@ from pytest_perfgate.plugin.docket import Docket
 from pytest_perfgate.plugin.outputs import write_outputs
 from pytest_perfgate.plugin.patterns import pattern_notes
 from pytest_perfgate.plugin.reaching import deselected, is_filtered, left_out, reach_of
+from pytest_perfgate.plugin.skips import skipped_files
 
 _NAMED = 20
 """Names that a note shows."""
@@ -103,7 +104,7 @@ def ending_of(session: Docket) -> Ending:
         root=str(config.rootpath),
         reach=reach_of(config),
         deselected=frozenset({*deselected(config), *session.faults}),
-        skipped=dict(session.skipped),
+        skipped={**session.skipped, **skipped_files(config)},
         left_out=left_out(config),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,6 +12,7 @@ from pytest_perfgate.core.gate.patterned import unmatched
 from pytest_perfgate.core.gate.policy import chosen
 from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.verdict import SuiteNote
+from pytest_perfgate.plugin.skips import skipped_files
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.config import ConfigPattern
@@ -45,7 +46,5 @@ def _near(table: ConfigPattern, known: Collection[str]) -> str:
 
 def _unopened(config: pytest.Config) -> str:
     """Files whose tests nobody saw, because they skipped themselves while they were collected."""
-    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
-    skipped = reporter.stats.get("skipped", []) if reporter is not None else []
-    files = sorted({report.nodeid for report in skipped if isinstance(report, pytest.CollectReport)})
+    files = sorted(skipped_files(config))
     return ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_perfgate.app.agree import agreed
 from pytest_perfgate.app.gate import off_reason
-from pytest_perfgate.core.render.block import WIDTH, printable, render_block
+from pytest_perfgate.core.render.block import WIDTH, render_block
 from pytest_perfgate.model.children import CaseResult
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect
@@ -28,6 +28,7 @@ from pytest_perfgate.plugin.keeping import insist_on_folder
 from pytest_perfgate.plugin.measuring import measuring_tools
 from pytest_perfgate.plugin.progress import say_amid
 from pytest_perfgate.plugin.properties import SEEN, properties
+from pytest_perfgate.plugin.skips import skip_reason
 from pytest_perfgate.plugin.standpoint import Standpoint
 from pytest_perfgate.wiring.devices import pick_device
 
@@ -187,9 +188,3 @@ class GateSession(Docket):
             self.skipped[report.nodeid] = skip_reason(report)
         elif report.when == "call":
             self.skipped.pop(report.nodeid, None)
-
-
-def skip_reason(report: pytest.TestReport) -> str:
-    """Why a test says that it was skipped, in a line."""
-    said = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
-    return printable(" ".join(said.removeprefix("Skipped: ").split()))

@@ -74,7 +74,10 @@ def _functions(node: ast.AST | None, prefix: str) -> Iterator[tuple[str, _Functi
 
 def _said(function: _Function) -> str:
     documented = ast.get_docstring(function) is not None
-    return "\n".join(ast.dump(part) for part in (function.args, *function.body[documented:]))
+    given = [
+        part for part in ast.iter_child_nodes(function.args) if not (isinstance(part, ast.arg) and part.arg == "self")
+    ]
+    return "\n".join(ast.dump(part) for part in (*given, *function.body[documented:]))
 
 
 def _parameters(function: _Function) -> list[str]:

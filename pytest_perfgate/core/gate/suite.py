@@ -15,12 +15,15 @@ from pytest_perfgate.core.gate.reach import Reach
 from pytest_perfgate.core.gate.sense import CHANGES
 from pytest_perfgate.core.gate.together import moved_together
 from pytest_perfgate.core.gate.twins import twins
+from pytest_perfgate.core.gate.unfinished import unfinished
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.plan import CaseKey, Mode
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
 
+SKIPPED = "skipped"
+"""The note on tests that are there and were skipped."""
 UNUSED = "unused"
 """The note on lines that no limit asks for, which may be pruned."""
 
@@ -35,7 +38,7 @@ class Suite:
     deselected: frozenset[str] = frozenset()
     """Those of gated tests that were collected and not chosen."""
     skipped: Mapping[str, str] = field(default_factory=dict)
-    """Those of gated tests that skipped themselves or were skipped, with the reason."""
+    """Those of gated tests that skipped themselves or were skipped, and of files that did so whole, with the reason."""
     reach: Reach = field(default_factory=Reach)
     baselines: Sequence[Baseline] = ()
     """All that are accepted on the device of this run, whoever asks for them."""
@@ -58,7 +61,7 @@ class Suite:
 def judge_suite(reports: Sequence[CaseReport], suite: Suite) -> tuple[SuiteNote, ...]:
     """Notes on the whole run; what is missing is asked only of complete runs, and only where they looked."""
     notes = [*family_notes(reports, suite.families, suite.context), *_quick_in_ci(suite), *_nowhere(reports, suite)]
-    notes += [*floored(reports), *_skipped(suite), *moved_together(reports)]
+    notes += [*floored(reports), *_skipped(suite), *moved_together(reports), *unfinished(reports)]
     if suite.complete:
         notes += [*_dropped(suite), *_unused(reports, suite)]
         if suite.context.policy.ci:
@@ -111,14 +114,15 @@ def _without_call(suite: Suite) -> Effect:
 
 def _skipped(suite: Suite) -> Iterator[SuiteNote]:
     """Tests with an accepted baseline that this machine could have measured, and that were skipped."""
-    names = sorted({b.key.nodeid for b in suite.expected if b.key.nodeid in suite.skipped})
+    left = {b.key.nodeid: suite.skipped.get(b.key.nodeid, suite.skipped.get(b.key.path)) for b in suite.expected}
+    names = sorted(nodeid for nodeid, reason in left.items() if reason is not None)
     if names:
         count = _count(names, "gated test")
         yield SuiteNote(
-            kind="skipped",
+            kind=SKIPPED,
             effect=chosen(suite.context.policy, "unmeasured"),
             text=f"not measured: {count} skipped that {'has' if len(names) == 1 else 'have'} an accepted baseline here",
-            names=tuple(f"{name}: {suite.skipped[name]}" if suite.skipped[name] else name for name in names),
+            names=tuple(f"{name}: {left[name]}" if left[name] else name for name in names),
         )
 
 
@@ -128,9 +132,7 @@ def _dropped(suite: Suite) -> Iterator[SuiteNote]:
         yield from _unsought(suite)
         return
     found = suite.collected | suite.deselected
-    gone = sorted(
-        {str(b.key) for b in suite.baselines if b.key.nodeid not in found and suite.reach.holds(b.key.nodeid)}
-    )
+    gone = sorted({str(b.key) for b in suite.baselines if b.key.nodeid not in found and _sought(b.key, suite)})
     if not gone:
         return
     accepted = {b.key.nodeid for b in suite.baselines}
@@ -142,6 +144,11 @@ def _dropped(suite: Suite) -> Iterator[SuiteNote]:
         text=f"{_count(gone, 'accepted case')} no longer collected; perfgate prune removes what is gone",
         names=tuple(f"{name} (renamed to {moved[name]}?)" if name in moved else name for name in gone),
     )
+
+
+def _sought(key: CaseKey, suite: Suite) -> bool:
+    """Whether the run looked where a test was; a file that skipped itself whole is there."""
+    return key.path not in suite.skipped and suite.reach.holds(key.nodeid)
 
 
 def _unsought(suite: Suite) -> Iterator[SuiteNote]:

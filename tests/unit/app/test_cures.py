@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.app.accept import accept
-from pytest_perfgate.app.prune import check_complete
+from pytest_perfgate.app.prune import check_complete, unused
 from pytest_perfgate.cli.dispatch import dispatch
+from pytest_perfgate.core.gate.suite import SKIPPED
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect, Outcome
-from tests.reports import case, run
+from pytest_perfgate.model.verdict import SuiteNote
+from tests.reports import baseline, case, run
 
 
 @pytest.mark.parametrize(
@@ -32,6 +34,13 @@ def test_pruning_after_failed_cases_names_what_failed(outcomes: list[Outcome], m
     with pytest.raises(PerfgateError, match="of the last run failed") as caught:
         check_complete(report)
     assert caught.value.mend.startswith(mend)
+
+
+def test_lines_of_a_test_that_was_skipped_are_not_pruned() -> None:
+    lines = [baseline("test_a", 1e6), baseline("test_gpu", 1e6), baseline("test_gone", 1e6)]
+    store: Any = SimpleNamespace(read_all=lambda _device: {str(line.key): line for line in lines})
+    note = SuiteNote(kind=SKIPPED, effect=Effect.WARN, text="", names=(f"{lines[1].key.nodeid}: no 'cupy'",))
+    assert unused(run(case("test_a", 1e6, 1e6), notes=(note,)), store) == (lines[2],)
 
 
 def test_accepting_into_a_folder_that_takes_nothing_speaks_of_accepting() -> None:

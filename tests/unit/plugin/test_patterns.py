@@ -10,6 +10,7 @@ from pytest_perfgate.core.gate.policy import parse_policy
 from pytest_perfgate.model.config import Config, ConfigPattern
 from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.plugin.patterns import pattern_notes
+from pytest_perfgate.plugin.skips import skipped_files
 
 TABLES = (
     ConfigPattern(pattern="*::test_gemm[[]*", place="tool.perfgate.tests[0]"),
@@ -45,3 +46,10 @@ def test_a_file_that_skipped_itself_may_hide_the_tests() -> None:
     (note,) = pattern_notes(session(skipped=(hidden,)), filtered=False)
     assert note.effect is Effect.WARN
     assert "tests/gpu.py skipped whole" in note.text
+
+
+def test_a_file_that_skipped_itself_says_why() -> None:
+    why = ("tests/gpu.py", 3, "Skipped: could not import 'cupy'")
+    hidden = pytest.CollectReport(nodeid="tests/gpu.py", outcome="skipped", longrepr=why, result=None)
+    assert skipped_files(session(skipped=(hidden,)).settings.pytest) == {"tests/gpu.py": "could not import 'cupy'"}
+    assert skipped_files(SimpleNamespace(pluginmanager=SimpleNamespace(get_plugin=lambda _: None))) == {}  # type: ignore[arg-type]

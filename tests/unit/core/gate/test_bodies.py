@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pytest_perfgate.core.gate.bodies import is_new, same_test
+from pytest_perfgate.core.gate.bodies import is_new, same_bodies, same_test
 
 THEN = """
 class TestOps:
@@ -37,3 +37,9 @@ def test_what_came_with_the_change_is_new_and_what_was_renamed_is_not() -> None:
     assert not is_new(THEN, NOW, "t.py::test_one[7]")
     assert not is_new(THEN, NOW, "t.py::test_inherited")
     assert not is_new("def broken(", NOW, "t.py::test_new")
+
+
+def test_a_function_that_moves_into_a_class_does_the_same() -> None:
+    inside = "class TestK:\n    def test_k(self, perfgate, n=1): perfgate(sum, [n])\n"
+    assert same_bodies("def test_k(perfgate, n=1): perfgate(sum, [n])\n", inside) == {"test_k": "TestK::test_k"}
+    assert same_bodies("def test_k(perfgate, n=2): perfgate(sum, [n])\n", inside) == {}

@@ -121,6 +121,10 @@ def test_a_skipped_test_with_a_line_of_this_machine_was_not_measured() -> None:
     warned = replace(CONTEXT, policy=parse_policy(["unmeasured=warn"], ci=True))
     assert [n.effect for n in notes([], context=warned, **given) if n.kind == "skipped"] == [Effect.WARN]
     assert notes([], **(given | {"skipped": {f"{FAMILY}[9]": "no device"}, "baselines": []})) == []
+    whole = {"skipped": {lines[0].key.path: "could not import 'fast'"}, "collected": frozenset()}
+    (note,) = notes([], **(given | whole))
+    assert note.kind == "skipped", "a file that skipped itself is not gone, and its lines are not to be pruned"
+    assert note.names == tuple(f"{FAMILY}[{n}]: could not import 'fast'" for n in "12")
 
 
 def test_all_there_is_nothing_to_say() -> None:
