@@ -77,7 +77,9 @@ def dot(n):
 
 def told(path: str, text: str, old: str, new: str) -> tuple[str, ...]:
     assert old in text
-    return borrowed({"tests/bench/test_k.py": TEST}, {path: (text, text.replace(old, new))}).get(path, ())
+    return borrowed({"tests/bench/test_k.py": (TEST, {"test_dot"})}, {path: (text, text.replace(old, new))}).get(
+        path, ()
+    )
 
 
 @pytest.mark.parametrize(
@@ -122,9 +124,17 @@ def test_of_a_module_what_marks_name_is_told_and_no_kernel(
 
 
 def test_a_file_that_is_new_or_gone_is_told_and_one_of_the_tests_is_not() -> None:
-    tests = {"tests/test_k.py": TEST}
+    tests = {"tests/test_k.py": (TEST, {"test_dot"})}
     whole = {"tests/conftest.py": ("always", "matrix", "quiet")}
     assert borrowed(tests, {"tests/conftest.py": (None, CONFTEST)}) == whole
     assert borrowed(tests, {"tests/conftest.py": (CONFTEST, None)}) == whole
     assert borrowed(tests, {"tests/test_k.py": (TEST, "")}) == {}
     assert borrowed(tests, {"tests/conftest.py": ("def (", "def (")}) == {}
+
+
+def test_what_another_test_of_the_file_takes_is_no_matter() -> None:
+    text = f"{TEST}\n\ndef test_new(perfgate, other): pass\n\n\nclass TestIn:\n    def test_in(self, perfgate, other): pass\n"
+    changed = {"conftest.py": (CONFTEST, CONFTEST.replace("def other():\n    yield", "def other():\n    pk.freeze()"))}
+    assert borrowed({"tests/test_k.py": (text, {"test_dot"})}, changed) == {}
+    for name in ("test_new", "TestIn::test_in", "TestIn::test_of_a_base_class"):
+        assert borrowed({"tests/test_k.py": (text, {"test_dot", name})}, changed) == {"conftest.py": ("other",)}
