@@ -93,8 +93,8 @@ def _gone(report: RunReport, found: Sequence[Decision], base: str, store: Baseli
     return tuple(gone.values())
 
 
-def check_decisions(found: Sequence[Decision], request: Request) -> None:
-    """Refuse the whole request where a part of it must not be written."""
+def check_decisions(found: Sequence[Decision], request: Request, again: str = "") -> None:
+    """Refuse the whole request where a part of it must not be written; ``again`` is what asks for it with a reason."""
     asking = {
         Change.SLOWER: "slower",
         Change.OTHER: "measured differently than what was accepted",
@@ -105,7 +105,7 @@ def check_decisions(found: Sequence[Decision], request: Request) -> None:
         names = [f"{d.report.key}{_after(d)}" for d in found if d.change is change and d.asks]
         if names and not request.signature.why:
             what = f"{len(names)} {'case is' if len(names) == 1 else 'cases are'} {said}: {', '.join(names[:3])}"
-            raise PerfgateError("accept-reason", what)
+            raise PerfgateError("accept-reason", what, mend=again)
     stale = [d for d in found if d.asks and says_nothing_new(d)]
     if stale:
         what = f"the reason given stands there from an acceptance of today: {stale[0].report.key}"

@@ -10,7 +10,8 @@ from pytest_perfgate.model.ceilings import Ceilings
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Cache, Plan
-from pytest_perfgate.model.ports import Call, Runtime, Timer
+from pytest_perfgate.model.ports import Call
+from pytest_perfgate.model.samples import Samples
 
 
 class Load(Protocol):
@@ -27,6 +28,10 @@ PLAN = Plan(cache=Cache.WARM, min_samples=5, max_samples=50, budget_ns=1e9, warm
 """Warm, since every load is larger than the last cache."""
 
 
+OF_THE_CARD = frozenset(
+    {"clocks-denied", "clocks-unsupported", "clocks-held", "driver-silent", "lease-held", "locks-unusable"}
+)
+"""What would keep every other load from being measured too."""
 FEW, WIDE = 5, 1.25
 """Samples below which, and how much slower than the fastest the median is beyond which, a ceiling is doubted."""
 
@@ -40,17 +45,19 @@ def doubt(durations: Sequence[float]) -> str:
 
 
 def measured_ceilings(
-    device: Device, runtime: Runtime, timer: Timer, loads: Iterable[Load], today: str,
-    progress: Callable[[str], None] = lambda text: None,  # noqa: ARG005 - silence by default
-) -> Ceilings:  # fmt: skip
-    """The fastest sample of each load; a load that cannot run is on record with its reason."""
+    device: Device, library: str, take: Callable[[Call], Samples], loads: Iterable[Load], today: str
+) -> Ceilings:
+    """The fastest sample of each load; a load that cannot run, or was spoiled, is on record with its reason."""
     rates: dict[str, float] = {}
     facts: list[tuple[str, str]] = []
+    clocks: list[float] = []
     bandwidth: float | None = None
     for load in loads:
         try:
-            samples = timer.measure(load.call, PLAN, runtime)
+            samples = sound(take(load.call))
         except (PerfgateError, RuntimeError, TypeError) as error:
+            if isinstance(error, PerfgateError) and error.code.name in OF_THE_CARD:
+                raise
             facts.append((load.name, f"not measured: {str(error).splitlines()[0]}"))
             continue
         seconds = (min(samples.durations) - samples.overhead / samples.batch) / 1e9
@@ -59,13 +66,24 @@ def measured_ceilings(
         else:
             bandwidth = max(bandwidth or 0.0, load.bytes / seconds)
         facts.append((load.name, f"{len(samples.durations)} samples by {samples.timer}{doubt(samples.durations)}"))
-        progress(load.name)
+        clocks += samples.clock_hz
+    if not rates and bandwidth is None:
+        raise PerfgateError("ceilings-none", "; ".join(f"{name}: {why}" for name, why in facts) or "there are no loads")
     return Ceilings(
         device=device.key,
         compute=tuple(rates.items()),
         bandwidth=bandwidth,
         cache_bytes=device.cache_bytes,
-        method=f"fastest sample on {runtime.name}",
+        clock_hz=median(clocks) if clocks else None,
+        method=f"fastest sample on {library}",
         when=today,
         facts=tuple(facts),
     )
+
+
+def sound(samples: Samples) -> Samples:
+    """The samples, unless an instrument found something wrong with them: too low a ceiling flatters for ever."""
+    if samples.problems:
+        problem = samples.problems[0]
+        raise PerfgateError(problem.code, problem.what)
+    return samples

@@ -21,6 +21,7 @@ from pytest_perfgate.model.children import (
     Ready,
     Skip,
     Taken,
+    Waits,
 )
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey, Plan
@@ -163,7 +164,10 @@ class Duet:
         return answer.samples
 
     def _next(self, side: int) -> Answer:
-        return self._children[side].receive(self._timeout)
+        answer = self._children[side].receive(self._timeout)
+        while isinstance(answer, Waits):
+            answer = self._children[side].receive(self._timeout)
+        return answer
 
     @staticmethod
     def _finished(answer: Answer, nodeid: str) -> Finished:

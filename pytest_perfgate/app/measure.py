@@ -24,6 +24,7 @@ from pytest_perfgate.model.children import (
     Ready,
     Skip,
     Taken,
+    Waits,
 )
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, CaseKey
@@ -46,6 +47,7 @@ class Crew:
     timeout_s: float
     progress: Progress
     clock: Callable[[], float]
+    tell: Callable[[str], None] = lambda text: None  # noqa: ARG005 - nobody is told
     leanings: Mapping[str, str] = field(default_factory=dict)
     """Timers with which calls were accepted, by the text of their key."""
 
@@ -134,6 +136,8 @@ class Rounds:
                     self._note(number, message)
                     done.add(message.nodeid)
                     standing.clear()
+                elif isinstance(message, Waits):
+                    self._crew.tell(message.text)
                 elif isinstance(message, Collected):
                     done |= self._uncollected(cases, message)
         except PerfgateError as fault:
@@ -190,7 +194,7 @@ def conversation(
     job: Job,
     timeout_s: float,
     leaning: Callable[[CaseKey], str] = lambda key: "",  # noqa: ARG005
-) -> Iterator[Ready | Finished | Collected]:
+) -> Iterator[Ready | Finished | Collected | Waits]:
     """Lead one child through its cases, one whole measurement a call; yields what it tells."""
     plans = {case.nodeid: case.plan for case in job.cases}
     child.send(job)
@@ -198,7 +202,7 @@ def conversation(
         message = child.receive(timeout_s)
         if isinstance(message, Bye):
             return
-        if isinstance(message, (Ready, Finished, Collected)):
+        if isinstance(message, (Ready, Finished, Collected, Waits)):
             yield message
         if isinstance(message, Ready):
             child.send(Go() if message.nodeid in plans else Skip())

@@ -9,6 +9,7 @@ A line is rewritten only where the time moved beyond its noise, or where a commi
 
 from __future__ import annotations
 
+import shlex
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +49,7 @@ def run(options: Namespace) -> int:
     if options.dry_run:
         _foresee(found, refusal(found, request), options)
         return 0
-    check_decisions(found, request)
+    check_decisions(found, request, f'{shlex.join(["perfgate", "accept", *options.given])} --reason "..."')
     _show(found, accept(found, project.baselines), options, project)
     return 0
 

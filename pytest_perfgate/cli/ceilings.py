@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
         show(ceilings_document(bench.device, kept, ""), options)
         return 0
     today = dt.datetime.now(dt.timezone.utc).date().isoformat()
-    found = measured_ceilings(bench.device, bench.runtime, bench.timer, bench.loads, today)
+    found = measured_ceilings(bench.device, bench.library, bench.take, bench.loads, today)
     where = "" if options.dry_run else project.shown(store.write(found))
     show(ceilings_document(bench.device, found, where), options)
     return 0

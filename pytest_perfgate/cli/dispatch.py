@@ -77,7 +77,7 @@ def _parsed(name: str, module: Any, rest: list[str]) -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="print JSON for another program")
     module.arguments(parser)
     if not getattr(module, "PASSES_ON", False):
-        return parser.parse_intermixed_args(rest)
+        return parser.parse_intermixed_args(rest, argparse.Namespace(given=rest))
     options, words = parser.parse_known_args(rest)
     options.words = words
     return options

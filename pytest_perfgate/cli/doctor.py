@@ -6,6 +6,7 @@ device; all that was found is behind --verbose and --json.
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
@@ -38,17 +39,18 @@ def run(options: Namespace) -> int:
 
     project = Project(options)
     findings = examined(CHECKS, project)
+    if not options.json:  # before a driver is touched, which may take this process with it
+        for finding in findings if options.verbose else brief(findings):
+            write("\n".join(told_lines(finding, verbose=options.verbose, width=columns())))
+        sys.stdout.flush()
     ward, same = _machine(project, options.seconds)
     if options.json:
         parts = {"instruments": (*ward.libraries, *ward.others), "devices": groups(ward)}
         told = {name: [plain(one) for one in found] for name, found in parts.items()}
         write_json({"findings": plain(findings), **told, "machine": plain(diagnosis(ward, same))})
     else:
-        for finding in findings if options.verbose else brief(findings):
-            write("\n".join(told_lines(finding, verbose=options.verbose, width=columns())))
-        write(
-            "\n" + (render_text(diagnosis(ward, same), columns()) if options.verbose else screen(ward, same, columns()))
-        )
+        found = render_text(diagnosis(ward, same), columns()) if options.verbose else screen(ward, same, columns())
+        write(f"\n{found}")
     return 1 if any(finding.level is Level.BAD for finding in findings) else 0
 
 

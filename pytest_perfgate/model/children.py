@@ -118,6 +118,13 @@ class Entered:
 
 
 @value
+class Waits:
+    """Child: it lives, and waits for what another process has."""
+
+    text: str
+
+
+@value
 class Taken:
     """Child: the samples of one ``Measure``."""
 
@@ -167,7 +174,7 @@ class Bye:
 
 
 Command = Union[Job, Go, Skip, Measure, Finish]
-Answer = Union[Hello, Collected, Ready, Entered, Taken, Finished, Bye]
+Answer = Union[Hello, Collected, Ready, Entered, Waits, Taken, Finished, Bye]
 
 
 class Child(Protocol):

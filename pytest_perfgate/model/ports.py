@@ -233,6 +233,9 @@ class Delivery(Protocol):
 class Lease(Protocol):
     """One measurement at a time on a device, across processes."""
 
+    tell: Callable[[str], None] | None
+    """Who hears that this process waits, and for whom."""
+
     def hold(self, device: str) -> AbstractContextManager[str]:
         """Yields the token that a child inherits."""
 

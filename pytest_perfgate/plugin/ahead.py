@@ -48,7 +48,7 @@ def measure_ahead(session: Docket) -> None:
     cases = [sampled(case, part) for case in cases]
     rounds, begun = Rounds(cases, crew_of(session, progress)), time.monotonic()
     try:
-        run_spread(rounds, cases, fleet())
+        run_spread(rounds, cases, fleet(progress.tell))
         took = time.monotonic() - begun
         results = captured(session, rounds.results(), progress.tell)
     except BaseException:

@@ -59,7 +59,8 @@ class Asked:
         if not agreed(said):
             shown = repr(said) if isinstance(said, (str, bytes)) or not str(said).strip() else str(said)
             what = f"check= returned {shown[:60]} for what the call returned"
-            raise PerfgateError("check-failed", what, place=str(self.key))
+            unclear = "" if "False" in shown else "let it return True or False, such as bool(...all()), or raise"
+            raise PerfgateError("check-failed", what, mend=unclear, place=str(self.key))
 
     def called(self) -> Any:
         """Call it once, setup first."""

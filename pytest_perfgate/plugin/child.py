@@ -22,6 +22,7 @@ from pytest_perfgate.model.children import (
     Parent,
     Ready,
     Taken,
+    Waits,
 )
 from pytest_perfgate.model.plan import Case
 from pytest_perfgate.model.samples import Samples
@@ -70,6 +71,7 @@ class ChildRole:
         self._job = job
         self._cases = {case.nodeid: case for case in job.cases}
         self._measuring = measuring_tools(config)
+        self._measuring.tell_waits(lambda text: self._parent.send(Waits(text=text)))
         self._bench: ChildBench | None = None
         self._reports: list[pytest.TestReport] = []
         self._raised: set[str] = set()

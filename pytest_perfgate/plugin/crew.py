@@ -23,5 +23,6 @@ def crew_of(session: Docket, progress: Progress) -> Crew:
         timeout_s=project.timeout,
         progress=progress,
         clock=time.monotonic,
+        tell=progress.tell,
         leanings=session.court.accepted.timers(),
     )

@@ -48,6 +48,11 @@ class Measuring:
     def instruments(self) -> Instruments:
         return self._instruments
 
+    def tell_waits(self, tell: Callable[[str], None]) -> None:
+        """Who hears that another process has the device that is to be measured."""
+        if self._instruments.leases is not None:
+            self._instruments.leases.tell = tell
+
     def device(self, plan: Plan, call: Any = None) -> Device:
         """The device that a call works on."""
         return choose_runtime(plan, self._instruments.runtimes, frozenset(sys.modules), call).device()

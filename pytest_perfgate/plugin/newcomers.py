@@ -46,7 +46,7 @@ def measured_alone(session: Docket, cases: Sequence[Case]) -> Mapping[str, CaseR
     progress = Progress(session.settings.pytest, line, cases)
     rounds = Rounds(cases, crew_of(session, progress))
     try:
-        run_spread(rounds, cases, fleet())
+        run_spread(rounds, cases, fleet(progress.tell))
     finally:
         progress.close()
     return rounds.results()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +15,13 @@ if TYPE_CHECKING:
 
     from pytest_perfgate.model.children import Finished
     from pytest_perfgate.model.plan import Case
+
+
+def say_amid(config: pytest.Config, text: str) -> None:
+    """A line in the middle of a test, whose output pytest captures."""
+    capture: Any = config.pluginmanager.get_plugin("capturemanager")
+    with capture.global_and_fixture_disabled() if capture else nullcontext():
+        Progress(config, text).close()
 
 
 class Progress:

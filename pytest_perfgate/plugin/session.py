@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,6 +26,7 @@ from pytest_perfgate.plugin.docket import Docket, Reports
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.keeping import insist_on_folder
 from pytest_perfgate.plugin.measuring import measuring_tools
+from pytest_perfgate.plugin.progress import say_amid
 from pytest_perfgate.plugin.properties import SEEN, properties
 from pytest_perfgate.plugin.skips import skip_reason
 from pytest_perfgate.plugin.standpoint import Standpoint
@@ -137,7 +139,9 @@ class GateSession(Docket):
             return Bench(case)
         if self.measured_ahead or case.nodeid in self.judged:
             return JudgedBench(case, self.known)
-        return QuickBench(case, measuring_tools(self.settings.pytest))
+        measuring = measuring_tools(self.settings.pytest)
+        measuring.tell_waits(partial(say_amid, self.settings.pytest))
+        return QuickBench(case, measuring)
 
     def _read(self, case: Case, bench: Bench | None) -> Reports | PerfgateError:
         try:

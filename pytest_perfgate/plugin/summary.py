@@ -24,6 +24,7 @@ from pytest_perfgate.plugin.columns import ANY, columns, folded
 from pytest_perfgate.plugin.complaints import here as written
 from pytest_perfgate.plugin.cut_short import cut_short_lines
 from pytest_perfgate.plugin.ending import name_of, text_of
+from pytest_perfgate.plugin.painting import write_painted
 from pytest_perfgate.plugin.standpoint import Standpoint
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ _NAMED = 3
 _KEPT = (Outcome.PASSED, Outcome.NOT_APPLICABLE, Outcome.ACCEPTED)
 FROM = "--from RECORD "
 """In CI accepting is refused: the record that it leaves is accepted elsewhere."""
+_SLOWER = frozenset({Outcome.SUSPECT, Outcome.MOVED, Outcome.REGRESSED})
 _PLAIN = (Outcome.UNBASELINED, Outcome.IMPROVED)
 """Outcomes of which the table says all that there is to say."""
 
@@ -74,13 +76,13 @@ def _write_verdicts(out: Any, session: Docket, reports: list[CaseReport]) -> Non
     ]
     for part in parts:
         for line in shown(part, lambda why: [why]):
-            out.write_line(written(line))
+            write_painted(out, written(line))
     for fault in session.lost:
         out.write_line(fault.text(), red=True)
     full = session.mode is Mode.FULL
     commands = next_commands(reports, session.settings.command, recorded=bool(kept), full=full, ci=session.settings.ci)
     for command in commands if not session.lost else ():
-        out.write_line(f"next  {here.command(command)}")
+        write_painted(out, f"next  {here.command(command)}")
     if any(FROM in command for command in commands) and not session.lost:
         out.write_line("RECORD is the one that this run wrote: kept as an artifact, it is accepted in any clone")
 
@@ -165,6 +167,8 @@ def next_commands(
     if Outcome.UNBASELINED in worst and not recorded and any(v.baseline is None for v in bare):
         commands.append(f'{accept}--new --reason "..."')
     steps = dict.fromkeys(step for v in bare if v.baseline is not None for step in v.next)
+    if len(steps) > _NAMED and not worst & _SLOWER and all(step.startswith("perfgate accept ") for step in steps):
+        commands, steps = commands[:1], {f'{accept}--reason "..."': None}  # one sentence for all, and for what is new
     commands += list(steps)[:_NAMED]  # its line is no new one: it has a reason of its own, or none; the report has all
     if Outcome.IMPROVED in worst:
         commands.append(f"{accept}--improved")

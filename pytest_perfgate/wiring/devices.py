@@ -100,7 +100,7 @@ def clocks() -> Any:
     return MachineClocks()
 
 
-def fleet() -> Any:
+def fleet(tell: Callable[[str], None] | None = None) -> Any:
     """The devices that this run may use: those that CUDA shows, else those that HIP does."""
     from pytest_perfgate.adapters.bindings.amdsmi import Amd
     from pytest_perfgate.adapters.bindings.nvml import Nvml
@@ -109,10 +109,10 @@ def fleet() -> Any:
     from pytest_perfgate.adapters.devices.visible_amd import surroundings_amd, visible_amd
     from pytest_perfgate.app.lanes import Fleet
 
-    nvml = Nvml()
+    hold, nvml = leases(tell).hold_all, Nvml()
     if nvml.availability().usable or silence(nvml.maker):
-        return Fleet(devices=visible_cards(nvml), surroundings=surroundings, hold=leases().hold_all)
-    return Fleet(devices=visible_amd(Amd()), surroundings=surroundings_amd, hold=leases().hold_all)
+        return Fleet(devices=visible_cards(nvml), surroundings=surroundings, hold=hold)
+    return Fleet(devices=visible_amd(Amd()), surroundings=surroundings_amd, hold=hold)
 
 
 def keys_here() -> tuple[str, ...]:
@@ -146,11 +146,11 @@ def lead_run() -> None:
     os.environ.setdefault("PERFGATE_ROOT_PID", str(os.getpid()))
 
 
-def leases() -> Any:
-    """One measurement at a time on a device."""
+def leases(tell: Callable[[str], None] | None = None) -> Any:
+    """One measurement at a time on a device; whoever waits for it is told."""
     from pytest_perfgate.adapters.devices.leases import DeviceLeases
 
-    return DeviceLeases()
+    return DeviceLeases(tell=tell)
 
 
 def contents() -> Any:
@@ -200,19 +200,23 @@ def project_catalogue() -> Any:
     return catalogue(read_config(Path.cwd()))
 
 
-def ceiling_bench(project: Config, runtime: str, clocks: str) -> Any:
-    """The device, the library, the timer and the loads that ceilings are measured with."""
+def ceiling_bench(project: Config, runtime: str, policy: str) -> Any:
+    """The device, the library, the loads that ceilings are measured with, and what takes samples of one."""
+    import time
+    from dataclasses import replace
     from types import SimpleNamespace
 
-    from pytest_perfgate.app.machine import keyed
-    from pytest_perfgate.model.plan import ClockPolicy, Plan
+    from pytest_perfgate.app.ceilings import PLAN
+    from pytest_perfgate.app.machine import keyed, lease_name, watched
+    from pytest_perfgate.model.plan import ClockPolicy
 
     if runtime == "host":
         from pytest_perfgate.adapters.devices.loads_host import host_loads
 
-        host = host_runtime()
+        host, timer = host_runtime(), host_timer()
         device = host.device()
-        return SimpleNamespace(device=device, runtime=host, timer=host_timer(), loads=host_loads(device))
+        take = lambda call: timer.measure(call, PLAN, host)  # noqa: E731 - as the other one
+        return SimpleNamespace(device=device, library="host", take=take, loads=host_loads(device))
     from pytest_perfgate.adapters.devices.loads_torch import torch_loads
     from pytest_perfgate.adapters.runtimes.torch import TorchRuntime
     from pytest_perfgate.model.errors import PerfgateError
@@ -221,8 +225,14 @@ def ceiling_bench(project: Config, runtime: str, clocks: str) -> Any:
     found = torch.availability()
     if not found.usable:
         raise PerfgateError("runtime-unavailable", f"torch: {found.why}", mend=found.mend)
-    device = keyed(torch.device(), Plan(clocks=ClockPolicy(clocks)))
-    return SimpleNamespace(device=device, runtime=torch, timer=events_timer(), loads=torch_loads(device))
+    plan = replace(PLAN, clocks=ClockPolicy(policy))
+    device, card, events = keyed(torch.device(), plan), clocks(), events_timer()
+
+    def held(call: Any) -> Any:
+        with leases().hold(lease_name(device)):
+            return watched(lambda p: events.measure(call, p, torch), device, plan, card, time.perf_counter_ns)
+
+    return SimpleNamespace(device=device, library="torch", take=held, loads=torch_loads(device))
 
 
 def machine(runtimes: Any) -> tuple[list[Device], list[Any]]:

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from pytest_perfgate.adapters.bindings.amdsmi import Amd
+from pytest_perfgate.cli import doctor
 from pytest_perfgate.cli.dispatch import dispatch
 from pytest_perfgate.wiring import clocks as wiring_clocks
 from tests.unit.adapters.devices.fake_amd import UUIDS, FakeAmdSmi
@@ -67,6 +68,16 @@ def test_the_doctor_times_a_call_against_itself_on_one_screen(capsys) -> None:
         assert part in said
     assert max(map(len, said.splitlines())) <= 100
     assert len(said.splitlines()) <= 40
+
+
+def test_what_the_doctor_knows_is_said_before_a_driver_can_end_it(capsys, monkeypatch) -> None:
+    def crash(*given: object) -> None:
+        raise SystemExit(139)
+
+    monkeypatch.setattr(doctor, "_machine", crash)
+    with pytest.raises(SystemExit):
+        dispatch(["doctor", "--seconds", "0"])
+    assert "ok    python" in capsys.readouterr().out
 
 
 def test_the_doctor_tells_all_it_found_when_asked(capsys) -> None:

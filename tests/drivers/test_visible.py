@@ -27,7 +27,7 @@ def test_what_libraries_see_is_read_as_cuda_reads_it(cards) -> None:
     assert (card, instance) == (whole[2], part)
     assert [names for text, names in told.items() if text.endswith("/8/0")] == [[part]]
     assert [names for text, names in told.items() if text.endswith("/9/0")] == [[]]
-    for nothing in ("0,0", "NoDevFiles", "GPU-", "MIG-a", "none"):
+    for nothing in ("0,0", "²", "NoDevFiles", "GPU-", "MIG-a", "none"):
         assert told[nothing] == []
 
 

@@ -17,7 +17,7 @@ from pytest_perfgate.wiring.devices import fleet, pick_device
 CARD = "GPU-{}1111111-2222-3333-4444-555555555555"
 PART = "MIG-a{}111111-2222-3333-4444-555555555555"
 VALUES = (
-    "2,0", "1,9,0", "1,-1,0", "0,0", "3", "NoDevFiles", "GPU-2,GPU-4", "GPU-", f"{CARD.format(3)}, {PART.format(2)}",
+    "2,0", "1,9,0", "1,-1,0", "0,0", "3", "NoDevFiles", "GPU-2,GPU-4", "²", "GPU-", f"{CARD.format(3)}, {PART.format(2)}",
     f"MIG-{CARD.format(4)}/8/0", f"MIG-{CARD.format(4)}/9/0", "MIG-a",
 )  # fmt: skip
 

@@ -16,7 +16,8 @@ _KINDS: dict[str, type] = {
     kind.__name__: kind
     for kind in (
         children.Job, children.Go, children.Skip, children.Measure, children.Finish, children.Hello,
-        children.Collected, children.Ready, children.Entered, children.Taken, children.Finished, children.Bye,
+        children.Collected, children.Ready, children.Entered, children.Waits, children.Taken, children.Finished,
+        children.Bye,
     )
 }  # fmt: skip
 

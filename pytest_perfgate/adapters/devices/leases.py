@@ -21,17 +21,25 @@ from pytest_perfgate.model.errors import PerfgateError
 VARIABLE = "PERFGATE_LEASES"
 """``device=token`` pairs that a child inherits."""
 POLL_S = 0.1
+FIRST_POLLS, TELL_S = 10, 60.0
+"""A wait is told of after a second, and then every minute."""
 
 
 class DeviceLeases:
     """A locked file a device: the kernel lets go of it when the owner dies, so that no lease is left behind."""
 
     def __init__(
-        self, folder: Path | None = None, patience_s: float = 600.0, sleep: Callable[[float], None] = time.sleep
+        self,
+        folder: Path | None = None,
+        patience_s: float = 600.0,
+        sleep: Callable[[float], None] = time.sleep,
+        tell: Callable[[str], None] | None = None,
     ) -> None:
         self._folder = folder or lock_folder()
         self._patience = patience_s
         self._sleep = sleep
+        self.tell = tell
+        """Who hears that this process waits, and for whom."""
 
     @contextmanager
     def hold(self, device: str) -> Iterator[str]:
@@ -87,14 +95,18 @@ class DeviceLeases:
             os.close(file)
 
     def _wait(self, file: int, device: str) -> None:
-        waited = 0.0
+        polls, most, often = 0, round(self._patience / POLL_S), round(TELL_S / POLL_S)
         while not _taken(file):
-            if waited >= self._patience:
-                who = self.owner(device)
-                what = f"process {who} measures on {device}" if who else f"{device} is taken"
-                raise PerfgateError("lease-held", f"{what}, waited {waited:.0f} s")
+            if polls >= most:
+                raise PerfgateError("lease-held", f"{self._taker(device)}, waited {polls * POLL_S:.0f} s")
+            if polls % often == FIRST_POLLS and self.tell:
+                self.tell(f"{self._taker(device)}; this run waits for it, {self._patience:.0f} s at most")
             self._sleep(POLL_S)
-            waited += POLL_S
+            polls += 1
+
+    def _taker(self, device: str) -> str:
+        who = self.owner(device)
+        return f"process {who} measures on {device}" if who else f"{device} is taken"
 
     def _sign(self, file: int, device: str, token: str) -> None:
         pid = os.getpid()

@@ -98,7 +98,8 @@ def this_run() -> str:
 
 def run_head() -> int:
     """The process that leads this run, or this one."""
-    return int(os.environ.get(ROOT_VARIABLE) or os.getpid())
+    said = os.environ.get(ROOT_VARIABLE, "")
+    return int(said) if said.isascii() and said.isdecimal() else os.getpid()
 
 
 def keep_lock(lock: ClockLock) -> None:
@@ -106,9 +107,13 @@ def keep_lock(lock: ClockLock) -> None:
     record = {name: getattr(lock, name) for name in ("device", "pid", "started", "sm_hz", "memory", "run")}
     path = lock_path(lock.device)
     draft = path.with_suffix(f".{os.getpid()}.draft")
-    with usable(make_folder(path.parent)):
-        draft.write_text(json.dumps(record), encoding="utf-8")
-        draft.replace(path)
+    make_folder(path.parent)
+    with usable(path):
+        try:
+            draft.write_text(json.dumps(record), encoding="utf-8")
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
 
 
 def make_folder(folder: Path) -> Path:
@@ -121,17 +126,17 @@ def make_folder(folder: Path) -> Path:
 
 
 @contextmanager
-def usable(folder: Path) -> Iterator[None]:
-    """What the system says of a folder that is full, or belongs to another, as an error of ours."""
+def usable(place: Path) -> Iterator[None]:
+    """What the system says of a folder that is full, or a file that is another user's, as an error of ours."""
     try:
         yield
     except OSError as error:
-        raise PerfgateError("locks-unusable", f"{folder}: {error.strerror or error}") from error
+        raise PerfgateError("locks-unusable", f"{place}: {error.strerror or error}") from error
 
 
 def remove_lock(device: str) -> None:
     path = lock_path(device)
-    with usable(path.parent):
+    with usable(path):
         path.unlink(missing_ok=True)
 
 

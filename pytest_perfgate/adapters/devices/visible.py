@@ -44,7 +44,7 @@ def parse_visible(text: str | None, slots: Sequence[Slot], *, sorted_by_bus: boo
         every = [device for slot in slots for device in slot.whole]
         return _numbered([d for d in every if not d.uuid.startswith("MIG-")] or every[:1])
     entries = [entry.strip() for entry in text.split(",")]
-    if not sorted_by_bus and any(entry.isdigit() for entry in entries):
+    if not sorted_by_bus and any(is_number(entry) for entry in entries):
         _same_order(slots)
     found: list[Device] = []
     for entry in entries:
@@ -71,13 +71,18 @@ def _numbered(devices: Sequence[Device]) -> tuple[Device, ...]:
 
 
 def _named(entry: str, slots: Sequence[Slot]) -> Device | None:
-    if entry.isdigit():
+    if is_number(entry):
         return slots[int(entry)].whole[0] if int(entry) < len(slots) else None
     if entry.startswith("MIG-GPU-"):
         return _instance(entry, slots)
     every = [device for slot in slots for device in (slot.card, *slot.parts)]
     found = [device for device in every if len(entry) > len("GPU-") and device.uuid.startswith(entry)]
     return found[0] if len(found) == 1 else None
+
+
+def is_number(entry: str) -> bool:
+    """Digits as CUDA reads them: other alphabets have some that are none to it."""
+    return entry.isascii() and entry.isdigit()
 
 
 def _instance(entry: str, slots: Sequence[Slot]) -> Device | None:

@@ -49,7 +49,7 @@ def chosen(devices: Sequence[Device], text: str | None) -> list[Device]:
 
 
 def _named(entry: str, devices: Sequence[Device]) -> Device | None:
-    if entry.isdigit():
+    if entry.isascii() and entry.isdigit():
         return devices[int(entry)] if int(entry) < len(devices) else None
     names = ({device.uuid, dict(device.facts).get("hip uuid", "")} - {""} for device in devices)
     return next((device for device, known in zip(devices, names) if entry in known), None)

@@ -19,7 +19,7 @@ def in_force(report: CaseReport, limit: Limit) -> CaseReport:
     One that is no slower than the limit allows, while the line of before holds, is not asked: nothing is accepted.
     """
     line, measurement = report.accepts, report.measurement
-    if line is None or measurement is None or report.problems:
+    if line is None or measurement is None:
         return report
     time, before = _plain(measurement, "time"), _plain(measurement, "slowdown")
     if time is None or before is None or (before.value <= limit.bound and not report.unheld):

@@ -175,4 +175,5 @@ def _side(limit: Limit) -> str:
 
 def _said(limit: Limit) -> str:
     on = f" on {', '.join(limit.on)}" if limit.on else ""
-    return f"{limit.text}{on}"
+    apart = f" except on {', '.join(limit.except_on)}" if limit.except_on else ""
+    return f"{limit.text}{on}{apart}"

@@ -50,4 +50,4 @@ def _own(samples: Samples) -> float | None:
     """A call's time without queueing: never more than its usual time."""
     if samples.unqueued is not None:
         return min(samples.unqueued, median(sorted(samples.durations)))
-    return median(sorted(samples.cpu)) if samples.cpu and computes([samples]) else None
+    return median(sorted(samples.cpu)) if computes([samples]) else None

@@ -181,7 +181,7 @@ CODES: tuple[Code, ...] = (
         family=Family.DEVICE,
         title="The folder of locks and leases cannot be used",
         why="without it two measurements on one device do not know of each other, and a lock left behind has no name",
-        mend="make room there, or set PERFGATE_LOCKS to a folder that all users of this machine may write",
+        mend="make room there; a file goes by its owner's hand or an administrator's; PERFGATE_LOCKS names the folder",
     ),
     Code(
         name="platform-unsupported",
@@ -196,6 +196,13 @@ CODES: tuple[Code, ...] = (
         title="Another process is measuring on this device",
         why="two measurements on one device disturb each other",
         mend="wait for it to end, or end it (its number is above), and run again",
+    ),
+    Code(
+        name="ceilings-none",
+        family=Family.DEVICE,
+        title="No ceiling could be measured",
+        why="a file without ceilings would take the place of one that has some",
+        mend="each load says why, above; `perfgate doctor` says what works here",
     ),
     Code(
         name="ceilings-unreadable",

@@ -22,6 +22,7 @@ from pytest_perfgate.model.children import (
     Ready,
     Skip,
     Taken,
+    Waits,
 )
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
@@ -59,6 +60,8 @@ class World:
     test_s: float = 0.0
     """What a test takes in both arms."""
     now: float = 0.0
+    waits: bool = False
+    """Whether each turn waits for another process first."""
     within: float = 0.0
     """How far the samples of a process reach above their least."""
 
@@ -125,6 +128,8 @@ class ScriptedChild:
             durations=times, cpu=times, timer="host", stop=Stop.BUDGET, batch=plan.calls or 1, discarded=lost
         )
         self._taken.append(samples)
+        if self._world.waits:
+            self._out.append(Waits(text="process 7 measures on GPU-1"))
         self._out.append(Taken(key=self._key, samples=samples))
 
     def _end(self, timer: str = "host") -> None:

@@ -63,7 +63,7 @@ def slower(which: str, by: float):
 
 
 def test_only_the_slower_test_is_suspected_and_convicted() -> None:
-    world = World(time=slower("1", 0.06))
+    world = World(time=slower("1", 0.06), waits=True)
     _, found, said = compared(world)
     assert [found[name].decision for name in "012"] == [Decision.NOT_SLOWER, Decision.SLOWER, Decision.NOT_SLOWER]
     assert found["1"].shift == pytest.approx(0.06, abs=0.01)

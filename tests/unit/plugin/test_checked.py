@@ -27,8 +27,9 @@ def test_content(said) -> None:
     "said", [False, np.False_, np.array(False), 0.0, 1.0, float("nan"), "yes", np.array([True, True]), object()]
 )
 def test_not_content(said) -> None:
-    with pytest.raises(PerfgateError, match="check= returned"):
+    with pytest.raises(PerfgateError, match="check= returned") as refused:
         asked(lambda found: said).once()
+    assert bool(refused.value.mend) is (str(said) != "False"), "a plain no needs no advice"
 
 
 def test_what_is_not_a_number_never_passes() -> None:

@@ -20,7 +20,7 @@ from tests.unit.app.test_compare_arms import PROOF, slower, staged
 FATAL, OTHERS = "t.py::test_1", ("t.py::test_0", "t.py::test_2")
 
 
-def measured(world: World, *, stopping: bool = False) -> Rounds:
+def measured(world: World, *, stopping: bool = False, tell: Any = len) -> Rounds:
     crew = Crew(
         nursery=world,
         spec=lambda some: spec(arm("head"), some, 1),
@@ -28,6 +28,7 @@ def measured(world: World, *, stopping: bool = False) -> Rounds:
         timeout_s=1,
         progress=lambda *told: None,
         clock=lambda: 0.0,
+        tell=tell,
     )
     rounds = Rounds(cases(3), crew)
     if stopping:
@@ -53,6 +54,13 @@ def test_a_test_that_kills_its_child_is_told_from_one_that_fails() -> None:
 def test_a_child_that_an_interrupt_ended_has_killed_nobody() -> None:
     world = World(time=slower("", 0.0), modules=PROOF, dies={("head", OTHERS[0])})
     assert "died" not in {one.outcome for one in measured(world, stopping=True).results().values()}
+
+
+def test_a_child_that_waits_for_a_device_is_told_of_and_measured() -> None:
+    said: list[str] = []
+    found = measured(World(time=slower("", 0.0), modules=PROOF, waits=True), tell=said.append).results()
+    assert {one.outcome for one in found.values()} == {"passed"}
+    assert set(said) == {"process 7 measures on GPU-1"}
 
 
 @pytest.mark.parametrize("side", ["base", "head"])

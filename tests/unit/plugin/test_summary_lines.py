@@ -77,6 +77,11 @@ def test_a_case_that_has_a_line_which_is_not_compared_is_no_new_one() -> None:
     new = case("test_a", 1e6, None, Outcome.UNBASELINED)
     both = next_commands([other, new], "pytest", recorded=False)
     assert both == ["perfgate report", 'perfgate accept --new --reason "..."', step]
+    steps = tuple(f"perfgate accept 'tests/test_k.py::test_b[{at}]' --reason \"...\"" for at in range(9))
+    many = replace(other, verdicts=(replace(other.verdicts[0], next=steps),))
+    assert next_commands([many, new], "pytest", recorded=False) == ["perfgate report", 'perfgate accept --reason "..."']
+    slow = case("test_slow", 2e6, 1e6, Outcome.SUSPECT)
+    assert steps[0] in next_commands([many, slow], "pytest", recorded=False), "its reason is another one"
 
 
 def test_what_a_change_accepts_is_named_with_its_reason() -> None:

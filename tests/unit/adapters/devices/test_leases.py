@@ -151,3 +151,14 @@ def test_a_file_that_is_there_is_not_asked_to_be_made(tmp_path, leases, monkeypa
     with leases.hold("GPU-1"):
         pass
     assert [bool(flags & os.O_CREAT) for flags in asked] == [False]
+
+
+def test_who_waits_is_told_for_whom_at_once_and_every_minute(tmp_path) -> None:
+    said: list[str] = []
+    leases = DeviceLeases(tmp_path, patience_s=130, sleep=lambda seconds: None, tell=said.append)
+    with holder(tmp_path) as other:
+        other.stdout.readline()
+        with pytest.raises(PerfgateError, match="waited 130 s"), leases.hold("GPU-1"):
+            pass
+        other.stdin.close()
+    assert said == [f"process {other.pid} measures on GPU-1; this run waits for it, 130 s at most"] * 3

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.devices.locks import lock_path, read_lock, read_locks, remove_lock, write_lock
+from pytest_perfgate.adapters.devices.locks import lock_path, read_lock, read_locks, remove_lock, run_head, write_lock
 from pytest_perfgate.model.errors import PerfgateError
 
 CARD = "GPU-1"
@@ -47,6 +48,22 @@ def test_a_lock_is_read_as_it_was_written() -> None:
     assert (lock.pid, lock.sm_hz, lock.memory, lock.mine, lock.stale) == (os.getpid(), 1.5e9, True, True, False)
     remove_lock(CARD)
     assert read_lock(CARD) is None
+
+
+def test_a_file_of_another_user_is_named_and_no_draft_is_left(folder, monkeypatch) -> None:
+    def refused(*given: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "replace", refused)
+    with pytest.raises(PerfgateError, match=r"GPU-1\.clocks\.json: Operation not permitted"):
+        write_lock(CARD, 1.5e9)
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(("said", "head"), [("", None), ("abc", None), ("-1", None), ("²", None), ("7", 7)])
+def test_a_run_without_a_head_that_reads_is_led_by_this_process(monkeypatch, said, head) -> None:
+    monkeypatch.setenv("PERFGATE_ROOT_PID", said)
+    assert run_head() == (head or os.getpid())
 
 
 def test_a_folder_that_cannot_be_used_is_an_error(folder, monkeypatch) -> None:

@@ -138,3 +138,51 @@ def test_what_another_test_of_the_file_takes_is_no_matter() -> None:
     assert borrowed({"tests/test_k.py": (text, {"test_dot"})}, changed) == {}
     for name in ("test_new", "TestIn::test_in", "TestIn::test_of_a_base_class"):
         assert borrowed({"tests/test_k.py": (text, {"test_dot", name})}, changed) == {"conftest.py": ("other",)}
+
+
+def taken(imported: str, said: str, *others: str, path: str = "tests/bench/test_k.py") -> list[str]:
+    """Which of these files a mark takes from."""
+    test = f"import pytest\n{imported}\n@pytest.mark.parametrize('n', {said})\ndef test_dot(perfgate, n): pass\n"
+    both = ("SMALL = [1]\nwide = [1]\n", "SMALL = [2]\nwide = [2]\n")
+    return [*borrowed({path: (test, {"test_dot"})}, dict.fromkeys(others, both))]
+
+
+def test_a_module_is_known_however_it_is_imported() -> None:
+    for imported, said in (
+        ("import pk.shapes", "pk.shapes.SMALL"),
+        ("import pk.shapes as s", "s.SMALL"),
+        ("from pk import shapes", "shapes.SMALL"),
+        ("from pk.shapes import SMALL", "SMALL"),
+        ("from pk.shapes import SMALL as S", "S"),
+    ):
+        assert taken(imported, said, "pk/shapes.py", "src/pk/shapes.py", "shapes.py", "pk/other.py") == [
+            "pk/shapes.py",
+            "src/pk/shapes.py",
+        ], imported
+    assert taken("import shapes", "shapes.SMALL", "shapes.py", "pk.py") == ["shapes.py"]
+    assert taken("import shapes", "shapes", "shapes.py") == [], "a module by itself is no value"
+    assert taken("import shapes\nOWN = shapes.SMALL", "OWN.sizes", "shapes.py", "sizes.py") == ["shapes.py"]
+
+
+def test_points_lead_as_far_up_as_there_are_folders() -> None:
+    for imported, path, other in (
+        ("from .shapes import SMALL", "test_k.py", "shapes.py"),
+        ("from .shapes import SMALL", "tests/bench/test_k.py", "tests/bench/shapes.py"),
+        ("from ..shapes import SMALL", "tests/bench/test_k.py", "tests/shapes.py"),
+        ("from ...shapes import SMALL", "tests/bench/test_k.py", "shapes.py"),
+    ):
+        assert taken(imported, "SMALL", other, "pk/shapes.py", path=path) == [other]
+    assert taken("from ..shapes import SMALL", "SMALL", "shapes.py", path="test_k.py") == []
+
+
+def test_a_module_that_is_new_brings_what_its_names_stand_for() -> None:
+    test = (
+        "import pytest\nfrom pk import SMALL\n@pytest.mark.parametrize('n', SMALL)\ndef test_dot(perfgate, n): pass\n"
+    )
+    for sides in ((None, "SMALL = [1]\n"), ("SMALL = [1]\n", None)):
+        assert borrowed({"t.py": (test, {"test_dot"})}, {"pk.py": sides}) == {"pk.py": ("SMALL",)}
+
+
+def test_a_line_that_does_nothing_is_none_that_runs() -> None:
+    assert told("conftest.py", CONFTEST, "SCALE = 2", "SCALE = 2\npass") == ()
+    assert told("conftest.py", CONFTEST, "SCALE = 2", "SCALE = 2\npk.freeze()") == (LOOSE,)

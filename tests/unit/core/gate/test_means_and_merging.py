@@ -248,7 +248,7 @@ def test_at_exactly_what_a_mean_allows_the_line_of_before_counts_and_that_of_the
     assert not taken(half, same, 1e6)
     assert not taken(half, replace(past, time=0.99e6), 0.9e6)
     assert not taken(replace(none, bound=-0.1), same, 1e6)
-    brought = measured(1e6, processes=(), metrics=MetricSet(metrics=(ratio(1, 1, 1),)))
+    brought = measured(1e6, processes=(), metrics=MetricSet(metrics=(replace(ratio(1, 1, 1), name="time"),)))
     untimed = CaseReport(key=case.key, verdicts=(), measurement=brought, accepts=same, unheld="it has run out")
     assert in_force(untimed, none) is untimed
 

@@ -10,6 +10,7 @@ from pytest_perfgate.core.gate.conviction import suspects
 from pytest_perfgate.core.gate.family import family_limits, family_notes
 from pytest_perfgate.core.gate.floored import floored
 from pytest_perfgate.core.gate.judge import judge
+from pytest_perfgate.core.gate.policy import CI
 from pytest_perfgate.core.gate.suite import Suite, judge_suite
 from pytest_perfgate.core.gate.surroundings import UNKNOWN, moved, named
 from pytest_perfgate.core.gate.together import moved_together
@@ -73,6 +74,8 @@ def test_what_nobody_collected_names_its_source() -> None:
     gap = MetricSet(absent=(Absent(name="overlap", why="one rank alone"),))
     found = verdict(1e6, [limit("overlap >= 60%")], metrics=gap)
     assert (found.sentence, found.next) == ("overlap: one rank alone", ("capture it: it comes from capture='torch'",))
+    counter = verdict(1e6, [replace(limit("ncu(lts) <= 5"), labels=(("metric", "lts"),))])
+    assert counter.sentence == "ncu: nothing here produces ncu", "no report lacks it: there is none"
     untimed = verdict(1e6, [limit("time <= 1ms")], processes=())
     assert not any("capture it" in step for step in untimed.next), "time is no capture"
 
@@ -195,6 +198,9 @@ def test_a_mean_whose_interval_spans_its_limit_from_either_side_is_undecided() -
 
 def test_lines_of_noisy_sittings_are_no_matter_to_a_mean_of_times() -> None:
     assert mean("geomean(time) <= 2ms", report(1e6, blind=3.0)) == "passed"
+    known = report(1e6, blind=3.0)
+    shared = known.measurement.with_metrics(MetricSet(metrics=(share("overlap", 0.4, 0.5, 0.6),)))
+    assert mean("geomean(overlap) <= 70%", replace(known, measurement=shared)) == "passed"
 
 
 # notes on a run
@@ -222,7 +228,7 @@ def test_a_case_that_was_not_measured_is_none_that_could_have_moved() -> None:
 
 def test_a_limit_of_no_call_that_applied_nowhere_is_only_warned_of() -> None:
     nowhere = replace(verdict(), limit=limit("time <= 1s"), outcome=Outcome.NOT_APPLICABLE)
-    (note,) = judge_suite([CaseReport(key=KEY, verdicts=(nowhere,))], Suite(context=CONTEXT))
+    (note,) = judge_suite([CaseReport(key=KEY, verdicts=(nowhere,))], Suite(context=replace(CONTEXT, policy=CI)))
     assert (note.kind, note.effect) == ("nowhere", Effect.WARN)
 
 

@@ -84,7 +84,6 @@ INNER = "TestAll::test_in"
         ("import pk\n", "import pk\nimport pk.warm\n", ("pk",), ("pk",)),
         ("SCALE = 2", "SCALE = 2\nimport old as DATA", ("DATA",), ()),
         ("SCALE = 2", "SCALE = 2\nREST = SCALE * DATA", (), ()),
-        ("pk.dot, matrix, fast)", "pk.dot(matrix, limits=3), fast)", (ITSELF,), ()),
         ("SCALE = 2", "if pk.big:\n    SCALE = 2\nelse:\n    SCALE = 3", ("SCALE",), ()),
         ("SCALE = 2", "SCALE = 2\nwith pk.lock:\n    def prepare(): return DATA", ("prepare",), ()),
         ("SCALE = 2", "SCALE = 2\nwhile pk.old:\n    from old import DATA", ("DATA",), ()),
@@ -96,6 +95,11 @@ def test_what_a_change_makes_of_a_test_is_named(
     assert old in FILE
     apart = reworked(FILE, FILE.replace(old, new))
     assert (apart.get("test_dot", ()), apart.get(INNER, ())) == (dot, inner)
+
+
+def test_limits_of_another_call_are_no_limits_of_the_gate() -> None:
+    clipped = FILE.replace("pk.dot, matrix, fast)", "pk.clip(matrix, limits=3), fast)")
+    assert reworked(clipped, clipped.replace("limits=3", "limits=4"))["test_dot"] == (ITSELF,)
 
 
 def test_of_another_object_an_attribute_is_none_of_the_class() -> None:
