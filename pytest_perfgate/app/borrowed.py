@@ -1,4 +1,4 @@
-"""Files that the change under test edits, and that gated tests take fixtures, marks or parameters from."""
+"""Files that the change under test edits, and that gated tests take fixtures, helpers, marks or parameters from."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def borrowed_parts(court: Court, reports: Sequence[CaseReport]) -> Iterable[Suit
     names = borrowed({path: (texts[path][1] or "", of) for path, of in tests.items() if path in texts}, changed)
     if names:
         text = (
-            f"{plural(len(names), 'file')} edited since {base[:10]} that gated tests take fixtures, marks or parameters"
-            " from: they may measure something else, or hold less"
+            f"{plural(len(names), 'file')} edited since {base[:10]} that gated tests take fixtures, helpers, marks or"
+            " parameters from: they may measure something else, or hold less"
         )
         said = tuple(f"{path}: {', '.join(parts)}" for path, parts in names.items())
         yield SuiteNote(kind="borrowed", effect=Effect.WARN, text=text, names=said)

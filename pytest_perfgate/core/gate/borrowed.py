@@ -1,4 +1,4 @@
-"""What gated tests take from other files: fixtures and hooks of a conftest, names in their marks."""
+"""What gated tests take from other files: fixtures and hooks of a conftest, helpers, names in their marks."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from pytest_perfgate.core.gate.definitions import (
 
 CONFTEST = "conftest.py"
 LOOSE = "what it runs when it is imported"
+_AMONG_TESTS = {"tests", "test", "testing"}
 _HOOK = "pytest_"
 _SAYING = ("pytest_addoption", "pytest_report_header", "pytest_terminal_summary")
 """Hooks that say something and measure nothing."""
@@ -47,6 +48,9 @@ def borrowed(tests: Mapping[str, tuple[str, Collection[str]]], changed: Texts) -
                 continue
             if _above(other, path):
                 found.setdefault(other, set()).update(_of_conftest(changed[other], module))
+            elif _helps(other):
+                given = {name.removesuffix("()") for taken in _used(module) if (name := _named(taken, path, other))}
+                found.setdefault(other, set()).update(_apart(*(_held(side, given) for side in changed[other])))
             elif given := {name for taken in _taken(module) if (name := _named(taken, path, other))}:
                 found.setdefault(other, set()).update(_apart(*(_meant(side, given) for side in changed[other])))
     return {path: tuple(sorted(names)) for path, names in sorted(found.items()) if names}
@@ -109,6 +113,25 @@ def _meant(text: str | None, names: set[str]) -> Mapping[str, str]:
     called = {name.removesuffix("()") for name in names if name.endswith("()")}
     values = {name for name in names & scope.keys() if not any(isinstance(node, _WHOLE) for node in scope[name])}
     return _roots({*values, *(called & scope.keys())}, scope)
+
+
+def _helps(path: str) -> bool:
+    """Whether a module lies among tests, where nobody keeps what is measured."""
+    return not _AMONG_TESTS.isdisjoint(PurePosixPath(path).parts[:-1])
+
+
+def _held(text: str | None, names: set[str]) -> Mapping[str, str]:
+    """What names of a module stand for, functions too."""
+    scope = defined(module_of(text or "").body)
+    return _roots(names & scope.keys(), scope)
+
+
+def _used(module: ast.Module) -> Iterator[_Taken]:
+    """Names of other modules anywhere in a file."""
+    scope = defined(module.body)
+    for name, suffix in chain.from_iterable(map(_spelled, module.body)):
+        first, _, rest = name.partition(".")
+        yield from _imported(scope.get(first, ()), rest, suffix)
 
 
 def _taken(module: ast.Module) -> Iterator[_Taken]:

@@ -42,7 +42,9 @@ def notes(
 def test_a_fixture_of_a_conftest_that_the_change_edits_is_named_in_ci() -> None:
     (note,) = notes({"conftest.py": (THEN, NOW), "far/conftest.py": (THEN, NOW)})
     assert (note.kind, note.effect, note.names) == ("borrowed", Effect.WARN, ("conftest.py: matrix",))
-    assert note.text.startswith("1 file edited since c0ffee that gated tests take fixtures, marks or parameters from:")
+    assert note.text.startswith(
+        "1 file edited since c0ffee that gated tests take fixtures, helpers, marks or parameters from:"
+    )
 
 
 def test_nothing_is_said_where_no_line_of_before_judges_or_nothing_else_is_edited() -> None:

@@ -186,3 +186,42 @@ def test_a_module_that_is_new_brings_what_its_names_stand_for() -> None:
 def test_a_line_that_does_nothing_is_none_that_runs() -> None:
     assert told("conftest.py", CONFTEST, "SCALE = 2", "SCALE = 2\npass") == ()
     assert told("conftest.py", CONFTEST, "SCALE = 2", "SCALE = 2\npk.freeze()") == (LOOSE,)
+
+
+HELPED = """
+import helpers
+from tests.bench.data import inputs
+from pk.shapes import inputs as wide
+
+
+def made():
+    return helpers.sizes.of(inputs())
+
+
+def test_dot(perfgate):
+    perfgate(dot, made(), wide())
+
+
+def test_new(perfgate):
+    perfgate(dot, helpers.other())
+"""
+DATA = "N = 4\n\n\ndef inputs():\n    return [1] * N\n\n\ndef other():\n    return 1\n\n\nsizes = N\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "names"),
+    [
+        ("tests/bench/data.py", "N = 4", ("inputs",)),
+        ("tests/bench/data.py", "return 1\n", ()),
+        ("tests/bench/helpers.py", "N = 4", ("sizes",)),
+        ("tests/bench/helpers.py", "return [1]", ()),
+        ("src/pk/shapes.py", "N = 4", ()),
+        ("helpers.py", "N = 4", ()),
+    ],
+)
+def test_a_helper_among_the_tests_is_told_and_what_is_measured_is_not(
+    path: str, old: str, names: tuple[str, ...]
+) -> None:
+    assert old in DATA
+    changed = {path: (DATA, DATA.replace(old, old.replace("4", "2").replace("1", "7")))}
+    assert borrowed({"tests/bench/test_k.py": (HELPED, {"test_dot"})}, changed).get(path, ()) == names
