@@ -15,7 +15,7 @@ from ci.gpu import accumulated, parts, processes, recordings, truth
 from ci.gpu.page import page
 from pytest_perfgate.adapters.bindings.processes import alive
 from pytest_perfgate.model.device import Availability
-from tests.bench.simulated import SimulatedCheck
+from tests.bench.simulated import FakeRecorder, SimulatedCheck
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -138,6 +138,14 @@ def test_slowdowns_streams_and_products(check) -> None:
     assert len(rows) == 16
     assert all("ns" in row for row in rows)
     assert "| bf16 8192 |" in page({"device": "x", "facts": {}, "why": "", "parts": {"Products": rows}})
+
+
+def test_records_of_one_stream_alone_are_not_both(check, monkeypatch) -> None:
+    """Busy time is never longer than its span, whatever CUPTI saw."""
+    drained = FakeRecorder.drain
+    monkeypatch.setattr(FakeRecorder, "drain", lambda self: [record for record in drained(self) if record.stream == 0])
+    _, second = parts.overlap(check)
+    assert (second["kernels"], second["held"]) == ("1 a call on 1 streams", False)
 
 
 def test_the_machine_and_the_cost_of_its_instruments(check) -> None:

@@ -174,7 +174,7 @@ sys.exit(simulated.main())
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_run_that_is_cut_short_keeps_its_rows_and_leaves_nothing_at_work(tmp_path, number) -> None:
     program, out = tmp_path / "slow.py", tmp_path / "out"
     program.write_text(SLOW.format(simulated=simulated.__file__))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -81,3 +82,17 @@ def test_a_part_that_may_not_lock_says_so() -> None:
 
     first, last = simulated.script().whole(refused())
     assert (first["what"], last["refused"], last["why"]) == ("first", "clocks-denied", "no permission")
+
+
+@pytest.mark.parametrize(
+    ("files", "held"),
+    [
+        (["simulated-off/test_kernels.py.yaml"], True),
+        (["host-intel-2/test_kernels.py.yaml"], False),
+        (["simulated-off/test_kernels.py.yaml", "host-intel-2/test_kernels.py.yaml"], False),
+        ([], False),
+    ],
+)
+def test_a_gate_that_measured_the_processor_is_no_gate_of_this_card(files, held) -> None:
+    row = processes.accepted(simulated.SimulatedCheck(), [Path(name) for name in files])
+    assert (row["bar"], row["held"], row["files"]) == ("gate", held, files)

@@ -12,6 +12,7 @@ pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed", exc_type=I
 
 CONFTEST = '''
 import os
+import time
 from pytest_perfgate.adapters.runtimes.simulated import SimulatedGpu
 from pytest_perfgate.model.device import Device
 
@@ -24,6 +25,16 @@ class Card(SimulatedGpu):
     def device(self, index=0):
         uuid = os.environ.get("CUDA_VISIBLE_DEVICES", "").partition(",")[0]
         return Device(key="fake-card", name="NVIDIA H200", kind="gpu", uuid=uuid, pci="00000000:1B:00.0")
+
+    def submit(self, work, cost, stream=0):
+        self.now = max(self.now, time.perf_counter_ns())
+        super().submit(work, cost, stream)
+
+    def _wait(self, until):
+        """Its host is this one: it waits for as long as the card says that it worked."""
+        super()._wait(until)
+        while time.perf_counter_ns() < self.now:
+            pass
 
 
 def pytest_perfgate_runtimes():

@@ -98,7 +98,8 @@ def this_run() -> str:
 
 def run_head() -> int:
     """The process that leads this run, or this one."""
-    return int(os.environ.get(ROOT_VARIABLE) or os.getpid())
+    said = os.environ.get(ROOT_VARIABLE, "")
+    return int(said) if said.isascii() and said.isdecimal() else os.getpid()
 
 
 def keep_lock(lock: ClockLock) -> None:

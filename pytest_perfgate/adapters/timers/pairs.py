@@ -29,6 +29,8 @@ TIMES = 20
 """An event pair measures what is twenty times its own overhead and resolution."""
 EMPTY_PAIRS = 32
 TRIALS = 5
+MOST_CALLS, ROW_NS = 16, 5e6
+"""Calls in a row, and what they take at most, that are looked at for work that escapes."""
 
 
 @value
@@ -185,7 +187,24 @@ def enclosed(start: Event, end: Event, call: Call, calls: int = 1) -> None:
 
 
 def escaped(bench: Bench) -> tuple[Problem, ...]:
-    """Whether work is left on another queue when the last event of a call has passed."""
+    """Whether work is left on another queue when the last event of a call has passed.
+
+    What a short call leaves is lost in the noise of waiting; of many in a row, work that takes longer than they do
+    themselves piles up.
+    """
+    found = _left(bench, 1)
+    lasted = found[0]
+    many = int(min(MOST_CALLS, ROW_NS / lasted)) if lasted > 0 and not bench.prepares else 1
+    for took, rest in (found, _left(bench, many)) if many > 1 else (found,):
+        if rest > max(0.05 * took, 20_000.0):
+            evidence = (("on this stream", f"{took:.0f} ns"), ("still running after it", f"{rest:.0f} ns"))
+            what = "work ran on another stream, out of sight of the events around the call"
+            return (Problem(code="work-escaped", what=what, evidence=evidence, retry=False),)
+    return ()
+
+
+def _left(bench: Bench, calls: int) -> tuple[float, float]:
+    """What so many calls take, and for how long the device works on after their last event."""
     runtime, clock = bench.runtime, bench.clock
     idle, left, lasted = [], [], []
     for start, end in allocate(runtime, TRIALS):
@@ -194,15 +213,12 @@ def escaped(bench: Bench) -> tuple[Problem, ...]:
         begun = clock()
         runtime.synchronize()
         idle.append(clock() - begun)
-        enclosed(start, end, bench.call)
+        enclosed(start, end, bench.call, calls)
         runtime.wait(end)
         passed = clock()
         runtime.synchronize()
-        left.append(clock() - passed)
+        ended = clock()
+        left.append(ended - passed)
         lasted += read(Pairs([(start, end)]))
-    rest = median(left) - median(idle)
-    if rest <= max(0.05 * median(lasted), 20_000.0):
-        return ()
-    evidence = (("on this stream", f"{median(lasted):.0f} ns"), ("still running after it", f"{rest:.0f} ns"))
-    what = "work ran on another stream, out of sight of the events around the call"
-    return (Problem(code="work-escaped", what=what, evidence=evidence, retry=False),)
+        believable(lasted[-1], ended - begun, 1, "events")
+    return median(lasted), median(left) - median(idle)

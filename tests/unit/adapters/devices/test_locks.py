@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.devices.locks import lock_path, read_lock, read_locks, remove_lock, write_lock
+from pytest_perfgate.adapters.devices.locks import lock_path, read_lock, read_locks, remove_lock, run_head, write_lock
 from pytest_perfgate.model.errors import PerfgateError
 
 CARD = "GPU-1"
@@ -58,6 +58,12 @@ def test_a_file_of_another_user_is_named_and_no_draft_is_left(folder, monkeypatc
     with pytest.raises(PerfgateError, match=r"GPU-1\.clocks\.json: Operation not permitted"):
         write_lock(CARD, 1.5e9)
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(("said", "head"), [("", None), ("abc", None), ("-1", None), ("²", None), ("7", 7)])
+def test_a_run_without_a_head_that_reads_is_led_by_this_process(monkeypatch, said, head) -> None:
+    monkeypatch.setenv("PERFGATE_ROOT_PID", said)
+    assert run_head() == (head or os.getpid())
 
 
 def test_a_folder_that_cannot_be_used_is_an_error(folder, monkeypatch) -> None:

@@ -126,6 +126,18 @@ def test_work_that_escapes_to_another_stream_is_a_problem(gpu, rules, plan, call
     assert [problem.code for problem in timer.measure(two, plan, gpu).problems] == ["work-escaped"]
 
 
+@pytest.mark.parametrize(("side", "codes"), [(70_000, ["work-escaped"]), (55_000, [])])
+@pytest.mark.parametrize("timer", [EventsTimer, BlockingTimer])
+def test_work_that_piles_up_on_another_stream_is_a_problem(gpu, rules, plan, timer, side, codes) -> None:
+    """Of one call what is left is too short to be seen; what fits beside the next call is no matter."""
+
+    def two() -> None:
+        gpu.kernel(60_000)
+        gpu.kernel(side, stream=1)
+
+    assert [problem.code for problem in timer(rules).measure(two, plan, gpu).problems] == codes
+
+
 class Recorder:
     """Leaves what it is told for each call, whatever ran."""
 

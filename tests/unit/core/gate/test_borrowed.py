@@ -151,6 +151,7 @@ def test_a_module_is_known_however_it_is_imported() -> None:
         ], imported
     assert taken("import shapes", "shapes.SMALL", "shapes.py", "pk.py") == ["shapes.py"]
     assert taken("import shapes", "shapes", "shapes.py") == [], "a module by itself is no value"
+    assert taken("import shapes\nOWN = shapes.SMALL", "OWN.sizes", "shapes.py", "sizes.py") == ["shapes.py"]
 
 
 def test_points_lead_as_far_up_as_there_are_folders() -> None:
