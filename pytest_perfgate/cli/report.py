@@ -38,9 +38,9 @@ def run(options: Namespace) -> int:
     report = project.records.read(source)
     if not source:
         report = _placed(report, project, delivers=bool(options.to))
-    document = run_document(report, history_of(project, report), drawn=bool(options.html or options.markdown))
+    document = run_document(report, drawn=False)
     if options.html:
-        write_file(options.html, render_html(document))
+        write_file(options.html, render_html(run_document(report, history_of(project, report))))
     if options.markdown == "-":
         write(render_markdown(document))
     elif options.markdown:

@@ -52,7 +52,9 @@ def test_the_report_as_one_page(project: Place) -> None:
     assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
     assert "History of test_same" not in page, "pictures are of what needs a look"
     assert "Samples of test_&lt;b&gt;slow" in page
-    assert "| REGRESSED |" in Path("out/r.md").read_text(encoding="utf-8")
+    text = Path("out/r.md").read_text(encoding="utf-8")
+    assert "| REGRESSED |" in text
+    assert "Samples of" not in text, "a caption without its picture"
 
 
 def test_the_report_of_an_interrupted_run_says_so_and_fails_in_ci(

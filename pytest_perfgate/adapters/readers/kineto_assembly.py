@@ -20,6 +20,8 @@ _DAY = 24 * 3600e6
 """Microseconds that no one event of a profile takes: beyond, a counter has overflowed."""
 CLIPPED, LOST = "durations clipped to the next start", "durations overflowed or negative, and nothing follows"
 UNNAMED = "(an event without a name)"
+_FRAME = {"Trace"}
+"""What torch.profiler writes around a recording, whatever is in it."""
 _RANK = re.compile(r"rank[-_]?(\d+)")
 
 
@@ -47,6 +49,9 @@ def nothing(columns: Columns) -> PerfgateError:
         what = f"{seen}, and their begins and ends stand apart (phases B and E): PyTorch writes one event (X)"
         return PerfgateError("trace-foreign", what, place=place)
     strange = _strange(columns)
+    if set(strange) == _FRAME:
+        what = f"{seen}, and none of an operator or of a device: what was recorded called nothing of PyTorch"
+        return PerfgateError("trace-empty", what, place=place)
     if strange and not columns.dropped["without a time"]:
         most = sorted(strange.items(), key=lambda item: -item[1])[:4]
         named = ", ".join(f"{name} ({count:,})" for name, count in most)

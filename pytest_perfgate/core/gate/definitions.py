@@ -17,6 +17,7 @@ _UNNAMED = ("setup_module", "setup_function", "setup_class", "setup_method", "se
 _SELF = {"self", "cls"}
 _FIXTURES = {"perfgate", "benchmark"}
 ITSELF = "the test itself"
+AROUND = "what stands around it"
 
 Parts = Mapping[str, str]
 """Each name with all that is said of it."""
@@ -98,13 +99,37 @@ def _parts(test: _Function, classes: tuple[ast.ClassDef, ...], scope: Scope) -> 
     inner = {f"self.{name}": nodes for one in classes for name, nodes in defined(one.body).items()}
     known: Scope = {**scope, **inner}
     own = [test.args, *test.body]
+    around = list(_around(test, classes, scope))
     always = {"*", *_UNNAMED, *(f"self.{name}" for name in _UNNAMED), *everywhere(known)}
     bases = (name for one in classes for name in reached(one.bases))
-    found = meaning({*always, *reached([*own, *marks]), *bases}, known)
+    found = meaning({*always, *reached([*own, *marks, *around]), *bases}, known)
     apart = meaning(reached(values.values()), known).items()
     by_value = {f"{PARAMETERS}: {name}": said for name, said in apart if name not in found}
     said = {name: _dumped(node) for name, node in values.items()}
-    return {ITSELF: said_by(own), PARAMETERS: said_by(marks), **said, **by_value, **found}
+    return {ITSELF: said_by(own), AROUND: said_by(around), PARAMETERS: said_by(marks), **said, **by_value, **found}
+
+
+def _around(test: _Function, classes: tuple[ast.ClassDef, ...], scope: Scope) -> Iterator[ast.AST]:
+    """Decorators that are no marks, such as a patch, and fixtures that marks of it, its classes or its file ask for."""
+    wide = (node for one in classes for node in defined(one.body).get("pytestmark", ()))
+    listed = [*scope.get("pytestmark", ()), *wide]
+    for mark in (mark for part in (*classes, test) for mark in part.decorator_list):
+        if _is_mark(mark, scope):
+            listed.append(mark)
+        else:
+            yield mark
+    yield from (node for one in listed for node in ast.walk(one) if isinstance(node, ast.Call) and _uses(node))
+
+
+def _is_mark(decorator: ast.expr, scope: Scope) -> bool:
+    """``pytest.mark.slow``, or a name of this file for one: limits and parameters are told by themselves."""
+    words = _dumped(decorator)
+    named = scope.get(decorator.id, ()) if isinstance(decorator, ast.Name) else ()
+    return "'mark'" in words or any("'mark'" in _dumped(node) for node in named)
+
+
+def _uses(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "usefixtures"
 
 
 def meaning(names: Iterable[str], known: Scope) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_perfgate.core.gate.definitions import ITSELF, Parts, parts_of
+from pytest_perfgate.core.gate.definitions import AROUND, ITSELF, Parts, parts_of
 from pytest_perfgate.core.gate.parametrised import PARAMETERS, other_parameters
 
 
@@ -19,7 +19,8 @@ def reworked(then: str, now: str) -> dict[str, tuple[str, ...]]:
 
 
 def _apart(before: Parts, after: Parts) -> tuple[str, ...]:
-    own = ((ITSELF, before[ITSELF] != after[ITSELF]), (PARAMETERS, other_parameters(before, after)))
+    own = [(part, before[part] != after[part]) for part in (ITSELF, AROUND)]
+    own.append((PARAMETERS, other_parameters(before, after)))
     if any(differs for _, differs in own):
         return tuple(part for part, differs in own if differs)  # what it names now is another question
     both: Mapping[str, str] = {**before, **after}

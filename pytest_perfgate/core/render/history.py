@@ -54,22 +54,27 @@ def _section(case: Told, anchors: Anchors) -> Section:
     paragraphs = tuple(Paragraph(text=text) for text in said if text)
     drawn = (timeline(printable(str(key)), sittings, changes, accepted),) if len(sittings) > 1 else ()
     return Section(
-        title=f"{printable(str(key))} on {device}", blocks=(*paragraphs, *drawn, _sittings(sittings, accepted, changes))
+        title=f"{printable(str(key))} on {device}", blocks=(*paragraphs, *drawn, _sittings(sittings, baseline, changes))
     )
 
 
-def _sittings(sittings: Sequence[Sitting], accepted: float | None, changes: Sequence[ChangePoint]) -> Table:
-    """A row a sitting; what never occurs has no column."""
+def _sittings(sittings: Sequence[Sitting], accepted: Baseline | None, changes: Sequence[ChangePoint]) -> Table:
+    """A row a sitting; what never occurs has no column, and how it was measured one only where that changed."""
+    hows = [s.identity for s in sittings] if len({s.identity for s in sittings} - {""}) > 1 else []
     before: list[float | None] = [None, *(s.time for s in sittings)]
     new = {change.index: signed(change.change) for change in changes}
     columns: list[tuple[Column, Sequence[object]]] = [
         (Column(name="when"), [s.when[:16] for s in sittings]),
         (Column(name="commit"), [short_commit(s.commit, 7) for s in sittings]),
         (Column(name="time", dimension=_TIME), [s.time for s in sittings]),
-        (Column(name="against accepted"), [_change(s.time, accepted) for s in sittings]),
+        (
+            Column(name="against accepted"),
+            [_change(s.time, accepted.time if accepted and _like(s, accepted) else None) for s in sittings],
+        ),
         (Column(name="against the one before"), [_change(s.time, then) for s, then in zip(sittings, before)]),
         (Column(name="new level"), [new.get(at, "") for at in range(len(sittings))]),
         (Column(name="processes", dimension=Dimension.COUNT), [s.processes for s in sittings]),
+        (Column(name="measured with"), [printable(how) for how in hows]),
     ]
     shown = [(column, cells) for column, cells in columns if any(cell != "" for cell in cells)]
     return Table(columns=tuple(column for column, _ in shown), rows=tuple(zip(*(cells for _, cells in shown))))
@@ -77,8 +82,14 @@ def _sittings(sittings: Sequence[Sitting], accepted: float | None, changes: Sequ
 
 def anchored(sittings: Sequence[Sitting], baseline: Baseline | None) -> str:
     """How the line stands against its fixed anchor, the accepted time where none is named; empty while it holds."""
-    found = drift(sittings, baseline.time, LIMIT, since=baseline.commit) if baseline else None
+    alike = [s for s in sittings if baseline is not None and _like(s, baseline)]
+    found = drift(alike, baseline.time, LIMIT, since=baseline.commit) if baseline else None
     return f"ANCHOR  {signed(found.change)}: {found.sentence}" if found and found.alarms else ""
+
+
+def _like(sitting: Sitting, line: Baseline) -> bool:
+    """Whether it was measured as the accepted time was, as far as both say how."""
+    return not sitting.identity or line.identity is None or sitting.identity == line.identity.text()
 
 
 def _change(time: float, then: float | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pytest_perfgate.core.gate.against_limit import beside as lacking
 from pytest_perfgate.core.gate.against_revision import arm_facts
 from pytest_perfgate.core.gate.clocks import accepted_clock, paired_clocks
 from pytest_perfgate.core.gate.conviction import suspects
@@ -18,7 +19,7 @@ from pytest_perfgate.model.baseline import DIRTY, Baseline, Sitting
 from pytest_perfgate.model.children import Capture
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.measurement import Identity
-from pytest_perfgate.model.metric import Absent, Metric, MetricSet
+from pytest_perfgate.model.metric import Absent, Metric, MetricSet, labels
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.problem import Problem
 from pytest_perfgate.model.quantity import Dimension, Interval
@@ -74,7 +75,7 @@ def test_what_nobody_collected_names_its_source() -> None:
     gap = MetricSet(absent=(Absent(name="overlap", why="one rank alone"),))
     found = verdict(1e6, [limit("overlap >= 60%")], metrics=gap)
     assert (found.sentence, found.next) == ("overlap: one rank alone", ("capture it: it comes from capture='torch'",))
-    counter = verdict(1e6, [limit("ncu(lts) <= 5")])
+    counter = verdict(1e6, [replace(limit("ncu(lts) <= 5"), labels=(("metric", "lts"),))])
     assert counter.sentence == "ncu: nothing here produces ncu", "no report lacks it: there is none"
     untimed = verdict(1e6, [limit("time <= 1ms")], processes=())
     assert not any("capture it" in step for step in untimed.next), "time is no capture"
@@ -276,3 +277,12 @@ def test_a_device_without_a_name_is_called_by_its_key() -> None:
 
 def test_bounds_that_something_may_keep_are_bounds() -> None:
     assert [limit(text).bound for text in ("mfu <= 120%", "count(HMMA) <= -5", "time >= 0")] == [1.2, -5, 0]
+
+
+def test_what_lacks_beside_a_figure_is_of_the_same_level() -> None:
+    whole, of_rank = share("overlap", 0.5, 0.5, 0.5), replace(share("overlap", 0.5, 0.5, 0.5), labels=labels(rank=0))
+    gaps = tuple(Absent(name="overlap", why="", labels=one) for one in ((), labels(rank=1), labels(stage="fwd")))
+    held = MetricSet(absent=gaps)
+    assert lacking("overlap", (), [whole], held) == ()
+    assert lacking("overlap", (), [of_rank], held) == gaps[1:2]
+    assert lacking("overlap", labels(rank=0), [of_rank], held) == ()

@@ -9,6 +9,7 @@ import pytest
 
 from pytest_perfgate.core.gate.grammar import parse_limit
 from pytest_perfgate.core.gate.marked import marked
+from pytest_perfgate.core.gate.merge import merge_limits
 from pytest_perfgate.core.gate.relaxed import LOOSER, relaxed
 from pytest_perfgate.model.limit import Limit
 from tests.unit.core.gate.test_relaxed import KINDS, TEST, mark, told
@@ -162,6 +163,9 @@ def test_a_limit_that_another_replaces_on_some_devices_is_loosened_there() -> No
     alone = mark("'time <= 1ms'")
     assert told(alone, layered) == ["time <= 1ms -> time <= 1ms except on A100*"]
     assert told(layered, layered) == []
+    assert [*relaxed({"t.py": (alone, layered)}, KINDS, lambda _nodeid, layers: merge_limits(*layers)).values()] == [
+        LOOSER
+    ]
     assert loosens(mark("'count(A) <= 5'"), mark("'count(A) <= 6'"))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.gate.definitions import ITSELF, marks_of
+from pytest_perfgate.core.gate.definitions import AROUND, ITSELF, marks_of
 from pytest_perfgate.core.gate.parametrised import PARAMETERS
 from pytest_perfgate.core.gate.reworked import reworked
 
@@ -172,3 +172,30 @@ def test_a_value_that_comes_or_goes_changes_no_other_case(then: str, now: str, d
 def test_what_a_value_of_both_stands_for_is_its_parameter() -> None:
     text = LISTED.replace("VALUES", "[pytest.param(WIDE, id='w')]")
     assert reworked(text, text.replace("import WIDE", "import LARGE as WIDE")) == {"test_dot": (PARAMETERS,)}
+
+
+WRAPPED = LISTED.replace("VALUES", "[1]")
+
+
+@pytest.mark.parametrize(
+    ("line", "differs"),
+    [
+        ("@mock.patch('pk.dot', quick)", True),
+        ("@half", True),
+        ("@pytest.mark.usefixtures('fast')", True),
+        ("@pytest.mark.timeout(3)", False),
+        ("@slow", False),
+        ("@pytest.mark.perfgate('time <= 1s')", False),
+    ],
+)
+def test_what_stands_around_a_test_is_part_of_it_and_other_marks_are_not(line: str, differs: bool) -> None:
+    text = "slow = pytest.mark.slow\n" + WRAPPED
+    apart = reworked(text, text.replace("def test_dot", f"{line}\ndef test_dot"))
+    assert apart == ({"test_dot": (AROUND,)} if differs else {})
+
+
+@pytest.mark.parametrize("where", ["", "class TestIn:\n    "])
+def test_fixtures_that_a_whole_file_or_class_asks_for_are_part_of_its_tests(where: str) -> None:
+    text = f"{where}mark_me = 1\n{'    ' if where else ''}def test_dot(perfgate): pass\n"
+    found = reworked(text, text.replace("mark_me = 1", "pytestmark = [pytest.mark.usefixtures('fast')]"))
+    assert list(found.values()) == [(AROUND,)]

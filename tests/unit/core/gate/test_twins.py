@@ -22,6 +22,12 @@ def test_other_parameters_make_no_other_function() -> None:
     assert not same_function(one, one, "two[1]")
 
 
+def test_a_function_that_asks_for_another_fixture_is_another() -> None:
+    assert same_bodies("def one(big): f()\n", "def uno(small): f()\n") == {}
+    inside = "class TestA:\n    def one(self, big): f()\n"
+    assert same_bodies(inside, "def uno(big): f()\n") == {"TestA::one": "uno"}
+
+
 def test_what_stands_in_the_brackets_of_a_parameter_is_no_name_of_a_call() -> None:
     nodes = ("t.py::one[a#b]#x[0]", "t.py::uno[a#b]#x[0]")
     assert list(renamed_nodes(nodes[:1], nodes[1:], {"one": "uno"})) == [nodes]

@@ -162,7 +162,24 @@ def test_history_as_a_document() -> None:
     text = render_text(history_document(told, overview=False))
     assert "accepted: nothing" in text
     assert "+8.0 %" in text
+    assert "measured with" not in text
     assert (bars([]), bars([1.0, 1.0]), bars([1.0, 2.0])) == ("", "▄▄", "▁█")
+
+
+def test_a_history_holds_nothing_against_a_time_that_was_measured_differently() -> None:
+    """8 ms on all threads stood as a slowdown of the 1 ms that one thread was accepted with, and as its anchor."""
+    line = baseline("test_<i>[1]", 1e6)
+    line = replace(line, identity=replace(SLOW.measurement.identity, threads="1"))
+    assert line.identity is not None
+    other = [replace(s, time=8e6, identity="threads=8") for s in SITTINGS[:3]]
+    text = render_text(
+        history_document(
+            [(SLOW.key, "d", [replace(SITTINGS[0], identity=line.identity.text()), *other], line)], overview=False
+        )
+    )
+    assert "threads=8" in text
+    assert text.count("+700.0 %") == 1, "against the one before"
+    assert "ANCHOR" not in text
 
 
 def entry_of(*findings: Finding, sol: bool = False) -> str:
