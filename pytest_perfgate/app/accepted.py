@@ -69,6 +69,12 @@ class Accepted:
             return now, None
         return replace(then, place=now.place), None if _same(then, now) else now
 
+    def came_with(self, measurement: Measurement) -> bool:
+        """Whether the line that judges is one that this change brought: there was none at the merge base."""
+        key, device = measurement.key, measurement.device.key
+        known = str(key) in self.moved.values() or str(key) in self.then_and_now(device, key.path)[0]
+        return bool(self.base.commit) and not known
+
     def gone(self, device: str) -> tuple[Baseline, ...]:
         """Lines of the merge base that the work tree has no more; a file of before that does not read has none."""
         if device not in self._gone:

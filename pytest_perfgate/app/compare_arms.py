@@ -50,9 +50,11 @@ class Stage:
     clock: Callable[[], float]
     beat: Beat = Beat()
     budget_s: float = 0.0
+    """Zero spends what the design asks for."""
     texts: Texts | None = None
     """Test files at the base and here: for those of the head that the base arm cannot collect."""
-    """Zero spends what the design asks for."""
+    show: Callable[[str, int, str], None] | None = None
+    """Told of each test that both sides went through: the round, which of its tests this is, the test."""
 
 
 class Comparison:
@@ -73,6 +75,8 @@ class Comparison:
         """Other files below the root that the head's process of a test had loaded: tests, and what lies beside them."""
         self.own = OwnFiles(stage.texts)
         self._out: set[str] = set()
+        self._rounds = 0
+        """Of the phase that is played."""
         self._until = stage.clock() + stage.budget_s if stage.budget_s else math.inf
 
     def resume(self, kept: Iterable[PairedRound]) -> None:
@@ -91,6 +95,8 @@ class Comparison:
 
     def play(self, phase: str, counts: Mapping[str, int]) -> None:
         """So many rounds of each case, together while they last; a budget ends them between two rounds."""
+        planned = {SCREEN: self.design.screen, CONFIRM: self.design.confirm}.get(phase, 0)
+        self._rounds = max(planned, *counts.values()) if counts else planned
         for number in range(max(counts.values(), default=0)):
             done = {one.nodeid for one in self.rounds if (one.phase, one.number) == (phase, number)}
             wanted = (nodeid for nodeid, count in counts.items() if count > number)
@@ -165,6 +171,9 @@ class Comparison:
                 continue
             self.rounds.append(_round(met, phase, number, self.own.tests.get(met.nodeid, "")))
             done.add(met.nodeid)
+            if self.stage.show is not None:
+                place = f"round {number + 1} of {self._rounds}, case {len(done)} of {len(cases)}"
+                self.stage.show(place, len(done), met.nodeid)
             if self.rounds[-1].trouble:
                 self._out.add(met.nodeid)
         return done

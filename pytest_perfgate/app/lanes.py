@@ -53,7 +53,7 @@ def run_spread(rounds: Rounds, cases: Sequence[Case], fleet: Fleet) -> None:
     """
     several = [case for case in cases if case.plan.devices > 1]
     single = [case for case in cases if case.plan.devices <= 1]
-    if len(fleet.alike) < 2:
+    if not fleet.alike:
         for number in range(rounds.most):
             rounds.round(number, single)
     else:
@@ -75,7 +75,11 @@ def lane_of(nodeid: str, count: int) -> int:
 
 
 def _in_lanes(rounds: Rounds, fleet: Fleet, known: Sequence[Case], found: Sequence[Case]) -> None:
-    """Every round of the known, and all but the first of those that were found out by it."""
+    """Every round of the known, and all but the first of those that were found out by it.
+
+    The leases are the run's own until all are through: a child between two cases has a context on its card, and would
+    be a foreign process to whoever measured there meanwhile.
+    """
     if not known and not found:
         return
     devices = fleet.alike
@@ -85,7 +89,7 @@ def _in_lanes(rounds: Rounds, fleet: Fleet, known: Sequence[Case], found: Sequen
         mine = [case for case in (*known, *found) if lane_of(case.nodeid, len(devices)) == at]
         for number in range(rounds.most):
             now = [case for case in mine if number or case.nodeid not in late]
-            rounds.round(number, now, fleet.surroundings(devices[at : at + 1]))
+            rounds.round(number, now, fleet.surroundings(devices[at : at + 1]) if len(devices) > 1 else {})
 
     with fleet.hold([lease_name(device) for device in devices]):
         at_once([partial(lane, at) for at in range(len(devices))], rounds.stop)

@@ -71,4 +71,6 @@ def held(court: Court, report: CaseReport) -> bool:
     if paired is not None and paired.revision:
         return not paired.own_file
     then, edited = court.accepted.judging(report.measurement)
-    return then is not None and not then.local and not (edited is not None and reasoned(edited, then))
+    if then is None or then.local or court.accepted.came_with(report.measurement):
+        return False
+    return edited is None or not reasoned(edited, then)

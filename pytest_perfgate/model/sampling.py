@@ -17,9 +17,10 @@ class Sampling:
         self.mark = 0
         self._listener: Callable[[], None] = _nobody
 
-    def tell(self, listener: Callable[[], None] | None) -> None:
-        """Whom to call when a region begins and when it ends."""
-        self._listener = listener or _nobody
+    def tell(self, listener: Callable[[], None] | None) -> Callable[[], None]:
+        """Whom to call when a region begins and when it ends; returned is who was called before."""
+        before, self._listener = self._listener, listener or _nobody
+        return before
 
     @contextmanager
     def region(self) -> Iterator[None]:

@@ -165,6 +165,7 @@ class Bailiff:
             job=replace(child_job(self._config), cpus=one_core(list(self._session.cases.values()))),
             timeout_s=self._project.timeout,
             say=self._say,
+            show=self._progress.met if self._progress is not None else None,
             keep=FinishedRounds(self._path(both), self._session, self._say),
             clock=time.monotonic,
             beat=self._beat,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pytest_perfgate.app.honest import Scrutiny, Subject, scrutinised
 from pytest_perfgate.app.instrument import at_least, choose_runtime, choose_timer, identity, per_call
 from pytest_perfgate.app.machine import REFUSED, keyed, lease_name, settled, watched
+from pytest_perfgate.app.several import Together
 from pytest_perfgate.model.children import Capture
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
@@ -87,10 +88,16 @@ class Measuring:
 
     def _taken(self, stand: Stand, plan: Plan, take: Callable[[Plan], Samples]) -> Samples:
         """Samples under a lease, with what the clocks did meanwhile."""
-        device, leases = stand.runtime.device(), self._instruments.leases
-        with leases.hold(lease_name(device)) if leases and device.kind == "gpu" else nullcontext():
-            plan, refused = settled(device, plan, self._instruments.clocks)
-            samples = watched(take, device, plan, self._instruments.clocks, time.perf_counter_ns)
+        device, leases, clocks = stand.runtime.device(), self._instruments.leases, self._instruments.clocks
+        others = companions(plan.devices, device) if plan.devices > 1 and device.kind == "gpu" else ()
+        if others and clocks is not None:
+            clocks = Together(clocks, others)
+        with ExitStack() as held:
+            if leases and device.kind == "gpu":
+                for name in sorted(lease_name(card) for card in (device, *others)):
+                    held.enter_context(leases.hold(name))
+            plan, refused = settled(device, plan, clocks)
+            samples = watched(take, device, plan, clocks, time.perf_counter_ns)
         return replace(samples, notes=(*samples.notes, (REFUSED, refused))) if refused else samples
 
     def _scrutiny(self, asked: Asked, call: Any, runtime: Runtime) -> Scrutiny | None:
@@ -181,6 +188,14 @@ def insist_on_devices(wanted: int) -> None:
     few = fleet().few(wanted)
     if few:
         raise PerfgateError("devices-few", few)
+
+
+def companions(wanted: int, device: Device) -> tuple[Device, ...]:
+    """The other devices that a case on several works on: those that this process sees first."""
+    from pytest_perfgate.wiring.devices import fleet
+
+    own = lease_name(device)
+    return tuple(card for card in fleet().alike[:wanted] if lease_name(card) != own)
 
 
 def measuring_tools(config: Any) -> Measuring:

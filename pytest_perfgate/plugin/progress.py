@@ -51,6 +51,14 @@ class Progress:
         cases = sum(rounds > number for rounds in self._rounds.values())
         return f"round {number + 1} of {max(self._rounds.values())}, case {self._counts[number]} of {cases}"
 
+    def met(self, place: str, number: int, nodeid: str) -> None:
+        """Both arms went through a test; elsewhere than on a terminal the first of each round is a line."""
+        text = f"perfgate: {place}: {nodeid}"
+        if self._live:
+            self._draw(text)
+        elif number == 1:
+            self._say(text)
+
     def tell(self, text: str) -> None:
         """A line of its own."""
         self.close()

@@ -72,15 +72,21 @@ class DeviceWatch:
     def begin(self) -> None:
         """The thread has every look, the first too, so that a driver which never returns holds up nobody else."""
         self._sight = Sight(self._device, self._strangers, self._sampling)
-        self._sampling.tell(self._wake.set)
+        before = self._before = self._sampling.tell(None)
+
+        def wake() -> None:
+            before()
+            self._wake.set()
+
+        self._sampling.tell(wake)
         self._thread.start()
         if not self._looked.wait(self._patience):
-            self._sampling.tell(None)
+            self._sampling.tell(before)
             self._done = True
             raise PerfgateError("driver-silent", self._silence())
 
     def end(self) -> None:
-        self._sampling.tell(None)
+        self._sampling.tell(self._before)
         self._done = True
         self._wake.set()
         self._thread.join(self._patience)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from math import isfinite
 from statistics import median
@@ -23,6 +23,8 @@ RESOLUTION_NS = 500.0
 """How finely devices stamp events; finer claims are not believed."""
 PLAY = 1.05
 """A device's clock may run five percent faster than the host's."""
+SEEN_NS, SLOW = 300_000.0, 0.6
+"""Of waits at least so long, some must be read as this part of what they were: else the device's clock runs slow."""
 SHRUNK = 2.0
 """Samples may be so many times shorter than a call must be that is tried before: chance refuses none."""
 TIMES = 20
@@ -203,17 +205,26 @@ def escaped(bench: Bench) -> tuple[Problem, ...]:
     return ()
 
 
+def _keeps_time(bench: Bench, rates: Sequence[float]) -> None:
+    """An error where events around work that the host only waited for never read most of what it waited."""
+    if rates and max(rates) < SLOW and bench.runtime.device().kind == "gpu":
+        what = f"events read at most {max(rates):.2g} of the time that the host waited for the work between them"
+        raise PerfgateError("timer-broken", what)
+
+
 def _left(bench: Bench, calls: int) -> tuple[float, float]:
     """What so many calls take, and for how long the device works on after their last event."""
     runtime, clock = bench.runtime, bench.clock
-    idle, left, lasted = [], [], []
+    idle, left, lasted, rates = [], [], [], []
     for start, end in allocate(runtime, TRIALS):
         bench.ready()
         runtime.synchronize()
         begun = clock()
         runtime.synchronize()
-        idle.append(clock() - begun)
+        enclosing = clock()
+        idle.append(enclosing - begun)
         enclosed(start, end, bench.call, calls)
+        enqueued = clock()
         runtime.wait(end)
         passed = clock()
         runtime.synchronize()
@@ -221,4 +232,7 @@ def _left(bench: Bench, calls: int) -> tuple[float, float]:
         left.append(ended - passed)
         lasted += read(Pairs([(start, end)]))
         believable(lasted[-1], ended - begun, 1, "events")
+        if passed - enclosing >= SEEN_NS and enqueued - enclosing < 0.1 * (passed - enclosing):
+            rates.append(lasted[-1] / (passed - enclosing))
+    _keeps_time(bench, rates)
     return median(lasted), median(left) - median(idle)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from typing import NamedTuple
+
+from pytest_perfgate.core.gate.definitions import module_of
+from pytest_perfgate.core.gate.parametrised import split
 
 _BESIDE = re.compile(
     r"(^|/)\.|^docs?/"
@@ -23,9 +27,16 @@ def may_be_read(path: str, baselines: str = "baselines") -> bool:
 
 
 def same_test(then: str, now: str, test: str) -> bool:
-    """Whether a test file says the same for one of its tests: what its other tests say is no matter."""
+    """Whether a test file says the same for one of its tests: what its other tests say is no matter.
+
+    Nor are limits, docstrings, and values of ``parametrize`` that only one of the two has.
+    """
     one, other = _said(then, test), _said(now, test)
-    return one is not None and one == other
+    if one is None or other is None:
+        return False
+    return one.lines == other.lines and all(
+        one.values[name] == other.values[name] for name in one.values.keys() & other.values
+    )
 
 
 def same_program(then: str, now: str) -> bool:
@@ -33,13 +44,43 @@ def same_program(then: str, now: str) -> bool:
     return then == now or same_test(then, now, "")
 
 
-def _said(text: str, test: str) -> list[str] | None:
-    """The statements of a file without the tests that stand beside one; nothing where it does not parse."""
+class _Said(NamedTuple):
+    """What a file says for one of its tests."""
+
+    lines: list[str]
+    """Its statements without the tests that stand beside that one."""
+    values: dict[str, str]
+    """What its tests are parametrised with, by the ids of the cases."""
+
+
+def _said(text: str, test: str) -> _Said | None:
+    """Nothing where the file does not parse."""
     try:
-        parts = ast.parse(text).body
+        ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    return [ast.dump(part) for part in parts if not (test and _is_another(part, test))]
+    parts = [part for part in module_of(text).body if not (test and _is_another(part, test))]
+    values: dict[str, str] = {}
+    for part in parts:
+        for node in ast.walk(part):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                values |= _bare(node)
+    return _Said([ast.dump(part) for part in parts], values)
+
+
+def _bare(test: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, str]:
+    """Take its limits away, and the values that it is parametrised with: those by the ids of their cases."""
+    values: dict[str, str] = {}
+    for number, mark in enumerate(test.decorator_list):
+        if not isinstance(mark, ast.Call) or not isinstance(mark.func, ast.Attribute):
+            continue
+        if mark.func.attr == "perfgate":
+            mark.args = []
+        elif mark.func.attr == "parametrize":
+            frame, given = split(mark)
+            values |= {f"{test.name} {number} {name}": ast.dump(node) for name, node in given.items()}
+            test.decorator_list[number] = ast.Tuple(elts=frame, ctx=ast.Load())
+    return values
 
 
 def _is_another(part: ast.stmt, test: str) -> bool:

@@ -1,9 +1,9 @@
-"""What gated tests take from other files: fixtures and hooks of a conftest, names in their marks."""
+"""What gated tests take from other files: fixtures and hooks of a conftest, helpers, names in their marks."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import PurePosixPath
 
@@ -18,10 +18,12 @@ from pytest_perfgate.core.gate.definitions import (
     names_of,
     reached,
     said_by,
+    tests_in,
 )
 
 CONFTEST = "conftest.py"
 LOOSE = "what it runs when it is imported"
+_AMONG_TESTS = {"tests", "test", "testing"}
 _HOOK = "pytest_"
 _SAYING = ("pytest_addoption", "pytest_report_header", "pytest_terminal_summary")
 """Hooks that say something and measure nothing."""
@@ -33,19 +35,37 @@ _Taken = tuple[str, int, str]
 """A module as it is named, how far above the file, and a name in it."""
 
 
-def borrowed(tests: Mapping[str, str], changed: Texts) -> dict[str, tuple[str, ...]]:
-    """Each of the changed files that these files of tests take from, with the names that stand for something else."""
+def borrowed(tests: Mapping[str, tuple[str, Collection[str]]], changed: Texts) -> dict[str, tuple[str, ...]]:
+    """Each of the changed files that these tests take from, with the names that stand for something else.
+
+    ``tests`` are files, each with its text and those of its functions, ``Class::test``, that are meant.
+    """
     found: dict[str, set[str]] = {}
-    for path, text in tests.items():
-        module = module_of(text)
+    for path, (text, names) in tests.items():
+        module = _only(module_of(text), names)
         for other in changed:
             if other in tests:
                 continue
             if _above(other, path):
                 found.setdefault(other, set()).update(_of_conftest(changed[other], module))
-            elif names := {name for taken in _taken(module) if (name := _named(taken, path, other))}:
-                found.setdefault(other, set()).update(_apart(*(_meant(side, names) for side in changed[other])))
+            elif _helps(other):
+                given = {name.removesuffix("()") for taken in _used(module) if (name := _named(taken, path, other))}
+                found.setdefault(other, set()).update(_apart(*(_held(side, given) for side in changed[other])))
+            elif given := {name for taken in _taken(module) if (name := _named(taken, path, other))}:
+                found.setdefault(other, set()).update(_apart(*(_meant(side, given) for side in changed[other])))
     return {path: tuple(sorted(names)) for path, names in sorted(found.items()) if names}
+
+
+def _only(module: ast.Module, names: Collection[str]) -> ast.Module:
+    """The file without its other tests; where one of these is made elsewhere, such as by a base class, all of it."""
+    tests = {name: test for name, test, _ in tests_in(module.body, ())}
+    if not tests.keys() >= {*names}:
+        return module
+    others = {id(test) for name, test in tests.items() if name not in names and test.name.startswith("test")}
+    for node in ast.walk(module):
+        if isinstance(node, (ast.Module, ast.ClassDef)):
+            node.body = [line for line in node.body if id(line) not in others]
+    return module
 
 
 def _above(conftest: str, path: str) -> bool:
@@ -93,6 +113,25 @@ def _meant(text: str | None, names: set[str]) -> Mapping[str, str]:
     called = {name.removesuffix("()") for name in names if name.endswith("()")}
     values = {name for name in names & scope.keys() if not any(isinstance(node, _WHOLE) for node in scope[name])}
     return _roots({*values, *(called & scope.keys())}, scope)
+
+
+def _helps(path: str) -> bool:
+    """Whether a module lies among tests, where nobody keeps what is measured."""
+    return not _AMONG_TESTS.isdisjoint(PurePosixPath(path).parts[:-1])
+
+
+def _held(text: str | None, names: set[str]) -> Mapping[str, str]:
+    """What names of a module stand for, functions too."""
+    scope = defined(module_of(text or "").body)
+    return _roots(names & scope.keys(), scope)
+
+
+def _used(module: ast.Module) -> Iterator[_Taken]:
+    """Names of other modules anywhere in a file."""
+    scope = defined(module.body)
+    for name, suffix in chain.from_iterable(map(_spelled, module.body)):
+        first, _, rest = name.partition(".")
+        yield from _imported(scope.get(first, ()), rest, suffix)
 
 
 def _taken(module: ast.Module) -> Iterator[_Taken]:

@@ -175,8 +175,8 @@ def _decides(trial: Trial) -> Iterator[str]:
     """What would tell: more processes where there were too few, another arm where its tree can be built."""
     if len(trial.measurement.processes) < LEAST:
         yield f"{trial.rerun} --perfgate=full --perfgate-rounds={LEAST}"
-    if not uncommitted(trial.baseline):
-        yield f"{trial.rerun} {AGAINST} {trial.baseline.commit if trial.baseline else ''}".rstrip()
+    if trial.baseline is not None and trial.baseline.commit and not uncommitted(trial.baseline):
+        yield f"{trial.rerun} {AGAINST} {trial.baseline.commit}"
     yield trial.accepting(REASON)
 
 

@@ -50,8 +50,9 @@ def _whole(report: CaseReport, width: int) -> str:
     ordered = sorted(report.verdicts, key=lambda v: -_ORDER.index(v.outcome))
     told = [v for v in ordered if v.outcome not in _QUIET] or ordered
     lines = [line for verdict in told for line in _head(report, verdict, width)]
-    lines += _now(report.measurement) if report.measurement else []
-    lines += _then(next((v.baseline for v in told if v.baseline), None)) or _beside(told)
+    sides = [*(_now(report.measurement) if report.measurement else ())]
+    sides += _then(next((v.baseline for v in told if v.baseline), None)) or _beside(told)
+    lines += [line for side in sides for line in _labelled(side[2:6].strip(), side[8:], width)]
     lines += [line for text in _reasons(told) for line in _labelled("why", text, width)]
     if report.measurement and not all(v.outcome in _QUIET for v in told):
         lines += [line for label, text in seen(report.measurement) for line in _labelled(label, text, width)]

@@ -181,7 +181,7 @@ CODES: tuple[Code, ...] = (
         family=Family.DEVICE,
         title="The folder of locks and leases cannot be used",
         why="without it two measurements on one device do not know of each other, and a lock left behind has no name",
-        mend="make room there; a file goes by its owner's hand or an administrator's; PERFGATE_LOCKS names the folder",
+        mend="make room there, or let its owner remove what is another user's; PERFGATE_LOCKS names another folder",
     ),
     Code(
         name="platform-unsupported",

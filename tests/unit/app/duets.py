@@ -55,6 +55,8 @@ class World:
     retaken: set[int] = field(default_factory=set)
     """Which of these an instrument found invalid the first time."""
     spawned: list[ChildSpec] = field(default_factory=list)
+    shown: list[tuple[str, int, str]] = field(default_factory=list)
+    """What somebody who waits was shown."""
     start_s: float = 0.0
     """What starting one child takes on this world's clock."""
     test_s: float = 0.0

@@ -18,12 +18,19 @@ THEN = "@fixture\ndef matrix():\n    return big()\n"
 NOW = THEN.replace("big", "small")
 
 
-def notes(changed: Any, *, ci: bool = True, base: str = "c0ffee", line: Any = "accepted") -> list[SuiteNote]:
+def notes(
+    changed: Any, *, ci: bool = True, base: str = "c0ffee", line: Any = "accepted", came: bool = False
+) -> list[SuiteNote]:
     texts = {NOTHING: {KEY.path: (None, TEST)}, base: changed}
     before = accepted(1e6) if line else None
     court: Any = SimpleNamespace(
         context=SimpleNamespace(policy=Policy(ci=ci)),
-        accepted=SimpleNamespace(base=Base(commit=base), moved={}, judging=lambda _measurement: (before, None)),
+        accepted=SimpleNamespace(
+            base=Base(commit=base),
+            moved={},
+            judging=lambda _measurement: (before, None),
+            came_with=lambda _measurement: came,
+        ),
         tools=SimpleNamespace(repository=SimpleNamespace(touched=lambda revision, _words: texts[revision])),
         paired={},
         revision="",
@@ -35,10 +42,13 @@ def notes(changed: Any, *, ci: bool = True, base: str = "c0ffee", line: Any = "a
 def test_a_fixture_of_a_conftest_that_the_change_edits_is_named_in_ci() -> None:
     (note,) = notes({"conftest.py": (THEN, NOW), "far/conftest.py": (THEN, NOW)})
     assert (note.kind, note.effect, note.names) == ("borrowed", Effect.WARN, ("conftest.py: matrix",))
-    assert note.text.startswith("1 file edited since c0ffee that gated tests take fixtures, marks or parameters from:")
+    assert note.text.startswith(
+        "1 file edited since c0ffee that gated tests take fixtures, helpers, marks or parameters from:"
+    )
 
 
 def test_nothing_is_said_where_no_line_of_before_judges_or_nothing_else_is_edited() -> None:
     changed = {"conftest.py": (THEN, NOW)}
     assert notes(changed, ci=False) == notes(changed, base="") == notes(changed, line=None) == []
+    assert notes(changed, came=True) == [], "a new test takes what it likes"
     assert notes({KEY.path: ("", TEST)}) == notes({"conftest.py": (THEN, THEN)}) == notes(None) == notes({}) == []

@@ -32,6 +32,7 @@ def staged(world: World, said: list[str], kept: list[int], budget_s: float = 0.0
         keep=lambda rounds: kept.append(len(rounds)),
         clock=lambda: world.now,
         budget_s=budget_s,
+        show=lambda *told: world.shown.append(told),
     )
 
 
@@ -70,6 +71,9 @@ def test_only_the_slower_test_is_suspected_and_convicted() -> None:
     assert (found["0"].rounds, found["1"].rounds) == (5, 10)
     assert said == ["1 of 3 suspected: 10 fresh rounds each"]
     assert len(world.spawned) == 2 * (5 + 10)
+    places = [f"{place}: {nodeid[-1]}" for place, _, nodeid in world.shown]
+    assert places[14:16] == ["round 5 of 5, case 3 of 3: 2", "round 1 of 10, case 1 of 1: 1"]
+    assert len(places) == 3 * 5 + 10
 
 
 def test_a_faster_head_is_no_suspect() -> None:

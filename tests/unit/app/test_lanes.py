@@ -180,10 +180,17 @@ def test_a_first_round_shows_what_uses_a_device_and_the_host_runs_alone(nursery)
     assert hosts[1] > max(lanes)
 
 
-def test_one_device_or_none_is_one_lane_without_leases(nursery) -> None:
-    measured(nursery, [case("gpu", runtime="torch"), case("plain")], cards(1))
+def test_one_device_is_one_lane_that_sees_what_the_run_sees_under_its_lease(nursery) -> None:
+    """Another session must not measure between two cases: a child that waits for the next has a context on the card."""
+    measured(nursery, [case("gpu", runtime="torch"), case("found"), case("plain")], cards(1))
+    assert {(sees, leases) for name, sees, leases in nursery.ran if name == "t.py::gpu"} == {("", ("H2000",))}
+    assert {(sees, leases) for name, sees, leases in nursery.ran if name == "t.py::plain"} == {("", ())}
+    assert len(nursery.ran) == 6
+
+
+def test_without_a_device_there_are_no_leases(nursery) -> None:
+    measured(nursery, [case("gpu", runtime="torch"), case("plain")], ())
     assert {(sees, leases) for _, sees, leases in nursery.ran} == {("", ())}
-    assert nursery.spawned == 2
 
 
 def test_cards_unlike_the_first_take_no_part(nursery) -> None:

@@ -119,3 +119,10 @@ def test_a_line_that_was_pruned_first_is_found_at_the_merge_base() -> None:
     for base, twin in (("c0ffee", THEN[0]), ("", None)):
         (found,) = decisions(report, Request(new=True, base=base), store, lambda _: ())
         assert (found.change, found.twin) == (Change.NEW, twin)
+
+
+def test_a_line_that_was_there_is_told_from_one_that_came_with_the_change() -> None:
+    court = court_of(baseline("test_uno", 2e6), THEN[1])
+    new, same = (report.measurement for report in REPORTS)
+    assert (court.accepted.came_with(new), court.accepted.came_with(same)) == (True, False)
+    assert not court_of(baseline("test_uno", 2e6), base="").accepted.came_with(new)

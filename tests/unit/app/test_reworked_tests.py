@@ -27,6 +27,7 @@ def notes(texts: Any, edited: Baseline | None = None, **given: Any) -> list[Suit
         base=Base(commit=given.get("base", "c0ffee")),
         moved=given.get("moved", {}),
         judging=lambda _measurement: (given.get("line", LINE), edited),
+        came_with=lambda _measurement: given.get("came", False),
     )
     court: Any = SimpleNamespace(
         context=SimpleNamespace(policy=Policy(ci=given.get("ci", True))),
@@ -70,6 +71,7 @@ def test_against_a_revision_an_edit_that_both_arms_ran_is_named_too() -> None:
         {"edited": replace(LINE, time=2e6, why="it now reads the file as well")},
         {"texts": {}},
         {"texts": {KEY.path: (OLD, OLD + "\n# more\n")}},
+        {"came": True},
         {"paired": {KEY: SimpleNamespace(revision=True, own_file="it fails at this test as it is here")}},
     ],
     ids=lambda given: next(iter(given)),

@@ -91,6 +91,17 @@ def test_what_follows_a_live_line_stands_on_a_clean_line_of_its_own() -> None:
     assert screen(terminal.file.getvalue()) == ["perfgate: 3 cases", "perfgate: 10 fresh rounds each", "..."]
 
 
+@pytest.mark.parametrize("live", [True, False])
+def test_rounds_of_two_arms_are_shown_as_they_end(live: bool) -> None:
+    """They take the longest of all, and nothing was said for half a minute."""
+    terminal = Terminal(live=live)
+    progress = progress_on(terminal)
+    for at in (1, 2):
+        progress.met(f"round 3 of 10, case {at} of 2", at, f"t.py::test_{at}")
+    last = screen(terminal.file.getvalue())[-1 if live else -2]
+    assert last == f"perfgate: round 3 of 10, case {1 + live} of 2: t.py::test_{1 + live}"[: 49 if live else None]
+
+
 @pytest.mark.parametrize(("text", "shown"), [("核心", "核 "), ("abcd", "abc"), ("e\u0301", "e\u0301  ")])
 def test_wide_letters_take_their_columns(text: str, shown: str) -> None:
     assert in_columns(text, 3) == shown

@@ -245,6 +245,20 @@ def test_processes_of_elsewhere_are_counted_and_invalidate_nothing(device) -> No
     assert dict(watch.facts())["processes of elsewhere on the card"].startswith("2, not told apart")
 
 
+def test_two_watches_at_once_are_both_told_of_a_region(sampling) -> None:
+    devices = [Device(sampling), Device(sampling)]
+    both = [watched(device) for device in devices]
+    for watch, device in zip(both, devices, strict=True):
+        watch.begin()
+        looks(device, 1)
+    with sampling.region():
+        for device in devices:
+            looks(device, 1)
+    for watch in reversed(both):
+        watch.end()
+    assert [watch.clock_hz() for watch in both] == [(1.98e9,)] * 2
+
+
 def test_marks_are_odd_inside_alone(sampling) -> None:
     seen = [sampling.mark]
     for _ in range(2):

@@ -28,6 +28,17 @@ def test_a_test_is_edited_with_whatever_its_file_says_beside_other_tests() -> No
         assert not kept(then, now), then
 
 
+def test_limits_words_and_cases_that_come_or_go_edit_no_test() -> None:
+    marks = "@pytest.mark.perfgate('slowdown <= 3%')\n@pytest.mark.parametrize('n', [1, 2])\ndef test_one("
+    text = FILE.replace("def test_one(perfgate)", f"{marks}perfgate, n)")
+    for now in (marks.replace("3%", "5%"), marks.replace("[1, 2]", "[1, 2, 4]"), marks.replace("[1, 2]", "[2]")):
+        assert same_test(text, text.replace(marks, now), "test_one"), now
+    for now in (marks.replace("[1, 2]", "[1, '2']"), marks.replace("[1, 2]", "range(1, 3)"), marks.replace("'n'", "'m'"),
+                marks.replace("3%'", "3%', rounds=1")):  # fmt: skip
+        assert not same_test(text, text.replace(marks, now), "test_one"), now
+    assert kept("def test_one(perfgate): ", "def test_one(perfgate):\n    'Words.'\n    ")
+
+
 def test_a_test_of_a_class_is_edited_with_its_class() -> None:
     assert kept("relu", "tanh", "TestConv::test_one")
     assert not kept("conv", "tanh", "TestConv::test_one")

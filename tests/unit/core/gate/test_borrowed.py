@@ -77,7 +77,9 @@ def dot(n):
 
 def told(path: str, text: str, old: str, new: str) -> tuple[str, ...]:
     assert old in text
-    return borrowed({"tests/bench/test_k.py": TEST}, {path: (text, text.replace(old, new))}).get(path, ())
+    return borrowed({"tests/bench/test_k.py": (TEST, {"test_dot"})}, {path: (text, text.replace(old, new))}).get(
+        path, ()
+    )
 
 
 @pytest.mark.parametrize(
@@ -122,7 +124,7 @@ def test_of_a_module_what_marks_name_is_told_and_no_kernel(
 
 
 def test_a_file_that_is_new_or_gone_is_told_and_one_of_the_tests_is_not() -> None:
-    tests = {"tests/test_k.py": TEST}
+    tests = {"tests/test_k.py": (TEST, {"test_dot"})}
     whole = {"tests/conftest.py": ("always", "matrix", "quiet")}
     assert borrowed(tests, {"tests/conftest.py": (None, CONFTEST)}) == whole
     assert borrowed(tests, {"tests/conftest.py": (CONFTEST, None)}) == whole
@@ -130,11 +132,19 @@ def test_a_file_that_is_new_or_gone_is_told_and_one_of_the_tests_is_not() -> Non
     assert borrowed(tests, {"tests/conftest.py": ("def (", "def (")}) == {}
 
 
+def test_what_another_test_of_the_file_takes_is_no_matter() -> None:
+    text = f"{TEST}\n\ndef test_new(perfgate, other): pass\n\n\nclass TestIn:\n    def test_in(self, perfgate, other): pass\n"
+    changed = {"conftest.py": (CONFTEST, CONFTEST.replace("def other():\n    yield", "def other():\n    pk.freeze()"))}
+    assert borrowed({"tests/test_k.py": (text, {"test_dot"})}, changed) == {}
+    for name in ("test_new", "TestIn::test_in", "TestIn::test_of_a_base_class"):
+        assert borrowed({"tests/test_k.py": (text, {"test_dot", name})}, changed) == {"conftest.py": ("other",)}
+
+
 def taken(imported: str, said: str, *others: str, path: str = "tests/bench/test_k.py") -> list[str]:
     """Which of these files a mark takes from."""
     test = f"import pytest\n{imported}\n@pytest.mark.parametrize('n', {said})\ndef test_dot(perfgate, n): pass\n"
     both = ("SMALL = [1]\nwide = [1]\n", "SMALL = [2]\nwide = [2]\n")
-    return [*borrowed({path: test}, dict.fromkeys(others, both))]
+    return [*borrowed({path: (test, {"test_dot"})}, dict.fromkeys(others, both))]
 
 
 def test_a_module_is_known_however_it_is_imported() -> None:
@@ -170,9 +180,48 @@ def test_a_module_that_is_new_brings_what_its_names_stand_for() -> None:
         "import pytest\nfrom pk import SMALL\n@pytest.mark.parametrize('n', SMALL)\ndef test_dot(perfgate, n): pass\n"
     )
     for sides in ((None, "SMALL = [1]\n"), ("SMALL = [1]\n", None)):
-        assert borrowed({"t.py": test}, {"pk.py": sides}) == {"pk.py": ("SMALL",)}
+        assert borrowed({"t.py": (test, {"test_dot"})}, {"pk.py": sides}) == {"pk.py": ("SMALL",)}
 
 
 def test_a_line_that_does_nothing_is_none_that_runs() -> None:
     assert told("conftest.py", CONFTEST, "SCALE = 2", "SCALE = 2\npass") == ()
     assert told("conftest.py", CONFTEST, "SCALE = 2", "SCALE = 2\npk.freeze()") == (LOOSE,)
+
+
+HELPED = """
+import helpers
+from tests.bench.data import inputs
+from pk.shapes import inputs as wide
+
+
+def made():
+    return helpers.sizes.of(inputs())
+
+
+def test_dot(perfgate):
+    perfgate(dot, made(), wide())
+
+
+def test_new(perfgate):
+    perfgate(dot, helpers.other())
+"""
+DATA = "N = 4\n\n\ndef inputs():\n    return [1] * N\n\n\ndef other():\n    return 1\n\n\nsizes = N\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "names"),
+    [
+        ("tests/bench/data.py", "N = 4", ("inputs",)),
+        ("tests/bench/data.py", "return 1\n", ()),
+        ("tests/bench/helpers.py", "N = 4", ("sizes",)),
+        ("tests/bench/helpers.py", "return [1]", ()),
+        ("src/pk/shapes.py", "N = 4", ()),
+        ("helpers.py", "N = 4", ()),
+    ],
+)
+def test_a_helper_among_the_tests_is_told_and_what_is_measured_is_not(
+    path: str, old: str, names: tuple[str, ...]
+) -> None:
+    assert old in DATA
+    changed = {path: (DATA, DATA.replace(old, old.replace("4", "2").replace("1", "7")))}
+    assert borrowed({"tests/bench/test_k.py": (HELPED, {"test_dot"})}, changed).get(path, ()) == names

@@ -230,6 +230,8 @@ def test_a_line_of_a_tree_that_was_never_committed_has_no_arm_to_decide() -> Non
     assert found.outcome is Outcome.SUSPECT
     assert found.next == (f"perfgate accept '{KEY}' --reason \"...\"",)
     assert verdict(1.1e6).next[0] == f"pytest '{KEY}' --perfgate-against a1b2c3d4e5"
+    nowhere = verdict(1.1e6, baseline=accepted(1e6, commit=""))
+    assert nowhere.next == (f"perfgate accept '{KEY}' --reason \"...\"",), "without git there is nothing beside it"
     assert uncommitted(accepted(1e6, commit="a1b2c3d4e5f6+dirty")).startswith(
         "it was accepted from a1b2c3d with changes"
     )
