@@ -49,6 +49,8 @@ def test_what_does_not_parse_is_the_same_only_where_not_a_letter_changed() -> No
     assert same_program("def (", "def (")
     assert not same_program("def (", "def  (")
     assert not same_test("def (", "def (", "test_one")
+    assert not same_test(FILE, "def (", "test_one")
+    assert not same_test("def (", FILE, "test_one")
     assert same_program("A = 1\n", "# one\n\nA = 1")
 
 
@@ -59,3 +61,10 @@ def test_a_table_may_be_read_by_code_and_a_page_is_not() -> None:
                  "baselines/host/t.py.yaml", "baselines/host/environments/1.json", "docs/a.rst", "docs/a.json", "NEWS.txt", "Makefile"):  # fmt: skip
         assert not may_be_read(path), path
     assert not may_be_read("perf/lines/host/t.py.yaml", "perf/lines")
+
+
+def test_a_decorator_that_is_no_mark_is_one_of_the_test_s_lines() -> None:
+    for decorator in ("@fast", "@gate('time <= 1ms')", "@pk.traced", "@pk.traced('a')"):
+        text = FILE.replace("\ndef test_one(", f"\n{decorator}\ndef test_one(")
+        assert same_test(text, text, "test_one")
+        assert not same_test(text, FILE, "test_one")

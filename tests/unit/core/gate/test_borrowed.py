@@ -214,6 +214,7 @@ DATA = "N = 4\n\n\ndef inputs():\n    return [1] * N\n\n\ndef other():\n    retu
         ("tests/bench/data.py", "N = 4", ("inputs",)),
         ("tests/bench/data.py", "return 1\n", ()),
         ("tests/bench/helpers.py", "N = 4", ("sizes",)),
+        ("tests/helpers.py", "N = 4", ("sizes",)),
         ("tests/bench/helpers.py", "return [1]", ()),
         ("src/pk/shapes.py", "N = 4", ()),
         ("helpers.py", "N = 4", ()),
@@ -225,3 +226,9 @@ def test_a_helper_among_the_tests_is_told_and_what_is_measured_is_not(
     assert old in DATA
     changed = {path: (DATA, DATA.replace(old, old.replace("4", "2").replace("1", "7")))}
     assert borrowed({"tests/bench/test_k.py": (HELPED, {"test_dot"})}, changed).get(path, ()) == names
+
+
+def test_a_helper_that_is_new_or_gone_is_told() -> None:
+    for sides in ((None, DATA), (DATA, None)):
+        found = borrowed({"tests/bench/test_k.py": (HELPED, {"test_dot"})}, {"tests/helpers.py": sides})
+        assert found == {"tests/helpers.py": ("sizes",)}
