@@ -21,6 +21,8 @@ _HALF = re.compile("[\ud800-\udfff]")
 """Half a character: a byte that was no text, which no file of text can hold."""
 _DIGITS = 5
 _COMMIT = 12
+_BLINDEST = 100.0
+"""A sitting that could not have seen a hundredfold slowdown saw nothing, and no larger figure says more."""
 FIELDS = (
     "time",
     "scatter",
@@ -49,7 +51,7 @@ def render_line(name: str, baseline: Baseline, extra: Mapping[str, Node] | None 
     if baseline.sittings != 1:
         parts.append(f"sittings: {baseline.sittings}")
     if baseline.blind:
-        parts.append(f"blind: {_fixed(baseline.blind * 100, 3)}%")
+        parts.append(f"blind: {_fixed(min(baseline.blind, _BLINDEST) * 100, 3)}%")
     if baseline.processes:
         parts.append(f"processes: {baseline.processes}")
     parts += [f"commit: {_word(short_commit(baseline.commit, _COMMIT))}"] if baseline.commit else []

@@ -72,6 +72,13 @@ def test_a_line_reads_as_people_write(store: Baselines, tmp_path: Path) -> None:
     assert read.place.endswith("test_k.py.yaml: baselines.'test_gemm[4096-bf16]'")
 
 
+def test_a_line_that_saw_nothing_says_no_more_than_that(store: Baselines) -> None:
+    store.write([accepted("test_a", blind=1_589_819.66)])
+    text = store.path(DEVICE, "tests/test_k.py").read_text()
+    assert "blind: 10000%" in text
+    assert store.read(DEVICE, "tests/test_k.py")["tests/test_k.py::test_a"].blind == 100.0
+
+
 def test_what_would_not_read_back_is_not_written(store: Baselines, monkeypatch: pytest.MonkeyPatch) -> None:
     (path,) = store.write([accepted("test_a", why="a byte \udcf6 that was no text")])
     assert store.read(DEVICE, "tests/test_k.py")["tests/test_k.py::test_a"].why == "a byte \ufffd that was no text"
