@@ -79,7 +79,7 @@ class BlockingTimer:
         )
 
     def _proved(self, bench: Bench, pair: Pairs) -> None:
-        """Events on either side of a wait of the host lie together where the queue was held back, and apart where not."""
+        """Events on both sides of a wait of the host lie together where the queue was held back, apart where not."""
         ((start, end),) = pair
         for _ in range(PROOFS):
             bench.runtime.synchronize()
