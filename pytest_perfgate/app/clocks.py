@@ -34,6 +34,7 @@ class Lock(Protocol):
     device: str
     pid: int
     path: str
+    sm_hz: float | None
 
     @property
     def stale(self) -> bool: ...
@@ -73,9 +74,10 @@ def _read(card: Card) -> tuple[tuple[float | None, ...], str]:
 
 
 def lock_words(lock: Lock) -> str:
-    """Who, and whether that one is still there."""
+    """Who, and whether that one is still there; by hand also where, which a driver that started anew does not keep."""
     if lock.by_hand:
-        return "locked by hand"
+        at = f"at {lock.sm_hz / 1e6:.0f} MHz" if lock.sm_hz else "at base"
+        return f"locked by hand {at}"
     return f"left locked by process {lock.pid}, which is gone" if lock.stale else f"locked by process {lock.pid}"
 
 

@@ -127,7 +127,7 @@ def amd_cards(monkeypatch) -> FakeAmdSmi:
 def test_one_card_is_named_by_number_or_uuid_and_another_is_an_error(amd_cards, capsys) -> None:
     assert dispatch(["clocks", "lock", "--mhz", "1900", "--device", UUIDS[1]]) == 0
     said = capsys.readouterr().out
-    assert "locked by hand" in said
+    assert "locked by hand at 1900 MHz" in said
     assert UUIDS[0] not in said
     assert dispatch(["clocks", "reset", "--device", "1"]) == 0
     assert [change for change in amd_cards.changes if change != "init"] == [

@@ -42,7 +42,9 @@ def test_a_queue_is_held_back_by_a_word_of_memory(cuda) -> None:
     assert (told["before"], told["after"]) == (0, 1)
     said = told["said"]
     assert said.count("hostalloc") == 1
-    first = said.index("waitvalue", said.index("waitvalue") + 1)
+    proof = said.index("waitvalue", said.index("waitvalue") + 1)
+    assert said[proof : proof + 3] == ["waitvalue", "record", "record"]
+    first = said.index("waitvalue", proof + 1)
     assert said[first : first + 4] == ["waitvalue", "record", "launch", "record"]
     assert told["median"] == pytest.approx(104_500, rel=0.05)
 

@@ -20,6 +20,8 @@ from pytest_perfgate.model.errors import PerfgateError
 
 VARIABLE = "PERFGATE_LEASES"
 """``device=token`` pairs that a child inherits."""
+PATIENCE_S = 3600.0
+"""Another run keeps its leases until its last case is measured: a suite may take most of an hour."""
 POLL_S = 0.1
 FIRST_POLLS, TELL_S = 10, 60.0
 """A wait is told of after a second, and then every minute."""
@@ -31,7 +33,7 @@ class DeviceLeases:
     def __init__(
         self,
         folder: Path | None = None,
-        patience_s: float = 600.0,
+        patience_s: float = PATIENCE_S,
         sleep: Callable[[float], None] = time.sleep,
         tell: Callable[[str], None] | None = None,
     ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from statistics import median
 
@@ -27,6 +28,10 @@ from pytest_perfgate.model.ports import Call, Runtime
 from pytest_perfgate.model.samples import Samples
 
 PATIENCE_S = 2.0
+HELD_S = 0.005
+"""For so long a queue is held back to see whether it is."""
+PROOFS = 3
+"""A device that was busy with others between two events looks as if it had not been held back."""
 
 
 class BlockingTimer:
@@ -54,6 +59,7 @@ class BlockingTimer:
         warmups = bench.warm()
         empty = empty_pair(bench.runtime)
         pair = allocate(bench.runtime, 1)
+        self._proved(bench, pair)
         trial = [self.blocked(bench, pair, calls) for _ in range(TRIALS)]
         refuse_short(median(trial) * calls, empty, self.name, calls)
         problems = escaped(bench)
@@ -71,6 +77,25 @@ class BlockingTimer:
             problems=problems,
             notes=bench.runtime.notes(),
         )
+
+    def _proved(self, bench: Bench, pair: Pairs) -> None:
+        """Events on both sides of a wait of the host lie together where the queue was held back, apart where not."""
+        ((start, end),) = pair
+        for _ in range(PROOFS):
+            bench.runtime.synchronize()
+            watch = _Watch(bench.runtime.block(), self._patience)
+            try:
+                start.record()
+                time.sleep(HELD_S)
+                end.record()
+            finally:
+                watch.release()
+            bench.runtime.synchronize()
+            (apart,) = read(pair)
+            if apart < HELD_S * 1e9 / 2:
+                return
+        what = f"a queue that was to be held back worked meanwhile: events {apart / 1e6:.3g} ms apart behind the block"
+        raise PerfgateError("timer-broken", what, mend='timer="events", or "graph"')
 
     def blocked(self, bench: Bench, pair: Pairs, calls: int = 1) -> float:
         """One sample behind a blocked queue, in nanoseconds per call."""

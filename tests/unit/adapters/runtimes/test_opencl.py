@@ -125,6 +125,14 @@ def test_a_held_queue_runs_only_when_it_is_let_go(kernel) -> None:
     assert samples.launch_gap is not None
 
 
+def test_a_queue_that_is_not_held_back_gives_no_number(kernel, monkeypatch) -> None:
+    """Its samples would be what the host takes to launch."""
+    runtime = OpenClRuntime()
+    monkeypatch.setattr(runtime, "block", lambda: kernel.queue.flush)
+    with pytest.raises(PerfgateError, match="was to be held back worked meanwhile"):
+        BlockingTimer(RULES).measure(kernel, PLAN, runtime)
+
+
 def test_a_call_that_waits_behind_a_held_queue_is_an_error(kernel) -> None:
     def call() -> None:
         kernel()
