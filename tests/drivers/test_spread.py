@@ -84,11 +84,13 @@ def test_cases_are_spread_and_wide_ones_see_several(tmp_path, drivers) -> None:
     locks = str(tmp_path / "locks")
     env = {"LD_LIBRARY_PATH": str(drivers), "PERFGATE_LOCKS": locks, "CUDA_DEVICE_ORDER": "", "FAKE_DENIED": "1"}
     done = project.run("--perfgate=full", "--perfgate-clocks=try-lock", **env)
+    assert "test_wide" in done.tests, done.text
     assert done.outcome("test_wide") == "passed", done.text
     assert done.outcome("test_too_wide") == "passed", done.text
     cases = {case.key.test: case for case in Records(tmp_path).read().cases}
     for number, card in zip(numbers, "23"):
         measurement = cases[f"test_single[{number}]"].measurement
+        assert measurement is not None, done.text
         notes = dict(measurement.identity.notes)
         assert notes == {"sees": f"GPU-{card}1111111-2222-3333-4444-555555555555", "leases": "4"}
         assert measurement.device.uuid == notes["sees"]
@@ -96,6 +98,7 @@ def test_cases_are_spread_and_wide_ones_see_several(tmp_path, drivers) -> None:
         assert measurement.identity.clocks == "observe"
     assert done.text.count("clocks observed, not locked: ") == 1, done.text
     assert "Insufficient Permissions" in done.text
+    assert cases["test_wide"].measurement is not None, done.text
     wide = dict(cases["test_wide"].measurement.identity.notes)
     assert (len(wide["sees"].split(",")), wide["leases"]) == (3, "3")
     assert "asks for 5 devices, and 4 of one kind are visible" in cases["test_too_wide"].verdicts[0].sentence

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any, TypeVar
 
 import msgspec
@@ -28,7 +29,9 @@ class _Envelope(msgspec.Struct):
 
 
 _ENVELOPE = msgspec.json.Decoder(_Envelope)
-_BODIES: dict[str, Any] = {}
+_DECODERS: dict[type, Any] = {}
+_ONE_BY_ONE = threading.Lock()
+"""msgspec crashes where two threads ask it for the first time what the same dataclass holds."""
 
 
 def encode_line(message: Answer | Command) -> bytes:
@@ -41,9 +44,7 @@ def decode_line(line: bytes) -> Any:
     """The message of a line; whatever is no message is ``child-garbled``."""
     try:
         envelope = _ENVELOPE.decode(line)
-        if envelope.kind not in _BODIES:
-            _BODIES[envelope.kind] = msgspec.json.Decoder(_KINDS[envelope.kind])
-        return _BODIES[envelope.kind].decode(envelope.body)
+        return _decoder(_KINDS[envelope.kind]).decode(envelope.body)
     except (msgspec.MsgspecError, KeyError, UnicodeDecodeError) as fault:
         shown = line[:60].decode("utf-8", "replace")
         raise PerfgateError("child-garbled", f"the channel carried {shown!r}, which is no message: {fault}") from fault
@@ -54,9 +55,17 @@ def encode_value(model_value: object) -> bytes:
     return msgspec.json.encode(model_value, enc_hook=plain)
 
 
+def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
+    with _ONE_BY_ONE:
+        if kind not in _DECODERS:
+            _DECODERS[kind] = msgspec.json.Decoder(kind)
+        found: msgspec.json.Decoder[T] = _DECODERS[kind]
+        return found
+
+
 def decode_value(text: bytes, kind: type[T]) -> T:
     """The value again; half a file is ``child-garbled``."""
     try:
-        return msgspec.json.decode(text, type=kind)
+        return _decoder(kind).decode(text)
     except msgspec.MsgspecError as fault:
         raise PerfgateError("child-garbled", f"no value of this version: {fault}") from fault

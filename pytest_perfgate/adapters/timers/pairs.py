@@ -24,7 +24,7 @@ RESOLUTION_NS = 500.0
 PLAY = 1.05
 """A device's clock may run five percent faster than the host's."""
 SEEN_NS, SLOW = 300_000.0, 0.6
-"""Of waits at least so long, some must be read as this part of what they were: else the device's clock runs slow."""
+"""The shortest of some waits, if so long, must be read as this part of what it was: else the device's clock is slow."""
 SHRUNK = 2.0
 """Samples may be so many times shorter than a call must be that is tried before: chance refuses none."""
 TIMES = 20
@@ -33,6 +33,18 @@ EMPTY_PAIRS = 32
 TRIALS = 5
 MOST_CALLS, ROW_NS = 16, 5e6
 """Calls in a row, and what they take at most, that are looked at for work that escapes."""
+
+
+@value
+class Aside:
+    """Calls as the host sees them from outside of their queue."""
+
+    lasted: float
+    """What events read of them."""
+    left: float
+    """For how long the device worked on after their last event."""
+    rate: float
+    """What events read of what the host waited."""
 
 
 @value
@@ -195,11 +207,13 @@ def escaped(bench: Bench) -> tuple[Problem, ...]:
     themselves piles up.
     """
     found = _left(bench, 1)
-    lasted = found[0]
-    many = int(min(MOST_CALLS, ROW_NS / lasted)) if lasted > 0 and not bench.prepares else 1
-    for took, rest in (found, _left(bench, many)) if many > 1 else (found,):
-        if rest > max(0.05 * took, 20_000.0):
-            evidence = (("on this stream", f"{took:.0f} ns"), ("still running after it", f"{rest:.0f} ns"))
+    many = int(min(MOST_CALLS, ROW_NS / found.lasted)) if found.lasted > 0 and not bench.prepares else 1
+    asides = (found, _left(bench, many)) if many > 1 else (found,)
+    _keeps_time(bench, [aside.rate for aside in asides])
+    for aside in asides:
+        if aside.left > max(0.05 * aside.lasted, 20_000.0):
+            own, after = f"{aside.lasted:.0f} ns", f"{aside.left:.0f} ns"
+            evidence = (("on this stream", own), ("still running after it", after))
             what = "work ran on another stream, out of sight of the events around the call"
             return (Problem(code="work-escaped", what=what, evidence=evidence, retry=False),)
     return ()
@@ -207,15 +221,15 @@ def escaped(bench: Bench) -> tuple[Problem, ...]:
 
 def _keeps_time(bench: Bench, rates: Sequence[float]) -> None:
     """An error where events around work that the host only waited for never read most of what it waited."""
-    if rates and max(rates) < SLOW and bench.runtime.device().kind == "gpu":
+    if max(rates) < SLOW and bench.runtime.device().kind == "gpu":
         what = f"events read at most {max(rates):.2g} of the time that the host waited for the work between them"
         raise PerfgateError("timer-broken", what)
 
 
-def _left(bench: Bench, calls: int) -> tuple[float, float]:
+def _left(bench: Bench, calls: int) -> Aside:
     """What so many calls take, and for how long the device works on after their last event."""
     runtime, clock = bench.runtime, bench.clock
-    idle, left, lasted, rates = [], [], [], []
+    idle, left, lasted, waits = [], [], [], []
     for start, end in allocate(runtime, TRIALS):
         bench.ready()
         runtime.synchronize()
@@ -232,7 +246,10 @@ def _left(bench: Bench, calls: int) -> tuple[float, float]:
         left.append(ended - passed)
         lasted += read(Pairs([(start, end)]))
         believable(lasted[-1], ended - begun, 1, "events")
-        if passed - enclosing >= SEEN_NS and enqueued - enclosing < 0.1 * (passed - enclosing):
-            rates.append(lasted[-1] / (passed - enclosing))
-    _keeps_time(bench, rates)
-    return median(lasted), median(left) - median(idle)
+        waits.append((passed - enclosing, enqueued - enclosing, lasted[-1]))
+    return Aside(lasted=median(lasted), left=median(left) - median(idle), rate=_rate(*min(waits)))
+
+
+def _rate(waited: float, enqueuing: float, lasted: float) -> float:
+    """What events read of the shortest wait, which a busy host made longer the least; 1 where that tells nothing."""
+    return lasted / waited if waited >= SEEN_NS and enqueuing < 0.1 * waited else 1.0
