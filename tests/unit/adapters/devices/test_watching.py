@@ -267,3 +267,19 @@ def test_marks_are_odd_inside_alone(sampling) -> None:
         seen.append(sampling.mark)
     assert [mark % 2 for mark in seen] == [0, 1, 0, 1, 0]
     assert all(one < other for one, other in pairwise(seen))
+
+
+def test_it_looks_ten_times_a_second_at_the_least(device) -> None:
+    watch, waits = DeviceWatch(device, sampling=device.sampling), []
+
+    class Wake(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waits.append(timeout)
+            return super().wait(0.0)
+
+    watch._wake = Wake()
+    watch.begin()
+    for _ in range(3):
+        device.looked.acquire()
+    watch.end()
+    assert max(waits) <= 0.1
