@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pytest_perfgate.app.compare_arms import CONFIRM, SCREEN, Comparison
@@ -17,7 +17,7 @@ from pytest_perfgate.core.gate.budget import (
     shrunk,
 )
 from pytest_perfgate.core.gate.clocks import paired_clocks
-from pytest_perfgate.core.gate.rounds import Finding, Pairs, confirming_rounds, convicted, finding, suspected
+from pytest_perfgate.core.gate.rounds import Finding, Pairs, cleared, confirming_rounds, convicted, finding, suspected
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.core.render.spans import span
 from pytest_perfgate.model.paired import Decision, Paired
@@ -98,11 +98,22 @@ class Hearing:
     def _try(self, suspects: Iterable[CaseKey], rounds: Mapping[str, int]) -> None:
         """Fresh rounds only: what raised the suspicion is not counted again."""
         tried = set(suspects)
-        self._all.play(CONFIRM, {nodeid: n for nodeid, n in rounds.items() if nodeid in {k.nodeid for k in tried}})
+        cases = {nodeid: n for nodeid, n in rounds.items() if nodeid in {k.nodeid for k in tried}}
+        self._all.play(CONFIRM, cases, lambda: self._cleared(tried, cases))
         fresh = {key: pair for key, pair in self._all.pairs(CONFIRM).items() if key in tried}
         counts = {key: self._counts(key) for key in fresh}
         self._found |= convicted(fresh, counts, self._all.design)
         self._pairs |= fresh
+
+    def _cleared(self, tried: Collection[CaseKey], rounds: Mapping[str, int]) -> set[str]:
+        """Cases with nothing left that a round could convict."""
+        fresh, design = self._all.pairs(CONFIRM), self._all.design
+
+        def open_(key: CaseKey) -> bool:
+            return not cleared(fresh[key], self._counts(key), rounds[key.nodeid], design)
+
+        seen = [key for key in tried if key in fresh]
+        return {key.nodeid for key in seen} - {key.nodeid for key in seen if open_(key)}
 
     def _widen(self) -> None:
         """More rounds for the undecided that were not tried, as many as are left."""
