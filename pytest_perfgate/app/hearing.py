@@ -17,7 +17,16 @@ from pytest_perfgate.core.gate.budget import (
     shrunk,
 )
 from pytest_perfgate.core.gate.clocks import paired_clocks
-from pytest_perfgate.core.gate.rounds import Finding, Pairs, cleared, confirming_rounds, convicted, finding, suspected
+from pytest_perfgate.core.gate.rounds import (
+    Design,
+    Finding,
+    Pairs,
+    cleared,
+    confirming_rounds,
+    convicted,
+    finding,
+    suspected,
+)
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.core.render.spans import span
 from pytest_perfgate.model.paired import Decision, Paired
@@ -99,21 +108,11 @@ class Hearing:
         """Fresh rounds only: what raised the suspicion is not counted again."""
         tried = set(suspects)
         cases = {nodeid: n for nodeid, n in rounds.items() if nodeid in {k.nodeid for k in tried}}
-        self._all.play(CONFIRM, cases, lambda: self._cleared(tried, cases))
-        fresh = {key: pair for key, pair in self._all.pairs(CONFIRM).items() if key in tried}
+        self._all.play(CONFIRM, cases, lambda: _spared(_tried(self._all, tried), cases, self._counts, self._all.design))
+        fresh = _tried(self._all, tried)
         counts = {key: self._counts(key) for key in fresh}
         self._found |= convicted(fresh, counts, self._all.design)
         self._pairs |= fresh
-
-    def _cleared(self, tried: Collection[CaseKey], rounds: Mapping[str, int]) -> set[str]:
-        """Cases with nothing left that a round could convict."""
-        fresh, design = self._all.pairs(CONFIRM), self._all.design
-
-        def open_(key: CaseKey) -> bool:
-            return not cleared(fresh[key], self._counts(key), rounds[key.nodeid], design)
-
-        seen = [key for key in tried if key in fresh]
-        return {key.nodeid for key in seen} - {key.nodeid for key in seen if open_(key)}
 
     def _widen(self) -> None:
         """More rounds for the undecided that were not tried, as many as are left."""
@@ -190,6 +189,16 @@ class Hearing:
 
     def _say(self, text: str) -> None:
         self._all.stage.say(text)
+
+
+def _tried(comparison: Comparison, suspects: Collection[CaseKey]) -> dict[CaseKey, Pairs]:
+    return {key: pairs for key, pairs in comparison.pairs(CONFIRM).items() if key in suspects}
+
+
+def _spared(fresh: Mapping[CaseKey, Pairs], rounds: Mapping[str, int], counts: Counts, design: Design) -> set[str]:
+    """Cases with nothing left that a further round could convict."""
+    open_ = {key.nodeid for key, pairs in fresh.items() if not cleared(pairs, counts(key), rounds[key.nodeid], design)}
+    return {key.nodeid for key in fresh} - open_
 
 
 def _middle(times: Sequence[float]) -> float:
