@@ -53,7 +53,7 @@ class Hearing:
         comparison.play(SCREEN, dict.fromkeys(comparison.cases, 1))
         self._hasten()
         comparison.play(SCREEN, dict.fromkeys(comparison.cases, comparison.design.screen))
-        self._look()
+        self._look(comparison.pairs(SCREEN))
         suspects = self._suspects()
         plan = self._allotment(suspects)
         if plan.rounds or plan.beyond:
@@ -74,8 +74,7 @@ class Hearing:
         if plan.beyond:
             self._say(f"{len(plan.beyond)} beyond the budget")
         first = comparison.pairs(CONFIRM)
-        self._pairs |= first
-        self._found |= {key: finding(pair, self._counts(key)) for key, pair in first.items()}
+        self._look(first)
         self._untried = {key for key in first if key.nodeid in plan.beyond}
         self._try([key for key in first if key.nodeid in plan.rounds], dict.fromkeys(plan.rounds, fresh))
 
@@ -96,8 +95,7 @@ class Hearing:
             comparison.stage = replace(comparison.stage, beat=shorter)
             self._say(f"slower than thought: turns cut to {part:.0%}")
 
-    def _look(self) -> None:
-        fresh = self._all.pairs(SCREEN)
+    def _look(self, fresh: Mapping[CaseKey, Pairs]) -> None:
         self._pairs |= fresh
         self._found |= {key: finding(pair, self._counts(key)) for key, pair in fresh.items()}
 
@@ -126,9 +124,7 @@ class Hearing:
             f"about {span(plan.cost)}"
         )
         self._all.play(SCREEN, {nodeid: self._played(nodeid) + more for nodeid, more in plan.rounds.items()})
-        fresh = {key: pair for key, pair in self._all.pairs(SCREEN).items() if key in open_}
-        self._pairs |= fresh
-        self._found |= {key: finding(pair, self._counts(key)) for key, pair in fresh.items()}
+        self._look({key: pair for key, pair in self._all.pairs(SCREEN).items() if key in open_})
 
     def _played(self, nodeid: str) -> int:
         return len({one.number for one in self._all.rounds if (one.nodeid, one.phase) == (nodeid, SCREEN)})
