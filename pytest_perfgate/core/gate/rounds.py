@@ -140,6 +140,16 @@ def cleared(fresh: Pairs, counts: float, planned: int, design: Design) -> bool:
     return signed_rank(worst) > design.alpha
 
 
+def served(fresh: Pairs, counts: float, design: Design) -> Pairs:
+    """Those of the rounds planned for a suspect that it goes through before it is cleared."""
+    planned = len(fresh.base)
+    for count in range(LEAST, planned):
+        part = replace(fresh, base=fresh.base[:count], head=fresh.head[:count])
+        if cleared(part, counts, planned, design):
+            return part
+    return fresh
+
+
 def _beyond(differences: Iterable[float], counts: float) -> list[float]:
     """How far each difference is above what the test has to rule out."""
     return [x - MARGIN * math.log1p(max(counts, 0.0)) for x in differences]
