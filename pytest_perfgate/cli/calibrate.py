@@ -33,10 +33,11 @@ def arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace) -> int:
     from pytest_perfgate.core.gate.calibration import calibration
     from pytest_perfgate.core.render.calibration import calibration_document, calibration_facts, curve
+    from pytest_perfgate.core.render.svg import alone
 
     found = calibration(_measured(options), options.limit / 100, suites=options.suites)
     if options.svg:
-        write_file(options.svg, curve(found).svg)
+        write_file(options.svg, alone(curve(found).svg))
         say(f"wrote {options.svg}", options)
     if options.json:
         from pytest_perfgate.cli.looking import write_json

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
+import sys
 
 from pytest_perfgate.app.ceilings import measured_ceilings
 from pytest_perfgate.app.devices import ceilings_document
@@ -25,7 +26,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     project = Project(options)
-    bench = wiring_devices.ceiling_bench(project.config, options.runtime, options.clocks)
+    bench = wiring_devices.ceiling_bench(project.config, options.runtime, options.clocks, _told)
     store = wiring_devices.ceiling_store(project.baselines)
     kept = store.read(bench.device.key)
     if options.show:
@@ -36,3 +37,8 @@ def run(options: argparse.Namespace) -> int:
     where = "" if options.dry_run else project.shown(store.write(found))
     show(ceilings_document(bench.device, found, where), options)
     return 0
+
+
+def _told(text: str) -> None:
+    """What is waited for, beside what is answered."""
+    sys.stderr.write(f"perfgate: {text}\n")

@@ -49,6 +49,7 @@ def run(options: Namespace) -> int:
 
 def _drawn(cases: Any) -> str:
     """The one case that was found, as a picture."""
+    from pytest_perfgate.core.render.svg import alone
     from pytest_perfgate.core.render.timeline import timeline
     from pytest_perfgate.core.stats.change_points import change_points
 
@@ -56,7 +57,7 @@ def _drawn(cases: Any) -> str:
         raise PerfgateError("command-usage", f"--svg draws one case, and {len(cases)} were found", mend="name one case")
     key, _, sittings, baseline = cases[0]
     changes = change_points([s.time for s in sittings])
-    return timeline(str(key), sittings, changes, baseline.time if baseline else None).svg
+    return alone(timeline(str(key), sittings, changes, baseline.time if baseline else None).svg)
 
 
 def _selected(keys: Any, name: str) -> list[Any]:

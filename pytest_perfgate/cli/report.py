@@ -11,7 +11,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from pytest_perfgate.cli.looking import write, write_json
+from pytest_perfgate.cli.looking import columns, write, write_json
 from pytest_perfgate.cli.output import plain, say, say_written, show, write_file
 from pytest_perfgate.cli.project import Project, add_root
 from pytest_perfgate.model.errors import PerfgateError
@@ -51,7 +51,9 @@ def run(options: Namespace) -> int:
     if options.json:
         write_json(plain(report))
     elif not (options.html or options.markdown or options.to):
-        show(document, options)
+        from pytest_perfgate.core.render.text import INDENT
+
+        show(run_document(report, drawn=False, width=columns() - INDENT), options)
     if project.ci and not source and not report.complete:
         raise PerfgateError("record-partial", f"not all of this run was measured: {len(report.cases)} cases were")
     return 0

@@ -50,9 +50,11 @@ class Measuring:
         return self._instruments
 
     def tell_waits(self, tell: Callable[[str], None]) -> None:
-        """Who hears that another process has the device that is to be measured."""
+        """Who hears that another process has the device that is to be measured, or that it is too hot."""
         if self._instruments.leases is not None:
             self._instruments.leases.tell = tell
+        if to_clocks := getattr(self._instruments.clocks, "tell_waits", None):
+            to_clocks(tell)
 
     def device(self, plan: Plan, call: Any = None) -> Device:
         """The device that a call works on."""

@@ -14,6 +14,7 @@ from pytest_perfgate.core.gate.against_baseline import DOUBTFUL
 from pytest_perfgate.core.render.block import WIDTH, printable, render_block
 from pytest_perfgate.core.render.floor import by_floor
 from pytest_perfgate.core.render.guard import shown
+from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.core.render.report import NONE, sighted
 from pytest_perfgate.core.render.text import display_width, table_lines
 from pytest_perfgate.model.document import Cell, Column, Table
@@ -68,10 +69,9 @@ def _write_verdicts(out: Any, session: Docket, reports: list[CaseReport]) -> Non
         partial(_tables, reports, every=out.verbosity > 0, width=width),
         partial(blocks, reports, here, min(WIDTH, width)),
         lambda: _folded(accepted_lines(reports), width),
-        lambda: _folded([_kept_line(kept)] if kept and not session.lost else [], width),
         lambda: _folded((f"{note.effect.value}  {said_of(note, style)}" for note in session.notes), width),
         lambda: _folded([*hidden(session), *refused(reports), *constant(reports)], width),
-        lambda: [counted(session.mode.value, reports)] if reports else [],
+        lambda: _folded([counted(session.mode.value, reports, 0 if session.lost else kept)] if reports else [], width),
         lambda: written_lines(session.written, here.path),
     ]
     for part in parts:
@@ -122,10 +122,6 @@ def _recorded(session: Docket, reports: Sequence[CaseReport]) -> int:
     return fresh if session.court.context.policy.records else 0
 
 
-def _kept_line(fresh: int) -> str:
-    return f"{fresh} without a baseline: what was measured is kept under .perfgate/ as this machine's first"
-
-
 def said_of(note: SuiteNote, style: str) -> str:
     """A note in full, unless it stands among the failures above."""
     shown_above = note.effect is Effect.FAIL and style != "no"
@@ -164,6 +160,8 @@ def next_commands(
     worst = {report.worst for report in reports if report.verdicts}
     commands, accept = ["perfgate report"], f"perfgate accept {FROM}" if ci else "perfgate accept "
     bare = [v for report in reports for v in report.verdicts if v.outcome is Outcome.UNBASELINED]
+    if recorded and all(v.baseline is None for v in bare):
+        worst -= {Outcome.UNBASELINED}
     if Outcome.UNBASELINED in worst and not recorded and any(v.baseline is None for v in bare):
         commands.append(f'{accept}--new --reason "..."')
     steps = dict.fromkeys(step for v in bare if v.baseline is not None for step in v.next)
@@ -193,13 +191,14 @@ def accepted_lines(reports: Sequence[CaseReport]) -> list[str]:
     return [printable(f"accepted  {key}  {v.limit.text}: {v.sentence}") for key, v in found[:_SHOWN]] + more
 
 
-def counted(mode: str, reports: list[CaseReport]) -> str:
-    """``quick: 1 broken, 2 passed``."""
+def counted(mode: str, reports: list[CaseReport], fresh: int = 0) -> str:
+    """``quick: 1 broken, 2 passed``, and what becomes of times that are this machine's first."""
     counts = Counter(report.worst for report in reports if report.verdicts)
     parts = [f"{counts[outcome]} {outcome.value}" for outcome in reversed(list(Outcome)) if counts[outcome]]
     free = sum(not report.verdicts for report in reports)
     parts += [f"{free} without a limit"] if free else []
-    return f"{mode}: {', '.join(parts)}"
+    first = f"; {plural(fresh, 'first time')} kept under .perfgate/, to judge the next run here" if fresh else ""
+    return f"{mode}: {', '.join(parts)}{first}"
 
 
 def refused(reports: Sequence[CaseReport]) -> list[str]:

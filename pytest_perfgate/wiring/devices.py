@@ -93,11 +93,13 @@ def auto_timer() -> Any:
     return AutoTimer(rules(), [events_timer(), cupti_timer(), blocking_timer(), graph_timer()])
 
 
-def clocks() -> Any:
-    """What watches or locks a device's clocks."""
+def clocks(tell: Callable[[str], None] | None = None) -> Any:
+    """What watches or locks a device's clocks; whoever waits for a hot one is told."""
     from pytest_perfgate.adapters.devices.clocks import MachineClocks
 
-    return MachineClocks()
+    found = MachineClocks()
+    found.tell_waits(tell)
+    return found
 
 
 def fleet(tell: Callable[[str], None] | None = None) -> Any:
@@ -200,7 +202,7 @@ def project_catalogue() -> Any:
     return catalogue(read_config(Path.cwd()))
 
 
-def ceiling_bench(project: Config, runtime: str, policy: str) -> Any:
+def ceiling_bench(project: Config, runtime: str, policy: str, tell: Callable[[str], None] | None = None) -> Any:
     """The device, the library, the loads that ceilings are measured with, and what takes samples of one."""
     import time
     from dataclasses import replace
@@ -226,10 +228,10 @@ def ceiling_bench(project: Config, runtime: str, policy: str) -> Any:
     if not found.usable:
         raise PerfgateError("runtime-unavailable", f"torch: {found.why}", mend=found.mend)
     plan = replace(PLAN, clocks=ClockPolicy(policy))
-    device, card, events = keyed(torch.device(), plan), clocks(), events_timer()
+    device, card, events, lease = keyed(torch.device(), plan), clocks(tell), events_timer(), leases(tell)
 
     def held(call: Any) -> Any:
-        with leases().hold(lease_name(device)):
+        with lease.hold(lease_name(device)):
             return watched(lambda p: events.measure(call, p, torch), device, plan, card, time.perf_counter_ns)
 
     return SimpleNamespace(device=device, library="torch", take=held, loads=torch_loads(device))

@@ -33,6 +33,8 @@ class CardClocks:
         self._library = library
         self._sleep = sleep
         self._refused: dict[str, str] = {}
+        self.tell: Callable[[str], None] | None = None
+        """Who hears that a hot device is waited for."""
 
     def availability(self) -> Availability:
         found: Availability = self._library.availability()
@@ -65,7 +67,7 @@ class CardClocks:
         if silent:
             yield Unwatched(silent)
             return
-        cool = self._cooled(card)
+        cool = self._cooled(card, device.name)
         locked = take_lock(card, lock_frequency(device)) if plan.clocks is ClockPolicy.LOCK else None
         watch = DeviceWatch(
             card,
@@ -117,19 +119,22 @@ class CardClocks:
             return error.what
         return ""
 
-    def _cooled(self, card: Card) -> tuple[Problem, ...]:
+    def _cooled(self, card: Card, name: str) -> tuple[Problem, ...]:
         """Wait while the device is within ten degrees of slowing down."""
         limit = card.slowdown_temperature()
-        if limit is None or limit - card.sample().temperature >= CLOSE:
+        if limit is None or limit - (heat := card.sample().temperature) >= CLOSE:
             return ()
         waited = 0.0
+        if self.tell:
+            at = f"{name} has {heat:.0f} degrees C and slows down at {limit:.0f}"
+            self.tell(f"{at}; this run waits until it has {limit - FAR:.0f}, {PATIENCE_S:.0f} s at most")
         while waited < PATIENCE_S:
             self._sleep(1.0)
             waited += 1.0
             if limit - card.sample().temperature >= FAR:
                 return ()
-        heat = f"{card.sample().temperature:.0f} of {limit:.0f} degrees C"
-        return (Problem(code="hot", what="the device did not cool down", evidence=(("temperature", heat),)),)
+        seen = f"{card.sample().temperature:.0f} of {limit:.0f} degrees C"
+        return (Problem(code="hot", what="the device did not cool down", evidence=(("temperature", seen),)),)
 
 
 def _silent(card: Card) -> str:
@@ -163,6 +168,10 @@ class MachineClocks:
 
     def __init__(self, nvidia: CardClocks | None = None, amd: CardClocks | None = None) -> None:
         self._nvidia, self._amd = nvidia or NvmlClocks(), amd or AmdClocks()
+
+    def tell_waits(self, tell: Callable[[str], None] | None) -> None:
+        """Who hears that a hot device is waited for."""
+        self._nvidia.tell = self._amd.tell = tell
 
     def availability(self) -> Availability:
         found = self._nvidia.availability()

@@ -42,6 +42,8 @@ class DeviceLeases:
         self._sleep = sleep
         self.tell = tell
         """Who hears that this process waits, and for whom."""
+        self._in_vain: set[str] = set()
+        """Devices that were waited for to no end: whoever asks for one again takes it, or hears so at once."""
 
     @contextmanager
     def hold(self, device: str) -> Iterator[str]:
@@ -99,12 +101,17 @@ class DeviceLeases:
     def _wait(self, file: int, device: str) -> None:
         polls, most, often = 0, round(self._patience / POLL_S), round(TELL_S / POLL_S)
         while not _taken(file):
+            if device in self._in_vain:
+                what = f"{self._taker(device)}, and this process had waited {self._patience:.0f} s for it"
+                raise PerfgateError("lease-held", what)
             if polls >= most:
+                self._in_vain.add(device)
                 raise PerfgateError("lease-held", f"{self._taker(device)}, waited {polls * POLL_S:.0f} s")
             if polls % often == FIRST_POLLS and self.tell:
                 self.tell(f"{self._taker(device)}; this run waits for it, {self._patience:.0f} s at most")
             self._sleep(POLL_S)
             polls += 1
+        self._in_vain.discard(device)
 
     def _taker(self, device: str) -> str:
         who = self.owner(device)

@@ -68,12 +68,13 @@ def _silent(trial: Trial) -> str:
 
 
 def _unbaselined(trial: Trial, reason: str, then: str = "") -> Ruling:
+    """What there is to accept; a time that becomes this machine's own line waits for nobody."""
     local = trial.context.policy.records and trial.baseline is None and not trial.context.unbaselined
-    kept = "; this measurement is kept under .perfgate/ as the local one" if local else ""
+    kept = "; this measurement is kept under .perfgate/ as the local one, and judges the next run" if local else ""
     return Ruling(
         outcome=Outcome.UNBASELINED,
         sentence=f"{reason}{kept}",
-        next=(trial.accepting(then),),
+        next=() if local else (trial.accepting(then),),
         against=trial.baseline is not None,
     )
 

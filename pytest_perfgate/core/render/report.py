@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
-from pytest_perfgate.core.render.block import CHANGES, printable, render_block, short_name
+from pytest_perfgate.core.render.block import CHANGES, WIDTH, printable, render_block, short_name
 from pytest_perfgate.core.render.floor import by_floor
 from pytest_perfgate.core.render.guard import shown
 from pytest_perfgate.core.render.pictures import distribution_picture, history_picture, roofline_picture
@@ -48,13 +48,15 @@ _COLUMNS = (
 )
 
 
-def run_document(report: RunReport, history: History | None = None, *, drawn: bool = True) -> Document:
+def run_document(
+    report: RunReport, history: History | None = None, *, drawn: bool = True, width: int = WIDTH
+) -> Document:
     """The whole run, the worst first; pictures where there is something to draw, unless nobody could see them."""
     cases = sorted(report.cases, key=lambda case: (-_ORDER.index(case.worst), str(case.key)))
     told = [case for case in cases if case.worst not in _QUIET]
     blocks: list[Block] = [Paragraph(text=summary_line(report))]
     blocks += _accepted(cases) + _notes(report)
-    blocks += [Section(title="What needs a look", blocks=tuple(_block(case) for case in told))] if told else []
+    blocks += [Section(title="What needs a look", blocks=tuple(_block(case, width) for case in told))] if told else []
     blocks.append(Section(title="Verdicts", blocks=(verdict_table(cases),)))
     pictures = _pictures(told or cases, history or {}) if drawn else ()
     blocks += [Section(title="Pictures", blocks=pictures)] if pictures else []
@@ -115,8 +117,8 @@ def _named(names: Sequence[str]) -> str:
     return f": {', '.join(names[:_NAMED])}{more}" if names else ""
 
 
-def _block(case: CaseReport) -> Code:
-    return Code(text=render_block(case).rstrip("\n"))
+def _block(case: CaseReport, width: int) -> Code:
+    return Code(text=render_block(case, width).rstrip("\n"))
 
 
 def verdict_table(cases: Iterable[CaseReport], *, limit: int = 0) -> Table:

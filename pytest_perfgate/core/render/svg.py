@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from html import escape
 
 from pytest_perfgate.model.values import value
 
-INK, SOFT, MARK, OTHER = "currentColor", "var(--soft,#667)", "var(--mark,#2f6fb7)", "var(--mark2,#c4622d)"
+INK, SOFT, MARK, OTHER = "currentColor", "var(--soft,#5b6570)", "var(--mark,#2f6fb7)", "var(--mark2,#c4622d)"
+_PAPER, _BLACK = "#fff", "#1b1f24"
+_NAMED = re.compile(r"var\(--\w+,(#\w+)\)")
 
 
 @value
@@ -70,6 +73,16 @@ def picture(frame: Frame, marks: Sequence[str], alt: str) -> str:
         f'height="{frame.height}" role="img" aria-label="{escape(alt, quote=True)}" font-family="system-ui,sans-serif" '
         f'font-size="12">{body}</svg>'
     )
+
+
+def alone(svg: str) -> str:
+    """The drawing for a file of its own: on paper, in colours that a viewer without style sheets knows too.
+
+    Without a page around it, ink would be black on whatever the viewer shows behind it, be that dark.
+    """
+    head, end, body = svg.partition(">")
+    paper = f'<rect width="100%" height="100%" fill="{_PAPER}"/>'
+    return f"{head}{end}{paper}{_NAMED.sub(lambda named: named[1], body).replace(INK, _BLACK)}"
 
 
 def line(frame: Frame, points: Sequence[tuple[float, float]], *, colour: str = MARK, dash: str = "") -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import textwrap
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_perfgate.core.render.cells import heading, is_number, left_out, shown_rows
 from pytest_perfgate.model.document import (
     Block,
     Bullets,
     Code,
+    Column,
     Document,
     Link,
     Paragraph,
@@ -19,6 +20,8 @@ from pytest_perfgate.model.document import (
     Table,
 )
 
+INDENT = 4
+"""Columns before the lines of code."""
 _WIDEST = 60
 _WORD = 30
 
@@ -43,13 +46,13 @@ def _block(block: Block, width: int, depth: int) -> Iterator[str]:
     elif isinstance(block, Bullets):
         yield from _bullets(block, width)
     elif isinstance(block, Code):
-        yield from ("    " + line for line in block.text.splitlines())
+        yield from (" " * INDENT + line for line in block.text.splitlines())
     elif isinstance(block, Link):
         yield block.text
     elif isinstance(block, Picture):
         yield f"[{block.alt}]"
     elif isinstance(block, Table):
-        yield from table_lines(block)
+        yield from _fitted(block, width)
     else:
         yield from _section(block, width, depth)
 
@@ -79,16 +82,55 @@ def _bullets(bullets: Bullets, width: int) -> Iterator[str]:
 def table_lines(table: Table) -> Iterator[str]:
     """A table with aligned columns; numbers to the right."""
     rows = [[_clip(text, last=at == len(row) - 1) for at, text in enumerate(row)] for row in shown_rows(table)]
-    heads = [heading(column) for column in table.columns]
-    widths = [max(map(display_width, column)) for column in zip(heads, *rows)]
-    right = [is_number(column) for column in table.columns]
-    if table.title:
-        yield table.title
-    yield _row(heads, widths, right)
-    yield "  ".join("-" * width for width in widths)
-    for row in rows:
-        yield _row(row, widths, right)
+    yield from _framed(table, _aligned([[heading(column) for column in table.columns], *rows], table.columns))
+
+
+def _fitted(table: Table, width: int) -> list[str]:
+    """The table in one line a row; where it is too wide, its names have lines of their own, if that is enough."""
+    lines = list(table_lines(table))
+    if all(display_width(line) <= width for line in lines):
+        return lines
+    apart = list(_named_apart(table, width))
+    return apart if apart and all(display_width(line) <= width for line in apart) else lines
+
+
+def _named_apart(table: Table, width: int) -> Iterator[str]:
+    """Figures below the name that they are of, which stays whole; rows of one name share it."""
+    rows = shown_rows(table)
+    longest = {
+        at: max(len(row[at]) for row in rows)
+        for at, column in enumerate(table.columns)
+        if rows and not is_number(column)
+    }
+    of = max(longest, key=longest.__getitem__, default=0)
+    if longest.get(of, 0) <= _WORD or of == len(table.columns) - 1:
+        return
+    columns = (*table.columns[:of], *table.columns[of + 1 :])
+    figures = [[_clip(text, last=False) for text in (*row[:of], *row[of + 1 :])] for row in rows]
+    head, rule, *lines = (f"  {line}" for line in _aligned([[heading(c) for c in columns], *figures], columns))
+    body, last = [heading(table.columns[of]), head, rule], ""
+    for row, line in zip(rows, lines):
+        body += [_clip(row[of], last=False, widest=width)] if row[of] != last else []
+        body.append(line)
+        last = row[of]
+    yield from _framed(table, body)
+
+
+def _framed(table: Table, lines: Iterable[str]) -> Iterator[str]:
+    """Lines of a table between what stands above and below it."""
+    yield from (table.title,) if table.title else ()
+    yield from lines
     yield from (line for line in (left_out(table), table.note) if line)
+
+
+def _aligned(rows: Sequence[list[str]], columns: Sequence[Column]) -> Iterator[str]:
+    """A line a row, the first being the heads, with a rule below it."""
+    widths = [max(map(display_width, cells)) for cells in zip(*rows)]
+    right = [is_number(column) for column in columns]
+    yield _row(rows[0], widths, right)
+    yield "  ".join("-" * width for width in widths)
+    for row in rows[1:]:
+        yield _row(row, widths, right)
 
 
 def _row(cells: list[str], widths: list[int], right: list[bool]) -> str:
@@ -98,19 +140,19 @@ def _row(cells: list[str], widths: list[int], right: list[bool]) -> str:
     )
 
 
-def _clip(text: str, *, last: bool) -> str:
+def _clip(text: str, *, last: bool, widest: int = _WIDEST) -> str:
     """Long names keep both ends: template arguments sit in the middle, and of a test its file tells least.
 
     A sentence at the end of a line stays whole, since nothing stands behind it and its end may be the point.
     """
     text = "".join(c if c.isprintable() else "�" for c in text)
-    if len(text) <= _WIDEST or (last and "::" not in text and max(map(len, text.split()), default=0) <= _WORD):
+    if len(text) <= widest or (last and "::" not in text and max(map(len, text.split()), default=0) <= _WORD):
         return text
     file = text.find("::")
     if file > 0:
         folder = text.rfind("/", 0, file)
-        fits = folder > 0 and len(text) - folder < _WIDEST
+        fits = folder > 0 and len(text) - folder < widest
         text = f"…{text[folder:] if fits else text[file:]}"
-    if len(text) <= _WIDEST:
+    if len(text) <= widest:
         return text
-    return text[: _WIDEST - 21] + "…" + text[-20:]
+    return text[: widest - 21] + "…" + text[-20:]

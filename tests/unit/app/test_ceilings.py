@@ -83,7 +83,7 @@ def test_on_a_gpu_the_clocks_are_held_as_asked_and_the_card_is_leased(tmp_path, 
     monkeypatch.delenv("PERFGATE_LEASES", raising=False)
     monkeypatch.setattr(runtime_torch, "TorchRuntime", lambda lookup: gpus.append(Torch(lookup)) or gpus[0])
     monkeypatch.setattr(loads_torch, "torch_loads", lambda device: LOADS)
-    monkeypatch.setattr(wired, "clocks", Clocks)
+    monkeypatch.setattr(wired, "clocks", lambda tell: Clocks())
     monkeypatch.setattr(wired, "events_timer", lambda: SimpleNamespace(measure=lambda call, plan, runtime: GOOD))
     bench = wired.ceiling_bench(Config(), "torch", "lock")
     assert bench.take("product").clock_hz == (1.5e9,)

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from pytest_perfgate import work
 from pytest_perfgate.adapters.devices.host import probe_host
 from pytest_perfgate.adapters.runtimes.host import HostRuntime
 from pytest_perfgate.adapters.timers.host import HostTimer
 from pytest_perfgate.compat import Benchmark
+from pytest_perfgate.core.render.quantity import significant
 from pytest_perfgate.core.stats.stopping import Stopping, WarmUp
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.plugin.asked import Asked
@@ -29,6 +31,10 @@ def kernel(x: int) -> float:
 
 def refuse(_: object) -> None:
     raise ValueError("wrong")
+
+
+def leave(by: Any) -> None:
+    by("pytest's own words")
 
 
 def gate() -> Gate:
@@ -50,7 +56,7 @@ def benchmarked() -> None:
 def shown(act: Any, *, full: bool = False) -> list[str]:
     """The functions of the traceback, below the test itself."""
     config: Any = SimpleNamespace(option=SimpleNamespace(fulltrace=full))
-    with pytest.raises(Exception) as caught:
+    with pytest.raises((Exception, pytest.fail.Exception, pytest.skip.Exception)) as caught:
         with UsersFrames(config):
             act()
     names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
@@ -65,9 +71,26 @@ def shown(act: Any, *, full: bool = False) -> list[str]:
         (lambda: gate()(kernel, 1, check=refuse), ["<lambda>", "refuse"]),
         (lambda: gate()(kernel, setup=lambda: kernel(0)), ["<lambda>", "<lambda>", "kernel"]),
         (benchmarked, ["benchmarked", "kernel"]),
-        (timed, ["timed", "take"]),
+        (timed, ["timed"]),
+        (lambda: gate()(leave, pytest.fail), ["<lambda>", "leave", "__call__"]),
+        (lambda: gate()(leave, pytest.skip), ["<lambda>", "leave", "__call__"]),
+        (lambda: gate()(int, "x"), ["<lambda>"]),
+        (lambda: work.gemm(1, 2, 3, dtype="odd"), ["<lambda>"]),
+        (lambda: significant("odd", 3), ["<lambda>", "significant"]),
     ],
-    ids=["measured", "called", "check", "setup", "compat", "wrong arguments"],
+    ids=[
+        "measured",
+        "called",
+        "check",
+        "setup",
+        "compat",
+        "wrong arguments",
+        "failed",
+        "skipped",
+        "a builtin",
+        "work",
+        "a fault of ours",
+    ],
 )
 def test_the_users_frames_are_what_is_seen(act: Any, frames: list[str]) -> None:
     assert shown(act) == frames

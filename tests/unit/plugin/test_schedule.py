@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pytest_perfgate.adapters.devices.clocks import MachineClocks
 from pytest_perfgate.adapters.devices.host import probe_host
 from pytest_perfgate.adapters.runtimes.host import HostRuntime
 from pytest_perfgate.adapters.timers.host import HostTimer
@@ -118,3 +119,13 @@ def test_what_pedantic_and_the_marker_ask_for(marker: Any, call: Any, schedule: 
     fixture = Benchmark(gate, node)  # type: ignore[arg-type]
     fixture(int) if call is None else fixture.pedantic(int, **call)
     assert gate.schedules == [schedule]
+
+
+def test_whoever_waits_for_a_device_is_heard(measuring: Measuring) -> None:
+    """For another run's lease, and for a card that is hot: three silent minutes look like a hang."""
+    said: list[str] = []
+    clocks, leases = MachineClocks(), SimpleNamespace(tell=None)
+    instruments = replace(measuring.instruments, clocks=clocks, leases=leases)
+    Measuring(instruments, measuring.metrics).tell_waits(said.append)
+    assert leases.tell == clocks._nvidia.tell == clocks._amd.tell == said.append
+    measuring.tell_waits(said.append)

@@ -15,7 +15,15 @@ from pytest_perfgate.plugin.columns import ANY, columns, folded
 from pytest_perfgate.plugin.invocation import environment
 from pytest_perfgate.plugin.settings import Settings
 from pytest_perfgate.plugin.standpoint import Standpoint
-from pytest_perfgate.plugin.summary import _tables, accepted_lines, blocks, constant, next_commands, written_lines
+from pytest_perfgate.plugin.summary import (
+    _tables,
+    accepted_lines,
+    blocks,
+    constant,
+    counted,
+    next_commands,
+    written_lines,
+)
 from tests.reports import case
 
 ROOT = Path("/project")
@@ -66,7 +74,17 @@ def test_few_files_are_named_each_and_many_by_their_folder() -> None:
 def test_what_was_recorded_as_the_first_is_not_to_be_accepted_too() -> None:
     new = case("test_a", 1e6, None, Outcome.UNBASELINED)
     assert any("accept --new" in line for line in next_commands([new], "pytest", recorded=False))
-    assert not any("accept --new" in line for line in next_commands([new], "pytest", recorded=True))
+    assert next_commands([new], "pytest", recorded=True) == [], "the next run is judged by it: nothing is to be done"
+    slow = case("test_slow", 2e6, 1e6, Outcome.SUSPECT)
+    assert next_commands([new, slow], "pytest", recorded=True) == ["perfgate report", "pytest --perfgate=full"]
+
+
+def test_a_first_time_is_counted_once() -> None:
+    """Its row in the table and this line are all that a first run says of it."""
+    new = case("test_a", 1e6, None, Outcome.UNBASELINED)
+    assert counted("quick", [new, case("test_b", 1e6, 1e6)]) == "quick: 1 unbaselined, 1 passed"
+    first = "quick: 1 unbaselined; 1 first time kept under .perfgate/, to judge the next run here"
+    assert counted("quick", [new], 1) == first
 
 
 def test_a_case_that_has_a_line_which_is_not_compared_is_no_new_one() -> None:

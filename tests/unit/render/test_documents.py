@@ -117,3 +117,24 @@ def test_of_a_long_name_of_a_test_the_folders_go_first() -> None:
 def test_rows_that_are_left_out_say_where_they_are() -> None:
     table = Table(columns=(Column(name="n"),), rows=((1,), (2,)), limit=1, rest="perfgate report shows all")
     assert "... and 1 more rows (perfgate report shows all)" in render_text(Document(title="t", blocks=(table,)))
+
+
+def test_a_table_too_wide_for_the_screen_gives_its_names_lines_of_their_own() -> None:
+    """The report's verdicts were 125 columns wide: a terminal of 80 tore every row."""
+    columns = (Column(name="outcome"), Column(name="case"), Column(name="now", dimension=Dimension.TIME))
+    name = "tests/benchmarks/test_kernels.py::test_product[4096]"
+    rows = (("BROKEN", name, 26_260.0), ("PASSED", name, 116_500.0), ("PASSED", f"{name}#two", 1e9))
+    document = Document(title="t", blocks=(Table(columns=columns, rows=rows, note="noted"),))
+    assert f"BROKEN   {name}      26.26 µs" in render_text(document, 100)
+    assert render_text(document, 70).splitlines()[3:] == [
+        "case",
+        "  outcome       now",
+        "  -------  --------",
+        name,
+        "  BROKEN   26.26 µs",
+        "  PASSED   116.5 µs",
+        f"{name}#two",
+        "  PASSED        1 s",
+        "noted",
+    ]
+    assert f"BROKEN   {name}      26.26 µs" in render_text(document, 18), "what fits in no way keeps its rows"

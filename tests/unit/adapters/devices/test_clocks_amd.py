@@ -168,10 +168,16 @@ def test_a_foreign_process_is_invalid_and_our_own_is_not(clocks, smi) -> None:
 
 
 def test_a_hot_device_is_waited_for(clocks, smi) -> None:
-    smi.temperature, smi.cooling = 95, 3
+    said: list[str] = []
+    MachineClocks(NvmlClocks(), clocks).tell_waits(said.append)
+    smi.temperature, smi.cooling = 99, 3
     assert codes(clocks) == []
     smi.temperature, smi.cooling = 95, 0
     assert codes(clocks) == ["hot"]
+    waits = "slows down at 100; this run waits until it has 80, 180 s at most"
+    assert [line.split(" has ", 1) for line in said] == [
+        ["AMD Instinct MI300X", f"{heat} degrees C and {waits}"] for heat in (93, 95)
+    ]
 
 
 def test_an_older_library_names_its_clock_otherwise(clocks, smi) -> None:

@@ -162,3 +162,26 @@ def test_who_waits_is_told_for_whom_at_once_and_every_minute(tmp_path) -> None:
             pass
         other.stdin.close()
     assert said == [f"process {other.pid} measures on GPU-1; this run waits for it, 130 s at most"] * 3
+
+
+def test_a_device_that_was_waited_for_in_vain_is_not_waited_for_again(tmp_path) -> None:
+    """Every further case of the run waited an hour of its own."""
+    slept: list[float] = []
+    leases = DeviceLeases(tmp_path, patience_s=1, sleep=slept.append)
+    with holder(tmp_path) as other:
+        other.stdout.readline()
+        with pytest.raises(PerfgateError, match="waited 1 s"), leases.hold("GPU-1"):
+            pass
+        waited = len(slept)
+        with pytest.raises(PerfgateError, match=f"process {other.pid} .* had waited 1 s for it"), leases.hold("GPU-1"):
+            pass
+        assert len(slept) == waited
+        other.stdin.close()
+    with leases.hold("GPU-1"):
+        assert leases.owner("GPU-1") == os.getpid(), "free again, it is taken"
+    with holder(tmp_path) as other:
+        other.stdout.readline()
+        with pytest.raises(PerfgateError, match="waited 1 s"), leases.hold("GPU-1"):
+            pass
+        assert len(slept) > waited, "and whoever took it since is waited for"
+        other.stdin.close()

@@ -186,8 +186,10 @@ def test_without_a_baseline() -> None:
     local = verdict(baseline=None)
     assert (local.outcome, local.effect) == (Outcome.UNBASELINED, Effect.WARN)
     assert "kept under .perfgate/" in local.sentence
+    assert local.next == (), "it judges the next run, whether anybody accepts it or not"
     ci = verdict(baseline=None, context=replace(CONTEXT, policy=CI))
     assert ci.effect is Effect.FAIL
+    assert ci.next
     assert ci.sentence == "there is no baseline for this device"
     told = verdict(baseline=None, context=replace(CONTEXT, unbaselined="renamed from test_mm"))
     assert told.sentence.startswith("renamed from test_mm")

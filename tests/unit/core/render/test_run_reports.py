@@ -18,6 +18,7 @@ from pytest_perfgate.core.render.history import bars, history_document
 from pytest_perfgate.core.render.html import render_html
 from pytest_perfgate.core.render.pictures import distribution_picture, history_picture, roofline_picture
 from pytest_perfgate.core.render.report import headline, run_document, summary_line
+from pytest_perfgate.core.render.svg import alone
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.codes import CODES
@@ -57,6 +58,19 @@ def test_pictures_are_sound_svg() -> None:
         svg = drawn(picture)
         assert all(math.isfinite(n) for n in numbers(svg))
         assert "<i>" not in picture.svg
+
+
+def test_a_drawing_in_a_file_of_its_own_lies_on_paper_and_needs_no_page_for_its_colours() -> None:
+    """`history --svg` was black on whatever the viewer shows behind it, and grey lines were lost without a style."""
+    picture = history_picture(SLOW, SITTINGS)
+    assert picture is not None
+    svg = alone(picture.svg)
+    paper, *rest = ET.fromstring(svg)
+    assert (paper.get("width"), paper.get("height"), paper.get("fill")) == ("100%", "100%", "#fff")
+    assert len(rest) == len(drawn(picture))
+    assert "var(" not in svg
+    assert "currentColor" not in svg
+    assert "#2f6fb7" in svg, "the marks keep their colour"
 
 
 def test_beside_a_revision_the_table_has_the_other_arm_s_time_and_not_an_accepted_one() -> None:
