@@ -136,6 +136,13 @@ CODES: tuple[Code, ...] = (
         why="accepting nothing in silence would leave the gate as it was",
     ),
     Code(
+        name="accept-pinned",
+        family=Family.USAGE,
+        title="What was measured beside a revision is no accepted time",
+        why="both arms are held on one core; a run without --perfgate-against is not, and compares with no such line",
+        mend="measure as the gate does, pytest --perfgate=full, and accept that",
+    ),
+    Code(
         name="accept-ci",
         family=Family.USAGE,
         title="Baselines are not written in CI",
