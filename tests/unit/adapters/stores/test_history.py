@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.stores.history import SqliteHistory
+from pytest_perfgate.adapters.stores.history import SqliteHistory, history_file
 from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey
@@ -55,6 +55,15 @@ def test_eight_writers_at_once(path: Path) -> None:
 
 def full(_: object) -> None:
     raise sqlite3.OperationalError("database or disk is full")
+
+
+def test_an_address_is_no_file() -> None:
+    assert history_file(Path("/p")) == Path("/p/.perfgate/history.db")
+    assert [history_file(Path("/p"), given) for given in ("h.db", "/q/h.db")] == [Path("/p/h.db"), Path("/q/h.db")]
+    for given in ("http://x/y", "sqlite:///h.db", "postgresql+psycopg://team@host/h"):
+        with pytest.raises(PerfgateError, match="history-address") as said:
+            history_file(Path("/p"), given)
+        assert (said.value.place, said.value.code.family.exit) == (given, 2)
 
 
 def test_what_cannot_be_written_is_still_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
