@@ -3,14 +3,18 @@ from __future__ import annotations
 import multiprocessing
 import sqlite3
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from pytest_perfgate.adapters.stores.history import SqliteHistory, history_file
 from pytest_perfgate.model.baseline import Sitting
+from pytest_perfgate.model.config import Config
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.wiring import gate_tools
+from pytest_perfgate.wiring.stores import history_store
 
 KEY = CaseKey(nodeid="t.py::test_a[1]", name="bwd")
 
@@ -64,6 +68,9 @@ def test_an_address_is_no_file() -> None:
         with pytest.raises(PerfgateError, match="history-address") as said:
             history_file(Path("/p"), given)
         assert (said.value.place, said.value.code.family.exit) == (given, 2)
+        for store in (history_store, partial(gate_tools, kinds={})):
+            with pytest.raises(PerfgateError, match="history-address"):
+                store(Path("/p"), Config(history=given))
 
 
 def test_what_cannot_be_written_is_still_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
