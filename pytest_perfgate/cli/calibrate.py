@@ -13,6 +13,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from pytest_perfgate import wiring
+from pytest_perfgate.cli.numbers import above_zero, from_zero, whole
 from pytest_perfgate.cli.output import say, show, write_file
 from pytest_perfgate.cli.project import Project, add_root
 from pytest_perfgate.core.render.plural import plural
@@ -20,9 +21,13 @@ from pytest_perfgate.model.errors import PerfgateError
 
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--minutes", type=float, default=10.0, metavar="N", help="measure for so long (default 10)")
-    parser.add_argument("--limit", type=float, default=3.0, metavar="PERCENT", help="the limit to judge by (default 3)")
-    parser.add_argument("--suites", type=int, default=300, metavar="N", help="suites to resample (default 300)")
+    parser.add_argument(
+        "--minutes", type=from_zero, default=10.0, metavar="N", help="measure for so long; 0: not at all (default 10)"
+    )
+    parser.add_argument(
+        "--limit", type=above_zero, default=3.0, metavar="PERCENT", help="the limit to judge by (default 3)"
+    )
+    parser.add_argument("--suites", type=whole, default=300, metavar="N", help="suites to resample (default 300)")
     parser.add_argument("--fresh", action="store_true", help="forget the rounds of earlier calibrations")
     parser.add_argument("--scaled-only", action="store_true", help="do not inject slowdowns, only scale times")
     parser.add_argument("--svg", default="", metavar="PATH", help="draw the power curve")
@@ -54,9 +59,6 @@ def _measured(options: Namespace) -> Any:
     from pytest_perfgate.core.gate.calibration import LEAST, Recorded
     from pytest_perfgate.model.paired import PairedRound
 
-    if not options.minutes >= 0:
-        what = f"--minutes {options.minutes:g} is no time to measure for"
-        raise PerfgateError("command-usage", what, mend="0 judges the rounds that are here, without new ones")
     path = Project(options).root / ".perfgate" / "calibration.bin"
     path.parent.mkdir(exist_ok=True)
     if options.fresh:

@@ -6,10 +6,10 @@ show never touches a card. lock holds until reset; runs that lock by themselves 
 from __future__ import annotations
 
 import argparse
-import math
 from typing import Any
 
 from pytest_perfgate.app.clocks import clocks_document, reset, shown
+from pytest_perfgate.cli.numbers import above_zero
 from pytest_perfgate.cli.output import show
 from pytest_perfgate.cli.project import Project, add_root
 from pytest_perfgate.core.render.plural import plural
@@ -20,7 +20,7 @@ from pytest_perfgate.wiring import clocks as wiring_clocks
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", nargs="?", default="show", choices=("show", "lock", "reset"))
     parser.add_argument(
-        "--mhz", type=_megahertz, default=0.0, help="SM clock to lock at (default: the catalogue's, or base)"
+        "--mhz", type=above_zero, default=0.0, help="SM clock to lock at (default: the catalogue's, or base)"
     )
     parser.add_argument("--device", default="", help="number as nvidia-smi counts, or UUID (default: all)")
     add_root(parser)
@@ -38,16 +38,6 @@ def run(options: argparse.Namespace) -> int:
     left = [lock for lock in locks.read_locks() if named is None or lock.device in named]
     show(clocks_document(shown(cards, left), wiring_clocks.management().availability()), options)
     return 0
-
-
-def _megahertz(text: str) -> float:
-    try:
-        found = float(text)
-    except ValueError:
-        found = 0.0
-    if not 0 < found < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of MHz above zero")
-    return found
 
 
 def _plain_uuid(card: Any) -> str:

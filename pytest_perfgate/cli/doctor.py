@@ -12,6 +12,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.cli.looking import columns, write, write_json
+from pytest_perfgate.cli.numbers import from_zero
 from pytest_perfgate.cli.output import plain
 from pytest_perfgate.cli.project import Project, add_root
 
@@ -26,7 +27,7 @@ def arguments(parser: ArgumentParser) -> None:
     add_root(parser)
     parser.add_argument("-v", "--verbose", action="store_true", help="all that was found, each part in a table")
     parser.add_argument(
-        "--seconds", type=float, default=5.0, help="how long to time a call against itself; 0: not at all"
+        "--seconds", type=from_zero, default=5.0, help="how long to time a call against itself; 0: not at all"
     )
 
 

@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from pytest_perfgate.cli.looking import write, write_json
+from pytest_perfgate.cli.numbers import whole
 from pytest_perfgate.cli.output import plain, show, write_file
 from pytest_perfgate.cli.project import Project, add_root
 from pytest_perfgate.model.errors import PerfgateError
@@ -17,7 +18,7 @@ def arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--device", default="", metavar="KEY", help="only this device")
     parser.add_argument("--svg", default="", metavar="PATH", help="draw the case with its change points")
-    parser.add_argument("--last", type=int, default=20, metavar="N", help="so many sittings (default 20)")
+    parser.add_argument("--last", type=whole, default=20, metavar="N", help="so many sittings (default 20)")
     add_root(parser)
 
 

@@ -77,8 +77,6 @@ def test_a_program_reads_it_too(place: Place) -> None:
 
 def test_too_few_rounds_are_said_and_kept(place: Place) -> None:
     rounds(place.root, 14)
-    for minutes in ("-1", "nan"):
-        assert "no time to measure for" in place.perfgate("calibrate", f"--minutes={minutes}").err
     done = place.perfgate("calibrate", "--minutes", 0)
     assert done.code != 0
     assert "14 rounds so far, and 15 are the least to judge by" in done.err

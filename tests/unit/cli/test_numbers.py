@@ -1,0 +1,35 @@
+"""A number that asks for nothing is refused before anything is measured or drawn."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_perfgate.cli.dispatch import dispatch
+from pytest_perfgate.cli.numbers import above_zero, from_zero, whole
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "wrong", "said"),
+    [
+        ("history", "--last", ["0", "-3", "1.5", "many"], "is no whole number from 1"),
+        ("calibrate", "--suites", ["0", "-1", "x"], "is no whole number from 1"),
+        ("calibrate", "--limit", ["0", "-5", "nan", "inf", "x"], "is no number above zero"),
+        ("clocks", "--mhz", ["0", "inf"], "is no number above zero"),
+        ("doctor", "--seconds", ["-1", "nan", "inf", "x"], "is no number from zero"),
+        ("calibrate", "--minutes", ["-1", "nan", "inf", "x"], "is no number from zero"),
+    ],
+)
+def test_it_is_a_mistake_in_the_command(
+    command: str, option: str, wrong: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for text in wrong:
+        try:
+            code = dispatch([command, f"{option}={text}"])
+        except SystemExit as ended:
+            code = ended.code
+        assert code == 2, text
+        assert f"argument {option}: {text!r} {said}" in capsys.readouterr().err
+
+
+def test_numbers_are_read_as_they_stand() -> None:
+    assert (whole("3"), above_zero("0.5"), from_zero("0")) == (3, 0.5, 0.0)
