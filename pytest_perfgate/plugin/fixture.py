@@ -17,6 +17,7 @@ from pytest_perfgate.model.samples import Samples
 from pytest_perfgate.model.work import Work
 from pytest_perfgate.plugin.asked import Asked, Brought, Schedule
 from pytest_perfgate.plugin.benches import Bench
+from pytest_perfgate.plugin.nesting import Nesting
 from pytest_perfgate.plugin.promises import refuse_unrun
 from pytest_perfgate.plugin.raising import noted
 from pytest_perfgate.plugin.spelling import insist_on_whole
@@ -33,6 +34,7 @@ class Gate:
         self._case, self._bench = case, bench
         self._regions: dict[CaseKey, Brought] = {}
         self._names: set[str] = set()
+        self._nesting = Nesting()
 
     def __call__(
         self,
@@ -59,7 +61,7 @@ class Gate:
             if unknown:
                 raise unknown_arguments(fn, unknown)
             calls = _count(calls)
-            key = self._key(name)
+            key = self._outermost(name)
             done = _work(work)
             asked = Asked(key, fn, args, setup=setup, work=done, check=check, calls=calls, limits=_texts(limits))
             return self._taken(asked)
@@ -67,7 +69,7 @@ class Gate:
     def scheduled(self, fn: Callable[..., Any], setup: Callable[[], Any] | None, schedule: Schedule) -> View:
         """Measure ``fn`` as often as a suite of pytest-benchmark asks for, at least."""
         with self._noted("", "call"):
-            return self._taken(Asked(self._key(""), fn, setup=setup, schedule=schedule))
+            return self._taken(Asked(self._outermost(""), fn, setup=setup, schedule=schedule))
 
     @contextmanager
     def region(self, name: str = "", *, work: Work | None = None, limits: Iterable[str] = ()) -> Iterator[None]:
@@ -99,7 +101,7 @@ class Gate:
                 what, mend = f"record() does not know the unit {unit!r}", f"one of {', '.join(_UNITS)}"
                 raise PerfgateError("call-wrong", what, mend=mend)
             durations = [_number(sample) * _UNITS[unit] for sample in samples]
-            brought = Brought(self._key(name), "record", durations, work=_work(work), limits=_texts(limits))
+            brought = Brought(self._outermost(name), "record", durations, work=_work(work), limits=_texts(limits))
             self._bench.bring(brought)
         return View(brought.key, metrics=self._bench.metrics)
 
@@ -118,7 +120,7 @@ class Gate:
                 said = f"read() takes one source, and {len(files) + len(more)} were given"
                 mend = f"give the files of one job as a list, read([{listed}]), and other jobs calls of their own"
                 raise PerfgateError("call-wrong", said, mend=mend, place=self._case.nodeid)
-            brought = Brought(self._key(name), "read", limits=_texts(limits))
+            brought = Brought(self._outermost(name), "read", limits=_texts(limits))
             self._bench.read(brought, [str(file) for file in files])
         return View(brought.key, metrics=self._bench.metrics)
 
@@ -144,7 +146,8 @@ class Gate:
 
     def _taken(self, asked: Asked) -> View:
         try:
-            view = self._bench.take(asked)
+            with self._nesting.entered():
+                view = self._bench.take(asked)
             refuse_unrun(view.result)
         except Exception:
             self._bench.drop(asked.key)
@@ -158,6 +161,10 @@ class Gate:
         """What is raised inside is told again where the test catches it, and nothing was measured therefore."""
         plain = str.__str__(name) if isinstance(name, str) else ""
         return noted(self._bench, CaseKey(nodeid=self._case.nodeid, name=plain), noun)
+
+    def _outermost(self, name: str) -> CaseKey:
+        self._nesting.refuse(self._case.nodeid)
+        return self._key(name)
 
     def _key(self, name: str) -> CaseKey:
         name = self._whole(name, "name=")
