@@ -57,6 +57,10 @@ class Stage:
     """Told of each test that both sides went through: the round, which of its tests this is, the test."""
 
 
+Over = Callable[[], Iterable[str]]
+"""Cases whose further rounds could change nothing, as seen after each round."""
+
+
 class Comparison:
     """Rounds of a base and a head arm over some cases."""
 
@@ -93,14 +97,15 @@ class Comparison:
         """Seconds of a case in one round, as seen so far."""
         return fmean([one.seconds for one in self.rounds if one.nodeid == nodeid] or [0.0])
 
-    def play(self, phase: str, counts: Mapping[str, int]) -> None:
-        """So many rounds of each case, together while they last; a budget ends them between two rounds."""
+    def play(self, phase: str, counts: Mapping[str, int], over: Over = lambda: ()) -> None:
+        """So many rounds of each case that is not over, together; a budget ends them between two rounds."""
         planned = {SCREEN: self.design.screen, CONFIRM: self.design.confirm}.get(phase, 0)
         self._rounds = max(planned, *counts.values()) if counts else planned
         for number in range(max(counts.values(), default=0)):
             done = {one.nodeid for one in self.rounds if (one.phase, one.number) == (phase, number)}
             wanted = (nodeid for nodeid, count in counts.items() if count > number)
-            left = [self.cases[nodeid] for nodeid in wanted if nodeid not in done | self._out | self._read()]
+            gone = done | self._out | self._read() | set(over())
+            left = [self.cases[nodeid] for nodeid in wanted if nodeid not in gone]
             if left and self.start_s + sum(self.cost(case.nodeid) for case in left) > self.left_s:
                 return
             while left:

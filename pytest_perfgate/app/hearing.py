@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pytest_perfgate.app.compare_arms import CONFIRM, SCREEN, Comparison
@@ -17,7 +17,16 @@ from pytest_perfgate.core.gate.budget import (
     shrunk,
 )
 from pytest_perfgate.core.gate.clocks import paired_clocks
-from pytest_perfgate.core.gate.rounds import Finding, Pairs, confirming_rounds, convicted, finding, suspected
+from pytest_perfgate.core.gate.rounds import (
+    Design,
+    Finding,
+    Pairs,
+    cleared,
+    confirming_rounds,
+    convicted,
+    finding,
+    suspected,
+)
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.core.render.spans import span
 from pytest_perfgate.model.paired import Decision, Paired
@@ -44,7 +53,7 @@ class Hearing:
         comparison.play(SCREEN, dict.fromkeys(comparison.cases, 1))
         self._hasten()
         comparison.play(SCREEN, dict.fromkeys(comparison.cases, comparison.design.screen))
-        self._look()
+        self._look(comparison.pairs(SCREEN))
         suspects = self._suspects()
         plan = self._allotment(suspects)
         if plan.rounds or plan.beyond:
@@ -65,8 +74,7 @@ class Hearing:
         if plan.beyond:
             self._say(f"{len(plan.beyond)} beyond the budget")
         first = comparison.pairs(CONFIRM)
-        self._pairs |= first
-        self._found |= {key: finding(pair, self._counts(key)) for key, pair in first.items()}
+        self._look(first)
         self._untried = {key for key in first if key.nodeid in plan.beyond}
         self._try([key for key in first if key.nodeid in plan.rounds], dict.fromkeys(plan.rounds, fresh))
 
@@ -87,8 +95,7 @@ class Hearing:
             comparison.stage = replace(comparison.stage, beat=shorter)
             self._say(f"slower than thought: turns cut to {part:.0%}")
 
-    def _look(self) -> None:
-        fresh = self._all.pairs(SCREEN)
+    def _look(self, fresh: Mapping[CaseKey, Pairs]) -> None:
         self._pairs |= fresh
         self._found |= {key: finding(pair, self._counts(key)) for key, pair in fresh.items()}
 
@@ -98,8 +105,9 @@ class Hearing:
     def _try(self, suspects: Iterable[CaseKey], rounds: Mapping[str, int]) -> None:
         """Fresh rounds only: what raised the suspicion is not counted again."""
         tried = set(suspects)
-        self._all.play(CONFIRM, {nodeid: n for nodeid, n in rounds.items() if nodeid in {k.nodeid for k in tried}})
-        fresh = {key: pair for key, pair in self._all.pairs(CONFIRM).items() if key in tried}
+        cases = {nodeid: n for nodeid, n in rounds.items() if nodeid in {k.nodeid for k in tried}}
+        self._all.play(CONFIRM, cases, lambda: _spared(_tried(self._all, tried), cases, self._counts, self._all.design))
+        fresh = _tried(self._all, tried)
         counts = {key: self._counts(key) for key in fresh}
         self._found |= convicted(fresh, counts, self._all.design)
         self._pairs |= fresh
@@ -116,9 +124,7 @@ class Hearing:
             f"about {span(plan.cost)}"
         )
         self._all.play(SCREEN, {nodeid: self._played(nodeid) + more for nodeid, more in plan.rounds.items()})
-        fresh = {key: pair for key, pair in self._all.pairs(SCREEN).items() if key in open_}
-        self._pairs |= fresh
-        self._found |= {key: finding(pair, self._counts(key)) for key, pair in fresh.items()}
+        self._look({key: pair for key, pair in self._all.pairs(SCREEN).items() if key in open_})
 
     def _played(self, nodeid: str) -> int:
         return len({one.number for one in self._all.rounds if (one.nodeid, one.phase) == (nodeid, SCREEN)})
@@ -179,6 +185,16 @@ class Hearing:
 
     def _say(self, text: str) -> None:
         self._all.stage.say(text)
+
+
+def _tried(comparison: Comparison, suspects: Collection[CaseKey]) -> dict[CaseKey, Pairs]:
+    return {key: pairs for key, pairs in comparison.pairs(CONFIRM).items() if key in suspects}
+
+
+def _spared(fresh: Mapping[CaseKey, Pairs], rounds: Mapping[str, int], counts: Counts, design: Design) -> set[str]:
+    """Cases with nothing left that a further round could convict."""
+    open_ = {key.nodeid for key, pairs in fresh.items() if not cleared(pairs, counts(key), rounds[key.nodeid], design)}
+    return {key.nodeid for key in fresh} - open_
 
 
 def _middle(times: Sequence[float]) -> float:

@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_perfgate.core.gate.rounds import Design, Pairs, cleared, convicted
 from pytest_perfgate.core.stats.binomial import clopper_pearson
 from pytest_perfgate.core.stats.hodges_lehmann import hodges_lehmann, shift_interval
 from pytest_perfgate.core.stats.holm import adjusted, holm
 from pytest_perfgate.core.stats.signed_rank import signed_rank
+from pytest_perfgate.model.paired import Decision
 
 shifts = st.lists(st.floats(-1, 1, allow_subnormal=False), min_size=1, max_size=14)
 levels = st.lists(st.floats(0, 1), max_size=8)
@@ -36,6 +38,17 @@ def test_the_interval_holds_the_shift_and_p_keeps_its_floor(d: list[float]) -> N
     interval, shift = shift_interval(d), hodges_lehmann(d)
     assert interval.low - 1e-12 <= shift <= interval.high + 1e-12
     assert 0.5 ** len(d) * (1 - 1e-12) <= signed_rank(d) <= 1
+
+
+@given(st.lists(st.floats(-0.2, 0.2), min_size=10, max_size=12), st.floats(0.01, 0.3), st.integers(5, 10))
+def test_whoever_is_spared_the_rest_of_the_rounds_would_not_have_been_convicted(
+    d: list[float], counts: float, played: int
+) -> None:
+    heads, design = [math.exp(x) for x in d], Design()
+    whole = Pairs(base=(1.0,) * len(d), head=tuple(heads), spread=0.01)
+    part = Pairs(base=(1.0,) * played, head=tuple(heads[:played]), spread=0.01)
+    if cleared(part, counts, len(d), design):
+        assert convicted({"a": whole}, {"a": counts}, design)["a"].decision is not Decision.SLOWER
 
 
 @given(levels, st.floats(0.001, 0.2))

@@ -8,7 +8,16 @@ import numpy as np
 from peers import Ruling
 from suites import TESTS, Suite
 
-from pytest_perfgate.core.gate.rounds import Design, Finding, Pairs, confirming_rounds, convicted, finding, suspected
+from pytest_perfgate.core.gate.rounds import (
+    Design,
+    Finding,
+    Pairs,
+    confirming_rounds,
+    convicted,
+    finding,
+    served,
+    suspected,
+)
 from pytest_perfgate.model.paired import Decision
 
 COUNTS = dict.fromkeys(range(TESTS), 0.03)
@@ -34,10 +43,12 @@ class Variant:
         found = {key: finding(pair, 0.03) for key, pair in self.pairs(suite, np.arange(count), when).items()}
         suspects = suspected(found, COUNTS)
         more = confirming_rounds(len(suspects), self.design) if suspects else 0
+        fresh: dict[int, Pairs] = {}
         if suspects:
-            fresh = self.pairs(suite, np.arange(count, count + more), np.ones((TESTS, more)))
-            found |= convicted({key: fresh[key] for key in suspects}, COUNTS, self.design)
-        return self._ruling(found, count + more * len(suspects) / TESTS)
+            planned = self.pairs(suite, np.arange(count, count + more), np.ones((TESTS, more)))
+            fresh = {key: served(planned[key], COUNTS[key], self.design) for key in suspects}
+            found |= convicted(fresh, COUNTS, self.design)
+        return self._ruling(found, count + sum(len(pairs.base) for pairs in fresh.values()) / TESTS)
 
     def pairs(self, suite: Suite, at: np.ndarray, when: np.ndarray) -> dict[int, Pairs]:
         base, head = (suite.times(self.table, side, at, when) for side in (False, True))

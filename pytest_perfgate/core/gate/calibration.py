@@ -16,6 +16,7 @@ from pytest_perfgate.core.gate.rounds import (
     confirming_rounds,
     convicted,
     finding,
+    served,
     suspected,
 )
 from pytest_perfgate.core.stats.binomial import clopper_pearson
@@ -166,13 +167,15 @@ def _judged(
     found = {name: finding(pairs, limit) for name, pairs in cut.items()}
     suspects = suspected(found, counts)
     more = confirming_rounds(len(suspects), design) if suspects else 0
-    fresh = {name: _block(measured[name], starts[name], design.screen, more) for name in suspects}
+    planned = {name: _block(measured[name], starts[name], design.screen, more) for name in suspects}
+    fresh = {name: served(pairs, limit, design) for name, pairs in planned.items()}
     found |= convicted(fresh, counts, design)
-    tried = more * math.fsum(shares.get(name, 0.0) for name in suspects)
+    tried = {name: len(pairs.base) for name, pairs in fresh.items()}
     return _Judged(
         decisions={name: one.decision for name, one in found.items()},
-        processes=design.screen + more * len(suspects) / len(measured),
-        seconds=design.screen * math.fsum(shares.values()) + tried,
+        processes=design.screen + sum(tried.values()) / len(measured),
+        seconds=design.screen * math.fsum(shares.values())
+        + math.fsum(rounds * shares.get(name, 0.0) for name, rounds in tried.items()),
     )
 
 

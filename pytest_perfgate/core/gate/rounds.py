@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -81,7 +81,7 @@ def finding(pairs: Pairs, counts: float) -> Finding:
     return Finding(
         shift=shift,
         interval=bounds,
-        p=signed_rank([x - MARGIN * math.log1p(max(counts, 0.0)) for x in d]),
+        p=signed_rank(_beyond(d, counts)),
         visible=max(counts, visible(d)),
         unstable=unstable(pairs),
         least=math.expm1(min(d)),
@@ -125,6 +125,34 @@ def suspected(findings: Mapping[K, Finding], counts: Mapping[K, float]) -> tuple
 def confirming_rounds(suspects: int, design: Design) -> int:
     """Fresh rounds: enough that the exact test could reject even the last of so many suspects."""
     return max(design.confirm, pairs_needed(design.alpha / max(suspects, 1)))
+
+
+def cleared(fresh: Pairs, counts: float, planned: int, design: Design) -> bool:
+    """Whether a suspect is no slower, and would not be convicted if every round that is left spoke against it.
+
+    The rest of its rounds is then spared, and no verdict "slower" with it.
+    """
+    if finding(fresh, counts).decision is not Decision.NOT_SLOWER:
+        return False
+    so_far = _beyond(fresh.differences, counts)
+    most = max(abs(x) for x in so_far)
+    worst = [*so_far, *(most + further for further in range(1, planned - len(so_far) + 1))]
+    return signed_rank(worst) > design.alpha
+
+
+def served(fresh: Pairs, counts: float, design: Design) -> Pairs:
+    """Those of the rounds planned for a suspect that it goes through before it is cleared."""
+    planned = len(fresh.base)
+    for count in range(LEAST, planned):
+        part = replace(fresh, base=fresh.base[:count], head=fresh.head[:count])
+        if cleared(part, counts, planned, design):
+            return part
+    return fresh
+
+
+def _beyond(differences: Iterable[float], counts: float) -> list[float]:
+    """How far each difference is above what the test has to rule out."""
+    return [x - MARGIN * math.log1p(max(counts, 0.0)) for x in differences]
 
 
 def convicted(fresh: Mapping[K, Pairs], counts: Mapping[K, float], design: Design) -> dict[K, Finding]:

@@ -152,11 +152,12 @@ def test_cold_flushes_the_devices_cache(kernel) -> None:
 
 
 def test_work_in_another_queue_is_caught(context, queue, kernel) -> None:
+    """With a kernel between: what is ready together with the last event may pass before it, and is then inside."""
     other = cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
-    long = Kernel(context, other, 5_000)
+    short, long = Kernel(context, other, 10), Kernel(context, other, 5_000)
 
     def call() -> None:
-        long(after=[kernel()])
+        long(after=[short(after=[kernel()])])
         other.flush()
 
     samples = EventsTimer(RULES).measure(call, replace(PLAN, min_samples=1), OpenClRuntime())

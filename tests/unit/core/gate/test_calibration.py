@@ -148,6 +148,13 @@ def test_the_last_round_is_screened_with_the_first_four() -> None:
 
 def test_screening_begins_with_the_round_that_was_drawn() -> None:
     pairs = flat((1.04,) * 4 + (1.0,) * 16)
-    judged = _judged({"a": pairs}, {"a": 0}, 0.03, {})
-    assert judged.processes == 5 + 10
+    judged = _judged({"a": pairs}, {"a": 0}, 0.03, {"a": 2.0})
+    assert judged.processes == 5 + 5, "cleared after five fresh rounds"
+    assert judged.seconds == 2.0 * 10
     assert judged.decisions["a"] is not Decision.SLOWER
+
+
+def test_a_suspect_goes_through_all_rounds_while_any_could_convict_it() -> None:
+    judged = _judged({"a": flat((1.04,) * 20)}, {"a": 0}, 0.03, {"a": 2.0})
+    assert (judged.processes, judged.seconds) == (5 + 10, 2.0 * 15)
+    assert judged.decisions["a"] is Decision.SLOWER

@@ -7,7 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.rounds import Design, Pairs, confirming_rounds, convicted, finding, suspected, visible
+from pytest_perfgate.core.gate.rounds import (
+    Design,
+    Pairs,
+    cleared,
+    confirming_rounds,
+    convicted,
+    finding,
+    served,
+    suspected,
+    visible,
+)
 from pytest_perfgate.core.gate.witness import apart, computes, pair_of, time_of
 from pytest_perfgate.model.children import Capture
 from pytest_perfgate.model.device import Device
@@ -56,6 +66,19 @@ def test_a_shift_that_counts_but_is_no_surprise_convicts_nobody() -> None:
 def test_a_surprise_that_does_not_count_convicts_nobody() -> None:
     fresh = {"a": pairs(*(1.01 + 0.0001 * at for at in range(10)))}
     assert convicted(fresh, {"a": 0.03}, Design())["a"].decision is Decision.NOT_SLOWER
+
+
+def test_whom_the_rest_of_the_rounds_cannot_convict_is_spared_them() -> None:
+    even = pairs(1.0, 1.011, 0.99, 1.0, 1.005)
+    assert cleared(even, 0.03, 10, Design())
+    assert not cleared(pairs(1.0, 1.011, 0.99, 1.0), 0.03, 10, Design()), "nothing is acquitted on four"
+    assert not cleared(even, 0.03, 30, Design()), "twenty-five slow ones would convict after all"
+    assert not cleared(pairs(1.0, 1.01, 0.99, 1.0, 1.04), 0.03, 10, Design()), "its interval spans the limit"
+    assert not cleared(pairs(1.02, 1.021, 1.022, 1.023, 1.024), 0.03, 10, Design()), "all beyond a third of the limit"
+    assert cleared(pairs(*[1.0] * 10), 0.03, 10, Design())
+    late = pairs(1.0, 1.011, 0.99, 1.0, 1.031, 0.999, *[1.0] * 4)
+    assert len(served(late, 0.03, Design()).head) == 7, "the seventh narrows its interval"
+    assert len(served(pairs(*[1.1] * 10), 0.03, Design()).base) == 10
 
 
 def test_suspects_are_tried_together() -> None:
