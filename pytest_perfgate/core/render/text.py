@@ -81,7 +81,7 @@ def _bullets(bullets: Bullets, width: int) -> Iterator[str]:
 
 def table_lines(table: Table) -> Iterator[str]:
     """A table with aligned columns; numbers to the right."""
-    rows = [[_clip(text, last=at == len(row) - 1) for at, text in enumerate(row)] for row in shown_rows(table)]
+    rows = [_clipped(row) for row in shown_rows(table)]
     yield from _framed(table, _aligned([[heading(column) for column in table.columns], *rows], table.columns))
 
 
@@ -97,16 +97,13 @@ def _fitted(table: Table, width: int) -> list[str]:
 def _named_apart(table: Table, width: int) -> Iterator[str]:
     """Figures below the name that they are of, which stays whole; rows of one name share it."""
     rows = shown_rows(table)
-    longest = {
-        at: max(len(row[at]) for row in rows)
-        for at, column in enumerate(table.columns)
-        if rows and not is_number(column)
-    }
+    named = [at for at, column in enumerate(table.columns[:-1]) if rows and not is_number(column)]
+    longest = {at: max(len(row[at]) for row in rows) for at in named}
     of = max(longest, key=longest.__getitem__, default=0)
-    if longest.get(of, 0) <= _WORD or of == len(table.columns) - 1:
+    if longest.get(of, 0) <= _WORD:
         return
     columns = (*table.columns[:of], *table.columns[of + 1 :])
-    figures = [[_clip(text, last=False) for text in (*row[:of], *row[of + 1 :])] for row in rows]
+    figures = [_clipped([*row[:of], *row[of + 1 :]]) for row in rows]
     head, rule, *lines = (f"  {line}" for line in _aligned([[heading(c) for c in columns], *figures], columns))
     body, last = [heading(table.columns[of]), head, rule], ""
     for row, line in zip(rows, lines):
@@ -138,6 +135,10 @@ def _row(cells: list[str], widths: list[int], right: list[bool]) -> str:
         " " * (w - display_width(c)) + c if r else c + " " * (w - display_width(c))
         for c, w, r in zip(cells, widths, right)
     )
+
+
+def _clipped(row: Sequence[str]) -> list[str]:
+    return [_clip(text, last=at == len(row) - 1) for at, text in enumerate(row)]
 
 
 def _clip(text: str, *, last: bool, widest: int = _WIDEST) -> str:
