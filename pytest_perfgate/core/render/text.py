@@ -26,12 +26,12 @@ _WIDEST = 60
 _WORD = 30
 
 
-def render_text(document: Document, width: int = 100) -> str:
-    """The document in fixed-width text."""
+def render_text(document: Document, width: int = 100, room: int = 0) -> str:
+    """The document in fixed-width text; tables may take more ``room`` than sentences, which are hard to read then."""
     lines = [document.title, "=" * display_width(document.title)]
     lines += [document.subtitle] if document.subtitle else []
     for block in document.blocks:
-        lines += ["", *_block(block, width, 1)]
+        lines += ["", *_block(block, width, max(width, room), 1)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
@@ -40,7 +40,7 @@ def display_width(text: str) -> int:
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
-def _block(block: Block, width: int, depth: int) -> Iterator[str]:
+def _block(block: Block, width: int, room: int, depth: int) -> Iterator[str]:
     if isinstance(block, Paragraph):
         yield from textwrap.wrap(block.text, width, break_long_words=False, break_on_hyphens=False) or [""]
     elif isinstance(block, Bullets):
@@ -52,18 +52,18 @@ def _block(block: Block, width: int, depth: int) -> Iterator[str]:
     elif isinstance(block, Picture):
         yield f"[{block.alt}]"
     elif isinstance(block, Table):
-        yield from _fitted(block, width)
+        yield from _fitted(block, room)
     else:
-        yield from _section(block, width, depth)
+        yield from _section(block, width, room, depth)
 
 
-def _section(section: Section, width: int, depth: int) -> Iterator[str]:
+def _section(section: Section, width: int, room: int, depth: int) -> Iterator[str]:
     yield section.title
     yield ("-" if depth == 1 else "·") * display_width(section.title)
     for number, block in enumerate(section.blocks):
         if number:
             yield ""
-        yield from _block(block, width, depth + 1)
+        yield from _block(block, width, room, depth + 1)
 
 
 def _bullets(bullets: Bullets, width: int) -> Iterator[str]:
@@ -100,7 +100,7 @@ def _named_apart(table: Table, width: int) -> Iterator[str]:
     named = [at for at, column in enumerate(table.columns[:-1]) if rows and not is_number(column)]
     longest = {at: max(len(row[at]) for row in rows) for at in named}
     of = max(longest, key=longest.__getitem__, default=0)
-    if longest.get(of, 0) <= _WORD:
+    if longest.get(of, 0) < _WORD:
         return
     columns = (*table.columns[:of], *table.columns[of + 1 :])
     figures = [_clipped([*row[:of], *row[of + 1 :]]) for row in rows]

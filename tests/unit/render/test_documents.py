@@ -137,6 +137,7 @@ def test_a_table_too_wide_for_the_screen_gives_its_names_lines_of_their_own() ->
         "  PASSED        1 s",
         "noted",
     ]
+    assert f"BROKEN   {name}      26.26 µs" in render_text(document, 70, 100), "a wider terminal has room"
     assert f"BROKEN   {name}      26.26 µs" in render_text(document, 18), "what fits in no way keeps its rows"
 
 
