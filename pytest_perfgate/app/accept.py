@@ -10,7 +10,8 @@ from pytest_perfgate.core.gate.nearest import proposal
 from pytest_perfgate.core.gate.reasons import reasoned
 from pytest_perfgate.core.gate.scanty import scanty
 from pytest_perfgate.core.gate.selection import Selects, matching, named, spelled
-from pytest_perfgate.core.gate.withheld import inherited, unasked, unmoved
+from pytest_perfgate.core.gate.withheld import inherited, on_one_core, unasked, unmoved, unpinned
+from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.baseline import Baseline, Sitting, commit_name
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Environment
@@ -20,6 +21,7 @@ from pytest_perfgate.model.verdict import CaseReport, RunReport
 
 Sittings = Callable[[CaseReport], Sequence[Sitting]]
 _LAST = 20
+_NAMED = 3
 
 
 @value
@@ -71,7 +73,8 @@ def decisions(report: RunReport, request: Request, store: BaselineStore, sitting
     if request.new or request.improved:
         wanted = {Change.NEW: request.new, Change.FASTER: request.improved, Change.SHARPER: request.improved}
         found = tuple(decision for decision in found if wanted.get(decision.change, False))
-    return found
+    beside = on_one_core(report.cases)
+    return tuple(unpinned(decision, beside=beside) for decision in found)
 
 
 def _signed(request: Request, case: CaseReport, meant: Selects) -> Signature:
@@ -104,8 +107,11 @@ def check_decisions(found: Sequence[Decision], request: Request, again: str = ""
     for change, said in asking.items():
         names = [f"{d.report.key}{_after(d)}" for d in found if d.change is change and d.asks]
         if names and not request.signature.why:
-            what = f"{len(names)} {'case is' if len(names) == 1 else 'cases are'} {said}: {', '.join(names[:3])}"
+            what = f"{len(names)} {'case is' if len(names) == 1 else 'cases are'} {said}: {first(names)}"
             raise PerfgateError("accept-reason", what, mend=again)
+    if pinned := [str(d.report.key) for d in found if d.change is Change.PINNED]:
+        what = f"{plural(len(pinned), 'case')} measured on one core, beside a revision: {first(pinned)}"
+        raise PerfgateError("accept-pinned", what)
     stale = [d for d in found if d.asks and says_nothing_new(d)]
     if stale:
         what = f"the reason given stands there from an acceptance of today: {stale[0].report.key}"
@@ -114,6 +120,11 @@ def check_decisions(found: Sequence[Decision], request: Request, again: str = ""
     untrusted = [d for d in found if d.change is Change.UNTRUSTED and request.names]
     if untrusted:
         raise PerfgateError("accept-untrusted", untrusted[0].why, place=str(untrusted[0].report.key))
+
+
+def first(names: Sequence[str]) -> str:
+    """The first of many, and how many there are besides."""
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 def says_nothing_new(decision: Decision) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 from pytest_perfgate.app.inspect import view
 from pytest_perfgate.cli import looking
 from pytest_perfgate.cli.output import placed, say_written, write_file
+from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.verdict import Verdict
@@ -36,7 +37,7 @@ def split_sides(words: Sequence[str]) -> tuple[list[str], list[str]]:
     else:
         before, after = list(words[:1]), list(words[1:])
     if not before or not after or ("--" not in words and len(after) > 1):
-        what = f"{len(words)} files, and no way to tell which side each is on"
+        what = f"{plural(len(words), 'file')}, and no way to tell which side each is on"
         mend = "perfgate compare BEFORE AFTER, or BEFORE... -- AFTER..."
         raise PerfgateError("artifact-mixed", what, mend=mend)
     return before, after

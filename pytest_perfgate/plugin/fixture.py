@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import operator
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.samples import Samples
@@ -79,10 +79,10 @@ class Gate:
                 self._regions[brought.key] = brought
                 self._bench.bring(brought)
             with self._bench.around(brought):
-                given, begun = time.thread_time_ns(), time.perf_counter_ns()
+                given, begun = HOST_CLOCK.thread(), HOST_CLOCK.wall()
                 yield
-                brought.durations.append(float(time.perf_counter_ns() - begun))
-                brought.cpu.append(float(time.thread_time_ns() - given))
+                brought.durations.append(float(HOST_CLOCK.wall() - begun))
+                brought.cpu.append(float(HOST_CLOCK.thread() - given))
 
     def record(
         self,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -13,6 +12,7 @@ from pytest_perfgate.app.honest import Scrutiny, Subject, scrutinised
 from pytest_perfgate.app.instrument import at_least, choose_runtime, choose_timer, identity, per_call
 from pytest_perfgate.app.machine import REFUSED, keyed, lease_name, settled, watched
 from pytest_perfgate.app.several import Together
+from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.children import Capture
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
@@ -99,7 +99,7 @@ class Measuring:
                 for name in sorted(lease_name(card) for card in (device, *others)):
                     held.enter_context(leases.hold(name))
             plan, refused = settled(device, plan, clocks)
-            samples = watched(take, device, plan, clocks, time.perf_counter_ns)
+            samples = watched(take, device, plan, clocks, HOST_CLOCK.wall)
         return replace(samples, notes=(*samples.notes, (REFUSED, refused))) if refused else samples
 
     def _scrutiny(self, asked: Asked, call: Any, runtime: Runtime) -> Scrutiny | None:

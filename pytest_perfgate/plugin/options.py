@@ -90,7 +90,7 @@ OPTIONS: tuple[Option, ...] = (
         "missing=record",
         "missing=fail unused=fail unmeasured=fail; in a merge request baseless=fail",
     ),
-    Option("--perfgate-history", "database of the history", {"metavar": "URL"}, ".perfgate/history.db"),
+    Option("--perfgate-history", "database of the history", {"metavar": "PATH"}, ".perfgate/history.db"),
     Option("--perfgate-json", "write the record of this run here too", {"metavar": "PATH"}, "none"),
     Option("--perfgate-html", "write the report as one HTML file", {"metavar": "PATH"}, "none"),
     Option("--perfgate-markdown", "write the report as Markdown", {"metavar": "PATH"}, "none"),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from typing import Any
+
+from pytest_perfgate.clock import HOST_CLOCK
 
 VARIABLE = "PERFGATE_SLOWER"
 _OWED_NS = 20_000.0
@@ -26,7 +27,7 @@ def slowed(call: Call, by: float) -> Call:
     Both are CPU time of this thread: by the wall clock, neighbours on the core would multiply what is injected.
     The side that is not slowed is wrapped too, by 0, so that reading the clock costs both the same.
     """
-    clock, owed = time.thread_time_ns, 0.0
+    clock, owed = HOST_CLOCK.thread, 0.0
 
     def longer() -> Any:
         nonlocal owed

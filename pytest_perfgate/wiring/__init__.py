@@ -240,13 +240,12 @@ def gate_tools(root: Path, project: Config, kinds: Any, environment: Any = None)
     from pytest_perfgate.adapters.children.spawn import LocalNursery
     from pytest_perfgate.adapters.devices.process import probe_environment
     from pytest_perfgate.adapters.stores.declared import declared_names
-    from pytest_perfgate.adapters.stores.history import SqliteHistory
     from pytest_perfgate.adapters.stores.records import Records
     from pytest_perfgate.adapters.stores.repository import GitRepository
     from pytest_perfgate.adapters.stores.settings import settings_at
     from pytest_perfgate.app.place import placed
     from pytest_perfgate.model.tools import GateTools
-    from pytest_perfgate.wiring.stores import baseline_store
+    from pytest_perfgate.wiring.stores import baseline_store, history_store
 
     wiring_devices.lead_run()
     repository = GitRepository(root, environment, project.target)
@@ -260,7 +259,7 @@ def gate_tools(root: Path, project: Config, kinds: Any, environment: Any = None)
         baselines=baselines,
         committed=baselines.committed,
         records=Records(root),
-        history=SqliteHistory(root / (project.history or ".perfgate/history.db")),
+        history=history_store(root, project),
         repository=repository,
         settings=partial(settings_at, root, repository.show),
         here=wiring_devices.keys_here,

@@ -34,9 +34,9 @@ def record_store(root: Path) -> Any:
 
 def history_store(root: Path, project: Config) -> Any:
     """Sittings over time."""
-    from pytest_perfgate.adapters.stores.history import SqliteHistory
+    from pytest_perfgate.adapters.stores.history import SqliteHistory, history_file
 
-    return SqliteHistory(root / (project.history or ".perfgate/history.db"))
+    return SqliteHistory(history_file(root, project.history))
 
 
 def repository(root: Path, target: str = "") -> Any:

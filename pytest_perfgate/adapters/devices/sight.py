@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 from pytest_perfgate.adapters.bindings.nvml import ClockSample, Counts
 from pytest_perfgate.adapters.bindings.processes import Others
+from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.sampling import Sampling
 
@@ -75,7 +75,7 @@ class Sight:
         """Read the counters where sampling has begun or ended since, and at the very end."""
         mark = self._sampling.mark
         if last or not self._readings or self._readings[-1].mark != mark:
-            self._readings.append(Reading(self._device.violations(), mark, time.perf_counter_ns()))
+            self._readings.append(Reading(self._device.violations(), mark, HOST_CLOCK.wall()))
 
     def _tell_apart(self, others: Others) -> None:
         self.foreign.update(others.foreign)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
+from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.ports import Call
@@ -20,7 +20,7 @@ class HostEvent:
         self._stamp = 0
 
     def record(self) -> None:
-        self._stamp = time.perf_counter_ns()
+        self._stamp = HOST_CLOCK.wall()
 
     def since(self, earlier: Any) -> float:
         return float(self._stamp - earlier._stamp)  # noqa: SLF001 - its own kind

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,6 +28,16 @@ create table if not exists sitting (
 );
 create index if not exists sitting_of_case on sitting (key, device, id);
 """
+
+
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+def history_file(root: Path, given: str = "") -> Path:
+    """Where the history lies; an address is none, and would become a folder of its name."""
+    if _ADDRESS.match(given):
+        raise PerfgateError("history-address", "the history is a file, and this is an address", place=given)
+    return root / (given or ".perfgate/history.db")
 
 
 class SqliteHistory:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from math import isfinite
 from statistics import median
 from typing import Protocol
 
+from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Cache, Plan
@@ -17,7 +17,6 @@ from pytest_perfgate.model.sampling import SAMPLING, Sampling
 from pytest_perfgate.model.values import array_value
 
 Clock = Callable[[], float]
-host_clock: Clock = time.perf_counter_ns
 _WARM_BATCH = 5
 COLD = Cache.COLD
 """Looked up once: to ask the enumeration each time takes as long as a timed call."""
@@ -35,7 +34,7 @@ class Rules:
 
     stop: StoppingRule
     warm: WarmUp
-    clock: Clock = host_clock
+    clock: Clock = HOST_CLOCK.wall
     sampling: Sampling = SAMPLING
     """Told when sampling begins and ends: only then do the device's clocks count."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from threading import get_native_id
 from typing import NamedTuple
 
+from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.samples import Samples
 
 _TASKS, _STAT = Path("/proc/self/task"), Path("/proc/stat")
@@ -84,7 +84,7 @@ def beside(crowd: Crowd | Nobody, samples: Samples) -> Samples:
 
 
 def _look() -> _Look:
-    return _Look(time.perf_counter_ns(), _delays(), _busy(), time.process_time_ns(), time.thread_time_ns())
+    return _Look(HOST_CLOCK.wall(), _delays(), _busy(), HOST_CLOCK.process(), HOST_CLOCK.thread())
 
 
 def _delays() -> dict[str, int]:

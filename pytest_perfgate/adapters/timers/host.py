@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise, repeat
@@ -13,6 +12,7 @@ from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_availabili
 from pytest_perfgate.adapters.timers.crowd import Crowd, Nobody, beside
 from pytest_perfgate.adapters.timers.synchronised import synchronised
 from pytest_perfgate.adapters.timers.undisturbed import Undisturbed
+from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.plan import Plan
 from pytest_perfgate.model.ports import Call, Runtime, StoppingRule
@@ -40,7 +40,7 @@ class WarmUp(Protocol):
 
 
 class HostTimer:
-    """``perf_counter_ns`` around the call; on a runtime with a clock of its own (the fake), that one.
+    """The host's clock around the call; on a runtime with a clock of its own (the fake), that one.
 
     Where work runs behind the host's back, the device is idle before the call and waited for after it.
     """
@@ -60,7 +60,7 @@ class HostTimer:
         return Availability(name=self.name, usable=usable, why=why)
 
     def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples:
-        clock: Clock = getattr(runtime, "clock", time.perf_counter_ns)
+        clock: Clock = getattr(runtime, "clock", HOST_CLOCK.wall)
         resolution, overhead = self._instrument(clock)
         if hasattr(runtime, "wait"):
             rules = Rules(stop=self._rule, warm=self._warm, clock=clock)
@@ -80,7 +80,7 @@ class HostTimer:
             warmups = self._warmed(take, first[0] * batch, plan, clock)
             durations: list[float] = []
             busy: list[float] = []
-            if plan.witness and setup is None and clock is time.perf_counter_ns:
+            if plan.witness and setup is None and clock is HOST_CLOCK.wall:
                 take = _witnessed(call, batch, busy)
             stop, crowd = None, crowd_of(clock)
             begun = clock()
@@ -135,7 +135,7 @@ def probe_clock(clock: Clock, reads: int = 1000) -> tuple[float, float]:
 
 def crowd_of(clock: Clock) -> Crowd | Nobody:
     """Who else asks for the processors; by a clock that is simulated, nobody."""
-    return Crowd() if clock is time.perf_counter_ns else Nobody()
+    return Crowd() if clock is HOST_CLOCK.wall else Nobody()
 
 
 def _singles(call: Call, clock: Clock) -> Take:
@@ -164,15 +164,16 @@ def _batches(call: Call, clock: Clock, batch: int) -> Take:
 
 def _witnessed(call: Call, batch: int, busy: list[float]) -> Take:
     """Wall time, and beside it the CPU time that this thread was given."""
+    wall, thread = HOST_CLOCK.wall, HOST_CLOCK.thread
 
     def take(count: int, into: list[float]) -> None:
         for _ in repeat(None, count):
             turns = repeat(None, batch)
-            given, begin = time.thread_time_ns(), time.perf_counter_ns()
+            given, begin = thread(), wall()
             for _ in turns:
                 call()
-            into.append((time.perf_counter_ns() - begin) / batch)
-            busy.append((time.thread_time_ns() - given) / batch)
+            into.append((wall() - begin) / batch)
+            busy.append((thread() - given) / batch)
 
     return take
 

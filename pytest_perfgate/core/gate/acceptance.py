@@ -49,6 +49,7 @@ class Change(str, enum.Enum):
     """Within its noise, and what the line measured is in a commit now: two arms can be made of it."""
     MOVED = "moved"
     """Slower, and measured beside what was accepted it was not: the machine, not the code."""
+    PINNED = "measured on one core"
     UNASKED = "asked for by no limit"
     """New, and no limit on the slowdown would ever be held against it."""
     KEPT = "kept"

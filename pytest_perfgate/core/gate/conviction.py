@@ -48,6 +48,12 @@ def convict(suspicion: Suspicion, trial: Trial) -> Ruling:
         ruling = _edited(suspicion, trial)
         if ruling is not None:
             return ruling
+    ruling = _held_against(suspicion, trial)
+    return ruling._replace(evidence=(*ruling.evidence, *_unheard(trial)))
+
+
+def _held_against(suspicion: Suspicion, trial: Trial) -> Ruling:
+    """By two arms, or by what a new sitting could read by chance."""
     if trial.paired is not None:
         return by_arms(suspicion, trial)
     if trial.context.mode is Mode.QUICK:
@@ -85,6 +91,16 @@ def _edited(suspicion: Suspicion, trial: Trial) -> Ruling | None:
             (trial.accepting(REASON),),
         )
     return _agreed(suspicion, trial, edited, SLOWER)
+
+
+def _unheard(trial: Trial) -> Iterator[tuple[str, str]]:
+    """A reason that the change gives for a time that cannot be held against this one."""
+    edited = trial.context.edited
+    if edited is None or expired(edited, trial.context) or not reasoned(edited, trial.baseline):
+        return
+    if apart := incomparable(edited, trial.measurement, trial.context):
+        accepts = f'this change accepts {quantity(edited.time, Dimension.TIME)}, "{edited.why}"'
+        yield "why", f"{accepts}, which says nothing here: {apart}"
 
 
 def _agreed(suspicion: Suspicion, trial: Trial, edited: Baseline, said: str) -> Ruling | None:

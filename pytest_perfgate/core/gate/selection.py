@@ -37,8 +37,17 @@ def _is_spelled(key: CaseKey, name: str) -> bool:
         key.nodeid.partition("::")[2],
         _bare(key.nodeid),
         _bare(key.nodeid).partition("::")[2],
+        f"{key.nodeid}#{key.name}",
     )
-    return name in forms
+    return name in forms or _as_written(name) in forms
+
+
+def _as_written(name: str) -> str:
+    """As a key says it: in parameters, and only there, pytest escapes what is no ASCII."""
+    head, bracket, rest = name.partition("[")
+    parameters, closed, tail = rest.rpartition("]")
+    escaped = "".join(sign if sign.isascii() else sign.encode("unicode_escape").decode() for sign in parameters)
+    return f"{head}{bracket}{escaped}{closed}{tail}"
 
 
 def _bare(nodeid: str) -> str:

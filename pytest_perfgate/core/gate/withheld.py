@@ -1,8 +1,8 @@
-"""What is not accepted in passing: what only the machine made slower, what no limit asks for, another name's time."""
+"""What is not accepted: what only the machine made slower, what no limit asks for, what no later run compares with."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from pytest_perfgate.core.gate.acceptance import Change, Decision, asked_slowdown, between_sittings
@@ -28,6 +28,28 @@ def unasked(found: Decision, families: Collection[str]) -> Decision:
     if found.change is not Change.NEW or asked or family_of(report.key) in families:
         return found
     return Decision(report=report, change=Change.UNASKED, why="no limit of this case asks for an accepted time")
+
+
+def on_one_core(reports: Iterable[CaseReport]) -> bool:
+    """Whether cases were measured as both arms of a revision are on the host: pinned to one core."""
+    cases = tuple(reports)
+    return any(case.arms is not None for case in cases) and any(map(_pinned, cases))
+
+
+def unpinned(found: Decision, *, beside: bool) -> Decision:
+    """A line of one core would be compared with no run that is beside nothing; one that was such before stays such."""
+    report, before = found.report, found.before
+    if not (beside and found.writes and _pinned(report)):
+        return found
+    was = before.identity if before is not None else None
+    if was is not None and report.measurement is not None and was.affinity == report.measurement.identity.affinity:
+        return found
+    why = "both arms of --perfgate-against are; other runs compare their times with no such line"
+    return Decision(report=report, change=Change.PINNED, before=before, why=why)
+
+
+def _pinned(report: CaseReport) -> bool:
+    return report.measurement is not None and report.measurement.identity.affinity.isdecimal()
 
 
 def _machine_moved(report: CaseReport) -> bool:

@@ -11,7 +11,7 @@ from pytest_perfgate.core.render.block import printable
 from pytest_perfgate.core.render.quantity import quantity, signed
 from pytest_perfgate.model.quantity import Dimension
 
-_SAID = (Change.UNTRUSTED, Change.UNTIMED, Change.COUNTED, Change.MOVED)
+_SAID = (Change.UNTRUSTED, Change.UNTIMED, Change.COUNTED, Change.MOVED, Change.PINNED)
 
 
 def acceptance_lines(found: Sequence[Decision], *, dry: bool = False) -> Iterator[str]:

@@ -112,6 +112,13 @@ CODES: tuple[Code, ...] = (
         mend="upgrade: pip install --upgrade pytest-perfgate",
     ),
     Code(
+        name="history-address",
+        family=Family.USAGE,
+        title="The history is asked for at an address",
+        why="its sittings would lie in a folder of that name, where nobody looks for them",
+        mend="name a file, such as .perfgate/history.db",
+    ),
+    Code(
         name="history-empty",
         family=Family.USAGE,
         title="The history has nothing of that name",
@@ -133,7 +140,14 @@ CODES: tuple[Code, ...] = (
         name="accept-selection",
         family=Family.USAGE,
         title="Nothing in the record is named like that",
-        why="accepting nothing in silence would leave the gate as it was",
+        why="to go on with nothing, in silence, would look like an answer",
+    ),
+    Code(
+        name="accept-pinned",
+        family=Family.USAGE,
+        title="What was measured beside a revision is no accepted time",
+        why="both arms are held on one core; a run without --perfgate-against is not, and compares with no such line",
+        mend="measure as the gate does, pytest --perfgate=full, and accept that",
     ),
     Code(
         name="accept-ci",

@@ -6,11 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.app.accept import Request, check_decisions
+from pytest_perfgate.app.accept import Request, check_decisions, decisions
 from pytest_perfgate.core.gate.acceptance import Change, Signature, decide
+from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Outcome
-from tests.reports import case
+from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.verdict import Arms
+from tests.reports import DEVICE, case, run
 
 TODAY = "2026-05-02"  # the day of the line in tests.reports, as "TMA loads" is its reason
 
@@ -32,3 +35,54 @@ def test_the_same_words_on_the_same_day_are_refused(why: str, when: str, *, refu
     with pytest.raises(PerfgateError, match="stands there from an acceptance of today") as said:
         check_decisions([found], Request(signature=signature))
     assert said.value.mend == "say what is new in this change"
+
+
+def test_of_many_cases_the_first_are_named_and_the_others_counted() -> None:
+    signature = Signature()
+    found = [decide(one, one.baseline, (), signature) for one in (case(f"test_{n}", 2e6, 1e6) for n in range(5))]
+    with pytest.raises(PerfgateError, match=r"5 cases are slower: .*test_0, .*test_1, .*test_2 and 2 more"):
+        check_decisions(found, Request())
+
+
+class Accepted:
+    """A store in which lines of before lie."""
+
+    def __init__(self, *lines: Baseline) -> None:
+        self._lines = {str(line.key): line for line in lines}
+
+    def read(self, _device: str, _path: str, _revision: str = "") -> dict[str, Baseline]:
+        return self._lines
+
+    def read_all(self, _device: str) -> dict[str, Baseline]:
+        return self._lines
+
+
+@pytest.mark.parametrize(
+    ("line", "pinned", "beside", "refused"),
+    [
+        ("all", "3", True, True),
+        (None, "3", True, True),
+        ("3", "3", True, False),
+        ("all", "all", True, False),
+        ("all", "3", False, False),
+    ],
+    ids=["other runs use all", "new", "other runs are pinned too", "not pinned", "no revision"],
+)
+def test_what_both_arms_of_a_revision_were_pinned_for_is_no_accepted_time(
+    line: str | None, pinned: str, *, beside: bool, refused: bool
+) -> None:
+    here = Identity(device=DEVICE.key, threads="2", affinity=pinned)
+    report = case("test_a", 2e6, 1e6 if line else None, Outcome.REGRESSED)
+    report = replace(report, measurement=replace(report.measurement, identity=here))
+    report = replace(report, arms=Arms(base="c0ffee") if beside else None)
+    then = () if line is None else (replace(report.baseline, identity=replace(here, affinity=line)),)
+    request = Request(signature=Signature(why="three passes", when="2026-06-01"))
+    found = decisions(run(report), request, Accepted(*then), lambda _case: ())
+    assert [decision.change is Change.PINNED for decision in found] == [refused]
+    assert found[0].writes is not refused
+    if not refused:
+        check_decisions(found, request)
+        return
+    with pytest.raises(PerfgateError, match=r"1 case measured on one core, beside a revision: .*test_a") as said:
+        check_decisions(found, request)
+    assert "pytest --perfgate=full" in said.value.mend

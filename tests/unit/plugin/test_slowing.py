@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.plugin import slowing
 
 
@@ -29,7 +30,7 @@ def test_it_waits_in_proportion(monkeypatch: pytest.MonkeyPatch, call_ns: int, c
     spent = {}
     for part in (0.0, by):
         clock = Clock(call_ns)
-        monkeypatch.setattr(slowing, "time", clock)
+        monkeypatch.setattr(slowing, "HOST_CLOCK", HOST_CLOCK._replace(thread=clock.thread_time_ns))
         slow = slowing.slowed(clock.call, part)
         assert [slow() for _ in range(calls)] == ["done"] * calls
         assert clock.calls == calls

@@ -11,6 +11,7 @@ import pytest
 from pytest_perfgate.core.gate.against_baseline import DOUBTFUL
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.problem import Finding
+from pytest_perfgate.model.verdict import Arms
 from pytest_perfgate.plugin.columns import ANY, columns, folded
 from pytest_perfgate.plugin.invocation import environment
 from pytest_perfgate.plugin.settings import Settings
@@ -75,6 +76,11 @@ def test_what_was_recorded_as_the_first_is_not_to_be_accepted_too() -> None:
     new = case("test_a", 1e6, None, Outcome.UNBASELINED)
     assert any("accept --new" in line for line in next_commands([new], "pytest", recorded=False))
     assert next_commands([new], "pytest", recorded=True) == [], "the next run is judged by it: nothing is to be done"
+    fast = case("test_fast", 5e5, 1e6, Outcome.IMPROVED)
+    core = replace(fast.measurement, identity=replace(fast.measurement.identity, affinity="1"))
+    beside = replace(fast, arms=Arms(base="c0ffee"), measurement=core)
+    assert next_commands([fast], "pytest", recorded=False)[1:] == ["perfgate accept --improved"]
+    assert next_commands([beside, new], "pytest", recorded=False) == ["perfgate report"], "its core is no other run's"
     slow = case("test_slow", 2e6, 1e6, Outcome.SUSPECT)
     assert next_commands([new, slow], "pytest", recorded=True) == ["perfgate report", "pytest --perfgate=full"]
 

@@ -3,14 +3,18 @@ from __future__ import annotations
 import multiprocessing
 import sqlite3
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.stores.history import SqliteHistory
+from pytest_perfgate.adapters.stores.history import SqliteHistory, history_file
 from pytest_perfgate.model.baseline import Sitting
+from pytest_perfgate.model.config import Config
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.wiring import gate_tools
+from pytest_perfgate.wiring.stores import history_store
 
 KEY = CaseKey(nodeid="t.py::test_a[1]", name="bwd")
 
@@ -55,6 +59,18 @@ def test_eight_writers_at_once(path: Path) -> None:
 
 def full(_: object) -> None:
     raise sqlite3.OperationalError("database or disk is full")
+
+
+def test_an_address_is_no_file() -> None:
+    assert history_file(Path("/p")) == Path("/p/.perfgate/history.db")
+    assert [history_file(Path("/p"), given) for given in ("h.db", "/q/h.db")] == [Path("/p/h.db"), Path("/q/h.db")]
+    for given in ("http://x/y", "sqlite:///h.db", "postgresql+psycopg://team@host/h"):
+        with pytest.raises(PerfgateError, match="history-address") as said:
+            history_file(Path("/p"), given)
+        assert (said.value.place, said.value.code.family.exit) == (given, 2)
+        for store in (history_store, partial(gate_tools, kinds={})):
+            with pytest.raises(PerfgateError, match="history-address"):
+                store(Path("/p"), Config(history=given))
 
 
 def test_what_cannot_be_written_is_still_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

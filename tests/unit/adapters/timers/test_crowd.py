@@ -12,6 +12,7 @@ from pytest_perfgate.adapters.runtimes.fake import FakeRuntime
 from pytest_perfgate.adapters.timers import crowd
 from pytest_perfgate.adapters.timers.crowd import Crowd, Nobody, beside, parse_busy
 from pytest_perfgate.adapters.timers.host import HostTimer
+from pytest_perfgate.clock import HostClock
 from pytest_perfgate.core.stats.stopping import Stopping, WarmUp
 from pytest_perfgate.model.plan import Plan
 from pytest_perfgate.model.samples import Samples, Stop
@@ -22,9 +23,8 @@ SAMPLES = Samples(durations=(400.0, 600.0), batch=10, timer="host", stop=Stop.BU
 @pytest.fixture
 def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A system whose clocks and files say what the test tells them: four processors, one tick is 10 ms."""
-    clocks = {"perf_counter_ns": 0, "process_time_ns": 0, "thread_time_ns": 0}
-    for clock in tuple(clocks):
-        monkeypatch.setattr(crowd.time, clock, partial(clocks.__getitem__, clock))
+    clocks = dict.fromkeys(HostClock._fields, 0)
+    monkeypatch.setattr(crowd, "HOST_CLOCK", HostClock(*(partial(clocks.__getitem__, clock) for clock in clocks)))
     monkeypatch.setattr(crowd.os, "cpu_count", lambda: 4)
     monkeypatch.setattr(crowd.os, "sysconf", lambda _name: 100)
     monkeypatch.setattr(crowd, "get_native_id", lambda: 7)
@@ -32,7 +32,7 @@ def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(crowd, "_STAT", tmp_path / "stat")
 
     def tell(passed: int, worked: int, *, ticks: int | None = 0, **queued: int) -> None:
-        clocks.update(perf_counter_ns=passed, process_time_ns=worked, thread_time_ns=worked)
+        clocks.update(wall=passed, process=worked, thread=worked)
         for thread, delay in queued.items():
             (tmp_path / "task" / thread[1:]).mkdir(parents=True, exist_ok=True)
             (tmp_path / "task" / thread[1:] / "schedstat").write_text(f"{worked} {delay} 3\n")

@@ -2,11 +2,15 @@ from __future__ import annotations
 
 import gc
 import math
+import sys
+import time
+from types import SimpleNamespace
 
 import pytest
 
 from pytest_perfgate.adapters.runtimes.fake import FakeRuntime
 from pytest_perfgate.adapters.timers.host import HostTimer, probe_clock
+from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.core.stats.stopping import Stopping, WarmUp
 from pytest_perfgate.model.plan import Plan
 from pytest_perfgate.model.samples import Samples, Stop
@@ -104,3 +108,18 @@ def test_the_collector_is_left_as_it_was(running: bool) -> None:
 def test_the_clock_has_a_step_and_a_cost() -> None:
     ticks = iter(range(0, 10**6, 40))
     assert probe_clock(lambda: next(ticks)) == (40.0, 40.0)
+
+
+def test_clocks_that_somebody_rebinds_or_freezes_are_not_those_that_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What freezes time puts its own clocks where a module has one of ``time`` by name."""
+    modules = [time, *(module for name, module in sys.modules.items() if name.startswith("pytest_perfgate."))]
+    for module in modules:
+        for name in [name for name, value in vars(module).items() if callable(value) and value in set(HOST_CLOCK)]:
+            monkeypatch.setattr(module, name, lambda: 7)
+    assert time.perf_counter_ns() == time.thread_time_ns() == 7
+    host = SimpleNamespace(name="host")
+    samples = HostTimer(Stopping(), WarmUp()).measure(
+        lambda: sum(range(500)), Plan(warmup_ns=0, calls=1, min_samples=5, max_samples=5, witness=True), host
+    )
+    assert min(samples.durations) > 0
+    assert sum(samples.cpu) > 0

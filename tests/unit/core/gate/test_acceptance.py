@@ -146,6 +146,19 @@ def test_names_of_a_case(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("nodeid", "call", "name"),
+    [
+        (r"t/é.py::Té::test_a[\xfcn\xef-\u65e5::\U0001f600-x]", "", "t/é.py::Té::test_a[ünï-日::😀-x]"),
+        (r"t.py::test_a[\xfc]", "überall", "test_a[ü]#überall"),
+        ("t.py::test_a[ü]", "", "t.py::test_a[ü]"),
+        ("t.py::test_a[p]", "fwd x/y [z]", "t.py::test_a[p]#fwd x/y [z]"),
+    ],
+)
+def test_a_case_is_named_as_the_test_file_writes_it(nodeid: str, call: str, name: str) -> None:
+    assert spelled([name])(CaseKey(nodeid=nodeid, name=call))
+
+
+@pytest.mark.parametrize(
     "name", ["", "gemm", "test_gem", "test_gemm[4096]", "test", "a/test_k.py", "tests/a/test_k.py::"]
 )
 def test_no_names_of_a_case(name: str) -> None:

@@ -10,8 +10,9 @@ import pytest
 from pytest_perfgate.core.gate.judge import judge
 from pytest_perfgate.core.gate.policy import CI
 from pytest_perfgate.model.limit import Effect, Outcome
+from pytest_perfgate.model.measurement import Identity
 from pytest_perfgate.model.plan import Mode
-from tests.unit.core.gate.bench import CONTEXT, KEY, SLOWDOWN, accepted, measured, outcome, verdict
+from tests.unit.core.gate.bench import CONTEXT, HOST, KEY, SLOWDOWN, accepted, measured, outcome, verdict
 
 
 def edited(time: float, why: str):
@@ -23,6 +24,17 @@ def test_an_edit_with_a_reason_that_the_measurement_agrees_with_is_accepted() ->
     assert (found.outcome, found.effect) == (Outcome.ACCEPTED, Effect.PASS)
     assert '"exact softmax"' in found.sentence
     assert outcome(1.1e6, context=replace(edited(1.1e6, "x"), mode=Mode.QUICK)) is Outcome.ACCEPTED
+
+
+def test_a_reason_for_a_time_that_was_measured_differently_is_not_passed_over_in_silence() -> None:
+    line = accepted(2e6, why="three passes", identity=Identity(device=HOST.key, affinity="1"))
+    found = verdict(2e6, context=replace(CONTEXT, edited=line))
+    told = [text for label, text in found.evidence if label == "why" and "three passes" in text]
+    assert found.outcome is Outcome.REGRESSED
+    apart = "measured differently, not compared: affinity was 1 and is empty"
+    assert told == [f'this change accepts 2 ms, "three passes", which says nothing here: {apart}']
+    silent = replace(CONTEXT, edited=replace(line, why="", when="2026-05-02"))
+    assert "says nothing here" not in str(verdict(2e6, context=silent).evidence)
 
 
 def test_an_edit_without_a_reason_fails() -> None:
