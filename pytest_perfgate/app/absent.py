@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from pytest_perfgate.app.edits import NOTHING, WORDS
 from pytest_perfgate.app.gate import Court
-from pytest_perfgate.app.reworked import WORDS
 from pytest_perfgate.core.gate.absent import absent
 from pytest_perfgate.core.gate.suite import Suite
 from pytest_perfgate.core.render.plural import plural
@@ -16,8 +16,6 @@ from pytest_perfgate.model.verdict import SuiteNote
 _CONFTEST = "conftest.py"
 _HIDING = ("collect_ignore", "pytest_ignore_collect", "pytest_collect", "pytest_pycollect")
 """By which a conftest keeps files from being collected."""
-NOTHING = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-"""Git's name for a tree without files: every file is other than there."""
 
 
 def absent_tests(court: Court, suite: Suite) -> Iterable[SuiteNote]:

@@ -22,7 +22,7 @@ from pytest_perfgate.core.gate.grammar import FAMILY_MEAN, parse_limit
 from pytest_perfgate.core.gate.judge import judge, not_measured
 from pytest_perfgate.core.gate.levels import of_level
 from pytest_perfgate.core.gate.lost import lost_limits
-from pytest_perfgate.core.gate.merge import for_code, merge_limits
+from pytest_perfgate.core.gate.merge import elsewhere, merge_limits
 from pytest_perfgate.core.gate.newcomer import by_its_line, newcomer
 from pytest_perfgate.core.gate.relaxed import Merged
 from pytest_perfgate.core.gate.remeasured import standing
@@ -163,16 +163,11 @@ class Court:
         return replace(plain, verdicts=tuple(map(_without_revision, said) if gone else said))
 
     def limits(self, case: Case, measurement: Measurement) -> tuple[Limit, ...]:
-        """The case's limits under those that the fixture's call brought."""
-        kinds = self.tools.kinds or by_name()
-        if measurement.identity.timer == STATIC:
-            return for_code(case.limits, kinds)
-        if not measurement.limits:
-            return case.limits
-        brought = tuple(_brought(text, kinds, case.location) for text in measurement.limits)
-        far = tuple(limit for limit in case.limits if limit.source not in {"default", "command line"})
-        commanded = tuple(limit for limit in case.limits if limit.source == "command line")
-        return merge_limits(far, brought, commanded)
+        """The case's limits under those that the fixture's call brought, as far as they can be of what it measured."""
+        kinds, code = self.tools.kinds or by_name(), measurement.identity.timer == STATIC
+        found = case.limits if code else _with_brought(case, measurement, kinds)
+        others = elsewhere(found, measurement, kinds)
+        return tuple(limit for limit in found if limit not in others or limit.source == "command line")
 
     def read_limits(self, result: CaseResult) -> None:
         """Whether the limits that its calls brought read at all; raises where one does not."""
@@ -188,6 +183,15 @@ class Court:
     def _past(self, measurement: Measurement) -> Sequence[Sitting]:
         """The newest sittings that the history knows, oldest first."""
         return self.past.newest(measurement)
+
+
+def _with_brought(case: Case, measurement: Measurement, kinds: Mapping[str, MetricKind]) -> tuple[Limit, ...]:
+    if not measurement.limits:
+        return case.limits
+    brought = tuple(_brought(text, kinds, case.location) for text in measurement.limits)
+    far = tuple(limit for limit in case.limits if limit.source not in {"default", "command line"})
+    commanded = tuple(limit for limit in case.limits if limit.source == "command line")
+    return merge_limits(far, brought, commanded)
 
 
 def _brought(text: str, kinds: Mapping[str, MetricKind], place: str) -> Limit:

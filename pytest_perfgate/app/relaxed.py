@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from pytest_perfgate.app.edits import edits
 from pytest_perfgate.app.gate import Court
 from pytest_perfgate.core.gate.relaxed import TIGHTER, relaxed
 from pytest_perfgate.core.metrics.registry import by_name
@@ -18,17 +19,16 @@ _WORDS = ("mark.perfgate", "limits")
 
 def relaxed_limits(court: Court, cases: Mapping[str, Case]) -> Iterable[SuiteNote]:
     """One note in CI for all of them: the change is judged by the limits that it leaves."""
-    base, repository = court.accepted.base.commit, court.tools.repository
-    if not court.context.policy.ci or not base or repository is None:
+    changed = edits(court, court.accepted.base.commit)
+    if changed is None:
         return
-    texts = repository.touched(base, _WORDS)
+    texts = changed.texts(_WORDS)
     if texts is None:
-        unknown = f"which limits of tests changed since {base[:10]} is not known: git did not answer for the files"
-        yield SuiteNote(kind="limits", effect=Effect.WARN, text=unknown)
+        yield changed.unknown("limits", "limits of tests")
         return
     found = relaxed(texts, court.tools.kinds or by_name(), court.merged, _asked(cases.values()))
     if found:
-        text = f"{plural(len(found), 'limit or setting', 'limits or settings')} of tests changed since {base[:10]};"
+        text = f"{plural(len(found), 'limit or setting', 'limits or settings')} of tests changed {changed.since};"
         effect = Effect.PASS if {*found.values()} == {TIGHTER} else Effect.WARN
         yield SuiteNote(kind="limits", effect=effect, text=f"{text} this run was judged by the new", names=tuple(found))
 

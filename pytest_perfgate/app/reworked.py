@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from pytest_perfgate.app.edits import WORDS, edits
 from pytest_perfgate.app.gate import Court
 from pytest_perfgate.core.gate.reasons import reasoned
 from pytest_perfgate.core.gate.reworked import reworked
@@ -12,26 +13,22 @@ from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote
 
-WORDS = ("perfgate", "benchmark")
-"""What the file of a gated test says: the marker, or one of the fixtures."""
-
 
 def reworked_tests(court: Court, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
     """One note in CI: such a test may measure something else than what was accepted."""
-    base, repository = since(court), court.tools.repository
+    changed = edits(court, since(court))
     found = [report for report in reports if held(court, report)]
-    if not court.context.policy.ci or not base or repository is None or not found:
+    if changed is None or not found:
         return
-    texts = repository.touched(base, WORDS)
+    texts = changed.texts(WORDS)
     if texts is None:
-        unknown = f"which gated tests changed since {base[:10]} is not known: git did not answer for the files"
-        yield SuiteNote(kind="reworked", effect=Effect.WARN, text=unknown)
+        yield changed.unknown("reworked", "gated tests")
         return
     names = tuple(_names(court, found, texts))
     if names:
         tests = plural(len(names), "gated test")
         stayed = "and both arms ran them as they are now" if court.revision else "the accepted lines are not"
-        text = f"{tests} edited since {base[:10]}, {stayed}: they may measure something else"
+        text = f"{tests} edited {changed.since}, {stayed}: they may measure something else"
         yield SuiteNote(kind="reworked", effect=Effect.WARN, text=text, names=names)
 
 

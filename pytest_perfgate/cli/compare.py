@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
 
         say("\n".join(map(str, write_reports(Path(options.reports), analysis))), options)
     elif not options.json and options.markdown != "-":
-        looking.write(render_text(view(analysis, options.view), looking.columns()))
+        looking.write(render_text(view(analysis, options.view), looking.columns(), looking.room()))
     if found or options.json:
         verdicts.deliver(options, analysis, found)
     return exit_of(found)

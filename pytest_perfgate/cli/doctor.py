@@ -11,7 +11,7 @@ import textwrap
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.cli.looking import columns, write, write_json
+from pytest_perfgate.cli.looking import columns, room, write, write_json
 from pytest_perfgate.cli.numbers import from_zero
 from pytest_perfgate.cli.output import plain
 from pytest_perfgate.cli.project import Project, add_root
@@ -50,7 +50,9 @@ def run(options: Namespace) -> int:
         told = {name: [plain(one) for one in found] for name, found in parts.items()}
         write_json({"findings": plain(findings), **told, "machine": plain(diagnosis(ward, same))})
     else:
-        found = render_text(diagnosis(ward, same), columns()) if options.verbose else screen(ward, same, columns())
+        found = (
+            render_text(diagnosis(ward, same), columns(), room()) if options.verbose else screen(ward, same, columns())
+        )
         write(f"\n{found}")
     return 1 if any(finding.level is Level.BAD for finding in findings) else 0
 

@@ -45,7 +45,9 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         looking.write_json(looking.analysis_json(analysis, documents))
     elif not written:
-        looking.write("\n".join(render_text(document, looking.columns()) for document in documents.values()))
+        looking.write(
+            "\n".join(render_text(document, looking.columns(), looking.room()) for document in documents.values())
+        )
     return 0
 
 

@@ -36,6 +36,11 @@ def columns() -> int:
     return max(_LEAST, min(_USUAL, shutil.get_terminal_size().columns)) if sys.stdout.isatty() else _USUAL
 
 
+def room() -> int:
+    """What a table may take: all of a terminal."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else _USUAL
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options that travel to the inspector as they are."""
     group = parser.add_argument_group("what to look at (each kind of file has its own; all by --set too)")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_perfgate.cli.looking import columns, write, write_json
+from pytest_perfgate.cli.looking import columns, room, write, write_json
 from pytest_perfgate.model.document import Document
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -23,7 +23,7 @@ def show(document: Document, options: Namespace) -> None:
     else:
         from pytest_perfgate.core.render.text import render_text
 
-        write(render_text(document, columns()))
+        write(render_text(document, columns(), room()))
 
 
 def say(text: str, options: Namespace) -> None:

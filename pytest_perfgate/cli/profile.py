@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
         looking.write_json(looking.finite([{"folder": str(one.folder), **metrics_data(one.analysis)} for one in done]))
         return 0
     for one in done:
-        looking.write(render_text(next(iter(one.analysis.views.values()))(), looking.columns()))
+        looking.write(render_text(next(iter(one.analysis.views.values()))(), looking.columns(), looking.room()))
         for problem in one.analysis.problems:
             looking.write(f"not to be trusted: {problem.what}  [{problem.code}]")
         if one.again:

@@ -199,7 +199,7 @@ def counted(mode: str, reports: list[CaseReport], fresh: int = 0) -> str:
     parts = [f"{counts[outcome]} {outcome.value}" for outcome in reversed(list(Outcome)) if counts[outcome]]
     free = sum(not report.verdicts for report in reports)
     parts += [f"{free} without a limit"] if free else []
-    first = f"; {plural(fresh, 'first time')} kept under .perfgate/, to judge the next run here" if fresh else ""
+    first = f"; {plural(fresh, 'first time')} kept under .perfgate/ for the next run" if fresh else ""
     return f"{mode}: {', '.join(parts)}{first}"
 
 

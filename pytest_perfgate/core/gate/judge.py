@@ -11,7 +11,15 @@ from pytest_perfgate.core.gate.context import JudgeContext, Trial
 from pytest_perfgate.core.gate.conviction import suspects
 from pytest_perfgate.core.gate.grammar import FAMILY_MEAN
 from pytest_perfgate.core.gate.held import accepting, arms_of, unheld
-from pytest_perfgate.core.gate.merge import applies_on, case_of, limits_for, parts_of, replaced_on, without_case
+from pytest_perfgate.core.gate.merge import (
+    applies_on,
+    case_of,
+    elsewhere,
+    limits_for,
+    parts_of,
+    replaced_on,
+    without_case,
+)
 from pytest_perfgate.core.gate.metrics import DERIVED, timed_metrics, timing
 from pytest_perfgate.core.gate.modes import split
 from pytest_perfgate.core.gate.ruling import Ruling, verdict
@@ -29,6 +37,7 @@ from pytest_perfgate.model.quantity import Interval
 from pytest_perfgate.model.verdict import CaseReport
 
 RECORDED = "give record() times above zero, and unit= if they are no nanoseconds"
+OF_OTHERS = Ruling(outcome=Outcome.NOT_APPLICABLE, sentence="nothing was timed: it is for tests that time a call")
 __all__ = ["JudgeContext", "judge", "not_measured", "suspects"]
 
 
@@ -49,10 +58,13 @@ def judge(
     device = measurement.device
     parts = parts_of(measurement.metrics) if any(map(case_of, limits)) else ()
     meant = [limit for limit in limits_for(limits, measurement.key, parts) if not replaced_on(limit, device)]
+    others = elsewhere(meant, measurement, context.kinds)
     return CaseReport(
         key=measurement.key,
         verdicts=tuple(
-            verdict(limit, _ruling(limit, trial), context, trial) for limit in meant if limit.metric != FAMILY_MEAN
+            verdict(limit, OF_OTHERS if limit in others else _ruling(limit, trial), context, trial)
+            for limit in meant
+            if limit.metric != FAMILY_MEAN
         ),
         measurement=measurement.with_metrics(trial.metrics),
         baseline=baseline,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import reduce
 
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.limit import Limit
+from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.metric import Labels, MetricKind, MetricSet, matches
 from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.profiling import READ, STATIC
 
 Layer = Iterable[Limit]
 _FAR = frozenset({"configuration", "default", "command line"})
@@ -103,11 +105,17 @@ def scope_within(limit: Limit, key: CaseKey) -> Labels:
     return without_case(limit) if _meant_for(limit, key) else limit.labels
 
 
-def for_code(limits: Layer, kinds: Mapping[str, MetricKind]) -> tuple[Limit, ...]:
-    """Limits on machine code that nothing timed: those of a clock that the whole project has are for other tests."""
-    every = tuple(limits)
-    near = tuple(limit for limit in every if limit.source not in _FAR or kinds[limit.metric].source != "time")
-    return near or every
+def elsewhere(limits: Sequence[Limit], measurement: Measurement, kinds: Mapping[str, MetricKind]) -> tuple[Limit, ...]:
+    """Limits on times that the whole project has, of what a test read and nothing timed: they are for other tests.
+
+    None where the file tells of such a figure, or where there is no other limit: nothing passes for want of one.
+    """
+    if measurement.processes or measurement.identity.timer not in {READ, STATIC}:
+        return ()
+    told = {*measurement.metrics.names(), *(absent.name for absent in measurement.metrics.absent)}
+    timed = {name for name, kind in kinds.items() if kind.source == "time"} - told
+    found = tuple(limit for limit in limits if limit.source in _FAR and limit.metric in timed)
+    return found if len(found) < len(limits) else ()
 
 
 def without_case(limit: Limit) -> tuple[tuple[str, str], ...]:

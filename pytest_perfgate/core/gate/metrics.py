@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from pytest_perfgate.core.gate.absolute import OF_WORK, WORKED, Absolute, Made, absences, absolute
 from pytest_perfgate.core.gate.trust import sound
@@ -17,6 +17,7 @@ from pytest_perfgate.model.quantity import Dimension, Interval
 DERIVED = frozenset({"time", "slowdown", "launch_gap", "span", *OF_WORK})
 """What this module alone produces; the same names from elsewhere give way."""
 
+_NAMED = 5
 _NO_BASELINE = Absent(name="slowdown", why="no baseline for this device", mend="perfgate accept")
 _NO_GAP = Absent(name="launch_gap", why="the timer does not see the device's side", mend="use the cupti timer")
 _NO_SPAN = Absent(name="span", why="the timer does not see kernels apart", mend='use timer="cupti"')
@@ -37,8 +38,15 @@ def timed_metrics(measurement: Measurement, baseline: Baseline | None, seen: Sum
     """The same, of a sitting that was summed up before."""
     if seen is None:
         why = "the samples are not to be trusted" if measurement.processes else "nothing was timed"
-        return MetricSet(absent=absences(tuple(sorted(DERIVED)), why, ""))
+        mend = "" if measurement.processes else _instead(measurement.metrics.names())
+        return MetricSet(absent=absences(tuple(sorted(DERIVED)), why, mend))
     return Derived(Call(measurement, baseline, seen))
+
+
+def _instead(names: Sequence[str]) -> str:
+    """What a test may limit that timed nothing: what it read."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"give the test a limit on what it read: {', '.join(names[:_NAMED])}{more}" if names else ""
 
 
 class Call:

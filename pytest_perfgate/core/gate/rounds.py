@@ -26,6 +26,9 @@ MARGIN = 1 / 3
 LEAST = 5
 """Rounds below which no interval covers 90 %: nothing is acquitted."""
 
+FURTHEST = 709
+"""No two times are as far apart as that, in logarithms."""
+
 
 @value
 class Design:
@@ -135,8 +138,7 @@ def cleared(fresh: Pairs, counts: float, planned: int, design: Design) -> bool:
     if finding(fresh, counts).decision is not Decision.NOT_SLOWER:
         return False
     so_far = _beyond(fresh.differences, counts)
-    most = max(abs(x) for x in so_far)
-    worst = [*so_far, *(most + further for further in range(1, planned - len(so_far) + 1))]
+    worst = [*so_far, *range(FURTHEST, FURTHEST + planned - len(so_far))]
     return signed_rank(worst) > design.alpha
 
 

@@ -26,12 +26,12 @@ _WIDEST = 60
 _WORD = 30
 
 
-def render_text(document: Document, width: int = 100) -> str:
-    """The document in fixed-width text."""
+def render_text(document: Document, width: int = 100, room: int = 0) -> str:
+    """The document in fixed-width text; tables may take more ``room`` than sentences, which are hard to read then."""
     lines = [document.title, "=" * display_width(document.title)]
     lines += [document.subtitle] if document.subtitle else []
     for block in document.blocks:
-        lines += ["", *_block(block, width, 1)]
+        lines += ["", *_block(block, width, max(width, room), 1)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
@@ -40,7 +40,7 @@ def display_width(text: str) -> int:
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
-def _block(block: Block, width: int, depth: int) -> Iterator[str]:
+def _block(block: Block, width: int, room: int, depth: int) -> Iterator[str]:
     if isinstance(block, Paragraph):
         yield from textwrap.wrap(block.text, width, break_long_words=False, break_on_hyphens=False) or [""]
     elif isinstance(block, Bullets):
@@ -52,18 +52,18 @@ def _block(block: Block, width: int, depth: int) -> Iterator[str]:
     elif isinstance(block, Picture):
         yield f"[{block.alt}]"
     elif isinstance(block, Table):
-        yield from _fitted(block, width)
+        yield from _fitted(block, room)
     else:
-        yield from _section(block, width, depth)
+        yield from _section(block, width, room, depth)
 
 
-def _section(section: Section, width: int, depth: int) -> Iterator[str]:
+def _section(section: Section, width: int, room: int, depth: int) -> Iterator[str]:
     yield section.title
     yield ("-" if depth == 1 else "·") * display_width(section.title)
     for number, block in enumerate(section.blocks):
         if number:
             yield ""
-        yield from _block(block, width, depth + 1)
+        yield from _block(block, width, room, depth + 1)
 
 
 def _bullets(bullets: Bullets, width: int) -> Iterator[str]:
@@ -81,7 +81,7 @@ def _bullets(bullets: Bullets, width: int) -> Iterator[str]:
 
 def table_lines(table: Table) -> Iterator[str]:
     """A table with aligned columns; numbers to the right."""
-    rows = [[_clip(text, last=at == len(row) - 1) for at, text in enumerate(row)] for row in shown_rows(table)]
+    rows = [_clipped(row) for row in shown_rows(table)]
     yield from _framed(table, _aligned([[heading(column) for column in table.columns], *rows], table.columns))
 
 
@@ -97,16 +97,13 @@ def _fitted(table: Table, width: int) -> list[str]:
 def _named_apart(table: Table, width: int) -> Iterator[str]:
     """Figures below the name that they are of, which stays whole; rows of one name share it."""
     rows = shown_rows(table)
-    longest = {
-        at: max(len(row[at]) for row in rows)
-        for at, column in enumerate(table.columns)
-        if rows and not is_number(column)
-    }
+    named = [at for at, column in enumerate(table.columns[:-1]) if rows and not is_number(column)]
+    longest = {at: max(len(row[at]) for row in rows) for at in named}
     of = max(longest, key=longest.__getitem__, default=0)
-    if longest.get(of, 0) <= _WORD or of == len(table.columns) - 1:
+    if longest.get(of, 0) < _WORD:
         return
     columns = (*table.columns[:of], *table.columns[of + 1 :])
-    figures = [[_clip(text, last=False) for text in (*row[:of], *row[of + 1 :])] for row in rows]
+    figures = [_clipped([*row[:of], *row[of + 1 :]]) for row in rows]
     head, rule, *lines = (f"  {line}" for line in _aligned([[heading(c) for c in columns], *figures], columns))
     body, last = [heading(table.columns[of]), head, rule], ""
     for row, line in zip(rows, lines):
@@ -138,6 +135,10 @@ def _row(cells: list[str], widths: list[int], right: list[bool]) -> str:
         " " * (w - display_width(c)) + c if r else c + " " * (w - display_width(c))
         for c, w, r in zip(cells, widths, right)
     )
+
+
+def _clipped(row: Sequence[str]) -> list[str]:
+    return [_clip(text, last=at == len(row) - 1) for at, text in enumerate(row)]
 
 
 def _clip(text: str, *, last: bool, widest: int = _WIDEST) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from pytest_perfgate.app.absent import NOTHING
 from pytest_perfgate.app.borrowed import borrowed_parts
+from pytest_perfgate.app.edits import NOTHING
 from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.policy import Policy
 from pytest_perfgate.model.repository import Base

@@ -18,7 +18,9 @@ from pytest_perfgate.model.children import Capture, CaseResult
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.measurement import Environment, Measurement
+from pytest_perfgate.model.metric import Metric, MetricSet
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
+from pytest_perfgate.model.quantity import Dimension
 from pytest_perfgate.model.repository import Base
 from pytest_perfgate.model.tools import GateTools
 from pytest_perfgate.plugin.ending import not_kept
@@ -260,3 +262,25 @@ def test_calls_that_raised_stand_beside_those_that_did_not() -> None:
     assert found[1].verdicts[0].sentence == "its call raised region, and the test caught that"
     later = agreed(court(Lines(None)), case(), found, (KEY, second, region))
     assert later == found
+
+
+def test_a_limit_of_the_project_on_times_is_not_for_a_test_that_reads_figures_without_one() -> None:
+    """It was NOT MEASURED beside every trace, with no way out, and failed in CI."""
+    overlap = Metric(name="overlap", value=0.9, dimension=Dimension.FRACTION)
+    figures = measured(0, processes=()).with_metrics(MetricSet(metrics=(overlap,)))
+    trace = replace(figures, identity=replace(figures.identity, timer="read"))
+    far, own = limit("slowdown <= 5%", source="configuration"), limit("overlap >= 80%")
+    plan = Case(nodeid=KEY.nodeid, limits=(far, own), plan=Plan())
+    (only,) = court(Lines(None)).judged(plan, trace).verdicts
+    assert (only.limit, only.outcome) == (own, Outcome.PASSED)
+    here = replace(trace, limits=("overlap >= 95%",))
+    assert [v.outcome for v in court(Lines(None)).judged(plan, here).verdicts] == [Outcome.BROKEN]
+    (alone,) = court(Lines(None)).judged(replace(plan, limits=(far,)), trace).verdicts
+    assert (alone.limit, alone.outcome) == (far, Outcome.NOT_MEASURED), "nothing passes for want of a limit"
+    assert alone.next == ("give the test a limit on what it read: overlap",)
+    asked = replace(far, source="command line")
+    both = court(Lines(None)).judged(replace(plan, limits=(own, asked)), trace).verdicts
+    assert [v.outcome for v in both] == [Outcome.PASSED, Outcome.NOT_APPLICABLE], "what was asked for now is answered"
+    timed = replace(trace, metrics=trace.metrics | MetricSet(metrics=(replace(overlap, name="time", value=5.0),)))
+    late = limit("time <= 1s", source="configuration")
+    assert late in court(Lines(None)).limits(replace(plan, limits=(late, own)), timed)

@@ -137,4 +137,15 @@ def test_a_table_too_wide_for_the_screen_gives_its_names_lines_of_their_own() ->
         "  PASSED        1 s",
         "noted",
     ]
+    assert f"BROKEN   {name}      26.26 µs" in render_text(document, 70, 100), "a wider terminal has room"
     assert f"BROKEN   {name}      26.26 µs" in render_text(document, 18), "what fits in no way keeps its rows"
+
+
+def test_a_sentence_behind_a_name_of_its_own_line_stays_whole() -> None:
+    name, why = (
+        f"void cutlass::Kernel<{'tensorop_' * 6}>(Params)",
+        "three tensors were recorded where four are read " * 2,
+    )
+    table = Table(columns=(Column(name="kernel"), Column(name="why")), rows=((name, why.strip()),))
+    lines = render_text(Document(title="t", blocks=(table,)), 98).splitlines()
+    assert lines[-2:] == [name, f"  {why.strip()}"]

@@ -11,7 +11,7 @@ from pytest_perfgate.core.gate.artifact import judge_artifact
 from pytest_perfgate.core.gate.budget import MOST, Want, acquittal_rounds, allotted, conviction_rounds
 from pytest_perfgate.core.gate.grammar import parse_limit
 from pytest_perfgate.core.gate.judge import JudgeContext, judge
-from pytest_perfgate.core.gate.merge import applies_on, for_code
+from pytest_perfgate.core.gate.merge import applies_on, elsewhere
 from pytest_perfgate.core.gate.metrics import metrics_of
 from pytest_perfgate.core.gate.roofs import of_compute, of_memory
 from pytest_perfgate.core.gate.rounds import (
@@ -31,6 +31,7 @@ from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.device import Basis, Device, Roof
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.model.measurement import Identity
 from pytest_perfgate.model.metric import Absent, Metric, MetricSet, labels
 from pytest_perfgate.model.paired import Decision, Paired
 from pytest_perfgate.model.quantity import Dimension, Interval
@@ -174,9 +175,16 @@ def test_where_both_roofs_bind_alike_compute_is_named() -> None:
 def test_limits_of_a_clock_that_the_project_has_are_for_other_tests() -> None:
     marker, far = limit("registers <= 128"), limit("slowdown <= 3%", source="configuration")
     code = limit("registers <= 64", source="configuration")
-    assert for_code([marker, far, code], KINDS) == (marker, code)
-    assert for_code([limit("time <= 1s"), far], KINDS) == (limit("time <= 1s"),)
-    assert for_code([far], KINDS) == (far,)
+    read = measured(0, processes=(), identity=Identity(device=HOST.key, timer="cubin"))
+    assert elsewhere([marker, far, code], read, KINDS) == (far,)
+    assert elsewhere([limit("time <= 1s"), far], read, KINDS) == (far,)
+    assert elsewhere([far], read, KINDS) == (), "nothing passes for want of a limit"
+    time = limit("time <= 1s", source="configuration")
+    assert elsewhere([marker, time], read, KINDS) == (time,)
+    told = MetricSet(metrics=(Metric(name="time", value=5.0, dimension=Dimension.TIME),))
+    assert elsewhere([marker, time], read.with_metrics(told), KINDS) == (), "the file that was read has it"
+    assert elsewhere([marker, time], measured(1e6, identity=read.identity), KINDS) == ()
+    assert elsewhere([marker, time], measured(0, processes=()), KINDS) == (), "a region that was never entered"
 
 
 def test_a_part_of_an_architecture_names_no_device() -> None:

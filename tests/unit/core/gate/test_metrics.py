@@ -7,6 +7,8 @@ import pytest
 from pytest_perfgate.core.gate.metrics import DERIVED, OF_WORK, metrics_of
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.metric import Metric, MetricSet
+from pytest_perfgate.model.quantity import Dimension
 from pytest_perfgate.model.work import Work
 from tests.unit.core.gate.bench import GPU, HOST, accepted, measured, samples
 
@@ -176,7 +178,18 @@ def test_of_samples_that_mean_nothing_nothing_is_made(bad: float) -> None:
     found = metrics_of(measured(0, processes=(broken,), work=WORK), accepted(1e5))
     assert not found.metrics
     assert found.missing("time").why == "the samples are not to be trusted"
-    assert metrics_of(measured(0, processes=()), None).missing("time").why == "nothing was timed"
+    untimed = metrics_of(measured(0, processes=()), None).missing("time")
+    assert (untimed.why, untimed.mend) == ("nothing was timed", "")
+
+
+def test_what_timed_nothing_is_told_what_it_read() -> None:
+    figures = MetricSet(
+        metrics=tuple(
+            Metric(name=name, value=1.0, dimension=Dimension.FRACTION) for name in ("overlap", "idle", *"abcd")
+        )
+    )
+    gap = metrics_of(measured(0, processes=()).with_metrics(figures), None).missing("slowdown")
+    assert gap.mend == "give the test a limit on what it read: a, b, c, d, idle and 1 more"
 
 
 def test_kernels_seen_apart_give_span_and_how_full_it_is() -> None:

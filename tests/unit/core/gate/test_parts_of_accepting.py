@@ -14,13 +14,13 @@ from pytest_perfgate.core.gate.reasons import other_identity, reasoned, uncompar
 from pytest_perfgate.core.gate.remeasured import Standing, standing
 from pytest_perfgate.core.gate.scanty import scanty
 from pytest_perfgate.core.gate.twins import Heir
-from pytest_perfgate.core.gate.withheld import unasked, unmoved
+from pytest_perfgate.core.gate.withheld import on_one_core, unasked, unmoved, unpinned
 from pytest_perfgate.model.baseline import DIRTY, Baseline
 from pytest_perfgate.model.limit import Outcome
 from pytest_perfgate.model.measurement import Identity
 from pytest_perfgate.model.metric import Metric, MetricSet, labels
 from pytest_perfgate.model.quantity import Dimension
-from pytest_perfgate.model.verdict import CaseReport
+from pytest_perfgate.model.verdict import Arms, CaseReport
 from tests.reports import DEVICE, baseline, case, run
 from tests.unit.core.gate.bench import CONTEXT, SLOWDOWN, accepted, limit, measured
 
@@ -181,6 +181,43 @@ def test_only_where_two_arms_saw_the_machine_move_a_slower_time_stays_out(outcom
     found = decide(case("test_a", 1.5e6, 1e6, outcome), line(), (), TODAY)
     assert found.change is Change.SLOWER
     assert unmoved(found) is found
+
+
+def pinned(to: str, arms: Arms | None = None) -> CaseReport:
+    """A slower case, measured on some cores."""
+    report = case("test_a", 2e6, 1e6)
+    assert report.measurement is not None
+    here = replace(report.measurement, identity=Identity(device=DEVICE.key, affinity=to))
+    return replace(report, measurement=here, arms=arms)
+
+
+def test_a_suite_was_on_one_core_where_arms_were_and_a_case_was_pinned() -> None:
+    both = Arms(base="c0ffee")
+    assert on_one_core([pinned("all"), pinned("3", both)])
+    assert on_one_core([pinned("3"), pinned("all", both)]), "a suite is beside a revision as a whole"
+    assert not on_one_core([pinned("3")])
+    assert not on_one_core([pinned("all", both)])
+    assert not on_one_core([replace(pinned("3", both), measurement=None)])
+
+
+def test_a_line_of_one_core_is_refused_unless_it_was_one_before() -> None:
+    before = line()
+    same = replace(before, identity=Identity(device=DEVICE.key, affinity="3"))
+    found = decide(pinned("3"), before, (), TODAY)
+    assert found.writes
+    assert unpinned(found, beside=True).change is Change.PINNED
+    assert unpinned(found, beside=False) is found
+    new = decide(pinned("3"), None, (), TODAY)
+    assert unpinned(new, beside=True).change is Change.PINNED
+    nameless = replace(found, before=replace(before, identity=None))
+    assert unpinned(nameless, beside=True).change is Change.PINNED
+    again = decide(pinned("3"), same, (), TODAY)
+    assert unpinned(again, beside=True) is again
+    wide = decide(pinned("all"), same, (), TODAY)
+    assert unpinned(wide, beside=True) is wide
+    kept = replace(found, change=Change.KEPT, after=None)
+    assert not kept.writes
+    assert unpinned(kept, beside=True) is kept
 
 
 def test_an_heir_is_slower_where_both_were_measured_alike_or_nobody_knows() -> None:

@@ -76,6 +76,8 @@ def test_whom_the_rest_of_the_rounds_cannot_convict_is_spared_them() -> None:
     assert not cleared(pairs(1.0, 1.01, 0.99, 1.0, 1.04), 0.03, 10, Design()), "its interval spans the limit"
     assert not cleared(pairs(1.02, 1.021, 1.022, 1.023, 1.024), 0.03, 10, Design()), "all beyond a third of the limit"
     assert cleared(pairs(*[1.0] * 10), 0.03, 10, Design())
+    assert cleared(even, 0.03, 12, Design(alpha=0.0126953125))
+    assert not cleared(even, 0.03, 13, Design(alpha=0.0126953125)), "eight slow ones would convict at just this level"
     late = pairs(1.0, 1.011, 0.99, 1.0, 1.031, 0.999, *[1.0] * 4)
     assert len(served(late, 0.03, Design()).head) == 7, "the seventh narrows its interval"
     assert len(served(pairs(*[1.1] * 10), 0.03, Design()).base) == 10
