@@ -11,7 +11,7 @@ from pytest_perfgate.core.gate.reasons import reasoned
 from pytest_perfgate.core.gate.scanty import scanty
 from pytest_perfgate.core.gate.selection import Selects, matching, named, spelled
 from pytest_perfgate.core.gate.withheld import inherited, on_one_core, unasked, unmoved, unpinned
-from pytest_perfgate.core.render.plural import plural
+from pytest_perfgate.core.render.plural import first_of, plural
 from pytest_perfgate.model.baseline import Baseline, Sitting, commit_name
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Environment
@@ -107,10 +107,10 @@ def check_decisions(found: Sequence[Decision], request: Request, again: str = ""
     for change, said in asking.items():
         names = [f"{d.report.key}{_after(d)}" for d in found if d.change is change and d.asks]
         if names and not request.signature.why:
-            what = f"{len(names)} {'case is' if len(names) == 1 else 'cases are'} {said}: {first(names)}"
+            what = f"{len(names)} {'case is' if len(names) == 1 else 'cases are'} {said}: {first_of(names, _NAMED)}"
             raise PerfgateError("accept-reason", what, mend=again)
     if pinned := [str(d.report.key) for d in found if d.change is Change.PINNED]:
-        what = f"{plural(len(pinned), 'case')} measured on one core, beside a revision: {first(pinned)}"
+        what = f"{plural(len(pinned), 'case')} measured on one core, beside a revision: {first_of(pinned, _NAMED)}"
         raise PerfgateError("accept-pinned", what)
     stale = [d for d in found if d.asks and says_nothing_new(d)]
     if stale:
@@ -120,11 +120,6 @@ def check_decisions(found: Sequence[Decision], request: Request, again: str = ""
     untrusted = [d for d in found if d.change is Change.UNTRUSTED and request.names]
     if untrusted:
         raise PerfgateError("accept-untrusted", untrusted[0].why, place=str(untrusted[0].report.key))
-
-
-def first(names: Sequence[str]) -> str:
-    """The first of many, and how many there are besides."""
-    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 def says_nothing_new(decision: Decision) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pytest_perfgate.core.render.plural import first_of
 from pytest_perfgate.model.ports import Contents
 from pytest_perfgate.model.problem import Finding
 
@@ -27,6 +28,5 @@ def constant_inputs(contents: Contents, things: Iterable[object]) -> Finding | N
             told.append(f"{contents.name(array)} is all {level}")
     if len(told) < _LEAST:
         return None
-    more = f" and {len(told) - _NAMED} more likewise" if len(told) > _NAMED else ""
     why = "a GPU draws less power on such data and may run faster than on yours"
-    return Finding(title=CONSTANT, detail=f"{', '.join(told[:_NAMED])}{more}: {why}")
+    return Finding(title=CONSTANT, detail=f"{first_of(told, _NAMED)}: {why}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pytest_perfgate.core.metrics.kernel import CODE_NAMES
+from pytest_perfgate.core.render.plural import first_of
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.children import Capture
 from pytest_perfgate.model.codes.family import Family
@@ -94,7 +95,7 @@ def code_of(artifacts: Sequence[Artifact], limits: Sequence[str], inspector: Ins
         code = tuple(_stamped(path) for path, one in single.items() if _is_code(one, inspector))
         over = [_name(one) for path, one in single.items() if path not in dict(code)]
         if not code:
-            why = f"none of {_listed(over)} is machine code" if over else _NOTHING
+            why = f"none of {first_of(over, _NAMED)} is machine code" if over else _NOTHING
             return Code(metrics=_absent(why, _HAND_OVER), handed=False)
         kept: Any = inspector
         told = _analysed(kept, code, "\n".join(limits))
@@ -112,13 +113,10 @@ def _passed_over(names: Sequence[str]) -> Iterator[Finding]:
     """Files that were attached beside machine code and judged by no limit."""
     if names:
         yield Finding(
-            title="Not read", detail=f"attached, and no machine code: {_listed(names)}", trigger="capture=cubin"
+            title="Not read",
+            detail=f"attached, and no machine code: {first_of(names, _NAMED)}",
+            trigger="capture=cubin",
         )
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{', '.join(names[:_NAMED])}{more}"
 
 
 def _name(artifact: Artifact) -> str:

@@ -10,6 +10,7 @@ import pytest
 from pytest_perfgate.core.gate.nearest import proposal
 from pytest_perfgate.core.gate.patterned import unmatched
 from pytest_perfgate.core.gate.policy import chosen
+from pytest_perfgate.core.render.plural import first_of
 from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.verdict import SuiteNote
 from pytest_perfgate.plugin.skips import skipped_files
@@ -47,4 +48,4 @@ def _near(table: ConfigPattern, known: Collection[str]) -> str:
 def _unopened(config: pytest.Config) -> str:
     """Files whose tests nobody saw, because they skipped themselves while they were collected."""
     files = sorted(skipped_files(config))
-    return ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
+    return first_of(files, 3)

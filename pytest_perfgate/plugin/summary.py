@@ -15,7 +15,7 @@ from pytest_perfgate.core.gate.withheld import on_one_core
 from pytest_perfgate.core.render.block import WIDTH, printable, render_block
 from pytest_perfgate.core.render.floor import by_floor
 from pytest_perfgate.core.render.guard import shown
-from pytest_perfgate.core.render.plural import plural
+from pytest_perfgate.core.render.plural import first_of, plural
 from pytest_perfgate.core.render.report import NONE, sighted
 from pytest_perfgate.core.render.text import display_width, table_lines
 from pytest_perfgate.model.document import Cell, Column, Table
@@ -216,8 +216,7 @@ def constant(reports: Sequence[CaseReport]) -> list[str]:
     keys = [str(key) for key, found in measured if any(f.title == CONSTANT for f in found.findings)]
     if not keys:
         return []
-    named = ", ".join(keys[:_NAMED]) + (f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else "")
-    return [printable(f"{CONSTANT}, on which a GPU may run faster than on data: {named}")]
+    return [printable(f"{CONSTANT}, on which a GPU may run faster than on data: {first_of(keys, _NAMED)}")]
 
 
 def hidden(session: Docket) -> list[str]:

@@ -13,7 +13,7 @@ from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.shift import resting_on_arms
 from pytest_perfgate.core.gate.surroundings import named
 from pytest_perfgate.core.gate.waiting import LEAST, excused
-from pytest_perfgate.core.render.plural import plural
+from pytest_perfgate.core.render.plural import first_of, plural
 from pytest_perfgate.core.render.quantity import quantity, sight, signed
 from pytest_perfgate.core.render.spans import span
 from pytest_perfgate.core.stats.prediction import Prediction, predict, prior
@@ -161,9 +161,8 @@ def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
 
 def not_told_apart(paired: Paired) -> str:
     """Files that both arms took from the head, though they are other ones since the base."""
-    count, shown = len(paired.shared), ", ".join(paired.shared[:_SHOWN])
-    more = f" and {count - _SHOWN} more" if count > _SHOWN else ""
-    return f"{shown}{more} changed since {paired.base or 'the base'}, and both arms read the version of the head"
+    shown, base = first_of(paired.shared, _SHOWN), paired.base or "the base"
+    return f"{shown} changed since {base}, and both arms read the version of the head"
 
 
 def wanting(paired: Paired) -> str:

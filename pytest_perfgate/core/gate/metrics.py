@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pytest_perfgate.core.gate.absolute import OF_WORK, WORKED, Absolute, Made, absences, absolute
 from pytest_perfgate.core.gate.trust import sound
+from pytest_perfgate.core.render.plural import first_of
 from pytest_perfgate.core.stats.interval import median
 from pytest_perfgate.core.stats.summary import Summary, summary
 from pytest_perfgate.model.baseline import Baseline
@@ -45,8 +46,7 @@ def timed_metrics(measurement: Measurement, baseline: Baseline | None, seen: Sum
 
 def _instead(names: Sequence[str]) -> str:
     """What a test may limit that timed nothing: what it read."""
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"give the test a limit on what it read: {', '.join(names[:_NAMED])}{more}" if names else ""
+    return f"give the test a limit on what it read: {first_of(names, _NAMED)}" if names else ""
 
 
 class Call:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from pytest_perfgate.core.render.plural import first_of
+
 _SHOWN = 12
 
 
@@ -30,8 +32,7 @@ def proposal(word: str, valid: Iterable[str], *, all_of: str = "") -> str:
 
 def some_of(words: Sequence[str]) -> str:
     """The first dozen, and how many more there are."""
-    more = f" and {len(words) - _SHOWN} more" if len(words) > _SHOWN else ""
-    return ", ".join(words[:_SHOWN]) + more
+    return first_of(words, _SHOWN)
 
 
 def either(words: Iterable[str]) -> str:

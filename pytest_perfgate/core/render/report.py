@@ -10,7 +10,7 @@ from pytest_perfgate.core.render.block import CHANGES, WIDTH, printable, render_
 from pytest_perfgate.core.render.floor import by_floor
 from pytest_perfgate.core.render.guard import shown
 from pytest_perfgate.core.render.pictures import distribution_picture, history_picture, roofline_picture
-from pytest_perfgate.core.render.plural import plural
+from pytest_perfgate.core.render.plural import first_of, plural
 from pytest_perfgate.core.render.quantity import quantity, signed
 from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.document import (
@@ -113,8 +113,7 @@ def _notes(report: RunReport) -> list[Block]:
 
 
 def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f": {', '.join(names[:_NAMED])}{more}" if names else ""
+    return f": {first_of(names, _NAMED)}" if names else ""
 
 
 def _block(case: CaseReport, width: int) -> Code:
