@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
 from pytest_perfgate.app.compare_arms import CONFIRM, SCREEN, Comparison
@@ -29,6 +29,7 @@ from pytest_perfgate.core.gate.rounds import (
 )
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.core.render.spans import span
+from pytest_perfgate.core.stats.interval import median
 from pytest_perfgate.model.paired import Decision, Paired
 from pytest_perfgate.model.plan import CaseKey
 
@@ -179,7 +180,7 @@ class Hearing:
             same=self._all.same,
             untried=key in self._untried,
             wants_s=self._wants(key, found, len(suspects)),
-            base_ns=_middle(self._pairs[key].base),
+            base_ns=_usual(self._all, key),
             clocks_hz=paired_clocks((self._all.captures(CONFIRM) or self._all.captures(SCREEN)).get(key, ())),
         )
 
@@ -197,8 +198,10 @@ def _spared(fresh: Mapping[CaseKey, Pairs], rounds: Mapping[str, int], counts: C
     return {key.nodeid for key in fresh} - open_
 
 
-def _middle(times: Sequence[float]) -> float:
-    return sorted(times)[len(times) // 2] if times else 0.0
+def _usual(comparison: Comparison, key: CaseKey) -> float:
+    """What a call took in the base arm, summed up as the head's own time is: the two are read side by side."""
+    rounds = (both for phase in (SCREEN, CONFIRM) for both in comparison.captures(phase).get(key, ()))
+    return median(sorted(median(sorted(base.samples[-1].durations)) for base, _ in rounds))
 
 
 def _planned(plan: Allotment, suspects: tuple[CaseKey, ...], cases: int) -> str:

@@ -65,7 +65,7 @@ class Paired:
     own_test: bool = False
     """The test itself is another one there: both versions of it are part of what was compared."""
     base_ns: float = 0.0
-    """What a call took in the base arm, the middle of its rounds; 0 where nobody knows."""
+    """What a call took in the base arm, the middle of its processes; 0 where nobody knows."""
     clocks_hz: tuple[float, float] | None = None
     """The clocks that base and head ran at, where both are known."""
 

@@ -68,6 +68,7 @@ def test_only_the_slower_test_is_suspected_and_convicted() -> None:
     _, found, said = compared(world)
     assert [found[name].decision for name in "012"] == [Decision.NOT_SLOWER, Decision.SLOWER, Decision.NOT_SLOWER]
     assert found["1"].shift == pytest.approx(0.06, abs=0.01)
+    assert found["1"].base_ns == pytest.approx(1e6, rel=0.01)
     assert (found["0"].rounds, found["1"].rounds) == (5, 10)
     assert said == ["1 of 3 suspected: 10 fresh rounds each"]
     assert len(world.spawned) == 2 * (5 + 10)
