@@ -68,7 +68,7 @@ class Hearing:
         """Suspicion was raised elsewhere: every case is tried, as far as a budget reaches."""
         comparison = self._all
         fresh = confirming_rounds(len(comparison.cases), comparison.design)
-        self._say(f"{fresh} fresh rounds each")
+        self._say(f"up to {fresh} fresh rounds each")
         comparison.play(CONFIRM, dict.fromkeys(comparison.cases, 1))
         wants = {n: Want(rounds=fresh - 1, seconds=comparison.cost(n), suspected=True) for n in comparison.cases}
         plan = allotted(wants, comparison.left_s, comparison.start_s)
@@ -205,11 +205,11 @@ def _usual(comparison: Comparison, key: CaseKey) -> float:
 
 
 def _planned(plan: Allotment, suspects: tuple[CaseKey, ...], cases: int) -> str:
-    """``1 of 3 suspected: 10 fresh rounds each``."""
+    """``1 of 3 suspected: up to 10 fresh rounds each``."""
     head = f"{len({key.nodeid for key in suspects})} of {cases} suspected"
     counts = sorted(set(plan.rounds.values()))
-    each = f"{plural(counts[0], 'fresh round')} each" if len(counts) == 1 else ""
-    each = each or (f"{counts[0]} to {counts[-1]} fresh rounds" if counts else "none within the budget")
+    each = f"up to {plural(counts[0], 'fresh round')} each" if len(counts) == 1 else ""
+    each = each or (f"up to {counts[-1]} fresh rounds" if counts else "none within the budget")
     lost = f", {len(plan.beyond)} beyond the budget" if plan.beyond and counts else ""
     cost = f", about {span(plan.cost)}" if plan.cost else ""
     return f"{head}: {each}{lost}{cost}"

@@ -63,7 +63,7 @@ def test_a_slower_head_is_convicted_and_nothing_of_the_user_is_touched(repositor
     repository.write("kern.py", SLOWER)
     run = repository.run("--perfgate-against", "HEAD", "tests")
     assert run.code == 1, run.text
-    assert "1 of 2 suspected: 10 fresh rounds each" in run.text
+    assert "1 of 2 suspected: up to 10 fresh rounds each" in run.text
     assert "REGRESSED" in run.says("test_work")
     assert "10 rounds beside" in run.says("test_work")
     assert run.outcome("test_other") == "passed", run.text

@@ -70,7 +70,7 @@ def test_only_the_slower_test_is_suspected_and_convicted() -> None:
     assert found["1"].shift == pytest.approx(0.06, abs=0.01)
     assert found["1"].base_ns == pytest.approx(1e6, rel=0.01)
     assert (found["0"].rounds, found["1"].rounds) == (5, 10)
-    assert said == ["1 of 3 suspected: 10 fresh rounds each"]
+    assert said == ["1 of 3 suspected: up to 10 fresh rounds each"]
     assert len(world.spawned) == 2 * (5 + 10)
     places = [f"{place}: {nodeid[-1]}" for place, _, nodeid in world.shown]
     assert places[14:16] == ["round 5 of 5, case 3 of 3: 2", "round 1 of 10, case 1 of 1: 1"]
@@ -85,7 +85,7 @@ def test_a_faster_head_is_no_suspect() -> None:
 
 def test_many_suspects_need_more_rounds_than_few() -> None:
     _, found, said = compared(World(time=slower("", 0.06)), count=16)
-    assert said == ["16 of 16 suspected: 11 fresh rounds each"]
+    assert said == ["16 of 16 suspected: up to 11 fresh rounds each"]
     assert {paired.decision for paired in found.values()} == {Decision.SLOWER}
 
 

@@ -24,7 +24,7 @@ def test_all_are_screened_and_suspects_have_what_decides_them() -> None:
     world = World(time=scattered({"1": 0.06}, 0.002), start_s=1.0, test_s=1.0, within=0.2)
     _, found, said = compared(world, budget_s=600)
     assert [found[name].decision for name in "012"] == [Decision.NOT_SLOWER, Decision.SLOWER, Decision.NOT_SLOWER]
-    assert said == ["1 of 3 suspected: 10 fresh rounds each, about 30 s"]
+    assert said == ["1 of 3 suspected: up to 10 fresh rounds each, about 30 s"]
     assert world.now <= 600
 
 
