@@ -15,6 +15,7 @@ from pytest_perfgate.plugin.spans import span
 if TYPE_CHECKING:
     from pytest_perfgate.model.children import CaseResult
     from pytest_perfgate.model.plan import Case
+    from pytest_perfgate.plugin.docket import Docket
 
 STARTING = ""
 """Among the costs of cases: what a round takes beside them, the starting of its child above all."""
@@ -56,6 +57,13 @@ def sampled(case: Case, part: float) -> Case:
     return replace(
         case, plan=replace(case.plan, warmup_ns=case.plan.warmup_ns * part, budget_ns=case.plan.budget_ns * part)
     )
+
+
+def quick_parts(session: Docket) -> dict[str, Case]:
+    """Quick mode measures inside the tests: each gets its part of the budget beforehand."""
+    once = [replace(case, plan=replace(case.plan, rounds=1)) for case in session.cases.values()]
+    part = affordable(once, {}, session.left_s())
+    return {nodeid: sampled(case, part) for nodeid, case in session.cases.items()}
 
 
 def costs_of(results: Mapping[str, CaseResult], took_s: float) -> dict[str, float]:

@@ -16,10 +16,12 @@ from pytest_perfgate.app.conclude import RECORD, Ending, keep, run_report, suite
 from pytest_perfgate.core.gate.grammar import FAMILY_MEAN
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect
+from pytest_perfgate.model.plan import Mode
 from pytest_perfgate.model.verdict import SuiteNote
 from pytest_perfgate.plugin.commanded import commanded_notes
 from pytest_perfgate.plugin.complaints import complain, fail, usage_errors
 from pytest_perfgate.plugin.docket import Docket
+from pytest_perfgate.plugin.keeping import close_the_past
 from pytest_perfgate.plugin.outputs import write_outputs
 from pytest_perfgate.plugin.patterns import pattern_notes
 from pytest_perfgate.plugin.reaching import deselected, is_filtered, left_out, reach_of
@@ -57,6 +59,8 @@ def write_session(session: Docket) -> None:
         except PerfgateError as fault:
             complain(config, fault)
         ignored(config.rootpath / ".perfgate")
+    elif session.cases and session.mode is not Mode.OFF:
+        close_the_past(config.rootpath, "the last run left no record: none of its gated tests ran")
 
 
 def close_records(config: pytest.Config, exitstatus: int, *, told: bool) -> None:

@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.wiring.stores import record_store
+
+if TYPE_CHECKING:
+    from pytest_perfgate.plugin.docket import Docket
+
+
+def begin(session: Docket) -> None:
+    """From here on the last run is this one, also where it is killed."""
+    since = f"the run that began at {session.started.isoformat(timespec='seconds')}"
+    close_the_past(session.settings.pytest.rootpath, f"{since} has left no record: it goes on, or it was killed")
+
+
+def close_the_past(root: Path, why: str) -> None:
+    """Until a run has left its record, what is accepted must not be an earlier run's, unsaid."""
+    with contextlib.suppress(PerfgateError):  # a folder that takes nothing says so where the record is written
+        record_store(root).close(why)
 
 
 def insist_on_folder(folder: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,7 @@ from pytest_perfgate.plugin.complaints import refuse, told_once, usage_errors
 from pytest_perfgate.plugin.conviction import convictor
 from pytest_perfgate.plugin.docket import Docket, Reports
 from pytest_perfgate.plugin.fixture import Gate
-from pytest_perfgate.plugin.keeping import insist_on_folder
+from pytest_perfgate.plugin.keeping import begin, insist_on_folder
 from pytest_perfgate.plugin.measuring import measuring_tools
 from pytest_perfgate.plugin.progress import say_amid
 from pytest_perfgate.plugin.properties import SEEN, properties
@@ -62,15 +61,13 @@ class GateSession(Docket):
                 insist_on_folder(self.settings.pytest.rootpath / ".perfgate")
         if self.mode is Mode.FULL:
             self.measure()
-        elif math.isfinite(self.settings.budget_s):
-            self._cut()
+            return
+        if self.cases and self.mode is Mode.QUICK:
+            begin(self)
+        if math.isfinite(self.settings.budget_s):
+            from pytest_perfgate.plugin.costs import quick_parts
 
-    def _cut(self) -> None:
-        """Quick mode measures inside the tests: each gets its part of the budget beforehand."""
-        from pytest_perfgate.plugin.costs import affordable, sampled
-
-        part = affordable([replace(c, plan=replace(c.plan, rounds=1)) for c in self.cases.values()], {}, self.left_s())
-        self.cases = {nodeid: sampled(case, part) for nodeid, case in self.cases.items()}
+            self.cases = quick_parts(self)
 
     def measure(self) -> None:
         """Measure all cases in children and judge them, unless nothing is to be measured."""
@@ -81,6 +78,7 @@ class GateSession(Docket):
         self.measured_ahead = True
         with usage_errors():
             if self.cases and self.mode is not Mode.OFF:
+                begin(self)
                 try:
                     with interrupts_heard(), tidied(self.settings.pytest):
                         measure_ahead(self)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 from pytest_perfgate.adapters.stores.records import Records
+from pytest_perfgate.model.errors import PerfgateError
 from tests.plugin.projects import Project
 
 SUITE = """
@@ -73,3 +76,21 @@ def test_a_run_that_broke_off_in_ci_does_not_leave_the_record_of_an_earlier_one(
         project.write("test_it.py", "def (")
         assert project.run(ci=ci).code == 2
         assert pointer.read_text(encoding="utf-8") == said
+
+
+def test_a_run_that_was_killed_does_not_leave_the_record_of_an_earlier_one(project: Project) -> None:
+    project.write("test_it.py", SUITE)
+    assert project.run("-k", "kept").code == 0
+    assert len(Records(project.root).read().cases) == 1
+    project.write("test_it.py", f"{SUITE}        __import__('os').kill(__import__('os').getpid(), 9)\n")
+    assert project.run("-k", "broken").code == -9
+    with pytest.raises(PerfgateError, match=r"the run that began at \S+ has left no record: it goes on, or it was kil"):
+        Records(project.root).read()
+
+
+def test_a_run_whose_gated_tests_were_not_reached_leaves_no_record(project: Project) -> None:
+    project.write("test_it.py", f"{SUITE}\n    def test_zero():\n        assert False\n")
+    assert project.run("-k", "kept").code == 0
+    assert project.run("-x", "test_it.py::test_zero", "test_it.py::test_kept").code == 1
+    with pytest.raises(PerfgateError, match="the last run left no record: none of its gated tests ran"):
+        Records(project.root).read()
