@@ -8,30 +8,45 @@ from typing import Any
 
 from pytest_perfgate.core.gate.acceptance import Change, Decision
 from pytest_perfgate.core.render.block import printable
+from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.core.render.quantity import quantity, signed
 from pytest_perfgate.model.quantity import Dimension
 
+_WHOLE = "a full run sees more, and takes its place"
+_AGAIN = "run again on a quieter machine, or keep it"
 _SAID = (Change.UNTRUSTED, Change.UNTIMED, Change.COUNTED, Change.MOVED, Change.PINNED)
 
 
 def acceptance_lines(found: Sequence[Decision], *, dry: bool = False) -> Iterator[str]:
-    """One line for each case that changes or cannot; the rest is counted."""
+    """One line for each case that changes or cannot; the rest is counted, and each warning stands once."""
     for decision in found:
         if decision.writes or decision.change in _SAID:
-            yield from decision_lines(decision)
+            blind = "" if decision.blind is None else f"  blind below {signed(decision.blind)}"
+            yield f"{_line(decision)}{blind}"
     written = sum(d.writes for d in found)
     counts = Counter(d.change for d in found if not d.writes)
     rest = ", ".join(f"{count} {change.value}" for change, count in counts.items())
     verb = "would be accepted" if dry else "accepted"
     yield f"{written} {verb}" + (f"; {rest}" if rest else "") if found else "nothing to accept"
+    yield from _warnings([d for d in found if d.writes or d.change in _SAID])
+
+
+def _warnings(shown: Sequence[Decision]) -> Iterator[str]:
+    """What is to be known of several decisions at once, with how many."""
+    few = Counter(d.scanty for d in shown if d.scanty)
+    for scanty, count in few.items():
+        yield f"warning  {count} of {plural(len(shown), 'case')}, {scanty}; {_WHOLE}"
+    if blind := sum(d.blind is not None for d in shown):
+        share = f"{blind} of {plural(len(shown), 'case')}"
+        yield f"warning  {share} could not have seen a slowdown as small as the limit; {_AGAIN}"
 
 
 def _warning(decision: Decision) -> str:
     """What a sitting is worth that is too wide for its limit, or of too few processes; empty where it is neither."""
-    told = [f"{decision.scanty}; a full run sees more, and takes its place"] if decision.scanty else []
+    told = [f"{decision.scanty}; {_WHOLE}"] if decision.scanty else []
     if decision.blind is not None:
         seen = f"the smallest slowdown this sitting could have seen is {signed(decision.blind)}"
-        told.append(f"{seen}; run again on a quieter machine, or keep it")
+        told.append(f"{seen}; {_AGAIN}")
     return "; ".join(told)
 
 
