@@ -17,7 +17,7 @@ SLOW = pytest.mark.skipif(
     not os.environ.get("PERFGATE_SLOW"), reason="thirty fresh processes: set PERFGATE_SLOW=1 to run it"
 )
 KERNEL = "def work(n):\n    total = 0\n    for i in range(n):\n        total += i * i\n    return total\n"
-SLOWER = KERNEL.replace("range(n)", "range(2 * n)")
+SLOWER = KERNEL.replace("range(n)", "range(4 * n)")
 TESTS = """
     import pytest
     from kern import work
