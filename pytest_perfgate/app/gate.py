@@ -71,6 +71,7 @@ class Court:
 
     def judge_all(self, results: Mapping[str, CaseResult]) -> dict[str, tuple[CaseReport, ...]]:
         """Every case screened; suspects are tried by the paired conviction where there is one."""
+        self.context = replace(self.context, gates=max(1, sum(map(_calls, results.values()))))
         reports = {nodeid: self.judge_result(result) for nodeid, result in results.items()}
         if self.tools.convict is not None:
             flat = {report.key: report for found in reports.values() for report in found}
@@ -183,6 +184,11 @@ class Court:
     def _past(self, measurement: Measurement) -> Sequence[Sitting]:
         """The newest sittings that the history knows, oldest first."""
         return self.past.newest(measurement)
+
+
+def _calls(result: CaseResult) -> int:
+    """How many times of a test are judged: each call may alarm."""
+    return len({call.key for taken in result.captures for call in taken})
 
 
 def _with_brought(case: Case, measurement: Measurement, kinds: Mapping[str, MetricKind]) -> tuple[Limit, ...]:

@@ -64,20 +64,20 @@ class Hearing:
         if comparison.stage.budget_s:
             self._widen()
 
-    def confirm(self) -> None:
-        """Suspicion was raised elsewhere: every case is tried, as far as a budget reaches."""
+    def confirm(self, accused: Collection[CaseKey], among: int) -> None:
+        """Suspicion was raised elsewhere, of so many in all: these are tried, as far as a budget reaches."""
         comparison = self._all
-        fresh = confirming_rounds(len(comparison.cases), comparison.design)
+        fresh = confirming_rounds(among, comparison.design)
         self._say(f"up to {fresh} fresh rounds each")
         comparison.play(CONFIRM, dict.fromkeys(comparison.cases, 1))
         wants = {n: Want(rounds=fresh - 1, seconds=comparison.cost(n), suspected=True) for n in comparison.cases}
         plan = allotted(wants, comparison.left_s, comparison.start_s)
         if plan.beyond:
             self._say(f"{len(plan.beyond)} beyond the budget")
-        first = comparison.pairs(CONFIRM)
+        first = _tried(comparison, accused)
         self._look(first)
         self._untried = {key for key in first if key.nodeid in plan.beyond}
-        self._try([key for key in first if key.nodeid in plan.rounds], dict.fromkeys(plan.rounds, fresh))
+        self._try([key for key in first if key.nodeid in plan.rounds], dict.fromkeys(plan.rounds, fresh), among)
 
     def paired(self, *, revision: bool) -> Mapping[CaseKey, Paired]:
         """What became of every case that both sides measured."""
@@ -103,21 +103,21 @@ class Hearing:
     def _suspects(self) -> tuple[CaseKey, ...]:
         return suspected(self._found, {key: self._counts(key) for key in self._found})
 
-    def _try(self, suspects: Iterable[CaseKey], rounds: Mapping[str, int]) -> None:
+    def _try(self, suspects: Iterable[CaseKey], rounds: Mapping[str, int], among: int = 0) -> None:
         """Fresh rounds only: what raised the suspicion is not counted again."""
         tried = set(suspects)
         cases = {nodeid: n for nodeid, n in rounds.items() if nodeid in {k.nodeid for k in tried}}
         self._all.play(CONFIRM, cases, lambda: _spared(_tried(self._all, tried), cases, self._counts, self._all.design))
         fresh = _tried(self._all, tried)
         counts = {key: self._counts(key) for key in fresh}
-        self._found |= convicted(fresh, counts, self._all.design)
+        self._found |= convicted(fresh, counts, self._all.design, among)
         self._pairs |= fresh
 
     def _widen(self) -> None:
         """More rounds for the undecided that were not tried, as many as are left."""
         tried = set(self._all.pairs(CONFIRM))
         open_ = {key: found for key, found in self._found.items() if key not in tried | self._untried}
-        plan = self._reach({key: found for key, found in open_.items() if self._wants(key, found, 1)}, frozenset())
+        plan = self._reach({key: found for key, found in open_.items() if self._wants(key, found, 1)}, 0)
         if not plan.rounds:
             return
         self._say(
@@ -133,11 +133,11 @@ class Hearing:
     def _allotment(self, suspects: tuple[CaseKey, ...]) -> Allotment:
         """Without a budget suspects have the rounds of the design; with one what decides them, as far as it goes."""
         if self._all.stage.budget_s:
-            return self._reach({key: self._found[key] for key in suspects}, frozenset(suspects))
-        fresh = confirming_rounds(len({key.nodeid for key in suspects}), self._all.design)
+            return self._reach({key: self._found[key] for key in suspects}, len(suspects))
+        fresh = confirming_rounds(len(suspects), self._all.design)
         return Allotment(rounds={key.nodeid: fresh for key in suspects}, beyond={}, cost=0.0)
 
-    def _reach(self, found: Mapping[CaseKey, Finding], suspects: frozenset[CaseKey]) -> Allotment:
+    def _reach(self, found: Mapping[CaseKey, Finding], suspects: int) -> Allotment:
         wants: dict[str, Want] = {}
         for key, one in found.items():
             want = self._want(key, one, suspects)
@@ -145,11 +145,11 @@ class Hearing:
                 wants[key.nodeid] = want
         return allotted(wants, self._all.left_s, self._all.start_s)
 
-    def _want(self, key: CaseKey, found: Finding, suspects: frozenset[CaseKey]) -> Want:
-        """The rounds that would decide a case, at what they cost here."""
+    def _want(self, key: CaseKey, found: Finding, suspects: int) -> Want:
+        """The rounds that would decide a case, at what they cost here: one of so many suspects, or of none."""
         counts, seconds = self._counts(key), self._all.cost(key.nodeid)
-        if key in suspects:
-            rounds = conviction_rounds(found, counts, len(suspects), self._all.design)
+        if suspects:
+            rounds = conviction_rounds(found, counts, suspects, self._all.design)
             return Want(rounds=rounds, seconds=seconds, suspected=True)
         more = max(1, acquittal_rounds(found, counts) - len(self._pairs[key].base))
         return Want(rounds=more, seconds=seconds, suspected=False)
@@ -159,9 +159,7 @@ class Hearing:
         if found.decision is not Decision.UNDECIDED or found.unstable:
             return 0.0
         beyond = found.shift > self._counts(key)
-        want = self._want(key, found, frozenset([key]) if beyond else frozenset())
-        if beyond and suspects > 1:
-            want = replace(want, rounds=conviction_rounds(found, self._counts(key), suspects, self._all.design))
+        want = self._want(key, found, max(1, suspects) if beyond else 0)
         return want.rounds * (want.seconds + self._all.start_s)
 
     def _paired(self, key: CaseKey, found: Finding, suspects: tuple[CaseKey, ...], revision: bool) -> Paired:

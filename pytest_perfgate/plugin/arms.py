@@ -7,14 +7,17 @@ import os
 import time
 from collections import defaultdict
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_perfgate.app.assemble import measurements
 from pytest_perfgate.app.beside import with_files
 from pytest_perfgate.app.compare_arms import Comparison, Stage
 from pytest_perfgate.app.duet import Beat
 from pytest_perfgate.app.hearing import Hearing
 from pytest_perfgate.core.gate.against_revision import not_compared
+from pytest_perfgate.core.gate.arm_limit import arm_limit, suspected_limit
 from pytest_perfgate.core.gate.budget import SCREENING, shrunk
 from pytest_perfgate.core.gate.conviction import suspects
 from pytest_perfgate.core.gate.rounds import Design
@@ -35,7 +38,10 @@ from pytest_perfgate.wiring.arms import arms
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from pytest_perfgate.app.gate import Court
     from pytest_perfgate.model.arm import Arm
+    from pytest_perfgate.model.limit import Limit
+    from pytest_perfgate.model.measurement import Measurement
     from pytest_perfgate.model.plan import Case, CaseKey
     from pytest_perfgate.model.verdict import CaseReport
     from pytest_perfgate.plugin.docket import Docket
@@ -65,16 +71,19 @@ class Bailiff:
         design = Design(screen=max(5, asked), confirm=max(10, asked))
         self._progress = Progress(self._config, self._headline(len(cases), design))
         comparison = self._comparison(revision, cases, design)
-        hearing = Hearing(comparison, self._counts)
+        hearing = Hearing(comparison, Bounds(self._session.court, comparison))
         return comparison, self._heard(comparison, hearing, hearing.screen, revision=True)
 
     def convict(self, reports: Mapping[CaseKey, CaseReport], cases: Mapping[str, Case]) -> Mapping[CaseKey, CaseReport]:
         """Try suspects beside the commit that their baseline names, the furthest beyond their limits first."""
         court = self._session.court
         changed: dict[CaseKey, CaseReport] = {}
-        for commit, keys in _accused(reports).items():
+        accused = _accused(reports)
+        among = sum(map(len, accused.values()))
+        for commit, keys in accused.items():
             try:
-                found, heard = self._tried(commit, [cases[key.nodeid] for key in keys])
+                bounds = {key: suspected_limit(reports[key]) for key in keys}
+                found, heard = self._tried(commit, [cases[key.nodeid] for key in keys], bounds, among)
             except PerfgateError as fault:
                 changed.update({key: court.without_arms(cases[key.nodeid], reports[key], fault) for key in keys})
                 continue
@@ -88,16 +97,18 @@ class Bailiff:
                     changed[key] = court.with_arms(case, report, paired)
         return changed
 
-    def _tried(self, commit: str, cases: Sequence[Case]) -> tuple[Mapping[CaseKey, Paired], Mapping[str, str]]:
-        """What two arms came to, and what was said of tests that failed in one."""
+    def _tried(
+        self, commit: str, cases: Sequence[Case], bounds: Mapping[CaseKey, float], among: int
+    ) -> tuple[Mapping[CaseKey, Paired], Mapping[str, str]]:
+        """What two arms came to of some of so many suspects, and what was said of tests that failed in one."""
         if not commit:
             raise PerfgateError("arm-no-commit", "the baseline names no commit to measure beside")
         count = len({case.nodeid for case in cases})
         beside, why = standing_in(self._session, commit)
         self._progress = Progress(self._config, f"{count} suspected: measured beside {beside[:10]}")
         comparison = self._comparison(beside, cases, Design())
-        hearing = Hearing(comparison, self._counts)
-        heard = self._heard(comparison, hearing, hearing.confirm, revision=False)
+        hearing = Hearing(comparison, bounds.__getitem__)
+        heard = self._heard(comparison, hearing, partial(hearing.confirm, bounds, among), revision=False)
         return {key: replace(paired, stands_in=why) for key, paired in heard.items()}, comparison.troubles()
 
     def _heard(
@@ -185,15 +196,30 @@ class Bailiff:
             label=f"the {arm.name} arm",
         )
 
-    def _counts(self, key: CaseKey) -> float:
-        """τ of a case: its own limit; the default where it has none."""
-        case = self._session.cases[key.nodeid]
-        bounds = [limit.bound for limit in case.limits if limit.metric == "slowdown" and limit.bound >= 0]
-        return min(bounds, default=0.03)
-
     def _say(self, text: str) -> None:
         if self._progress is not None:
             self._progress.tell(text)
+
+
+class Bounds:
+    """τ of every call, its own limits included: those are known once it was measured."""
+
+    def __init__(self, court: Court, comparison: Comparison) -> None:
+        self._court, self._comparison = court, comparison
+        self._known: dict[CaseKey, float] = {}
+
+    def __call__(self, key: CaseKey) -> float:
+        if key not in self._known:
+            for result in self._comparison.results().values():
+                for one in measurements(result, self._court.tools):
+                    self._known[one.key] = arm_limit(self._limits(result.case, one), one.key, one.device)
+        return self._known[key]
+
+    def _limits(self, case: Case, measurement: Measurement) -> Sequence[Limit]:
+        try:
+            return self._court.limits(case, measurement)
+        except PerfgateError:  # one that does not read is told of its test when that is judged
+            return case.limits
 
 
 def _accused(reports: Mapping[CaseKey, CaseReport]) -> Mapping[str, list[CaseKey]]:

@@ -40,7 +40,7 @@ def test_the_interval_holds_the_shift_and_p_keeps_its_floor(d: list[float]) -> N
     assert 0.5 ** len(d) * (1 - 1e-12) <= signed_rank(d) <= 1
 
 
-@given(st.lists(st.floats(-0.2, 0.2), min_size=10, max_size=12), st.floats(0.01, 0.3), st.integers(5, 10))
+@given(st.lists(st.floats(-0.2, 0.2), min_size=10, max_size=12), st.floats(0.01, 0.3), st.integers(7, 10))
 def test_whoever_is_spared_the_rest_of_the_rounds_would_not_have_been_convicted(
     d: list[float], counts: float, played: int
 ) -> None:

@@ -284,3 +284,10 @@ def test_a_limit_of_the_project_on_times_is_not_for_a_test_that_reads_figures_wi
     timed = replace(trace, metrics=trace.metrics | MetricSet(metrics=(replace(overlap, name="time", value=5.0),)))
     late = limit("time <= 1s", source="configuration")
     assert late in court(Lines(None)).limits(replace(plan, limits=(late, own)), timed)
+
+
+def test_every_call_of_a_run_may_alarm() -> None:
+    bench, taken = court(Lines(None)), captured(measured(1e6))
+    other = replace(taken.captures[0][0], key=replace(KEY, name="other"))
+    bench.judge_all({KEY.nodeid: replace(taken, captures=((*taken.captures[0], other), taken.captures[0]))})
+    assert bench.context.gates == 2

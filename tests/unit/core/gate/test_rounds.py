@@ -19,6 +19,7 @@ from pytest_perfgate.core.gate.rounds import (
     visible,
 )
 from pytest_perfgate.core.gate.witness import apart, computes, pair_of, time_of
+from pytest_perfgate.core.stats.signed_rank import signed_rank
 from pytest_perfgate.model.children import Capture
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Identity
@@ -69,18 +70,27 @@ def test_a_surprise_that_does_not_count_convicts_nobody() -> None:
 
 
 def test_whom_the_rest_of_the_rounds_cannot_convict_is_spared_them() -> None:
-    even = pairs(1.0, 1.011, 0.99, 1.0, 1.005)
+    even = pairs(1.0, 1.011, 0.99, 1.0, 1.005, 1.029, 0.98)
     assert cleared(even, 0.03, 10, Design())
-    assert not cleared(pairs(1.0, 1.011, 0.99, 1.0), 0.03, 10, Design()), "nothing is acquitted on four"
-    assert not cleared(even, 0.03, 30, Design()), "twenty-five slow ones would convict after all"
-    assert not cleared(pairs(1.0, 1.01, 0.99, 1.0, 1.04), 0.03, 10, Design()), "its interval spans the limit"
-    assert not cleared(pairs(1.02, 1.021, 1.022, 1.023, 1.024), 0.03, 10, Design()), "all beyond a third of the limit"
+    assert not cleared(pairs(*[1.0] * 6), 0.03, 10, Design()), "six lie below by chance once in 64"
+    assert not cleared(even, 0.03, 30, Design()), "twenty-three slow ones would convict after all"
+    assert not cleared(pairs(1.0, 1.01, 0.99, 1.0, 1.03, 1.0, 0.98), 0.03, 10, Design()), "one lies not below"
+    beyond = pairs(*(1.02 + 0.001 * at for at in range(7)))
+    assert not cleared(beyond, 0.03, 10, Design()), "all beyond a third of the limit"
     assert cleared(pairs(*[1.0] * 10), 0.03, 10, Design())
-    assert cleared(even, 0.03, 12, Design(alpha=0.0126953125))
-    assert not cleared(even, 0.03, 13, Design(alpha=0.0126953125)), "eight slow ones would convict at just this level"
-    late = pairs(1.0, 1.011, 0.99, 1.0, 1.031, 0.999, *[1.0] * 4)
-    assert len(served(late, 0.03, Design()).head) == 7, "the seventh narrows its interval"
+    level = signed_rank([-0.01] * 7 + [709.0, 710.0, 711.0])
+    assert cleared(pairs(*[1.0] * 7), 0.03, 10, Design(alpha=level * 0.999))
+    assert not cleared(pairs(*[1.0] * 7), 0.03, 10, Design(alpha=level)), "three slow ones convict at just this level"
+    assert len(served(pairs(*[1.0] * 10), 0.03, Design()).head) == 7
+    assert len(served(pairs(1.0, 1.04, *[1.0] * 8), 0.03, Design()).head) == 10
     assert len(served(pairs(*[1.1] * 10), 0.03, Design()).base) == 10
+
+
+def test_suspects_of_other_hearings_count_as_well() -> None:
+    slow = {"a": pairs(*(1.05 + 0.001 * at for at in range(10)))}
+    found = [convicted(slow, {"a": 0.03}, Design(), among)["a"] for among in (0, 1, 10, 11)]
+    assert [one.decision for one in found] == [*[Decision.SLOWER] * 3, Decision.UNDECIDED]
+    assert found[3].p == pytest.approx(11 * found[0].p)
 
 
 def test_suspects_are_tried_together() -> None:
