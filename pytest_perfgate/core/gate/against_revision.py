@@ -13,13 +13,15 @@ from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.shift import shift_metric
 from pytest_perfgate.core.gate.tolerance import tolerance
 from pytest_perfgate.core.render.plural import plural
-from pytest_perfgate.core.render.quantity import quantity
+from pytest_perfgate.core.render.quantity import quantity, signed
 from pytest_perfgate.model.limit import Limit, Outcome
 from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.paired import Decision, Paired
 from pytest_perfgate.model.quantity import Dimension
 from pytest_perfgate.model.verdict import THEN
 
+_CLOSE = 0.02
+"""So far outside of its interval nobody sees that two times do not agree with the verdict."""
 BARE = "it loads nothing of the package"
 
 
@@ -75,12 +77,20 @@ def arm_facts(paired: Paired) -> Iterator[tuple[str, str]]:
         yield "arms", "the test says something else there: where it has more to do now, that is in the slowdown"
 
 
-def _facts(paired: Paired) -> Iterator[tuple[str, str]]:
+def _facts(paired: Paired, seen_ns: float) -> Iterator[tuple[str, str]]:
     if paired.base_ns:
         yield THEN, f"{quantity(paired.base_ns, Dimension.TIME)}  {paired.base}, beside it"
+        yield from _stretched(paired, seen_ns / paired.base_ns - 1)
     yield from arm_facts(paired)
     for name, then, now in paired.moved:
         yield "moved", f"{name} {then} -> {now}"
+
+
+def _stretched(paired: Paired, apart: float) -> Iterator[tuple[str, str]]:
+    """Why the two times that are shown are further apart than the verdict says, or less far."""
+    bounds = paired.interval
+    if bounds is not None and not bounds.low - _CLOSE <= apart <= bounds.high + _CLOSE:
+        yield "busy", f"{signed(apart)} from then to now: other work is in both; the verdict is of turns side by side"
 
 
 def _open(paired: Paired) -> str:
@@ -94,8 +104,9 @@ def _open(paired: Paired) -> str:
 
 
 def _ruling(trial: Trial, outcome: Outcome, sentence: str, metric: Metric, then: tuple[str, ...]) -> Ruling:
-    paired = trial.paired
+    paired, seen = trial.paired, trial.seen
     assert paired is not None
+    assert seen is not None
     return Ruling(
         outcome=outcome,
         sentence=sentence,
@@ -103,5 +114,5 @@ def _ruling(trial: Trial, outcome: Outcome, sentence: str, metric: Metric, then:
         metric=metric,
         visible=paired.visible,
         rounds=paired.rounds,
-        evidence=tuple(_facts(paired)),
+        evidence=tuple(_facts(paired, seen.time)),
     )

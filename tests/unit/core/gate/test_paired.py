@@ -90,6 +90,10 @@ def test_a_test_that_loads_nothing_of_the_package_is_the_same_in_both_arms() -> 
     report = judge(measured(1.1e6), [limit("slowdown <= 3%")], baseline=None, context=CONTEXT,
                    paired=replace(SLOWER, revision=True, base_ns=1e6))  # fmt: skip
     assert "\n  then  1 ms  a1b2c3d, beside it\n  why   slower in 10" in render_block(report)
+    for now, said in ((1.3e6, True), (1.0e6, True), (1.1e6, False)):
+        told = dict(verdict(now, replace(SLOWER, revision=True, base_ns=1e6)).evidence)
+        assert ("busy" in told) is said, "the two times that are shown need not be as far apart as the verdict says"
+        assert not said or told["busy"].startswith(f"{now / 1e4 - 100:+.1f} % from then to now: other work")
     found = verdict(1.1e6, replace(bare, edited=("tests/helper.py",)))
     assert (found.outcome, found.effect, found.evidence) == (Outcome.SUSPECT, Effect.WARN, ())
     assert "the change under test edits tests/helper.py" in found.sentence
