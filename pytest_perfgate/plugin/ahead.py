@@ -110,6 +110,8 @@ def on_device(options: Any, cases: list[Case]) -> list[Case]:
 def measure_against(session: Docket) -> None:
     """Measure all cases in two arms, then judge by what they came to."""
     from pytest_perfgate.app.beside import unready
+    from pytest_perfgate.app.duet import BASE
+    from pytest_perfgate.app.untimed import untimed_in
     from pytest_perfgate.plugin.arms import MERGE_BASE, Bailiff
 
     asked = session.settings.options.perfgate_against
@@ -122,6 +124,7 @@ def measure_against(session: Docket) -> None:
     new = newcomers(session, comparison.arms[0].revision, comparison.troubles())
     session.court.new = frozenset(case.nodeid for case in new)
     session.court.unready = {n: why for n, why in unready(comparison).items() if n not in session.court.new}
+    session.court.untimed = untimed_in(comparison.arms, comparison.rounds, (BASE,))
     alone = [*new, *(session.cases[nodeid] for nodeid in session.court.unready)]
     measured = {**comparison.results(), **(measured_alone(session, alone) if alone else {})}
     results = captured(session, measured, lambda text: Progress(session.settings.pytest, text).close())

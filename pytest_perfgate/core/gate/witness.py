@@ -23,7 +23,7 @@ def pair_of(rounds: Sequence[tuple[Capture, Capture]]) -> Pairs:
     The base is the number of its process; the head is as far from it as the turns of the two were apart.
     """
     sides = [[capture.samples[-1] for capture in side] for side in zip(*rounds)]
-    busy = all(computes(side) for side in sides)
+    busy = all(computes(side) and all(map(_witnessed, side)) for side in sides)
     base = tuple(time_of(samples, busy=busy) for samples in sides[0])
     head = tuple(time * apart(*both, busy=busy) for time, both in zip(base, zip(*sides)))
     spreads = sorted(spread(samples, busy=busy) for side in sides for samples in side)
@@ -63,6 +63,11 @@ def is_host(samples: Samples) -> bool:
 def computes(side: Sequence[Samples]) -> bool:
     """Whether the call is one thread that computes: in most processes some sample loses no time to waiting."""
     return median(sorted(least_stretch(samples) for samples in side)) <= BOUND
+
+
+def _witnessed(samples: Samples) -> bool:
+    """Whether every sample has processor time beside it: a coarse clock reads none for a short call."""
+    return len(samples.cpu) == len(samples.durations) and min(samples.cpu) > 0
 
 
 def least_stretch(samples: Samples) -> float:
