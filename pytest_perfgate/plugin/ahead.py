@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.app.assemble import measurements
 from pytest_perfgate.app.lanes import run_spread
 from pytest_perfgate.app.measure import Rounds
+from pytest_perfgate.clock import seconds
 from pytest_perfgate.core.gate.budget import SCREENING
 from pytest_perfgate.core.gate.rounds import Design
 from pytest_perfgate.model.errors import PerfgateError
@@ -46,10 +46,10 @@ def measure_ahead(session: Docket) -> None:
     part = affordable(cases, known, keeps * session.left_s())
     progress = Progress(config, cost_line(cases, known, part) + suspicion_line(session, cases), cases)
     cases = [sampled(case, part) for case in cases]
-    rounds, begun = Rounds(cases, crew_of(session, progress)), time.monotonic()
+    rounds, begun = Rounds(cases, crew_of(session, progress)), seconds()
     try:
         run_spread(rounds, cases, fleet(progress.tell))
-        took = time.monotonic() - begun
+        took = seconds() - begun
         results = captured(session, rounds.results(), progress.tell)
     except BaseException:
         keep_measured(session, {nodeid: result for nodeid, result in rounds.results().items() if result.captures})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +12,7 @@ import pytest
 
 from pytest_perfgate.app.captures import capture_notes
 from pytest_perfgate.app.conclude import RECORD, Ending, keep, run_report, suite_notes
+from pytest_perfgate.clock import seconds
 from pytest_perfgate.core.gate.grammar import FAMILY_MEAN
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect
@@ -102,7 +102,7 @@ def ending_of(session: Docket) -> Ending:
     return Ending(
         mode=session.mode,
         started=session.started.isoformat(timespec="seconds"),
-        seconds=time.monotonic() - session.clock,
+        seconds=seconds() - session.clock,
         complete=session.complete,
         filtered=is_filtered(config),
         root=str(config.rootpath),
