@@ -95,6 +95,7 @@ def test_a_run_that_was_killed_does_not_leave_the_record_of_an_earlier_one(proje
         (("--perfgate-against", "nowhere", "-k", "kept"), 4),
         (("--setup-only", "-k", "kept"), 0),
         (("--perfgate=full", "--setup-plan", "-k", "kept"), 0),
+        (("--perfgate=full", "--setup-only", "-k", "kept", "-n1"), 0),
         (("--perfgate=full", "--collect-only"), 0),
     ],
 )
