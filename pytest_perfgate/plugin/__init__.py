@@ -93,11 +93,13 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
     from pytest_perfgate.plugin.roles import ROLE, is_gated, role_of
 
     gated = [item for item in getattr(session, "items", ()) if is_gated(item)]
-    if (gated or _misses(session.config)) and not session.config.option.collectonly:
+    option = session.config.option
+    runs = not (option.collectonly or getattr(option, "setuponly", False))  # --setup-plan implies --setup-only
+    if runs and (gated or _misses(session.config)):
         role_of(session.config).before(session, gated)
     result = yield
     role = session.config.pluginmanager.get_plugin(ROLE)
-    if role is not None:
+    if role is not None and runs:
         role.after(session)
     return result
 

@@ -59,8 +59,8 @@ class ControllerRole(ReadablePhases):
         self.session.note(report)
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self) -> None:
-        write_session(self.session)
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        write_session(self.session, broke=exitstatus == pytest.ExitCode.INTERNAL_ERROR)
         self.recorded = self.session.recorded
 
     @pytest.hookimpl(trylast=True)

@@ -74,7 +74,8 @@ class DistributedRole:
             session.cases.update((case.nodeid, case) for case in read_values(path, Case))
         for path in folder.glob(LEFT_OUT.format("*")):
             deselected(self._config).update(read_values(path, str))
-        session.measure()
+        if not getattr(self._config.option, "setuponly", False):
+            session.measure()
         with usage_errors():
             write_values(folder / FAULTS, [Fault.of(nodeid, error) for nodeid, error in session.faults.items()])
             write_values(folder / DIED, sorted(session.died))

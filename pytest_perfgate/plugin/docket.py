@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.gate import Court, hushed
+from pytest_perfgate.clock import HOST_CLOCK, seconds
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, Mode
@@ -42,8 +42,8 @@ class Docket:
         """Tests whose call phase was given its verdict."""
         self.skipped: dict[str, str] = {}
         """Tests that pytest skipped, and its reason."""
-        self.started = dt.datetime.now(dt.timezone.utc)
-        self.clock = time.monotonic()
+        self.started = dt.datetime.fromtimestamp(HOST_CLOCK.date(), dt.timezone.utc)
+        self.clock = seconds()
         self.complete = False
         self.notes: tuple[SuiteNote, ...] = ()
         self.excused: list[str] = []
@@ -105,7 +105,7 @@ class Docket:
 
     def left_s(self) -> float:
         """What is left of ``--perfgate-budget``; without one there is no end."""
-        return self.settings.budget_s - (time.monotonic() - self.clock)
+        return self.settings.budget_s - (seconds() - self.clock)
 
     def _context(self) -> JudgeContext:
         """What every judge of this session knows."""

@@ -221,6 +221,13 @@ def test_the_doctor_looks_at_everything(project: Place) -> None:
     assert "2 cases: 1 regressed, 1 passed." in done.out
 
 
+def test_a_run_that_goes_on_or_was_killed_is_a_note_of_the_doctor(project: Place) -> None:
+    Records(project.root).pointer.suspend("the run that began at noon has left no record")
+    done = project.perfgate("doctor", "--seconds", "0")
+    assert done.code == 0, done.out
+    assert "note  record     the run that began at noon has left no record" in done.out
+
+
 def test_the_doctor_names_what_is_broken(project: Place) -> None:
     project.baselines.write([baseline("test_same", 1e6)])
     path = project.baselines.path("NVIDIA-H200", "tests/test_k.py")
