@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from pytest_perfgate.core.gate.acceptance import Change, Decision, Signature, decide
+from pytest_perfgate.core.gate.acceptance import Change, Decision, decide
 from pytest_perfgate.core.gate.nearest import proposal
 from pytest_perfgate.core.gate.reasons import reasoned
 from pytest_perfgate.core.gate.scanty import scanty
 from pytest_perfgate.core.gate.selection import Selects, matching, named, spelled
+from pytest_perfgate.core.gate.signed_line import Signature
 from pytest_perfgate.core.gate.withheld import inherited, on_one_core, unasked, unmoved, unpinned
 from pytest_perfgate.core.render.plural import first_of, plural
 from pytest_perfgate.model.baseline import Baseline, Sitting, commit_name
@@ -102,6 +103,7 @@ def check_decisions(found: Sequence[Decision], request: Request, again: str = ""
         Change.SLOWER: "slower",
         Change.OTHER: "measured differently than what was accepted",
         Change.RENEWED: "accepted for a while only",
+        Change.FASTER: "faster than what was accepted for a while, which has ended or is given another end",
         Change.NEW: "slower than one that is gone",
     }
     for change, said in asking.items():

@@ -46,7 +46,7 @@ def run(options: Namespace) -> int:
         return 0
     if not sys.stdin.isatty():
         raise PerfgateError("review-terminal", "review asks questions, and nobody can answer here")
-    chosen = _walk(found)
+    chosen = _walk(found, request.signature)
     paths = accept(chosen, project.baselines)
     write(f"{len(chosen)} accepted, {len(found) - len(chosen)} skipped")
     for path in paths:
@@ -54,7 +54,7 @@ def run(options: Namespace) -> int:
     return 0
 
 
-def _walk(found: Sequence[Any]) -> list[Any]:
+def _walk(found: Sequence[Any], signature: Any) -> list[Any]:
     from pytest_perfgate.core.render.acceptance import decision_lines
     from pytest_perfgate.core.render.block import render_block
 
@@ -65,7 +65,7 @@ def _walk(found: Sequence[Any]) -> list[Any]:
         try:
             answer = _answer()
             if answer == "a":
-                chosen.append(_reasoned(decision))
+                chosen.append(_reasoned(decision, signature))
         except EOFError:  # the end of input stops the walk, and is no reason of anything
             write("")
             break
@@ -82,14 +82,15 @@ def _answer() -> str:
         write(_KEYS)
 
 
-def _reasoned(decision: Any) -> Any:
-    """The decision with a reason; a slower time has none without."""
+def _reasoned(decision: Any, signature: Any) -> Any:
+    """The decision with a reason, of whoever gives it; a slower time has none without."""
     from pytest_perfgate.app.accept import says_nothing_new
 
     needed = decision.asks
     while True:
         reason = " ".join(text_of(input("reason: " if needed else "reason (may be empty): ")).split())
-        given = replace(decision, after=replace(decision.after, why=reason or decision.after.why))
+        signed = {"why": reason, "who": signature.who, "when": signature.when} if reason else {}
+        given = replace(decision, after=replace(decision.after, **signed))
         if needed and reason and says_nothing_new(given):
             write("this one stands there from an acceptance of today: say what is new")
         elif reason or not needed:
