@@ -29,13 +29,15 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    from pytest_perfgate.app.accept import accept, decisions
+    from pytest_perfgate.app.accept import accept, decisions, refuse_pinned
 
     project = Project(options)
     check_place(options, project)
     report = project.records.read(options.source)
     request = request_of(options, project, report)
-    found = [d for d in decisions(report, request, project.baselines, sittings_of(project)) if d.writes]
+    every = decisions(report, request, project.baselines, sittings_of(project))
+    refuse_pinned(every)
+    found = [d for d in every if d.writes]
     if options.json:
         from pytest_perfgate.core.render.acceptance import acceptance_json
 
