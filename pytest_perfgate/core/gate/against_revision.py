@@ -71,7 +71,7 @@ def _decided(limit: Limit, trial: Trial, metric: Metric, counts: float) -> Rulin
         convicted = _ruling(trial, Outcome.REGRESSED, f"slower in {said}", metric, look)
         return clock_event(suspicion, trial) or convicted
     if metric.high < counts and paired.rounds >= LEAST:
-        faster = speed_up(metric) > abs(counts)
+        faster = speed_up(metric) > counts
         return _ruling(trial, Outcome.IMPROVED if faster else Outcome.PASSED, f"no slower in {said}", metric, ())
     if paired.unstable:
         return _ruling(trial, Outcome.UNSTABLE, _grouped(paired), metric, ())
