@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, partial
 from pathlib import Path, PurePath, PurePosixPath
 from shlex import quote
 from typing import NamedTuple
@@ -86,30 +86,33 @@ class Baselines:
     def write(self, baselines: Sequence[Baseline]) -> tuple[Path, ...]:
         changed: list[Path] = []
         groups = _grouped(baselines)
-        for (device, path), group in groups.items():
-            self._edited(device, path, {line.key.test: line for line in group}, ())
-        for (device, path), group in groups.items():
-            around = Environments(self._home(device))
-            with locked(self._root, self._home(device) / FOLDER):
-                for_lines, files = _surrounded(group, around)
-                edits = list(self._edit(device, path, for_lines, ()))
-                changed += [*edits, *files]
-                self._sweep(device)
+        for device, files in groups.items():
+            for path, group in files.items():
+                self._edited(device, path, {line.key.test: line for line in group}, ())
+        for device, files in groups.items():
+            with _behind(partial(self._sweep, device)):
+                for path, group in files.items():
+                    changed += self._written(device, path, group)
         return tuple(changed)
+
+    def _written(self, device: str, path: str, group: Sequence[Baseline]) -> list[Path]:
+        """Under one lock, so that nobody sweeps surroundings whose lines are still to come."""
+        with locked(self._root, self._home(device) / FOLDER):
+            lines, files = _surrounded(group, Environments(self._home(device)))
+            return [*self._edit(device, path, lines, ()), *files]
 
     def remove(self, device: str, keys: Sequence[CaseKey]) -> tuple[Path, ...]:
         changed: list[Path] = []
-        with locked(self._root, self._home(device) / FOLDER):
+        with _behind(partial(self._sweep, device)):
             for path in sorted({key.path for key in keys}):
                 changed += self._edit(device, path, {}, [key.test for key in keys if key.path == path])
-            self._sweep(device)
         return tuple(changed)
 
     def _sweep(self, device: str) -> None:
         """Surroundings that no line names any more go with the last line that did; a file in doubt keeps all."""
         home = self._home(device)
         if (home / FOLDER).is_dir():
-            with contextlib.suppress(PerfgateError):
+            with locked(self._root, home / FOLDER), contextlib.suppress(PerfgateError):
                 Environments(home).sweep({line.environment for line in self.read_all(device).values()})
 
     def devices(self) -> tuple[str, ...]:
@@ -181,6 +184,18 @@ class Baselines:
 
 
 @contextlib.contextmanager
+def _behind(sweep: Callable[[], None]) -> Iterator[None]:
+    """Sweep once behind all edits of a device; where one of them fails, that is told, not what a sweep meets."""
+    try:
+        yield
+    except Exception:
+        with contextlib.suppress(OSError, PerfgateError):
+            sweep()
+        raise
+    sweep()
+
+
+@contextlib.contextmanager
 def _named(file: Path, root: Path, *, mine: bool) -> Iterator[None]:
     """What mends a file that does not read, with its name: git has those of the project's devices alone."""
     try:
@@ -209,12 +224,13 @@ def _surrounded(group: Sequence[Baseline], around: Environments) -> tuple[dict[s
     return lines, files
 
 
-def _grouped(baselines: Sequence[Baseline]) -> dict[tuple[str, str], list[Baseline]]:
-    groups: dict[tuple[str, str], list[Baseline]] = {}
+def _grouped(baselines: Sequence[Baseline]) -> dict[str, dict[str, list[Baseline]]]:
+    """Lines by device and test file."""
+    groups: dict[str, dict[str, list[Baseline]]] = {}
     for baseline in baselines:
         if not baseline.key.test:
             raise PerfgateError("baseline-path", f"'{baseline.key}' names no test in a file")
-        groups.setdefault((baseline.device, baseline.key.path), []).append(baseline)
+        groups.setdefault(baseline.device, {}).setdefault(baseline.key.path, []).append(baseline)
     return groups
 
 

@@ -136,6 +136,42 @@ def test_against_a_revision_no_baseline_is_asked(evidence: Paired, expected: Out
         assert found.metric.value == evidence.shift
 
 
+@pytest.mark.parametrize(
+    ("shift", "low", "high", "expected", "said"),
+    [
+        (-0.25, -0.26, -0.24, Outcome.PASSED, "the whole interval of 10 rounds beside a1b2c3d keeps the limit"),
+        (-0.05, -0.06, -0.04, Outcome.BROKEN, "the whole interval of 10 rounds beside a1b2c3d misses the limit"),
+        (0.001, -0.01, 0.01, Outcome.BROKEN, "the whole interval of 10 rounds beside a1b2c3d misses the limit"),
+        (-0.2, -0.25, -0.15, Outcome.UNDECIDED, "the interval of 10 rounds beside a1b2c3d spans the limit"),
+    ],
+)
+def test_an_improvement_demanded_against_a_revision_is_held_against_the_pairs(
+    shift: float, low: float, high: float, expected: Outcome, said: str
+) -> None:
+    evidence = paired(Decision.NOT_SLOWER, shift, low, high, revision=True)
+    found = verdict(95.0, evidence, "slowdown <= -20%", baseline=None)
+    assert (found.outcome, found.sentence, found.raised) == (expected, said, None)
+    assert found.metric is not None
+    assert found.metric.value == shift
+    slower = paired(Decision.SLOWER, 0.05, 0.04, 0.06, revision=True)
+    assert verdict(1e6, slower, "slowdown <= -20%").outcome is Outcome.BROKEN
+
+
+def test_what_keeps_a_demanded_improvement_from_being_judged() -> None:
+    faster = paired(Decision.NOT_SLOWER, -0.25, -0.26, -0.24, revision=True)
+    spans = paired(Decision.NOT_SLOWER, -0.2, -0.25, -0.15, revision=True, unstable=True)
+    found = verdict(1e6, replace(faster, same=True), "slowdown <= -20%")
+    assert (found.outcome, found.next) == (Outcome.MOVED, ("perfgate doctor",))
+    assert verdict(1e6, replace(faster, edited=("a.py",)), "slowdown <= -20%").outcome is Outcome.SUSPECT
+    assert verdict(1e6, spans, "slowdown <= -20%").outcome is Outcome.UNSTABLE
+    few = verdict(1e6, replace(faster, differences=(-0.25,) * 4), "slowdown <= -20%")
+    assert few.outcome is Outcome.UNDECIDED
+    assert few.sentence == "the budget ended after 4 of at least 5 rounds beside a1b2c3d"
+    assert few.next == (
+        "pytest 'tests/bench.py::test_gemm[4096-bf16]' --perfgate-against a1b2c3d --perfgate-rounds=10",
+    )
+
+
 def test_the_shift_against_a_revision_is_the_metric_that_is_reported() -> None:
     report = judge(
         measured(1e6), [limit("slowdown <= 3%")], baseline=None, context=CONTEXT, paired=replace(OPEN, revision=True)
