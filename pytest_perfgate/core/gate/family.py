@@ -125,10 +125,9 @@ def _outcome(
         return Outcome.BROKEN, "; the whole interval misses the limit"
     reach, arms = max(_reach(members, context), _blind(members)), all(map(_by_arms, members))
     convicted = arms and slower_together(together(members), limit.bound, among)
-    if arms and not convicted and mean.value <= reach:
-        return open_together(members, among)
-    if not arms and mean.value <= reach:
-        return Outcome.SUSPECT, f"; chance explains up to {signed(reach)}, for one sitting moves all cases together"
+    if mean.value <= reach and not convicted:
+        said = f"; chance explains up to {signed(reach)}, for one sitting moves all cases together"
+        return open_together(members, among) if arms else (Outcome.SUSPECT, said)
     if any(member.arms and member.arms.same for member in members):
         return Outcome.MOVED, f"; {SAME}"
     excuses = [excuse for member in members if (excuse := _excuse(member, reach))]
@@ -140,8 +139,8 @@ def _outcome(
 
 def _by_arms(member: CaseReport) -> bool:
     """Whether its slowdown is between two arms, and not against what the change under test accepts."""
-    paired = member.measurement.metrics.find("slowdown") if member.measurement is not None else ()
-    return member.arms is not None and all(metric.source.startswith(BESIDE) for metric in paired)
+    slowdown = _metric(member, "slowdown")
+    return slowdown is not None and slowdown.source.startswith(BESIDE)
 
 
 def _known(limit: Limit, mean: Metric, of: str, members: list[CaseReport]) -> tuple[Outcome, str]:

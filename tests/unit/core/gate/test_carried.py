@@ -64,6 +64,8 @@ def test_a_reason_that_is_given_takes_the_place_of_the_one_before_and_the_end_st
 
 def test_a_reason_without_an_end_stays_with_who_gave_it() -> None:
     assert decision_of(decided(1e6, line(blind=0.4, expires="")).after) == (*STANDS[:3], "")
+    silent = decided(1e6, line(blind=0.4, why="")).after
+    assert decision_of(silent) == (*STANDS[:2], "", END), "an end is a decision too"
     nobody = line(blind=0.4, expires="", why="")
     assert decision_of(decided(1e6, nobody).after) == ("me", "2026-06-01", "", "")
     assert decision_of(decided(1e6, nobody, Signature()).after) == ("then", "2026-05-02", "", "")

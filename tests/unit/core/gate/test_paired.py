@@ -90,7 +90,7 @@ def test_a_test_that_loads_nothing_of_the_package_is_the_same_in_both_arms() -> 
     report = judge(measured(1.1e6), [limit("slowdown <= 3%")], baseline=None, context=CONTEXT,
                    paired=replace(SLOWER, revision=True, base_ns=1e6))  # fmt: skip
     assert "\n  then  1 ms  a1b2c3d, beside it\n  why   slower in 10" in render_block(report)
-    for now, said in ((1.3e6, True), (1.0e6, True), (1.1e6, False)):
+    for now, said in ((1.3e6, True), (1.12e6, True), (1.1e6, False), (1.06e6, False), (1.04e6, True), (1.0e6, True)):
         told = dict(verdict(now, replace(SLOWER, revision=True, base_ns=1e6)).evidence)
         assert ("busy" in told) is said, "the two times that are shown need not be as far apart as the verdict says"
         assert not said or told["busy"].startswith(f"{now / 1e4 - 100:+.1f} % from then to now: other work")
@@ -164,6 +164,11 @@ def test_what_keeps_a_demanded_improvement_from_being_judged() -> None:
     assert (found.outcome, found.next) == (Outcome.MOVED, ("perfgate doctor",))
     assert verdict(1e6, replace(faster, edited=("a.py",)), "slowdown <= -20%").outcome is Outcome.SUSPECT
     assert verdict(1e6, spans, "slowdown <= -20%").outcome is Outcome.UNSTABLE
+    assert verdict(1e6, replace(faster, unstable=True), "slowdown <= -20%").outcome is Outcome.PASSED
+    assert verdict(1e6, replace(faster, differences=(-0.25,) * 5), "slowdown <= -20%").outcome is Outcome.PASSED
+    slow = replace(SLOWER, revision=True)
+    assert verdict(1e6, replace(slow, same=True), "slowdown <= -20%").outcome is Outcome.BROKEN
+    assert verdict(1e6, slow, "slowdown <= 0%").outcome is Outcome.REGRESSED, "that demands no improvement"
     few = verdict(1e6, replace(faster, differences=(-0.25,) * 4), "slowdown <= -20%")
     assert few.outcome is Outcome.UNDECIDED
     assert few.sentence == "the budget ended after 4 of at least 5 rounds beside a1b2c3d"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.witness import LEAST_TURNS, apart, computes, spread, time_of
+from pytest_perfgate.core.gate.witness import LEAST_TURNS, _witnessed, apart, computes, spread, time_of
 from pytest_perfgate.model.samples import Samples, Stop
 
 
@@ -102,3 +102,8 @@ def test_a_call_that_computes_whenever_it_has_a_processor_is_known_on_a_busy_cor
     torn = replace(samples((90.0, 140.0), (50.0, 50.0)), blocked=blocked)
     assert computes([torn]) is alone
     assert not computes([replace(torn, cpu=())])
+
+
+@pytest.mark.parametrize(("least", "alone"), [(0.0, False), (0.5, True), (1.0, True)])
+def test_a_clock_that_reads_nothing_of_some_sample_is_no_witness(least: float, alone: bool) -> None:
+    assert _witnessed(samples((50.0, 50.0), (50.0, least))) is alone
