@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from pytest_perfgate.app.absent import absent_tests
+from pytest_perfgate.app.alike import alike_arms
 from pytest_perfgate.app.borrowed import borrowed_parts
 from pytest_perfgate.app.gate import Court, new_baselines
 from pytest_perfgate.app.loosened import loosened_lines
@@ -83,6 +84,7 @@ def suite_notes(
         partial(tracked_files, court),
         partial(uprooted_lines, court, reports),
         partial(changed_settings, court),
+        partial(alike_arms, court),
         partial(absent_tests, court, suite),
         partial(newly_marked, court, suite),
         partial(relaxed_limits, court, cases),

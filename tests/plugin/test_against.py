@@ -108,3 +108,15 @@ def test_an_unknown_revision_says_where_those_are_that_are_here(repository: Proj
     assert "nowhere" in run.text
     assert "git log --oneline --all" in run.text
     assert "Traceback" not in run.text
+
+
+def test_the_commit_under_test_beside_itself_fails_in_ci(repository: Project) -> None:
+    """A push to main that is held against main: nothing was compared, and no progress line alone may say so."""
+    repository.write("tests/test_kern.py", TESTS.split('@pytest.mark.perfgate("slowdown <= 100%', maxsplit=1)[0])
+    git(repository.root, "commit", "-q", "-a", "-m", "two")
+    run = repository.run("--perfgate-against=main", "tests", ci=True)
+    assert run.code == 1, run.text
+    assert run.outcome("uncompared") == "failed", run.text
+    assert "the commit under test itself" in run.says("uncompared")
+    assert '"uncompared"' in next((repository.root / ".perfgate" / "records").glob("*.json")).read_text()
+    assert git(repository.root, "status", "--porcelain") == ""
