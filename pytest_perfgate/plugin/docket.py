@@ -40,6 +40,8 @@ class Docket:
         """Tests whose child did not survive them."""
         self.judged: set[str] = set()
         """Tests whose call phase was given its verdict."""
+        self.heard: set[str] = set()
+        """Tests that pytest reported to have run, or why not."""
         self.skipped: dict[str, str] = {}
         """Tests that pytest skipped, and its reason."""
         self.started = dt.datetime.now(dt.timezone.utc)

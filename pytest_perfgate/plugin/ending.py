@@ -26,6 +26,7 @@ from pytest_perfgate.plugin.outputs import write_outputs
 from pytest_perfgate.plugin.patterns import pattern_notes
 from pytest_perfgate.plugin.reaching import deselected, is_filtered, left_out, reach_of
 from pytest_perfgate.plugin.skips import skipped_files
+from pytest_perfgate.plugin.unreported import unreported_notes
 
 _NAMED = 20
 """Names that a note shows."""
@@ -38,7 +39,7 @@ def close_session(session: Docket, *, complete: bool) -> None:
         reports = session.all_reports()
         session.notes = suite_notes(session.court, session.cases, reports, ending_of(session))
         session.notes += capture_notes(reports, session.court.context.policy)
-        session.notes += commanded_notes(session)
+        session.notes += (*commanded_notes(session), *unreported_notes(session))
         session.notes += pattern_notes(session, filtered=is_filtered(session.settings.pytest))
     announce(session.settings.pytest, session.notes)
 
