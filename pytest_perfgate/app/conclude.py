@@ -19,7 +19,7 @@ from pytest_perfgate.app.relaxed import relaxed_limits
 from pytest_perfgate.app.renamed import followed, renamed_lines
 from pytest_perfgate.app.reworked import reworked_tests
 from pytest_perfgate.app.settings import changed_settings
-from pytest_perfgate.app.tracked import tracked_files
+from pytest_perfgate.app.tracked import binary_files, tracked_files
 from pytest_perfgate.app.uprooted import uprooted_lines
 from pytest_perfgate.core.gate.anchor import LIMIT, drift
 from pytest_perfgate.core.gate.clocks import clock_of
@@ -82,6 +82,7 @@ def suite_notes(
         partial(judge_suite, reports, suite),
         partial(_unanchored, court, reports),
         partial(tracked_files, court),
+        partial(binary_files, court),
         partial(uprooted_lines, court, reports),
         partial(changed_settings, court),
         partial(alike_arms, court),
