@@ -174,7 +174,8 @@ def _accepted(court: Court, reports: Iterable[CaseReport]) -> tuple[Baseline, ..
 
 def _gone(court: Court, reports: Iterable[CaseReport], reach: Reach) -> tuple[Baseline, ...]:
     """Lines of the merge base that are here no more, under no path at which this run looked."""
-    devices = sorted(_measured_on(reports) or _devices_here(court))
+    base = court.accepted.base.commit
+    devices = sorted(_measured_on(reports) or _devices_here(court) or (_devices_here(court, base) if base else ()))
     lost = (court.accepted.gone_for_good(device, _lines(court, [device]), reach.holds) for device in devices)
     return tuple(chain.from_iterable(lost))
 
@@ -188,9 +189,9 @@ def _measured_on(reports: Iterable[CaseReport]) -> set[str]:
     return {report.measurement.device.key for report in reports if report.measurement is not None}
 
 
-def _devices_here(court: Court) -> set[str]:
-    """Devices with lines that look like one of this machine."""
-    devices = court.tools.baselines.devices() if court.tools.baselines is not None else ()
+def _devices_here(court: Court, *before: str) -> set[str]:
+    """Devices with lines that look like one of this machine; of a revision, where this change took all of them."""
+    devices = court.tools.baselines.devices(*before) if court.tools.baselines is not None else ()
     patterns = court.tools.here() if devices else ()
     return {device for device in devices if any(fnmatchcase(device, pattern) for pattern in patterns)}
 

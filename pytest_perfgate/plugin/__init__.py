@@ -126,7 +126,7 @@ def _misses(config: pytest.Config) -> bool:
         return False
     from pytest_perfgate.plugin.reaching import keeps_baselines
 
-    return keeps_baselines(config.rootpath)
+    return keeps_baselines(config.rootpath, told(config))
 
 
 @pytest.fixture
