@@ -74,7 +74,9 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
     """A listing runs no test: in CI that is for the command to say, and not for settings that a change may write."""
-    if not any(getattr(config.option, name, None) for name in _LISTING):
+    from pytest_perfgate.plugin.told import told
+
+    if not any(getattr(config.option, name, None) for name in _LISTING) or not told(config).get("CI"):
         return None
     from pytest_perfgate.plugin.listing import refused
 

@@ -49,7 +49,7 @@ def write_session(session: Docket) -> None:
     config = session.settings.pytest
     if session.reports or session.notes:
         try:
-            report = run_report(session.court, session.all_reports(), session.notes, ending_of(session))
+            report = run_report(session.court, session.recorded_reports(), session.notes, ending_of(session))
             session.written = write_outputs(config, report)
             kept = keep(session.court, report)
             session.written = (*kept.written, *session.written)
