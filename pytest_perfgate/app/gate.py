@@ -57,6 +57,8 @@ class Court:
         """What two arms came to, where the run compares with a revision."""
         self.revision = ""
         """What the run compares with, where it was told to."""
+        self.alike = False
+        """Whether both arms of that held the same code."""
         self.new: frozenset[str] = frozenset()
         """Tests that this revision does not have: no stored baseline is asked for them either."""
         self.unready: Mapping[str, str] = {}

@@ -16,6 +16,7 @@ _MARKER = (
     "perfgate(*limits, on=, capture=, timer=, runtime=, cache=, clocks=, data=, rounds=, budget=): "
     "what this test's measurement must keep, such as 'time <= 3 ms' or 'slowdown <= 3%'"
 )
+_LISTING = ("collectonly", "showfixtures", "show_fixtures_per_test", "markers", "cacheshow", "help", "version")
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -68,6 +69,18 @@ def pytest_configure(config: pytest.Config) -> None:
         from pytest_perfgate.plugin.workers import WorkerRole
 
         config.pluginmanager.register(WorkerRole(config), ROLE)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    """A listing runs no test: in CI that is for the command to say, and not for settings that a change may write."""
+    from pytest_perfgate.plugin.told import told
+
+    if not any(getattr(config.option, name, None) for name in _LISTING) or not told(config).get("CI"):
+        return None
+    from pytest_perfgate.plugin.listing import refused
+
+    return refused(config)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -128,7 +141,7 @@ def _misses(config: pytest.Config) -> bool:
         return False
     from pytest_perfgate.plugin.reaching import keeps_baselines
 
-    return keeps_baselines(config.rootpath)
+    return keeps_baselines(config.rootpath, told(config))
 
 
 @pytest.fixture

@@ -115,13 +115,15 @@ def measure_against(session: Docket) -> None:
     from pytest_perfgate.plugin.arms import MERGE_BASE, Bailiff
 
     asked = session.settings.options.perfgate_against
-    base = session.court.accepted.base
-    revision = asked if asked != MERGE_BASE else base.commit
+    before = session.court.accepted.base
+    revision = asked if asked != MERGE_BASE else before.commit
     if not revision:
-        raise PerfgateError("arm-no-merge-base", base.why or "no commit lies before this one", mend=base.mend)
+        raise PerfgateError("arm-no-merge-base", before.why or "no commit lies before this one", mend=before.mend)
     comparison, paired = Bailiff(session).against(revision, list(session.cases.values()))
-    session.court.paired, session.court.revision = paired, comparison.arms[0].revision
-    new = newcomers(session, comparison.arms[0].revision, comparison.troubles())
+    base, head = comparison.arms
+    session.court.paired, session.court.revision = paired, base.revision
+    session.court.alike = comparison.same or base.tree == head.tree
+    new = newcomers(session, base.revision, comparison.troubles())
     session.court.new = frozenset(case.nodeid for case in new)
     session.court.unready = {n: why for n, why in unready(comparison).items() if n not in session.court.new}
     session.court.untimed = untimed_in(comparison.arms, comparison.rounds, (BASE,))

@@ -62,7 +62,8 @@ class DistributedRole:
         from pytest_perfgate.plugin.reaching import deselected, keeps_baselines
 
         listed = sorted(folder.glob(CASES.format("*")))
-        if not listed and not (told(self._config).get("CI") and keeps_baselines(self._config.rootpath)):
+        ci = told(self._config)
+        if not listed and not (ci.get("CI") and keeps_baselines(self._config.rootpath, ci)):
             return
         from pytest_perfgate.model.children import Fault
         from pytest_perfgate.model.plan import Case

@@ -25,6 +25,7 @@ from pytest_perfgate.plugin.outputs import write_outputs
 from pytest_perfgate.plugin.patterns import pattern_notes
 from pytest_perfgate.plugin.reaching import deselected, is_filtered, left_out, reach_of
 from pytest_perfgate.plugin.skips import skipped_files
+from pytest_perfgate.plugin.unreported import unreported_notes
 
 _NAMED = 20
 """Names that a note shows."""
@@ -37,7 +38,7 @@ def close_session(session: Docket, *, complete: bool) -> None:
         reports = session.all_reports()
         session.notes = suite_notes(session.court, session.cases, reports, ending_of(session))
         session.notes += capture_notes(reports, session.court.context.policy)
-        session.notes += commanded_notes(session)
+        session.notes += (*commanded_notes(session), *unreported_notes(session))
         session.notes += pattern_notes(session, filtered=is_filtered(session.settings.pytest))
     announce(session.settings.pytest, session.notes)
 
@@ -47,7 +48,7 @@ def write_session(session: Docket, *, broke: bool = False) -> None:
     config = session.settings.pytest
     if session.reports or session.notes:
         try:
-            report = run_report(session.court, session.all_reports(), session.notes, ending_of(session))
+            report = run_report(session.court, session.recorded_reports(), session.notes, ending_of(session))
             session.written = write_outputs(config, report)
             kept = keep(session.court, report)
             session.written = (*kept.written, *session.written)

@@ -139,3 +139,15 @@ def test_a_record_that_is_no_time_costs_no_other_case_its_verdict(repository: Pr
     (record,) = (repository.root / ".perfgate" / "records").glob("*.json")
     assert "base: sample 1 of 1 reads 0.0 ns" in record.read_text()
     assert not list((repository.root / ".perfgate" / "rounds").glob("*.bin"))
+
+
+def test_the_commit_under_test_beside_itself_fails_in_ci(repository: Project) -> None:
+    """A push to main that is held against main: nothing was compared, and no progress line alone may say so."""
+    repository.write("tests/test_kern.py", TESTS.split('@pytest.mark.perfgate("slowdown <= 100%', maxsplit=1)[0])
+    git(repository.root, "commit", "-q", "-a", "-m", "two")
+    run = repository.run("--perfgate-against=main", "tests", ci=True)
+    assert run.code == 1, run.text
+    assert run.outcome("uncompared") == "failed", run.text
+    assert "the commit under test itself" in run.says("uncompared")
+    assert '"uncompared"' in next((repository.root / ".perfgate" / "records").glob("*.json")).read_text()
+    assert git(repository.root, "status", "--porcelain") == ""

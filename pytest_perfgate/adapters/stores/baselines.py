@@ -30,6 +30,12 @@ class Kept(NamedTuple):
     files: Callable[[str, str], Iterable[str]]
     """(revision, folder) to the files below it."""
 
+    def devices(self, revision: str) -> tuple[str, ...]:
+        """Devices that a revision has lines of."""
+        folder = PurePosixPath(self.folder(revision))
+        files = (PurePosixPath(file) for file in self.files(revision, folder.as_posix()))
+        return tuple(sorted({file.relative_to(folder).parts[0] for file in files}))
+
 
 class Baselines:
     """The store of a project: committed for the devices it lists, under ``.perfgate/`` for any other."""
@@ -115,7 +121,9 @@ class Baselines:
             with locked(self._root, home / FOLDER), contextlib.suppress(PerfgateError):
                 Environments(home).sweep({line.environment for line in self.read_all(device).values()})
 
-    def devices(self) -> tuple[str, ...]:
+    def devices(self, revision: str = "") -> tuple[str, ...]:
+        if revision:
+            return self._kept.devices(revision)
         homes = (self._root / self._folder, self._root / ".perfgate" / "baselines")
         names = {entry.name for home in homes if home.is_dir() for entry in home.iterdir() if entry.is_dir()}
         return tuple(sorted(name for name in names if self._home(name).is_dir()))
