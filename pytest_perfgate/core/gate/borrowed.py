@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import chain
 from pathlib import PurePosixPath
 
@@ -23,6 +24,8 @@ from pytest_perfgate.core.gate.conftests import (
 )
 from pytest_perfgate.core.gate.definitions import defined, marks_in, module_of, reached, tests_in
 
+_FILES = 64
+"""Files whose names are kept at a time."""
 _AMONG_TESTS = {"tests", "test", "testing"}
 
 Texts = Mapping[str, tuple["str | None", "str | None"]]
@@ -68,7 +71,7 @@ def _taken_from(text: str | None, other: str, path: str, module: ast.Module, nam
         return around(text, named)
     if _helps(other) or is_above(other, path):
         given = {name.removesuffix("()") for taken in _used(module) if (name := _named(taken, path, other))}
-        runs = is_above(other, path) or any(_named((*one[:2], EVERY), path, other) for one in imports(module))
+        runs = is_above(other, path) or any(_named((*one[:2], EVERY), path, other) for one in _imports(module))
         return {**_held(text, given), **(loose(text) if runs else {})}
     given = {name for taken in _taken(module) if (name := _named(taken, path, other))}
     return _meant(text, given)
@@ -80,7 +83,7 @@ def _by_others(text: str | None, other: str, above: Mapping[str, ast.Module], na
     for place, module in above.items():
         if any(_named((plugin, 0, EVERY), place, other) for plugin in loaded(module)):
             found.update(around(text, named))
-        taken = {one[2] for one in imports(module) if _named((*one[:2], EVERY), place, other)}
+        taken = {one[2] for one in _imports(module) if _named((*one[:2], EVERY), place, other)}
         if taken and _helps(other):
             given = {name.removesuffix("()") for one in _used(module) if (name := _named(one, place, other))}
             found.update({**_held(text, given), **loose(text)})
@@ -109,6 +112,8 @@ def _strings(module: ast.Module) -> set[str]:
 
 def _meant(text: str | None, names: set[str]) -> Meanings:
     """What names of a module stand for; a function that marks only hand on is what is measured, not how."""
+    if not names:
+        return {}
     scope = defined(module_of(text or "").body)
     called = {name.removesuffix("()") for name in names if name.endswith("()")}
     values = {name for name in names & scope.keys() if not any(isinstance(node, WHOLE) for node in scope[name])}
@@ -122,19 +127,36 @@ def _helps(path: str) -> bool:
 
 def _held(text: str | None, names: set[str]) -> Meanings:
     """What names of a module stand for, functions too."""
+    if not names:
+        return {}
     scope = defined(module_of(text or "").body)
     return roots(names & scope.keys(), scope)
 
 
-def _used(module: ast.Module) -> Iterator[_Taken]:
-    """Names of other modules anywhere in a file."""
+@lru_cache(maxsize=_FILES)
+def _used(module: ast.Module) -> tuple[_Taken, ...]:
+    """Names of other modules anywhere in a file, read once for all files that a change edits."""
+    return tuple(_all_used(module))
+
+
+@lru_cache(maxsize=_FILES)
+def _imports(module: ast.Module) -> tuple[_Taken, ...]:
+    return tuple(imports(module))
+
+
+@lru_cache(maxsize=_FILES)
+def _taken(module: ast.Module) -> tuple[_Taken, ...]:
+    return tuple(_all_taken(module))
+
+
+def _all_used(module: ast.Module) -> Iterator[_Taken]:
     scope = defined(module.body)
     for name, suffix in chain.from_iterable(map(_spelled, module.body)):
         first, _, rest = name.partition(".")
         yield from _imported(scope.get(first, ()), rest, suffix)
 
 
-def _taken(module: ast.Module) -> Iterator[_Taken]:
+def _all_taken(module: ast.Module) -> Iterator[_Taken]:
     """Names of other modules in marks, and in what these stand for in this file; called ones end in ``()``."""
     scope = defined(module.body)
     nodes = list(chain.from_iterable(marks for _, marks in marks_in(module)))
@@ -176,9 +198,15 @@ def _imported(nodes: Iterable[ast.AST], rest: str, suffix: str) -> Iterator[_Tak
 def _named(taken: _Taken, path: str, other: str) -> str:
     """The name where it is taken from this other file; empty where it is of another."""
     module, level, name = taken
-    place = str(PurePosixPath(other).with_suffix("")).removesuffix("/__init__")
+    place = _place_of(other)
     asked = module.replace(".", "/")
     if level:
         home = PurePosixPath(path).parents[level - 1] if level <= len(PurePosixPath(path).parents) else None
         return name if home is not None and place == str(home / asked) else ""
     return name if asked and (place == asked or place.endswith(f"/{asked}")) else ""
+
+
+@lru_cache(maxsize=_FILES * _FILES)
+def _place_of(file: str) -> str:
+    """A file as imports may name it, with slashes."""
+    return str(PurePosixPath(file).with_suffix("")).removesuffix("/__init__")
