@@ -290,3 +290,17 @@ def test_a_file_that_does_not_read_is_named_in_what_mends_it(store: Baselines, f
     with pytest.raises(PerfgateError) as caught:
         store.read("laptop", "tests/test_k.py")
     assert caught.value.mend.endswith("rm .perfgate/baselines/laptop/tests/test_k.py.yaml"), "git does not have it"
+
+
+def test_a_folder_outside_of_the_root_is_shown_whole(tmp_path: Path) -> None:
+    root, folder = tmp_path / "project", tmp_path / "kept"
+    root.mkdir()
+    store = Baselines(root, devices=("NVIDIA-*",), folder=str(folder))
+    (file,) = store.write([accepted("test_a")])
+    assert file == folder / DEVICE / "tests" / "test_k.py.yaml"
+    (line,) = store.read(DEVICE, "tests/test_k.py").values()
+    assert line.place == f"{file}: baselines.'test_a'"
+    file.write_text("half", encoding="utf-8")
+    with pytest.raises(PerfgateError) as caught:
+        store.read(DEVICE, "tests/test_k.py")
+    assert str(file) in caught.value.place
