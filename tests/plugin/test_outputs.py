@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -94,3 +96,13 @@ def test_a_run_whose_gated_tests_were_not_reached_leaves_no_record(project: Proj
     assert project.run("-x", "test_it.py::test_zero", "test_it.py::test_kept").code == 1
     with pytest.raises(PerfgateError, match="the last run left no record: none of its gated tests ran"):
         Records(project.root).read()
+
+
+def test_a_record_is_kept_in_a_folder_with_letters_that_the_locale_does_not_have(tmp_path: Path) -> None:
+    project = Project(tmp_path / "päth ✓")
+    project.write("test_a.py", "def test_a(perfgate):\n    perfgate(int)\n")
+    run = project.run(LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    assert run.outcome("test_a") == "passed", run.text
+    assert "not kept" not in run.text
+    (record,) = (project.root / ".perfgate" / "records").glob("*.json")
+    assert json.loads(record.read_text(encoding="utf-8"))["run"]["root"] == str(project.root)
