@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from pytest_perfgate.app.machine import begins
@@ -65,8 +65,19 @@ def _problems(captures: list[Capture], rounds: int) -> Iterable[Problem]:
     first = captures[0]
     for other in captures[1:]:
         for name, here, there in first.identity.differences(other.identity):
+            if name == "notes":
+                yield _restless(dict(first.identity.notes), dict(other.identity.notes))
+                return
             yield Problem(code="rounds-differ", what=f"{name} differs between rounds: {here!r} and {there!r}")
             return
+
+
+def _restless(here: Mapping[str, str], there: Mapping[str, str]) -> Problem:
+    """Notes that are others in each process: measuring again only makes more of them."""
+    key = next(key for key in (*here, *there) if here.get(key) != there.get(key))
+    values = " and ".join(repr(notes.get(key, "nothing")) for notes in (here, there))
+    what = f"the note {key!r} differs between rounds: {values}; such a one cannot join the identity: leave it out"
+    return Problem(code="rounds-differ", what=what, retry=False)
 
 
 def metrics_of_capture(capture: Capture) -> MetricSet:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from fnmatch import fnmatchcase
@@ -214,7 +215,7 @@ def run_report(court: Court, reports: Sequence[CaseReport], notes: Sequence[Suit
         complete=ending.complete,
         filtered=ending.filtered,
         notes=tuple(notes),
-        root=ending.root,
+        root=os.fsencode(ending.root).decode("utf-8", "replace"),
     )
 
 

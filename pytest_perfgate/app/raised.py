@@ -13,11 +13,11 @@ Unmeasured = Callable[[CaseKey, str], CaseReport]
 def with_raised(
     found: Sequence[CaseReport], raised: Sequence[tuple[CaseKey, str]], unmeasured: Unmeasured
 ) -> tuple[CaseReport, ...]:
-    """The reports of a test, those of its calls that raised among them; a region may have ended well another time."""
+    """The reports of a test, those of its calls that raised among them.
+
+    That a region ended well another time measures neither: which entries did the work, nobody knows.
+    """
     why = {key: f"its {said}, and the test caught that" for key, said in raised}
     measured = {report.key for report in found}
-    told = [
-        unmeasured(report.key, why[report.key]) if report.key in why and report.measurement is None else report
-        for report in found
-    ]
+    told = [unmeasured(report.key, why[report.key]) if report.key in why else report for report in found]
     return (*told, *(unmeasured(key, said) for key, said in why.items() if key not in measured))

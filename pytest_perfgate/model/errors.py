@@ -16,6 +16,11 @@ class PerfgateError(Exception):
         self.place = place
         super().__init__(self.text())
 
+    def place_at(self, place: str) -> None:
+        """Where it happened, told by whoever knows that better than who raised it."""
+        self.place = place
+        self.args = (self.text(),)
+
     @property
     def exit(self) -> int:
         """The command line's exit code."""

@@ -43,6 +43,8 @@ class Collector:
         self._plan = planned(config)
         self._base = self._limits(config.limits, "configuration", f"{config.source}: tool.perfgate.limits")
         self._commanded = self._limits(options.perfgate_limit, "command line", "--perfgate-limit")
+        self._insist(options.perfgate_capture, "option-wrong", "--perfgate-capture")
+        self._insist(self._plan.captures, "config-value", f"{config.source}: tool.perfgate.capture")
 
     def case(self, item: pytest.Item) -> Case:
         path, line, _ = item.location
@@ -58,10 +60,11 @@ class Collector:
         for marker in markers:
             plan = self._marked(plan, marker.kwargs, place)
         limits = merge_limits(limits, self._commanded)
+        self._insist(plan.captures, "marker-wrong", place)
         return Case(
             nodeid=item.nodeid,
             limits=limits,
-            plan=_once(self._captured(commanded(plan, self._options), place), limits),
+            plan=_once(commanded(plan, self._options), limits),
             path=item.nodeid.partition("::")[0],
             marked=bool(markers),
             params=_params(item),
@@ -78,15 +81,14 @@ class Collector:
     def _patterns(self, nodeid: str) -> list[ConfigPattern]:
         return [p for p in self._config.tests if matches(nodeid, p.pattern)]
 
-    def _captured(self, plan: Plan, place: str) -> Plan:
+    def _insist(self, names: Sequence[str], code: str, place: str) -> None:
         """A capture that nothing takes must not look taken."""
-        strange = [name for name in plan.captures if name not in CAPTURES]
+        strange = [name for name in names if name not in CAPTURES]
         known = (*CAPTURES, *self._brought()) if strange else CAPTURES
         for name in strange:
             if name not in known:
                 mend = proposal(name, known, all_of="the captures")
-                raise PerfgateError("marker-wrong", f"there is no capture {name!r}", mend=mend, place=place)
-        return plan
+                raise PerfgateError(code, f"there is no capture {name!r}", mend=mend, place=place)
 
     def limits(self, texts: Iterable[str], place: str) -> tuple[Limit, ...]:
         """Limits that a call of the fixture brought."""

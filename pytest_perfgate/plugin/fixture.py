@@ -22,7 +22,7 @@ from pytest_perfgate.plugin.promises import refuse_unrun
 from pytest_perfgate.plugin.raising import noted
 from pytest_perfgate.plugin.spelling import insist_on_whole
 from pytest_perfgate.plugin.view import View
-from pytest_perfgate.plugin.words import note_text, unknown_arguments
+from pytest_perfgate.plugin.words import insist_on_callables, note_text, unknown_arguments
 
 _UNITS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
 
@@ -60,6 +60,7 @@ class Gate:
                 raise PerfgateError("call-wrong", f"perfgate() measures a callable, and {fn!r} is none")
             if unknown:
                 raise unknown_arguments(fn, unknown)
+            insist_on_callables(setup=setup, check=check)
             calls = _count(calls)
             key = self._outermost(name)
             done = _work(work)

@@ -28,6 +28,14 @@ def unknown_arguments(fn: Any, names: Iterable[str]) -> PerfgateError:
     return PerfgateError("call-wrong", f"perfgate() does not take {', '.join(given)}=", why=why, mend=mend)
 
 
+def insist_on_callables(**given: Any) -> None:
+    """What runs around a call is itself a call, or is not given."""
+    for name, thing in given.items():
+        if thing is not None and not callable(thing):
+            mend = f"{name}=lambda: ..." if name == "setup" else f"{name}=lambda result: ..."
+            raise PerfgateError("call-wrong", f"{name}= is a callable, and {thing!r:.60} is none", mend=mend)
+
+
 def note_text(key: str, value: object) -> str:
     """A note as it joins the identity; what names an address is another one in each process."""
     text = str(value)

@@ -148,6 +148,7 @@ def own_host(root: Path) -> Any:
 
     from pytest_perfgate import hookspecs
     from pytest_perfgate.adapters.stores.configuration import read_config
+    from pytest_perfgate.wiring.plugins import load_plugins
 
     class Host(pluggy.PluginManager):
         """Takes a hook by its name, as pytest does: a plugin is written once for both."""
@@ -160,9 +161,7 @@ def own_host(root: Path) -> Any:
     host.add_hookspecs(hookspecs)
     project = read_config(root)
     host.register(BuiltIns(project), "perfgate-built-ins")
-    host.load_setuptools_entrypoints("pytest_perfgate")
-    for name in project.plugins:
-        host.register(import_module(name), name)
+    load_plugins(host, project.plugins, root)
     return host
 
 

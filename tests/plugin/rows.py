@@ -70,6 +70,16 @@ ROWS = """
         with pytest.raises(OSError), perfgate.region("lost"):
             raise OSError("no device\\nof that name")
 
+    @gate("time <= 1s")
+    def test_caught_now_and_then(perfgate):
+        for turn in range(5):
+            try:
+                with perfgate.region("a"):
+                    if turn == 2:
+                        raise ValueError("the third")
+            except ValueError:
+                pass
+
     @gate("slowdown <= 3%")
     def test_new(perfgate):
         perfgate(int)

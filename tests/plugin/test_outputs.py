@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -118,3 +120,13 @@ def test_a_run_that_broke_after_it_began_leaves_none(project: Project) -> None:
     assert project.run("-k", "kept").code == 3
     with pytest.raises(PerfgateError, match="has left no record"):
         Records(project.root).read()
+
+
+def test_a_record_is_kept_in_a_folder_with_letters_that_the_locale_does_not_have(tmp_path: Path) -> None:
+    project = Project(tmp_path / "päth ✓")
+    project.write("test_a.py", "def test_a(perfgate):\n    perfgate(int)\n")
+    run = project.run(LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    assert run.outcome("test_a") == "passed", run.text
+    assert "not kept" not in run.text
+    (record,) = (project.root / ".perfgate" / "records").glob("*.json")
+    assert json.loads(record.read_text(encoding="utf-8"))["run"]["root"] == str(project.root)

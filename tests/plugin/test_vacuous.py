@@ -60,6 +60,9 @@ def test_a_call_that_raises_and_is_caught(in_ci: Run, here: Run) -> None:
         in_ci, "test_caught_when_checked", "#wrong", "check= returned False", "its region raised OSError: no device,"
     )
     assert "#right" not in in_ci.says("test_caught_when_checked")
+    now_and_then = "its region raised ValueError: the third, and the test caught that"
+    failing(in_ci, "test_caught_now_and_then", "NOT MEASURED", *now_and_then.split())
+    assert "test_caught_now_and_then#a" in here.text
     assert here.outcome("test_caught") == here.outcome("test_caught_when_checked") == "passed"
 
 

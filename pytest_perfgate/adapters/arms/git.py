@@ -39,7 +39,7 @@ class Git:
 
     def __init__(self, inside: Path) -> None:
         self._inside = inside
-        self.top = Path(self.checked("rev-parse", "--show-toplevel"))
+        self.top = _folder(self.checked("rev-parse", "--show-toplevel"))
 
     def revision(self, name: str) -> Revision:
         """The commit that a name means, or a clear error with the command that fetches it."""
@@ -81,8 +81,8 @@ class Git:
     def lost_worktrees(self) -> tuple[str, ...]:
         """Folders that git still holds for worktrees, and that are gone."""
         listed = self.run("worktree", "list", "--porcelain").stdout.split("\n\n")
-        folders = (entry.splitlines()[0].removeprefix("worktree ") for entry in listed if entry.strip())
-        return tuple(folder for folder in folders if not Path(folder).exists())
+        folders = (_folder(entry.splitlines()[0].removeprefix("worktree ")) for entry in listed if entry.strip())
+        return tuple(str(folder) for folder in folders if not folder.exists())
 
     def checked(self, *arguments: str, variables: Mapping[str, str] | None = None) -> str:
         """What git says, or an error with its own words."""
@@ -143,6 +143,11 @@ class Git:
                 return PerfgateError("revision-missing", f"{name!r} is no branch of this clone", mend=mend)
         mend = _fetching(name, remotes) if remotes and not _SHORT.fullmatch(name) else _LOOK
         return PerfgateError("revision-missing", f"{name!r} is not in this clone", mend=mend)
+
+
+def _folder(said: str) -> Path:
+    """What git says, as this process spells folders: in the locale C it may have no letter beyond ASCII."""
+    return Path(os.fsdecode(said.encode("utf-8", "surrogateescape")))
 
 
 def _fetching(name: str, remotes: list[str]) -> str:

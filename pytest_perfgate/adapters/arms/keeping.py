@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from pytest_perfgate.adapters.arms.git import Git
@@ -14,6 +15,14 @@ from pytest_perfgate.model.arm import Leftover
 READY = "ready.json"
 _KEPT, _UNUSED_S = 10, 86400.0
 """So many arms are always kept, and any that was used within a day."""
+
+
+def hide_from_git(folder: Path) -> None:
+    """A run that is cut short may leave nothing but arms and rounds: git need not be told of them by hand."""
+    with suppress(OSError):  # what cannot be written says so when the arm is made
+        folder.mkdir(exist_ok=True)
+        with (folder / ".gitignore").open("x", encoding="utf-8") as note:
+            note.write("# made by perfgate\n*\n")
 
 
 def leftovers(home: Path, git: Git) -> Iterator[Leftover]:

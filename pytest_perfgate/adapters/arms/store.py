@@ -21,7 +21,7 @@ from pytest_perfgate.adapters.arms.build import (
 )
 from pytest_perfgate.adapters.arms.checkout import check_out
 from pytest_perfgate.adapters.arms.git import Git, Revision
-from pytest_perfgate.adapters.arms.keeping import READY, discard, forget_unused, leftovers
+from pytest_perfgate.adapters.arms.keeping import READY, discard, forget_unused, hide_from_git, leftovers
 from pytest_perfgate.adapters.arms.layout import inside_package, lay_over, only_tests, source_modules, with_conftests
 from pytest_perfgate.adapters.arms.lock import held
 from pytest_perfgate.adapters.arms.overlay import launch_line, make_overlay, surroundings
@@ -63,6 +63,7 @@ class ArmStore:
         digest = self._digest(wanted, mode)
         folder = self._home / digest
         with explained(f"the {name} arm ({revision or 'the working copy'}, {wanted.commit[:10]})", self._home):
+            hide_from_git(self._home.parent)
             with held(self._home / f"{digest}.lock"):
                 reused = (folder / READY).is_file()
                 if reused:

@@ -6,6 +6,7 @@ import functools
 import sys
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
@@ -25,11 +26,24 @@ def _look(thing: Any, kind: Any, found: dict[int, Any], seen: set[int], depth: i
     if id(thing) in seen or depth < 0:
         return
     seen.add(id(thing))
-    if isinstance(thing, kind):
+    if _is(thing, kind):
         found[id(thing)] = thing
         return
-    for part in _parts(thing):
+    for part in _told(_parts(thing)):
         _look(part, kind, found, seen, depth - 1)
+
+
+def _is(thing: Any, kind: Any) -> bool:
+    try:
+        return isinstance(thing, kind)
+    except Exception:  # noqa: BLE001 - anybody's code
+        return False
+
+
+def _told(parts: Iterator[Any]) -> Iterator[Any]:
+    """Parts until an object raises at being asked for them: such a one has no more."""
+    with suppress(Exception):
+        yield from parts
 
 
 def _parts(thing: Any) -> Iterator[Any]:

@@ -23,7 +23,7 @@ class ArrayContents:
         """Arrays within reach of these things, each once; empty ones and those of Python objects hold no bytes."""
         kinds: Any = _kinds()
         found: tuple[Any, ...] = touched(things, kinds) if kinds else ()
-        return tuple(array for array in found if _library(array).plain(array))
+        return tuple(array for array in found if _plain(array))
 
     def read(self, array: Any) -> Any:
         """Its elements in order, as a flat array of bytes on the host."""
@@ -161,6 +161,15 @@ def _library(array: Any) -> Any:
         if isinstance(kind, type) and isinstance(array, kind):
             return one
     raise TypeError(f"{type(array).__name__} is no array of a known library")
+
+
+def _plain(array: Any) -> bool:
+    """Whether its bytes can be looked at; a subclass that raises at being asked where they lie has none for us."""
+    library = _library(array)
+    try:
+        return bool(library.plain(array) and library.extent(array))
+    except Exception:  # noqa: BLE001 - anybody's code
+        return False
 
 
 def _extent(memory: str, pointer: int, shape: Sequence[int], strides: Sequence[int], itemsize: int) -> Extent:

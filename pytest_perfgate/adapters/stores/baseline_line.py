@@ -23,8 +23,11 @@ _HALF = re.compile("[\ud800-\udfff]")
 """Half a character: a byte that was no text, which no file of text can hold."""
 _DIGITS = 5
 _COMMIT = 12
+_LONGEST_KEY = 1000
+"""YAML looks for the colon of a key 1024 characters far; behind a question mark a key may have any length."""
 _BLINDEST = 100.0
 """A sitting that could not have seen a hundredfold slowdown saw nothing, and no larger figure says more."""
+_BELOW = "\n  : "
 FIELDS = (
     "time",
     "scatter",
@@ -47,7 +50,7 @@ Node = str | Mapping[str, Any] | list[Any]
 
 
 def render_line(name: str, baseline: Baseline, extra: Mapping[str, Node] | None = None) -> str:
-    """The line of one case; fields of a later version are carried along."""
+    """The line of one case, two where its name is very long; fields of a later version are carried along."""
     parts = [f"time: {_time(baseline.time)}"]
     if baseline.scatter:
         parts.append(f"scatter: {_fixed(baseline.scatter * 100, 3)}%")
@@ -67,7 +70,13 @@ def render_line(name: str, baseline: Baseline, extra: Mapping[str, Node] | None 
     if baseline.identity is not None:
         parts.append(f"identity: {_identity_text(baseline.identity, baseline.device)}")
     parts += [f"{_word(key)}: {_flow(node)}" for key, node in (extra or {}).items()]
-    return f"  {render_key(name)}: {{{', '.join(parts)}}}"
+    key = render_key(name)
+    return f"  {_key(key, _BELOW if len(key) > _LONGEST_KEY else ': ')}{{{', '.join(parts)}}}"
+
+
+def _key(rendered: str, between: str = ": ") -> str:
+    """A key and what stands behind it; YAML tells a long one by its question mark alone."""
+    return f"? {rendered}{between}" if len(rendered) > _LONGEST_KEY else f"{rendered}{between}"
 
 
 def render_key(name: str) -> str:
@@ -118,7 +127,7 @@ def _identity_text(identity: Identity, device: str) -> str:
     given = {name: getattr(identity, name) for name in IDENTITY if getattr(identity, name) != getattr(default, name)}
     parts = [f"{name}: {_word(str(text))}" for name, text in given.items() if name != "notes"]
     if "notes" in given:
-        parts.append(f"notes: {{{', '.join(f'{_quoted(k)}: {_quoted(v)}' for k, v in identity.notes)}}}")
+        parts.append(f"notes: {{{', '.join(_key(_quoted(k)) + _quoted(v) for k, v in identity.notes)}}}")
     return f"{{{', '.join(parts)}}}"
 
 

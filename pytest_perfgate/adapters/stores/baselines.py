@@ -140,7 +140,7 @@ class Baselines:
             return {} if text is None else self._parsed(text, file, device, path)
 
     def _parsed(self, text: str, file: Path, device: str, path: str, prefix: str = "") -> Mapping[str, Baseline]:
-        place = prefix + file.relative_to(self._root).as_posix()
+        place = prefix + _shown(file, self._root)
         local = not self.committed(device)
         around = Environments(self._home(device))
         found: dict[str, Baseline] = {}
@@ -185,7 +185,7 @@ class Baselines:
         with _named(file, self._root, mine=self.committed(device)):
             found = _text(file) or ""
             before = found.replace("\r\n", "\n")
-            after = edited(before, put, drop, place=file.relative_to(self._root).as_posix(), device=device)
+            after = edited(before, put, drop, place=_shown(file, self._root), device=device)
         if after == before:
             return found, found
         return found, after.replace("\n", "\r\n") if _in_windows_lines(found) else after
@@ -209,11 +209,16 @@ def _named(file: Path, root: Path, *, mine: bool) -> Iterator[None]:
     try:
         yield
     except PerfgateError as fault:
-        shown = file.relative_to(root).as_posix()
+        shown = _shown(file, root)
         again = f"mend it by hand, or delete it and the next run keeps another: rm {quote(shown)}"
         mend = fault.mend.replace("FILE", quote(shown)) if mine else again
         place = fault.place.replace(str(file), shown)
         raise PerfgateError(fault.code.name, fault.what, why=fault.why, mend=mend, place=place) from None
+
+
+def _shown(file: Path, root: Path) -> str:
+    """As seen from the root; the whole path of a folder that was put elsewhere."""
+    return (file.relative_to(root) if file.is_relative_to(root) else file).as_posix()
 
 
 def _in_windows_lines(text: str) -> bool:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,6 +29,35 @@ def test_no_repository(tmp_path: Path) -> None:
     with pytest.raises(PerfgateError) as caught:
         ArmStore(tmp_path, ArmSettings())
     assert caught.value.code.name == "no-repository"
+
+
+def test_git_is_told_nothing_of_what_a_run_that_is_cut_short_leaves(repo: Path) -> None:
+    (repo / ".gitignore").unlink()
+    commit(repo, "nothing is ignored")
+    ArmStore(repo, COPY).prepare("base", "HEAD")
+    assert git(repo, "status", "--porcelain") == ""
+    (repo / ".perfgate" / ".gitignore").write_text("mine\n")
+    ArmStore(repo, COPY).prepare("head", "HEAD")
+    assert (repo / ".perfgate" / ".gitignore").read_text() == "mine\n", "whoever wrote it has a reason"
+
+
+def test_a_checkout_with_letters_that_the_locale_does_not_have(tmp_path: Path) -> None:
+    folder = tmp_path / "päth ✓"
+    folder.mkdir()
+    (folder / "k.py").write_text("SPEED = 1\n")
+    git(folder, "init", "-q", "-b", "main")
+    commit(folder, "one")
+    script = (
+        "from pathlib import Path; from pytest_perfgate.adapters.arms.store import ArmStore;"
+        "from pytest_perfgate.model.arm import ArmSettings;"
+        "print(Path(ArmStore(Path.cwd(), ArmSettings(mode='worktree')).prepare('base', 'HEAD').root, 'k.py').read_text())"
+    )
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=folder, env={**os.environ, **plain}, capture_output=True, text=True, errors="replace", check=False,
+    )  # fmt: skip
+    assert done.stdout.strip() == "SPEED = 1", done.stderr
 
 
 def test_a_shallow_clone_is_named(repo: Path, tmp_path: Path) -> None:

@@ -251,14 +251,14 @@ def test_a_call_that_raised_has_no_measurement_and_says_what_it_raised() -> None
     assert silent.verdicts[0].sentence == "the test called perfgate() nowhere, and entered no region"
 
 
-def test_calls_that_raised_stand_beside_those_that_did_not() -> None:
+def test_nothing_is_kept_of_what_raised_whatever_else_was_timed_of_it() -> None:
     second, region = (replace(KEY, name=name) for name in ("second", "region"))
     raised = tuple((key, f"call raised {key.name}") for key in (KEY, second, region))
     empty = replace(captured(measured(1e6)).captures[0][0], key=region, samples=())
     fine = captured(measured(1e6))
     result = replace(fine, captures=((*fine.captures[0], empty),), raised=raised)
     found = court(Lines(None)).judge_result(result)
-    assert {report.key: report.measurement is None for report in found} == {KEY: False, region: True, second: True}
+    assert {report.key: report.measurement is None for report in found} == {KEY: True, region: True, second: True}
     assert found[1].verdicts[0].sentence == "its call raised region, and the test caught that"
     later = agreed(court(Lines(None)), case(), found, (KEY, second, region))
     assert later == found

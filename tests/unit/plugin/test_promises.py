@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Future
 from types import SimpleNamespace
@@ -26,6 +28,28 @@ def _generator() -> Iterator[int]:
 
 async def _asynchronous() -> AsyncIterator[int]:
     yield 1
+
+
+def _passed() -> Iterator[int]:
+    return enumerate(map(str, "ab"))  # type: ignore[return-value]
+
+
+class Odd:
+    """As a quantity of pint without dask: it has the methods, and asking it raises."""
+
+    def __dask_graph__(self) -> object:
+        raise AttributeError("'NoneType' object has no attribute 'Array'")
+
+    def compute(self) -> int:
+        return 1
+
+
+class Rude:
+    """Whatever it is asked, it raises."""
+
+    @property
+    def __class__(self) -> type:
+        raise ValueError("ask somebody else")
 
 
 class Graph:
@@ -53,6 +77,16 @@ class Graph:
         (Future, "a future that nobody ran", "f().result()"),
         (lambda: [Future(), Future()], "futures that nobody waited for", "one.result()"),
         (Graph, "a graph that nobody ran", "f().compute()"),
+        (_passed, "an iterator that nobody ran", "list(f())"),
+        (lambda: itertools.chain("a", map(str, [1])), "an iterator that nobody ran", "list(f())"),
+        (lambda: itertools.chain.from_iterable(map(str, [1])), "an iterator that nobody ran", "list(f())"),
+        (lambda: itertools.islice(itertools.chain(_generator()), 3), "an iterator that nobody ran", "list(f())"),
+        (lambda: itertools.permutations("ab"), "an iterator that nobody ran", "list(f())"),
+        (lambda: re.finditer("a", "aa"), "an iterator that nobody ran", "list(f())"),
+        (lambda: (1, map(str, [1])), "a tuple with an iterator that nobody ran", "before it returns"),
+        (lambda: [1, _coroutine()], "a list with a coroutine that nobody ran", "before it returns"),
+        (lambda: [_coroutine(), _coroutine()], "a list with a coroutine that nobody ran", "before it returns"),
+        (lambda: (1, Future()), "a tuple with a future that nobody ran", "before it returns"),
         (_asynchronous, "an async generator that nobody ran", "asyncio.run(g())"),
     ],
 )
@@ -63,7 +97,12 @@ def test_what_nobody_ran_is_refused(promise: object, said: str, mend: str) -> No
     assert mend in caught.value.mend
 
 
-@pytest.mark.parametrize("done", [None, [1], iter([1]), range(3), (1,), [], (), enumerate([1]), Graph(None)])
+DONE = [None, [1], iter([1]), range(3), (1,), [], (), enumerate([1]), Graph(None), Odd(), [Odd()]]
+
+
+@pytest.mark.parametrize(
+    "done", [*DONE, reversed([1]), itertools.chain([1], (2,)), itertools.islice([1], 1), itertools.chain([map])]
+)
 def test_what_was_done_is_taken(done: object) -> None:
     refuse_unrun(done)
 
@@ -85,3 +124,8 @@ def test_work_that_no_call_can_do_is_refused(work: Any) -> None:
     gate = Gate(Case(nodeid="t.py::test_a", limits=(), plan=Plan()), bench)
     with pytest.raises(PerfgateError, match="no work that a call can do"):
         gate.record([1.0], work=work)
+
+
+def test_what_raises_at_being_asked_is_taken() -> None:
+    refuse_unrun(Rude())
+    refuse_unrun((Rude(), 1))

@@ -117,3 +117,18 @@ def test_weights_are_found_however_deep_they_lie() -> None:
         layers = torch.nn.Sequential(layers)
     found = touched(lambda: layers, torch.Tensor)
     assert {id(tensor) for tensor in found} >= {id(tensor) for tensor in layers.parameters()}
+
+
+def test_what_raises_at_being_asked_has_no_parts() -> None:
+    queue = Queue()
+
+    class Rude:
+        @property
+        def __dict__(self) -> dict:  # type: ignore[override]
+            raise ValueError("ask somebody else")
+
+    class Lazy(dict):
+        def values(self):
+            raise OSError("the file is gone")
+
+    assert touched([Rude(), Lazy(a=1), queue], Queue) == (queue,)

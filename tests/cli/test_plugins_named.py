@@ -1,0 +1,55 @@
+"""A plugin that the project names and that does not load is an error of its configuration, told in words."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pytest_perfgate.cli.dispatch import dispatch
+
+MODULES = {
+    "there": "def pytest_perfgate_metrics():\n    return []\n",
+    "raising": "raise ValueError('no licence\\nfor it')\n",
+    "leaving": "raise SystemExit(3)\n",
+    "lacking": "import nosuchmod_at_all\n",
+    "nothing": "HOOKS = 1\n",
+    "odd": "def pytest_perfgate_metrics(no_such_argument):\n    return []\n",
+}
+
+
+@pytest.mark.parametrize("command", ["doctor --seconds 0", "inspect record.json"])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("nosuchmod", "there is no module 'nosuchmod'"),
+        ("nosuch.mod", "there is no module 'nosuch.mod'"),
+        ("raising", "the import of 'raising' raises ValueError: no licence"),
+        ("leaving", "the import of 'leaving' raises SystemExit: 3"),
+        ("lacking", "the import of 'lacking' raises ModuleNotFoundError: No module named 'nosuchmod_at_all'"),
+        ("nothing", "'nothing' is no plugin: it has no function pytest_perfgate_*"),
+        ("odd", "'odd' cannot be registered: PluginValidationError"),
+    ],
+)
+def test_a_plugin_that_does_not_load(name: str, said: str, command: str, tmp_path, monkeypatch, capsys) -> None:
+    for module, text in MODULES.items():
+        (tmp_path / f"{module}.py").write_text(text)
+    (tmp_path / "record.json").write_text("{}")
+    (tmp_path / "pyproject.toml").write_text(f'[tool.perfgate]\nplugins = ["there", "there", "{name}"]\n')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert dispatch(command.split()) == 10
+    told = capsys.readouterr().err
+    assert said in told
+    assert "[plugin-broken]" in told
+    assert "tool.perfgate.plugins" in told
+    assert "  why   " in told
+    assert "  next  " in told
+
+
+def test_one_in_the_root_is_told_how_it_is_found(tmp_path, monkeypatch, capsys) -> None:
+    (tmp_path / "beside_me.py").write_text(MODULES["there"])
+    (tmp_path / "pyproject.toml").write_text('[tool.perfgate]\nplugins = ["beside_me"]\n')
+    monkeypatch.chdir(tmp_path)
+    assert dispatch(["inspect", "--json", "x.json"]) == 10
+    assert "PYTHONPATH=." in json.loads(capsys.readouterr().out)["error"]["next"]

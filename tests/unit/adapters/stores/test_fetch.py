@@ -1,0 +1,122 @@
+"""What goes wrong on the way to a record is told in words, and nothing waits without end."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from pytest_perfgate.adapters.stores import fetch
+from pytest_perfgate.adapters.stores.fetch import fetched, without_secrets
+from pytest_perfgate.model.errors import PerfgateError
+
+Answer = Callable[[socket.socket], None]
+HALF = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc"
+ROUND = b"HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Answer], int]]:
+    monkeypatch.setattr(fetch.time, "sleep", lambda seconds: None)
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    listening = socket.socket()
+    listening.bind(("127.0.0.1", 0))
+    listening.listen(64)
+    held: list[socket.socket] = []
+
+    def run(answer: Answer) -> None:
+        while True:
+            try:
+                client = listening.accept()[0]
+            except OSError:
+                return
+            held.append(client)
+            client.recv(4096)
+            threading.Thread(target=answer, args=(client,), daemon=True).start()
+
+    def start(answer: Answer) -> int:
+        threading.Thread(target=run, args=(answer,), daemon=True).start()
+        return int(listening.getsockname()[1])
+
+    yield start
+    listening.close()
+    for client in held:
+        client.close()
+
+
+def sending(data: bytes) -> Answer:
+    def answer(client: socket.socket) -> None:
+        client.sendall(data)
+        client.shutdown(socket.SHUT_RDWR)
+
+    return answer
+
+
+def said(url: str) -> str:
+    with pytest.raises(PerfgateError) as caught:
+        fetched(url, wait=0)
+    assert caught.value.code.name == "record-fetch"
+    return caught.value.what
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (HALF, "closed in the middle of its answer"),
+        (b"", "closed without an answer"),
+        (b"garbage\r\n\r\n", "does not speak HTTP"),
+        (ROUND, "from one address to the next without end"),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", "not compressed as it says"),
+    ],
+)
+def test_what_a_server_does_is_told_in_words(serve: Callable[[Answer], int], data: bytes, words: str) -> None:
+    assert words in said(f"http://127.0.0.1:{serve(sending(data))}/record.json")
+
+
+def test_https_of_a_server_without_it(serve: Callable[[Answer], int]) -> None:
+    assert "does not speak TLS" in said(f"https://127.0.0.1:{serve(sending(b'plain words'))}/record.json")
+
+
+def test_nobody_listens_and_nobody_is_known(serve: Callable[[Answer], int]) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        assert "refuses the connection" in said(f"http://127.0.0.1:{free.getsockname()[1]}/record.json")
+    assert "nobody knows a host" in said("http://no-such-host.invalid/record.json")
+
+
+@pytest.mark.parametrize(
+    "url", ["http://[::1", "http:///x", "http://a b/", "http://host:99999/", f"http://{'a' * 300}/"]
+)
+def test_what_is_no_address(url: str) -> None:
+    assert said(url) == "this is no address"
+
+
+@pytest.mark.parametrize("begins", [b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 200"])
+def test_a_server_that_sends_a_byte_now_and_then_is_left(
+    serve: Callable[[Answer], int], monkeypatch: pytest.MonkeyPatch, begins: bytes
+) -> None:
+    monkeypatch.setattr(fetch, "_LOOK", 0.2)
+    ended = threading.Event()
+
+    def drip(client: socket.socket) -> None:
+        client.sendall(begins)
+        while not ended.wait(0.02):
+            try:
+                client.sendall(b"x")
+            except OSError:
+                return
+
+    assert "bytes in 0.2 s and was not done" in said(f"http://127.0.0.1:{serve(drip)}/record.json")
+    ended.set()
+
+
+def test_a_server_that_says_nothing(serve: Callable[[Answer], int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch, "_ANSWER", 0.05)
+    assert said(f"http://127.0.0.1:{serve(lambda client: None)}/record.json").startswith("no answer in")
+
+
+def test_what_is_no_address_tells_no_secret() -> None:
+    assert without_secrets("http://user:secret@[::1?token=abc") == "http://[::1"
