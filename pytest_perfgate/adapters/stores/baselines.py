@@ -184,11 +184,17 @@ class Baselines:
         file = self.path(device, path)
         with _named(file, self._root, mine=self.committed(device)):
             found = _text(file) or ""
-            before = found.replace("\r\n", "\n")
-            after = edited(before, put, drop, place=_shown(file, self._root), device=device)
-        if after == before:
-            return found, found
-        return found, after.replace("\n", "\r\n") if _in_windows_lines(found) else after
+            after = partial(edited, put=put, drop=drop, place=_shown(file, self._root), device=device)
+            return found, _in_its_lines(found, after)
+
+
+def _in_its_lines(found: str, change: Callable[[str], str]) -> str:
+    """A text after a change that knows one end of lines; what is not changed stays as it was, to the byte."""
+    before = found.replace("\r\n", "\n")
+    after = change(before)
+    if after == before:
+        return found
+    return after.replace("\n", "\r\n") if _in_windows_lines(found) else after
 
 
 @contextlib.contextmanager
