@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -34,8 +35,7 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Answer], int]]:
             except OSError:
                 return
             held.append(client)
-            client.recv(4096)
-            threading.Thread(target=answer, args=(client,), daemon=True).start()
+            threading.Thread(target=answered, args=(client, answer), daemon=True).start()
 
     def start(answer: Answer) -> int:
         threading.Thread(target=run, args=(answer,), daemon=True).start()
@@ -45,6 +45,12 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Answer], int]]:
     listening.close()
     for client in held:
         client.close()
+
+
+def answered(client: socket.socket, answer: Answer) -> None:
+    with contextlib.suppress(OSError):  # whoever asked may be gone
+        client.recv(4096)
+        answer(client)
 
 
 def sending(data: bytes) -> Answer:
