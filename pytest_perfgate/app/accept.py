@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from pytest_perfgate.core.gate.acceptance import Change, Decision, Signature, decide
+from pytest_perfgate.core.gate.acceptance import Change, Decision, decide
 from pytest_perfgate.core.gate.nearest import proposal
 from pytest_perfgate.core.gate.reasons import reasoned
 from pytest_perfgate.core.gate.scanty import scanty
 from pytest_perfgate.core.gate.selection import Selects, matching, named, spelled
+from pytest_perfgate.core.gate.signed_line import Signature
 from pytest_perfgate.core.gate.withheld import inherited, on_one_core, unasked, unmoved, unpinned
 from pytest_perfgate.core.render.plural import first_of, plural
 from pytest_perfgate.model.baseline import Baseline, Sitting, commit_name
@@ -102,16 +103,15 @@ def check_decisions(found: Sequence[Decision], request: Request, again: str = ""
         Change.SLOWER: "slower",
         Change.OTHER: "measured differently than what was accepted",
         Change.RENEWED: "accepted for a while only",
+        Change.FASTER: "faster than what was accepted for a while, which has ended or is given another end",
         Change.NEW: "slower than one that is gone",
     }
     for change, said in asking.items():
         names = [f"{d.report.key}{_after(d)}" for d in found if d.change is change and d.asks]
         if names and not request.signature.why:
-            what = f"{len(names)} {'case is' if len(names) == 1 else 'cases are'} {said}: {first_of(names, _NAMED)}"
+            what = f"{plural(len(names), 'case is', 'cases are')} {said}: {first_of(names, _NAMED)}"
             raise PerfgateError("accept-reason", what, mend=again)
-    if pinned := [str(d.report.key) for d in found if d.change is Change.PINNED]:
-        what = f"{plural(len(pinned), 'case')} measured on one core, beside a revision: {first_of(pinned, _NAMED)}"
-        raise PerfgateError("accept-pinned", what)
+    refuse_pinned(found)
     stale = [d for d in found if d.asks and says_nothing_new(d)]
     if stale:
         what = f"the reason given stands there from an acceptance of today: {stale[0].report.key}"
@@ -120,6 +120,13 @@ def check_decisions(found: Sequence[Decision], request: Request, again: str = ""
     untrusted = [d for d in found if d.change is Change.UNTRUSTED and request.names]
     if untrusted:
         raise PerfgateError("accept-untrusted", untrusted[0].why, place=str(untrusted[0].report.key))
+
+
+def refuse_pinned(found: Sequence[Decision]) -> None:
+    """Refuse what was measured beside a revision, on the one core of both arms."""
+    if pinned := [str(d.report.key) for d in found if d.change is Change.PINNED]:
+        what = f"{plural(len(pinned), 'case')} measured on one core, beside a revision: {first_of(pinned, _NAMED)}"
+        raise PerfgateError("accept-pinned", what)
 
 
 def says_nothing_new(decision: Decision) -> bool:

@@ -58,8 +58,9 @@ def _measurement(captures: list[Capture], rounds: int, tools: GateTools) -> Meas
 
 def _problems(captures: list[Capture], rounds: int) -> Iterable[Problem]:
     """What makes the processes of one sitting no sitting."""
-    if len(captures) < rounds:
-        what = f"measured in {len(captures)} of {rounds} rounds: the call does not always happen"
+    measured = sum(bool(capture.samples) for capture in captures) or len(captures)
+    if measured < rounds:
+        what = f"measured in {measured} of {rounds} rounds: the call does not always happen"
         yield Problem(code="rounds-differ", what=what)
     first = captures[0]
     for other in captures[1:]:

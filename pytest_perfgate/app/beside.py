@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pytest_perfgate.app.compare_arms import Comparison
 from pytest_perfgate.app.duet import BASE
+from pytest_perfgate.app.untimed import untimed_in
 from pytest_perfgate.core.gate.beside import may_be_read, same_program, same_test
 from pytest_perfgate.model.paired import Paired
 from pytest_perfgate.model.plan import Case, CaseKey
@@ -26,7 +27,10 @@ def with_files(
     repository: Repository | None,
     baselines: str = "baselines",
 ) -> Mapping[CaseKey, Paired]:
-    """What came of a comparison, with what both arms did not share, or share though the change edits it."""
+    """What came of a comparison, with what both arms did not share, or share though the change edits it.
+
+    A call that a side did not time in every round is none of it.
+    """
     show = partial(repository.show, comparison.arms[BASE].revision) if repository is not None else _nothing
 
     tables = tuple(_tables(comparison, repository, baselines)) if repository is not None else ()
@@ -46,7 +50,8 @@ def with_files(
         edited = edited_beside(case, loaded, tests, root, show)
         return (path for path in edited if not (paired.own_file and path == case.path))
 
-    return {key: told(key.nodeid, paired) for key, paired in found.items()}
+    untimed = untimed_in(comparison.arms, comparison.rounds)
+    return {key: told(key.nodeid, paired) for key, paired in found.items() if key not in untimed}
 
 
 def _tables(comparison: Comparison, repository: Repository, baselines: str) -> Iterator[str]:

@@ -10,6 +10,7 @@ from statistics import fmean
 from pytest_perfgate.app.duet import BASE, HEAD, Beat, Duet, Met
 from pytest_perfgate.app.measure import FATAL
 from pytest_perfgate.app.own_files import OwnFiles, Texts, base_alone
+from pytest_perfgate.app.untimed import timed, untimed_in
 from pytest_perfgate.core.gate.proof import foreign_modules, same_code
 from pytest_perfgate.core.gate.rounds import Design, Pairs
 from pytest_perfgate.core.gate.witness import pair_of
@@ -131,8 +132,8 @@ class Comparison:
         return {nodeid: _result(case, self.rounds) for nodeid, case in self.cases.items()}
 
     def troubles(self) -> dict[str, str]:
-        """What was first said of each test that did not run on both sides."""
-        return {one.nodeid: one.trouble for one in reversed(self.rounds) if one.trouble}
+        """What was first said of each test that did not run on both sides, or was not timed there."""
+        return _troubles(self.arms, self.rounds)
 
     def _lap(self, phase: str, number: int, cases: list[Case]) -> list[Case]:
         """Two fresh processes through all cases; where one dies, the rest goes on in new ones."""
@@ -213,6 +214,11 @@ class Comparison:
         self.same = self.same and same_code(*duet.modules)
 
 
+def _troubles(arms: Sequence[Arm], rounds: Sequence[PairedRound]) -> dict[str, str]:
+    untimed = {key.nodeid: why for key, why in untimed_in(arms, rounds).items()}
+    return untimed | {one.nodeid: one.trouble for one in reversed(rounds) if one.trouble}
+
+
 def _outcome(rounds: Iterable[PairedRound]) -> str:
     """How the head's side of one test ended."""
     lost = [one for one in rounds if one.trouble and not one.head]
@@ -232,13 +238,12 @@ def _result(case: Case, rounds: Iterable[PairedRound]) -> CaseResult:
 
 
 def captures_of(rounds: Iterable[PairedRound], phase: str) -> dict[CaseKey, list[tuple[Capture, Capture]]]:
-    """Base and head of every round of a phase, by key."""
+    """Base and head of every round of a phase in which both took times, by key."""
     found: dict[CaseKey, list[tuple[Capture, Capture]]] = {}
     for one in rounds:
-        heads = {capture.key: capture for capture in one.head if capture.samples}
-        for capture in one.base:
-            if one.phase == phase and capture.samples and capture.key in heads:
-                found.setdefault(capture.key, []).append((capture, heads[capture.key]))
+        bases, heads = (timed(one.base), timed(one.head)) if one.phase == phase else ({}, {})
+        for key in bases.keys() & heads.keys():
+            found.setdefault(key, []).append((bases[key], heads[key]))
     return found
 
 

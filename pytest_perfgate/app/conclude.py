@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from pytest_perfgate.app.absent import absent_tests
+from pytest_perfgate.app.alike import alike_arms
 from pytest_perfgate.app.borrowed import borrowed_parts
 from pytest_perfgate.app.gate import Court, new_baselines
 from pytest_perfgate.app.loosened import loosened_lines
@@ -19,7 +20,7 @@ from pytest_perfgate.app.relaxed import relaxed_limits
 from pytest_perfgate.app.renamed import followed, renamed_lines
 from pytest_perfgate.app.reworked import reworked_tests
 from pytest_perfgate.app.settings import changed_settings
-from pytest_perfgate.app.tracked import tracked_files
+from pytest_perfgate.app.tracked import binary_files, tracked_files
 from pytest_perfgate.app.uprooted import uprooted_lines
 from pytest_perfgate.core.gate.anchor import LIMIT, drift
 from pytest_perfgate.core.gate.clocks import clock_of
@@ -82,8 +83,10 @@ def suite_notes(
         partial(judge_suite, reports, suite),
         partial(_unanchored, court, reports),
         partial(tracked_files, court),
+        partial(binary_files, court),
         partial(uprooted_lines, court, reports),
         partial(changed_settings, court),
+        partial(alike_arms, court),
         partial(absent_tests, court, suite),
         partial(newly_marked, court, suite),
         partial(relaxed_limits, court, cases),
@@ -172,7 +175,8 @@ def _accepted(court: Court, reports: Iterable[CaseReport]) -> tuple[Baseline, ..
 
 def _gone(court: Court, reports: Iterable[CaseReport], reach: Reach) -> tuple[Baseline, ...]:
     """Lines of the merge base that are here no more, under no path at which this run looked."""
-    devices = sorted(_measured_on(reports) or _devices_here(court))
+    base = court.accepted.base.commit
+    devices = sorted(_measured_on(reports) or _devices_here(court) or (_devices_here(court, base) if base else ()))
     lost = (court.accepted.gone_for_good(device, _lines(court, [device]), reach.holds) for device in devices)
     return tuple(chain.from_iterable(lost))
 
@@ -186,9 +190,9 @@ def _measured_on(reports: Iterable[CaseReport]) -> set[str]:
     return {report.measurement.device.key for report in reports if report.measurement is not None}
 
 
-def _devices_here(court: Court) -> set[str]:
-    """Devices with lines that look like one of this machine."""
-    devices = court.tools.baselines.devices() if court.tools.baselines is not None else ()
+def _devices_here(court: Court, *before: str) -> set[str]:
+    """Devices with lines that look like one of this machine; of a revision, where this change took all of them."""
+    devices = court.tools.baselines.devices(*before) if court.tools.baselines is not None else ()
     patterns = court.tools.here() if devices else ()
     return {device for device in devices if any(fnmatchcase(device, pattern) for pattern in patterns)}
 

@@ -210,6 +210,7 @@ def joined(turns: Sequence[Samples]) -> Samples:
         turns=tuple(len(turn.durations) for turn in turns),
         unqueued=_mean(turn.unqueued for turn in turns),
         others=_mean(turn.others for turn in turns),
+        blocked=_mean(turn.blocked for turn in turns),
         stop=Stop.COUNT,
         warmups=sum(turn.warmups for turn in turns),
         discarded=tuple(lost for turn in turns for lost in turn.discarded),

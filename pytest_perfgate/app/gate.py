@@ -57,10 +57,14 @@ class Court:
         """What two arms came to, where the run compares with a revision."""
         self.revision = ""
         """What the run compares with, where it was told to."""
+        self.alike = False
+        """Whether both arms of that held the same code."""
         self.new: frozenset[str] = frozenset()
         """Tests that this revision does not have: no stored baseline is asked for them either."""
         self.unready: Mapping[str, str] = {}
         """Tests that this revision cannot run as this change has them, and what it said: their stored lines judge."""
+        self.untimed: Mapping[CaseKey, str] = {}
+        """Calls that this revision has no time of, and why: their stored lines judge too."""
         self.merged: Merged = lambda _nodeid, layers: merge_limits(*layers)
         """Limits of a test under those of its marks, as the project's settings have them."""
 
@@ -128,7 +132,7 @@ class Court:
         )
         if measurement.key.nodeid in self.new:
             baseline, context = None, newcomer(context)
-        unready = self.unready.get(measurement.key.nodeid, "")
+        unready = self.unready.get(measurement.key.nodeid, "") or self.untimed.get(measurement.key, "")
         if unready and baseline is None:
             context = newcomer(context, "nothing to compare with")
         paired, limits = self.paired.get(measurement.key), self.limits(case, measurement)

@@ -83,6 +83,7 @@ def per_call(samples: Samples, calls: int) -> Samples:
         span=tuple(span / calls for span in samples.span),
         launch_gap=None if samples.launch_gap is None else samples.launch_gap / calls,
         unqueued=None if samples.unqueued is None else samples.unqueued / calls,
+        blocked=None if samples.blocked is None else samples.blocked / calls,
         batch=samples.batch * calls,
     )
 

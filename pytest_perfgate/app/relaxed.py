@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pytest_perfgate.app.edits import edits
+from pytest_perfgate.app.edits import WORDS, edits
 from pytest_perfgate.app.gate import Court
 from pytest_perfgate.core.gate.relaxed import TIGHTER, relaxed
 from pytest_perfgate.core.metrics.registry import by_name
@@ -13,8 +13,8 @@ from pytest_perfgate.model.limit import Effect, Limit
 from pytest_perfgate.model.plan import Case
 from pytest_perfgate.model.verdict import SuiteNote
 
-_WORDS = ("mark.perfgate", "limits")
-"""What a file holds that asks for more or less than the project does: the marker, or limits of a call."""
+_WORDS = (*WORDS, "limits")
+"""What a file holds that asks for more or less than the project does, or excuses a test of asking for the fixture."""
 
 
 def relaxed_limits(court: Court, cases: Mapping[str, Case]) -> Iterable[SuiteNote]:

@@ -58,16 +58,27 @@ def since(court: Court) -> str:
 
 
 def held(court: Court, report: CaseReport) -> bool:
-    """Whether a committed line of before judged it, and no reason of this change speaks for another.
+    """Whether a committed line of before judged it, or would have, and no reason of this change speaks for another.
 
-    Against a revision: whether both arms ran the test as it is now.
+    Against a revision: whether both arms ran the test as it is now, or it was not measured at all.
     """
     paired = court.paired.get(report.key)
     if report.measurement is None:
-        return False
+        return bool(court.revision) or _lined(court, report.key)
     if paired is not None and paired.revision:
         return not paired.own_file
     then, edited = court.accepted.judging(report.measurement)
     if then is None or then.local or court.accepted.came_with(report.measurement):
         return False
     return edited is None or not reasoned(edited, then)
+
+
+def _lined(court: Court, key: CaseKey) -> bool:
+    """Whether a test that was not measured, such as by ``pytest.xfail`` in its body, has such a line on any device."""
+    store = court.tools.baselines
+    for device in store.devices() if store is not None else ():
+        then, now = court.accepted.then_and_now(device, key.path)
+        mine = [line for line in then.values() if line.key.nodeid == key.nodeid and not line.local]
+        if any(not reasoned(now.get(str(line.key), line), line) for line in mine):
+            return True
+    return False

@@ -1,15 +1,18 @@
-"""What a change brings along in the folder where a machine keeps what it learnt by itself."""
+"""What a change brings along that nobody reads: in the folder of what a machine learnt by itself, and as binaries."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pytest_perfgate.app.edits import edits
 from pytest_perfgate.app.gate import Court
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.verdict import SuiteNote
 
 FOLDER = ".perfgate"
+_BINARY = (".pyc", ".pyo", ".so", ".pyd", ".dll", ".dylib")
+"""What Python may load in place of a source, or beside it."""
 
 
 def tracked_files(court: Court) -> Iterable[SuiteNote]:
@@ -24,3 +27,16 @@ def tracked_files(court: Court) -> Iterable[SuiteNote]:
             f"there is believed to be this machine's own; git rm -r --cached {FOLDER}"
         )
         yield SuiteNote(kind="committed", effect=Effect.FAIL, text=text, names=names)
+
+
+def binary_files(court: Court) -> Iterable[SuiteNote]:
+    """In CI, a note: what Python loads of such a file is not what a reviewer of the sources reads."""
+    change = edits(court, court.revision or court.accepted.base.commit)
+    if change is None:
+        return
+    found = [path for path in change.repository.changed(change.base) if path.endswith(_BINARY)]
+    there = frozenset(change.repository.files("HEAD", ".")) if found else frozenset()
+    names = tuple(path for path in found if path in there)
+    if names:
+        text = f"{plural(len(names), 'binary file')} committed {change.since} that Python may load in place of a source"
+        yield SuiteNote(kind="binary", effect=Effect.WARN, text=text, names=names)

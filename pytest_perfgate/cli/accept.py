@@ -116,7 +116,7 @@ def signature_of(options: Namespace, project: Project, report: Any) -> Any:
     import getpass
 
     from pytest_perfgate.app.accept import measured_commit
-    from pytest_perfgate.core.gate.acceptance import Signature
+    from pytest_perfgate.core.gate.signed_line import Signature
 
     today = dt.datetime.now(dt.timezone.utc).date()
     try:

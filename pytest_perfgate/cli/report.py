@@ -3,11 +3,12 @@
   perfgate report --html report.html
   perfgate report --to github            edits the one comment of this pull request
 
-Without an option it is text, here.
+Without an option it is text, here. In CI it exits by what the gate found, as `perfgate run` does; with a RECORD by 0.
 """
 
 from __future__ import annotations
 
+import sys
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
@@ -56,7 +57,19 @@ def run(options: Namespace) -> int:
         show(run_document(report, drawn=False, width=columns() - INDENT), options)
     if project.ci and not source and not report.complete:
         raise PerfgateError("record-partial", f"not all of this run was measured: {len(report.cases)} cases were")
-    return 0
+    return _verdict(report) if project.ci and not source else 0
+
+
+def _verdict(report: Any) -> int:
+    """How the gate of this run ended: whoever ended pytest with 0 did not write that into its record."""
+    from pytest_perfgate.core.gate.policy import exit_code
+
+    code = exit_code(report.cases, report.notes)
+    if code:
+        sys.stderr.write(
+            f"perfgate: the gate of this run ended with {code}, and so does this; a record that is named ends with 0\n"
+        )
+    return code
 
 
 def _placed(report: Any, project: Project, *, delivers: bool) -> Any:

@@ -29,13 +29,15 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    from pytest_perfgate.app.accept import accept, decisions
+    from pytest_perfgate.app.accept import accept, decisions, refuse_pinned
 
     project = Project(options)
     check_place(options, project)
     report = project.records.read(options.source)
     request = request_of(options, project, report)
-    found = [d for d in decisions(report, request, project.baselines, sittings_of(project)) if d.writes]
+    every = decisions(report, request, project.baselines, sittings_of(project))
+    refuse_pinned(every)
+    found = [d for d in every if d.writes]
     if options.json:
         from pytest_perfgate.core.render.acceptance import acceptance_json
 
@@ -46,7 +48,7 @@ def run(options: Namespace) -> int:
         return 0
     if not sys.stdin.isatty():
         raise PerfgateError("review-terminal", "review asks questions, and nobody can answer here")
-    chosen = _walk(found)
+    chosen = _walk(found, request.signature)
     paths = accept(chosen, project.baselines)
     write(f"{len(chosen)} accepted, {len(found) - len(chosen)} skipped")
     for path in paths:
@@ -54,7 +56,7 @@ def run(options: Namespace) -> int:
     return 0
 
 
-def _walk(found: Sequence[Any]) -> list[Any]:
+def _walk(found: Sequence[Any], signature: Any) -> list[Any]:
     from pytest_perfgate.core.render.acceptance import decision_lines
     from pytest_perfgate.core.render.block import render_block
 
@@ -65,7 +67,7 @@ def _walk(found: Sequence[Any]) -> list[Any]:
         try:
             answer = _answer()
             if answer == "a":
-                chosen.append(_reasoned(decision))
+                chosen.append(_reasoned(decision, signature))
         except EOFError:  # the end of input stops the walk, and is no reason of anything
             write("")
             break
@@ -82,14 +84,15 @@ def _answer() -> str:
         write(_KEYS)
 
 
-def _reasoned(decision: Any) -> Any:
-    """The decision with a reason; a slower time has none without."""
+def _reasoned(decision: Any, signature: Any) -> Any:
+    """The decision with a reason, of whoever gives it; a slower time has none without."""
     from pytest_perfgate.app.accept import says_nothing_new
 
     needed = decision.asks
     while True:
         reason = " ".join(text_of(input("reason: " if needed else "reason (may be empty): ")).split())
-        given = replace(decision, after=replace(decision.after, why=reason or decision.after.why))
+        signed = {"why": reason, "who": signature.who, "when": signature.when} if reason else {}
+        given = replace(decision, after=replace(decision.after, **signed))
         if needed and reason and says_nothing_new(given):
             write("this one stands there from an acceptance of today: say what is new")
         elif reason or not needed:

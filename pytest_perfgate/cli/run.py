@@ -24,6 +24,9 @@ _FROM_PYTEST = {0: 0, 1: _TESTS_FAILED, 2: _INTERRUPTED, 3: 14, 4: _USAGE, 5: _N
 """Where no record says more: 3 is pytest's internal error, 5 that nothing was collected."""
 
 
+_UNGATED = "nothing was measured: no gated test ran, and pytest left no record; look at what was collected and chosen"
+
+
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--policy",
@@ -45,11 +48,22 @@ def run(options: Namespace) -> int:
     status = _status(command, apart=options.json)
     report = _record(project, began)
     code = _code(status, report)
+    if project.ci and report is None and status == 0 and not _lists(words):
+        code = _NOTHING
+        sys.stderr.write(f"perfgate: {_UNGATED}\n")
     if options.json:
         from pytest_perfgate.cli.output import plain
 
         write_json({"exit": code, "pytest": status, "record": plain(report) if report else None})
     return code
+
+
+def _lists(words: list[str]) -> bool:
+    """Whether the command asks pytest to list something: then no test was to run."""
+    from pytest_perfgate.plugin.listing import LISTING
+
+    spelled = tuple(word for words_of in LISTING.values() for word in words_of)
+    return any(word.startswith(spelled) for word in words)
 
 
 def _policies(pairs: list[str]) -> list[str]:

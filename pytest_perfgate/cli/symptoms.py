@@ -160,6 +160,10 @@ def record(project: Project) -> Iterator[Finding]:
     if not (project.root / ".perfgate" / "records" / "last").exists():
         yield Finding(name="record", level=Level.NOTE, what="no run has left one", mend="pytest --perfgate=full")
         return
+    if why := project.records.pointer.closed():
+        mend = "while a run goes on, nothing; else run the gate again, or name an earlier record: ls .perfgate/records"
+        yield Finding(name="record", level=Level.NOTE, what=why, mend=mend)
+        return
     report = project.records.read()
     yield Finding(name="record", level=Level.GOOD, what=f"{report.started}, {report.mode}: {summary_line(report)}")
 

@@ -199,7 +199,8 @@ class BaselineStore(Protocol):
 
     def remove(self, device: str, keys: Sequence[CaseKey]) -> tuple[Path, ...]: ...
 
-    def devices(self) -> tuple[str, ...]: ...
+    def devices(self, revision: str = "") -> tuple[str, ...]:
+        """Those with lines here, or committed ones in a revision."""
 
 
 class RecordStore(Protocol):

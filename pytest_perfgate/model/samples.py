@@ -62,3 +62,5 @@ class Samples:
     """Mean nanoseconds per call, less those in which its threads waited for a processor; ``None``: nobody can tell."""
     others: float | None = None
     """Processors that other processes kept busy meanwhile; ``None`` where the system does not tell."""
+    blocked: float | None = None
+    """Mean nanoseconds per call in which the calling thread neither computed nor queued; ``None``: nobody can tell."""

@@ -45,6 +45,8 @@ class Arms:
     base: str
     same: bool = False
     """Both ran the same code: whatever is slower then, it is not the code."""
+    differences: tuple[float, ...] = ()
+    """Logarithms of head over base, one a round, in order."""
 
 
 @value

@@ -16,6 +16,7 @@ _MARKER = (
     "perfgate(*limits, on=, capture=, timer=, runtime=, cache=, clocks=, data=, rounds=, budget=): "
     "what this test's measurement must keep, such as 'time <= 3 ms' or 'slowdown <= 3%'"
 )
+_LISTING = ("collectonly", "showfixtures", "show_fixtures_per_test", "markers", "cacheshow", "help", "version")
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -70,6 +71,18 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(WorkerRole(config), ROLE)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    """A listing runs no test: in CI that is for the command to say, and not for settings that a change may write."""
+    from pytest_perfgate.plugin.told import told
+
+    if not any(getattr(config.option, name, None) for name in _LISTING) or not told(config).get("CI"):
+        return None
+    from pytest_perfgate.plugin.listing import refused
+
+    return refused(config)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config: pytest.Config) -> None:
     """This is the controller of pytest-xdist: its workers will say what is gated."""
@@ -93,11 +106,13 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
     from pytest_perfgate.plugin.roles import ROLE, is_gated, role_of
 
     gated = [item for item in getattr(session, "items", ()) if is_gated(item)]
-    if (gated or _misses(session.config)) and not session.config.option.collectonly:
+    option = session.config.option
+    runs = not (option.collectonly or getattr(option, "setuponly", False))  # --setup-plan implies --setup-only
+    if runs and (gated or _misses(session.config)):
         role_of(session.config).before(session, gated)
     result = yield
     role = session.config.pluginmanager.get_plugin(ROLE)
-    if role is not None:
+    if role is not None and runs:
         role.after(session)
     return result
 
@@ -126,7 +141,7 @@ def _misses(config: pytest.Config) -> bool:
         return False
     from pytest_perfgate.plugin.reaching import keeps_baselines
 
-    return keeps_baselines(config.rootpath)
+    return keeps_baselines(config.rootpath, told(config))
 
 
 @pytest.fixture

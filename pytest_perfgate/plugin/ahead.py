@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.app.assemble import measurements
 from pytest_perfgate.app.lanes import run_spread
 from pytest_perfgate.app.measure import Rounds
+from pytest_perfgate.clock import seconds
 from pytest_perfgate.core.gate.budget import SCREENING
 from pytest_perfgate.core.gate.rounds import Design
 from pytest_perfgate.model.errors import PerfgateError
@@ -46,10 +46,10 @@ def measure_ahead(session: Docket) -> None:
     part = affordable(cases, known, keeps * session.left_s())
     progress = Progress(config, cost_line(cases, known, part) + suspicion_line(session, cases), cases)
     cases = [sampled(case, part) for case in cases]
-    rounds, begun = Rounds(cases, crew_of(session, progress)), time.monotonic()
+    rounds, begun = Rounds(cases, crew_of(session, progress)), seconds()
     try:
         run_spread(rounds, cases, fleet(progress.tell))
-        took = time.monotonic() - begun
+        took = seconds() - begun
         results = captured(session, rounds.results(), progress.tell)
     except BaseException:
         keep_measured(session, {nodeid: result for nodeid, result in rounds.results().items() if result.captures})
@@ -110,18 +110,23 @@ def on_device(options: Any, cases: list[Case]) -> list[Case]:
 def measure_against(session: Docket) -> None:
     """Measure all cases in two arms, then judge by what they came to."""
     from pytest_perfgate.app.beside import unready
+    from pytest_perfgate.app.duet import BASE
+    from pytest_perfgate.app.untimed import untimed_in
     from pytest_perfgate.plugin.arms import MERGE_BASE, Bailiff
 
     asked = session.settings.options.perfgate_against
-    base = session.court.accepted.base
-    revision = asked if asked != MERGE_BASE else base.commit
+    before = session.court.accepted.base
+    revision = asked if asked != MERGE_BASE else before.commit
     if not revision:
-        raise PerfgateError("arm-no-merge-base", base.why or "no commit lies before this one", mend=base.mend)
+        raise PerfgateError("arm-no-merge-base", before.why or "no commit lies before this one", mend=before.mend)
     comparison, paired = Bailiff(session).against(revision, list(session.cases.values()))
-    session.court.paired, session.court.revision = paired, comparison.arms[0].revision
-    new = newcomers(session, comparison.arms[0].revision, comparison.troubles())
+    base, head = comparison.arms
+    session.court.paired, session.court.revision = paired, base.revision
+    session.court.alike = comparison.same or base.tree == head.tree
+    new = newcomers(session, base.revision, comparison.troubles())
     session.court.new = frozenset(case.nodeid for case in new)
     session.court.unready = {n: why for n, why in unready(comparison).items() if n not in session.court.new}
+    session.court.untimed = untimed_in(comparison.arms, comparison.rounds, (BASE,))
     alone = [*new, *(session.cases[nodeid] for nodeid in session.court.unready)]
     measured = {**comparison.results(), **(measured_alone(session, alone) if alone else {})}
     results = captured(session, measured, lambda text: Progress(session.settings.pytest, text).close())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import time
 from collections import defaultdict
 from dataclasses import replace
 from functools import partial
@@ -16,6 +15,7 @@ from pytest_perfgate.app.beside import with_files
 from pytest_perfgate.app.compare_arms import Comparison, Stage
 from pytest_perfgate.app.duet import Beat
 from pytest_perfgate.app.hearing import Hearing
+from pytest_perfgate.clock import seconds
 from pytest_perfgate.core.gate.against_revision import not_compared
 from pytest_perfgate.core.gate.arm_limit import arm_limit, suspected_limit
 from pytest_perfgate.core.gate.budget import SCREENING, shrunk
@@ -179,7 +179,7 @@ class Bailiff:
             say=self._say,
             show=self._progress.met if self._progress is not None else None,
             keep=FinishedRounds(self._path(both), self._session, self._say),
-            clock=time.monotonic,
+            clock=seconds,
             beat=self._beat,
             texts=file_texts(self._session, both[0].revision),
             budget_s=max(left, 1.0) if math.isfinite(left) else 0.0,

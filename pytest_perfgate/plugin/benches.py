@@ -33,7 +33,7 @@ class Bench:
 
     def take(self, asked: Asked) -> View:
         self.seen.append(asked.key)
-        return View(asked.key, asked.once(), metrics=self.metrics)
+        return View(asked.key, asked.once(), metrics=self.metrics, fate=self.fate)
 
     def drop(self, key: CaseKey) -> None:
         """A call that raised has no measurement: whatever was timed of it was not its work."""
@@ -59,19 +59,29 @@ class Bench:
         del key
         return ()
 
+    def fate(self, key: CaseKey) -> str:
+        """Why a call has no measurement."""
+        del key
+        return ""
+
 
 class JudgedBench(Bench):
     """``full``: measured before the tests; each call runs once and is shown what was measured."""
 
     measures = True
 
-    def __init__(self, case: Case, known: Callable[[CaseKey], Measurement | None]) -> None:
+    def __init__(
+        self, case: Case, known: Callable[[CaseKey], Measurement | None], fate: Callable[[CaseKey], str]
+    ) -> None:
         super().__init__(case)
-        self._known = known
+        self._known, self._fate = known, fate
 
     def metrics(self, key: CaseKey) -> MetricSet | None:
         found = self._known(key)
         return found.metrics if found is not None else MetricSet()
+
+    def fate(self, key: CaseKey) -> str:
+        return self._fate(key)
 
     def samples(self, key: CaseKey) -> tuple[Samples, ...]:
         found = self._known(key)
@@ -92,7 +102,7 @@ class MeasuringBench(Bench):
     def take(self, asked: Asked) -> View:
         self.seen.append(asked.key)
         self._taken[asked.key] = self._capture(asked)
-        return View(asked.key, self._shown(asked), metrics=self.metrics)
+        return View(asked.key, self._shown(asked), metrics=self.metrics, fate=self.fate)
 
     def drop(self, key: CaseKey) -> None:
         self._taken.pop(key, None)
@@ -116,6 +126,11 @@ class MeasuringBench(Bench):
     def samples(self, key: CaseKey) -> tuple[Samples, ...]:
         found = self._found(key)
         return found.samples if found else ()
+
+    def fate(self, key: CaseKey) -> str:
+        from pytest_perfgate.core.gate.trust import untimed
+
+        return next(filter(None, map(untimed, self.samples(key))), "")
 
     def _found(self, key: CaseKey) -> Capture | None:
         return next((capture for capture in self.captures() if capture.key == key), None)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import pytest_perfgate
+from pytest_perfgate.clock import HOST_CLOCK
 
 FIGURES = "perfgate_benchmark"
 """The attribute of a test's report that carries its figures, also from a worker."""
@@ -28,7 +29,8 @@ class BenchmarkJson:
             self._found[report.nodeid] = figures
 
     def pytest_sessionfinish(self) -> None:
-        text = json.dumps(document(list(self._found.values()), dt.datetime.now(dt.timezone.utc)), indent=1)
+        now = dt.datetime.fromtimestamp(HOST_CLOCK.date(), dt.timezone.utc)
+        text = json.dumps(document(list(self._found.values()), now), indent=1)
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._path.write_text(text + "\n", encoding="utf-8")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pytest_perfgate import clock
 from pytest_perfgate.app.compare_arms import SCREEN, Comparison, Stage, phase_of
 from pytest_perfgate.core.gate.calibration import INJECTED, LEAST
 from pytest_perfgate.core.gate.rounds import Design
@@ -53,7 +53,7 @@ class Calibrating:
 
     def run(self, seconds: float, *, slowing: bool) -> None:
         """Unchanged code and slowed code by turns, until the time is spent."""
-        cases, until = list(self._gate.cases.values()), time.monotonic() + seconds
+        cases, until = list(self._gate.cases.values()), clock.seconds() + seconds
         progress = Progress(self._config, f"{plural(len(cases), 'case')}, the same code on both sides, {seconds:.0f} s")
         comparison = Comparison((_side("base"), _side("head")), cases, self._stage(progress), Design())
         kept = [one for one in read_values(self._path, PairedRound) if not one.trouble]
@@ -62,7 +62,7 @@ class Calibrating:
         if comparison.rounds:
             progress.tell(f"{_kept(comparison)} of earlier calibrations are kept")
         for phase, by in self._turns(comparison, slowing=slowing):
-            if time.monotonic() >= until:
+            if clock.seconds() >= until:
                 break
             self._by = by
             count = _played(comparison, phase) + 1
@@ -70,7 +70,7 @@ class Calibrating:
             if _played(comparison, phase) < count:
                 progress.tell(f"no test is left that runs: {_trouble(comparison)}")
                 break
-            left = max(0.0, until - time.monotonic())
+            left = max(0.0, until - clock.seconds())
             progress.tell(f"{_named(by)}: {plural(count, 'round')}, {left:.0f} s left")
         progress.close()
 
@@ -94,7 +94,7 @@ class Calibrating:
             timeout_s=project.timeout,
             say=progress.tell,
             keep=lambda rounds: write_values(self._path, [*self._others, *rounds]),
-            clock=time.monotonic,
+            clock=clock.seconds,
         )
 
     def _spec(self, arm: Arm, cases: Sequence[Case], seed: int) -> ChildSpec:

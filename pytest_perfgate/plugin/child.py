@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_perfgate.clock import seconds
 from pytest_perfgate.model.children import (
     Bye,
     Capture,
@@ -129,7 +129,7 @@ class ChildRole:
     def _run(self, item: pytest.Item, behind: pytest.Item | None) -> None:
         self._bench, self._reports[:] = None, []
         self._raised.clear()
-        begun = time.perf_counter()
+        begun = seconds()
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=behind)
         outcome, text = _outcome([r for r in self._reports if r.when in self._raised])
         bench = self._bench if outcome == "passed" else None
@@ -139,7 +139,7 @@ class ChildRole:
                 outcome=outcome,
                 text=text,
                 captures=bench.captures() if bench is not None else (),
-                seconds=time.perf_counter() - begun,
+                seconds=seconds() - begun,
                 raised=tuple(bench.raised.items()) if bench is not None else (),
             )
         )

@@ -40,7 +40,7 @@ class Collector:
         self._config, self._options, self._kinds = config, options, kinds
         self._brought = brought
         """Names of the captures that plugins bring; asked only for a name that is none of ours."""
-        self._plan = planned(config, options)
+        self._plan = planned(config)
         self._base = self._limits(config.limits, "configuration", f"{config.source}: tool.perfgate.limits")
         self._commanded = self._limits(options.perfgate_limit, "command line", "--perfgate-limit")
         self._insist(options.perfgate_capture, "option-wrong", "--perfgate-capture")
@@ -137,9 +137,8 @@ def _once(plan: Plan, limits: Iterable[Limit]) -> Plan:
     return replace(plan, rounds=1) if STATIC in plan.captures and {m.metric for m in limits} <= CODE_NAMES else plan
 
 
-def planned(config: Config, options: Any) -> Plan:
+def planned(config: Config) -> Plan:
     """The project's plan."""
-    del options
     given = {
         "timer": config.timer,
         "runtime": config.runtime,

@@ -16,6 +16,7 @@ from pytest_perfgate.plugin.phases import ReadablePhases
 from pytest_perfgate.plugin.session import GateSession
 from pytest_perfgate.plugin.settings import Settings
 from pytest_perfgate.plugin.summary import write_summary
+from pytest_perfgate.plugin.unreported import hear
 
 
 class ControllerRole(ReadablePhases):
@@ -56,11 +57,12 @@ class ControllerRole(ReadablePhases):
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        hear(self.session, report)
         self.session.note(report)
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self) -> None:
-        write_session(self.session)
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        write_session(self.session, broke=exitstatus == pytest.ExitCode.INTERNAL_ERROR)
         self.recorded = self.session.recorded
 
     @pytest.hookimpl(trylast=True)

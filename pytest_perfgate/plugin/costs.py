@@ -21,6 +21,8 @@ STARTING = ""
 """Among the costs of cases: what a round takes beside them, the starting of its child above all."""
 _START_S = 1.0
 """A guess at that, for the first run."""
+_LONGEST_S = 86400.0
+"""No round of a case takes a day: what reads so is of a clock that somebody set."""
 _SHORTEST = 0.1
 """The part of its sampling time that a case keeps at least."""
 
@@ -80,11 +82,12 @@ def costs_of(results: Mapping[str, CaseResult], took_s: float) -> dict[str, floa
 
 
 def read_costs(path: Path) -> dict[str, float]:
-    """Seconds a round of each case took last time; a lost file costs only a worse guess."""
+    """Seconds a round of each case took last time; what is lost or cannot be costs only a worse guess."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        return {str(name): float(cost) for name, cost in found.items()}
-    except (OSError, ValueError, TypeError, AttributeError):
+        costs = {str(name): float(cost) for name, cost in found.items()}
+        return {name: cost for name, cost in costs.items() if 0 <= cost <= _LONGEST_S}
+    except (OSError, ValueError, TypeError, AttributeError, OverflowError):
         return {}
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.measure import Crew
+from pytest_perfgate.clock import seconds
 from pytest_perfgate.plugin.invocation import child_job, child_spec
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def crew_of(session: Docket, progress: Progress) -> Crew:
         job=child_job(config),
         timeout_s=project.timeout,
         progress=progress,
-        clock=time.monotonic,
+        clock=seconds,
         tell=progress.tell,
         leanings=session.court.accepted.timers(),
     )

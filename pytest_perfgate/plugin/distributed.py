@@ -62,7 +62,8 @@ class DistributedRole:
         from pytest_perfgate.plugin.reaching import deselected, keeps_baselines
 
         listed = sorted(folder.glob(CASES.format("*")))
-        if not listed and not (told(self._config).get("CI") and keeps_baselines(self._config.rootpath)):
+        ci = told(self._config)
+        if not listed and not (ci.get("CI") and keeps_baselines(self._config.rootpath, ci)):
             return
         from pytest_perfgate.model.children import Fault
         from pytest_perfgate.model.plan import Case
@@ -74,7 +75,8 @@ class DistributedRole:
             session.cases.update((case.nodeid, case) for case in read_values(path, Case))
         for path in folder.glob(LEFT_OUT.format("*")):
             deselected(self._config).update(read_values(path, str))
-        session.measure()
+        if not getattr(self._config.option, "setuponly", False):
+            session.measure()
         with usage_errors():
             write_values(folder / FAULTS, [Fault.of(nodeid, error) for nodeid, error in session.faults.items()])
             write_values(folder / DIED, sorted(session.died))

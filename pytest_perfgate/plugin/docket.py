@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.gate import Court, hushed
+from pytest_perfgate.clock import HOST_CLOCK, seconds
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.plan import Case, Mode
-from pytest_perfgate.model.verdict import CaseReport, SuiteNote
+from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
 from pytest_perfgate.plugin.outside import outside
 from pytest_perfgate.plugin.told import told
 from pytest_perfgate.wiring import gate_tools
@@ -40,10 +41,12 @@ class Docket:
         """Tests whose child did not survive them."""
         self.judged: set[str] = set()
         """Tests whose call phase was given its verdict."""
+        self.heard: set[str] = set()
+        """Tests that pytest reported to have run, or why not."""
         self.skipped: dict[str, str] = {}
         """Tests that pytest skipped, and its reason."""
-        self.started = dt.datetime.now(dt.timezone.utc)
-        self.clock = time.monotonic()
+        self.started = dt.datetime.fromtimestamp(HOST_CLOCK.date(), dt.timezone.utc)
+        self.clock = seconds()
         self.complete = False
         self.notes: tuple[SuiteNote, ...] = ()
         self.excused: list[str] = []
@@ -103,9 +106,18 @@ class Docket:
             for report in self.reports.get(nodeid, ())
         ]
 
+    def recorded_reports(self) -> list[CaseReport]:
+        """Every report as the record has it: what is expected to fail does not fail the run there either."""
+        return [
+            replace(report, verdicts=tuple(map(_excused, report.verdicts)))
+            if f"{report.worst.value}: {report.key}" in self.excused
+            else report
+            for report in self.all_reports()
+        ]
+
     def left_s(self) -> float:
         """What is left of ``--perfgate-budget``; without one there is no end."""
-        return self.settings.budget_s - (time.monotonic() - self.clock)
+        return self.settings.budget_s - (seconds() - self.clock)
 
     def _context(self) -> JudgeContext:
         """What every judge of this session knows."""
@@ -118,3 +130,7 @@ class Docket:
             facts=self.settings.project.facts or "shown",
             pytest=self.settings.command,
         )
+
+
+def _excused(verdict: Verdict) -> Verdict:
+    return replace(verdict, effect=Effect.WARN) if verdict.effect is Effect.FAIL else verdict

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,19 +12,20 @@ import pytest
 
 from pytest_perfgate.app.captures import capture_notes
 from pytest_perfgate.app.conclude import RECORD, Ending, keep, run_report, suite_notes
+from pytest_perfgate.clock import seconds
 from pytest_perfgate.core.gate.grammar import FAMILY_MEAN
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect
-from pytest_perfgate.model.plan import Mode
 from pytest_perfgate.model.verdict import SuiteNote
 from pytest_perfgate.plugin.commanded import commanded_notes
 from pytest_perfgate.plugin.complaints import complain, fail, usage_errors
 from pytest_perfgate.plugin.docket import Docket
-from pytest_perfgate.plugin.keeping import close_the_past
+from pytest_perfgate.plugin.keeping import take_back
 from pytest_perfgate.plugin.outputs import write_outputs
 from pytest_perfgate.plugin.patterns import pattern_notes
 from pytest_perfgate.plugin.reaching import deselected, is_filtered, left_out, reach_of
 from pytest_perfgate.plugin.skips import skipped_files
+from pytest_perfgate.plugin.unreported import unreported_notes
 
 _NAMED = 20
 """Names that a note shows."""
@@ -38,17 +38,17 @@ def close_session(session: Docket, *, complete: bool) -> None:
         reports = session.all_reports()
         session.notes = suite_notes(session.court, session.cases, reports, ending_of(session))
         session.notes += capture_notes(reports, session.court.context.policy)
-        session.notes += commanded_notes(session)
+        session.notes += (*commanded_notes(session), *unreported_notes(session))
         session.notes += pattern_notes(session, filtered=is_filtered(session.settings.pytest))
     announce(session.settings.pytest, session.notes)
 
 
-def write_session(session: Docket) -> None:
-    """The record, also of a run that was interrupted."""
+def write_session(session: Docket, *, broke: bool = False) -> None:
+    """The record, also of a run that was interrupted; one that measured nothing leaves the last record what it is."""
     config = session.settings.pytest
     if session.reports or session.notes:
         try:
-            report = run_report(session.court, session.all_reports(), session.notes, ending_of(session))
+            report = run_report(session.court, session.recorded_reports(), session.notes, ending_of(session))
             session.written = write_outputs(config, report)
             kept = keep(session.court, report)
             session.written = (*kept.written, *session.written)
@@ -59,8 +59,8 @@ def write_session(session: Docket) -> None:
         except PerfgateError as fault:
             complain(config, fault)
         ignored(config.rootpath / ".perfgate")
-    elif session.cases and session.mode is not Mode.OFF:
-        close_the_past(config.rootpath, "the last run left no record: none of its gated tests ran")
+    elif not broke and not session.resumable:
+        take_back(session)
 
 
 def close_records(config: pytest.Config, exitstatus: int, *, told: bool) -> None:
@@ -102,7 +102,7 @@ def ending_of(session: Docket) -> Ending:
     return Ending(
         mode=session.mode,
         started=session.started.isoformat(timespec="seconds"),
-        seconds=time.monotonic() - session.clock,
+        seconds=seconds() - session.clock,
         complete=session.complete,
         filtered=is_filtered(config),
         root=str(config.rootpath),

@@ -104,7 +104,7 @@ class Gate:
             durations = [_number(sample) * _UNITS[unit] for sample in samples]
             brought = Brought(self._outermost(name), "record", durations, work=_work(work), limits=_texts(limits))
             self._bench.bring(brought)
-        return View(brought.key, metrics=self._bench.metrics)
+        return View(brought.key, metrics=self._bench.metrics, fate=self._bench.fate)
 
     def read(
         self,
@@ -123,7 +123,7 @@ class Gate:
                 raise PerfgateError("call-wrong", said, mend=mend, place=self._case.nodeid)
             brought = Brought(self._outermost(name), "read", limits=_texts(limits))
             self._bench.read(brought, [str(file) for file in files])
-        return View(brought.key, metrics=self._bench.metrics)
+        return View(brought.key, metrics=self._bench.metrics, fate=self._bench.fate)
 
     def note(self, key: str, value: object) -> None:
         """Join the identity: measurements with other notes are not compared (an autotuned tiling, say)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.wiring.stores import record_store
@@ -16,14 +16,23 @@ if TYPE_CHECKING:
 
 def begin(session: Docket) -> None:
     """From here on the last run is this one, also where it is killed."""
-    since = f"the run that began at {session.started.isoformat(timespec='seconds')}"
-    close_the_past(session.settings.pytest.rootpath, f"{since} has left no record: it goes on, or it was killed")
-
-
-def close_the_past(root: Path, why: str) -> None:
-    """Until a run has left its record, what is accepted must not be an earlier run's, unsaid."""
     with contextlib.suppress(PerfgateError):  # a folder that takes nothing says so where the record is written
-        record_store(root).close(why)
+        _pointer(session).suspend(_without_record(session))
+
+
+def take_back(session: Docket) -> None:
+    """Nothing was measured: what is accepted and reported is what an earlier run left."""
+    with contextlib.suppress(PerfgateError):
+        _pointer(session).resume(_without_record(session))
+
+
+def _pointer(session: Docket) -> Any:
+    return record_store(session.settings.pytest.rootpath).pointer
+
+
+def _without_record(session: Docket) -> str:
+    since = f"the run that began at {session.started.isoformat(timespec='seconds')}"
+    return f"{since} has left no record: it goes on, or it was killed"
 
 
 def insist_on_folder(folder: Path) -> None:

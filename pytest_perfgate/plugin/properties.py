@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 
+from pytest_perfgate.core.gate.shift import BESIDE
 from pytest_perfgate.core.render.guard import shown
 from pytest_perfgate.model.quantity import Dimension
 from pytest_perfgate.model.verdict import CaseReport
@@ -35,6 +36,8 @@ def _unshown(stem: str, why: str) -> list[tuple[str, object]]:
 
 
 def _figures(report: CaseReport, stem: str) -> list[tuple[str, object]]:
+    """The figures of the measurement; what two arms convicted by stands in the place of what the screening saw."""
     metrics = report.measurement.metrics.metrics if report.measurement else ()
-    plain = (metric for metric in metrics if not metric.labels)
+    by_arms = {v.metric.name: v.metric for v in report.verdicts if v.metric and v.metric.source.startswith(BESIDE)}
+    plain = (by_arms.get(metric.name, metric) for metric in metrics if not metric.labels)
     return [(f"{stem}{one.name}{_UNITS.get(one.dimension, '')}", f"{one.value:.6g}") for one in plain]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -49,17 +50,24 @@ def reach_of(config: pytest.Config) -> Reach:
     )
 
 
-def keeps_baselines(root: Path) -> bool:
-    """Whether a project has a folder of baselines; its settings are read only where it has any."""
+def keeps_baselines(root: Path, ci: Mapping[str, str]) -> bool:
+    """Whether a project has a folder of baselines, or had one before this change, as far as CI and git tell at once."""
+    from pytest_perfgate.wiring.stores import kept_before
+
+    folder = _folder(root)
+    return (root / folder).is_dir() or kept_before(root, folder, ci)
+
+
+def _folder(root: Path) -> str:
+    """Where baselines lie; the settings of a project are read only where it has any."""
+    settings = root / "pyproject.toml"
+    if not (settings.is_file() and b"tool.perfgate" in settings.read_bytes()):
+        return "baselines"
     from pytest_perfgate.plugin.complaints import usage_errors
     from pytest_perfgate.wiring import configuration
 
-    settings = root / "pyproject.toml"
-    own = settings.is_file() and b"tool.perfgate" in settings.read_bytes()
-    if not own:
-        return (root / "baselines").is_dir()
     with usage_errors():
-        return (root / configuration(root).baselines).is_dir()
+        return configuration(root).baselines
 
 
 def _named(config: pytest.Config) -> list[str]:

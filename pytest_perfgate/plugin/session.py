@@ -22,6 +22,7 @@ from pytest_perfgate.plugin.columns import columns
 from pytest_perfgate.plugin.complaints import refuse, told_once, usage_errors
 from pytest_perfgate.plugin.conviction import convictor
 from pytest_perfgate.plugin.docket import Docket, Reports
+from pytest_perfgate.plugin.fates import fate
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.keeping import begin, insist_on_folder
 from pytest_perfgate.plugin.measuring import measuring_tools
@@ -136,7 +137,7 @@ class GateSession(Docket):
         if self.mode is Mode.OFF:
             return Bench(case)
         if self.measured_ahead or case.nodeid in self.judged:
-            return JudgedBench(case, self.known)
+            return JudgedBench(case, self.known, partial(fate, self.reports))
         measuring = measuring_tools(self.settings.pytest)
         measuring.tell_waits(partial(say_amid, self.settings.pytest))
         return QuickBench(case, measuring)

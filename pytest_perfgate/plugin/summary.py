@@ -12,7 +12,7 @@ from pytest_perfgate.app.inputs import CONSTANT
 from pytest_perfgate.app.machine import REFUSED
 from pytest_perfgate.core.gate.against_baseline import DOUBTFUL
 from pytest_perfgate.core.gate.family import family_limits, is_in_a_mean
-from pytest_perfgate.core.gate.withheld import on_one_core
+from pytest_perfgate.core.gate.withheld import on_one_core, pinned
 from pytest_perfgate.core.render.block import WIDTH, printable, render_block
 from pytest_perfgate.core.render.floor import by_floor
 from pytest_perfgate.core.render.guard import shown
@@ -166,18 +166,29 @@ def next_commands(
     bare = [v for report in reports for v in report.verdicts if v.outcome is Outcome.UNBASELINED]
     if recorded and all(v.baseline is None for v in bare):
         worst -= {Outcome.UNBASELINED}
-    pinned = on_one_core(reports)  # nothing of it can be accepted
-    if Outcome.UNBASELINED in worst and not (recorded or pinned) and any(v.baseline is None for v in bare):
+    beside = on_one_core(reports)  # what was on that core is not accepted, and one such case refuses --new for all
+    if Outcome.UNBASELINED in worst and not (recorded or beside) and any(v.baseline is None for v in bare):
         commands.append(f'{accept}--new --reason "..."')
     steps = dict.fromkeys(step for v in bare if v.baseline is not None for step in v.next)
-    if len(steps) > _NAMED and not worst & _SLOWER and all(step.startswith("perfgate accept ") for step in steps):
+    several = len(steps) > _NAMED and not (beside or worst & _SLOWER)
+    if several and all(step.startswith("perfgate accept ") for step in steps):
         commands, steps = commands[:1], {f'{accept}--reason "..."': None}  # one sentence for all, and for what is new
     commands += list(steps)[:_NAMED]  # its line is no new one: it has a reason of its own, or none; the report has all
-    if Outcome.IMPROVED in worst and not pinned:
+    if Outcome.IMPROVED in worst and not beside:
         commands.append(f"{accept}--improved")
+    if beside:
+        commands += [step for step in _measured_alone(reports, worst) if step not in commands]
     if Outcome.SUSPECT in worst and not full:
         commands.append(f"{pytest} --perfgate=full")
     return commands if worst - set(_KEPT) else []
+
+
+def _measured_alone(reports: Sequence[CaseReport], worst: set[Outcome]) -> list[str]:
+    """What accepts, each by its name, cases of a run beside a revision that were not held on its core, as new tests."""
+    asked = worst & {*_PLAIN}
+    able = (report for report in reports if report.measurement is not None and not pinned(report))
+    steps = (step for report in able for v in report.verdicts if v.outcome in asked for step in v.next)
+    return list(dict.fromkeys(steps))[:_NAMED]
 
 
 def written_lines(written: Sequence[Path], shown: Callable[[Path], str]) -> list[str]:

@@ -10,6 +10,12 @@ from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import CaseKey
 
 Metrics = Callable[[CaseKey], MetricSet | None]
+Fate = Callable[[CaseKey], str]
+"""Why a call has no measurement, as far as somebody knows."""
+
+
+def _unknown(_: CaseKey) -> str:
+    return ""
 
 
 class View:
@@ -18,8 +24,8 @@ class View:
     Times are nanoseconds, fractions 0 to 1. Reading what was not measured is an error.
     """
 
-    def __init__(self, key: CaseKey, result: Any = None, *, metrics: Metrics) -> None:
-        self.key, self.result, self._metrics = key, result, metrics
+    def __init__(self, key: CaseKey, result: Any = None, *, metrics: Metrics, fate: Fate = _unknown) -> None:
+        self.key, self.result, self._metrics, self._fate = key, result, metrics, fate
 
     def __getattr__(self, name: str) -> float:
         if name.startswith("_"):
@@ -29,21 +35,21 @@ class View:
             raise PerfgateError("not-measured", f"{name} of {self.key} was read, and this run measures nothing")
         found = metrics.find(name)
         if not found:
-            raise _missing(name, metrics, str(self.key))
+            raise _missing(name, metrics, str(self.key), self._fate(self.key))
         return found[0].value
 
     def __repr__(self) -> str:
         return f"<perfgate {self.key}>"
 
 
-def _missing(name: str, metrics: MetricSet, key: str) -> PerfgateError:
+def _missing(name: str, metrics: MetricSet, key: str, fate: str) -> PerfgateError:
     """A name that no metric of this call has: misspelt, or nothing measured it here."""
     from pytest_perfgate.core.gate.nearest import nearest, some_of
     from pytest_perfgate.core.metrics.registry import by_name
 
     names, said = metrics.names(), f"{name} of {key} was not measured"
     if not names:
-        why = "nothing was measured of it: it failed while it was measured, or was not measured yet"
+        why = fate or "nothing was measured of it: it failed while it was measured, or was not measured yet"
         return PerfgateError("not-measured", said, why=why, mend="perfgate report says what became of it")
     has = f"this call has {some_of(sorted(names))}"
     gap = metrics.missing(name)

@@ -53,6 +53,13 @@ def merge_request(environment: Mapping[str, str]) -> bool:
     return bool(targets(environment))
 
 
+def kept_before(root: Path, folder: str, environment: Mapping[str, str]) -> bool:
+    """Whether a revision that this change may have left has a folder of baselines."""
+    from pytest_perfgate.adapters.stores import before
+
+    return before.kept_before(root, folder, environment)
+
+
 def merging(root: Path, project: Config) -> Any:
     """What git is told about merging baselines; ``None`` where git says nothing."""
     from pytest_perfgate.adapters.stores.merge_by_git import probe_merging

@@ -15,7 +15,7 @@ from pytest_perfgate.cli.project import Project as Command
 from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.measurement import Environment
-from pytest_perfgate.model.verdict import SuiteNote
+from pytest_perfgate.model.verdict import RunReport, SuiteNote
 from tests.cli.conftest import Place
 from tests.reports import baseline, case, run
 
@@ -68,6 +68,29 @@ def test_the_report_of_an_interrupted_run_says_so_and_fails_in_ci(
     assert (done.code, "record-partial" in done.err, Path("r.html").exists()) == (12, True, True)
     assert place.perfgate("report", "r.json").code == 0, "it was named"
     assert "interrupted" in place.perfgate("report").out
+
+
+@pytest.mark.parametrize(
+    ("found", "code"),
+    [
+        (run(SAME), 0),
+        (run(SLOWER), 1),
+        (run(SAME, notes=(SuiteNote(kind="dropped", effect=Effect.FAIL, text="1 case"),)), 4),
+        (run(SAME, notes=(SuiteNote(kind="settings", effect=Effect.WARN, text="1 setting"),)), 0),
+    ],
+    ids=["kept", "regressed", "note", "warning"],
+)
+def test_the_report_of_the_last_run_ends_in_ci_as_its_gate_did(
+    place: Place, monkeypatch: pytest.MonkeyPatch, found: RunReport, code: int
+) -> None:
+    """A conftest can end the process with 0 after its verdicts, and not what they were."""
+    place.record(found)
+    assert place.perfgate("report").code == 0, "a laptop looks at it"
+    monkeypatch.setenv("CI", "true")
+    done = place.perfgate("report", "--html", "r.html", "--to", "json:r.json")
+    assert (done.code, Path("r.html").exists(), Path("r.json").exists()) == (code, True, True)
+    assert ("the gate of this run ended with" in done.err) == bool(code)
+    assert place.perfgate("report", "r.json").code == 0, "it was named"
 
 
 def test_the_report_for_a_program(project: Place) -> None:
@@ -219,6 +242,13 @@ def test_the_doctor_looks_at_everything(project: Place) -> None:
     assert "ok    python" in done.out
     assert "no git repository here" in done.out
     assert "2 cases: 1 regressed, 1 passed." in done.out
+
+
+def test_a_run_that_goes_on_or_was_killed_is_a_note_of_the_doctor(project: Place) -> None:
+    Records(project.root).pointer.suspend("the run that began at noon has left no record")
+    done = project.perfgate("doctor", "--seconds", "0")
+    assert done.code == 0, done.out
+    assert "note  record     the run that began at noon has left no record" in done.out
 
 
 def test_the_doctor_names_what_is_broken(project: Place) -> None:

@@ -6,11 +6,14 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pytest_perfgate.cli import main
 from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.model.verdict import Arms
 from tests.cli.conftest import Place
 from tests.reports import baseline, case, run
 
@@ -91,6 +94,22 @@ def test_the_end_of_input_is_no_reason_and_nothing_is_asked_twice(project: Place
 def test_an_interrupt_writes_nothing(project: Place) -> None:
     walked(project.root, ["a\n", "first\n", INTERRUPT])
     assert project.times() == {"test_slow": 1e6}
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_what_was_held_on_one_core_beside_a_revision_is_refused_as_accept_does(
+    place: Place, more: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = case("test_slow", 1.2e6, 1e6, Outcome.REGRESSED)
+    assert found.measurement is not None
+    held = replace(found.measurement, identity=replace(found.measurement.identity, affinity="1"))
+    place.baselines.write([baseline("test_slow", 1e6)])
+    place.record(run(replace(found, measurement=held, arms=Arms(base="c0ffee")), case("test_new", 5e5)))
+    assert main(["review", *more, "--root", str(place.root)]) == main(
+        ["accept", "--root", str(place.root), "--reason", "x"]
+    )
+    assert capsys.readouterr().err.count("[accept-pinned]") == 2
+    assert place.times() == {"test_slow": 1e6}
 
 
 def test_without_a_terminal(project: Place) -> None:

@@ -108,3 +108,46 @@ def test_an_unknown_revision_says_where_those_are_that_are_here(repository: Proj
     assert "nowhere" in run.text
     assert "git log --oneline --all" in run.text
     assert "Traceback" not in run.text
+
+
+def test_a_record_that_is_no_time_costs_no_other_case_its_verdict(repository: Project) -> None:
+    """Zero in the head is INVALID; in the base alone the stored line judges, and the report says why."""
+    repository.write(
+        "tests/test_kern.py",
+        """
+        import pytest, kern
+
+        @pytest.mark.perfgate("slowdown <= 300%")
+        def test_fine(perfgate):
+            perfgate.record([100.0, 101.0])
+
+        @pytest.mark.perfgate("slowdown <= 300%")
+        @pytest.mark.parametrize("arm", ["head", "base"])
+        def test_zero(perfgate, arm):
+            perfgate.record([0.0] if arm == kern.ARM else [100.0])
+        """,
+    )
+    repository.write("kern.py", "ARM = 'base'\n")
+    git(repository.root, "commit", "-qam", "two")
+    repository.write("kern.py", "ARM = 'head'\n")
+    run = repository.run("--perfgate-against", "HEAD", "tests")
+    assert run.code == 1, run.text
+    assert run.outcome("test_fine") == "passed", run.text
+    assert "reads 0.0 ns  [bad-timing]" in run.says("test_zero[head]")
+    assert run.outcome("test_zero[base]") == "passed", run.text
+    assert "1 invalid, 1 unbaselined, 1 passed" in run.text
+    (record,) = (repository.root / ".perfgate" / "records").glob("*.json")
+    assert "base: sample 1 of 1 reads 0.0 ns" in record.read_text()
+    assert not list((repository.root / ".perfgate" / "rounds").glob("*.bin"))
+
+
+def test_the_commit_under_test_beside_itself_fails_in_ci(repository: Project) -> None:
+    """A push to main that is held against main: nothing was compared, and no progress line alone may say so."""
+    repository.write("tests/test_kern.py", TESTS.split('@pytest.mark.perfgate("slowdown <= 100%', maxsplit=1)[0])
+    git(repository.root, "commit", "-q", "-a", "-m", "two")
+    run = repository.run("--perfgate-against=main", "tests", ci=True)
+    assert run.code == 1, run.text
+    assert run.outcome("uncompared") == "failed", run.text
+    assert "the commit under test itself" in run.says("uncompared")
+    assert '"uncompared"' in next((repository.root / ".perfgate" / "records").glob("*.json")).read_text()
+    assert git(repository.root, "status", "--porcelain") == ""

@@ -216,3 +216,35 @@ def test_a_device_of_the_project_with_an_unknown_key_stops_the_run(project: Proj
     assert run.code == 4, run.text
     assert "unknown key 'foo'" in run.text
     assert "[device-entry]" in run.text
+
+
+@pytest.mark.parametrize(
+    ("conftest", "option"),
+    [
+        ("def pytest_runtestloop(session):\n    return True\n", ""),
+        ("def pytest_runtest_protocol(item, nextitem):\n    return True\n", ""),
+        ("", "--setup-only"),
+    ],
+    ids=["loop", "protocol", "setup-only"],
+)
+def test_a_verdict_of_a_test_that_pytest_never_ran_fails_the_run(project: Project, conftest: str, option: str) -> None:
+    project.configure(pytest_ini=f'addopts = "{option}"')
+    project.write("test_two.py", TWO)
+    project.write("conftest.py", conftest)
+    run = project.run("--perfgate=full", "--perfgate-rounds=3", ci=True)
+    assert run.code == 1, run.text
+    assert run.outcome("unrun") == "failed", run.text
+    measured = "broken" if "protocol" not in conftest else "not measured"  # that hook is its child's too
+    assert f"test_two.py::test_bad: {measured}" in run.says("unrun")
+    assert any(note.kind == "unrun" for note in last_record(project.root).notes)
+
+
+def test_what_is_expected_to_fail_fails_the_record_no_more_than_the_run(project: Project) -> None:
+    """``perfgate report`` in CI ends as the record says."""
+    excused = "import pytest\n@pytest.mark.xfail\n@pytest.mark.perfgate('time <= 1 ns')\ndef test_x(perfgate):\n"
+    project.write("test_x.py", excused + "    perfgate.record([5.0] * 30, unit='ms')\n")
+    run = project.run("--perfgate=full", ci=True)
+    assert run.code == 0, run.text
+    assert "xfail hides  broken: test_x.py::test_x" in run.text
+    (report,) = last_record(project.root).cases
+    assert (report.worst.value, report.effect.value) == ("broken", "warn")

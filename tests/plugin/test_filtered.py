@@ -116,10 +116,10 @@ def test_where_a_run_looks(tmp_path: Path) -> None:
 
 
 def test_which_project_has_baselines(tmp_path: Path) -> None:
-    assert not keeps_baselines(tmp_path)
+    assert not keeps_baselines(tmp_path, {})
     (tmp_path / "baselines").mkdir()
-    assert keeps_baselines(tmp_path)
+    assert keeps_baselines(tmp_path, {})
     (tmp_path / "pyproject.toml").write_text('[tool.perfgate]\nbaselines = "accepted"\n')
-    assert not keeps_baselines(tmp_path)
+    assert not keeps_baselines(tmp_path, {})
     (tmp_path / "accepted").mkdir()
-    assert keeps_baselines(tmp_path)
+    assert keeps_baselines(tmp_path, {})

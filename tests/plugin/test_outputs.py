@@ -90,11 +90,35 @@ def test_a_run_that_was_killed_does_not_leave_the_record_of_an_earlier_one(proje
         Records(project.root).read()
 
 
-def test_a_run_whose_gated_tests_were_not_reached_leaves_no_record(project: Project) -> None:
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("-x", "test_it.py::test_zero", "test_it.py::test_kept"), 1),
+        (("--perfgate-against", "nowhere", "-k", "kept"), 4),
+        (("--setup-only", "-k", "kept"), 0),
+        (("--perfgate=full", "--setup-plan", "-k", "kept"), 0),
+        (("--perfgate=full", "--setup-only", "-k", "kept", "-n1"), 0),
+        (("--perfgate=full", "--collect-only"), 0),
+    ],
+)
+def test_a_run_that_measured_nothing_leaves_the_last_record_what_it_was(
+    project: Project, words: tuple[str, ...], code: int
+) -> None:
     project.write("test_it.py", f"{SUITE}\n    def test_zero():\n        assert False\n")
     assert project.run("-k", "kept").code == 0
-    assert project.run("-x", "test_it.py::test_zero", "test_it.py::test_kept").code == 1
-    with pytest.raises(PerfgateError, match="the last run left no record: none of its gated tests ran"):
+    before = (project.root / ".perfgate" / "records" / "last").read_text()
+    run = project.run(*words)
+    assert run.code == code, run.text
+    assert (project.root / ".perfgate" / "records" / "last").read_text() == before
+    assert len(list((project.root / ".perfgate" / "records").glob("*.json"))) == 1, "and nothing was measured"
+
+
+def test_a_run_that_broke_after_it_began_leaves_none(project: Project) -> None:
+    project.write("test_it.py", SUITE)
+    assert project.run("-k", "kept").code == 0
+    project.write("conftest.py", "def pytest_runtest_protocol(item):\n    raise RuntimeError\n")
+    assert project.run("-k", "kept").code == 3
+    with pytest.raises(PerfgateError, match="has left no record"):
         Records(project.root).read()
 
 

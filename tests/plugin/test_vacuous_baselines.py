@@ -212,3 +212,26 @@ def test_a_corrupt_baseline(project: Project) -> None:
     assert f"{file.relative_to(project.root).as_posix()}: " in run.text
     assert "[baseline-unreadable]" in run.text
     assert "Traceback" not in run.text
+
+
+def test_the_last_gated_test_deleted_with_all_baselines(project: Project) -> None:
+    """Nothing that lies here could miss it: the merge base is asked."""
+    project.configure(settings=f"devices = {DEVICES!r}")
+    project.write("test_gone.py", "def test_gone(perfgate):\n    perfgate.record([1.0] * 30, unit='ms')\n")
+    project.write("test_plain.py", "def test_plain():\n    pass\n")
+    project.write(".gitignore", ".perfgate/\n__pycache__/\njunit.xml\n")
+    line = Baseline(
+        key=CaseKey(nodeid="test_gone.py::test_gone"), device=DEVICE, time=1e6, commit="c0ffee1", why="it is so"
+    )
+    Baselines(project.root, DEVICES).write([line])
+    for words in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "one"), ("checkout", "-qb", "change")):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=project.root, check=True)
+    for words in (("rm", "-qr", "baselines", "test_gone.py"), ("commit", "-qm", "two")):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=project.root, check=True)
+    said = "1 accepted case of the merge base gone in this change, tests and lines both"
+    run = project.run(ci=True, GITHUB_BASE_REF="main")
+    assert run.code == 0, run.text
+    assert said in run.text
+    assert "perfgate" not in project.run().text, "on a laptop nobody is asked"
+    workers = project.run("-n", "1", ci=True, GITHUB_BASE_REF="main")
+    assert said in workers.text

@@ -31,6 +31,7 @@ def baselines(draw: st.DrawFn) -> Baseline:
         scatter=draw(st.sampled_from([0.0, 0.0123])),
         sittings=draw(st.integers(1, 50)),
         blind=draw(st.sampled_from([0.0, 0.123, 3.07])),
+        processes=draw(st.sampled_from([0, 1, 12])),
         commit=draw(words),
         who=draw(anything),
         when=draw(dates),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from pytest_perfgate.adapters.arms.git import Git
 from pytest_perfgate.adapters.arms.lock import is_alive
+from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.arm import Leftover
 
 READY = "ready.json"
@@ -59,7 +59,7 @@ def forget_unused(home: Path, git: Git) -> None:
 
 def _forget(folder: Path, used: float, git: Git) -> None:
     lock = folder.parent / f"{folder.name}.lock"
-    if time.time() - used > _UNUSED_S and not is_alive(lock):
+    if HOST_CLOCK.date() - used > _UNUSED_S and not is_alive(lock):
         discard(folder, git)
         lock.unlink(missing_ok=True)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pytest_perfgate.clock import HOST_CLOCK, seconds
 from pytest_perfgate.model.errors import PerfgateError
 
 _PATIENCE_S, _WRITING_S = 3600.0, 5.0
@@ -17,11 +18,11 @@ _PATIENCE_S, _WRITING_S = 3600.0, 5.0
 def held(lock: Path, patience_s: float = _PATIENCE_S) -> Iterator[None]:
     """Wait while a living process has the lock; one whose owner died is taken over."""
     lock.parent.mkdir(parents=True, exist_ok=True)
-    until = time.monotonic() + patience_s
+    until = seconds() + patience_s
     while not _taken(lock):
         if not is_alive(lock):
             _break(lock)
-        elif time.monotonic() > until:
+        elif seconds() > until:
             what = f"process {_owner(lock)} has been making this arm for {patience_s / 60:.0f} min"
             raise PerfgateError("arm-busy", what, place=str(lock))
         else:
@@ -37,7 +38,7 @@ def is_alive(lock: Path) -> bool:
     try:
         owner = _owner(lock)
         if not owner:
-            return time.time() - lock.stat().st_mtime < _WRITING_S
+            return HOST_CLOCK.date() - lock.stat().st_mtime < _WRITING_S
         os.kill(int(owner), 0)
     except (FileNotFoundError, ProcessLookupError, ValueError):
         return False

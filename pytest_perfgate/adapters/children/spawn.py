@@ -9,11 +9,11 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from typing import IO, Any
 
 from pytest_perfgate.adapters.children.channel import VARIABLE, Line
 from pytest_perfgate.adapters.children.strays import PARENT
+from pytest_perfgate.clock import seconds
 from pytest_perfgate.model.children import Answer, ChildSpec, Command, Hello
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -99,11 +99,11 @@ class LocalChild:
 
     def _answering(self) -> Line:
         """The line, once the child has called; strangers without the token are hung up on."""
-        deadline = time.monotonic() + _START_S
+        deadline = seconds() + _START_S
         while self._line is None:
             if self._process.poll() is not None:
                 raise self._ended()
-            if time.monotonic() > deadline:
+            if seconds() > deadline:
                 self.close()
                 raise PerfgateError("child-hung", f"{self.label} never called within {_START_S:.0f} s{self._words()}")
             self._line = _greeted(*self._door)

@@ -13,9 +13,11 @@ from pytest_perfgate.model.baseline import Baseline, short_commit
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Identity
 
-_UNITS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
+UNITS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
 _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([a-zµ%]+)\Z")
-_PLAIN = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+-]*\Z")
+WORD = r"[0-9A-Za-z][0-9A-Za-z.+-]*"
+"""What stands without quotes, as a pattern."""
+_PLAIN = re.compile(rf"{WORD}\Z")
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
 _HALF = re.compile("[\ud800-\udfff]")
 """Half a character: a byte that was no text, which no file of text can hold."""
@@ -41,7 +43,8 @@ FIELDS = (
     "counted",
     "identity",
 )
-_IDENTITY = ("device", "clocks", "timer", "cache", "data", "threads", "affinity", "notes", "calls")
+"""All fields, in the order in which they stand."""
+IDENTITY = ("device", "clocks", "timer", "cache", "data", "threads", "affinity", "notes", "calls")
 Node = str | Mapping[str, Any] | list[Any]
 """What stands in the file: texts, mappings and lists; no type is guessed from a text."""
 
@@ -121,7 +124,7 @@ def _flow(node: Node) -> str:
 
 def _identity_text(identity: Identity, device: str) -> str:
     default = Identity(device=device)
-    given = {name: getattr(identity, name) for name in _IDENTITY if getattr(identity, name) != getattr(default, name)}
+    given = {name: getattr(identity, name) for name in IDENTITY if getattr(identity, name) != getattr(default, name)}
     parts = [f"{name}: {_word(str(text))}" for name, text in given.items() if name != "notes"]
     if "notes" in given:
         parts.append(f"notes: {{{', '.join(_key(_quoted(k)) + _quoted(v) for k, v in identity.notes)}}}")
@@ -148,9 +151,9 @@ def _wrong(place: str, wanted: str, found: Node) -> PerfgateError:
 
 def _parse_time(node: Node, place: str) -> float:
     match = _QUANTITY.match(node) if isinstance(node, str) else None
-    if not match or match[2] not in _UNITS:
+    if not match or match[2] not in UNITS:
         raise _wrong(place, "a time with its unit, such as 412.31us", node)
-    nanoseconds = float(match[1]) * _UNITS[match[2]]
+    nanoseconds = float(match[1]) * UNITS[match[2]]
     if not 0 < nanoseconds < math.inf:
         raise _wrong(place, "a time above zero", node)
     return nanoseconds
@@ -188,7 +191,7 @@ def _parse_date(node: Node, place: str) -> str:
 def _identity(node: Node, place: str, device: str) -> Identity:
     if not isinstance(node, Mapping):
         raise _wrong(place, "a mapping", node)
-    unknown = [name for name in node if name not in _IDENTITY]
+    unknown = [name for name in node if name not in IDENTITY]
     if unknown:
         raise PerfgateError("baseline-value", f"'{unknown[0]}' is no part of an identity", place=place)
     texts = {name: _parse_text(text, f"{place}.{name}") for name, text in node.items() if name != "notes"}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.adapters.stores.baseline_line import Node, parse_fields, render_line
+from pytest_perfgate.adapters.stores.own_line import own_fields
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Identity
 from pytest_perfgate.model.values import value
 
 if TYPE_CHECKING:
@@ -21,23 +20,6 @@ HEADER = (
     "# Accepted times, one line a case; written by `perfgate accept`, reviewed by people.\n"
     f"perfgate: {SCHEMA}\nbaselines:\n"
 )
-_SAFE = r"[^\"\\\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]*"
-_WORD = r"[0-9A-Za-z][0-9A-Za-z.+-]*"
-_OWN = re.compile(
-    r"  '((?:[^'\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]|'')+)': \{time: ([0-9]+(?:\.[0-9]+)?)(ns|us|ms|s)"
-    r"(?:, scatter: ([0-9]+(?:\.[0-9]+)?)%)?(?:, sittings: ([1-9][0-9]{0,8}))?"
-    r"(?:, blind: ([0-9]+(?:\.[0-9]+)?)%)?"
-    rf"(?:, commit: ({_WORD}))?(?:, who: \"({_SAFE})\")?(?:, when: ([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}))?"
-    rf"(?:, why: \"({_SAFE})\")?(?:, expires: ([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}))?"
-    rf"(?:, environment: ({_WORD}))?(?:, counted: \"({_SAFE})\")?"
-    rf"(?:, identity: \{{((?:(?:, )?[a-z]+: (?:{_WORD}|\"{_SAFE}\"))*)\}})?\}}\Z"
-)
-"""A line as we write it, without notes in its identity; any other is read as YAML."""
-_PART = re.compile(rf"(?:, )?([a-z]+): (?:({_WORD})|\"({_SAFE})\")")
-_UNITS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
-_PARTS = {"device", "clocks", "timer", "cache", "data", "threads", "affinity", "calls"}
-_TEXTS = ("commit", "who", "when", "why", "expires", "environment", "counted")
-_LARGEST = 1e30
 _MARKERS = ("<<<<<<<", "=======", ">>>>>>>", "|||||||")
 
 
@@ -74,8 +56,7 @@ def own_entries(lines: list[str], place: str, device: str) -> dict[str, Entry] |
         line = lines[number].rstrip("\r")
         if not line or line.startswith("#"):
             continue
-        match = _OWN.match(line)
-        found = _own(match, number, device) if match else _single(line, number, place, device)
+        found = _own(line, number, device) or _single(line, number, place, device)
         if found is None:
             return None
         if found.name in entries:
@@ -94,31 +75,9 @@ def _body(lines: list[str]) -> int | None:
     return heads[1][0] + 1
 
 
-def _own(match: re.Match[str], number: int, device: str) -> Entry | None:
-    name, time, unit, scatter, sittings, blind, *texts, identity = match.groups()
-    if not 0 < float(time) < _LARGEST:
-        return None
-    fields: dict[str, Any] = {"time": float(time) * _UNITS[unit]}
-    if scatter:
-        fields["scatter"] = float(scatter) / 100
-    if sittings:
-        fields["sittings"] = int(sittings)
-    if blind:
-        fields["blind"] = float(blind) / 100
-    fields |= {k: t for k, t in zip(_TEXTS, texts) if t is not None}
-    if identity is not None:
-        fields["identity"] = _identity(identity, device)
-        if fields["identity"] is None:
-            return None
-    return Entry(name=name.replace("''", "'"), fields=fields, extra={}, first=number, after=number + 1)
-
-
-@lru_cache(maxsize=256)
-def _identity(text: str, device: str) -> Identity | None:
-    """An identity without notes; most lines of a file have the same."""
-    pairs = [(key, word or quoted) for key, word, quoted in _PART.findall(text)]
-    parts = dict(pairs)
-    return Identity(**{"device": device, **parts}) if len(parts) == len(pairs) and parts.keys() <= _PARTS else None
+def _own(line: str, number: int, device: str) -> Entry | None:
+    own = own_fields(line, device)
+    return Entry(name=own[0], fields=own[1], extra={}, first=number, after=number + 1) if own is not None else None
 
 
 def _single(line: str, number: int, place: str, device: str) -> Entry | None:

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, partial
 from pathlib import Path, PurePath, PurePosixPath
 from shlex import quote
 from typing import NamedTuple
@@ -29,6 +29,12 @@ class Kept(NamedTuple):
     """Where it keeps them."""
     files: Callable[[str, str], Iterable[str]]
     """(revision, folder) to the files below it."""
+
+    def devices(self, revision: str) -> tuple[str, ...]:
+        """Devices that a revision has lines of."""
+        folder = PurePosixPath(self.folder(revision))
+        files = (PurePosixPath(file) for file in self.files(revision, folder.as_posix()))
+        return tuple(sorted({file.relative_to(folder).parts[0] for file in files}))
 
 
 class Baselines:
@@ -86,33 +92,38 @@ class Baselines:
     def write(self, baselines: Sequence[Baseline]) -> tuple[Path, ...]:
         changed: list[Path] = []
         groups = _grouped(baselines)
-        for (device, path), group in groups.items():
-            self._edited(device, path, {line.key.test: line for line in group}, ())
-        for (device, path), group in groups.items():
-            around = Environments(self._home(device))
-            with locked(self._root, self._home(device) / FOLDER):
-                for_lines, files = _surrounded(group, around)
-                edits = list(self._edit(device, path, for_lines, ()))
-                changed += [*edits, *files]
-                self._sweep(device)
+        for device, files in groups.items():
+            for path, group in files.items():
+                self._edited(device, path, {line.key.test: line for line in group}, ())
+        for device, files in groups.items():
+            with _behind(partial(self._sweep, device)):
+                for path, group in files.items():
+                    changed += self._written(device, path, group)
         return tuple(changed)
+
+    def _written(self, device: str, path: str, group: Sequence[Baseline]) -> list[Path]:
+        """Under one lock, so that nobody sweeps surroundings whose lines are still to come."""
+        with locked(self._root, self._home(device) / FOLDER):
+            lines, files = _surrounded(group, Environments(self._home(device)))
+            return [*self._edit(device, path, lines, ()), *files]
 
     def remove(self, device: str, keys: Sequence[CaseKey]) -> tuple[Path, ...]:
         changed: list[Path] = []
-        with locked(self._root, self._home(device) / FOLDER):
+        with _behind(partial(self._sweep, device)):
             for path in sorted({key.path for key in keys}):
                 changed += self._edit(device, path, {}, [key.test for key in keys if key.path == path])
-            self._sweep(device)
         return tuple(changed)
 
     def _sweep(self, device: str) -> None:
         """Surroundings that no line names any more go with the last line that did; a file in doubt keeps all."""
         home = self._home(device)
         if (home / FOLDER).is_dir():
-            with contextlib.suppress(PerfgateError):
+            with locked(self._root, home / FOLDER), contextlib.suppress(PerfgateError):
                 Environments(home).sweep({line.environment for line in self.read_all(device).values()})
 
-    def devices(self) -> tuple[str, ...]:
+    def devices(self, revision: str = "") -> tuple[str, ...]:
+        if revision:
+            return self._kept.devices(revision)
         homes = (self._root / self._folder, self._root / ".perfgate" / "baselines")
         names = {entry.name for home in homes if home.is_dir() for entry in home.iterdir() if entry.is_dir()}
         return tuple(sorted(name for name in names if self._home(name).is_dir()))
@@ -173,11 +184,29 @@ class Baselines:
         file = self.path(device, path)
         with _named(file, self._root, mine=self.committed(device)):
             found = _text(file) or ""
-            before = found.replace("\r\n", "\n")
-            after = edited(before, put, drop, place=_shown(file, self._root), device=device)
-        if after == before:
-            return found, found
-        return found, after.replace("\n", "\r\n") if _in_windows_lines(found) else after
+            after = partial(edited, put=put, drop=drop, place=_shown(file, self._root), device=device)
+            return found, _in_its_lines(found, after)
+
+
+def _in_its_lines(found: str, change: Callable[[str], str]) -> str:
+    """A text after a change that knows one end of lines; what is not changed stays as it was, to the byte."""
+    before = found.replace("\r\n", "\n")
+    after = change(before)
+    if after == before:
+        return found
+    return after.replace("\n", "\r\n") if _in_windows_lines(found) else after
+
+
+@contextlib.contextmanager
+def _behind(sweep: Callable[[], None]) -> Iterator[None]:
+    """Sweep once behind all edits of a device; where one of them fails, that is told, not what a sweep meets."""
+    try:
+        yield
+    except Exception:
+        with contextlib.suppress(OSError, PerfgateError):
+            sweep()
+        raise
+    sweep()
 
 
 @contextlib.contextmanager
@@ -214,12 +243,13 @@ def _surrounded(group: Sequence[Baseline], around: Environments) -> tuple[dict[s
     return lines, files
 
 
-def _grouped(baselines: Sequence[Baseline]) -> dict[tuple[str, str], list[Baseline]]:
-    groups: dict[tuple[str, str], list[Baseline]] = {}
+def _grouped(baselines: Sequence[Baseline]) -> dict[str, dict[str, list[Baseline]]]:
+    """Lines by device and test file."""
+    groups: dict[str, dict[str, list[Baseline]]] = {}
     for baseline in baselines:
         if not baseline.key.test:
             raise PerfgateError("baseline-path", f"'{baseline.key}' names no test in a file")
-        groups.setdefault((baseline.device, baseline.key.path), []).append(baseline)
+        groups.setdefault(baseline.device, {}).setdefault(baseline.key.path, []).append(baseline)
     return groups
 
 

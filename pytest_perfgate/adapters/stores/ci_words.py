@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+USUAL = ("main", "master", "trunk", "develop")
+"""Branches that changes are merged into where nothing names one."""
 _TARGETS = (
     "GITHUB_BASE_REF",
     "CI_MERGE_REQUEST_TARGET_BRANCH_NAME",

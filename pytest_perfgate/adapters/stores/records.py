@@ -19,18 +19,16 @@ import msgspec
 from pytest_perfgate.adapters.stores.fetch import fetched, without_secrets
 from pytest_perfgate.adapters.stores.files import write_atomically
 from pytest_perfgate.adapters.stores.packing import packed, unpacked
+from pytest_perfgate.adapters.stores.pointer import Pointer
 from pytest_perfgate.adapters.stores.sample_file import counts, render_samples, with_samples, without_samples
 from pytest_perfgate.adapters.stores.writable import writable
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plain import plain
-from pytest_perfgate.model.refusals import refusal, written
 from pytest_perfgate.model.verdict import RunReport
 
 SCHEMA = 1
 _KEPT = 100
 """Records that stay; older ones are removed when a new one is written."""
-_NONE = "# "
-"""Stands in the pointer before the reason why the last run has no record."""
 
 
 class Records:
@@ -38,6 +36,7 @@ class Records:
 
     def __init__(self, root: Path) -> None:
         self._folder = root / ".perfgate" / "records"
+        self.pointer = Pointer(root)
 
     def write(self, report: RunReport) -> Path:
         """Write the run's record and make it the last; written again while the run goes on, it is replaced."""
@@ -50,7 +49,7 @@ class Records:
         except PerfgateError:
             samples.unlink(missing_ok=True)
             raise
-        write_atomically(self._folder / "last", f"{path.name}\n".encode())
+        self.pointer.point(path.name)
         self._forget()
         return path
 
@@ -75,30 +74,11 @@ class Records:
 
     def last(self) -> Path:
         """The path of the last record."""
-        pointer = self._folder / "last"
-        try:
-            name = pointer.read_text(encoding="utf-8").strip()
-        except OSError as fault:
-            if not isinstance(fault, (FileNotFoundError, NotADirectoryError)):
-                raise refusal(fault, str(pointer)) from fault
-            mend = _elsewhere(self._folder.parent.parent)
-            raise PerfgateError(
-                "record-missing", "no run has left a record here", mend=mend, place=str(pointer)
-            ) from fault
-        except UnicodeDecodeError as fault:
-            what = "it names no record: it is not text"
-            raise PerfgateError("record-unreadable", what, place=str(pointer)) from fault
-        if name.startswith(_NONE):
-            mend = f"run the gate again; older records lie in {self._folder}, and are read by their path"
-            raise PerfgateError("record-missing", name.removeprefix(_NONE), mend=mend, place=str(pointer))
-        return self._folder / Path(name).name
+        return self._folder / self.pointer.name()
 
     def close(self, why: str) -> None:
         """The last run left no record: what an earlier one left is not its own."""
-        with written(str(self._folder / "last")):
-            left = (self._folder / "last").exists()
-        if left:
-            write_atomically(self._folder / "last", f"{_NONE}{why}\n".encode())
+        self.pointer.close(why)
 
     def paths(self) -> tuple[Path, ...]:
         """Every record here, oldest first."""
@@ -201,12 +181,3 @@ def _bad_samples(place: str) -> Iterator[None]:
         raise PerfgateError("record-unreadable", what, mend=mend, place=place) from fault
     except (OSError, binascii.Error, KeyError, TypeError, ValueError) as fault:
         raise PerfgateError("record-unreadable", f"its samples cannot be read: {fault}", place=place) from fault
-
-
-def _elsewhere(root: Path) -> str:
-    """Projects below a folder that has no record itself; empty where none has one."""
-    found = sorted(path for depth in ("*", "*/*", "*/*/*") for path in root.glob(f"{depth}/.perfgate/records/last"))
-    names = [path.parents[2].relative_to(root).as_posix() for path in found]
-    return (
-        f"a run left one below: --root {names[0]}" + (f" (of {len(names)})" if len(names) > 1 else "") if names else ""
-    )

@@ -15,8 +15,12 @@ from pytest_perfgate.model.tools import DEPENDENCIES
 Text = Callable[[str], "str | None"]
 """A file's text by its path below the root; ``None`` where there is none."""
 
-_COLLECTING = ("addopts", "testpaths", "norecursedirs", "python_files", "python_classes", "python_functions")
-"""What pytest is told of the tests that it looks for."""
+_TOLD = (
+    "addopts", "testpaths", "norecursedirs", "python_files", "python_classes", "python_functions",
+    "collect_imported_tests", "pythonpath", "usefixtures",
+)  # fmt: skip
+"""What pytest is told of the tests that it looks for, of where it finds what they import, and of what runs around."""
+_TOML = ("pytest.toml", ".pytest.toml")
 _INI = (("pytest.ini", "pytest"), (".pytest.ini", "pytest"), ("tox.ini", "pytest"), ("setup.cfg", "tool:pytest"))
 
 
@@ -56,6 +60,8 @@ def _all(text: Text) -> Iterator[tuple[str, str]]:
     yield from _flat(_table(tool.get("perfgate")))
     pytest = _table(tool.get("pytest"))
     yield from _collecting({**_table(pytest.get("ini_options")), **pytest}, "pytest")
+    for file in _TOML:
+        yield from _collecting(_table(_parsed(text(file) or "").get("pytest")), file)
     for file, section in _INI:
         parser = configparser.ConfigParser(interpolation=None, strict=False)
         try:
@@ -67,8 +73,12 @@ def _all(text: Text) -> Iterator[tuple[str, str]]:
 
 
 def _tool(text: str) -> Mapping[str, Any]:
+    return _table(_parsed(text).get("tool"))
+
+
+def _parsed(text: str) -> Mapping[str, Any]:
     try:
-        return _table(toml_reader().loads(text).get("tool"))
+        return _table(toml_reader().loads(text)) if text else {}
     except ValueError:
         return {}
 
@@ -78,7 +88,7 @@ def _table(found: object) -> Mapping[str, Any]:
 
 
 def _collecting(table: Mapping[str, Any], place: str) -> Iterator[tuple[str, str]]:
-    for name in _COLLECTING:
+    for name in _TOLD:
         if name in table:
             yield f"{place}: {name}", _text(table[name])
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from pytest_perfgate.adapters.stores.ci_words import (
+    USUAL,
     brings,
     default_branch,
     named_base,
@@ -21,7 +22,6 @@ from pytest_perfgate.model.repository import Base
 Git = Callable[..., "str | None"]
 """What git answers to some words; ``None`` where it refuses."""
 
-_USUAL = ("main", "master", "trunk", "develop")
 _DEEPER = "check out with fetch-depth: 0, or git fetch --unshallow"
 _TELL = "in another CI set CI_COMMIT_BEFORE_SHA to the commit that it tested before"
 _OWN_TARGET = 'of a branch that changes are merged into: protect it, or name it: [tool.perfgate] target = "BRANCH"'
@@ -157,7 +157,7 @@ class Standing:
 
     def _usual(self) -> list[str]:
         default = self._default()
-        return [*([default] if default else []), *_USUAL]
+        return [*([default] if default else []), *USUAL]
 
     def _default(self) -> str:
         """The branch that the server calls the default one, as CI or the clone knows it."""

@@ -26,13 +26,15 @@ class Seen(NamedTuple):
     """Nanoseconds that threads of this process were ready and had no processor."""
     others: float | None
     """Processors that other processes kept busy."""
+    own: float | None = None
+    """Nanoseconds that the calling thread itself was ready and had no processor."""
 
 
 class Nobody:
     """A clock that is simulated is shared with nobody."""
 
     def seen(self) -> Seen:
-        return Seen(0.0, 0.0)
+        return Seen(0.0, 0.0, 0.0)
 
 
 class _Look(NamedTuple):
@@ -58,18 +60,19 @@ class Crowd:
         others = None
         if now.busy is not None and then.busy is not None:
             others = max(0.0, (now.busy - then.busy - mine) / elapsed)
-        return Seen(self._queued(now, elapsed, worked, (others or 0.0) + mine / elapsed), others)
-
-    def _queued(self, now: _Look, elapsed: int, worked: int, used: float) -> float | None:
-        """All threads together; of work that others do for the caller nothing is known on a full machine."""
-        then = self._then
-        if not now.delays:
-            return float(elapsed - worked) if worked >= _ACCOUNTED * elapsed else None
         delays = {thread: delay - then.delays.get(thread, 0) for thread, delay in now.delays.items()}
-        own = delays.get(str(get_native_id()), 0)
-        if worked + own < _ACCOUNTED * elapsed and used >= _FULL * (os.cpu_count() or 1):
-            return None
-        return float(sum(delays.values()))
+        own = delays.get(str(get_native_id()))
+        queued = _queued(delays, elapsed, worked, worked + (own or 0), (others or 0.0) + mine / elapsed)
+        return Seen(queued, others, None if own is None else float(own))
+
+
+def _queued(delays: Mapping[str, int], elapsed: int, worked: int, accounted: int, used: float) -> float | None:
+    """All threads together; of work that others do for the caller nothing is known on a full machine."""
+    if not delays:
+        return float(elapsed - worked) if worked >= _ACCOUNTED * elapsed else None
+    if accounted < _ACCOUNTED * elapsed and used >= _FULL * (os.cpu_count() or 1):
+        return None
+    return float(sum(delays.values()))
 
 
 def beside(crowd: Crowd | Nobody, samples: Samples) -> Samples:
@@ -80,7 +83,11 @@ def beside(crowd: Crowd | Nobody, samples: Samples) -> Samples:
     if seen.queued is not None and calls:
         unqueued = round(max(0.0, sum(samples.durations) * samples.batch - seen.queued) / calls, 1)
     others = None if seen.others is None else round(seen.others, 3)
-    return replace(samples, unqueued=unqueued, others=others)
+    blocked = None
+    if seen.own is not None and samples.cpu:
+        idle = (sum(samples.durations) - sum(samples.cpu)) * samples.batch - seen.own
+        blocked = round(max(0.0, idle) / calls, 1)
+    return replace(samples, unqueued=unqueued, others=others, blocked=blocked)
 
 
 def _look() -> _Look:

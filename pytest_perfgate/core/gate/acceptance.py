@@ -7,9 +7,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pytest_perfgate.core.gate.levels import scatter_of
 from pytest_perfgate.core.gate.reasons import other_identity, uncompared, unexplained
-from pytest_perfgate.core.gate.surroundings import surroundings
+from pytest_perfgate.core.gate.signed_line import (
+    Signature,
+    carried,
+    committed,
+    line_of,
+    moves_end,
+    renewed,
+    with_sitting,
+)
 from pytest_perfgate.model.baseline import DIRTY, Baseline, Sitting, short_commit
 from pytest_perfgate.model.limit import Outcome
 from pytest_perfgate.model.measurement import Measurement
@@ -75,32 +82,19 @@ class Decision:
     scanty: str = ""
     twin: Baseline | None = None
     """The line of a test that is gone, whose place this one takes with a slower time."""
+    ends: bool = False
+    """Whether the line before was accepted for a while that has ended, or is given another end: a decision."""
 
     @property
     def asks(self) -> bool:
         """Whether this is written with a reason only."""
-        if self.change is Change.OTHER and self.before is not None:
+        if self.change is Change.OTHER and self.before is not None and not self.ends:
             return not self.before.local
-        return self.change in {Change.SLOWER, Change.RENEWED} or self.twin is not None
+        return self.change in {Change.SLOWER, Change.RENEWED} or self.ends or self.twin is not None
 
     @property
     def writes(self) -> bool:
         return self.after is not None
-
-
-@value
-class Signature:
-    """Who accepts, when, from which commit, why and until when."""
-
-    who: str = ""
-    when: str = ""
-    why: str = ""
-    commit: str = ""
-    expires: str = ""
-    started: str = ""
-    """When the run that is accepted began; it tells one sitting from another."""
-    named: bool = False
-    """Whether the case was named itself: an end is then meant for it, though its line had none."""
 
 
 def decide(
@@ -148,29 +142,33 @@ def _decision(
     change = _change(report, before, measurement, time)
     if before is not None and uncompared(report, before, time, signature.when):
         change = Change.OTHER
-    if add and before is not None and (change is Change.KEPT or _same_code(change, before, signature)):
+    if add and before is not None and _one_more(change, before, signature):
         if why := _counted(before, time, signature):
             return Decision(report=report, change=Change.COUNTED, before=before, why=why)
         return Decision(
             report=report,
             change=Change.SITTING,
             before=before,
-            after=_added(before, time.value, measurement, signature),
+            after=with_sitting(before, time.value, measurement, signature),
         )
-    line = _line(measurement, time, sittings, signature)
+    line = line_of(measurement, time, sittings, signature)
     if change is Change.KEPT and before is not None:
         return _kept(report, before, line, signature)
-    return Decision(report=report, change=change, before=before, after=line)
+    ends = before is not None and bool(before.expires) and _runs_out(before, signature)
+    found = Decision(report=report, change=change, before=before, after=line, ends=ends)
+    if before is None or not before.expires or found.asks:
+        return found
+    return replace(found, after=carried(line, before, signature))  # no reason is asked for: its end is still to come
 
 
 def _kept(report: CaseReport, before: Baseline, line: Baseline, signature: Signature) -> Decision:
     """The same time: what else its line may gain."""
     if _runs_out(before, signature):
-        return Decision(report=report, change=Change.RENEWED, before=before, after=_renewed(before, signature))
+        return Decision(report=report, change=Change.RENEWED, before=before, after=renewed(before, signature))
     if _saw_more(report, before):
-        return Decision(report=report, change=Change.SHARPER, before=before, after=line)
-    if _commit(before, signature) != before.commit:
-        after = replace(before, commit=_commit(before, signature), when=signature.when, who=signature.who)
+        return Decision(report=report, change=Change.SHARPER, before=before, after=carried(line, before, signature))
+    after = committed(before, signature)
+    if after.commit != before.commit:
         return Decision(report=report, change=Change.COMMITTED, before=before, after=after)
     return Decision(report=report, change=Change.KEPT, before=before, why="within its noise")
 
@@ -180,6 +178,12 @@ def _saw_more(report: CaseReport, before: Baseline) -> bool:
     processes = report.measurement.processes if report.measurement else ()
     blind, more = blindness(report) or 0.0, 0 < before.processes < len(processes)
     return blind < _CLEARLY * before.blind or (more and blind <= before.blind)
+
+
+def _one_more(change: Change, before: Baseline, signature: Signature) -> bool:
+    """Whether a sitting may be added; to give an acceptance another end is a decision, which has a reason."""
+    same = change is Change.KEPT or _same_code(change, before, signature)
+    return same and bool(signature.why or not moves_end(before, signature))
 
 
 def _same_code(change: Change, before: Baseline, signature: Signature) -> bool:
@@ -199,26 +203,7 @@ def _counted(before: Baseline, time: Metric, signature: Signature) -> str:
 def _runs_out(before: Baseline, signature: Signature) -> bool:
     """An acceptance with an end: it has come, or it is moved."""
     over = before.expires[:10] < signature.when[:10]
-    moved = signature.expires not in {"", before.expires} and (bool(before.expires) or signature.named)
-    return bool(before.expires and over) or moved
-
-
-def _renewed(before: Baseline, signature: Signature) -> Baseline:
-    """The same time, accepted anew by whoever signs; without a new end it holds for good."""
-    return replace(
-        before,
-        commit=_commit(before, signature),
-        when=signature.when,
-        who=signature.who,
-        why=signature.why,
-        expires=signature.expires,
-    )
-
-
-def _commit(before: Baseline, signature: Signature) -> str:
-    """The line's commit; where that was a tree in no commit, the one that measures the same."""
-    clean = signature.commit and not signature.commit.endswith(DIRTY)
-    return short_commit(signature.commit) if clean and before.commit.endswith(DIRTY) else before.commit
+    return bool(before.expires and over) or moves_end(before, signature)
 
 
 def _time(measurement: Measurement | None) -> Metric | None:
@@ -259,42 +244,3 @@ def noise(before: Baseline, time: Metric) -> float:
 def between_sittings(line: Baseline) -> float:
     """What two sittings of the same code differ by."""
     return _BETWEEN * line.scatter if line.sittings >= _KNOWN else max(_BETWEEN * line.scatter, _UNKNOWN)
-
-
-def _line(measurement: Measurement, time: Metric, sittings: Sequence[Sitting], signature: Signature) -> Baseline:
-    scatter, count = scatter_of(sittings, time.value)
-    return Baseline(
-        key=measurement.key,
-        device=measurement.device.key,
-        time=time.value,
-        scatter=scatter,
-        sittings=max(1, count),
-        commit=short_commit(signature.commit),
-        who=signature.who,
-        when=signature.when,
-        why=signature.why,
-        expires=signature.expires,
-        identity=measurement.identity,
-        surroundings=surroundings(measurement),
-    )
-
-
-def _added(before: Baseline, time: float, measurement: Measurement, signature: Signature) -> Baseline:
-    """The mean over one sitting more, with the scatter that it brings."""
-    n, step = before.sittings, math.log(time / before.time)
-    variance = ((n - 1) * before.scatter**2 + step**2 * n / (n + 1)) / n
-    return replace(
-        before,
-        time=before.time * math.exp(step / (n + 1)),
-        scatter=math.sqrt(variance),
-        sittings=n + 1,
-        blind=math.expm1(math.log1p(before.blind) * n / (n + 1)),
-        commit=_commit(before, signature),
-        when=signature.when or before.when,
-        who=signature.who or before.who,
-        why=signature.why or before.why,
-        expires=signature.expires or before.expires,
-        identity=before.identity or measurement.identity,
-        surroundings=surroundings(measurement),
-        counted=max(signature.started, before.counted),
-    )

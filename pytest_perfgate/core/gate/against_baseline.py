@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.core.gate.against_limit import against_limit, speed_up, undecided
+from pytest_perfgate.core.gate.against_limit import against_limit, holds, speed_up, undecided
 from pytest_perfgate.core.gate.comparable import incomparable
 from pytest_perfgate.core.gate.context import REASON, Trial
-from pytest_perfgate.core.gate.conviction import Suspicion, convict, expired, near, renewed
+from pytest_perfgate.core.gate.conviction import Suspicion, beside_accepted, convict, expired, near, renewed
 from pytest_perfgate.core.gate.cycles import clock_event
 from pytest_perfgate.core.gate.facts import accepted_facts, facts_of, moves
 from pytest_perfgate.core.gate.held import renewing, run_out, unheld_line
@@ -21,6 +21,7 @@ from pytest_perfgate.model.quantity import Dimension
 
 SUSPICIOUS = 9.0
 """A speed-up that asks for a look: ten times."""
+_MAY_BE_OFF = "the accepted time may be off by as much"
 DOUBTFUL = "ten times faster: is the work still done?"
 
 
@@ -46,9 +47,23 @@ def _held(limit: Limit, trial: Trial) -> Ruling:
         suspicion = Suspicion(limit=limit, metric=metric, counts=allowed.counts, visible=visible)
         return renewed(suspicion, trial) or _unbaselined(trial, run_out(trial.baseline), REASON)
     if limit.bound < 0:
-        return against_limit(limit, trial)
+        return _demanded(limit, trial, metric, allowed)
     ruling, since = _screened(limit, trial, metric, allowed), _moved(trial, trial.baseline)
     return ruling._replace(evidence=(*ruling.evidence, *since), raised=allowed.raised)
+
+
+def _demanded(limit: Limit, trial: Trial, metric: Metric, allowed: Tolerance) -> Ruling:
+    """A speed-up that must be there: one that the accepted time may be off by is none yet."""
+    assert trial.seen is not None
+    ruling = against_limit(limit, trial)._replace(against=True)
+    if ruling.outcome is not Outcome.PASSED or holds(limit, (1 + metric.high) * (1 + allowed.blind) - 1):
+        return ruling
+    return ruling._replace(
+        outcome=Outcome.UNDECIDED,
+        sentence=f"{_too_noisy(allowed)}: {_MAY_BE_OFF}",
+        next=tuple(beside_accepted(trial)),
+        visible=max(trial.seen.visible, allowed.blind),
+    )
 
 
 def _moved(trial: Trial, baseline: Baseline) -> tuple[tuple[str, str], ...]:
@@ -140,23 +155,26 @@ def _agreeing(trial: Trial, allowed: Tolerance) -> Baseline | None:
 
 def _of_a_blind_sitting(metric: Metric, allowed: Tolerance, visible: float, trial: Trial) -> Ruling:
     """It keeps the limit of a time that is not known well enough: slower by less, it would have kept it too."""
-    saw = f"the accepted sitting was too noisy to see less than {sight(allowed.blind)}"
     better = _agreeing(trial, allowed)
     if better is not None and better.blind < allowed.blind:
         now, steps = quantity(better.time, Dimension.TIME), tuple[str, ...]()
         then = f"this change accepts {now} from one that saw more, which judges once it is merged"
     else:
-        then = "the accepted time may be off by as much"
+        then = _MAY_BE_OFF
         assert trial.seen is not None
         steps = (_again(metric, trial),) if trial.seen.visible < allowed.blind else ()
     return Ruling(
         outcome=Outcome.UNDECIDED,
-        sentence=f"{saw}: {then}",
+        sentence=f"{_too_noisy(allowed)}: {then}",
         next=steps,
         metric=metric,
         visible=visible,
         against=True,
     )
+
+
+def _too_noisy(allowed: Tolerance) -> str:
+    return f"the accepted sitting was too noisy to see less than {sight(allowed.blind)}"
 
 
 def _again(metric: Metric, trial: Trial) -> str:

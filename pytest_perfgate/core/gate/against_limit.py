@@ -158,19 +158,22 @@ def _past_ceiling(metric: Metric, trial: Trial) -> bool:
 
 
 def _held(limit: Limit, metric: Metric, trial: Trial) -> Ruling:
-    keeps = _HOLDS[limit.operator]
-    low, high = keeps(metric.low, limit.bound), keeps(metric.high, limit.bound)
-    if limit.operator is Operator.EQUAL:
-        low = high = low and high
-    if low and high:
+    keeps = kept(limit, metric)
+    if keeps:
         return Ruling(
             outcome=Outcome.PASSED,
             sentence="the whole interval keeps the limit" if metric.interval else "keeps the limit",
             metric=metric,
         )
-    if not low and not high:
-        return _broken(metric, trial)
-    return undecided(metric, trial)
+    return undecided(metric, trial) if keeps is None else _broken(metric, trial)
+
+
+def kept(limit: Limit, metric: Metric) -> bool | None:
+    """Whether the whole interval keeps a limit, or misses it; nothing where it spans that."""
+    low, high = holds(limit, metric.low), holds(limit, metric.high)
+    if limit.operator is Operator.EQUAL:
+        return low and high
+    return low if low is high else None
 
 
 def speed_up(metric: Metric) -> float:

@@ -4,30 +4,29 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import chain
 from pathlib import PurePosixPath
 
-from pytest_perfgate.core.gate.definitions import (
-    Scope,
-    defined,
-    everywhere,
-    is_text,
-    marks_in,
-    meaning,
-    module_of,
-    names_of,
-    reached,
-    said_by,
-    tests_in,
+from pytest_perfgate.core.gate.conftests import (
+    CONFTEST,
+    EVERY,
+    PACKAGE,
+    WHOLE,
+    Meanings,
+    apart,
+    around,
+    handed_on,
+    imports,
+    loaded,
+    loose,
+    roots,
 )
+from pytest_perfgate.core.gate.definitions import defined, marks_in, module_of, reached, tests_in
 
-CONFTEST = "conftest.py"
-LOOSE = "what it runs when it is imported"
+_FILES = 64
+"""Files whose names are kept at a time."""
 _AMONG_TESTS = {"tests", "test", "testing"}
-_HOOK = "pytest_"
-_SAYING = ("pytest_addoption", "pytest_report_header", "pytest_terminal_summary")
-"""Hooks that say something and measure nothing."""
-_WHOLE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 Texts = Mapping[str, tuple["str | None", "str | None"]]
 """Files then and now, by their paths."""
@@ -35,25 +34,62 @@ _Taken = tuple[str, int, str]
 """A module as it is named, how far above the file, and a name in it."""
 
 
-def borrowed(tests: Mapping[str, tuple[str, Collection[str]]], changed: Texts) -> dict[str, tuple[str, ...]]:
+def borrowed(
+    tests: Mapping[str, tuple[str, Collection[str]]],
+    changed: Texts,
+    standing: Mapping[str, str] | None = None,
+    everywhere: Collection[str] = (),
+) -> dict[str, tuple[str, ...]]:
     """Each of the changed files that these tests take from, with the names that stand for something else.
 
-    ``tests`` are files, each with its text and those of its functions, ``Class::test``, that are meant.
+    ``tests`` are files, each with its text and those of its functions, ``Class::test``, that are meant; ``standing``
+    the conftests and packages above them as they are now; ``everywhere`` fixtures that settings put around all tests.
     """
     found: dict[str, set[str]] = {}
     for path, (text, names) in tests.items():
         module = _only(module_of(text), names)
-        for other in changed:
-            if other in tests:
-                continue
-            if _above(other, path):
-                found.setdefault(other, set()).update(_of_conftest(changed[other], module))
-            elif _helps(other):
-                given = {name.removesuffix("()") for taken in _used(module) if (name := _named(taken, path, other))}
-                found.setdefault(other, set()).update(_apart(*(_held(side, given) for side in changed[other])))
-            elif given := {name for taken in _taken(module) if (name := _named(taken, path, other))}:
-                found.setdefault(other, set()).update(_apart(*(_meant(side, given) for side in changed[other])))
+        named = {*reached(module.body), *_strings(module), *everywhere}
+        above = {one: module_of(said) for one, said in (standing or {}).items() if is_above(one, path)}
+        for other in changed.keys() - tests.keys():
+            sides = [_taken_from(side, other, path, module, named) for side in changed[other]]
+            beside = [_by_others(side, other, above, named) for side in changed[other]]
+            found.setdefault(other, set()).update(apart(*sides) | apart(*beside))
     return {path: tuple(sorted(names)) for path, names in sorted(found.items()) if names}
+
+
+def is_above(file: str, path: str) -> bool:
+    """Whether a file runs before a test because of where both lie: a conftest, or the package that the test is in."""
+    place, test = PurePosixPath(file), PurePosixPath(path)
+    if place.parent not in test.parents:
+        return False
+    return place.name == CONFTEST or (place.name == PACKAGE and (_helps(file) or place.parent == test.parent))
+
+
+def _taken_from(text: str | None, other: str, path: str, module: ast.Module, named: set[str]) -> Meanings:
+    """What a test file itself has of one side of another file."""
+    if is_above(other, path) and PurePosixPath(other).name == CONFTEST:
+        return around(text, named)
+    if _helps(other) or is_above(other, path):
+        given = {name.removesuffix("()") for taken in _used(module) if (name := _named(taken, path, other))}
+        runs = is_above(other, path) or any(_named((*one[:2], EVERY), path, other) for one in _imports(module))
+        return {**_held(text, given), **(loose(text) if runs else {})}
+    given = {name for taken in _taken(module) if (name := _named(taken, path, other))}
+    return _meant(text, given)
+
+
+def _by_others(text: str | None, other: str, above: Mapping[str, ast.Module], named: set[str]) -> Meanings:
+    """What conftests and packages above a test have of one side of another file."""
+    found: dict[str, str] = {}
+    for place, module in above.items():
+        if any(_named((plugin, 0, EVERY), place, other) for plugin in loaded(module)):
+            found.update(around(text, named))
+        taken = {one[2] for one in _imports(module) if _named((*one[:2], EVERY), place, other)}
+        if taken and _helps(other):
+            given = {name.removesuffix("()") for one in _used(module) if (name := _named(one, place, other))}
+            found.update({**_held(text, given), **loose(text)})
+        if taken:
+            found.update(handed_on(text, taken, named))
+    return found
 
 
 def _only(module: ast.Module, names: Collection[str]) -> ast.Module:
@@ -68,51 +104,20 @@ def _only(module: ast.Module, names: Collection[str]) -> ast.Module:
     return module
 
 
-def _above(conftest: str, path: str) -> bool:
-    place = PurePosixPath(conftest)
-    return place.name == CONFTEST and place.parent in PurePosixPath(path).parents
-
-
-def _of_conftest(sides: tuple[str | None, str | None], module: ast.Module) -> set[str]:
-    """Fixtures that the tests of a file name, and what runs beside all tests."""
-    named = {*reached(module.body), *_strings(module)}
-    return _apart(*(_around(side, named) for side in sides))
-
-
-def _around(text: str | None, named: set[str]) -> Mapping[str, str]:
-    body = module_of(text or "").body
-    scope = defined(body)
-    functions = {name for name, nodes in scope.items() if any(isinstance(node, _WHOLE) for node in nodes)}
-    hooks = {name for name in functions if name.startswith(_HOOK) and name not in _SAYING}
-    return {**_roots({*(named & functions), *everywhere(scope), *hooks}, scope), LOOSE: said_by(_loose(body))}
-
-
-def _roots(names: Iterable[str], scope: Scope) -> Mapping[str, str]:
-    """Each name with all that it stands for, and what that names in turn."""
-    return {name: str(sorted(meaning({name}, scope).items())) for name in names}
-
-
-def _loose(body: Iterable[ast.stmt]) -> list[ast.stmt]:
-    """Lines that name nothing, such as one that sets what another module has."""
-    return [line for line in body if not isinstance(line, ast.Pass) and not is_text(line) and not dict(names_of(line))]
-
-
 def _strings(module: ast.Module) -> set[str]:
     """Words of marks: ``usefixtures("quiet")`` names one by its text."""
     nodes = (node for _, marks in marks_in(module) for mark in marks for node in ast.walk(mark))
     return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
-def _apart(then: Mapping[str, str], now: Mapping[str, str]) -> set[str]:
-    return {name for name in {**then, **now} if then.get(name) != now.get(name)}
-
-
-def _meant(text: str | None, names: set[str]) -> Mapping[str, str]:
+def _meant(text: str | None, names: set[str]) -> Meanings:
     """What names of a module stand for; a function that marks only hand on is what is measured, not how."""
+    if not names:
+        return {}
     scope = defined(module_of(text or "").body)
     called = {name.removesuffix("()") for name in names if name.endswith("()")}
-    values = {name for name in names & scope.keys() if not any(isinstance(node, _WHOLE) for node in scope[name])}
-    return _roots({*values, *(called & scope.keys())}, scope)
+    values = {name for name in names & scope.keys() if not any(isinstance(node, WHOLE) for node in scope[name])}
+    return roots({*values, *(called & scope.keys())}, scope)
 
 
 def _helps(path: str) -> bool:
@@ -120,21 +125,38 @@ def _helps(path: str) -> bool:
     return not _AMONG_TESTS.isdisjoint(PurePosixPath(path).parts[:-1])
 
 
-def _held(text: str | None, names: set[str]) -> Mapping[str, str]:
+def _held(text: str | None, names: set[str]) -> Meanings:
     """What names of a module stand for, functions too."""
+    if not names:
+        return {}
     scope = defined(module_of(text or "").body)
-    return _roots(names & scope.keys(), scope)
+    return roots(names & scope.keys(), scope)
 
 
-def _used(module: ast.Module) -> Iterator[_Taken]:
-    """Names of other modules anywhere in a file."""
+@lru_cache(maxsize=_FILES)
+def _used(module: ast.Module) -> tuple[_Taken, ...]:
+    """Names of other modules anywhere in a file, read once for all files that a change edits."""
+    return tuple(_all_used(module))
+
+
+@lru_cache(maxsize=_FILES)
+def _imports(module: ast.Module) -> tuple[_Taken, ...]:
+    return tuple(imports(module))
+
+
+@lru_cache(maxsize=_FILES)
+def _taken(module: ast.Module) -> tuple[_Taken, ...]:
+    return tuple(_all_taken(module))
+
+
+def _all_used(module: ast.Module) -> Iterator[_Taken]:
     scope = defined(module.body)
     for name, suffix in chain.from_iterable(map(_spelled, module.body)):
         first, _, rest = name.partition(".")
         yield from _imported(scope.get(first, ()), rest, suffix)
 
 
-def _taken(module: ast.Module) -> Iterator[_Taken]:
+def _all_taken(module: ast.Module) -> Iterator[_Taken]:
     """Names of other modules in marks, and in what these stand for in this file; called ones end in ``()``."""
     scope = defined(module.body)
     nodes = list(chain.from_iterable(marks for _, marks in marks_in(module)))
@@ -147,7 +169,7 @@ def _taken(module: ast.Module) -> Iterator[_Taken]:
             if first not in known:
                 known.add(first)
                 nodes += [
-                    one for one in scope.get(first, ()) if not isinstance(one, (*_WHOLE, ast.Import, ast.ImportFrom))
+                    one for one in scope.get(first, ()) if not isinstance(one, (*WHOLE, ast.Import, ast.ImportFrom))
                 ]
 
 
@@ -176,9 +198,15 @@ def _imported(nodes: Iterable[ast.AST], rest: str, suffix: str) -> Iterator[_Tak
 def _named(taken: _Taken, path: str, other: str) -> str:
     """The name where it is taken from this other file; empty where it is of another."""
     module, level, name = taken
-    place = str(PurePosixPath(other).with_suffix("")).removesuffix("/__init__")
+    place = _place_of(other)
     asked = module.replace(".", "/")
     if level:
         home = PurePosixPath(path).parents[level - 1] if level <= len(PurePosixPath(path).parents) else None
         return name if home is not None and place == str(home / asked) else ""
     return name if asked and (place == asked or place.endswith(f"/{asked}")) else ""
+
+
+@lru_cache(maxsize=_FILES * _FILES)
+def _place_of(file: str) -> str:
+    """A file as imports may name it, with slashes."""
+    return str(PurePosixPath(file).with_suffix("")).removesuffix("/__init__")

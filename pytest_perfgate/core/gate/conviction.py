@@ -190,9 +190,14 @@ def _decides(trial: Trial) -> Iterator[str]:
     """What would tell: more processes where there were too few, another arm where its tree can be built."""
     if len(trial.measurement.processes) < LEAST:
         yield f"{trial.rerun} --perfgate=full --perfgate-rounds={LEAST}"
+    yield from beside_accepted(trial)
+    yield trial.accepting(REASON)
+
+
+def beside_accepted(trial: Trial) -> Iterator[str]:
+    """The command that measures beside what was accepted, where that can be built."""
     if trial.baseline is not None and trial.baseline.commit and not uncommitted(trial.baseline):
         yield f"{trial.rerun} {AGAINST} {trial.baseline.commit}"
-    yield trial.accepting(REASON)
 
 
 def _loose(suspicion: Suspicion, trial: Trial) -> str:

@@ -9,11 +9,13 @@ from fnmatch import fnmatchcase
 from pytest_perfgate.core.gate.against_limit import holds
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.conviction import SAME
+from pytest_perfgate.core.gate.family_arms import open_together, slower_together, together
 from pytest_perfgate.core.gate.grammar import FAMILY_MEAN
 from pytest_perfgate.core.gate.in_force import accepted_by_change, in_force
 from pytest_perfgate.core.gate.merge import applies_on
 from pytest_perfgate.core.gate.policy import effect
 from pytest_perfgate.core.gate.sense import CHANGES
+from pytest_perfgate.core.gate.shift import BESIDE
 from pytest_perfgate.core.gate.waiting import excused
 from pytest_perfgate.core.render.edges import edges
 from pytest_perfgate.core.render.plural import plural
@@ -48,13 +50,14 @@ def family_limits(cases: Iterable[Case]) -> dict[str, tuple[Limit, ...]]:
 
 def family_notes(reports: Sequence[CaseReport], families: Families, context: JudgeContext) -> Iterable[SuiteNote]:
     """A note for each limit on a mean: what it came to, over which cases."""
+    among = sum(map(len, families.values()))
     for family, limits in families.items():
         for limit in limits:
             pattern = dict(limit.labels).get("family", "")
             if pattern and not _fits(family, pattern):
                 continue
             members = [r for r in reports if family_of(r.key) == family or family_of(r.key).startswith(f"{family}#")]
-            yield from _judged(family, limit, members, context)
+            yield from _judged(family, limit, members, context, among)
 
 
 def is_in_a_mean(key: CaseKey, families: Families) -> bool:
@@ -69,7 +72,9 @@ def _fits(family: str, pattern: str) -> bool:
     return fnmatchcase(family, pattern) or fnmatchcase(family.rpartition("::")[2], pattern)
 
 
-def _judged(family: str, limit: Limit, members: list[CaseReport], context: JudgeContext) -> Iterable[SuiteNote]:
+def _judged(
+    family: str, limit: Limit, members: list[CaseReport], context: JudgeContext, among: int
+) -> Iterable[SuiteNote]:
     measured = [r for r in members if r.measurement is not None]
     if measured and measured[0].measurement and not applies_on(limit, measured[0].measurement.device):
         return
@@ -81,7 +86,7 @@ def _judged(family: str, limit: Limit, members: list[CaseReport], context: Judge
         yield _note(family, limit, Outcome.NOT_MEASURED, _gaps(of, gaps, members), context)
         return
     mean = geometric_mean([m for m in metrics if m is not None], change=of in CHANGES)
-    outcome, why = accepted_by_change(*_outcome(limit, mean, of, meant, context), members, meant)
+    outcome, why = accepted_by_change(*_outcome(limit, mean, of, meant, context, among), members, meant)
     yield _note(family, limit, outcome, f"{_reading(mean, of)} over {plural(len(members), 'case')}{why}", context)
 
 
@@ -117,7 +122,7 @@ def geometric_mean(metrics: Sequence[Metric], *, change: bool) -> Metric:
 
 
 def _outcome(
-    limit: Limit, mean: Metric, of: str, members: list[CaseReport], context: JudgeContext
+    limit: Limit, mean: Metric, of: str, members: list[CaseReport], context: JudgeContext, among: int
 ) -> tuple[Outcome, str]:
     low, high = holds(limit, mean.low), holds(limit, mean.high)
     if low and high:
@@ -126,16 +131,24 @@ def _outcome(
         return Outcome.UNDECIDED, "; the interval spans the limit"
     if of not in CHANGES or limit.bound < 0:
         return Outcome.BROKEN, "; the whole interval misses the limit"
-    reach = max(_reach(members, context), _blind(members))
-    if mean.value <= reach:
-        return Outcome.SUSPECT, f"; chance explains up to {signed(reach)}, for one sitting moves all cases together"
+    reach, arms = max(_reach(members, context), _blind(members)), all(map(_by_arms, members))
+    convicted = arms and slower_together(together(members), limit.bound, among)
+    if mean.value <= reach and not convicted:
+        said = f"; chance explains up to {signed(reach)}, for one sitting moves all cases together"
+        return open_together(members, among) if arms else (Outcome.SUSPECT, said)
     if any(member.arms and member.arms.same for member in members):
         return Outcome.MOVED, f"; {SAME}"
     excuses = [excuse for member in members if (excuse := _excuse(member, reach))]
     if excuses:
         more = f" ({len(excuses)} of {plural(len(members), 'case')})" if len(members) > 1 else ""
         return Outcome.SUSPECT, f"; chance explains up to {signed(reach)}; {excuses[0]}{more}"
-    return Outcome.REGRESSED, f"; chance explains up to {signed(reach)}"
+    return Outcome.REGRESSED, "; slower side by side" if convicted else f"; chance explains up to {signed(reach)}"
+
+
+def _by_arms(member: CaseReport) -> bool:
+    """Whether its slowdown is between two arms, and not against what the change under test accepts."""
+    slowdown = _metric(member, "slowdown")
+    return slowdown is not None and slowdown.source.startswith(BESIDE)
 
 
 def _known(limit: Limit, mean: Metric, of: str, members: list[CaseReport]) -> tuple[Outcome, str]:

@@ -52,4 +52,6 @@ def run_out(baseline: Baseline) -> str:
 
 def arms_of(paired: Paired | None) -> Arms | None:
     """The arms that a slowdown rests on, where the user named a revision."""
-    return Arms(base=paired.base, same=paired.same) if paired is not None and paired.revision else None
+    if paired is None or not paired.revision:
+        return None
+    return Arms(base=paired.base, same=paired.same, differences=paired.differences)

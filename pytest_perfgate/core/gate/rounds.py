@@ -90,7 +90,7 @@ def finding(pairs: Pairs, counts: float) -> Finding:
     return Finding(
         shift=shift,
         interval=bounds,
-        p=signed_rank(_beyond(d, counts)),
+        p=signed_rank(beyond(d, counts)),
         visible=max(counts, visible(d)),
         unstable=unstable(pairs),
         least=math.expm1(min(d)),
@@ -144,7 +144,7 @@ def cleared(fresh: Pairs, counts: float, planned: int, design: Design) -> bool:
     differences = fresh.differences
     if len(differences) < SURE or max(differences) >= math.log1p(counts):
         return False
-    so_far = _beyond(differences, counts)
+    so_far = beyond(differences, counts)
     worst = [*so_far, *range(FURTHEST, FURTHEST + planned - len(so_far))]
     return signed_rank(worst) > design.alpha
 
@@ -159,7 +159,7 @@ def served(fresh: Pairs, counts: float, design: Design) -> Pairs:
     return fresh
 
 
-def _beyond(differences: Iterable[float], counts: float) -> list[float]:
+def beyond(differences: Iterable[float], counts: float) -> list[float]:
     """How far each difference is above what the test has to rule out."""
     return [x - MARGIN * math.log1p(max(counts, 0.0)) for x in differences]
 

@@ -10,6 +10,9 @@ from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.paired import Paired
 from pytest_perfgate.model.quantity import Dimension
 
+BESIDE = "paired, against "
+"""Before the base, in the source of a slowdown that two arms found."""
+
 
 def shift_metric(paired: Paired) -> Metric:
     """The slowdown that the pairs found."""
@@ -18,7 +21,7 @@ def shift_metric(paired: Paired) -> Metric:
         value=paired.shift,
         dimension=Dimension.FRACTION,
         interval=paired.interval,
-        source=f"paired, against {paired.base}",
+        source=f"{BESIDE}{paired.base}",
     )
 
 

@@ -16,6 +16,7 @@ from pytest_perfgate.core.gate.sense import CHANGES
 from pytest_perfgate.core.gate.together import moved_together
 from pytest_perfgate.core.gate.twins import twins
 from pytest_perfgate.core.gate.unfinished import unfinished
+from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.plan import CaseKey, Mode
@@ -117,7 +118,7 @@ def _skipped(suite: Suite) -> Iterator[SuiteNote]:
     left = {b.key.nodeid: suite.skipped.get(b.key.nodeid, suite.skipped.get(b.key.path)) for b in suite.expected}
     names = sorted(nodeid for nodeid, reason in left.items() if reason is not None)
     if names:
-        count = _count(names, "gated test")
+        count = plural(len(names), "gated test")
         yield SuiteNote(
             kind=SKIPPED,
             effect=chosen(suite.context.policy, "unmeasured"),
@@ -141,7 +142,7 @@ def _dropped(suite: Suite) -> Iterator[SuiteNote]:
     yield SuiteNote(
         kind="dropped",
         effect=chosen(suite.context.policy, "unused"),
-        text=f"{_count(gone, 'accepted case')} no longer collected; perfgate prune removes what is gone",
+        text=f"{plural(len(gone), 'accepted case')} no longer collected; perfgate prune removes what is gone",
         names=tuple(f"{name} (renamed to {moved[name]}?)" if name in moved else name for name in gone),
     )
 
@@ -171,7 +172,7 @@ def _unused(reports: Sequence[CaseReport], suite: Suite) -> Iterator[SuiteNote]:
         yield SuiteNote(
             kind=UNUSED,
             effect=chosen(suite.context.policy, "unused"),
-            text=f"{_count(idle, 'baseline')} that no limit asked for; perfgate prune removes what is unused",
+            text=f"{plural(len(idle), 'baseline')} that no limit asked for; perfgate prune removes what is unused",
             names=tuple(idle),
         )
 
@@ -179,7 +180,3 @@ def _unused(reports: Sequence[CaseReport], suite: Suite) -> Iterator[SuiteNote]:
 def _of_family(key: CaseKey, families: Families) -> bool:
     """Whether a mean over its family needs its accepted time."""
     return any(dict(m.labels).get("of") in CHANGES for m in families.get(key.nodeid.partition("[")[0], ()))
-
-
-def _count(names: Sequence[str], noun: str) -> str:
-    return f"{len(names)} {noun}{'' if len(names) == 1 else 's'}"

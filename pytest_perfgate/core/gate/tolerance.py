@@ -32,8 +32,11 @@ class Tolerance(NamedTuple):
 
 
 def tolerance(limit: Limit, trial: Trial, seen: Summary, then: float) -> Tolerance:
-    """τ of one limit. The floor is of what the timer was shown: a batch of calls divides it."""
-    floor = min(_floor(trial) / seen.batch / then, FLOOR_AT_MOST)
+    """τ of one limit. The floor is of what the timer was shown: a batch of calls divides it.
+
+    No floor raises a demanded improvement: it excuses a slowdown that is too short to time, and that is none.
+    """
+    floor = min(_floor(trial) / seen.batch / then, FLOOR_AT_MOST) if limit.bound >= 0 else limit.bound
     return Tolerance(
         asked=max(limit.bound, floor),
         own=max(trial.context.own_shift, seen.resolution / then),

@@ -33,13 +33,13 @@ def unasked(found: Decision, families: Collection[str]) -> Decision:
 def on_one_core(reports: Iterable[CaseReport]) -> bool:
     """Whether cases were measured as both arms of a revision are on the host: pinned to one core."""
     cases = tuple(reports)
-    return any(case.arms is not None for case in cases) and any(map(_pinned, cases))
+    return any(case.arms is not None for case in cases) and any(map(pinned, cases))
 
 
 def unpinned(found: Decision, *, beside: bool) -> Decision:
     """A line of one core would be compared with no run that is beside nothing; one that was such before stays such."""
     report, before = found.report, found.before
-    if not (beside and found.writes and _pinned(report)):
+    if not (beside and found.writes and pinned(report)):
         return found
     was = before.identity if before is not None else None
     if was is not None and report.measurement is not None and was.affinity == report.measurement.identity.affinity:
@@ -48,7 +48,8 @@ def unpinned(found: Decision, *, beside: bool) -> Decision:
     return Decision(report=report, change=Change.PINNED, before=before, why=why)
 
 
-def _pinned(report: CaseReport) -> bool:
+def pinned(report: CaseReport) -> bool:
+    """Whether a case was held on one core."""
     return report.measurement is not None and report.measurement.identity.affinity.isdecimal()
 
 

@@ -42,7 +42,7 @@ def display_width(text: str) -> int:
 
 def _block(block: Block, width: int, room: int, depth: int) -> Iterator[str]:
     if isinstance(block, Paragraph):
-        yield from textwrap.wrap(block.text, width, break_long_words=False, break_on_hyphens=False) or [""]
+        yield from _wrapped(block.text, width) or [""]
     elif isinstance(block, Bullets):
         yield from _bullets(block, width)
     elif isinstance(block, Code):
@@ -52,7 +52,7 @@ def _block(block: Block, width: int, room: int, depth: int) -> Iterator[str]:
     elif isinstance(block, Picture):
         yield f"[{block.alt}]"
     elif isinstance(block, Table):
-        yield from _fitted(block, room)
+        yield from _fitted(block, width, room)
     else:
         yield from _section(block, width, room, depth)
 
@@ -81,17 +81,41 @@ def _bullets(bullets: Bullets, width: int) -> Iterator[str]:
 
 def table_lines(table: Table) -> Iterator[str]:
     """A table with aligned columns; numbers to the right."""
+    yield from (table.title,) if table.title else ()
+    yield from _rows(table)
+    yield from _below(table)
+
+
+def _fitted(table: Table, width: int, room: int) -> Iterator[str]:
+    """The table in one line a row; where it is too wide, its names have lines of their own, if that is enough.
+
+    What is said above and below it is sentences, and no reason to take another form.
+    """
+    lines = list(_rows(table))
+    if not _fits(lines, room):
+        apart = list(_named_apart(table, room))
+        lines = apart if apart and _fits(apart, room) else lines
+    yield from _wrapped(table.title, width)
+    yield from lines
+    for text in _below(table):
+        yield from _wrapped(text, width)
+
+
+def _rows(table: Table) -> Iterator[str]:
     rows = [_clipped(row) for row in shown_rows(table)]
-    yield from _framed(table, _aligned([[heading(column) for column in table.columns], *rows], table.columns))
+    yield from _aligned([[heading(column) for column in table.columns], *rows], table.columns)
 
 
-def _fitted(table: Table, width: int) -> list[str]:
-    """The table in one line a row; where it is too wide, its names have lines of their own, if that is enough."""
-    lines = list(table_lines(table))
-    if all(display_width(line) <= width for line in lines):
-        return lines
-    apart = list(_named_apart(table, width))
-    return apart if apart and all(display_width(line) <= width for line in apart) else lines
+def _below(table: Table) -> list[str]:
+    return [line for line in (left_out(table), table.note) if line]
+
+
+def _fits(lines: Iterable[str], width: int) -> bool:
+    return all(display_width(line) <= width for line in lines)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
 
 
 def _named_apart(table: Table, width: int) -> Iterator[str]:
@@ -110,14 +134,7 @@ def _named_apart(table: Table, width: int) -> Iterator[str]:
         body += [_clip(row[of], last=False, widest=width)] if row[of] != last else []
         body.append(line)
         last = row[of]
-    yield from _framed(table, body)
-
-
-def _framed(table: Table, lines: Iterable[str]) -> Iterator[str]:
-    """Lines of a table between what stands above and below it."""
-    yield from (table.title,) if table.title else ()
-    yield from lines
-    yield from (line for line in (left_out(table), table.note) if line)
+    yield from body
 
 
 def _aligned(rows: Sequence[list[str]], columns: Sequence[Column]) -> Iterator[str]:

@@ -5,17 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def holm(levels: Sequence[float], alpha: float) -> tuple[bool, ...]:
-    """Which of the p values survive at a family-wise ``alpha``."""
-    order = sorted(range(len(levels)), key=levels.__getitem__)
-    rejected = [False] * len(levels)
-    for step, at in enumerate(order):
-        if levels[at] > alpha / (len(levels) - step):
-            break
-        rejected[at] = True
-    return tuple(rejected)
-
-
 def adjusted(levels: Sequence[float], among: int = 0) -> tuple[float, ...]:
     """Each p as it counts after Holm: rejected at any family-wise level that is no smaller.
 

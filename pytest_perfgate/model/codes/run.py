@@ -37,6 +37,13 @@ CODES: tuple[Code, ...] = (
         mend="say in [tool.perfgate.policy] what an outcome does",
     ),
     Code(
+        name="run-listed",
+        family=Family.USAGE,
+        title="In CI the project's own settings made pytest list something and run no test",
+        why="no gated test was run, and the check would be green over limits that nobody looked at",
+        mend="take it out of addopts; on the command line it lists as ever",
+    ),
+    Code(
         name="marker-wrong",
         family=Family.USAGE,
         title="A perfgate marker has an argument that it does not know",

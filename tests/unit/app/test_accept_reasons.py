@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from pytest_perfgate.app.accept import Request, check_decisions, decisions
-from pytest_perfgate.core.gate.acceptance import Change, Signature, decide
+from pytest_perfgate.core.gate.acceptance import Change, decide
+from pytest_perfgate.core.gate.signed_line import Signature
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Outcome
@@ -42,6 +43,14 @@ def test_of_many_cases_the_first_are_named_and_the_others_counted() -> None:
     found = [decide(one, one.baseline, (), signature) for one in (case(f"test_{n}", 2e6, 1e6) for n in range(5))]
     with pytest.raises(PerfgateError, match=r"5 cases are slower: .*test_0, .*test_1, .*test_2 and 2 more"):
         check_decisions(found, Request())
+
+
+def test_a_faster_time_in_the_place_of_an_acceptance_that_has_ended_is_refused_without_a_reason() -> None:
+    report = case("test_a", 0.8e6, 1e6)
+    before = replace(report.baseline, expires="2026-05-01")
+    found = decide(report, before, (), Signature(when=TODAY))
+    with pytest.raises(PerfgateError, match="1 case is faster than what was accepted for a while, which has ended"):
+        check_decisions([found], Request())
 
 
 class Accepted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,8 +24,14 @@ def asked(text: str, source: str = "marker") -> Case:
     return Case(nodeid="t.py::test_x[1]", limits=(limit,), plan=Plan())
 
 
-def notes(now: str | None, *cases: Case, ci: bool = True, base: str = "c0ffee") -> list[SuiteNote]:
-    repository = SimpleNamespace(touched=lambda _revision, _words: now and {"t.py": (TEXT.format(3), now)})
+def notes(
+    now: str | None, *cases: Case, ci: bool = True, base: str = "c0ffee", then: str = TEXT.format(3)
+) -> list[SuiteNote]:
+    def touched(_revision: str, words: Sequence[str]) -> dict[str, tuple[str, str]] | None:
+        found = any(word in text for word in words for text in (then, now or then))
+        return None if now is None else {"t.py": (then, now)} if found else {}
+
+    repository = SimpleNamespace(touched=touched)
     court: Any = SimpleNamespace(
         context=SimpleNamespace(policy=Policy(ci=ci)),
         accepted=SimpleNamespace(base=Base(commit=base)),
@@ -59,3 +66,11 @@ def test_what_the_file_does_not_tell_the_run_does() -> None:
         assert note.names == ("t.py::test_x: slowdown <= 3% -> slowdown <= 30%",)
     (note,) = notes(made, asked("slowdown <= 3%", "command line"))
     assert note.names == ("t.py::test_x: slowdown <= 3% -> not literal: *made()",)
+
+
+def test_an_excuse_of_a_test_that_the_fixture_alone_gates_is_named() -> None:
+    then = "import pytest\n\n\ndef test_x(perfgate): pass\n"
+    now = then.replace("def test", "@pytest.mark.xfail\ndef test")
+    assert notes(now, then=then)[0].names == ("t.py::test_x: xfail: unset -> always",)
+    (note,) = notes(now.replace("xfail", "skip(reason='later')"), then=then)
+    assert (note.effect, note.names) == (Effect.WARN, ("t.py::test_x: skip: unset -> reason='later'",))

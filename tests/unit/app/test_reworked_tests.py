@@ -27,16 +27,20 @@ def notes(texts: Any, edited: Baseline | None = None, **given: Any) -> list[Suit
         base=Base(commit=given.get("base", "c0ffee")),
         moved=given.get("moved", {}),
         judging=lambda _measurement: (given.get("line", LINE), edited),
+        then_and_now=lambda _device, _path: ({str(KEY): given.get("line", LINE)}, {str(KEY): edited} if edited else {}),
         came_with=lambda _measurement: given.get("came", False),
     )
     court: Any = SimpleNamespace(
         context=SimpleNamespace(policy=Policy(ci=given.get("ci", True))),
         accepted=lines,
-        tools=SimpleNamespace(repository=SimpleNamespace(touched=lambda _revision, _words: texts)),
+        tools=SimpleNamespace(
+            repository=SimpleNamespace(touched=lambda _revision, _words: texts),
+            baselines=SimpleNamespace(devices=lambda: given.get("devices", ("host-x",))),
+        ),
         paired=given.get("paired", {}),
         revision=given.get("revision", ""),
     )
-    report = CaseReport(key=KEY, verdicts=(), measurement=measured(1e6))
+    report = CaseReport(key=KEY, verdicts=(), measurement=measured(1e6) if given.get("ran", True) else None)
     return list(reworked_tests(court, [report, report]))
 
 
@@ -87,3 +91,14 @@ def test_an_edit_without_a_reason_of_its_own_explains_nothing() -> None:
 def test_where_git_does_not_answer_that_is_said() -> None:
     (note,) = notes(None)
     assert note.text == "which gated tests changed since c0ffee is not known: git did not answer for the files"
+
+
+def test_an_edited_test_that_was_not_measured_is_named_too() -> None:
+    """As one that says ``pytest.xfail("later")`` before its call."""
+    excused = {KEY.path: (OLD, OLD.replace("    perfgate(", "    pytest.xfail('later')\n    perfgate("))}
+    (note,) = notes(excused, ran=False)
+    assert note.names == (f"{KEY.path}::test_gemm: the test itself",)
+    assert notes(excused, ran=False, devices=()) == notes(excused, ran=False, line=replace(LINE, local=True)) == []
+    said = replace(LINE, time=2e6, why="it is expected to fail until the driver is mended")
+    assert notes(excused, said, ran=False) == []
+    assert notes(excused, ran=False, devices=(), revision="d00d" * 10)

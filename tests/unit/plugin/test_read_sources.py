@@ -32,6 +32,9 @@ class _Bench:
     def metrics(self, key: CaseKey) -> None:
         del key
 
+    def fate(self, key: CaseKey) -> str:
+        return str(key)
+
 
 def gate(bench: _Bench) -> Any:
     case: Any = SimpleNamespace(nodeid="test_a.py::test_it")

@@ -80,7 +80,14 @@ def test_what_was_recorded_as_the_first_is_not_to_be_accepted_too() -> None:
     core = replace(fast.measurement, identity=replace(fast.measurement.identity, affinity="1"))
     beside = replace(fast, arms=Arms(base="c0ffee"), measurement=core)
     assert next_commands([fast], "pytest", recorded=False)[1:] == ["perfgate accept --improved"]
-    assert next_commands([beside, new], "pytest", recorded=False) == ["perfgate report"], "its core is no other run's"
+    held = replace(new, measurement=core)
+    assert next_commands([beside, held], "pytest", recorded=False) == ["perfgate report"], "its core is no other run's"
+    alone = next_commands([beside, new], "pytest", recorded=False)
+    assert alone == ["perfgate report", *new.verdicts[0].next], "the revision does not have it: it was measured alone"
+    quick = next_commands(
+        [beside, replace(fast, verdicts=(replace(fast.verdicts[0], next=("accept it",)),)), new], "", recorded=True
+    )
+    assert quick == ["perfgate report", "accept it"], "what is kept as the first waits for nobody"
     slow = case("test_slow", 2e6, 1e6, Outcome.SUSPECT)
     assert next_commands([new, slow], "pytest", recorded=True) == ["perfgate report", "pytest --perfgate=full"]
 

@@ -149,3 +149,17 @@ def test_a_sentence_behind_a_name_of_its_own_line_stays_whole() -> None:
     table = Table(columns=(Column(name="kernel"), Column(name="why")), rows=((name, why.strip()),))
     lines = render_text(Document(title="t", blocks=(table,)), 98).splitlines()
     assert lines[-2:] == [name, f"  {why.strip()}"]
+
+
+def test_what_is_said_around_a_table_is_folded_and_takes_no_other_form() -> None:
+    name = f"tests/test_k.py::test_{'x' * 45}"
+    columns = (Column(name="outcome"), Column(name="test"), Column(name="time", dimension=Dimension.TIME))
+    said = " ".join(["word"] * 25)
+    table = Table(title=said, columns=columns, rows=(("BROKEN", name, 26_260.0),) * 2, limit=1, rest=said, note=said)
+    lines = render_text(Document(title="R", blocks=(table,)), 70).splitlines()
+    assert max(map(len, lines)) <= 70
+    assert name in lines, "its name has a line of its own and is whole"
+    whole = " ".join(lines)
+    assert whole.count(said) == 3
+    short = Table(columns=columns, rows=(("BROKEN", "test_a", 26_260.0),), note=said)
+    assert "BROKEN   test_a  26.26 µs" in render_text(Document(title="R", blocks=(short,)), 70)

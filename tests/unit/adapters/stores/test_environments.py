@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_perfgate.adapters.stores import baselines
 from pytest_perfgate.adapters.stores.baselines import Baselines
 from pytest_perfgate.adapters.stores.environments import Environments, digest_of, parse_environment, render_environment
 from pytest_perfgate.model.baseline import Baseline
@@ -102,3 +103,46 @@ def test_a_digest_is_never_a_path(tmp_path: Path) -> None:
     assert Environments(tmp_path).read("../../etc/passwd") is None
     assert Environments(tmp_path).read("") is None
     assert Environments(tmp_path).read("ffff") is None
+
+
+def of_file(number: int, around: Environment, device: str = DEVICE) -> Baseline:
+    return Baseline(key=CaseKey(nodeid=f"tests/test_{number}.py::test_a"), device=device, time=1e6, surroundings=around)
+
+
+def test_many_files_of_a_device_are_swept_once(store: Baselines, monkeypatch: pytest.MonkeyPatch) -> None:
+    swept: list[str] = []
+    read_all = store.read_all
+    monkeypatch.setattr(store, "read_all", lambda device: swept.append(device) or read_all(device))
+    store.write([of_file(n, THEN, device) for n in range(5) for device in (DEVICE, "NVIDIA-A100")])
+    assert swept == [DEVICE, "NVIDIA-A100"]
+    store.write([of_file(n, NOW) for n in range(5)])
+    assert kept(store) == [digest_of(NOW)]
+    del swept[:]
+    store.remove(DEVICE, [of_file(n, NOW).key for n in range(5)])
+    assert (swept, kept(store)) == ([DEVICE], [])
+
+
+@pytest.mark.parametrize("also_the_sweep", [False, True])
+def test_a_write_that_fails_in_the_middle_leaves_what_lines_name(
+    store: Baselines, monkeypatch: pytest.MonkeyPatch, *, also_the_sweep: bool
+) -> None:
+    store.write([of_file(n, THEN) for n in range(3)])
+    write = baselines.write_atomically
+
+    def failing(path: Path, data: bytes) -> None:
+        if path.name == "test_1.py.yaml":
+            raise PerfgateError("file-unwritable", "the disk is full", place=str(path))
+        write(path, data)
+
+    def stuck(*_: object) -> None:
+        raise PermissionError("nobody may delete here")
+
+    monkeypatch.setattr(baselines, "write_atomically", failing)
+    if also_the_sweep:
+        monkeypatch.setattr(Environments, "sweep", stuck)
+    other = replace(NOW, python="3.14.0")
+    with pytest.raises(PerfgateError, match="the disk is full"):
+        store.write([of_file(0, NOW), of_file(1, other), of_file(2, other)])
+    named = {found.environment for found in store.read_all(DEVICE).values()}
+    assert named == {digest_of(THEN), digest_of(NOW)}
+    assert set(kept(store)) == named | ({digest_of(other)} if also_the_sweep else set())

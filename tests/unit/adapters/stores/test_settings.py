@@ -29,6 +29,7 @@ def test_all_keys_of_a_revision_and_of_what_is_here(tmp_path: Path) -> None:
         "policy.moved": '"fail"',
         "tests[*gemm*].limits": '"time <= 1 ms"',
         "pytest: addopts": '"-q"',
+        "pytest: pythonpath": '"src"',
         "setup.cfg: addopts": "\"-m 'not slow'\"",
     }
     assert settings_at(tmp_path, lambda *_: None) == {}
@@ -37,6 +38,17 @@ def test_all_keys_of_a_revision_and_of_what_is_here(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.perfgate]\nmode = 'quick'\n", encoding="utf-8")
     assert settings_at(tmp_path, lambda *_: None) == {"mode": '"quick"'}
     assert settings_at(tmp_path, lambda *_: "not [ TOML", "c0ffee") == {}
+
+
+def test_every_file_that_pytest_reads_its_settings_from(tmp_path: Path) -> None:
+    """One that comes with a change is read in place of the others: pytest.toml before all of them."""
+    own = '[pytest]\naddopts = ["--deselect", "t.py::test_a"]\npythonpath = ["shim", "src"]\nminversion = "9"\n'
+    files = {"pytest.toml": own, ".pytest.toml": "not [ TOML", "tox.ini": "[pytest]\nusefixtures = quick\n"}
+    assert settings_at(tmp_path, lambda _revision, path: files.get(path), "c0ffee") == {
+        "pytest.toml: addopts": '["--deselect", "t.py::test_a"]',
+        "pytest.toml: pythonpath": '["shim", "src"]',
+        "tox.ini: usefixtures": '"quick"',
+    }
 
 
 def test_a_change_that_moves_the_folder_moves_no_line_of_before(tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ def test_what_threads_queued_and_what_others_used(system) -> None:
     system(100_000_000, 60_000_000, ticks=10 + 30, t7=1000 + 40_000_000, t8=50, t9=2_000_000)
     seen = looked.seen()
     assert seen.queued == 42_000_000, "a thread that was born meanwhile counts from nothing"
+    assert seen.own == 40_000_000
     assert seen.others == pytest.approx((300_000_000 - 60_000_000) / 100_000_000)
 
 
@@ -64,7 +65,7 @@ def test_a_system_that_tells_no_delays_has_processor_time(system, worked: int, q
     system(0, 0, ticks=None)
     looked = Crowd()
     system(100_000_000, worked, ticks=None)
-    assert looked.seen() == (queued, None)
+    assert looked.seen() == (queued, None, None)
 
 
 @pytest.mark.parametrize(("queued", "unqueued"), [(0.0, 500.0), (4000.0, 300.0), (1e9, 0.0), (None, None)])
@@ -74,6 +75,25 @@ def test_what_is_left_of_a_call(queued: float | None, unqueued: float | None) ->
             return crowd.Seen(queued, 0.3)
 
     assert beside(Told(), SAMPLES) == replace(SAMPLES, unqueued=unqueued, others=0.3)
+
+
+@pytest.mark.parametrize(
+    ("own", "cpu", "blocked"),
+    [
+        (0.0, (400.0, 500.0), 50.0),
+        (1000.0, (400.0, 500.0), 0.0),
+        (600.0, (400.0, 500.0), 20.0),
+        (9000.0, (400.0, 500.0), 0.0),
+        (None, (400.0, 500.0), None),
+        (0.0, (), None),
+    ],
+)
+def test_what_neither_computed_nor_queued(own: float | None, cpu: tuple[float, ...], blocked: float | None) -> None:
+    class Told:
+        def seen(self) -> crowd.Seen:
+            return crowd.Seen(0.0, 0.0, own)
+
+    assert beside(Told(), replace(SAMPLES, cpu=cpu)).blocked == blocked
 
 
 @pytest.mark.parametrize("line", ["", "cpu", "cpu 1 2 x 4 5 6 7", "cpu 1 2 3"])

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_perfgate.adapters.runtimes.fake import FakeRuntime
 from pytest_perfgate.adapters.timers.host import HostTimer, probe_clock
-from pytest_perfgate.clock import HOST_CLOCK
+from pytest_perfgate.clock import HOST_CLOCK, seconds
 from pytest_perfgate.core.stats.stopping import Stopping, WarmUp
 from pytest_perfgate.model.plan import Plan
 from pytest_perfgate.model.samples import Samples, Stop
@@ -123,3 +123,5 @@ def test_clocks_that_somebody_rebinds_or_freezes_are_not_those_that_are_read(mon
     )
     assert min(samples.durations) > 0
     assert sum(samples.cpu) > 0
+    assert seconds() < seconds()
+    assert HOST_CLOCK.date() > 1.7e9

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.acceptance import Change, Signature, decide, noise
+from pytest_perfgate.core.gate.acceptance import Change, decide, noise
 from pytest_perfgate.core.gate.levels import scatter_of
 from pytest_perfgate.core.gate.selection import matching, named, spelled
+from pytest_perfgate.core.gate.signed_line import Signature
 from pytest_perfgate.core.gate.withheld import inherited, unasked, unmoved
 from pytest_perfgate.core.render.acceptance import acceptance_json, acceptance_lines
 from pytest_perfgate.model.baseline import Sitting, commit_name, short_commit
@@ -194,27 +195,6 @@ def test_an_acceptance_that_ran_out_is_accepted_anew(expires: str, given: str, c
     assert found.writes == (change is Change.RENEWED)
     if found.after is not None:
         assert found.after == replace(before, when="2026-06-01", who="me", why="still", expires=given)
-
-
-@pytest.mark.parametrize(
-    ("line", "measured", "kept"),
-    [
-        ("a1b2c3d+dirty", "c0ffee1234567890", "c0ffee123456"),
-        ("a1b2c3d+dirty", "c0ffee1234567890+dirty", ""),
-        ("a1b2c3d+dirty", "", ""),
-        ("a1b2c3d", "c0ffee1234567890", ""),
-        ("", "c0ffee1234567890", ""),
-    ],
-)
-def test_a_line_of_no_commit_is_given_the_one_that_measures_the_same(line: str, measured: str, kept: str) -> None:
-    before = baseline("test_a", 1e6, commit=line)
-    signature = Signature(when="2026-06-01", who="me", why="", commit=measured)
-    found = decide(case("test_a", 1.001e6), before, (), signature)
-    assert found.change is (Change.COMMITTED if kept else Change.KEPT)
-    assert found.after == (replace(before, commit=kept, when="2026-06-01", who="me") if kept else None)
-    added = decide(case("test_a", 1.001e6), before, (), signature, add=True).after
-    assert added is not None
-    assert added.commit == (kept or line)
 
 
 @pytest.mark.parametrize(

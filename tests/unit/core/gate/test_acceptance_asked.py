@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.gate.acceptance import Change, Signature, decide
+from pytest_perfgate.core.gate.acceptance import Change, decide
+from pytest_perfgate.core.gate.signed_line import Signature
 from pytest_perfgate.model.limit import Outcome
 from tests.reports import baseline, case
 

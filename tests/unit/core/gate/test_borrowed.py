@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.gate.borrowed import LOOSE, borrowed
+from pytest_perfgate.core.gate.borrowed import borrowed
+from pytest_perfgate.core.gate.conftests import LOOSE
 
 TEST = """
 import pytest
@@ -125,7 +126,7 @@ def test_of_a_module_what_marks_name_is_told_and_no_kernel(
 
 def test_a_file_that_is_new_or_gone_is_told_and_one_of_the_tests_is_not() -> None:
     tests = {"tests/test_k.py": (TEST, {"test_dot"})}
-    whole = {"tests/conftest.py": ("always", "matrix", "quiet")}
+    whole = {"tests/conftest.py": ("always", "matrix", "quiet", LOOSE)}  # it imports pk, and nothing there uses it
     assert borrowed(tests, {"tests/conftest.py": (None, CONFTEST)}) == whole
     assert borrowed(tests, {"tests/conftest.py": (CONFTEST, None)}) == whole
     assert borrowed(tests, {"tests/test_k.py": (TEST, "")}) == {}

@@ -8,12 +8,13 @@ from statistics import fmean, stdev
 
 import pytest
 
-from pytest_perfgate.core.gate.acceptance import Change, Signature, decide
+from pytest_perfgate.core.gate.acceptance import Change, decide
 from pytest_perfgate.core.gate.anchor import drift
 from pytest_perfgate.core.gate.artifact import judge_artifact
 from pytest_perfgate.core.gate.conviction import prediction
 from pytest_perfgate.core.gate.judge import JudgeContext, _trial, judge
 from pytest_perfgate.core.gate.levels import scatter_of
+from pytest_perfgate.core.gate.signed_line import Signature
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.errors import PerfgateError
@@ -48,7 +49,7 @@ def test_one_sitting_more_is_the_mean_and_the_deviation_of_all() -> None:
     assert found.after.scatter == pytest.approx(stdev(every))
     assert found.after.sittings == 4
     kept = (found.after.when, found.after.who, found.after.why, found.after.expires)
-    assert kept == ("2026-06-01", "then", "TMA loads", "2999-01-01")
+    assert kept == ("2026-05-02", "then", "TMA loads", "2999-01-01")
     assert found.after.identity == report.measurement.identity
     signed = decide(report, before, (), Signature(who="now", why="again", expires="2999-02-02"), add=True).after
     assert (signed.who, signed.why, signed.expires, signed.when) == ("now", "again", "2999-02-02", "2026-05-02")

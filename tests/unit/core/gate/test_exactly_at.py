@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.acceptance import Change, Signature, decide, noise
+from pytest_perfgate.core.gate.acceptance import Change, decide, noise
 from pytest_perfgate.core.gate.anchor import drift
 from pytest_perfgate.core.gate.artifact import judge_artifact
 from pytest_perfgate.core.gate.judge import JudgeContext, judge
 from pytest_perfgate.core.gate.proof import foreign_modules
 from pytest_perfgate.core.gate.reasons import unexplained
+from pytest_perfgate.core.gate.signed_line import Signature
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.errors import PerfgateError

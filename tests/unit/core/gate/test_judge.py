@@ -163,6 +163,24 @@ def test_a_demanded_improvement_is_held_like_any_limit() -> None:
     assert outcome(0.8e6, limits=demanded) is Outcome.PASSED
     assert outcome(1.0e6, limits=demanded) is Outcome.BROKEN
     assert outcome(0.9e6, limits=demanded) is Outcome.UNDECIDED
+    assert verdict(1.0e6, limits=demanded).baseline == accepted(1e6)
+
+
+def test_a_demanded_improvement_is_more_than_the_accepted_time_may_be_off_by() -> None:
+    demanded, blind = [limit("slowdown <= -10%")], accepted(1e6, blind=0.2)
+    found = verdict(0.8e6, limits=demanded, baseline=blind)
+    assert found.outcome is Outcome.UNDECIDED
+    assert found.sentence.startswith("the accepted sitting was too noisy to see less than +20.0 %: the accepted time")
+    assert found.next == (f"pytest '{KEY}' --perfgate-against a1b2c3d4e5",)
+    assert (found.visible, found.baseline) == (0.2, blind)
+    assert outcome(0.7e6, limits=demanded, baseline=blind) is Outcome.PASSED
+    assert outcome(1.0e6, limits=demanded, baseline=blind) is Outcome.BROKEN
+
+
+def test_no_floor_raises_a_demanded_improvement() -> None:
+    demanded = [limit("slowdown <= -20%")]
+    found = verdict(95.0, limits=demanded, baseline=accepted(100.0))
+    assert (found.outcome, found.raised) == (Outcome.BROKEN, None)
 
 
 def test_quick_mode_suspects_and_names_what_decides() -> None:

@@ -90,6 +90,10 @@ def test_a_test_that_loads_nothing_of_the_package_is_the_same_in_both_arms() -> 
     report = judge(measured(1.1e6), [limit("slowdown <= 3%")], baseline=None, context=CONTEXT,
                    paired=replace(SLOWER, revision=True, base_ns=1e6))  # fmt: skip
     assert "\n  then  1 ms  a1b2c3d, beside it\n  why   slower in 10" in render_block(report)
+    for now, said in ((1.3e6, True), (1.12e6, True), (1.1e6, False), (1.06e6, False), (1.04e6, True), (1.0e6, True)):
+        told = dict(verdict(now, replace(SLOWER, revision=True, base_ns=1e6)).evidence)
+        assert ("busy" in told) is said, "the two times that are shown need not be as far apart as the verdict says"
+        assert not said or told["busy"].startswith(f"{now / 1e4 - 100:+.1f} % from then to now: other work")
     found = verdict(1.1e6, replace(bare, edited=("tests/helper.py",)))
     assert (found.outcome, found.effect, found.evidence) == (Outcome.SUSPECT, Effect.WARN, ())
     assert "the change under test edits tests/helper.py" in found.sentence
@@ -130,6 +134,47 @@ def test_against_a_revision_no_baseline_is_asked(evidence: Paired, expected: Out
         assert found.baseline is None
         assert (found.rounds, found.visible) == (10, 0.02)
         assert found.metric.value == evidence.shift
+
+
+@pytest.mark.parametrize(
+    ("shift", "low", "high", "expected", "said"),
+    [
+        (-0.25, -0.26, -0.24, Outcome.PASSED, "the whole interval of 10 rounds beside a1b2c3d keeps the limit"),
+        (-0.05, -0.06, -0.04, Outcome.BROKEN, "the whole interval of 10 rounds beside a1b2c3d misses the limit"),
+        (0.001, -0.01, 0.01, Outcome.BROKEN, "the whole interval of 10 rounds beside a1b2c3d misses the limit"),
+        (-0.2, -0.25, -0.15, Outcome.UNDECIDED, "the interval of 10 rounds beside a1b2c3d spans the limit"),
+    ],
+)
+def test_an_improvement_demanded_against_a_revision_is_held_against_the_pairs(
+    shift: float, low: float, high: float, expected: Outcome, said: str
+) -> None:
+    evidence = paired(Decision.NOT_SLOWER, shift, low, high, revision=True)
+    found = verdict(95.0, evidence, "slowdown <= -20%", baseline=None)
+    assert (found.outcome, found.sentence, found.raised) == (expected, said, None)
+    assert found.metric is not None
+    assert found.metric.value == shift
+    slower = paired(Decision.SLOWER, 0.05, 0.04, 0.06, revision=True)
+    assert verdict(1e6, slower, "slowdown <= -20%").outcome is Outcome.BROKEN
+
+
+def test_what_keeps_a_demanded_improvement_from_being_judged() -> None:
+    faster = paired(Decision.NOT_SLOWER, -0.25, -0.26, -0.24, revision=True)
+    spans = paired(Decision.NOT_SLOWER, -0.2, -0.25, -0.15, revision=True, unstable=True)
+    found = verdict(1e6, replace(faster, same=True), "slowdown <= -20%")
+    assert (found.outcome, found.next) == (Outcome.MOVED, ("perfgate doctor",))
+    assert verdict(1e6, replace(faster, edited=("a.py",)), "slowdown <= -20%").outcome is Outcome.SUSPECT
+    assert verdict(1e6, spans, "slowdown <= -20%").outcome is Outcome.UNSTABLE
+    assert verdict(1e6, replace(faster, unstable=True), "slowdown <= -20%").outcome is Outcome.PASSED
+    assert verdict(1e6, replace(faster, differences=(-0.25,) * 5), "slowdown <= -20%").outcome is Outcome.PASSED
+    slow = replace(SLOWER, revision=True)
+    assert verdict(1e6, replace(slow, same=True), "slowdown <= -20%").outcome is Outcome.BROKEN
+    assert verdict(1e6, slow, "slowdown <= 0%").outcome is Outcome.REGRESSED, "that demands no improvement"
+    few = verdict(1e6, replace(faster, differences=(-0.25,) * 4), "slowdown <= -20%")
+    assert few.outcome is Outcome.UNDECIDED
+    assert few.sentence == "the budget ended after 4 of at least 5 rounds beside a1b2c3d"
+    assert few.next == (
+        "pytest 'tests/bench.py::test_gemm[4096-bf16]' --perfgate-against a1b2c3d --perfgate-rounds=10",
+    )
 
 
 def test_the_shift_against_a_revision_is_the_metric_that_is_reported() -> None:

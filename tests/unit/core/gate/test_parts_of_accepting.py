@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.acceptance import Change, Decision, Signature, blindness, decide
+from pytest_perfgate.core.gate.acceptance import Change, Decision, blindness, decide
 from pytest_perfgate.core.gate.family import family_of
 from pytest_perfgate.core.gate.judge import judge
 from pytest_perfgate.core.gate.loosened import loosened
 from pytest_perfgate.core.gate.reasons import other_identity, reasoned, uncompared, unexplained
 from pytest_perfgate.core.gate.remeasured import Standing, standing
 from pytest_perfgate.core.gate.scanty import scanty
+from pytest_perfgate.core.gate.signed_line import Signature
 from pytest_perfgate.core.gate.twins import Heir
 from pytest_perfgate.core.gate.withheld import on_one_core, unasked, unmoved, unpinned
 from pytest_perfgate.model.baseline import DIRTY, Baseline

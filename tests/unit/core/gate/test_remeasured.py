@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.app.accept import Request, check_decisions
-from pytest_perfgate.core.gate.acceptance import Change, Signature, decide
+from pytest_perfgate.core.gate.acceptance import Change, decide
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.core.gate.judge import judge
 from pytest_perfgate.core.gate.policy import CI
 from pytest_perfgate.core.gate.reasons import uncompared
 from pytest_perfgate.core.gate.remeasured import standing
+from pytest_perfgate.core.gate.signed_line import Signature
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect, Outcome

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.acceptance import Change, Signature, decide
+from pytest_perfgate.core.gate.acceptance import Change, decide
 from pytest_perfgate.core.gate.scanty import scanty
+from pytest_perfgate.core.gate.signed_line import Signature
 from pytest_perfgate.core.render.acceptance import acceptance_json, acceptance_lines
 from pytest_perfgate.model.limit import Outcome
 from pytest_perfgate.model.verdict import CaseReport

@@ -7,7 +7,7 @@ import pytest
 
 from pytest_perfgate.core.gate.judge import judge, not_measured
 from pytest_perfgate.core.gate.policy import CI
-from pytest_perfgate.core.gate.trust import problems_of, sound
+from pytest_perfgate.core.gate.trust import problems_of, sound, untimed
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.metric import Metric, MetricSet
 from pytest_perfgate.model.plan import CaseKey, Mode
@@ -165,3 +165,15 @@ def test_only_more_than_the_peak_at_the_clock_that_ran_is_impossible(device, sol
     metrics = MetricSet(metrics=(Metric(name="sol", value=sol, dimension=Dimension.FRACTION),))
     found = problems_of(measured(1e6, device=device), metrics, timed=True)
     assert [p.code for p in found] == ["above-peak"] * wrong
+
+
+def test_why_samples_are_no_times_is_said_of_one_process() -> None:
+    one = samples(1e6)
+    assert untimed(one) == ""
+    assert untimed(replace(one, durations=(1e6, 0.0))) == "sample 2 of 2 reads 0.0 ns"
+    assert untimed(replace(one, durations=())) == "there is no sample"
+    gone = (Discard(reason="throttled", count=3),)
+    assert untimed(replace(one, durations=(), discarded=gone)) == "every sample was discarded: 3 x throttled"
+    lost = Problem(code="bad-timing", what="1 of 2 samples are no number")
+    assert untimed(replace(one, problems=(lost,))) == lost.what
+    assert untimed(replace(one, problems=(Problem(code="throttled", what="it was hot"),))) == ""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from pytest_perfgate.core.gate.witness import LEAST_TURNS, apart, computes, spread, time_of
+from pytest_perfgate.core.gate.witness import LEAST_TURNS, _witnessed, apart, computes, spread, time_of
 from pytest_perfgate.model.samples import Samples, Stop
 
 
@@ -90,3 +92,18 @@ def test_a_call_computes_where_some_sample_loses_no_time() -> None:
     assert not computes([samples((10.0, 20.0), (10.0,))])
     assert not computes([samples((10.0, 20.0), (0.0, 0.0))])
     assert computes([samples((10.0, 0.5), (0.0, 0.5))])
+
+
+@pytest.mark.parametrize(("blocked", "alone"), [(None, False), (0.0, True), (1.0, True), (1.1, False), (50.0, False)])
+def test_a_call_that_computes_whenever_it_has_a_processor_is_known_on_a_busy_core(
+    blocked: float | None, alone: bool
+) -> None:
+    """Every sample was torn: by the wall a call of two slices waits more often than one of one slice."""
+    torn = replace(samples((90.0, 140.0), (50.0, 50.0)), blocked=blocked)
+    assert computes([torn]) is alone
+    assert not computes([replace(torn, cpu=())])
+
+
+@pytest.mark.parametrize(("least", "alone"), [(0.0, False), (0.5, True), (1.0, True)])
+def test_a_clock_that_reads_nothing_of_some_sample_is_no_witness(least: float, alone: bool) -> None:
+    assert _witnessed(samples((50.0, 50.0), (50.0, least))) is alone

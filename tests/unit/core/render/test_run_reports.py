@@ -9,7 +9,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from pytest_perfgate.core.analysis.previous import Previous, previous_of
-from pytest_perfgate.core.gate.acceptance import Signature, decide
+from pytest_perfgate.core.gate.acceptance import decide
+from pytest_perfgate.core.gate.signed_line import Signature
 from pytest_perfgate.core.render.acceptance import acceptance_json, acceptance_lines
 from pytest_perfgate.core.render.comment import render_comment
 from pytest_perfgate.core.render.devlog import Version, kept_paragraphs, render_entry, written

@@ -131,7 +131,7 @@ def test_occupancy_says_what_limits_or_what_is_missing() -> None:
     assert "Limiting: registers" in told
     assert "of 64 (sufficient to hide latency)" in told
     possible = text(occupancy_section(launch(launch=None)))
-    assert "64 registers a thread and 4 KiB of static shared memory decide this." in possible
+    assert "64 registers a thread and 4 KiB of static shared memory decide this." in " ".join(possible.split())
     bounded = text(occupancy_section(launch(launch=None, most_threads=96)))
     assert "compiled for blocks of 96 threads at the most" in bounded
     assert "128" not in bounded.partition("decide")[0]

@@ -1,4 +1,4 @@
-"""Baselines that lie elsewhere, and lines that are longer than YAML looks for a colon."""
+"""Baselines in places and under names that are out of the way: another folder, ids of any length."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
 from pytest_perfgate.adapters.stores.baselines import Baselines
 from pytest_perfgate.model.errors import PerfgateError
@@ -20,7 +21,9 @@ def store(tmp_path: Path) -> Baselines:
 
 @pytest.fixture
 def file(store: Baselines) -> Path:
-    return store.path(DEVICE, "tests/test_k.py")
+    path = store.path(DEVICE, "tests/test_k.py")
+    path.parent.mkdir(parents=True)
+    return path
 
 
 def test_a_folder_outside_of_the_root_is_shown_whole(tmp_path: Path) -> None:
@@ -61,7 +64,5 @@ def test_an_id_of_any_length_is_written_and_read(store: Baselines, file: Path, l
     store.remove(DEVICE, [line.key for line in long])
     assert set(store.read(DEVICE, "tests/test_k.py")) == {str(short.key), str(later.key)}
     assert all(len(line) < 900 for line in file.read_text(encoding="utf-8").splitlines()), "nothing is left of them"
-    import yaml
-
     store.write(long)
     assert len(yaml.safe_load(file.read_text(encoding="utf-8"))["baselines"]) == 5, "anybody's YAML reads it"
