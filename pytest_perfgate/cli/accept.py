@@ -20,6 +20,7 @@ from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.errors import PerfgateError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import date
 
 
@@ -49,9 +50,20 @@ def run(options: Namespace) -> int:
     if options.dry_run:
         _foresee(found, refusal(found, request), options)
         return 0
-    check_decisions(found, request, f'{shlex.join(["perfgate", "accept", *options.given])} --reason "..."')
+    check_decisions(found, request, f'{shlex.join(["perfgate", "accept", *_unreasoned(options.given)])} --reason "..."')
     _show(found, accept(found, project.baselines), options, project)
     return 0
+
+
+def _unreasoned(given: Sequence[str]) -> list[str]:
+    """The words that were given without an empty reason: the command is told with room for a better one."""
+    words, kept = iter(given), []
+    for word in words:
+        if word == "--reason":
+            next(words, "")
+        elif not word.startswith("--reason="):
+            kept.append(word)
+    return kept
 
 
 def refusal(found: Any, request: Any) -> str:

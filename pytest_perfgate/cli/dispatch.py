@@ -68,7 +68,7 @@ def _guarded(name: str, rest: list[str]) -> int:
 
 
 def _parsed(name: str, module: Any, rest: list[str]) -> argparse.Namespace:
-    parser = (_Told if "--json" in rest else argparse.ArgumentParser)(
+    parser = (_Told if "--json" in rest else _Near)(
         prog=f"perfgate {name}",
         description=module.__doc__,
         formatter_class=Page,
@@ -83,7 +83,25 @@ def _parsed(name: str, module: Any, rest: list[str]) -> argparse.Namespace:
     return options
 
 
-class _Told(argparse.ArgumentParser):
+class _Near(argparse.ArgumentParser):
+    """An option that is none is told with the one that was meant."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(f"{message}{self._meant(message)}")
+
+    def _meant(self, message: str) -> str:
+        from difflib import get_close_matches
+
+        told, _, words = message.partition(": ")
+        if told != "unrecognized arguments":
+            return ""
+        known = [option for action in self._actions for option in action.option_strings]
+        wrong = [word.partition("=")[0] for word in words.split() if word.startswith("--")]
+        near = [close for word in wrong for close in get_close_matches(word, known, n=1)]
+        return f"\n  next  did you mean {' and '.join(near)}?" if near else ""
+
+
+class _Told(_Near):
     """A program that asked for JSON reads there, too, what it asked wrongly."""
 
     def error(self, message: str) -> NoReturn:

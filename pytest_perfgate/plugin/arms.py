@@ -29,7 +29,7 @@ from pytest_perfgate.plugin.finished import FinishedRounds
 from pytest_perfgate.plugin.invocation import arm_arguments, child_job, environment
 from pytest_perfgate.plugin.newcomers import file_texts
 from pytest_perfgate.plugin.progress import Progress
-from pytest_perfgate.plugin.spans import span
+from pytest_perfgate.plugin.spans import about, span
 from pytest_perfgate.plugin.standing_in import standing_in
 from pytest_perfgate.plugin.trying import START_S, TEST_S, trying_line
 from pytest_perfgate.wiring import read_values
@@ -105,6 +105,7 @@ class Bailiff:
             raise PerfgateError("arm-no-commit", "the baseline names no commit to measure beside")
         count = len({case.nodeid for case in cases})
         beside, why = standing_in(self._session, commit)
+        self._arm("base", beside)  # of what cannot be made nothing is announced
         self._progress = Progress(self._config, f"{count} suspected: measured beside {beside[:10]}")
         comparison = self._comparison(beside, cases, Design())
         hearing = Hearing(comparison, bounds.__getitem__)
@@ -132,7 +133,7 @@ class Bailiff:
         starts = design.screen * START_S
         part = shrunk(tests, max(0.0, SCREENING * left - starts), _SHORTEST)
         self._beat = Beat(batch_ns=Beat().batch_ns * part, warmup_ns=Beat().warmup_ns * part)
-        said = f"{plural(cases, 'case')} in two arms, {design.screen} rounds, about {span(starts + part * tests)}"
+        said = f"{plural(cases, 'case')} in two arms, {design.screen} rounds, {about(starts + part * tests)}"
         if not math.isfinite(left):
             return said + trying_line(cases, design)
         short = f", turns cut to {part:.0%}" if part < 1 else ""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.gate.budget import shrunk
 from pytest_perfgate.core.render.plural import plural
-from pytest_perfgate.plugin.spans import span
+from pytest_perfgate.plugin.spans import about
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.children import CaseResult
@@ -35,7 +35,7 @@ def cost_line(cases: Iterable[Case], known: Mapping[str, float], part: float = 1
     whole = " if no time settles early" if guessed > len(cases) / 2 else ""
     cut = f"; sampling cut to {part:.0%} by the budget" if part < 1 else ""
     rounds = max(case.plan.rounds for case in cases)
-    return f"{plural(len(cases), 'case')}, {plural(rounds, 'round')}, about {span(starts + part * total)}{whole}{cut}"
+    return f"{plural(len(cases), 'case')}, {plural(rounds, 'round')}, {about(starts + part * total)}{whole}{cut}"
 
 
 def seconds_of(cases: Iterable[Case], known: Mapping[str, float]) -> tuple[float, float]:

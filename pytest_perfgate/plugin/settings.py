@@ -91,6 +91,10 @@ class Settings:
     def collector(self) -> Collector:
         from pytest_perfgate.plugin.collect import Collector
 
+        if self.project.device:  # a key that nothing reads is an error, also where no such device is at work
+            from pytest_perfgate.wiring.devices import catalogue
+
+            catalogue(self.project)
         return Collector(self.project, self.options, self.kinds, self._captures)
 
     def _captures(self) -> list[str]:

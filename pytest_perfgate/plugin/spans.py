@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pytest_perfgate.core.render.spans import span
+from pytest_perfgate.core.render.spans import about, span
 from pytest_perfgate.model.errors import PerfgateError
 
-__all__ = ["seconds", "span"]
+__all__ = ["about", "seconds", "span"]
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0, "min": 60.0, "h": 3600.0}
 _SPAN = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*([a-zµ]*)\s*\Z")

@@ -11,6 +11,7 @@ from pytest_perfgate.app.gate import new_baselines
 from pytest_perfgate.app.inputs import CONSTANT
 from pytest_perfgate.app.machine import REFUSED
 from pytest_perfgate.core.gate.against_baseline import DOUBTFUL
+from pytest_perfgate.core.gate.family import family_limits, is_in_a_mean
 from pytest_perfgate.core.gate.withheld import on_one_core, pinned
 from pytest_perfgate.core.render.block import WIDTH, printable, render_block
 from pytest_perfgate.core.render.floor import by_floor
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
+    from pytest_perfgate.core.gate.family import Families
     from pytest_perfgate.model.verdict import CaseReport, SuiteNote
     from pytest_perfgate.plugin.docket import Docket
 
@@ -64,6 +66,7 @@ def write_summary(out: Any, session: Docket, *, cut_short: bool = False) -> None
 def _write_verdicts(out: Any, session: Docket, reports: list[CaseReport]) -> None:
     here = Standpoint(session.settings.pytest)
     kept = shown(partial(_recorded, session, reports), lambda _: 0)
+    fresh, families = 0 if session.lost else kept, family_limits(session.cases.values())
     style = out.config.option.tbstyle
     width = columns(session.settings.pytest)
     parts: list[Callable[[], list[str]]] = [
@@ -72,7 +75,7 @@ def _write_verdicts(out: Any, session: Docket, reports: list[CaseReport]) -> Non
         lambda: _folded(accepted_lines(reports), width),
         lambda: _folded((f"{note.effect.value}  {said_of(note, style)}" for note in session.notes), width),
         lambda: _folded([*hidden(session), *refused(reports), *constant(reports)], width),
-        lambda: _folded([counted(session.mode.value, reports, 0 if session.lost else kept)] if reports else [], width),
+        lambda: _folded([counted(session.mode.value, reports, fresh, families)] if reports else [], width),
         lambda: written_lines(session.written, here.path),
     ]
     for part in parts:
@@ -204,12 +207,13 @@ def accepted_lines(reports: Sequence[CaseReport]) -> list[str]:
     return [printable(f"accepted  {key}  {v.limit.text}: {v.sentence}") for key, v in found[:_SHOWN]] + more
 
 
-def counted(mode: str, reports: list[CaseReport], fresh: int = 0) -> str:
+def counted(mode: str, reports: list[CaseReport], fresh: int = 0, families: Families | None = None) -> str:
     """``quick: 1 broken, 2 passed``, and what becomes of times that are this machine's first."""
     counts = Counter(report.worst for report in reports if report.verdicts)
     parts = [f"{counts[outcome]} {outcome.value}" for outcome in reversed(list(Outcome)) if counts[outcome]]
-    free = sum(not report.verdicts for report in reports)
-    parts += [f"{free} without a limit"] if free else []
+    alone = Counter(is_in_a_mean(report.key, families or {}) for report in reports if not report.verdicts)
+    parts += [f"{alone[True]} judged in a mean"] if alone[True] else []
+    parts += [f"{alone[False]} without a limit"] if alone[False] else []
     first = f"; {plural(fresh, 'first time')} kept under .perfgate/ for the next run" if fresh else ""
     return f"{mode}: {', '.join(parts)}{first}"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pytest_perfgate.core.gate.rounds import Design, confirming_rounds
 from pytest_perfgate.model.plan import Case
-from pytest_perfgate.plugin.spans import span
+from pytest_perfgate.plugin.spans import about, span
 
 START_S, TEST_S = 2.5, 0.6
 """What starting two processes takes, and one test in both."""
@@ -21,7 +21,7 @@ def trying_line(suspects: int, design: Design) -> str:
     """``; if one is suspected, about 31 s more; if all 38 are, 4 min 13 s``."""
     if not suspects:
         return ""
-    one = f"; if one is suspected, about {span(hearing_s(1, design))} more"
+    one = f"; if one is suspected, {about(hearing_s(1, design))} more"
     return one if suspects == 1 else f"{one}; if all {suspects} are, {span(hearing_s(suspects, design))}"
 
 

@@ -208,6 +208,16 @@ def test_help_groups_the_options(project: Project) -> None:
     assert "in CI full" in section
 
 
+def test_a_device_of_the_project_with_an_unknown_key_stops_the_run(project: Project) -> None:
+    project.write("test_a.py", "def test_a(perfgate):\n    perfgate(int)\n")
+    with (project.root / "pyproject.toml").open("a", encoding="utf-8") as file:
+        file.write("\n[tool.perfgate.device.MY]\nfoo = 3\n")
+    run = project.run()
+    assert run.code == 4, run.text
+    assert "unknown key 'foo'" in run.text
+    assert "[device-entry]" in run.text
+
+
 @pytest.mark.parametrize(
     ("conftest", "option"),
     [

@@ -65,8 +65,7 @@ class ArmStore:
         with explained(f"the {name} arm ({revision or 'the working copy'}, {wanted.commit[:10]})", self._home):
             hide_from_git(self._home.parent)
             with held(self._home / f"{digest}.lock"):
-                reused = (folder / READY).is_file()
-                if reused:
+                if reused := (folder / READY).is_file():
                     os.utime(folder / READY)
                 else:
                     self._make(folder, wanted, mode)

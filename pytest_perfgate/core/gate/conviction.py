@@ -15,7 +15,7 @@ from pytest_perfgate.core.gate.surroundings import named
 from pytest_perfgate.core.gate.waiting import LEAST, excused
 from pytest_perfgate.core.render.plural import first_of, plural
 from pytest_perfgate.core.render.quantity import quantity, sight, signed
-from pytest_perfgate.core.render.spans import span
+from pytest_perfgate.core.render.spans import about
 from pytest_perfgate.core.stats.prediction import Prediction, predict, prior
 from pytest_perfgate.core.stats.successive import freedom
 from pytest_perfgate.model.baseline import DIRTY, Baseline, short_commit
@@ -167,7 +167,7 @@ def not_told_apart(paired: Paired) -> str:
 
 def wanting(paired: Paired) -> str:
     """How much more time what is undecided asks for."""
-    return f"; about {span(paired.wants_s)} more would decide it" if paired.wants_s else ""
+    return f"; {about(paired.wants_s)} more would decide it" if paired.wants_s else ""
 
 
 def _by_prediction(suspicion: Suspicion, trial: Trial) -> Ruling:

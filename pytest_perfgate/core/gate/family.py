@@ -60,6 +60,14 @@ def family_notes(reports: Sequence[CaseReport], families: Families, context: Jud
             yield from _judged(family, limit, members, context, among)
 
 
+def is_in_a_mean(key: CaseKey, families: Families) -> bool:
+    """Whether a limit on a mean judges this case with the others of its family."""
+    own = family_of(key)
+    over = families.get(own, ()) or families.get(own.partition("#")[0], ())
+    patterns = (dict(limit.labels).get("family", "") for limit in over)
+    return any(not pattern or _fits(own.partition("#")[0], pattern) for pattern in patterns)
+
+
 def _fits(family: str, pattern: str) -> bool:
     return fnmatchcase(family, pattern) or fnmatchcase(family.rpartition("::")[2], pattern)
 

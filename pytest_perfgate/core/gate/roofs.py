@@ -9,6 +9,11 @@ from pytest_perfgate.model.measurement import Identity
 from pytest_perfgate.model.work import Work
 
 COLD = "cold"
+_KNOWN = {
+    Basis.CLOCK: Basis.CLOCK.value,
+    Basis.DATASHEET: Basis.DATASHEET.value,
+    Basis.CEILING: "measured ceiling",
+}
 
 
 class Fraction(NamedTuple):
@@ -26,9 +31,7 @@ def of_compute(work: Work, roof: Roof) -> Fraction:
         return Fraction(roof="compute", why="the work counts no operations", mend="pass work= with flops")
     rate = roof.rate(work.dtype)
     if not rate:
-        known = ", ".join(dtype for dtype, _ in roof.compute)
-        why = f"no {roof.basis.value} for {work.dtype or 'a work without dtype'}"
-        return Fraction(roof="compute", why=f"{why} (known: {known})" if known else why, mend=_mend(roof))
+        return _without_rate(work.dtype or "a work without dtype", roof)
     return Fraction(roof="compute", least_ns=work.flops / rate * 1e9)
 
 
@@ -37,7 +40,7 @@ def of_memory(work: Work, roof: Roof, device: Device, identity: Identity) -> Fra
     if not work.bytes:
         return Fraction(roof="memory", why="the work counts no bytes", mend="pass work= with bytes")
     if not roof.bandwidth:
-        return Fraction(roof="memory", why=f"no {roof.basis.value} for memory", mend=_mend(roof))
+        return Fraction(roof="memory", why=f"there is no {_KNOWN[roof.basis]} for memory", mend=_mend(roof))
     cache = roof.cache_bytes or device.cache_bytes
     if not identity.cache.startswith(COLD):
         if not cache:
@@ -45,6 +48,18 @@ def of_memory(work: Work, roof: Roof, device: Device, identity: Identity) -> Fra
         if (work.working_set or work.bytes) <= cache:
             return Fraction(roof="memory", why="not applicable: fits in the cache", mend="measure with cache='cold'")
     return Fraction(roof="memory", least_ns=work.bytes / roof.bandwidth * 1e9)
+
+
+def _without_rate(dtype: str, roof: Roof) -> Fraction:
+    """A dtype that nobody knows the peak of; measuring ceilings again measures the same dtypes again."""
+    known = ", ".join(name for name, _ in roof.compute)
+    why = f"there is no {_KNOWN[roof.basis]} for {dtype}"
+    if known and roof.basis is Basis.CEILING:
+        mend = (
+            "`perfgate ceilings` measures no other here: count the work in one of these dtypes, or limit tflops or time"
+        )
+        return Fraction(roof="compute", why=f"{why}: those of this device are for {known}", mend=mend)
+    return Fraction(roof="compute", why=f"{why} (known: {known})" if known else why, mend=_mend(roof))
 
 
 def _mend(roof: Roof) -> str:

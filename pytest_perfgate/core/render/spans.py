@@ -12,3 +12,8 @@ def span(amount: float) -> str:
     if hours:
         return f"{hours} h {minutes} min"
     return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+
+
+def about(amount: float) -> str:
+    """An estimate: ``about 1 min 10 s``, and of a moment ``under 1 s``."""
+    return span(amount) if amount < 1 else f"about {span(amount)}"

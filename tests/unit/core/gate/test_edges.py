@@ -149,18 +149,20 @@ def test_a_roof_takes_exactly_so_long_and_says_what_it_knows() -> None:
     strange = replace(work, dtype="fp4")
     lacking = of_compute(strange, CEILING)
     assert (lacking.why, lacking.mend) == (
-        "no this device's measured ceiling for fp4 (known: bf16)",
-        "perfgate ceilings",
+        "there is no measured ceiling for fp4: those of this device are for bf16",
+        "`perfgate ceilings` measures no other here: count the work in one of these dtypes, or limit tflops or time",
     )
     empty = of_compute(strange, Roof(basis=Basis.CLOCK))
-    assert empty.why == "no peak at the clock that ran for fp4"
+    assert empty.why == "there is no peak at the clock that ran for fp4"
     assert empty.mend == "add the rate to the device in [tool.perfgate]"
+    unmeasured = of_compute(strange, Roof(basis=Basis.CEILING))
+    assert (unmeasured.why, unmeasured.mend) == ("there is no measured ceiling for fp4", "perfgate ceilings")
 
 
 def test_without_any_part_the_mend_is_that_of_compute() -> None:
     host = Device(key="k", name="n", kind="host", roofs=(replace(CEILING, cache_bytes=None),))
     found = metrics_of(measured(1e6, device=host, work=Work(flops=1e9, bytes=1e6, dtype="fp4")), None).missing("sol")
-    assert found.mend == "perfgate ceilings"
+    assert found.mend.startswith("`perfgate ceilings` measures no other here")
     assert found.why.endswith("memory warm cache of unknown size")
 
 
