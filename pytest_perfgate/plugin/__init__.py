@@ -16,7 +16,10 @@ _MARKER = (
     "perfgate(*limits, on=, capture=, timer=, runtime=, cache=, clocks=, data=, rounds=, budget=): "
     "what this test's measurement must keep, such as 'time <= 3 ms' or 'slowdown <= 3%'"
 )
-_LISTING = ("collectonly", "showfixtures", "show_fixtures_per_test", "markers", "cacheshow", "help", "version")
+_LISTING = (
+    "collectonly", "setupplan", "setuponly", "showfixtures", "show_fixtures_per_test", "markers", "cacheshow", "help",
+    "version",
+)  # fmt: skip
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:

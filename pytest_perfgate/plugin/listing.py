@@ -1,4 +1,4 @@
-"""In CI pytest was told by the project's own settings to list something: no test runs, and it would end with 0."""
+"""The project's own settings tell pytest to list, or to set up alone: no test runs, and in CI it would end with 0."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 LISTING = {
     "collectonly": ("--collect-only", "--collectonly", "--co"),
+    "setupplan": ("--setup-plan",),
+    "setuponly": ("--setup-only", "--setup-plan"),
     "showfixtures": ("--fixtures", "--funcargs"),
     "show_fixtures_per_test": ("--fixtures-per-test",),
     "markers": ("--markers",),
@@ -24,7 +26,7 @@ LISTING = {
     "help": ("--help", "-h"),
     "version": ("--version", "-V"),
 }
-"""What pytest keeps of each option that lists, and how it is written."""
+"""What pytest keeps of each option with which no test runs, and how it is written; a plan is a setting up too."""
 
 
 def refused(config: pytest.Config) -> int | None:

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
     from pytest_perfgate.plugin.docket import Docket
 
-_STOPPING = {"setupplan": "--setup-plan", "setuponly": "--setup-only"}
-"""Options that set tests up and run none; the first stands for both."""
-
 
 def hear(session: Docket, report: pytest.TestReport) -> None:
     """A test was run, or something before it says why it was not."""
@@ -31,9 +28,7 @@ def unreported_notes(session: Docket) -> tuple[SuiteNote, ...]:
     lost = [nodeid for nodeid in session.cases if nodeid not in session.heard]
     if not lost or not session.complete or session.mode is Mode.OFF:
         return ()
-    option = session.settings.pytest.option
-    given = next((said for name, said in _STOPPING.items() if getattr(option, name, False)), "")
-    why = f"under {given}" if given else "by a hook of a conftest or a plugin that stands in for pytest's own"
+    why = "by a hook of a conftest or a plugin that stands in for pytest's own"
     failing = any(report.effect is Effect.FAIL for nodeid in lost for report in session.reports.get(nodeid, ()))
     return (
         SuiteNote(

@@ -46,7 +46,9 @@ def test_without_a_record_pytest_decides(status: int, code: int) -> None:
 
 
 @pytest.mark.parametrize("kept", [True, False], ids=["baselines", "none"])
-@pytest.mark.parametrize("option", ["--collect-only", "--fixtures", "--markers", "--help"])
+@pytest.mark.parametrize(
+    "option", ["--collect-only", "--fixtures", "--markers", "--help", "--setup-only", "--setup-plan"]
+)
 def test_in_ci_a_listing_of_the_settings_measured_nothing(tmp_path: Path, option: str, *, kept: bool) -> None:
     (tmp_path / "test_it.py").write_text("def test_gated(perfgate):\n    perfgate(int)\n")
     (tmp_path / "pytest.ini").write_text(f"[pytest]\naddopts = {option}\n")
@@ -64,3 +66,10 @@ def test_in_ci_a_run_without_a_gated_test_has_kept_nothing(tmp_path: Path) -> No
     (tmp_path / "test_it.py").write_text(TESTS)
     assert ran(tmp_path, "-k", "plain", ci=True).returncode == 4
     assert ran(tmp_path, "-k", "wrong", ci=True).returncode == 1
+
+
+def test_the_options_that_list_are_known_before_their_module_is() -> None:
+    from pytest_perfgate.plugin import _LISTING
+    from pytest_perfgate.plugin.listing import LISTING
+
+    assert tuple(LISTING) == _LISTING

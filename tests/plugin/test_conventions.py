@@ -219,16 +219,14 @@ def test_a_device_of_the_project_with_an_unknown_key_stops_the_run(project: Proj
 
 
 @pytest.mark.parametrize(
-    ("conftest", "option"),
+    "conftest",
     [
-        ("def pytest_runtestloop(session):\n    return True\n", ""),
-        ("def pytest_runtest_protocol(item, nextitem):\n    return True\n", ""),
-        ("", "--setup-only"),
+        "def pytest_runtestloop(session):\n    return True\n",
+        "def pytest_runtest_protocol(item, nextitem):\n    return True\n",
     ],
-    ids=["loop", "protocol", "setup-only"],
+    ids=["loop", "protocol"],
 )
-def test_a_verdict_of_a_test_that_pytest_never_ran_fails_the_run(project: Project, conftest: str, option: str) -> None:
-    project.configure(pytest_ini=f'addopts = "{option}"')
+def test_a_verdict_of_a_test_that_pytest_never_ran_fails_the_run(project: Project, conftest: str) -> None:
     project.write("test_two.py", TWO)
     project.write("conftest.py", conftest)
     run = project.run("--perfgate=full", "--perfgate-rounds=3", ci=True)

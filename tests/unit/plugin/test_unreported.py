@@ -18,25 +18,20 @@ from tests.reports import case
 SLOWER, KEPT = case("test_a", 2e6, 1e6, Outcome.REGRESSED), case("test_a", 1e6, 1e6)
 
 
-def docket(policy: Policy = CI, *, option: str = "", **given: Any) -> Any:
-    settings = SimpleNamespace(pytest=SimpleNamespace(option=SimpleNamespace(**({option: True} if option else {}))))
+def docket(policy: Policy = CI, **given: Any) -> Any:
     court = SimpleNamespace(context=SimpleNamespace(policy=policy))
     known = {"cases": {"test_a": None}, "reports": {}, "heard": set(), "complete": True, "mode": Mode.FULL}
-    return SimpleNamespace(settings=settings, court=court, **{**known, **given})
+    return SimpleNamespace(court=court, **{**known, **given})
 
 
 def notes(*args: Any, **given: Any) -> tuple[SuiteNote, ...]:
     return unreported_notes(docket(*args, **given))
 
 
-@pytest.mark.parametrize(
-    ("option", "why"),
-    [("setuponly", "under --setup-only"), ("setupplan", "under --setup-plan"), ("", "by a hook of a conftest")],
-)
-def test_a_verdict_that_no_report_carries_fails_the_run(option: str, why: str) -> None:
-    (note,) = notes(LOCAL, option=option, reports={"test_a": (SLOWER,)})
+def test_a_verdict_that_no_report_carries_fails_the_run() -> None:
+    (note,) = notes(LOCAL, reports={"test_a": (SLOWER,)})
     assert (note.kind, note.effect) == ("unrun", Effect.FAIL)
-    assert note.text.startswith(f"1 gated test chosen and not run, {why}")
+    assert note.text.startswith("1 gated test chosen and not run, by a hook of a conftest")
     assert note.names == (f"{SLOWER.key}: regressed",)
 
 
