@@ -28,7 +28,7 @@ from pytest_perfgate.core.gate.rounds import (
     suspected,
 )
 from pytest_perfgate.core.render.plural import plural
-from pytest_perfgate.core.render.spans import span
+from pytest_perfgate.core.render.spans import about
 from pytest_perfgate.core.stats.interval import median
 from pytest_perfgate.model.paired import Decision, Paired
 from pytest_perfgate.model.plan import CaseKey
@@ -121,8 +121,7 @@ class Hearing:
         if not plan.rounds:
             return
         self._say(
-            f"{len(plan.rounds)} undecided: up to {plural(max(plan.rounds.values()), 'round')} more, "
-            f"about {span(plan.cost)}"
+            f"{len(plan.rounds)} undecided: up to {plural(max(plan.rounds.values()), 'round')} more, {about(plan.cost)}"
         )
         self._all.play(SCREEN, {nodeid: self._played(nodeid) + more for nodeid, more in plan.rounds.items()})
         self._look({key: pair for key, pair in self._all.pairs(SCREEN).items() if key in open_})
@@ -209,5 +208,5 @@ def _planned(plan: Allotment, suspects: tuple[CaseKey, ...], cases: int) -> str:
     each = f"up to {plural(counts[0], 'fresh round')} each" if len(counts) == 1 else ""
     each = each or (f"up to {counts[-1]} fresh rounds" if counts else "none within the budget")
     lost = f", {len(plan.beyond)} beyond the budget" if plan.beyond and counts else ""
-    cost = f", about {span(plan.cost)}" if plan.cost else ""
+    cost = f", {about(plan.cost)}" if plan.cost else ""
     return f"{head}: {each}{lost}{cost}"

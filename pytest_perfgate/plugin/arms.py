@@ -105,8 +105,7 @@ class Bailiff:
             raise PerfgateError("arm-no-commit", "the baseline names no commit to measure beside")
         count = len({case.nodeid for case in cases})
         beside, why = standing_in(self._session, commit)
-        self._arm("base", beside)  # of what cannot be made nothing is announced
-        self._progress = Progress(self._config, f"{count} suspected: measured beside {beside[:10]}")
+        self._progress = Progress(self._config, f"{count} suspected: to be measured beside {beside[:10]}")
         comparison = self._comparison(beside, cases, Design())
         hearing = Hearing(comparison, bounds.__getitem__)
         heard = self._heard(comparison, hearing, partial(hearing.confirm, bounds, among), revision=False)

@@ -80,7 +80,7 @@ def test_a_suspect_is_tried_beside_the_commit_of_its_baseline(repository: Projec
     repository.write("kern.py", SLOWER)
     run = repository.run("--perfgate=full", "tests/test_kern.py::test_work")
     assert run.code == 1, run.text
-    assert "1 suspected: measured beside" in run.text
+    assert "1 suspected: to be measured beside" in run.text
     assert "slower than" in run.says("test_work")
     assert "over 10 rounds" in run.says("test_work")
 
