@@ -62,10 +62,9 @@ def family_notes(reports: Sequence[CaseReport], families: Families, context: Jud
 
 def is_in_a_mean(key: CaseKey, families: Families) -> bool:
     """Whether a limit on a mean judges this case with the others of its family."""
-    own = family_of(key)
-    over = families.get(own, ()) or families.get(own.partition("#")[0], ())
-    patterns = (dict(limit.labels).get("family", "") for limit in over)
-    return any(not pattern or _fits(own.partition("#")[0], pattern) for pattern in patterns)
+    family = key.nodeid.partition("[")[0]
+    patterns = (dict(limit.labels).get("family", "") for limit in families.get(family, ()))
+    return any(not pattern or _fits(family, pattern) for pattern in patterns)
 
 
 def _fits(family: str, pattern: str) -> bool:

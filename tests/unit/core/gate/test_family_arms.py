@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.family import family_notes
+from pytest_perfgate.core.gate.family import family_notes, is_in_a_mean
 from pytest_perfgate.core.gate.family_arms import open_together, slower_together, together
 from pytest_perfgate.core.gate.judge import judge
 from pytest_perfgate.model.limit import Outcome
@@ -85,3 +85,13 @@ def test_a_round_speaks_for_all_cases_at_once() -> None:
     assert together(both) == pytest.approx((0.1, 0.1))
     assert together([*both, replace(both[0], arms=None)]) == ()
     assert open_together(both, 1)[0] is Outcome.SUSPECT
+
+
+def test_a_case_is_judged_with_others_where_a_mean_runs_over_its_family() -> None:
+    first, call = CaseKey(nodeid=f"{FAMILY}[1]"), CaseKey(nodeid=f"{FAMILY}[2]", name="fwd")
+    for text, meant in (("slowdown", True), ("slowdown, family=test_f*", True), ("slowdown, family=test_g", False)):
+        families = {FAMILY: [limit(f"geomean({text}) <= 5%")]}
+        assert [is_in_a_mean(key, families) for key in (first, call)] == [meant] * 2
+        assert not is_in_a_mean(CaseKey(nodeid="t.py::test_other"), families)
+    both = [limit("geomean(slowdown, family=test_g) <= 5%"), MEAN]
+    assert is_in_a_mean(first, {FAMILY: both}), "one of several is enough"
