@@ -24,18 +24,6 @@ def accepted(test: str, time: float = 412310.0, **fields) -> Baseline:
     return Baseline(key=CaseKey(nodeid=f"tests/test_k.py::{test}"), device=DEVICE, time=time, **fields)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Baselines:
-    return Baselines(tmp_path, devices=("NVIDIA-*",))
-
-
-@pytest.fixture
-def file(store: Baselines) -> Path:
-    path = store.path(DEVICE, "tests/test_k.py")
-    path.parent.mkdir(parents=True)
-    return path
-
-
 def complaint(store: Baselines, file: Path, text: str | bytes) -> PerfgateError:
     data = text.encode() if isinstance(text, str) else text
     file.write_bytes(data)

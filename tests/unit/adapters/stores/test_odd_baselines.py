@@ -14,18 +14,6 @@ from pytest_perfgate.model.measurement import Identity
 from tests.unit.adapters.stores.test_baselines import DEVICE, accepted
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Baselines:
-    return Baselines(tmp_path, devices=("NVIDIA-*",))
-
-
-@pytest.fixture
-def file(store: Baselines) -> Path:
-    path = store.path(DEVICE, "tests/test_k.py")
-    path.parent.mkdir(parents=True)
-    return path
-
-
 def test_a_folder_outside_of_the_root_is_shown_whole(tmp_path: Path) -> None:
     root, folder = tmp_path / "project", tmp_path / "kept"
     root.mkdir()
