@@ -80,13 +80,15 @@ class Comparison:
         """Other files below the root that the head's process of a test had loaded: tests, and what lies beside them."""
         self.own = OwnFiles(stage.texts)
         self._out: set[str] = set()
+        self._seconds: tuple[int, Mapping[str, float]] = (0, {})
+        """Of each case in one round, and of how many rounds in all that was reckoned."""
         self._rounds = 0
         """Of the phase that is played."""
         self._until = stage.clock() + stage.budget_s if stage.budget_s else math.inf
 
     def resume(self, kept: Iterable[PairedRound]) -> None:
         """Take up what an interrupted run of the same arms has left."""
-        self.rounds = [one for one in kept if one.nodeid in self.cases]
+        self.rounds, self._seconds = [one for one in kept if one.nodeid in self.cases], (0, {})
         self._out = {one.nodeid for one in self.rounds if one.trouble}
 
     @property
@@ -94,9 +96,23 @@ class Comparison:
         """What is left of the budget."""
         return self._until - self.stage.clock()
 
+    def costs(self) -> Mapping[str, float]:
+        """Seconds of each case in one round, as seen so far; reckoned anew after new rounds alone."""
+        known, seconds = self._seconds
+        if known != len(self.rounds):
+            seconds = {nodeid: fmean(one.seconds for one in mine) for nodeid, mine in self._by_case().items() if mine}
+            self._seconds = (len(self.rounds), seconds)
+        return seconds
+
     def cost(self, nodeid: str) -> float:
         """Seconds of a case in one round, as seen so far."""
-        return fmean([one.seconds for one in self.rounds if one.nodeid == nodeid] or [0.0])
+        return self.costs().get(nodeid, 0.0)
+
+    def _by_case(self) -> dict[str, list[PairedRound]]:
+        found: dict[str, list[PairedRound]] = {nodeid: [] for nodeid in self.cases}
+        for one in self.rounds:
+            found.setdefault(one.nodeid, []).append(one)
+        return found
 
     def play(self, phase: str, counts: Mapping[str, int], over: Over = lambda: ()) -> None:
         """So many rounds of each case that is not over, together; a budget ends them between two rounds."""
@@ -107,7 +123,8 @@ class Comparison:
             wanted = (nodeid for nodeid, count in counts.items() if count > number)
             gone = done | self._out | self._read() | set(over())
             left = [self.cases[nodeid] for nodeid in wanted if nodeid not in gone]
-            if left and self.start_s + sum(self.cost(case.nodeid) for case in left) > self.left_s:
+            costs = self.costs()
+            if left and self.start_s + sum(costs.get(case.nodeid, 0.0) for case in left) > self.left_s:
                 return
             while left:
                 group = self.own.alike(left)
@@ -129,7 +146,8 @@ class Comparison:
 
     def results(self) -> dict[str, CaseResult]:
         """The head's side as any measuring run leaves it."""
-        return {nodeid: _result(case, self.rounds) for nodeid, case in self.cases.items()}
+        mine = self._by_case()
+        return {nodeid: _result(case, mine[nodeid]) for nodeid, case in self.cases.items()}
 
     def troubles(self) -> dict[str, str]:
         """What was first said of each test that did not run on both sides, or was not timed there."""
@@ -225,8 +243,7 @@ def _outcome(rounds: Iterable[PairedRound]) -> str:
     return "died" if any(one.died for one in lost) else "crashed" if lost else "passed"
 
 
-def _result(case: Case, rounds: Iterable[PairedRound]) -> CaseResult:
-    mine = [one for one in rounds if one.nodeid == case.nodeid]
+def _result(case: Case, mine: Sequence[PairedRound]) -> CaseResult:
     return CaseResult(
         case=case,
         captures=tuple(one.head for one in mine if one.head),
