@@ -80,15 +80,15 @@ class Comparison:
         """Other files below the root that the head's process of a test had loaded: tests, and what lies beside them."""
         self.own = OwnFiles(stage.texts)
         self._out: set[str] = set()
-        self._seconds: tuple[int, Mapping[str, float]] = (0, {})
-        """Of each case in one round, and of how many rounds in all that was reckoned."""
+        self._seconds: Mapping[str, float] = {}
+        self._reckoned = 0
         self._rounds = 0
         """Of the phase that is played."""
         self._until = stage.clock() + stage.budget_s if stage.budget_s else math.inf
 
     def resume(self, kept: Iterable[PairedRound]) -> None:
         """Take up what an interrupted run of the same arms has left."""
-        self.rounds, self._seconds = [one for one in kept if one.nodeid in self.cases], (0, {})
+        self.rounds, self._reckoned = [one for one in kept if one.nodeid in self.cases], 0
         self._out = {one.nodeid for one in self.rounds if one.trouble}
 
     @property
@@ -96,23 +96,11 @@ class Comparison:
         """What is left of the budget."""
         return self._until - self.stage.clock()
 
-    def costs(self) -> Mapping[str, float]:
-        """Seconds of each case in one round, as seen so far; reckoned anew after new rounds alone."""
-        known, seconds = self._seconds
-        if known != len(self.rounds):
-            seconds = {nodeid: fmean(one.seconds for one in mine) for nodeid, mine in self._by_case().items() if mine}
-            self._seconds = (len(self.rounds), seconds)
-        return seconds
-
     def cost(self, nodeid: str) -> float:
-        """Seconds of a case in one round, as seen so far."""
-        return self.costs().get(nodeid, 0.0)
-
-    def _by_case(self) -> dict[str, list[PairedRound]]:
-        found: dict[str, list[PairedRound]] = {nodeid: [] for nodeid in self.cases}
-        for one in self.rounds:
-            found.setdefault(one.nodeid, []).append(one)
-        return found
+        """Seconds of a case in one round, as seen so far; all are reckoned anew after new rounds alone."""
+        if self._reckoned != len(self.rounds):
+            self._seconds, self._reckoned = _seconds(self.rounds), len(self.rounds)
+        return self._seconds.get(nodeid, 0.0)
 
     def play(self, phase: str, counts: Mapping[str, int], over: Over = lambda: ()) -> None:
         """So many rounds of each case that is not over, together; a budget ends them between two rounds."""
@@ -123,8 +111,7 @@ class Comparison:
             wanted = (nodeid for nodeid, count in counts.items() if count > number)
             gone = done | self._out | self._read() | set(over())
             left = [self.cases[nodeid] for nodeid in wanted if nodeid not in gone]
-            costs = self.costs()
-            if left and self.start_s + sum(costs.get(case.nodeid, 0.0) for case in left) > self.left_s:
+            if left and self.start_s + sum(self.cost(case.nodeid) for case in left) > self.left_s:
                 return
             while left:
                 group = self.own.alike(left)
@@ -146,8 +133,8 @@ class Comparison:
 
     def results(self) -> dict[str, CaseResult]:
         """The head's side as any measuring run leaves it."""
-        mine = self._by_case()
-        return {nodeid: _result(case, mine[nodeid]) for nodeid, case in self.cases.items()}
+        mine = _by_case(self.rounds)
+        return {nodeid: _result(case, mine.get(nodeid, ())) for nodeid, case in self.cases.items()}
 
     def troubles(self) -> dict[str, str]:
         """What was first said of each test that did not run on both sides, or was not timed there."""
@@ -225,11 +212,20 @@ class Comparison:
             else:
                 self.same = False
             return
-        for arm, loaded in zip(self.arms, duet.modules):
-            problem = foreign_modules(arm, loaded) if arm.modules else None
-            if problem is not None:
-                self.problems[arm.name] = problem
+        found = ((arm, foreign_modules(arm, loaded)) for arm, loaded in zip(self.arms, duet.modules) if arm.modules)
+        self.problems.update({arm.name: problem for arm, problem in found if problem is not None})
         self.same = self.same and same_code(*duet.modules)
+
+
+def _by_case(rounds: Iterable[PairedRound]) -> dict[str, list[PairedRound]]:
+    found: dict[str, list[PairedRound]] = {}
+    for one in rounds:
+        found.setdefault(one.nodeid, []).append(one)
+    return found
+
+
+def _seconds(rounds: Iterable[PairedRound]) -> dict[str, float]:
+    return {nodeid: fmean(one.seconds for one in mine) for nodeid, mine in _by_case(rounds).items()}
 
 
 def _troubles(arms: Sequence[Arm], rounds: Sequence[PairedRound]) -> dict[str, str]:
