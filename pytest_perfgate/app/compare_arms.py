@@ -133,8 +133,7 @@ class Comparison:
 
     def results(self) -> dict[str, CaseResult]:
         """The head's side as any measuring run leaves it."""
-        mine = _by_case(self.rounds)
-        return {nodeid: _result(case, mine.get(nodeid, ())) for nodeid, case in self.cases.items()}
+        return _results(self.cases, _by_case(self.rounds))
 
     def troubles(self) -> dict[str, str]:
         """What was first said of each test that did not run on both sides, or was not timed there."""
@@ -190,13 +189,11 @@ class Comparison:
         return done
 
     def _after_death(self, fault: PerfgateError, standing: str, at: tuple[str, int], cases: list[Case]) -> list[Case]:
-        lost = [standing] if standing else [case.nodeid for case in cases if not self._has(at, case.nodeid)]
+        has = {one.nodeid for one in self.rounds if (one.phase, one.number) == at}
+        lost = [standing] if standing else [case.nodeid for case in cases if case.nodeid not in has]
         for nodeid in lost:
             self._note(*at, nodeid, fault.what, died=bool(standing) and fault.code.name in FATAL)
-        return [case for case in cases if case.nodeid not in lost and not self._has(at, case.nodeid)]
-
-    def _has(self, at: tuple[str, int], nodeid: str) -> bool:
-        return any((one.phase, one.number, one.nodeid) == (*at, nodeid) for one in self.rounds)
+        return [case for case in cases if case.nodeid not in {*lost, *has}]
 
     def _note(self, phase: str, number: int, nodeid: str, why: str, *, died: bool = False) -> None:
         self._out.add(nodeid)
@@ -226,6 +223,10 @@ def _by_case(rounds: Iterable[PairedRound]) -> dict[str, list[PairedRound]]:
 
 def _seconds(rounds: Iterable[PairedRound]) -> dict[str, float]:
     return {nodeid: fmean(one.seconds for one in mine) for nodeid, mine in _by_case(rounds).items()}
+
+
+def _results(cases: Mapping[str, Case], rounds: Mapping[str, Sequence[PairedRound]]) -> dict[str, CaseResult]:
+    return {nodeid: _result(case, rounds.get(nodeid, ())) for nodeid, case in cases.items()}
 
 
 def _troubles(arms: Sequence[Arm], rounds: Sequence[PairedRound]) -> dict[str, str]:
