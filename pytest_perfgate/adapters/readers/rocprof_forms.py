@@ -200,11 +200,20 @@ def _bare(name: str) -> str:
 
 
 _V1 = frozenset(
-    ["Index", "KernelName", "gpu-id", "queue-id", "queue-index", "pid", "tid", "grd", "wgr", "lds", "scr", "arch_vgpr", "accum_vgpr", "vgpr", "sgpr", "fbar", "wave_size", "sig", "obj", "DispatchNs", "BeginNs", "EndNs", "CompleteNs", "DurationNs"]
-)
+    (
+        "Index", "KernelName", "gpu-id", "queue-id", "queue-index", "pid", "tid", "grd", "wgr", "lds", "scr",
+        "arch_vgpr", "accum_vgpr", "vgpr", "sgpr", "fbar", "wave_size", "sig", "obj", "DispatchNs", "BeginNs",
+        "EndNs", "CompleteNs", "DurationNs",
+    )
+)  # fmt: skip
 _OMNIPERF = frozenset(
-    ["Dispatch_ID", "GPU_ID", "Grid_Size", "Workgroup_Size", "LDS_Per_Workgroup", "Scratch_Per_Workitem", "Arch_VGPR", "Accum_VGPR", "SGPR", "Wave_Size", "Kernel_Name", "Correlation_ID", "Queue_ID", "PID", "TID", "Start_Timestamp", "End_Timestamp", "Queue_Index", "GRD", "WGR", "LDS", "SCR", "ACCUM_VGPR", "SIG", "OBJ"]
-)
+    (
+        "Dispatch_ID", "GPU_ID", "Grid_Size", "Workgroup_Size", "LDS_Per_Workgroup", "Scratch_Per_Workitem",
+        "Arch_VGPR", "Accum_VGPR", "SGPR", "Wave_Size", "Kernel_Name", "Correlation_ID", "Queue_ID", "PID",
+        "TID", "Start_Timestamp", "End_Timestamp", "Queue_Index", "GRD", "WGR", "LDS", "SCR", "ACCUM_VGPR",
+        "SIG", "OBJ",
+    )
+)  # fmt: skip
 _REPEATED = ("Wave_Size_", "Correlation_ID_", "XCC_Index")
 _FORMS: tuple[tuple[set[str], Form], ...] = (
     ({"Kernel_Name", "Counter_Name", "Counter_Value", "Dispatch_Id"}, _counters),
