@@ -31,6 +31,8 @@ class Look(NamedTuple):
     sample: ClockSample
     before: int
     after: int
+    load: int
+    """Which warm-up had begun before it."""
 
 
 class Reading(NamedTuple):
@@ -59,9 +61,9 @@ class Sight:
         """Whether it went well; whatever goes wrong is a fault, since a thread that ends is missed by nobody."""
         try:
             self._count(last=last)
-            before = self._sampling.mark
+            before, load = self._sampling.mark, self._sampling.loads
             sample = self._device.sample()
-            self._looks.append(Look(sample, before, self._sampling.mark))
+            self._looks.append(Look(sample, before, self._sampling.mark, load))
             pids = self._device.processes()
             self.blind = self.blind or pids is None
             self._tell_apart(self._strangers(pids or ()))
@@ -97,6 +99,10 @@ class Sight:
 
     def every(self) -> list[ClockSample]:
         return [look.sample for look in self._looks]
+
+    def loaded(self) -> list[ClockSample]:
+        """Those since the newest warm-up began."""
+        return [look.sample for look in self._looks if look.load == self._sampling.loads]
 
     def inside(self) -> list[ClockSample]:
         """Those that fell into sampling: before it the device may idle, while the host compiles the first call.
