@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pytest
-
-    from pytest_perfgate.model.verdict import CaseReport
 
 _OURS = re.compile(r"perfgate (accept|report|review|prune|history|doctor|ceilings|clocks)\b")
 _NAMED = re.compile(r"((?:pytest|perfgate profile)\b[^']*)'")
@@ -46,11 +43,6 @@ class Standpoint:
         if found := _NAMED.match(text):
             return f"{found[1]}'{self.nodeid(text[found.end() :])}"
         return f"{text} {_quoted(self._way)}" if text.startswith("pytest ") else text
-
-    def report(self, report: CaseReport) -> CaseReport:
-        """A report whose commands are those that work here."""
-        verdicts = (replace(v, next=tuple(self.command(step) for step in v.next)) for v in report.verdicts)
-        return replace(report, verdicts=tuple(verdicts))
 
 
 def _quoted(way: str) -> str:

@@ -111,7 +111,7 @@ def _folded(texts: Iterable[str], width: int) -> list[str]:
 
 def blocks(reports: Sequence[CaseReport], here: Standpoint, width: int) -> list[str]:
     told = [r for r in reports if r.effect is Effect.WARN and (r.worst not in _PLAIN or _has_more(r))][:_SHOWN]
-    return [render_block(here.report(report), width).rstrip() for report in told]
+    return [render_block(report, width, here.command).rstrip() for report in told]
 
 
 def _has_more(report: CaseReport) -> bool:

@@ -66,23 +66,23 @@ def test_off_does_not_even_look(clocks) -> None:
     assert told["facts"]["clocks"] == "not observed: clocks=off"
 
 
-def test_throttling_half_way_is_invalid_with_its_evidence(clocks) -> None:
+def test_throttling_half_way_is_invalid_with_its_evidence(clocks, scenarios) -> None:
     told = clocks("throttled_half_way")
     assert told["codes"] == ["throttled"]
     names = [name for name, _ in told["evidence"][0]]
     assert names == ["software thermal slowdown", "software thermal slowdown, counted"]
-    assert clocks("power_brake")["codes"] == ["throttled"]
+    assert scenarios("power_scenarios.py", "power_brake")["codes"] == ["throttled"]
 
 
-def test_the_power_limit_is_a_state_that_is_recorded(clocks) -> None:
-    told = clocks("power_limited")
+def test_the_power_limit_is_a_state_that_is_recorded(scenarios) -> None:
+    told = scenarios("power_scenarios.py", "power_limited")
     assert told["codes"] == []
     assert 0 < told["capped"] <= 1
     assert told["facts"]["at the power limit"].endswith("% of the sampling")
 
 
-def test_a_device_has_settled_when_clock_and_power_hold_still_under_load(clocks) -> None:
-    told = clocks("warmed_up")
+def test_a_device_has_settled_when_clock_and_power_hold_still_under_load(scenarios) -> None:
+    told = scenarios("power_scenarios.py", "warmed_up")
     assert told["steady"] == [False, True, False, True]
     assert told["after"] is True
 

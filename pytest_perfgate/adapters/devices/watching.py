@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from pytest_perfgate.adapters.bindings.nvml import HARMLESS, POWER_CAP, REASONS, ClockSample
+from pytest_perfgate.adapters.bindings.nvml import POWER_CAP, ClockSample
 from pytest_perfgate.adapters.bindings.patience import PATIENCE_S, expendable
 from pytest_perfgate.adapters.bindings.processes import Others
-from pytest_perfgate.adapters.devices.sight import Pids, Sight, Watched
+from pytest_perfgate.adapters.devices.sight import Pids, Sight, Watched, reasons
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.problem import Problem
 from pytest_perfgate.model.sampling import SAMPLING, Sampling
@@ -123,18 +123,10 @@ class DeviceWatch:
         return _told(sample.sm_hz for sample in self._sight.inside())
 
     def watts(self) -> float | None:
-        """The middle of the looks while samples were taken."""
-        drawn = [sample.watts for sample in self._sight.inside() if sample.watts is not None]
-        return median(drawn) if drawn else None
+        return self._sight.watts()
 
     def capped(self) -> float | None:
-        """The share of the sampling at the power limit: as counted, or as looked at where that is more."""
-        inside = self._sight.inside()
-        looked = [bool(_reasons(sample) & {POWER_CAP}) for sample in inside]
-        counted = self._sight.held().get(POWER_CAP, 0.0)
-        if not looked and not self._sight.counted:
-            return None
-        return min(1.0, max(counted, sum(looked) / len(looked) if looked else 0.0))
+        return self._sight.capped()
 
     def facts(self) -> tuple[tuple[str, str], ...]:
         return (*self._facts, *self._seen())
@@ -168,26 +160,12 @@ class DeviceWatch:
             yield ("throttling", "known from the looks alone: the device has no counters of it")
 
     def problems(self) -> tuple[Problem, ...]:
-        return (*self._extra, *self._lost(), *self._throttled(), *self._moved(), *self._others())
+        return (*self._extra, *self._lost(), *throttled(self._sight), *self._moved(), *self._others())
 
     def _lost(self) -> Iterator[Problem]:
         silent = self._silence() if self._silent else ""
         if what := self._sight.fault or silent or self._sight.failed():
             yield Problem(code="device-lost", what=what, retry=False)
-
-    def _throttled(self) -> Iterator[Problem]:
-        inside = self._sight.inside()
-        seen: dict[str, int] = {}
-        for sample in inside:
-            for name in _reasons(sample) - {POWER_CAP}:
-                seen[name] = seen.get(name, 0) + 1
-        shares = {name: share for name, share in self._sight.held().items() if name != POWER_CAP}
-        grave = {name for name, share in shares.items() if share > SHARE} | set(seen)
-        if grave:
-            evidence = [(name, f"in {count} of {len(inside)} looks") for name, count in seen.items()]
-            evidence += [(f"{name}, counted", f"{100 * share:.1f} % of the sampling") for name, share in shares.items()]
-            what = f"the device held its clocks down: {', '.join(sorted(grave))}"
-            yield Problem(code="throttled", what=what, evidence=tuple(evidence))
 
     def _moved(self) -> Iterator[Problem]:
         clocks = self.clock_hz()
@@ -216,9 +194,20 @@ class DeviceWatch:
             yield Problem(code="foreign-process", what=what, evidence=(("processes", pids),))
 
 
-def _reasons(sample: ClockSample) -> set[str]:
-    """What held the clocks down at a look."""
-    return {name for bit, name in REASONS.items() if sample.reasons & bit & ~HARMLESS}
+def throttled(sight: Sight) -> Iterator[Problem]:
+    """What held the clocks down, the power limit left out: that is a state."""
+    inside = sight.inside()
+    seen: dict[str, int] = {}
+    for sample in inside:
+        for name in reasons(sample) - {POWER_CAP}:
+            seen[name] = seen.get(name, 0) + 1
+    shares = {name: share for name, share in sight.held().items() if name != POWER_CAP}
+    grave = {name for name, share in shares.items() if share > SHARE} | set(seen)
+    if grave:
+        evidence = [(name, f"in {count} of {len(inside)} looks") for name, count in seen.items()]
+        evidence += [(f"{name}, counted", f"{100 * share:.1f} % of the sampling") for name, share in shares.items()]
+        what = f"the device held its clocks down: {', '.join(sorted(grave))}"
+        yield Problem(code="throttled", what=what, evidence=tuple(evidence))
 
 
 def still(looks: Sequence[ClockSample]) -> bool:
@@ -227,7 +216,7 @@ def still(looks: Sequence[ClockSample]) -> bool:
     if len(recent) < STILL:
         return False
     watts = [sample.watts for sample in recent if sample.watts is not None]
-    capped = all(POWER_CAP in _reasons(sample) for sample in recent)
+    capped = all(POWER_CAP in reasons(sample) for sample in recent)
     clocks = [] if capped else list(_told(sample.sm_hz for sample in recent))
     return _close(watts, STILL_WATTS) and _close(clocks, STILL_CLOCK)
 

@@ -22,6 +22,17 @@ _BUILT_IN = by_name()
 
 
 @value
+class Unpaired:
+    """Why the two builds of a case could not be compared, so that its stored line judges it."""
+
+    why: str
+    step: str = ""
+    """What would make the comparison possible."""
+    base_missing: bool = False
+    """Whether no clone has the commit: nothing that is fetched brings it."""
+
+
+@value
 class JudgeContext:
     """The policy and the circumstances of a run, or of one case in it."""
 
@@ -50,6 +61,8 @@ class JudgeContext:
     """How closely the versions around a device must agree with the baseline's: a level of ``core.gate.facts``."""
     then_hz: float | None = None
     """The clock of the sittings that were accepted, where the history knows it."""
+    unpaired: Unpaired | None = None
+    """Why this case was not compared between two builds, where it should have been."""
     unbaselined: str = ""
     """Why there is no baseline, where the caller knows more than that."""
     pytest: str = "pytest"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from pytest_perfgate.core.gate.comparable import incomparable
-from pytest_perfgate.core.gate.context import REASON, JudgeContext, Trial
+from pytest_perfgate.core.gate.context import REASON, JudgeContext, Trial, Unpaired
 from pytest_perfgate.core.gate.reasons import reasoned
 from pytest_perfgate.core.gate.ruling import Ruling
 from pytest_perfgate.core.gate.shift import resting_on_arms
@@ -196,6 +196,9 @@ def _decides(trial: Trial) -> Iterator[str]:
 
 def beside_accepted(trial: Trial) -> Iterator[str]:
     """The command that measures beside what was accepted, where that can be built."""
+    unpaired = trial.context.unpaired
+    if unpaired is not None and unpaired.base_missing:
+        return
     if trial.baseline is not None and trial.baseline.commit and not uncommitted(trial.baseline):
         yield f"{trial.rerun} {AGAINST} {trial.baseline.commit}"
 
@@ -206,6 +209,12 @@ def _loose(suspicion: Suspicion, trial: Trial) -> str:
     rests = f"of {plural(count, 'process', 'processes')}"
     begins = signed(suspicion.metric.low)
     return f"its own interval {rests}: it begins at {begins}, where {signed(suspicion.counts)} count"
+
+
+def unpaired_ruling(ruling: Ruling, unpaired: Unpaired) -> Ruling:
+    """A ruling by the stored line, with why two builds did not decide."""
+    steps = (unpaired.step, *ruling.next) if unpaired.step else ruling.next
+    return ruling._replace(evidence=(*ruling.evidence, ("no arms", unpaired.why)), next=steps)
 
 
 def uncommitted(baseline: Baseline | None) -> str:

@@ -136,7 +136,7 @@ def chosen(policy: Policy, key: str) -> Effect:
 
 def exit_code(reports: Iterable[CaseReport], notes: Iterable[SuiteNote] = ()) -> int:
     """The command line's exit code: a regression outweighs what was not measured, that what is undecided."""
-    failing = [v.outcome for report in reports for v in report.verdicts if v.effect is Effect.FAIL]
+    failing = [v.outcome for report in reports for v in report.verdicts if report.effect_of(v) is Effect.FAIL]
     codes = {RULE[outcome].exit or REGRESSED for outcome in failing}
     codes |= {_NOTES.get(note.kind, UNMEASURED) for note in notes if note.effect is Effect.FAIL}
     return next((code for code in (REGRESSED, UNMEASURED, UNDECIDED) if code in codes), KEPT)

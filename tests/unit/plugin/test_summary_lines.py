@@ -61,8 +61,9 @@ def test_commands_work_from_where_the_user_stands(command: str, below: str, abov
     assert standing(root=inner).path(inner / ".perfgate" / "r.json") == "libs/kern/.perfgate/r.json"
     assert standing(root=ROOT / "a b").command("perfgate report") == "perfgate report --root 'a b'"
     suspect = case("test_a", 1e6, 9e5, Outcome.SUSPECT)
-    told = replace(suspect, verdicts=(replace(suspect.verdicts[0], next=(command,)),))
-    assert standing(root=inner).report(told).verdicts[0].next == (below,)
+    told = replace(suspect, verdicts=(replace(suspect.verdicts[0], next=(command,), effect=Effect.WARN),))
+    (block,) = blocks([told], standing(root=inner), 100)
+    assert block.endswith(f"  next  {below}")
 
 
 def test_few_files_are_named_each_and_many_by_their_folder() -> None:
