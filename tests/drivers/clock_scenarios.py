@@ -257,7 +257,7 @@ def held_by_another() -> dict:
     lock = write_lock(card().uuid, 1.5e9, memory=False)
     from pathlib import Path
 
-    from pytest_perfgate.adapters.bindings.processes import started
+    from pytest_perfgate.adapters.system.processes import started
 
     path = Path(lock.path)
     path.write_text(path.read_text().replace(str(os.getpid()), str(os.getppid())).replace(

@@ -8,7 +8,7 @@ from statistics import median
 from typing import NamedTuple, Protocol
 
 from pytest_perfgate.adapters.bindings.nvml import HARMLESS, POWER_CAP, REASONS, ClockSample, Counts
-from pytest_perfgate.adapters.bindings.processes import Others
+from pytest_perfgate.adapters.system.processes import Others
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.sampling import Sampling

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from pytest_perfgate.adapters.bindings.nvml import POWER_CAP, ClockSample
 from pytest_perfgate.adapters.bindings.patience import PATIENCE_S, expendable
-from pytest_perfgate.adapters.bindings.processes import Others
 from pytest_perfgate.adapters.devices.sight import Pids, Sight, Watched, reasons
+from pytest_perfgate.adapters.system.processes import Others
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.problem import Problem
 from pytest_perfgate.model.sampling import SAMPLING, Sampling
