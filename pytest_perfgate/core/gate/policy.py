@@ -103,6 +103,7 @@ CHOICES: Mapping[str, tuple[Choice, ...]] = {
     "moved": (Choice.WARN, Choice.FAIL),
     "unmeasured": (Choice.WARN, Choice.FAIL),
     "baseless": (Choice.WARN, Choice.FAIL),
+    "own_gate": (Choice.WARN, Choice.FAIL),
 }
 
 LOCAL = Policy()
@@ -116,7 +117,9 @@ _EFFECTS = {
     Choice.WARN: Effect.WARN,
     Choice.FAIL: Effect.FAIL,
 }
-_NOTES = {"geomean": REGRESSED}
+OWN_GATE = "own gate"
+"""The note on a change that edits its own gate."""
+_NOTES = {"geomean": REGRESSED, OWN_GATE: REGRESSED}
 """Exit codes of suite notes that fail; the rest were not measured."""
 
 
