@@ -54,6 +54,23 @@ _LONG = {"nsecond": 1.0, "usecond": 1e3, "msecond": 1e6, "second": 1e9, "ns": 1.
          "\u00b5s": 1e3, "\u03bcs": 1e3}  # fmt: skip
 
 
+_SHARE_MOST = 110.0
+"""Percent: passes of one kernel differ, so that a share of a peak may be read a little above all of it."""
+_SHARES = frozenset(full for full in LABELS.values() if ".pct_of_peak" in full or full.endswith("_cycle_pct"))
+_LEAST = {"launch__registers_per_thread": 1.0, "launch__block_size": 1.0, "launch__waves_per_multiprocessor": 0.0}
+_MOST = {"launch__registers_per_thread": 256.0, "launch__block_size": 1024.0}
+_COUNTED = frozenset(LABELS.values())
+
+
+def impossible(name: str, value: float) -> str:
+    """Why a known metric cannot have this value; empty where it can."""
+    least = _LEAST.get(name, 0.0)
+    most = _SHARE_MOST if name in _SHARES else _MOST.get(name)
+    if name in _COUNTED and value < least:
+        return f"it is at least {least:g}"
+    return f"it is at most {100 if name in _SHARES else most:g}" if most is not None and value > most else ""
+
+
 def full_name(name: str, base: str) -> str:
     """Of a metric by its label, its full name or both, with the base unit that it is told in."""
     known = LABELS.get((name, base)) or LABELS.get((name, ""))

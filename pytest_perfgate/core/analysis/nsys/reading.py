@@ -90,16 +90,16 @@ def _span(options: Mapping[str, str]) -> tuple[int, int] | None:
     if "anchor" in options:
         raise PerfgateError("nsys-window", "an anchor and a start are two windows", mend="drop one of them")
     start, end = (_nanoseconds(name, options[name]) for name in ("start", "end"))
-    if not 0 <= start < end:
-        raise PerfgateError("nsys-window", f"{start}..{end} is no span", mend="0 <= start < end")
+    if not start < end:
+        raise PerfgateError("nsys-window", f"{start}..{end} is no span", mend="start < end")
     return start, end
 
 
 def _nanoseconds(name: str, text: str) -> int:
     """A point of the export's own clock; without a unit it is in nanoseconds."""
-    hit = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s)?\s*", text)
+    hit = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s)?\s*", text)
     if hit is None:
         mend = "nanoseconds of the export's own clock, or a number with ns, us, ms or s"
         raise PerfgateError("nsys-window", f"{name}={text!r} is no time", mend=mend)
     number, unit = hit.groups()
-    return int(number) if unit is None and number.isdigit() else round(float(number) * _UNITS[unit or "ns"])
+    return int(number) if unit is None and "." not in number else round(float(number) * _UNITS[unit or "ns"])
