@@ -209,5 +209,11 @@ class Unwatched:
     def clock_hz(self) -> tuple[float, ...]:
         return ()
 
+    def watts(self) -> float | None:
+        return None
+
+    def capped(self) -> float | None:
+        return None
+
     def facts(self) -> tuple[tuple[str, str], ...]:
         return (("clocks", f"not observed: {self._why}"),)
