@@ -151,7 +151,7 @@ def test_what_was_accepted_stands_on_top() -> None:
     )
     note = SuiteNote(kind="unused", effect=Effect.WARN, text="unused", names=("a", "b"))
     text = render_text(run_document(run(accepted, notes=(note,)), {str(SLOW.key): SITTINGS}))
-    assert text.index("Accepted by this change") < text.index("The suite") < text.index("Verdicts")
+    assert text.index("This change edits its own gate") < text.index("The suite") < text.index("Verdicts")
     assert f"{SLOW.key}  slowdown <= 3%: " in text, "which case it is"
     assert "+9,900 %" in text
     assert "History of test_<i>[1]: 9 sittings" in text
