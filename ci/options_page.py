@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pytest_perfgate.cli.commands import GROUPS
-from pytest_perfgate.cli.dispatch import add_arguments
-from pytest_perfgate.model.config import KEYS, POLICIES, TEST_KEYS, ConfigKey
+from pytest_perfgate.cli.dispatch import GROUPS, add_arguments
+from pytest_perfgate.model.project import KEYS, POLICIES, TEST_KEYS, ConfigKey
 from pytest_perfgate.plugin.collect import KEYWORDS
 from pytest_perfgate.plugin.options import OPTIONS
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.core.stats.binomial import clopper_pearson
+from pytest_perfgate.core.stats.inference import clopper_pearson
 
 
 def upper_bound(hits: int, count: int, confidence: float = 0.95) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from pytest_perfgate.adapters.stores.packing import SHARED
+from pytest_perfgate.adapters.stores.record_files import SHARED
 from pytest_perfgate.model.verdict import RunReport
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "record.schema.json"

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
-
 if TYPE_CHECKING:
-    from pytest_perfgate.core.analysis import ops as work
+    from pytest_perfgate.core.analysis import work
     from pytest_perfgate.model.errors import PerfgateError
-    from pytest_perfgate.wiring.looking import compare, frame, frames, look
+    from pytest_perfgate.wiring.profiling import compare, frame, frames, look
+
+
+__version__ = "0.1.0"
 
 __all__ = ["PerfgateError", "__version__", "compare", "frame", "frames", "look", "work"]
 
 _HOMES = {
-    "work": ("pytest_perfgate.core.analysis.ops", ""),
+    "work": ("pytest_perfgate.core.analysis.work", ""),
     "PerfgateError": ("pytest_perfgate.model.errors", "PerfgateError"),
-    "look": ("pytest_perfgate.wiring.looking", "look"),
-    "compare": ("pytest_perfgate.wiring.looking", "compare"),
-    "frame": ("pytest_perfgate.wiring.looking", "frame"),
-    "frames": ("pytest_perfgate.wiring.looking", "frames"),
+    "look": ("pytest_perfgate.wiring.profiling", "look"),
+    "compare": ("pytest_perfgate.wiring.profiling", "compare"),
+    "frame": ("pytest_perfgate.wiring.profiling", "frame"),
+    "frames": ("pytest_perfgate.wiring.profiling", "frames"),
 }
 
 

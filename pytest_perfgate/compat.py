@@ -9,11 +9,19 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.plugin.asked import FREE, Schedule
+from pytest_perfgate.plugin import ROLE
+from pytest_perfgate.plugin.benchmark_compat import (
+    add_inherited,
+    gate_whole,
+    heed,
+    intruder,
+    measure_whole,
+    said,
+    select,
+    take_seats,
+)
+from pytest_perfgate.plugin.calls import FREE, Schedule
 from pytest_perfgate.plugin.fixture import Gate
-from pytest_perfgate.plugin.inherited import add_inherited, heed, intruder, said, select, take_seats
-from pytest_perfgate.plugin.roles import ROLE
-from pytest_perfgate.plugin.whole import gate_whole, measure_whole
 
 _LEAST = {"rounds": 1, "iterations": 1, "warmup_rounds": 0}
 
@@ -58,7 +66,7 @@ class Stats:
 
     @property
     def stats(self) -> Any:
-        from pytest_perfgate.core.analysis.benchmark_figures import Figures
+        from pytest_perfgate.core.analysis.results import Figures
 
         samples = self._benchmark.samples()
         if not samples:
@@ -208,7 +216,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "codspeed_benchmark(**schedule): of pytest-codspeed; the whole test is measured")
     heed(config)
     if config.option.benchmark_json and not config.pluginmanager.has_plugin(ROLE):
-        from pytest_perfgate.plugin.benchmark_json import BenchmarkJson
+        from pytest_perfgate.plugin.benchmark_compat import BenchmarkJson
 
         config.pluginmanager.register(BenchmarkJson(config.option.benchmark_json), "perfgate-benchmark-json")
 
@@ -228,7 +236,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 def pytest_runtest_makereport(item: Any) -> Generator[None, Any, Any]:
     report = yield
     if item.config.option.benchmark_json and report.when == "call":
-        from pytest_perfgate.plugin.benchmark_json import FIGURES, plain
+        from pytest_perfgate.plugin.benchmark_compat import FIGURES, plain
 
         made = getattr(item, "funcargs", {}).get("benchmark")
         if isinstance(made, Benchmark) and made.stats:

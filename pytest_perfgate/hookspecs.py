@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
     from pytest_perfgate.model.metric import MetricKind
     from pytest_perfgate.model.ports import Delivery, Inspector, Profiler, Runtime, Timer
-    from pytest_perfgate.model.work import Work
+    from pytest_perfgate.model.values import Work
+
 
 hookspec = pluggy.HookspecMarker("pytest")
 

@@ -8,7 +8,7 @@ from typing import Any
 from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue
 from pytest_perfgate.app.inspections.cubin import limits_by_arch
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, diagnose
-from pytest_perfgate.model.kernel import Counter, KernelFacts, Launch, Resources, SourceLine
+from pytest_perfgate.model.profiles import Counter, KernelFacts, Launch, Resources, SourceLine
 from tests.kernels import kernel
 
 ELAPSED = ".avg.pct_of_peak_sustained_elapsed"

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.device import Device
-from pytest_perfgate.model.limit import Effect, Limit, Operator, Outcome
-from pytest_perfgate.model.measurement import Environment, Identity, Measurement
-from pytest_perfgate.model.metric import Metric, MetricSet
-from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.model.problem import Problem
-from pytest_perfgate.model.quantity import Dimension, Interval
-from pytest_perfgate.model.samples import Samples, Stop
+from pytest_perfgate.model.measurement import Baseline, Environment, Identity, Measurement, Samples, Stop
+from pytest_perfgate.model.metric import Metric, MetricSet, Problem
+from pytest_perfgate.model.plan import CaseKey, Effect, Limit, Operator, Outcome
+from pytest_perfgate.model.values import Dimension, Interval, Work
 from pytest_perfgate.model.verdict import CaseReport, RunReport, Verdict
-from pytest_perfgate.model.work import Work
 
 DEVICE = Device(key="NVIDIA-H200", name="NVIDIA H200", kind="gpu", facts=(("driver", "580.1"),))
 LIMIT = Limit(

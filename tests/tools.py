@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.adapters.readers.tools import every_tool
+from pytest_perfgate.adapters.readers.cubin import every_tool
 from pytest_perfgate.model.errors import PerfgateError
 
 

@@ -7,8 +7,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from pytest_perfgate.adapters.readers.cubin import read_cubins
-from pytest_perfgate.adapters.readers.tools import tool
+from pytest_perfgate.adapters.readers.cubin import read_cubins, tool
 
 ARTIFACTS = Path(__file__).resolve().parents[2] / "tests" / "artifacts"
 

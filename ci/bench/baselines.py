@@ -9,8 +9,7 @@ from pathlib import Path
 
 from pytest_perfgate.adapters.stores import baseline_text
 from pytest_perfgate.adapters.stores.baselines import Baselines
-from pytest_perfgate.model.baseline import Baseline
-from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.measurement import Baseline, Identity
 from pytest_perfgate.model.plan import CaseKey
 
 CASES, FILES, ROUNDS = 1000, 25, 15

@@ -7,15 +7,14 @@ import random
 import statistics
 import time
 
-from pytest_perfgate.core.gate.grammar import parse_limit
-from pytest_perfgate.core.gate.judge import JudgeContext, judge
-from pytest_perfgate.core.metrics.registry import by_name
-from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.device import Basis, Device, Roof
-from pytest_perfgate.model.measurement import Identity, Measurement
+from pytest_perfgate.model.measurement import Baseline, Identity, Measurement, Samples, Stop
 from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.model.samples import Samples, Stop
-from pytest_perfgate.model.work import Work
+from pytest_perfgate.model.values import Work
 
 LIMITS = {"slowdown alone": ("slowdown <= 3%",), "slowdown and mfu, with work": ("slowdown <= 3%", "mfu >= 40%")}
 TARGET = 0.1

@@ -15,9 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue
-from pytest_perfgate.adapters.readers.cubin import read_cubins
-from pytest_perfgate.adapters.readers.ncu import read_ncu
-from pytest_perfgate.adapters.readers.tools import tool
+from pytest_perfgate.adapters.readers.cubin import read_cubins, tool
+from pytest_perfgate.adapters.readers.ncu_report import read_ncu
 from pytest_perfgate.app.inspections.cubin import Cubin
 from pytest_perfgate.app.inspections.ncu import Ncu
 

@@ -22,7 +22,7 @@ KERNEL = "SELECT * FROM CUPTI_ACTIVITY_KIND_KERNEL"
 
 
 def overlap(path: Path, **options: str) -> None:
-    from pytest_perfgate.adapters.readers.nsys.report import read_nsys
+    from pytest_perfgate.adapters.readers.nsys_report import read_nsys
     from pytest_perfgate.app.inspections.nsys import Nsys
     from pytest_perfgate.core.render.text import render_text
 
@@ -35,7 +35,7 @@ def overlap_whole(path: Path) -> None:
 
 
 def summary(path: Path) -> None:
-    from pytest_perfgate.adapters.readers.nsys.report import read_nsys
+    from pytest_perfgate.adapters.readers.nsys_report import read_nsys
 
     assert len(read_nsys(path).kernel_totals(0, 1 << 62)) > 1000
 

@@ -11,7 +11,7 @@ from statistics import median
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from pytest_perfgate.core.stats.stopping import Stopping
+from pytest_perfgate.core.stats.summary import Stopping
 from pytest_perfgate.model.plan import Plan
 
 SAMPLES, TIMES, SHORTEST_NS = 2000, 30, 50_000

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from pytest_perfgate.model.problem import Problem
+from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.wiring import devices as wired
 
 SPOILING = frozenset({"throttled", "clock-moved", "foreign-process", "hot", "device-lost"})

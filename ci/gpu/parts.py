@@ -13,7 +13,7 @@ from typing import Any
 from ci.gpu.calls import Call, calls
 from ci.gpu.held import barred, held, spoiled
 from ci.gpu.truth import truths, unproved
-from pytest_perfgate.app.machine import keyed, watched
+from pytest_perfgate.app.instrument import keyed, watched
 from pytest_perfgate.model.device import Basis
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import ClockPolicy, Plan
@@ -116,7 +116,7 @@ def host_cost(check: Check, pairs: int = 500) -> Row:
 
     Its clearing of the cache is left out, so the bar is the harder one.
     """
-    from pytest_perfgate.adapters.timers.pairs import allocate, read
+    from pytest_perfgate.adapters.timers.event_pairs import allocate, read
 
     made = allocate(check.runtime, pairs)
     plain = [(start.inner, end.inner) for start, end in made]

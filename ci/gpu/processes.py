@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from ci.gpu.ending import end
 from ci.gpu.held import barred, held
 from ci.gpu.parts import Check, Row, fitting
-from pytest_perfgate.app.machine import keyed
+from pytest_perfgate.app.instrument import keyed
 
 CASES, ROUNDS, LEAST_ROUNDS = 40, 5, 3
 ROOT = Path(__file__).resolve().parents[2]

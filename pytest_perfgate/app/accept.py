@@ -1,27 +1,39 @@
-"""Accept what a record measured: rewrite the lines that moved, with who, when and why."""
+"""Accept, import, prune."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from pytest_perfgate.core.gate.acceptance import Change, Decision, decide
-from pytest_perfgate.core.gate.nearest import proposal
-from pytest_perfgate.core.gate.reasons import reasoned
-from pytest_perfgate.core.gate.scanty import scanty
-from pytest_perfgate.core.gate.selection import Selects, matching, named, spelled
-from pytest_perfgate.core.gate.signed_line import Signature
-from pytest_perfgate.core.gate.withheld import inherited, on_one_core, unasked, unmoved, unpinned
-from pytest_perfgate.core.render.plural import first_of, plural
-from pytest_perfgate.model.baseline import Baseline, Sitting, commit_name
+from pytest_perfgate.core.judge.acceptance import (
+    Change,
+    Decision,
+    decide,
+    inherited,
+    on_one_core,
+    scanty,
+    unasked,
+    unmoved,
+    unpinned,
+)
+from pytest_perfgate.core.judge.accepted_line import Signature, reasoned
+from pytest_perfgate.core.judge.suite import SKIPPED, UNUSED
+from pytest_perfgate.core.limits.merge import Selects, matching, named, spelled
+from pytest_perfgate.core.limits.scope import proposal
+from pytest_perfgate.core.render.words import first_of, plural
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Environment
+from pytest_perfgate.model.measurement import Baseline, Environment, Sitting, commit_name
+from pytest_perfgate.model.plan import CaseKey, Effect, Outcome, parse_case_key
 from pytest_perfgate.model.ports import BaselineStore, Repository
+from pytest_perfgate.model.profiles import BenchFile, BenchResult
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport, RunReport
 
 Sittings = Callable[[CaseReport], Sequence[Sitting]]
+
 _LAST = 20
+
 _NAMED = 3
 
 
@@ -177,3 +189,105 @@ class Lines:
         if at not in self._read:
             self._read[at] = self._store.read(*at)
         return self._read[at].get(str(case.key))
+
+
+@value
+class Imported:
+    """What an import came to."""
+
+    lines: tuple[Baseline, ...]
+    kept: tuple[str, ...] = ()
+    """Cases that had a line already."""
+    left: tuple[str, ...] = ()
+    """Benchmarks without a time."""
+
+
+def imported(file: BenchFile, device: str, store: BaselineStore, *, who: str, when: str) -> Imported:
+    """The lines that an import would write."""
+    known = store.read_all(device)
+    lines, kept, left = [], [], []
+    for result in file.results:
+        key = case_key(file.tool, result)
+        if not result.time:
+            left.append(result.name)
+        elif str(key) in known:
+            kept.append(str(key))
+        else:
+            lines.append(_line(key, result, file, device))
+    signed = tuple(_signed_import(line, who, when) for line in _once(lines))
+    return Imported(lines=signed, kept=tuple(kept), left=tuple(left))
+
+
+def case_key(tool: str, result: BenchResult) -> CaseKey:
+    """A node id where the tool has them; otherwise a file named after the tool."""
+    name = result.name if re.match(r"[^:\[]+\.py::", result.name) else f"{tool}::{result.name}"
+    return parse_case_key(name)
+
+
+def _line(key: CaseKey, result: BenchResult, file: BenchFile, device: str) -> Baseline:
+    why = f"imported from {file.tool}, {result.statistic}"
+    return Baseline(key=key, device=device, time=result.time or 0.0, commit=_hash(file.commit), why=why)
+
+
+def _hash(commit: str) -> str:
+    return commit if re.fullmatch(r"[0-9a-f]{7,40}", commit) else ""
+
+
+def _signed_import(line: Baseline, who: str, when: str) -> Baseline:
+    return replace(line, who=who, when=when)
+
+
+def _once(lines: Sequence[Baseline]) -> list[Baseline]:
+    """The first of several with one name: devices of another tool's file share names."""
+    return list({str(line.key): line for line in reversed(lines)}.values())[::-1]
+
+
+def unused(report: RunReport, store: BaselineStore) -> tuple[Baseline, ...]:
+    """Lines of the devices of this run that none of its cases has, or that no limit of theirs asks for."""
+    check_complete(report)
+    asked = {str(case.key) for case in report.cases}
+    tests = {case.key.nodeid for case in report.cases if case.measurement is None}
+    idle = {name for note in report.notes if note.kind == UNUSED for name in note.names}
+    skipped = [name for note in report.notes if note.kind == SKIPPED for name in note.names]
+    devices = sorted({case.measurement.device.key for case in report.cases if case.measurement})
+    return tuple(
+        line
+        for device in devices
+        for key, line in store.read_all(device).items()
+        if key in idle or (key not in asked and line.key.nodeid not in tests and not _among(line, skipped))
+    )
+
+
+def _among(line: Baseline, skipped: Sequence[str]) -> bool:
+    """Whether a note says of the line's test that it was skipped, with its reason or without one."""
+    return any(name == line.key.nodeid or name.startswith(f"{line.key.nodeid}: ") for name in skipped)
+
+
+def check_complete(report: RunReport) -> None:
+    """Refuse a record that cannot tell what is gone."""
+    failing = [case for case in report.cases if case.effect is Effect.FAIL]
+    reasons = (
+        ("the last run was interrupted", not report.complete, ""),
+        ("the last run left tests out", report.filtered, ""),
+        (f"the last run was a {report.mode} run", report.mode != "full", ""),
+        ("the last run measured nothing", not any(case.measurement for case in report.cases), ""),
+        (f"{plural(len(failing), 'case')} of the last run failed", bool(failing), _cure(failing)),
+    )
+    for what, holds, mend in reasons:
+        if holds:
+            raise PerfgateError("prune-incomplete", what, mend=mend)
+
+
+def _cure(failing: Sequence[CaseReport]) -> str:
+    """What makes the failed cases pass: what only lacks a line is accepted, and the rest is looked at."""
+    if all(case.worst is Outcome.UNBASELINED for case in failing):
+        return "perfgate accept --new, and run everything again: pytest --perfgate=full"
+    return "see what failed: perfgate report; mend or accept it, and run everything again: pytest --perfgate=full"
+
+
+def prune(lines: Sequence[Baseline], store: BaselineStore) -> tuple[str, ...]:
+    """Remove these lines; the paths of the files that changed."""
+    changed: list[str] = []
+    for device in sorted({line.device for line in lines}):
+        changed += map(str, store.remove(device, [line.key for line in lines if line.device == device]))
+    return tuple(changed)

@@ -1,21 +1,22 @@
-"""What was accepted: the lines of the revision that judges, and those of the work tree."""
+"""Accepted lines of both revisions, history."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
-from pytest_perfgate.core.gate.bodies import function_of, same_bodies, same_function
-from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.core.changes.tests import function_of, same_bodies, same_function
+from pytest_perfgate.core.judge.context import how_measured, limited
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Measurement
+from pytest_perfgate.model.measurement import Baseline, Environment, Measurement, Sitting
 from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.model.repository import Base
-from pytest_perfgate.model.tools import GateTools
+from pytest_perfgate.model.ports import GateTools, HistoryStore, Repository
+from pytest_perfgate.model.project import Base
 
 Lines = Mapping[str, Baseline]
+
 _LEANED_ON = ("time", "scatter", "sittings", "blind", "commit", "expires", "identity", "environment")
 
 
@@ -149,3 +150,42 @@ class Accepted:
 def _same(then: Baseline, now: Baseline) -> bool:
     """Whether the change under test leaves all of a line that a verdict leans on as it was."""
     return all(getattr(then, name) == getattr(now, name) for name in _LEANED_ON)
+
+
+_LAST_SITTINGS, _READ = 20, 100
+
+
+class Past:
+    """The newest sittings; where the store breaks under the run, what was measured is judged without it."""
+
+    def __init__(self, store: HistoryStore | None) -> None:
+        self._store = store
+        self.fault: PerfgateError | None = None
+        """Why nothing more is read."""
+
+    def probe(self) -> None:
+        """Raises where the store does not read: asked before anything is measured."""
+        if self._store is not None:
+            self._store.read(CaseKey(nodeid=""), "", 1)
+
+    def newest(self, measurement: Measurement) -> Sequence[Sitting]:
+        """Sittings of a case that were measured as this one, oldest first."""
+        if self._store is None or self.fault is not None:
+            return ()
+        try:
+            return sittings_like(measurement, self._store)
+        except PerfgateError as fault:
+            self.fault = fault
+            return ()
+
+
+def sittings_like(measurement: Measurement, store: HistoryStore) -> Sequence[Sitting]:
+    """The newest of a case: with other threads, another timer or cache it is another measurement, and no scatter."""
+    how = how_measured(measurement.identity, at_limit=limited(measurement.processes))
+    found = store.read(measurement.key, measurement.device.key, _READ)
+    return [sitting for sitting in found if sitting.identity in {"", how}][-_LAST_SITTINGS:]
+
+
+def placed(environment: Callable[[], Environment], repository: Repository) -> Environment:
+    """What surrounds this process, and the commit that it runs."""
+    return replace(environment(), commit=repository.head(), dirty=repository.dirty())

@@ -1,29 +1,28 @@
-"""Two arms compared: rounds in which two fresh processes go through the same tests beside each other."""
+"""Two arms compared."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 
-from pytest_perfgate.app.duet import BASE, HEAD, Beat, Duet, Met
+from pytest_perfgate.app.lockstep import BASE, HEAD, LockstepPair, OwnFiles, PairedCall, Texts, TurnTiming, base_alone
 from pytest_perfgate.app.measure import FATAL
-from pytest_perfgate.app.own_files import OwnFiles, Texts, base_alone
-from pytest_perfgate.app.untimed import timed, untimed_in
-from pytest_perfgate.core.gate.proof import foreign_modules, same_code
-from pytest_perfgate.core.gate.rounds import Design, Pairs
-from pytest_perfgate.core.gate.witness import pair_of
-from pytest_perfgate.model.arm import Arm
-from pytest_perfgate.model.children import Capture, CaseResult, Child, ChildSpec, Job, Nursery
+from pytest_perfgate.core.judge.against_revision import foreign_modules, same_code
+from pytest_perfgate.core.judge.rounds import Design, Pairs
+from pytest_perfgate.core.judge.samples import pair_of, untimed
+from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.paired import PairedRound
+from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.plan import Case, CaseKey
-from pytest_perfgate.model.problem import Problem
-from pytest_perfgate.model.profiling import code_alone
+from pytest_perfgate.model.protocol import Capture, CaseResult, Child, ChildSpec, Job, Nursery, code_alone
 from pytest_perfgate.model.values import array_value
+from pytest_perfgate.model.verdict import Arm, PairedRound
 
 SCREEN, CONFIRM = "screen", "confirm"
+
 _MISSING = {
     "worktree": "; this arm runs inside a checkout: what must be built there, 'build' in [tool.perfgate] builds",
     "overlay": "; is that another editable package, 'editable' in [tool.perfgate] lists its folder",
@@ -49,7 +48,7 @@ class Stage:
     keep: Callable[[Sequence[PairedRound]], None]
     """Called after every round: an interrupted comparison goes on where it stopped."""
     clock: Callable[[], float]
-    beat: Beat = Beat()
+    beat: TurnTiming = TurnTiming()
     budget_s: float = 0.0
     """Zero spends what the design asks for."""
     texts: Texts | None = None
@@ -147,7 +146,7 @@ class Comparison:
         try:
             for arm in self.arms:  # one by one: the first is ended where the second does not start
                 children.append(self.stage.nursery.spawn(self.stage.spec(arm, cases, seed)))  # noqa: PERF401
-            duet = Duet(
+            duet = LockstepPair(
                 (children[BASE], children[HEAD]), self.stage.timeout_s, self.stage.beat, head_first=seed % 2 == 0
             )
             done = self._played(duet, phase, number, cases)
@@ -173,7 +172,7 @@ class Comparison:
         self.start_s = max(0.0, seconds - sum(one.seconds for one in fresh))
         self.rounds[before:] = [replace(one, share_s=one.seconds + self.start_s / len(fresh)) for one in fresh]
 
-    def _played(self, duet: Duet, phase: str, number: int, cases: Sequence[Case]) -> set[str]:
+    def _played(self, duet: LockstepPair, phase: str, number: int, cases: Sequence[Case]) -> set[str]:
         jobs = [replace(self.stage.job, cases=tuple(cases), modules=arm.modules, beside=True) for arm in self.arms]
         done = set()
         for met in duet.play((replace(jobs[BASE], files=self.own.files(cases)), jobs[HEAD])):
@@ -199,7 +198,7 @@ class Comparison:
         self._out.add(nodeid)
         self.rounds.append(PairedRound(nodeid=nodeid, phase=phase, number=number, trouble=why, died=died))
 
-    def _prove(self, duet: Duet, cases: Iterable[Case]) -> None:
+    def _prove(self, duet: LockstepPair, cases: Iterable[Case]) -> None:
         """An arm that loaded the other's files makes every verdict of the comparison invalid."""
         self.beside.update({case.nodeid: tuple(path for path, _ in duet.beside[HEAD]) for case in cases})
         if len({bool(arm.modules) for arm in self.arms}) == 1 and not any(duet.modules):
@@ -266,7 +265,7 @@ def pairs_of(rounds: Iterable[PairedRound], phase: str) -> dict[CaseKey, Pairs]:
     return {key: pair_of(found) for key, found in captures_of(rounds, phase).items()}
 
 
-def _round(met: Met, phase: str, number: int, own: str) -> PairedRound:
+def _round(met: PairedCall, phase: str, number: int, own: str) -> PairedRound:
     failed = [
         f"{side}: {one.outcome}: {one.text}"
         for side, one in zip(("base", "head"), met.finished)
@@ -286,7 +285,7 @@ def _round(met: Met, phase: str, number: int, own: str) -> PairedRound:
     )
 
 
-def _one_sided(duet: Duet, nodeid: str, arms: Sequence[Arm]) -> str:
+def _one_sided(duet: LockstepPair, nodeid: str, arms: Sequence[Arm]) -> str:
     """A test that only one arm could collect, and what the other said."""
     for side, arm in enumerate(arms):
         if nodeid not in duet.found[side]:
@@ -294,3 +293,41 @@ def _one_sided(duet: Duet, nodeid: str, arms: Sequence[Arm]) -> str:
             hint = _MISSING.get(arm.mode, "") if "ModuleNotFoundError" in said else ""
             return f"the {arm.name} arm could not collect it: {said}{hint}"
     return "the children ended before it"
+
+
+Side = tuple[Capture, ...]
+
+Untimed = dict[CaseKey, str]
+
+
+def timed(side: Side) -> dict[CaseKey, Capture]:
+    """What one process timed as no statistic stumbles over: a zero has no ratio and no logarithm."""
+    return {one.key: one for one in side if one.samples and not _fault(one)}
+
+
+def untimed_in(arms: Sequence[Arm], rounds: Sequence[PairedRound], sides: Sequence[int] = (HEAD, BASE)) -> Untimed:
+    """Calls of which these sides have no time to compare, with the arm and why."""
+    found = {side: untimed_on(side, rounds) for side in sides}
+    return {key: f"{arms[side].name}: {why}" for side, told in found.items() for key, why in told.items()}
+
+
+def untimed_on(side: int, rounds: Iterable[PairedRound]) -> Untimed:
+    """Calls that one side (base, head) timed in some round and not well in all, with what was wrong first."""
+    ran: Counter[str] = Counter()
+    faults: dict[CaseKey, list[str]] = {}
+    for one in rounds:
+        if not one.trouble:
+            ran[one.nodeid] += 1
+            for capture in (one.base, one.head)[side]:
+                if capture.samples:
+                    faults.setdefault(capture.key, []).append(_fault(capture))
+    told = {key: next(filter(None, found), _seldom(len(found), ran[key.nodeid])) for key, found in faults.items()}
+    return {key: why for key, why in told.items() if why}
+
+
+def _fault(capture: Capture) -> str:
+    return next(filter(None, map(untimed, capture.samples)), "")
+
+
+def _seldom(count: int, rounds: int) -> str:
+    return f"timed in {count} of {plural(rounds, 'round')}: the call does not always happen" if count < rounds else ""

@@ -1,4 +1,4 @@
-"""The end of a run: notes on the suite, first baselines, the record, the history."""
+"""End of a run: notes, first baselines, record."""
 
 from __future__ import annotations
 
@@ -10,31 +10,33 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from pytest_perfgate.app.absent import absent_tests
-from pytest_perfgate.app.alike import alike_arms
-from pytest_perfgate.app.borrowed import borrowed_parts
-from pytest_perfgate.app.gate import Court, new_baselines
-from pytest_perfgate.app.loosened import loosened_lines
-from pytest_perfgate.app.newly_marked import newly_marked
-from pytest_perfgate.app.relaxed import relaxed_limits
-from pytest_perfgate.app.renamed import followed, renamed_lines
-from pytest_perfgate.app.reworked import reworked_tests
-from pytest_perfgate.app.settings import changed_settings
-from pytest_perfgate.app.tracked import binary_files, tracked_files
-from pytest_perfgate.app.uprooted import uprooted_lines
-from pytest_perfgate.core.gate.anchor import LIMIT, drift
-from pytest_perfgate.core.gate.clocks import clock_of, how_measured, limited
-from pytest_perfgate.core.gate.family import family_limits
-from pytest_perfgate.core.gate.overlooked import LeftOut
-from pytest_perfgate.core.gate.policy import chosen
-from pytest_perfgate.core.gate.reach import Reach
-from pytest_perfgate.core.gate.suite import Suite, judge_suite
-from pytest_perfgate.core.render.quantity import signed
-from pytest_perfgate.model.baseline import Baseline, Sitting, commit_name
-from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.faults import SHOWING, fault_error, fault_sentence
-from pytest_perfgate.model.limit import Effect
-from pytest_perfgate.model.plan import Case, Mode
+from pytest_perfgate.app.changed_project import (
+    absent_tests,
+    binary_files,
+    changed_settings,
+    tracked_files,
+    uprooted_lines,
+)
+from pytest_perfgate.app.changed_tests import (
+    borrowed_parts,
+    followed,
+    loosened_lines,
+    newly_marked,
+    relaxed_limits,
+    renamed_lines,
+    reworked_tests,
+)
+from pytest_perfgate.app.judge import GateJudge, new_baselines
+from pytest_perfgate.core.changes.tests import Reach
+from pytest_perfgate.core.judge.accepted_line import LIMIT, drift
+from pytest_perfgate.core.judge.context import clock_of, how_measured, limited
+from pytest_perfgate.core.judge.family import family_limits
+from pytest_perfgate.core.judge.policy import chosen
+from pytest_perfgate.core.judge.suite import LeftOut, Suite, judge_suite
+from pytest_perfgate.core.render.words import signed
+from pytest_perfgate.model.errors import SHOWING, PerfgateError, fault_error, fault_sentence
+from pytest_perfgate.model.measurement import Baseline, Sitting, commit_name
+from pytest_perfgate.model.plan import Case, Effect, Mode
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport, RunReport, SuiteNote
 
@@ -60,7 +62,7 @@ class Ending:
 
 
 def suite_notes(
-    court: Court, cases: Mapping[str, Case], reports: Sequence[CaseReport], ending: Ending
+    court: GateJudge, cases: Mapping[str, Case], reports: Sequence[CaseReport], ending: Ending
 ) -> tuple[SuiteNote, ...]:
     """Verdicts on the suite as a whole."""
     suite = Suite(
@@ -111,7 +113,7 @@ def _noted(part: Callable[[], Iterable[SuiteNote]]) -> tuple[SuiteNote, ...]:
         return (SuiteNote(kind="fault", effect=Effect.FAIL, text=text),)
 
 
-def _unanchored(court: Court, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
+def _unanchored(court: GateJudge, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
     """In CI, committed lines that no earlier revision holds against the change, or only one that was guessed."""
     held = tuple(str(report.key) for report in reports if _by_committed_line(court, report))
     if not held or not court.context.policy.ci or not court.accepted.base.why:
@@ -126,21 +128,21 @@ def _unanchored(court: Court, reports: Sequence[CaseReport]) -> Iterable[SuiteNo
         yield SuiteNote(kind="no merge base", effect=effect, text=what, names=held)
 
 
-def _without_history(court: Court) -> Iterable[SuiteNote]:
+def _without_history(court: GateJudge) -> Iterable[SuiteNote]:
     """The history broke while the run went on: what was measured was judged all the same."""
     if fault := court.past.fault:
         what = f"judged without the history: {fault.place}: {fault.what}; {fault.mend}"
         yield SuiteNote(kind="history", effect=Effect.WARN, text=what)
 
 
-def _by_committed_line(court: Court, report: CaseReport) -> bool:
+def _by_committed_line(court: GateJudge, report: CaseReport) -> bool:
     """Whether a line of the project judged a case; a revision that the user named asks none."""
     paired = court.paired.get(report.key)
     asked = paired is None or not paired.revision
     return asked and report.baseline is not None and not report.baseline.local
 
 
-def _drifted(court: Court, cases: Mapping[str, Case], reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
+def _drifted(court: GateJudge, cases: Mapping[str, Case], reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
     """Many small steps: cases that have come too far from the baselines of the revision that is the anchor."""
     found = sorted(text for report in reports if (text := _drift(court, _anchor(cases, report), report)))
     if found:
@@ -153,7 +155,7 @@ def _anchor(cases: Mapping[str, Case], report: CaseReport) -> str:
     return case.plan.anchor if case is not None else ""
 
 
-def _drift(court: Court, anchor: str, report: CaseReport) -> str:
+def _drift(court: GateJudge, anchor: str, report: CaseReport) -> str:
     """How far one case has come; empty where it has no anchor or keeps to it."""
     store, measurement = court.tools.baselines, report.measurement
     time = measurement.metrics.find("time") if measurement is not None else ()
@@ -168,12 +170,12 @@ def _drift(court: Court, anchor: str, report: CaseReport) -> str:
     return f"{report.key}: {signed(came.change)}" if came is not None and came.alarms else ""
 
 
-def _accepted(court: Court, reports: Iterable[CaseReport]) -> tuple[Baseline, ...]:
+def _accepted(court: GateJudge, reports: Iterable[CaseReport]) -> tuple[Baseline, ...]:
     """All lines of the devices that this run measured on; where it measured nothing, of those of this machine."""
     return _lines(court, _measured_on(reports) or _devices_here(court))
 
 
-def _gone(court: Court, reports: Iterable[CaseReport], reach: Reach) -> tuple[Baseline, ...]:
+def _gone(court: GateJudge, reports: Iterable[CaseReport], reach: Reach) -> tuple[Baseline, ...]:
     """Lines of the merge base that are here no more, under no path at which this run looked."""
     base = court.accepted.base.commit
     devices = sorted(_measured_on(reports) or _devices_here(court) or (_devices_here(court, base) if base else ()))
@@ -181,7 +183,7 @@ def _gone(court: Court, reports: Iterable[CaseReport], reach: Reach) -> tuple[Ba
     return tuple(chain.from_iterable(lost))
 
 
-def _expected(court: Court, reports: Iterable[CaseReport]) -> tuple[Baseline, ...]:
+def _expected(court: GateJudge, reports: Iterable[CaseReport]) -> tuple[Baseline, ...]:
     """All committed lines of devices that this machine has."""
     return tuple(line for line in _lines(court, _measured_on(reports) | _devices_here(court)) if not line.local)
 
@@ -190,21 +192,23 @@ def _measured_on(reports: Iterable[CaseReport]) -> set[str]:
     return {report.measurement.device.key for report in reports if report.measurement is not None}
 
 
-def _devices_here(court: Court, *before: str) -> set[str]:
+def _devices_here(court: GateJudge, *before: str) -> set[str]:
     """Devices with lines that look like one of this machine; of a revision, where this change took all of them."""
     devices = court.tools.baselines.devices(*before) if court.tools.baselines is not None else ()
     patterns = court.tools.here() if devices else ()
     return {device for device in devices if any(fnmatchcase(device, pattern) for pattern in patterns)}
 
 
-def _lines(court: Court, devices: Iterable[str]) -> tuple[Baseline, ...]:
+def _lines(court: GateJudge, devices: Iterable[str]) -> tuple[Baseline, ...]:
     store = court.tools.baselines
     if store is None:
         return ()
     return tuple(line for device in sorted(devices) for line in store.read_all(device).values())
 
 
-def run_report(court: Court, reports: Sequence[CaseReport], notes: Sequence[SuiteNote], ending: Ending) -> RunReport:
+def run_report(
+    court: GateJudge, reports: Sequence[CaseReport], notes: Sequence[SuiteNote], ending: Ending
+) -> RunReport:
     """All of a run as one value."""
     return RunReport(
         cases=tuple(reports),
@@ -228,7 +232,7 @@ class Kept:
     """What was not kept, and why."""
 
 
-def keep(court: Court, report: RunReport) -> Kept:
+def keep(court: GateJudge, report: RunReport) -> Kept:
     """The record, the first baselines of this machine, and what the history learns: one that fails costs no other."""
     commit = commit_name(report.environment.commit, dirty=report.environment.dirty)
     parts: dict[str, Callable[[], Iterable[Path]]] = {
@@ -246,18 +250,18 @@ def keep(court: Court, report: RunReport) -> Kept:
     return Kept(written=tuple(written), lost=tuple(lost))
 
 
-def _record(court: Court, report: RunReport) -> Iterable[Path]:
+def _record(court: GateJudge, report: RunReport) -> Iterable[Path]:
     return [court.tools.records.write(report)] if court.tools.records is not None else ()
 
 
-def _first_baselines(court: Court, report: RunReport, commit: str) -> Iterable[Path]:
+def _first_baselines(court: GateJudge, report: RunReport, commit: str) -> Iterable[Path]:
     fresh = new_baselines(report.cases, court.tools.committed, report.started[:10], commit)
     if not fresh or court.tools.baselines is None or not court.context.policy.records:
         return ()
     return court.tools.baselines.write(fresh)
 
 
-def _history(court: Court, report: RunReport, commit: str) -> Iterable[Path]:
+def _history(court: GateJudge, report: RunReport, commit: str) -> Iterable[Path]:
     if court.tools.history is not None and report.mode == Mode.FULL.value:
         court.tools.history.append(tuple(_sittings(report, commit)))
     return ()
@@ -278,3 +282,23 @@ def _sittings(report: RunReport, commit: str) -> Iterable[Sitting]:
                 identity=how_measured(measurement.identity, at_limit=limited(measurement.processes)),
                 clock_hz=clock_of(measurement.processes),
             )
+
+
+_LETTERS = 10
+
+
+def alike_arms(court: GateJudge) -> Iterable[SuiteNote]:
+    """One note where both arms held the same code; the commit under test held against itself was not compared."""
+    revision, repository = court.revision, court.tools.repository
+    if not revision or not court.alike:
+        return
+    named = revision[:_LETTERS]
+    if repository is not None and repository.head() == revision:
+        text = (
+            f"nothing was compared: --perfgate-against means {named}, the commit under test itself; without a REV it"
+            " takes the merge base with the target branch, and on that branch what was there before"
+        )
+        yield SuiteNote(kind="uncompared", effect=chosen(court.context.policy, "unmeasured"), text=text)
+        return
+    text = f"both arms held the same code, that of {named}: what differed was the machine"
+    yield SuiteNote(kind="uncompared", effect=Effect.WARN, text=text)

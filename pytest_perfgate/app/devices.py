@@ -1,15 +1,21 @@
-"""Devices as documents: the catalogue, one data sheet, the devices of this machine."""
+"""Devices, clocks, ceilings."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from statistics import median
+from typing import Protocol
 
-from pytest_perfgate.model.ceilings import Ceilings
-from pytest_perfgate.model.device import Availability, Device, DeviceSpec, Peak
-from pytest_perfgate.model.document import Column, Document, Paragraph, Section, Table
-from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.model.device import Availability, Ceilings, Device, DeviceSpec, Peak
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Samples
+from pytest_perfgate.model.metric import Cell, Column, Document, Paragraph, Section, Table
+from pytest_perfgate.model.plan import Cache, Plan
+from pytest_perfgate.model.ports import Call
+from pytest_perfgate.model.values import Dimension
 
 _SHOWN = ("fp64", "fp32", "tf32", "bf16", "fp8", "int8", "fp4")
+
 _FLOPS = Dimension.FLOPS
 
 
@@ -132,3 +138,174 @@ def ceilings_document(device: Device, ceilings: Ceilings | None, where: str) -> 
     kept = f"Kept in {where}." if where else "Not kept by this command."
     said = Paragraph(text=f"{device.key}, {ceilings.when}, {ceilings.method}. {kept}")
     return Document(title="Ceilings", blocks=(said, rates, copy, basis))
+
+
+class Sample(Protocol):
+    sm_hz: float
+    memory_hz: float
+    temperature: float
+    watts: float | None
+
+
+class Card(Protocol):
+    """A device that tells its clocks."""
+
+    def described(self) -> Device: ...
+
+    def sample(self) -> Sample: ...
+
+    def uuid(self) -> str: ...
+
+
+class Lock(Protocol):
+    """A lock on file."""
+
+    device: str
+    pid: int
+    path: str
+    sm_hz: float | None
+
+    @property
+    def stale(self) -> bool: ...
+
+    @property
+    def by_hand(self) -> bool: ...
+
+
+Row = tuple[Cell, ...]
+
+
+def shown(cards: Iterable[Card], locks: Sequence[Lock]) -> tuple[Row, ...]:
+    """One row a card; locks of cards that are not here have rows of their own."""
+    rows: list[Row] = []
+    known = set()
+    for card in cards:
+        device, (sample, silent) = card.described(), _read(card)
+        known.add(card.uuid())
+        own = [lock for lock in locks if lock.device == card.uuid()]
+        said = "; ".join(lock_words(lock) for lock in own) or "not locked by perfgate"
+        rows.append((device.name, card.uuid(), *sample, f"{said}; {silent}" if silent else said))
+    rows += [
+        (None, lock.device, None, None, None, None, lock_words(lock)) for lock in locks if lock.device not in known
+    ]
+    return tuple(rows)
+
+
+def _read(card: Card) -> tuple[tuple[float | None, ...], str]:
+    """Clocks, temperature and power; nothing of a card that does not tell them, as some instances of MIG, and why."""
+    try:
+        seen = card.sample()
+    except PerfgateError as error:
+        if error.code.name != "clocks-unsupported":
+            raise
+        return (None,) * 4, error.what
+    return (seen.sm_hz, seen.memory_hz, seen.temperature, seen.watts), ""
+
+
+def lock_words(lock: Lock) -> str:
+    """Who, and whether that one is still there; by hand also where, which a driver that started anew does not keep."""
+    if lock.by_hand:
+        at = f"at {lock.sm_hz / 1e6:.0f} MHz" if lock.sm_hz else "at base"
+        return f"locked by hand {at}"
+    return f"left locked by process {lock.pid}, which is gone" if lock.stale else f"locked by process {lock.pid}"
+
+
+def clocks_document(rows: Sequence[Row], found: Availability) -> Document:
+    """The rows, or why there are none."""
+    if not rows:
+        why = found.why if not found.usable else "the driver sees no device"
+        return Document(title="Clocks", blocks=(Paragraph(text=f"No clocks to show: {why}."),))
+    columns = (
+        Column(name="device"),
+        Column(name="id"),
+        Column(name="sm", dimension=Dimension.CLOCK),
+        Column(name="memory", dimension=Dimension.CLOCK),
+        Column(name="temperature", dimension=Dimension.TEMPERATURE),
+        Column(name="power", dimension=Dimension.POWER),
+        Column(name="lock"),
+    )
+    return Document(title="Clocks", blocks=(Table(columns=columns, rows=tuple(rows)),))
+
+
+def reset(cards: Iterable[Card], locks: Sequence[Lock], lift: Callable[[Card], None]) -> None:
+    """Put every card's clocks back, but none that a living process holds."""
+    for card in cards:
+        held = [lock for lock in locks if lock.device == card.uuid() and not lock.stale and not lock.by_hand]
+        if held:
+            raise PerfgateError("clocks-held", f"process {held[0].pid} holds the clocks of {card.uuid()}")
+        lift(card)
+
+
+class Load(Protocol):
+    """Work of a known size."""
+
+    name: str
+    dtype: str
+    flops: float
+    bytes: float
+    call: Call
+
+
+PLAN = Plan(cache=Cache.WARM, min_samples=5, max_samples=50, budget_ns=1e9, warmup_ns=100e6)
+"""Warm, since every load is larger than the last cache."""
+
+OF_THE_CARD = frozenset(
+    {"clocks-denied", "clocks-unsupported", "clocks-held", "driver-silent", "lease-held", "locks-unusable"}
+)
+"""What would keep every other load from being measured too."""
+
+FEW, WIDE = 5, 1.25
+"""Samples below which, and how much slower than the fastest the median is beyond which, a ceiling is doubted."""
+
+
+def doubt(durations: Sequence[float]) -> str:
+    """Why a ceiling may lie too low: a busy machine leaves few samples, or none that ran undisturbed."""
+    apart = median(durations) / min(durations)
+    told = [f"fewer than {FEW}"] if len(durations) < FEW else []
+    told += [f"half of them {(apart - 1) * 100:.0f} % slower than the fastest"] if apart > WIDE else []
+    return f"; WARNING: {', '.join(told)}: measure again on a quiet machine" if told else ""
+
+
+def measured_ceilings(
+    device: Device, library: str, take: Callable[[Call], Samples], loads: Iterable[Load], today: str
+) -> Ceilings:
+    """The fastest sample of each load; a load that cannot run, or was spoiled, is on record with its reason."""
+    rates: dict[str, float] = {}
+    facts: list[tuple[str, str]] = []
+    clocks: list[float] = []
+    bandwidth: float | None = None
+    for load in loads:
+        try:
+            samples = sound(take(load.call))
+        except (PerfgateError, RuntimeError, TypeError) as error:
+            if isinstance(error, PerfgateError) and error.code.name in OF_THE_CARD:
+                raise
+            facts.append((load.name, f"not measured: {str(error).splitlines()[0]}"))
+            continue
+        seconds = (min(samples.durations) - samples.overhead / samples.batch) / 1e9
+        if load.dtype:
+            rates[load.dtype] = max(rates.get(load.dtype, 0.0), load.flops / seconds)
+        else:
+            bandwidth = max(bandwidth or 0.0, load.bytes / seconds)
+        facts.append((load.name, f"{len(samples.durations)} samples by {samples.timer}{doubt(samples.durations)}"))
+        clocks += samples.clock_hz
+    if not rates and bandwidth is None:
+        raise PerfgateError("ceilings-none", "; ".join(f"{name}: {why}" for name, why in facts) or "there are no loads")
+    return Ceilings(
+        device=device.key,
+        compute=tuple(rates.items()),
+        bandwidth=bandwidth,
+        cache_bytes=device.cache_bytes,
+        clock_hz=median(clocks) if clocks else None,
+        method=f"fastest sample on {library}",
+        when=today,
+        facts=tuple(facts),
+    )
+
+
+def sound(samples: Samples) -> Samples:
+    """The samples, unless an instrument found something wrong with them: too low a ceiling flatters for ever."""
+    if samples.problems:
+        problem = samples.problems[0]
+        raise PerfgateError(problem.code, problem.what)
+    return samples

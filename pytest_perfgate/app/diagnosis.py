@@ -7,18 +7,18 @@ from dataclasses import replace
 from statistics import median
 from typing import Protocol
 
-from pytest_perfgate.core.render.quantity import quantity
+from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.device import Availability, Device
-from pytest_perfgate.model.document import Block, Bullets, Column, Document, Paragraph, Section, Table
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.metric import Block, Bullets, Column, Document, Paragraph, Section, Table
 from pytest_perfgate.model.plan import Plan
 from pytest_perfgate.model.ports import Call, Runtime, Timer
-from pytest_perfgate.model.profiling import TIMED
-from pytest_perfgate.model.quantity import Dimension
-from pytest_perfgate.model.values import array_value
+from pytest_perfgate.model.protocol import TIMED
+from pytest_perfgate.model.values import Dimension, array_value
 
 ROUNDS = 8
 """Pairs of an A/A."""
+
 QUIET = 0.02
 """The largest shift and scatter of a machine that is left alone."""
 
@@ -37,7 +37,7 @@ class StaleLock(Protocol):
 
 
 @array_value
-class Ward:
+class DoctorTools:
     """What the doctor looks at."""
 
     devices: Sequence[Device]
@@ -65,7 +65,7 @@ class Ward:
         return (self.management, *self.profilers, *self.gpu_permissions, *self.host_permissions)
 
 
-def diagnosis(ward: Ward, same: tuple[float, float] | None) -> Document:
+def diagnosis(ward: DoctorTools, same: tuple[float, float] | None) -> Document:
     """Everything; ``same`` is the A/A's shift and scatter."""
     blocks: tuple[Block, ...] = (
         Bullets(items=tuple(device_words(device) for device in ward.devices)),
@@ -93,7 +93,7 @@ def words(found: Availability) -> str:
     return f"no   {found.name}: {found.why}{f'; next: {found.mend}' if found.mend else ''}"
 
 
-def timers_table(ward: Ward) -> Table:
+def timers_table(ward: DoctorTools) -> Table:
     """Each timer that works with a library here, and how finely it sees."""
     pairs = ((runtime, timer) for runtime in ward.runtimes for timer in ward.timers if timer.name != "auto")
     usable = [(runtime, timer) for runtime, timer in pairs if timer.availability(runtime).usable]
@@ -107,7 +107,7 @@ def timers_table(ward: Ward) -> Table:
     return Table(columns=columns, rows=tuple(rows))
 
 
-def unsuited(ward: Ward) -> Iterator[str]:
+def unsuited(ward: DoctorTools) -> Iterator[str]:
     """The timers that do not work with a library, those of one reason together."""
     for runtime in ward.runtimes:
         reasons: dict[str, list[str]] = {}
@@ -130,12 +130,12 @@ def same_against_same(call: Call, runtime: Runtime, timer: Timer, seconds: float
     return middle, median(abs(shift - middle) for shift in shifts)
 
 
-def figures(ward: Ward, runtime: Runtime, timer: str) -> tuple[float | None, float | None]:
+def figures(ward: DoctorTools, runtime: Runtime, timer: str) -> tuple[float | None, float | None]:
     """Overhead and resolution; nothing of a timer that fails when it is tried."""
     return tried(ward, runtime, timer)[0]
 
 
-def tried(ward: Ward, runtime: Runtime, timer: str) -> tuple[tuple[float | None, float | None], str]:
+def tried(ward: DoctorTools, runtime: Runtime, timer: str) -> tuple[tuple[float | None, float | None], str]:
     """Overhead and resolution, and why there are none of a timer that seems to work and fails when it is tried."""
     try:
         return ward.resolution(runtime, timer), ""

@@ -1,15 +1,24 @@
-"""A list of checks, each asked in turn; one that fails says so and stops no other."""
+"""List of checks."""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Sequence
+import re
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.refusals import refusal, speaks_of_a_file
-from pytest_perfgate.model.values import value
+from pytest_perfgate.app.diagnosis import DoctorTools, left_locked, same_words, tried
+from pytest_perfgate.core.render.text import Line, render_screen
+from pytest_perfgate.core.render.words import quantity
+from pytest_perfgate.model.device import Availability, Device
+from pytest_perfgate.model.errors import PerfgateError, speaks_of_a_file
+from pytest_perfgate.model.errors import refusal as errors_refusal
+from pytest_perfgate.model.ports import Runtime
+from pytest_perfgate.model.protocol import TIMED
+from pytest_perfgate.model.values import Dimension, value
 
 
 class Level(str, enum.Enum):
@@ -52,7 +61,7 @@ def _asked(name: str, check: Check, project: Any) -> Iterable[Finding]:
         return (_told(name, error),)
     except (OSError, ValueError, ImportError) as fault:
         if isinstance(fault, OSError) and speaks_of_a_file(fault):
-            return (_told(name, refusal(fault)),)
+            return (_told(name, errors_refusal(fault)),)
         return (Finding(name=name, level=Level.BAD, what=f"{type(fault).__name__}: {fault}"),)
 
 
@@ -80,3 +89,165 @@ def _counted(finding: Finding, like: Sequence[Finding]) -> Finding:
     if finding is not like[0] or len(like) == 1:
         return finding
     return replace(finding, what=f"{finding.what}; {len(like) - 1} more")
+
+
+_LONGEST = 78
+"""Letters of a reason; all of it is behind ``--verbose``."""
+
+_OF_CUDA = frozenset({"cupti", "annotation", "ncu"})
+"""Profilers that need one of NVIDIA's devices."""
+
+_LOCK = "lock GPU clocks"
+
+_KIND = re.compile(r"^[A-Za-z_]*(?:Error|NotFound)[A-Za-z_]*: ")
+"""The class of an exception at the head of a reason."""
+
+
+@value
+class Part:
+    """One part of a device: what works, and what does not with its reason and its mend."""
+
+    name: str
+    works: tuple[str, ...] = ()
+    fails: tuple[Availability, ...] = ()
+
+    def lines(self) -> Iterator[Line]:
+        """What works in one line, and one for each reason."""
+        if self.works:
+            yield self.name, "yes", ", ".join(self.works)
+        yield from ((self.name, "no", refusal(found)) for found in together(self.fails))
+
+
+@value
+class Group:
+    """A device with its parts; without one, what keeps its libraries from finding any."""
+
+    title: str
+    parts: tuple[Part, ...]
+
+
+def screen(ward: DoctorTools, same: tuple[float, float] | None, width: int = 100) -> str:
+    """What a person needs to know of this machine before measuring on it."""
+    shown = [(group.title, [line for part in group.parts for line in part.lines()]) for group in groups(ward)]
+    after = (*left_locked(ward.locks), *([same_words(same)] if same else []))
+    told = [textwrap.fill(text, width, break_on_hyphens=False) + "\n" for text in after]
+    return "".join([render_screen(shown, width), *told])
+
+
+def groups(ward: DoctorTools) -> tuple[Group, ...]:
+    """GPUs first, or the reasons for none; the host is the last."""
+    users: dict[str, list[Runtime]] = {}
+    devices: dict[str, Device] = {}
+    for runtime, device in zip(ward.runtimes, ward.devices):
+        name = device.uuid.removeprefix("GPU-") or device.pci or device.key
+        devices.setdefault(name, device)
+        users.setdefault(name, []).append(runtime)
+    gpus = [_gpu(ward, device, users[name]) for name, device in devices.items() if device.kind == "gpu"]
+    rest = [_other(ward, device, users[name]) for name, device in devices.items() if device.kind != "gpu"]
+    return (*(gpus or [_no_gpu(ward)]), *rest)
+
+
+def _gpu(ward: DoctorTools, device: Device, runtimes: Sequence[Runtime]) -> Group:
+    names = {runtime.name for runtime in runtimes}
+    works = tuple(said(found) for found in ward.libraries if found.name in names)
+    libraries = Part(name="libraries", works=works, fails=tuple(f for f in ward.libraries if not f.usable))
+    profilers = _split("profilers", [found for found in ward.profilers if found.name in {*_OF_CUDA, TIMED}])
+    timers = (_timers(ward, runtime) for runtime in runtimes)
+    return Group(title=_title(device), parts=(libraries, *timers, *_clocks(ward), profilers, *_shown(ward)))
+
+
+def _no_gpu(ward: DoctorTools) -> Group:
+    libraries = Part(name="libraries", fails=tuple(found for found in ward.libraries if not found.usable))
+    profilers = _split("profilers", [found for found in ward.profilers if found.name in _OF_CUDA])
+    seen = ", ".join(f"{count} x {name}" for name, count in Counter(ward.driven).items())
+    title = f"No GPU that a library can use, though the driver sees {seen}" if seen else "No GPU that a library can use"
+    return Group(title=title, parts=(libraries, *_clocks(ward), profilers, *_shown(ward)))
+
+
+def _other(ward: DoctorTools, device: Device, runtimes: Sequence[Runtime]) -> Group:
+    """The host, and what is a device to a library and the same processor."""
+    plain = any(runtime.name == "host" for runtime in runtimes)
+    timers = tuple(_timers(ward, runtime) for runtime in runtimes)
+    known = _OF_CUDA if any(hasattr(runtime, "wait") for runtime in runtimes) else {*_OF_CUDA, TIMED}
+    mine = [f for f in ward.profilers if (f.name not in known if plain else f.name == TIMED)]
+    settings = (_split("settings", ward.host_permissions),) if plain else ()
+    return Group(title=_title(device), parts=(*timers, _split("profilers", mine), *settings))
+
+
+def _title(device: Device) -> str:
+    """``NVIDIA-H200-140GiB: 140 GiB, data sheet H200 SXM``."""
+    memory = (quantity(device.memory_bytes, Dimension.BYTES),) if device.memory_bytes else ()
+    sheet = f"data sheet {device.spec.name}" if device.spec else "no data sheet"
+    return f"{device.key}: {', '.join((*memory, sheet))}"
+
+
+def _timers(ward: DoctorTools, runtime: Runtime) -> Part:
+    """Overhead and resolution of each timer that works with a library; one that fails when it is tried says why."""
+    works: list[str] = []
+    fails: list[Availability] = []
+    for timer in ward.timers:
+        found = timer.availability(runtime)
+        if timer.name == "auto":
+            continue
+        fine, why = tried(ward, runtime, timer.name) if found.usable else ((None, None), found.why)
+        if why:
+            fails.append(Availability(name=timer.name, usable=False, why=why))
+        else:
+            works.append(f"{timer.name} {'/'.join(quantity(f, Dimension.TIME) for f in fine if f is not None)}".strip())
+    reasons = "; ".join(refusal(found) for found in together(fails))
+    told = (f"overhead/resolution: {', '.join(works)}",) if works else ()
+    return Part(
+        name=f"{runtime.name} timers",
+        works=told,
+        fails=(Availability(name="", usable=False, why=reasons),) if reasons else (),
+    )
+
+
+def _clocks(ward: DoctorTools) -> Iterator[Part]:
+    """``--perfgate-clocks=observe``, ``lock``, ``off``, and the other permissions."""
+    lock = next((found for found in ward.gpu_permissions if found.name == _LOCK), None)
+    library = ward.management
+    if not library.usable:
+        fails: tuple[Availability, ...] = (replace(library, name="observe, lock"),)
+        works: tuple[str, ...] = ("off",)
+    else:
+        permitted = lock is not None and lock.usable
+        works = (
+            f"observe ({library.version or library.name})",
+            *(["lock (as root; not tried)"] if permitted else []),
+            "off",
+        )
+        fails = () if lock is None or permitted else (replace(lock, name="lock"),)
+    yield Part(name="clocks", works=works, fails=fails)
+    rest = tuple(found for found in ward.gpu_permissions if found.name != _LOCK)
+    if library.usable or any(found.usable for found in rest):
+        yield _split("permissions", rest)
+
+
+def _shown(ward: DoctorTools) -> tuple[Part, ...]:
+    return (Part(name="shown", works=(ward.visible,)),) if ward.restricted else ()
+
+
+def _split(name: str, found: Sequence[Availability]) -> Part:
+    works = tuple(said(one) for one in found if one.usable)
+    return Part(name=name, works=works, fails=tuple(one for one in found if not one.usable))
+
+
+def said(found: Availability) -> str:
+    """``torch 2.13.0``."""
+    return textwrap.shorten(f"{found.name} {found.version}", _LONGEST, placeholder=" …")
+
+
+def together(fails: Iterable[Availability]) -> Iterator[Availability]:
+    """Those of one reason as one."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for found in fails:
+        names.setdefault((found.why, found.mend), []).append(found.name)
+    for (why, mend), of in names.items():
+        yield Availability(name=", ".join(of), usable=False, why=why, mend=mend)
+
+
+def refusal(found: Availability) -> str:
+    """``cupy: No module named 'cupy' > pip install cupy-cuda13x``."""
+    why = textwrap.shorten(_KIND.sub("", found.why), _LONGEST, placeholder=" …") if found.name else found.why
+    return f"{f'{found.name}: ' if found.name else ''}{why}{f' > {found.mend}' if found.mend else ''}"

@@ -1,19 +1,29 @@
-"""Look into a file: which inspector knows it, and what it says."""
+"""Inspect, check, captures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from pytest_perfgate.core.analysis.foreign import GZIP, foreign, unpacked_head
-from pytest_perfgate.model.analysis import Analysis
-from pytest_perfgate.model.document import Document
+from pytest_perfgate.app.profile import Profiled
+from pytest_perfgate.core.analysis.foreign_files import GZIP, foreign, unpacked_head
+from pytest_perfgate.core.judge.against_limit import judge_artifact
+from pytest_perfgate.core.judge.policy import CI, chosen, exit_code, parse_policy
+from pytest_perfgate.core.limits.grammar import Kinds, parse_limit
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.metric import Absent, Analysis, Document, Finding, MetricSet, Severity
+from pytest_perfgate.model.plan import Case, CaseKey, Limit, Outcome, Policy
 from pytest_perfgate.model.ports import Inspector
+from pytest_perfgate.model.protocol import Capture, CaseResult, external
+from pytest_perfgate.model.values import value
+from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
 
 HEAD = 4096
+
 MOST = 200
 """Files of a folder that are looked into."""
+
 Peek = Callable[[Path], bytes]
 """Reads the first bytes of a file, of every file of a folder's kind none: a folder has an empty head."""
 
@@ -94,3 +104,145 @@ def _check_options(inspector: Inspector, options: Mapping[str, str]) -> None:
         listed = ", ".join(known) or "none"
         what = f"'{strange[0]}' means nothing to a {inspector.name} file"
         raise PerfgateError("option-unknown", what, mend=f"options for {inspector.name}: {listed}")
+
+
+@value
+class Look:
+    """What a command needs to look into files."""
+
+    inspectors: tuple[Inspector, ...]
+    peek: Peek
+    kinds: Kinds
+    options: Mapping[str, str]
+    policy: Policy = CI
+
+
+def parse_limits(texts: Sequence[str], kinds: Kinds) -> tuple[Limit, ...]:
+    """The limits of a command line; none at all would pass in silence."""
+    if not texts:
+        raise PerfgateError("limit-missing", "no limit was given")
+    return tuple(parse_limit(text, kinds=kinds, source="command line") for text in texts)
+
+
+def parse_strict_policy(pairs: Sequence[str]) -> Policy:
+    """What ``--policy`` says, over the choices of CI: who holds limits against a file asks for an answer."""
+    return parse_policy(pairs, ci=True, place="--policy")
+
+
+def check(paths: Sequence[Path], texts: Sequence[str], look: Look) -> tuple[Analysis, tuple[Verdict, ...]]:
+    """The analysis of one job and a verdict for each limit."""
+    limits = parse_limits(texts, look.kinds)
+    inspector = choose(paths, look.options, inspectors=look.inspectors, peek=look.peek)
+    analysis = inspector.inspect(paths, _asked(inspector, look, texts))
+    return analysis, judge_artifact(analysis, limits, look.policy)
+
+
+def compare(
+    before: Sequence[Path], after: Sequence[Path], texts: Sequence[str], look: Look
+) -> tuple[Analysis, tuple[Verdict, ...]]:
+    """Two jobs of one kind, the first being the reference; limits are optional."""
+    limits = parse_limits(texts, look.kinds) if texts else ()
+    inspector = choose([*before, *after], look.options, inspectors=look.inspectors, peek=look.peek)
+    analysis = inspector.compare(before, after, _asked(inspector, look, texts))
+    return analysis, judge_artifact(analysis, limits, look.policy)
+
+
+def _asked(inspector: Inspector, look: Look, texts: Sequence[str]) -> Mapping[str, str]:
+    """The options, with the limits' texts for an inspector whose figures depend on what is asked."""
+    wants = any(name == "limits" for name, _ in inspector.options)
+    return {**look.options, "limits": "\n".join(texts)} if wants else look.options
+
+
+def exit_of(verdicts: Sequence[Verdict]) -> int:
+    """The command line's exit code: a broken limit outweighs one that could not be judged."""
+    return exit_code([CaseReport(key=CaseKey(nodeid=""), verdicts=tuple(verdicts))])
+
+
+Take = Callable[[Case, Capture, str], Profiled]
+"""Takes one capture of one call."""
+
+_BROUGHT = frozenset({"record", "read", "cubin"})
+"""What a test took by itself: no run of ours would see it."""
+
+LOST = "was not taken"
+
+
+def with_captures(result: CaseResult, take: Take) -> CaseResult:
+    """The case's last round with what its captures say; its timing stays as it was."""
+    if not result.captures or result.outcome != "passed":
+        return result
+    *rounds, last = result.captures
+    return replace(result, captures=(*rounds, tuple(_captured(result.case, one, take) for one in last)))
+
+
+def _captured(case: Case, one: Capture, take: Take) -> Capture:
+    if one.identity.timer in _BROUGHT:
+        return one
+    for mode in external(case.plan.captures):
+        one = _joined(case, one, mode, take)
+    return one
+
+
+def _joined(case: Case, one: Capture, mode: str, take: Take) -> Capture:
+    try:
+        return _with(one, take(case, one, mode))
+    except PerfgateError as fault:
+        return _without(case, one, mode, fault)
+
+
+def _with(one: Capture, done: Profiled) -> Capture:
+    """The figures, the files, and the line that says where the figures are from."""
+    version = f" {done.version}" if done.version else ""
+    seen = Finding(title=f"captured by {done.mode}{version}", detail=done.evidence, scope=done.mode)
+    return replace(
+        one,
+        metrics=one.metrics | trusted(done.analysis),
+        findings=(*one.findings, seen, *done.analysis.findings),
+        artifacts=(*one.artifacts, *done.artifacts),
+    )
+
+
+def _without(case: Case, one: Capture, mode: str, fault: PerfgateError) -> Capture:
+    """A capture that failed: whatever is limited and came from nowhere else says why it is not there."""
+    log = f"; see {fault.place}" if "\n" in fault.what and fault.place else ""
+    said = fault.what.partition("\n")[0].removesuffix("; it said:") + log
+    seen = lost(mode, said, fault.mend)
+    why = f"{seen.title}: {said}"
+    return replace(one, metrics=one.metrics | lacking(case, why, fault.mend), findings=(*one.findings, seen))
+
+
+def lost(mode: str, why: str, mend: str) -> Finding:
+    """A capture that was asked for and is not there."""
+    title = f"capture {mode} {LOST}"
+    return Finding(title=title, detail=why, advice=mend, trigger=why, severity=Severity.INFO, scope=mode)
+
+
+def lacking(case: Case, why: str, mend: str) -> MetricSet:
+    """The reason in the place of every metric that the case limits."""
+    names = dict.fromkeys(limit.metric for limit in case.limits)
+    return MetricSet(absent=tuple(Absent(name=name, why=why, mend=mend) for name in names))
+
+
+def trusted(analysis: Analysis) -> MetricSet:
+    """The metrics of an analysis; with a problem none of them counts, and limits on them are INVALID."""
+    if not analysis.problems:
+        return analysis.metrics
+    first = analysis.problems[0]
+    why = "; ".join(problem.what for problem in analysis.problems)
+    held = [(m.name, m.labels) for m in analysis.metrics.metrics]
+    held += [(a.name, a.labels) for a in analysis.metrics.absent]
+    return MetricSet(absent=tuple(Absent(name=n, labels=s, why=why, code=first.code) for n, s in held))
+
+
+def capture_notes(reports: Iterable[CaseReport], policy: Policy) -> tuple[SuiteNote, ...]:
+    """Captures that failed where no limit says so already: asked for and not taken must not look taken."""
+    names = tuple(
+        f"{report.key}: {finding.title}: {finding.detail}" + (f"; next: {finding.advice}" if finding.advice else "")
+        for report in reports
+        if report.measurement and all(v.outcome is not Outcome.NOT_MEASURED for v in report.verdicts)
+        for finding in report.measurement.findings
+        if finding.title.endswith(LOST)
+    )
+    text = f"{len(names)} capture{'' if len(names) == 1 else 's'} asked for and not taken"
+    note = SuiteNote(kind="captures", effect=chosen(policy, "unmeasured"), text=text, names=names)
+    return (note,) if names else ()

@@ -1,4 +1,4 @@
-"""Measures cases in child processes, round by round, before the first test runs."""
+"""Children, rounds, results."""
 
 from __future__ import annotations
 
@@ -6,8 +6,14 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
-from pytest_perfgate.app.instrument import at_least
-from pytest_perfgate.model.children import (
+from pytest_perfgate.app.instrument import at_least, begins
+from pytest_perfgate.core.judge.metrics import metrics_of
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Measurement
+from pytest_perfgate.model.metric import MetricSet, Problem
+from pytest_perfgate.model.plan import Case, CaseKey
+from pytest_perfgate.model.ports import GateTools
+from pytest_perfgate.model.protocol import (
     Bye,
     Capture,
     CaseResult,
@@ -25,19 +31,19 @@ from pytest_perfgate.model.children import (
     Skip,
     Taken,
     Waits,
+    code_alone,
 )
-from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.plan import Case, CaseKey
-from pytest_perfgate.model.profiling import code_alone
 from pytest_perfgate.model.values import array_value
+from pytest_perfgate.model.verdict import CaseReport, RunReport
 
 FATAL = ("child-crashed", "child-hung")
 """What a test does to its process that no other process should meet."""
+
 Progress = Callable[[int, Case, Finished], None]
 
 
 @array_value
-class Crew:
+class ChildSettings:
     """What a measuring run needs beside its cases."""
 
     nursery: Nursery
@@ -55,7 +61,7 @@ class Crew:
 class Rounds:
     """The results so far; they stay when the run is interrupted."""
 
-    def __init__(self, cases: Sequence[Case], crew: Crew) -> None:
+    def __init__(self, cases: Sequence[Case], crew: ChildSettings) -> None:
         self._crew = crew
         self._cases = {case.nodeid: case for case in cases}
         self._captures: dict[str, list[tuple[Capture, ...]]] = {case.nodeid: [] for case in cases}
@@ -213,3 +219,89 @@ def conversation(
             child.send(Measure(plan=at_least(plan, message.samples)))
         elif isinstance(message, Taken):
             child.send(Finish())
+
+
+def measurements(result: CaseResult, tools: GateTools) -> tuple[Measurement, ...]:
+    """One measurement a key, its processes in the order of the rounds."""
+    by_key: dict[CaseKey, list[Capture]] = {}
+    for captures in result.captures:
+        for capture in captures:
+            by_key.setdefault(capture.key, []).append(capture)
+    rounds = len(result.captures)
+    made = (_measurement(captures, rounds, tools) for captures in by_key.values())
+    return tuple(_on(measurement, result.case.plan.device) for measurement in made)
+
+
+def _on(measurement: Measurement, asked: str) -> Measurement:
+    """Whether it ran on the device that ``--perfgate-device`` names, by index, name, key or UUID."""
+    device = measurement.device
+    plain = asked.removeprefix("GPU-")
+    named = asked in {str(device.index), device.name, device.key} or plain == device.uuid.removeprefix("GPU-")
+    if not asked or named or begins(device, asked):
+        return measurement
+    what = f"asked for device {asked}, and it ran on {device.name} (index {device.index}, {device.key})"
+    other = Problem(code="device-other", what=what, retry=False)
+    return replace(measurement, problems=(*measurement.problems, other))
+
+
+def _measurement(captures: list[Capture], rounds: int, tools: GateTools) -> Measurement:
+    last = captures[-1]
+    return Measurement(
+        key=last.key,
+        processes=tuple(samples for capture in captures for samples in capture.samples),
+        device=tools.roofed(last.device),
+        identity=last.identity,
+        environment=tools.environment(),
+        work=last.work,
+        metrics=last.metrics,
+        findings=last.findings,
+        problems=(*_problems(captures, rounds), *last.problems),
+        artifacts=tuple(artifact for capture in captures for artifact in capture.artifacts),
+        limits=last.limits,
+    )
+
+
+def _problems(captures: list[Capture], rounds: int) -> Iterable[Problem]:
+    """What makes the processes of one sitting no sitting."""
+    measured = sum(bool(capture.samples) for capture in captures) or len(captures)
+    if measured < rounds:
+        what = f"measured in {measured} of {rounds} rounds: the call does not always happen"
+        yield Problem(code="rounds-differ", what=what)
+    first = captures[0]
+    for other in captures[1:]:
+        for name, here, there in first.identity.differences(other.identity):
+            if name == "notes":
+                yield _restless(dict(first.identity.notes), dict(other.identity.notes))
+                return
+            yield Problem(code="rounds-differ", what=f"{name} differs between rounds: {here!r} and {there!r}")
+            return
+
+
+def _restless(here: Mapping[str, str], there: Mapping[str, str]) -> Problem:
+    """Notes that are others in each process: measuring again only makes more of them."""
+    key = next(key for key in (*here, *there) if here.get(key) != there.get(key))
+    values = " and ".join(repr(notes.get(key, "nothing")) for notes in (here, there))
+    what = f"the note {key!r} differs between rounds: {values}; such a one cannot join the identity: leave it out"
+    return Problem(code="rounds-differ", what=what, retry=False)
+
+
+def metrics_of_capture(capture: Capture) -> MetricSet:
+    """What one process's samples say, for the test that took them."""
+    return metrics_of(_alone(capture), None) | capture.metrics
+
+
+def record_of(capture: Capture) -> RunReport:
+    """One call alone, as a record: its samples and what they come to, without a verdict."""
+    alone = replace(_alone(capture), metrics=metrics_of_capture(capture))
+    case = CaseReport(key=capture.key, verdicts=(), measurement=alone)
+    return RunReport(cases=(case,), environment=alone.environment, mode="profile", started="")
+
+
+def _alone(capture: Capture) -> Measurement:
+    return Measurement(
+        key=capture.key,
+        processes=capture.samples,
+        device=capture.device,
+        identity=capture.identity,
+        work=capture.work,
+    )

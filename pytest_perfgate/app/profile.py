@@ -1,4 +1,4 @@
-"""Profile one test: run it under an instrument, read what that left, write a folder people can keep."""
+"""Profile one test."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
-from pytest_perfgate.app.profiled import Folders, Profiled, parameters, write_profile
-from pytest_perfgate.model.analysis import Analysis
+from pytest_perfgate.core.render.html import render_markdown
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
+from pytest_perfgate.model.metric import Analysis, Document
+from pytest_perfgate.model.nsys import Scrub, Scrubbed
 from pytest_perfgate.model.plan import CaseKey, ClockPolicy, Plan
 from pytest_perfgate.model.ports import Profiler
-from pytest_perfgate.model.profiling import LOG, STATIC, TOLD, VARIABLE, Assignment, Told, parse_told
+from pytest_perfgate.model.protocol import LOG, STATIC, TOLD, VARIABLE, Assignment, Told, parse_told
 from pytest_perfgate.model.values import array_value
 
 TIMED_OUT = 124
 """The exit code of a child that had to be ended, as timeout(1) gives it."""
+
 _FINAL = frozenset({"ncu-permission"})
 """What is missing at the first try is missing at the second as well."""
 
@@ -157,3 +159,124 @@ def _raise_final(profiler: Profiler, told: Told, code: int, folder: Path, tools:
 def _said(folder: Path, tools: ProfileTools) -> str:
     tail = tools.folders.tail(folder, LOG)
     return f"; it said:\n{tail}" if tail else " and said nothing"
+
+
+_COMPACT = ("contract", "report", "overview", "bottleneck")
+
+
+class Folders(Protocol):
+    """Where profiles are kept."""
+
+    def fresh(self, mode: str, nodeid: str) -> Path: ...
+
+    def write_text(self, folder: Path, name: str, text: str) -> None: ...
+
+    def write_json(self, folder: Path, name: str, value: Any) -> None: ...
+
+    def read_json(self, folder: Path, name: str) -> dict[str, Any]:
+        """What the child wrote; empty where it wrote nothing."""
+
+    def tail(self, folder: Path, name: str) -> str:
+        """The last lines of a log, indented; empty where there are none."""
+
+    def write_pages(self, folder: Path, views: Mapping[str, Any]) -> None:
+        """Tables as CSV, pictures as SVG, all views as one page."""
+
+
+@array_value
+class Profiled:
+    """What a profile came to."""
+
+    mode: str
+    folder: Path
+    artifacts: tuple[Artifact, ...]
+    analysis: Analysis
+    again: bool = False
+    """Whether it took a second try."""
+    version: str = ""
+    """The instrument's own."""
+
+    @property
+    def evidence(self) -> str:
+        """Where its figures are from, in a line."""
+        again = "; the first try failed right after autotuning, this is the second" if self.again else ""
+        window = f"{self.analysis.window}; " if self.analysis.window else ""
+        return f"{window}kept in {self.folder}{again}"
+
+
+def parameters(key: CaseKey, plan: Plan, told: Told) -> dict[str, Any]:
+    """What the profile was taken with; written before anything is read, and read before its figures."""
+    _, _, params = key.nodeid.partition("[")
+    return {
+        "nodeid": key.nodeid,
+        "call": key.name,
+        "parameters": params.removesuffix("]"),
+        "clocks": {"policy": plan.clocks.value},
+        **dict(told.facts),
+    }
+
+
+def write_profile(done: Profiled, folders: Folders, taken_with: Mapping[str, Any]) -> None:
+    """``params.json``, ``report.md``, ``metrics.json``, and every view for those who look deeper."""
+    folder, analysis = done.folder, done.analysis
+    archs = {dict(m.labels).get("arch", "") for m in analysis.metrics.metrics} - {""}
+    found = {"devices": sorted(archs), "window": analysis.window}
+    folders.write_json(folder, "params.json", {**taken_with, **found})
+    compact = next((name for name in _COMPACT if name in analysis.views), next(iter(analysis.views)))
+    folders.write_text(folder, "report.md", render_markdown(analysis.views[compact](), level=2))
+    folders.write_json(folder, "metrics.json", metrics_data(analysis))
+    views, empty = _views(analysis)
+    folders.write_pages(folder, views)
+    for name, build in {**analysis.files, **analysis.kept}.items():
+        folders.write_text(folder, name, build())
+    if len(analysis.views) > 1:
+        text = "\n".join([*map(render_markdown, views.values()), *empty])
+        folders.write_text(folder, "report-verbose.md", text)
+
+
+def _views(analysis: Analysis) -> tuple[dict[str, Document], list[str]]:
+    """Every view that has something to show, and a line for each of the others."""
+    views: dict[str, Document] = {}
+    empty: list[str] = []
+    for name, build in analysis.views.items():
+        try:
+            views[name] = build()
+        except PerfgateError as fault:  # noqa: PERF203 - a view that has nothing to show leaves the others alone
+            empty.append(f"No view `{name}`: {fault.what}.")
+    return views, empty
+
+
+def metrics_data(analysis: Analysis) -> dict[str, Any]:
+    """Every metric with its labels; what is absent is listed with the way to collect it."""
+    return {
+        "kind": analysis.kind,
+        "window": analysis.window,
+        "problems": [{"code": p.code, "what": p.what} for p in analysis.problems],
+        "metrics": [
+            {"name": m.name, "value": m.value, "dimension": m.dimension.value, "labels": dict(m.labels), "note": m.note}
+            for m in analysis.metrics.metrics
+        ],
+        "absent": [
+            {"name": a.name, "labels": dict(a.labels), "why": a.why, "mend": a.mend} for a in analysis.metrics.absent
+        ],
+    }
+
+
+def scrub(path: Path, out: Path | None, clean: Scrub, *, in_place: bool = False, force: bool = False) -> Scrubbed:
+    """What was left out; never over another file unless forced, never in place unless asked."""
+    if in_place and out is not None:
+        raise PerfgateError("nsys-scrub", "--in-place and --output are two targets", mend="drop one of them")
+    target = path if in_place else out or path.with_name(f"{path.stem}.clean{path.suffix}")
+    if not in_place and target.resolve() == path.resolve():
+        raise PerfgateError("nsys-scrub", f"{target} is the export itself", mend="ask for it with --in-place")
+    if not in_place and target.exists() and not force:
+        raise PerfgateError("nsys-scrub", f"{target} exists", why="it would be lost", mend="--force, or --output PATH")
+    return clean(path, target)
+
+
+def sentence(done: Scrubbed) -> str:
+    """What a person is told."""
+    tables = f"without {', '.join(done.tables)}" if done.tables else "there was no table of the environment"
+    texts = "1 text" if done.strings == 1 else f"{done.strings:,} texts"
+    lines = f", and without {texts} that nothing in it points to" if done.strings else ""
+    return f"{done.out}: {tables}{lines}"

@@ -1,19 +1,22 @@
-"""Accept measured times as the baseline, from the last record or the one that CI uploaded."""
+"""Accept, review."""
 
 from __future__ import annotations
 
 import shlex
+import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_perfgate.cli.looking import write, write_json
-from pytest_perfgate.cli.project import Project, add_root
-from pytest_perfgate.cli.symptoms import TAKEN, taken
-from pytest_perfgate.core.render.plural import plural
+from pytest_perfgate.cli.dispatch import Project, add_root
+from pytest_perfgate.cli.doctor import TAKEN, taken
+from pytest_perfgate.cli.output import columns, write, write_json
+from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import date
 
 
@@ -82,7 +85,7 @@ def refusal(found: Any, request: Any) -> str:
 
 def _foresee(found: Any, refused: str, options: Namespace) -> None:
     """What would be written, and what stands in the way."""
-    from pytest_perfgate.core.render.acceptance import acceptance_json, acceptance_lines
+    from pytest_perfgate.core.render.logs import acceptance_json, acceptance_lines
 
     if options.json:
         write_json({"decisions": acceptance_json(found), "files": [], "refused": refused})
@@ -119,7 +122,7 @@ def signature_of(options: Namespace, project: Project, report: Any) -> Any:
     import getpass
 
     from pytest_perfgate.app.accept import measured_commit
-    from pytest_perfgate.core.gate.signed_line import Signature
+    from pytest_perfgate.core.judge.accepted_line import Signature
 
     today = dt.datetime.now(dt.timezone.utc).date()
     try:
@@ -186,7 +189,7 @@ def _notes(found: Any, options: Namespace, project: Project) -> list[dict[str, s
 
 def sittings_of(project: Project) -> Any:
     """The last sittings of a case in the history, measured as this one."""
-    from pytest_perfgate.app.past import sittings_like
+    from pytest_perfgate.app.accepted import sittings_like
 
     def sittings(case: Any) -> Any:
         return sittings_like(case.measurement, project.history) if case.measurement else ()
@@ -197,7 +200,7 @@ def sittings_of(project: Project) -> Any:
 def _show(found: Any, paths: Any, options: Namespace, project: Project) -> None:
     from pathlib import Path
 
-    from pytest_perfgate.core.render.acceptance import acceptance_json, acceptance_lines
+    from pytest_perfgate.core.render.logs import acceptance_json, acceptance_lines
 
     files, notes = [project.shown(Path(path)) for path in paths], _notes(found, options, project)
     if options.json:
@@ -208,3 +211,95 @@ def _show(found: Any, paths: Any, options: Namespace, project: Project) -> None:
         write(f"wrote {file}")
     for note in notes:
         write(note["what"] + (f"\n  next  {note['next']}" if note["next"] else ""))
+
+
+REVIEW_ABOUT = (
+    """Walk through what moved, one case after the other, and accept or skip each; nothing is written before the end."""
+)
+
+_KEYS = "a or y accept, s or n skip, q stop asking, ? this help"
+
+_MEANS = {"a": "a", "y": "a", "s": "s", "n": "s", "q": "q"}
+
+
+def review_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("names", nargs="*", metavar="NODEID", help="only these cases")
+    parser.add_argument("-k", dest="expression", default="", metavar="EXPR", help="cases whose names match")
+    parser.add_argument("--from", dest="source", default="", metavar="RECORD|URL", help="instead of the last record")
+    add_root(parser)
+    parser.set_defaults(
+        reason="", each=True, new=False, improved=False, add=False, expires="", dry_run=False, in_ci=False
+    )
+
+
+def run_review(options: Namespace) -> int:
+    from pytest_perfgate.app.accept import accept, decisions, refuse_pinned
+
+    project = Project(options)
+    check_place(options, project)
+    report = project.records.read(options.source)
+    request = request_of(options, project, report)
+    every = decisions(report, request, project.baselines, sittings_of(project))
+    refuse_pinned(every)
+    found = [d for d in every if d.writes]
+    if options.json:
+        from pytest_perfgate.core.render.logs import acceptance_json
+
+        write_json({"decisions": acceptance_json(found)})
+        return 0
+    if not found:
+        write("nothing moved beyond its noise")
+        return 0
+    if not sys.stdin.isatty():
+        raise PerfgateError("review-terminal", "review asks questions, and nobody can answer here")
+    chosen = _walk(found, request.signature)
+    paths = accept(chosen, project.baselines)
+    write(f"{len(chosen)} accepted, {len(found) - len(chosen)} skipped")
+    for path in paths:
+        write(f"wrote {project.shown(Path(path))}")
+    return 0
+
+
+def _walk(found: Sequence[Any], signature: Any) -> list[Any]:
+    from pytest_perfgate.core.render.block import render_block
+    from pytest_perfgate.core.render.logs import decision_lines
+
+    chosen: list[Any] = []
+    for number, decision in enumerate(found, 1):
+        write(f"\n[{number}/{len(found)}]  " + "\n".join(decision_lines(decision)))
+        write(render_block(decision.report, columns()).rstrip("\n"))
+        try:
+            answer = _answer()
+            if answer == "a":
+                chosen.append(_reasoned(decision, signature))
+        except EOFError:  # the end of input stops the walk, and is no reason of anything
+            write("")
+            break
+        if answer == "q":
+            break
+    return chosen
+
+
+def _answer() -> str:
+    while True:
+        answer = input("accept? [a/s/q/?] ").strip().lower()[:1]
+        if answer in _MEANS:
+            return _MEANS[answer]
+        write(_KEYS)
+
+
+def _reasoned(decision: Any, signature: Any) -> Any:
+    """The decision with a reason, of whoever gives it; a slower time has none without."""
+    from pytest_perfgate.app.accept import says_nothing_new
+
+    needed = decision.asks
+    while True:
+        reason = " ".join(text_of(input("reason: " if needed else "reason (may be empty): ")).split())
+        signed = {"why": reason, "who": signature.who, "when": signature.when} if reason else {}
+        given = replace(decision, after=replace(decision.after, **signed))
+        if needed and reason and says_nothing_new(given):
+            write("this one stands there from an acceptance of today: say what is new")
+        elif reason or not needed:
+            return given
+        else:
+            write("this needs a reason")

@@ -10,10 +10,9 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from pytest_perfgate import wiring
-from pytest_perfgate.cli.numbers import above_zero, from_zero, whole
-from pytest_perfgate.cli.output import say, show, write_file
-from pytest_perfgate.cli.project import Project, add_root
-from pytest_perfgate.core.render.plural import plural
+from pytest_perfgate.cli.dispatch import Project, add_root
+from pytest_perfgate.cli.output import above_zero, from_zero, say, show, whole, write_file
+from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
 
 CALIBRATE_ABOUT = """Measure how often the gate raises a false alarm here, and how small a slowdown it sees.
@@ -40,16 +39,15 @@ def calibrate_arguments(parser: ArgumentParser) -> None:
 
 
 def run_calibrate(options: Namespace) -> int:
-    from pytest_perfgate.core.gate.calibration import calibration
-    from pytest_perfgate.core.render.calibration import calibration_document, calibration_facts, curve
-    from pytest_perfgate.core.render.svg import alone
+    from pytest_perfgate.core.judge.calibration import calibration, calibration_document, calibration_facts, curve
+    from pytest_perfgate.core.render.pictures import alone
 
     found = calibration(_measured(options), options.limit / 100, suites=options.suites)
     if options.svg:
         write_file(options.svg, alone(curve(found).svg))
         say(f"wrote {options.svg}", options)
     if options.json:
-        from pytest_perfgate.cli.looking import write_json
+        from pytest_perfgate.cli.output import write_json
 
         write_json(calibration_facts(found))
     else:
@@ -60,8 +58,8 @@ def run_calibrate(options: Namespace) -> int:
 def _measured(options: Namespace) -> Any:
     """Rounds of now and before, as one number a process."""
     from pytest_perfgate.app.compare_arms import SCREEN, pairs_of
-    from pytest_perfgate.core.gate.calibration import LEAST, Recorded
-    from pytest_perfgate.model.paired import PairedRound
+    from pytest_perfgate.core.judge.calibration import LEAST, Recorded
+    from pytest_perfgate.model.verdict import PairedRound
 
     path = Project(options).root / ".perfgate" / "calibration.bin"
     path.parent.mkdir(exist_ok=True)
@@ -84,7 +82,7 @@ def _measured(options: Namespace) -> Any:
 
 def _enough(found: Any) -> dict[str, Any]:
     """Tests with rounds enough to judge by."""
-    from pytest_perfgate.core.gate.calibration import LEAST
+    from pytest_perfgate.core.judge.calibration import LEAST
 
     return {str(key): pairs for key, pairs in found.items() if len(pairs.base) >= LEAST}
 
@@ -92,7 +90,7 @@ def _enough(found: Any) -> dict[str, Any]:
 def _slowed(rounds: Any, measured: Any) -> dict[float, Any]:
     """Rounds with an injected slowdown, of calls that the host's clock times: no other can be kept busy."""
     from pytest_perfgate.app.compare_arms import pairs_of, phase_of
-    from pytest_perfgate.core.gate.calibration import INJECTED
+    from pytest_perfgate.core.judge.calibration import INJECTED
 
     hosts = {str(c.key) for one in rounds for c in one.head if c.samples and c.samples[-1].timer == "host"}
     by_size = {by: _enough(pairs_of(rounds, phase_of(by))) for by in INJECTED}

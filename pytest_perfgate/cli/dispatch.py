@@ -1,4 +1,4 @@
-"""Find the command, run it, and turn every failure into a sentence and an exit code."""
+"""Find the command, errors → exit codes."""
 
 from __future__ import annotations
 
@@ -7,21 +7,43 @@ import contextlib
 import json
 import os
 import sys
+import textwrap
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
+from functools import cached_property
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest_perfgate
-from pytest_perfgate.cli.commands import GROUPS
-from pytest_perfgate.cli.page import Page
-from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.refusals import refusal, speaks_of_a_file
+from pytest_perfgate import wiring
+from pytest_perfgate.model.errors import PerfgateError, refusal, speaks_of_a_file
+from pytest_perfgate.wiring import stores
+
+if TYPE_CHECKING:
+    from pytest_perfgate.adapters.stores.baselines import Baselines
+    from pytest_perfgate.model.project import Config
+
 
 USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 
-
-_HOMES = {"merge-driver": "merge_driver"}
+_HOMES = {
+    "review": "accept",
+    "import": "baselines",
+    "prune": "baselines",
+    "merge-driver": "baselines",
+    "check": "files",
+    "compare": "files",
+    "inspect": "files",
+    "profile": "files",
+    "scrub": "files",
+    "devlog": "history",
+    "ceilings": "machine",
+    "clocks": "machine",
+    "devices": "machine",
+    "report": "run",
+}
 """Commands that stand in a module of another name."""
 
 
@@ -171,3 +193,100 @@ def _nearest(name: str) -> str:
 def _error_json(code: str, what: str, then: str) -> str:
     said = {"code": code, "what": what, "why": "", "next": then, "place": ""}
     return json.dumps({"error": said}, ensure_ascii=False) + "\n"
+
+
+GROUPS: dict[str, dict[str, str]] = {
+    "gate": {
+        "run": "run pytest and exit by what the gate found",
+        "check": "hold limits against files: traces, reports, cubins, records",
+        "compare": "two files of one kind, or two runs; limits on the difference",
+    },
+    "accept": {
+        "accept": "accept measured times as the baseline",
+        "review": "walk through what moved, on a terminal, and accept or skip each",
+        "prune": "remove baselines whose tests are gone",
+        "import": "begin baselines from another tool's results",
+        "merge-driver": "merge baseline files for git, line by line",
+    },
+    "look": {
+        "inspect": "say what is in a file",
+        "report": "the last run, or a record, as text, HTML or Markdown",
+        "history": "a case over time",
+        "devlog": "write the last run into a kernel's log",
+    },
+    "profile": {
+        "profile": "run one test under a profiler and keep what it says",
+        "scrub": "take the environment out of an Nsight Systems export",
+    },
+    "machine": {
+        "calibrate": "the gate's error rates on this machine, with your tests",
+        "ceilings": "measure the highest rates that this machine reaches",
+        "clocks": "show, lock or reset the clocks of devices",
+        "explain": "what an error code, an outcome, a term, a metric or a setting means",
+        "doctor": "what works here, what does not, and what mends it",
+        "devices": "data sheets of known devices, and the devices of this machine",
+    },
+}
+
+
+class Page(argparse.RawDescriptionHelpFormatter):
+    """What begins with blanks is an example."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:  # noqa: ARG002 - argparse gives it
+        paragraphs = textwrap.dedent(text).strip().split("\n\n")
+        return "\n\n".join(
+            p if p.startswith("  ") else textwrap.fill(p, width, break_on_hyphens=False) for p in paragraphs
+        )
+
+
+_SIGNS = ("pyproject.toml", "pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", ".perfgate", ".git")
+
+
+def add_root(parser: ArgumentParser) -> None:
+    parser.add_argument("--root", default="", metavar="DIR", help="the project's folder (default: found upwards)")
+
+
+class Project:
+    """A folder with tests, settings, baselines and records."""
+
+    def __init__(self, options: Namespace) -> None:
+        self.root = _found(options.root)
+
+    @cached_property
+    def config(self) -> Config:
+        return wiring.configuration(self.root)
+
+    @cached_property
+    def baselines(self) -> Baselines:
+        found: Baselines = stores.baseline_store(self.root, self.config)
+        return found
+
+    @cached_property
+    def records(self) -> Any:
+        return stores.record_store(self.root)
+
+    @cached_property
+    def history(self) -> Any:
+        return stores.history_store(self.root, self.config)
+
+    @cached_property
+    def repository(self) -> Any:
+        return stores.repository(self.root, self.config.target)
+
+    @property
+    def ci(self) -> bool:
+        return bool(os.environ.get("CI"))
+
+    def shown(self, path: Path) -> str:
+        """A path as a person in this project writes it."""
+        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
+
+
+def _found(given: str) -> Path:
+    """The folder that was named, or the nearest upwards that looks like a project's."""
+    if given:
+        if not Path(given).is_dir():
+            raise PerfgateError("command-usage", "--root names no folder", place=given)
+        return Path(given).absolute()
+    here = Path.cwd()
+    return next((p for p in (here, *here.parents) if any((p / sign).exists() for sign in _SIGNS)), here)

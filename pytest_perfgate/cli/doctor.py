@@ -1,20 +1,26 @@
-"""Say what works here, what does not and why, and what mends it: the project, then the machine."""
+"""Doctor."""
 
 from __future__ import annotations
 
+import os
+import platform
 import sys
 import textwrap
+import time
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.cli.looking import columns, room, write, write_json
-from pytest_perfgate.cli.numbers import from_zero
-from pytest_perfgate.cli.output import plain
-from pytest_perfgate.cli.project import Project, add_root
+from pytest_perfgate.app.doctor import Check, Finding, Level
+from pytest_perfgate.cli.dispatch import Project, add_root
+from pytest_perfgate.cli.output import columns, from_zero, plain, room, write, write_json
+from pytest_perfgate.core.render.words import plural
+from pytest_perfgate.model.measurement import DIRTY
 
 if TYPE_CHECKING:
-    from pytest_perfgate.app.diagnosis import Ward
-    from pytest_perfgate.app.doctor import Finding
+    from pytest_perfgate.app.diagnosis import DoctorTools
+    from pytest_perfgate.model.measurement import Merging
 
 
 DOCTOR_ABOUT = """Say what works here, what does not and why, and what mends it: the project, then the machine.
@@ -36,9 +42,7 @@ def doctor_arguments(parser: ArgumentParser) -> None:
 
 def run_doctor(options: Namespace) -> int:
     from pytest_perfgate.app.diagnosis import diagnosis
-    from pytest_perfgate.app.doctor import Level, brief, examined
-    from pytest_perfgate.app.screen import groups, screen
-    from pytest_perfgate.cli.symptoms import CHECKS
+    from pytest_perfgate.app.doctor import Level, brief, examined, groups, screen
     from pytest_perfgate.core.render.text import render_text
 
     project = Project(options)
@@ -76,7 +80,7 @@ def _folded(line: str, width: int) -> list[str]:
     return textwrap.wrap(line, width, subsequent_indent=_BELOW, break_long_words=False, break_on_hyphens=False)
 
 
-def _machine(project: Project, seconds: float) -> tuple[Ward, tuple[float, float] | None]:
+def _machine(project: Project, seconds: float) -> tuple[DoctorTools, tuple[float, float] | None]:
     """What was looked at, and the same call against itself."""
     from pytest_perfgate.app.diagnosis import same_against_same
     from pytest_perfgate.wiring import devices, ward
@@ -85,3 +89,241 @@ def _machine(project: Project, seconds: float) -> tuple[Ward, tuple[float, float
     if seconds > 0:
         same = same_against_same(devices.reference_call(), devices.host_runtime(), devices.host_timer(), seconds)
     return ward(project.root), same
+
+
+_OLD = 3600.0
+
+TAKEN = "setuptools takes {}/ for a package here, and 'pip install' ends or installs the wrong thing"
+
+MERGE_LINE = "baselines/**/*.yaml merge=perfgate"
+
+DRIVER = (
+    'perfgate merge-driver %O %A %B %P || { grep -q "^<<<<<<< " %A && exit 1; '
+    "git merge-file -L ours -L base -L theirs %A %O %B; }"
+)
+"""Where perfgate itself does not start, our file would stay whole without a marker: git's own merge steps in."""
+
+MERGE_DRIVER = f"git config merge.perfgate.driver '{DRIVER}'"
+
+
+def python(project: Project) -> Iterator[Finding]:
+    del project
+    said = f"{platform.python_implementation()} {platform.python_version()} in {sys.prefix}"
+    yield Finding(name="python", level=Level.GOOD, what=said)
+
+
+def plugin(project: Project) -> Iterator[Finding]:
+    """Whether pytest will load us, and whether anything keeps it from that."""
+    from importlib import metadata
+
+    del project
+    names = [e.value for e in metadata.entry_points(group="pytest11") if e.value.startswith("pytest_perfgate")]
+    what = (
+        f"pytest {metadata.version('pytest')} loads {', '.join(names)}" if names else "pytest does not load the plugin"
+    )
+    mend = "" if names else "pip install pytest-perfgate, or -p pytest_perfgate.plugin"
+    yield Finding(name="plugin", level=Level.GOOD if names else Level.BAD, what=what, mend=mend)
+
+
+def git(project: Project) -> Iterator[Finding]:
+    """Whose accepted lines judge here; where none of before the change can, why."""
+    repository = project.repository
+    base = repository.base()
+    at = f"{repository.branch() or 'detached'} at {repository.head()[:7]}; " if repository.head() else ""
+    if base.commit:
+        what = f"{at}baselines of {base.commit[:7]}, {base.name}, judge"
+        yield Finding(name="git", level=Level.GOOD, what=what)
+    elif base.why:
+        what = f"{at}the work tree's baselines judge: {base.why}"
+        yield Finding(name="git", level=Level.NOTE, what=what, mend=base.mend)
+    else:
+        yield Finding(name="git", level=Level.GOOD, what=f"{at}{base.name}: the work tree's baselines judge")
+
+
+def settings(project: Project) -> Iterator[Finding]:
+    config = project.config
+    what = f"[tool.perfgate] of {config.source}" if config.source else "no [tool.perfgate]: defaults throughout"
+    yield Finding(name="settings", level=Level.GOOD, what=what)
+    if not config.devices:
+        yield Finding(
+            name="settings",
+            level=Level.NOTE,
+            what="no device is listed: every baseline stays in this checkout",
+            mend='[tool.perfgate] devices = ["NVIDIA-H200*"]: those that count',
+        )
+
+
+def hooks(project: Project) -> Iterator[Finding]:
+    from pytest_perfgate import wiring
+
+    tools = wiring.command_line_tools(project.root)
+    yield Finding(name="hooks", level=Level.GOOD, what=f"files read: {', '.join(i.name for i in tools.inspectors)}")
+    for path in invisible(project.root, project.config.plugins):
+        yield Finding(
+            name="hooks",
+            level=Level.NOTE,
+            what=f"{path.as_posix()} has hooks that the command line does not see",
+            mend='move them to a module and name it in [tool.perfgate] plugins = ["..."]',
+        )
+
+
+def taken(project: Project) -> str:
+    """What mends it where this project cannot be built any more since it has baselines."""
+    from pytest_perfgate.wiring.stores import taken_for_package
+
+    return taken_for_package(project.root, project.config)
+
+
+def baselines(project: Project) -> Iterator[Finding]:
+    devices = project.baselines.devices()
+    for device in devices:
+        lines = project.baselines.read_all(device)
+        kind = "committed" if project.baselines.committed(device) else "local"
+        yield Finding(name="baselines", level=Level.GOOD, what=f"{device}: {plural(len(lines), 'case')}, {kind}")
+    if project.root.joinpath(project.config.baselines).is_dir() and (mend := taken(project)):
+        yield Finding(name="baselines", level=Level.NOTE, what=TAKEN.format(project.config.baselines), mend=mend)
+    if not devices:
+        yield Finding(
+            name="baselines", level=Level.NOTE, what="none yet", mend="pytest --perfgate=full, perfgate accept"
+        )
+
+
+def commits(project: Project) -> Iterator[Finding]:
+    """Whether suspects can be measured beside what their lines name."""
+    store, repository = project.baselines, project.repository
+    lines = [line for device in store.devices() for line in store.read_all(device).values()]
+    named = [line.commit for line in lines if line.commit and not line.commit.endswith(DIRTY)]
+    gone = repository.missing(named)
+    count = sum(commit in gone for commit in named)
+    if count and repository.brought(min(gone), project.config.baselines):
+        what = "not in this clone, as after a squash or a rebase: what brought them here stands in"
+        yield Finding(name="commits", level=Level.NOTE, what=f"{plural(count, 'line')} of a commit that is {what}")
+    elif count:
+        what = "not in this clone: suspects of theirs have no second arm"
+        mend = "git fetch --unshallow, or accept again from a commit that is here"
+        yield Finding(
+            name="commits", level=Level.NOTE, what=f"{plural(count, 'line')} of a commit that is {what}", mend=mend
+        )
+
+
+def merging(project: Project) -> Iterator[Finding]:
+    """Whether parallel acceptance merges by itself: git asks for the driver, and this clone knows it."""
+    from pytest_perfgate.wiring.stores import merging as told
+
+    if not (project.root / project.config.baselines).is_dir():
+        return
+    git_says = told(project.root, project.config)
+    if git_says is None:
+        return
+    missing = [] if git_says.asked else [f"echo '{MERGE_LINE}' >> .gitattributes"]
+    missing += [] if "merge-file" in git_says.driver else [MERGE_DRIVER]
+    if not missing:
+        yield Finding(name="merging", level=Level.GOOD, what="baselines merge by 'perfgate merge-driver'")
+        return
+    yield Finding(name="merging", level=Level.NOTE, what=_unmerged(git_says), mend="; ".join(missing))
+
+
+def _unmerged(git_says: Merging) -> str:
+    if not git_says.asked:
+        return "parallel acceptance may conflict"
+    if not git_says.driver:
+        return "parallel acceptance may conflict: .gitattributes names a driver that this clone was not told of"
+    return "where the merge driver does not start, git keeps our side and drops the other without a marker"
+
+
+def record(project: Project) -> Iterator[Finding]:
+    from pytest_perfgate.core.render.report import summary_line
+
+    if not (project.root / ".perfgate" / "records" / "last").exists():
+        yield Finding(name="record", level=Level.NOTE, what="no run has left one", mend="pytest --perfgate=full")
+        return
+    if why := project.records.pointer.closed():
+        mend = "while a run goes on, nothing; else run the gate again, or name an earlier record: ls .perfgate/records"
+        yield Finding(name="record", level=Level.NOTE, what=why, mend=mend)
+        return
+    report = project.records.read()
+    yield Finding(name="record", level=Level.GOOD, what=f"{report.started}, {report.mode}: {summary_line(report)}")
+
+
+def history(project: Project) -> Iterator[Finding]:
+    keys = project.history.keys()
+    devices = plural(len({device for device, _ in keys}), "device")
+    yield Finding(name="history", level=Level.GOOD, what=f"{plural(len(keys), 'case')} on {devices}")
+
+
+def leftovers(project: Project) -> Iterator[Finding]:
+    """What a crash may have left behind."""
+    roots = (project.root / ".perfgate", project.root / project.config.baselines)
+    found = [
+        p for root in roots if root.is_dir() for p in root.rglob(".*.new") if time.time() - p.stat().st_mtime > _OLD
+    ]
+    for path in found:
+        what = f"{_shown(path, project)} is half a file that a crash left"
+        yield Finding(name="leftovers", level=Level.NOTE, what=what, mend=f"rm {_shown(path, project)}")
+    if project.repository.present() and not _ignored(project):
+        yield Finding(
+            name="leftovers",
+            level=Level.NOTE,
+            what="git does not ignore .perfgate/",
+            mend="echo .perfgate/ >> .gitignore",
+        )
+
+
+def _ignored(project: Project) -> bool:
+    """Told by the project, or by the note that the first run leaves in the folder itself."""
+    told, own = project.root / ".gitignore", project.root / ".perfgate" / ".gitignore"
+    return own.is_file() or (told.is_file() and ".perfgate" in told.read_text(errors="replace"))
+
+
+def arms(project: Project) -> Iterator[Finding]:
+    """What a killed run in two arms left behind."""
+    from pytest_perfgate.wiring.stores import leftovers as left
+
+    if not project.repository.present():
+        return
+    for one in left(project.root, project.config):
+        name = _shown(Path(one.path), project) if "/" in one.path else f"process {one.path}"
+        yield Finding(name="arms", level=Level.NOTE, what=f"{name} is {one.what}", mend=one.mend)
+
+
+def _shown(path: Path, project: Project) -> str:
+    return project.shown(path)
+
+
+CHECKS: list[tuple[str, Check]] = [
+    ("python", python),
+    ("plugin", plugin),
+    ("git", git),
+    ("settings", settings),
+    ("hooks", hooks),
+    ("baselines", baselines),
+    ("commits", commits),
+    ("merging", merging),
+    ("record", record),
+    ("history", history),
+    ("leftovers", leftovers),
+    ("arms", arms),
+]
+
+_HOOK = b"def pytest_perfgate_"
+
+_SKIPPED = {"node_modules", "site-packages", "build", "dist", "__pycache__"}
+
+_FOLDERS = 2000
+
+
+def invisible(root: Path, plugins: Sequence[str]) -> tuple[Path, ...]:
+    """Conftests below a folder that define our hooks and are no plugin of the command line."""
+    named = {name.replace(".", "/") + ".py" for name in plugins}
+    paths = (path.relative_to(root) for path in _conftests(root))
+    return tuple(p for p in paths if p.as_posix() not in named and _HOOK in (root / p).read_bytes())
+
+
+def _conftests(root: Path) -> Iterator[Path]:
+    for number, (folder, names, files) in enumerate(os.walk(root)):
+        if number > _FOLDERS:
+            return
+        names[:] = [n for n in names if not n.startswith(".") and n not in _SKIPPED]
+        names[:] = [n for n in names if not (Path(folder) / n / "pyvenv.cfg").exists()]
+        if "conftest.py" in files:
+            yield Path(folder) / "conftest.py"

@@ -5,16 +5,15 @@ from __future__ import annotations
 import argparse
 
 from pytest_perfgate.cli.output import show
-from pytest_perfgate.core.gate.nearest import proposal
-from pytest_perfgate.core.gate.policy import CHOICES, CI, LOCAL, RULE, effect
 from pytest_perfgate.core.glossary import ADVICE, TERMS, find_term
-from pytest_perfgate.core.metrics.registry import by_name
+from pytest_perfgate.core.judge.policy import CHOICES, CI, LOCAL, RULE, effect
+from pytest_perfgate.core.limits.scope import proposal
+from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.codes import CODES
-from pytest_perfgate.model.config import KEYS
-from pytest_perfgate.model.document import Document, Paragraph, Section
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.limit import Effect, Outcome
-
+from pytest_perfgate.model.metric import Document, Paragraph, Section
+from pytest_perfgate.model.plan import Effect, Outcome
+from pytest_perfgate.model.project import KEYS
 
 EXPLAIN_ABOUT = """Explain an error code, an outcome, a word of the glossary, a metric or a setting.
 

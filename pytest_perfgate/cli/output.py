@@ -1,19 +1,26 @@
-"""What commands print: documents for people, JSON for programs."""
+"""Documents or JSON."""
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import enum
 import math
+import re
+import shutil
 import sys
-from argparse import Namespace
-from collections.abc import Mapping
+from argparse import ArgumentTypeError, Namespace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_perfgate.cli.looking import columns, room, write, write_json
-from pytest_perfgate.model.document import Document
+from pytest_perfgate.app.inspect import Look, parse_strict_policy, view
+from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.metric import Analysis, Document
+from pytest_perfgate.model.verdict import Verdict
 
 
 def show(document: Document, options: Namespace) -> None:
@@ -78,3 +85,224 @@ def placed(name: str) -> Path:
 def _unwritten(name: str, fault: OSError) -> PerfgateError:
     mend = "name a file in a folder that you may write to"
     return PerfgateError("delivery-failed", f"it cannot be written: {fault}", mend=mend, place=name)
+
+
+_USUAL, _LEAST = 100, 60
+
+_SUGAR = {
+    "compat": "reproduce another tool's figures: tracelens, pithtrain",
+    "anchor": "NVTX pattern whose median range is the window",
+    "preset": "how a program names its ranges: pithtrain, megatron, ddp",
+    "step": "the step to look at",
+    "start": "window start, such as 1.5ms",
+    "end": "window end",
+    "peak": "a peak, such as bf16=708TFLOPS",
+    "bandwidth": "memory bandwidth, such as 5.3TB/s",
+    "device": "a device of the catalogue, such as 'H100 SXM'",
+    "arch": "an architecture, such as sm_90",
+    "threads": "threads per block",
+}
+
+
+def columns() -> int:
+    """A hundred, which a log has; of a narrower terminal its own, so that no word is torn."""
+    return max(_LEAST, min(_USUAL, shutil.get_terminal_size().columns)) if sys.stdout.isatty() else _USUAL
+
+
+def room() -> int:
+    """What a table may take: all of a terminal."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else _USUAL
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Options that travel to the inspector as they are."""
+    group = parser.add_argument_group("what to look at (each kind of file has its own; all by --set too)")
+    for name, text in _SUGAR.items():
+        group.add_argument(f"--{name}", help=text, metavar=name.upper())
+    group.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", dest="pairs", help="an option of the file's kind"
+    )
+
+
+def look(options: argparse.Namespace) -> Look:
+    """The tools of this command line with the options given."""
+    from pytest_perfgate.wiring import command_line_tools
+
+    given = {name: getattr(options, name) for name in _SUGAR if getattr(options, name, None) is not None}
+    for pair in options.pairs:
+        name, equals, text = pair.partition("=")
+        if not equals:
+            raise PerfgateError("option-unknown", f"--set {pair} has no value", mend="--set NAME=VALUE")
+        given[name] = text
+    tools = command_line_tools(Path.cwd())
+    return Look(inspectors=tools.inspectors, peek=tools.peek, kinds=tools.kinds, options=given)
+
+
+def judging_look(options: argparse.Namespace) -> Look:
+    """The same for a command that judges, under the policy that was given."""
+    return replace(look(options), policy=parse_strict_policy(options.policy))
+
+
+def named_files(paths: list[str]) -> list[Path]:
+    """The files of the command line; a missing one is an error, whatever the others are."""
+    for path in paths:
+        if not Path(path).exists():
+            raise PerfgateError("artifact-missing", "there is no such file", place=path)
+    return [Path(path) for path in paths]
+
+
+def write(text: str) -> None:
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+def write_json(value: Any) -> None:
+    import json
+
+    write(json.dumps(value, ensure_ascii=False, indent=2, default=str, allow_nan=False))
+
+
+def analysis_json(analysis: Analysis, documents: dict[str, Document], verdicts: tuple[Verdict, ...] = ()) -> Any:
+    """An analysis for another program; numbers that are not finite become null."""
+    from dataclasses import asdict
+
+    return finite(
+        {
+            "kind": analysis.kind,
+            "subject": analysis.subject,
+            "window": analysis.window,
+            "metrics": [asdict(metric) for metric in analysis.metrics.metrics],
+            "absent": [asdict(absent) for absent in analysis.metrics.absent],
+            "findings": [asdict(finding) for finding in analysis.findings],
+            "problems": [asdict(problem) for problem in analysis.problems],
+            "views": {name: asdict(document) for name, document in documents.items()},
+            "verdicts": [asdict(verdict) for verdict in verdicts],
+        }
+    )
+
+
+def finite(value: Any) -> Any:
+    """The same value with every NaN and infinity as nothing, since JSON has neither."""
+    if isinstance(value, float):
+        return value if abs(value) < float("inf") else None
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in value]
+    return value
+
+
+_WIDEST = 110
+
+_OPERATOR = re.compile(r"[<>]=?|==|=<|=>|!=|≤|≥")
+
+
+def split_limits(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Files and limits: a word with an operator that is no file is a limit."""
+    limits = [word for word in words if _OPERATOR.search(word) and not Path(word).exists()]
+    files = [word for word in words if word not in limits]
+    if not [word for word in files if word != "--"]:
+        raise PerfgateError("artifact-missing", "no file was named", mend="perfgate check FILE... LIMIT...")
+    return files, limits
+
+
+def split_sides(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Before and after: two files, or two lists around ``--``."""
+    if "--" in words:
+        at = list(words).index("--")
+        before, after = list(words[:at]), list(words[at + 1 :])
+    else:
+        before, after = list(words[:1]), list(words[1:])
+    if not before or not after or ("--" not in words and len(after) > 1):
+        what = f"{plural(len(words), 'file')}, and no way to tell which side each is on"
+        mend = "perfgate compare BEFORE AFTER, or BEFORE... -- AFTER..."
+        raise PerfgateError("artifact-mixed", what, mend=mend)
+    return before, after
+
+
+def add_limit_options(parser: argparse.ArgumentParser) -> None:
+    """Where verdicts go, and what an outcome does: alike for every command that judges files."""
+    parser.add_argument("--junit", metavar="FILE", help="write a JUnit file of the verdicts")
+    parser.add_argument("--html", metavar="FILE", help="write verdicts and view as one HTML page")
+    parser.add_argument("--markdown", metavar="FILE", help="write verdicts and view as Markdown; - for standard output")
+    parser.add_argument(
+        "--policy",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="what an outcome does, such as unmeasured=warn; repeatable (default: as in CI)",
+    )
+
+
+def deliver(options: argparse.Namespace, analysis: Analysis, verdicts: tuple[Verdict, ...]) -> None:
+    """One line a verdict, or JSON."""
+    if options.json:
+        shown = getattr(options, "view", "")
+        documents = {shown: view(analysis, shown)} if shown else {}
+        write_json(analysis_json(analysis, documents, verdicts))
+    elif options.markdown != "-":
+        write("\n".join(summary_lines(analysis.subject, verdicts)))
+
+
+def write_files(options: argparse.Namespace, analysis: Analysis, verdicts: tuple[Verdict, ...]) -> None:
+    """The files that were asked for."""
+    if options.junit:
+        from pytest_perfgate.wiring import write_junit
+
+        write_junit(placed(options.junit), analysis.subject, verdicts)
+    if options.html or options.markdown:
+        from pytest_perfgate.core.render.html import render_html, render_markdown
+        from pytest_perfgate.core.render.report import verdicts_document
+
+        held = [verdicts_document(analysis.subject, verdicts)] if verdicts else []
+        documents = [*held, view(analysis, getattr(options, "view", ""))]
+        text = "\n".join(map(render_markdown, documents))
+        if options.html:
+            write_file(options.html, render_html(documents))
+        if options.markdown == "-":
+            write(text)
+        elif options.markdown:
+            write_file(options.markdown, text)
+        say_written(options)
+
+
+def summary_lines(subject: str, verdicts: Sequence[Verdict]) -> list[str]:
+    """Verdicts as a terminal shows them: what they are about, each with what it rests on, and a count."""
+    shared = set(verdicts[0].evidence).intersection(*(v.evidence for v in verdicts))
+    lines = [subject if len(subject) <= _WIDEST else f"{subject[: _WIDEST - 1]}\N{HORIZONTAL ELLIPSIS}"]
+    lines += [f"  {name:<6} {text}" for name, text in verdicts[0].evidence if (name, text) in shared]
+    for verdict in verdicts:
+        lines.append(f"{verdict.outcome.value.upper():<13} {verdict.sentence}")
+        lines += [f"  {name:<6} {text}" for name, text in verdict.evidence if (name, text) not in shared]
+        lines += [f"  next   {command}" for command in verdict.next]
+    counts = Counter(verdict.outcome.value for verdict in verdicts)
+    return [*lines, ", ".join(f"{count} {outcome}" for outcome, count in counts.items())]
+
+
+def whole(text: str) -> int:
+    """A whole number from 1."""
+    if text.strip().isdecimal() and int(text) > 0:
+        return int(text)
+    raise ArgumentTypeError(f"{text!r} is no whole number from 1")
+
+
+def above_zero(text: str) -> float:
+    found = _finite(text)
+    if not found > 0:
+        raise ArgumentTypeError(f"{text!r} is no number above zero")
+    return found
+
+
+def from_zero(text: str) -> float:
+    found = _finite(text)
+    if not found >= 0:
+        raise ArgumentTypeError(f"{text!r} is no number from zero")
+    return found
+
+
+def _finite(text: str) -> float:
+    """What is no number fails every comparison."""
+    try:
+        found = float(text)
+    except ValueError:
+        return math.nan
+    return found if math.isfinite(found) else math.nan

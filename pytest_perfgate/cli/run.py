@@ -1,4 +1,4 @@
-"""Run pytest, and exit by what the gate found rather than by pytest's own codes."""
+"""Run, report."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import time
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from pytest_perfgate.cli.looking import write_json
-from pytest_perfgate.cli.project import Project, add_root
+from pytest_perfgate.cli.dispatch import Project, add_root
+from pytest_perfgate.cli.output import columns, plain, say, say_written, show, write, write_file, write_json
+from pytest_perfgate.model.errors import PerfgateError
 
 RUN_ABOUT = """Run pytest, and exit by what the gate found rather than by pytest's own codes.
 
@@ -20,11 +21,13 @@ Everything but --json, --policy and --root goes to pytest. Without --perfgate= i
 
 RUN_PASSES_ON = True
 """Words that this command does not know are pytest's."""
+
 _STDERR = 2
+
 _INTERRUPTED, _TESTS_FAILED, _USAGE, _NOTHING = 130, 1, 2, 4
+
 _FROM_PYTEST = {0: 0, 1: _TESTS_FAILED, 2: _INTERRUPTED, 3: 14, 4: _USAGE, 5: _NOTHING}
 """Where no record says more: 3 is pytest's internal error, 5 that nothing was collected."""
-
 
 _UNGATED = "nothing was measured: no gated test ran, and pytest left no record; look at what was collected and chosen"
 
@@ -62,7 +65,7 @@ def run_run(options: Namespace) -> int:
 
 def _lists(words: list[str]) -> bool:
     """Whether the command asks pytest to list something: then no test was to run."""
-    from pytest_perfgate.plugin.listing import LISTING
+    from pytest_perfgate.plugin.controller import LISTING
 
     spelled = tuple(word for words_of in LISTING.values() for word in words_of)
     return any(word.startswith(spelled) for word in words)
@@ -70,7 +73,7 @@ def _lists(words: list[str]) -> bool:
 
 def _policies(pairs: list[str]) -> list[str]:
     """Policies as pytest knows them; one that does not exist is refused before anything runs."""
-    from pytest_perfgate.core.gate.policy import parse_policy
+    from pytest_perfgate.core.judge.policy import parse_policy
 
     parse_policy(pairs, ci=False, place="--policy")
     return [f"--perfgate-policy={pair}" for pair in pairs]
@@ -97,9 +100,118 @@ def _record(project: Project, began: float) -> Any:
 
 def _code(status: int, report: Any) -> int:
     """The gate's own code; a test that failed for another reason fails the command too."""
-    from pytest_perfgate.core.gate.policy import exit_code
+    from pytest_perfgate.core.judge.policy import exit_code
 
     if report is None or status not in {0, 1}:
         return _FROM_PYTEST.get(status, _TESTS_FAILED)
     found = exit_code(report.cases, report.notes)
     return found or _FROM_PYTEST[status]
+
+
+REPORT_ABOUT = """Show the last run, or a record, as text, HTML or Markdown; or take it somewhere.
+
+  perfgate report --html report.html
+  perfgate report --to github            edits the one comment of this pull request
+
+Without an option it is text, here. In CI it exits by what the gate found, as `perfgate run` does; with a RECORD by 0.
+"""
+
+
+def report_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("source", nargs="?", default="", metavar="RECORD|URL", help="instead of the last record")
+    parser.add_argument("--from", default="", metavar="RECORD|URL", dest="origin", help="the same, as accept has it")
+    parser.add_argument("--html", default="", metavar="FILE", help="write one self-contained HTML file")
+    parser.add_argument("--markdown", default="", metavar="FILE", help="write Markdown; - for standard output")
+    parser.add_argument(
+        "--to", default="", metavar="NAME[:TARGET]", help="deliver: github, gitlab, webhook:URL, a plugin's"
+    )
+    add_root(parser)
+
+
+def run_report(options: Namespace) -> int:
+    from pytest_perfgate.core.render.html import render_html, render_markdown
+    from pytest_perfgate.core.render.report import run_document
+
+    project = Project(options)
+    source = options.source or options.origin
+    report = project.records.read(source)
+    if not source:
+        report = _placed(report, project, delivers=bool(options.to))
+    document = run_document(report, drawn=False)
+    if options.html:
+        write_file(options.html, render_html(run_document(report, history_of(project, report))))
+    if options.markdown == "-":
+        write(render_markdown(document))
+    elif options.markdown:
+        write_file(options.markdown, render_markdown(document))
+    say_written(options)
+    if options.to:
+        say(_delivered(options.to, report, project), options)
+    if options.json:
+        write_json(plain(report))
+    elif not (options.html or options.markdown or options.to):
+        from pytest_perfgate.core.render.text import INDENT
+
+        show(run_document(report, drawn=False, width=columns() - INDENT), options)
+    if project.ci and not source and not report.complete:
+        raise PerfgateError("record-partial", f"not all of this run was measured: {len(report.cases)} cases were")
+    return _verdict(report) if project.ci and not source else 0
+
+
+def _verdict(report: Any) -> int:
+    """How the gate of this run ended: whoever ended pytest with 0 did not write that into its record."""
+    from pytest_perfgate.core.judge.policy import exit_code
+
+    code = exit_code(report.cases, report.notes)
+    if code:
+        sys.stderr.write(
+            f"perfgate: the gate of this run ended with {code}, and so does this; a record that is named ends with 0\n"
+        )
+    return code
+
+
+def _placed(report: Any, project: Project, *, delivers: bool) -> Any:
+    """The last record; one of another commit or run of CI says so, and is not delivered as this one's."""
+    from dataclasses import replace
+
+    from pytest_perfgate.model.plan import Effect
+    from pytest_perfgate.model.verdict import SuiteNote
+
+    what = _foreign(report.environment, project.repository.head())
+    if not what:
+        return report
+    if delivers:
+        raise PerfgateError("record-outdated", what)
+    return replace(report, notes=(SuiteNote(kind="another run", effect=Effect.WARN, text=what), *report.notes))
+
+
+def _foreign(then: Any, head: str) -> str:
+    """What is measured in another place; empty where nothing says so."""
+    import os
+
+    from pytest_perfgate.model.project import FACT, ci_run
+
+    if then.commit and head and then.commit != head:
+        return f"this is the run of {then.commit[:12]}, and {head[:12]} is checked out"
+    before, here = dict(then.facts).get(FACT, ""), ci_run(os.environ)
+    return f"this is of run {before} of CI, and this is run {here}" if before and here and before != here else ""
+
+
+def history_of(project: Project, report: Any) -> dict[str, Any]:
+    """The sittings of every case that was measured."""
+    return {
+        str(case.key): project.history.read(case.key, case.measurement.device.key, 60)
+        for case in report.cases
+        if case.measurement
+    }
+
+
+def _delivered(text: str, report: Any, project: Project) -> str:
+    from pytest_perfgate.wiring.stores import deliveries as known
+
+    name, _, target = text.partition(":")
+    deliveries = {delivery.name: delivery for delivery in known(project.root)}
+    if name not in deliveries:
+        mend = f"one of: {', '.join(deliveries)}"
+        raise PerfgateError("delivery-failed", f"nothing delivers to '{name}'", mend=mend)
+    return str(deliveries[name].deliver(report, target))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import value
 
 

@@ -1,4 +1,4 @@
-"""Devices: what a data sheet says, what this machine has, which roof applies."""
+"""Devices, rates, rooflines' ceilings."""
 
 from __future__ import annotations
 
@@ -127,3 +127,22 @@ class Availability:
     why: str = ""
     mend: str = ""
     version: str = ""
+
+
+@value
+class Ceilings:
+    """The best product of each dtype and the best copy on one device."""
+
+    device: str
+    """Key of the device."""
+    compute: tuple[tuple[str, float], ...] = ()
+    """(dtype, FLOP/s) pairs."""
+    bandwidth: float | None = None
+    """Bytes per second of a copy larger than the last cache: what it read plus what it wrote."""
+    cache_bytes: float | None = None
+    clock_hz: float | None = None
+    method: str = ""
+    when: str = ""
+    """ISO date."""
+    facts: tuple[tuple[str, str], ...] = ()
+    """Threads, library, sizes: what the figures rest on."""

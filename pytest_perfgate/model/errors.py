@@ -1,8 +1,14 @@
-"""Errors that say what, why and next, each with a code and a page."""
+"""Errors: what, why, next; refusals."""
 
 from __future__ import annotations
 
-from pytest_perfgate.model.codes import CODES, Code
+import errno
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import PurePath
+
+from pytest_perfgate.model.codes import CODES
+from pytest_perfgate.model.codes.family import Code
 
 
 class PerfgateError(Exception):
@@ -43,3 +49,69 @@ class PerfgateError(Exception):
 def restored(code: str, what: str, why: str, mend: str, place: str) -> PerfgateError:
     """The same error in another process."""
     return PerfgateError(code, what, why=why, mend=mend, place=place)
+
+
+SHOWING = "showing-failed"
+
+
+def fault_sentence(fault: Exception, doing: str, code: str) -> str:
+    """``perfgate failed while it judged this: ZeroDivisionError: division by zero (judge.py:30)  [judging-failed]``."""
+    return f"{fault_words(fault, doing)}  [{code}]"
+
+
+def fault_words(fault: Exception, doing: str) -> str:
+    """The same without its code."""
+    said = fault.what if isinstance(fault, PerfgateError) else f"{type(fault).__name__}: {_said(fault)}{_place(fault)}"
+    return f"perfgate failed while it {doing}: {said}"
+
+
+def fault_error(fault: Exception, doing: str, place: str = "") -> PerfgateError:
+    """What could not be shown as an error of ours."""
+    return fault if isinstance(fault, PerfgateError) else PerfgateError(SHOWING, fault_words(fault, doing), place=place)
+
+
+def _said(fault: Exception) -> str:
+    try:
+        return str(fault)
+    except Exception:  # noqa: BLE001 - a fault that cannot say what it is still has a name and a place
+        return "it does not say what"
+
+
+def _place(fault: Exception) -> str:
+    """Where it was raised."""
+    trace = fault.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return f" ({PurePath(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno})" if trace is not None else ""
+
+
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "file-missing": ("ENOENT",),
+    "file-kind": ("EISDIR", "ENOTDIR", "EEXIST"),
+    "file-full": ("ENOSPC", "EDQUOT", "EFBIG"),
+    "file-broken": ("EIO", "ESTALE", "ENXIO"),
+}
+
+_CODES = {getattr(errno, name): code for code, names in _NAMES.items() for name in names if hasattr(errno, name)}
+"""By number; whatever else there is (permission, a read-only disk) is refused for its own reason."""
+
+
+def refusal(fault: OSError, place: str = "") -> PerfgateError:
+    """The system's error as one of ours, which says what to do about this kind of it."""
+    named = place or str(fault.filename or "")
+    what = fault.strerror or str(fault) or type(fault).__name__
+    return PerfgateError(_CODES.get(fault.errno or 0, "file-refused"), what, place=named)
+
+
+@contextmanager
+def written(place: str) -> Iterator[None]:
+    """Writing something: what the system refuses names the place, which a full disk does not."""
+    try:
+        yield
+    except OSError as fault:
+        raise refusal(fault, place) from fault
+
+
+def speaks_of_a_file(fault: OSError) -> bool:
+    """Whether an error is of a file; a full or failing disk does not say of which."""
+    return fault.filename is not None or _CODES.get(fault.errno or 0) in {"file-full", "file-broken"}

@@ -1,17 +1,138 @@
-"""Measurements: samples of several processes with their identity and their metrics."""
+"""Samples, identity, measurement, baseline."""
 
 from __future__ import annotations
 
+import enum
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 
-from pytest_perfgate.model.ci_run import FACT
 from pytest_perfgate.model.device import Device
-from pytest_perfgate.model.metric import MetricSet
+from pytest_perfgate.model.metric import Finding, MetricSet, Problem
 from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.model.problem import Finding, Problem
-from pytest_perfgate.model.samples import Samples
-from pytest_perfgate.model.values import value
-from pytest_perfgate.model.work import Work
+from pytest_perfgate.model.project import FACT
+from pytest_perfgate.model.values import Work, value
+
+IDLE = "from idle to idle"
+"""The note of samples by the host's clock that wait for a device: calls are put together only where asked for."""
+
+
+class Stop(str, enum.Enum):
+    """Why a timer stopped sampling; a spent budget is never a pass by itself."""
+
+    SETTLED = "noise settled"
+    PRECISE = "spread small enough"
+    BUDGET = "budget spent"
+    COUNT = "asked-for count reached"
+    RECORDED = "measured elsewhere"
+    SINGLE = "called once"
+
+
+@value
+class Discard:
+    """Samples thrown away because an instrument said so."""
+
+    reason: str
+    count: int
+
+
+@value
+class Settled:
+    """One turn that was long enough for clock and power to settle under this side's load alone."""
+
+    time: float
+    """The middle of its samples, nanoseconds per call."""
+    watts: float | None = None
+    clock_hz: float | None = None
+
+
+@value
+class Samples:
+    """One process: nanoseconds per call, in order, and how they came about."""
+
+    durations: tuple[float, ...]
+    timer: str
+    stop: Stop
+    batch: int = 1
+    """Calls behind each sample; a sample is their mean."""
+    overhead: float = 0.0
+    """Nanoseconds an empty measurement takes, whatever its batch; subtracted only for absolute figures."""
+    resolution: float = 0.0
+    """Nanoseconds that a measurement can tell apart, whatever its batch."""
+    warmups: int = 0
+    warmup_ns: float = 0.0
+    """What warming up took; a device is warm when its clock, its power and the time of a call hold still."""
+    launch_gap: float | None = None
+    """Host-visible minus device-busy nanoseconds per call."""
+    cycles: tuple[float, ...] = ()
+    clock_hz: tuple[float, ...] = ()
+    watts: float | None = None
+    """What the device drew while samples were taken, the middle of the looks; ``None`` where it does not tell."""
+    capped: float | None = None
+    """The share of the sampling in which the power limit held the clock down; ``None`` where nobody looked."""
+    discarded: tuple[Discard, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[tuple[str, str], ...] = ()
+    """What the timer wants said: ``("timer", "events: kernel is 212 us")``."""
+    cpu: tuple[float, ...] = ()
+    """CPU nanoseconds per call of the calling thread, beside each sample; empty where nobody looked."""
+    span: tuple[float, ...] = ()
+    """First start to last end of a call's kernels, where the instrument sees both that and the busy time."""
+    turns: tuple[int, ...] = ()
+    """How many samples each turn gave, where two processes took turns."""
+    settled: Settled | None = None
+    """A longer turn beside them, where the device was at its power limit."""
+    unqueued: float | None = None
+    """Mean nanoseconds per call, less those in which its threads waited for a processor; ``None``: nobody can tell."""
+    others: float | None = None
+    """Processors that other processes kept busy meanwhile; ``None`` where the system does not tell."""
+    blocked: float | None = None
+    """Mean nanoseconds per call in which the calling thread neither computed nor queued; ``None``: nobody can tell."""
+
+
+def _nobody() -> None:
+    """Is told."""
+
+
+def _always() -> bool:
+    """What nobody watches holds still."""
+    return True
+
+
+class Sampling:
+    """Odd marks are inside of a sampled region; warming up, trials and a first call that compiles are outside."""
+
+    def __init__(self) -> None:
+        self.mark = 0
+        self.loads = 0
+        """Warm-ups so far: what a device did before the newest says nothing of whether it has settled."""
+        self._listener: Callable[[], None] = _nobody
+        self.steady: Callable[[], bool] = _always
+        """Whether the device that is being warmed up has settled, as far as somebody watches it."""
+
+    def tell(self, listener: Callable[[], None] | None) -> Callable[[], None]:
+        """Whom to call when a region begins and when it ends; returned is who was called before."""
+        before, self._listener = self._listener, listener or _nobody
+        return before
+
+    def ask(self, steady: Callable[[], bool] | None) -> Callable[[], bool]:
+        """Whom to ask whether the device has settled; returned is who was asked before."""
+        before, self.steady = self.steady, steady or _always
+        return before
+
+    @contextmanager
+    def region(self) -> Iterator[None]:
+        self.mark += 1
+        self._listener()
+        try:
+            yield
+        finally:
+            self.mark += 1
+            self._listener()
+
+
+SAMPLING = Sampling()
+"""Of this process: it measures one call at a time."""
 
 
 @value
@@ -126,3 +247,81 @@ class Measurement:
             modules=self.modules,
             limits=self.limits,
         )
+
+
+DIRTY = "+dirty"
+"""Ends the name of a commit whose tree had changes of its own: nobody can build that again."""
+
+
+def commit_name(commit: str, *, dirty: bool) -> str:
+    """The commit that was measured, marked where its tree had changes; empty where none is known."""
+    return f"{commit}{DIRTY}" if commit and dirty else commit
+
+
+def short_commit(commit: str, digits: int = 12) -> str:
+    """The first digits of a hash, with the mark that it may carry."""
+    return commit.removesuffix(DIRTY)[:digits] + (DIRTY if commit.endswith(DIRTY) else "")
+
+
+@value
+class Baseline:
+    """What was accepted for one case on one device."""
+
+    key: CaseKey
+    device: str
+    time: float
+    """Accepted nanoseconds per call."""
+    scatter: float = 0.0
+    """Relative standard deviation between sittings; 0 while there is one."""
+    sittings: int = 1
+    blind: float = 0.0
+    """The smallest slowdown that the accepted sitting could have told from its own noise; 0 where it saw enough."""
+    processes: int = 0
+    """How many measured the accepted sitting, where a quick or an interrupted run took it; 0 for a whole one."""
+    commit: str = ""
+    """What was measured; it ends in ``+dirty`` where the tree had changes of its own."""
+    who: str = ""
+    when: str = ""
+    """ISO date of the acceptance."""
+    why: str = ""
+    expires: str = ""
+    identity: Identity | None = None
+    local: bool = False
+    """Kept under ``.perfgate/`` rather than committed."""
+    place: str = ""
+    """File and path inside it, for messages."""
+    environment: str = ""
+    """Digest of what surrounded the accepted sitting, as the line has it."""
+    surroundings: Environment | None = None
+    """What the digest stands for, where it is known."""
+    limited: bool = False
+    """Accepted at the device's power limit: a time that was not is held against it by two builds alone."""
+    counted: str = ""
+    """When the newest sitting started that was added to the accepted one; empty while none was."""
+
+
+@value
+class Sitting:
+    """One line of the history: a case measured at one time."""
+
+    key: CaseKey
+    device: str
+    time: float
+    when: str
+    commit: str = ""
+    branch: str = ""
+    processes: int = 1
+    scatter: float = 0.0
+    clock_hz: float | None = None
+    identity: str = ""
+    """How it was measured; empty where an earlier version kept it."""
+
+
+@value
+class Merging:
+    """What git is told about merging baselines."""
+
+    asked: bool = False
+    """An attribute of the files names our driver."""
+    driver: str = ""
+    """The command that stands for it in this clone."""

@@ -1,12 +1,14 @@
-"""Metrics: named, labelled numbers that a limit can be held against."""
+"""Metrics, metric sets, documents (tables, paragraphs), problems."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from fnmatch import fnmatchcase
+from typing import Union
 
-from pytest_perfgate.model.quantity import Better, Dimension, Interval
-from pytest_perfgate.model.values import value
+from pytest_perfgate.model.values import Better, Dimension, Interval, array_value, value
 
 Labels = tuple[tuple[str, str], ...]
 """Scope of a metric as sorted (name, text) pairs, such as ``(("rank", "0"), ("stage", "stage2_f"))``."""
@@ -115,3 +117,139 @@ def matches(have: Labels, wanted: Labels) -> bool:
 
 def _fits(text: str, pattern: str) -> bool:
     return text == pattern or fnmatchcase(text, pattern) or fnmatchcase(text, pattern + "_?")
+
+
+@value
+class Problem:
+    """A reason not to trust a measurement, with its evidence. It makes limits INVALID."""
+
+    code: str
+    what: str
+    evidence: tuple[tuple[str, str], ...] = ()
+    retry: bool = True
+    """Whether measuring again can help."""
+
+
+class Severity(str, enum.Enum):
+    INFO = "info"
+    NOTE = "note"
+    WARNING = "warning"
+
+
+@value
+class Finding:
+    """Something an analysis saw, with the metric that triggered it."""
+
+    title: str
+    detail: str = ""
+    trigger: str = ""
+    """``metric=value``: never empty for a recommendation."""
+    advice: str = ""
+    gain: Interval | None = None
+    """Expected end-to-end gain as fractions, where an instrument or a measurement says so."""
+    doubt: str = ""
+    conflicts: tuple[str, ...] = ()
+    severity: Severity = Severity.NOTE
+    scope: str = ""
+
+
+Cell = Union[str, float, int, None]
+
+
+@value
+class Column:
+    """A column with what its numbers mean."""
+
+    name: str
+    dimension: Dimension = Dimension.TEXT
+    unit: str = ""
+    """Forces one unit for the whole column (``ns``); empty picks a readable one."""
+    digits: int = 4
+    absent: str = "not collected"
+    """How a cell without a number shows: of a capture, what it did not collect."""
+
+
+@value
+class Table:
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    title: str = ""
+    note: str = ""
+    limit: int = 0
+    """Rows a person sees; 0 means all. Data formats always carry every row."""
+    rest: str = "all of them with --json or --csv"
+    """How to see the rows that are left out."""
+
+
+@value
+class Paragraph:
+    text: str
+
+
+@value
+class Bullets:
+    items: tuple[str, ...]
+    ordered: bool = False
+
+
+@value
+class Link:
+    """A way to the section of this anchor, with the words that stand for it."""
+
+    text: str
+    anchor: str
+
+
+@value
+class Code:
+    text: str
+    language: str = ""
+
+
+@value
+class Picture:
+    """A drawing as SVG, with the sentence that stands for it where no picture can be shown."""
+
+    svg: str
+    alt: str
+
+
+@value
+class Section:
+    title: str
+    blocks: tuple[Union[Paragraph, Bullets, Link, Code, Picture, Table, Section], ...]
+    anchor: str = ""
+
+
+Block = Union[Paragraph, Bullets, Link, Code, Picture, Table, Section]
+
+
+@value
+class Document:
+    title: str
+    blocks: tuple[Block, ...]
+    subtitle: str = ""
+
+
+@array_value
+class Analysis:
+    """One artifact, or the several of one job, analysed. Views are built when asked for."""
+
+    kind: str
+    subject: str
+    metrics: MetricSet
+    views: Mapping[str, Callable[[], Document]]
+    """The first is the default."""
+    findings: tuple[Finding, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    """Whatever makes every limit on it INVALID: coverage under the floor, for one."""
+    window: str = ""
+    """Where the figures are from; always printed beside them."""
+    files: Mapping[str, Callable[[], str]] = field(default_factory=dict)
+    """Texts that belong beside the artifact, by relative path: annotated source, machine code. Built when asked for."""
+    kept: Mapping[str, Callable[[], str]] = field(default_factory=dict)
+    """Texts that a profile keeps beside its report, by relative path, for other programs. Built when asked for."""
+    reports: Mapping[str, str] = field(default_factory=dict)
+    """Written reports: the name of the file, without its ending, and the view that it holds."""
+    tables: tuple[str, ...] = ()
+    """Views whose tables are worth exporting; all of them where none is named."""

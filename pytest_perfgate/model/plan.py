@@ -1,12 +1,12 @@
-"""Plans and cases: what to measure and how, before anything ran."""
+"""Plan, case, limit, policy: what is asked before anything ran."""
 
 from __future__ import annotations
 
 import enum
 import re
 
-from pytest_perfgate.model.limit import Limit
-from pytest_perfgate.model.values import value
+from pytest_perfgate.model.metric import Labels
+from pytest_perfgate.model.values import Dimension, value
 
 
 class Mode(str, enum.Enum):
@@ -117,6 +117,7 @@ class CaseKey:
 
 
 _TO_ESCAPE = re.compile(r"\]|%5D|%25")
+
 _ESCAPED = re.compile(r"%5D|%25")
 
 
@@ -139,3 +140,111 @@ def _in_file(nodeid: str) -> tuple[str, str]:
 
 def _unescaped(found: re.Match[str]) -> str:
     return {"%5D": "]", "%25": "%"}[found.group()]
+
+
+class Operator(str, enum.Enum):
+    """How a metric is held against its limit."""
+
+    AT_MOST = "<="
+    AT_LEAST = ">="
+    LESS = "<"
+    MORE = ">"
+    EQUAL = "=="
+
+
+@value
+class Limit:
+    """``METRIC[(SCOPE)] OP VALUE[UNIT]`` as a value; the bound is in the units of the inside."""
+
+    metric: str
+    labels: Labels
+    operator: Operator
+    bound: float
+    dimension: Dimension
+    text: str
+    source: str = "marker"
+    """Where it was written: marker, fixture, configuration, command line, default."""
+    on: tuple[str, ...] = ()
+    """Device patterns on which it applies; empty means everywhere."""
+    except_on: tuple[str, ...] = ()
+    """Device patterns on which a closer limit took its place."""
+
+    @property
+    def key(self) -> tuple[str, Labels]:
+        return (self.metric, self.labels)
+
+
+class Outcome(str, enum.Enum):
+    """What a limit came to; never a bool. The order is from best to worst."""
+
+    PASSED = "passed"
+    IMPROVED = "improved"
+    ACCEPTED = "accepted"
+    NOT_APPLICABLE = "not applicable"
+    MOVED = "moved"
+    SUSPECT = "suspect"
+    UNSTABLE = "unstable"
+    UNDECIDED = "undecided"
+    UNBASELINED = "unbaselined"
+    NOT_MEASURED = "not measured"
+    INVALID = "invalid"
+    REGRESSED = "regressed"
+    BROKEN = "broken"
+
+
+class Effect(str, enum.Enum):
+    """What an outcome does to the test: after the policy was asked."""
+
+    PASS = "pass"  # noqa: S105 - an effect, not a secret
+    WARN = "warn"
+    FAIL = "fail"
+
+
+class Choice(str, enum.Enum):
+    """What to do about an outcome."""
+
+    IGNORE = "ignore"
+    RECORD = "record"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@value
+class Policy:
+    """One choice for each outcome that leaves one; ``core.gate.policy`` has the defaults."""
+
+    ci: bool = False
+    missing: Choice = Choice.RECORD
+    """No baseline for a slowdown limit."""
+    unused: Choice = Choice.WARN
+    """Baselines and tests that are gone."""
+    improved: Choice = Choice.WARN
+    undecided: Choice = Choice.WARN
+    suspect: Choice = Choice.WARN
+    """Slower, and no second arm could say whether the code is."""
+    moved: Choice = Choice.WARN
+    unmeasured: Choice = Choice.WARN
+    """Collected, but never measured."""
+    baseless: Choice = Choice.WARN
+    """Committed lines judged in CI, and there is no merge base whose lines could."""
+    own_gate: Choice = Choice.WARN
+    """In CI, the change edits limits, marks, lines, settings or tests by which it is judged."""
+
+    @property
+    def records(self) -> bool:
+        """Whether a missing baseline is made from what was measured."""
+        return self.missing is Choice.RECORD
+
+
+@value
+class Rule:
+    """One line of the table of outcomes."""
+
+    outcome: Outcome
+    meaning: str
+    key: str = ""
+    """The policy that decides; empty where nothing is left to decide."""
+    effect: Effect = Effect.PASS
+    """Where no policy decides."""
+    exit: int = 0
+    """Of the command line, where the effect is to fail."""

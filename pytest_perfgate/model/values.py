@@ -1,9 +1,13 @@
-"""How a value of the model is declared: frozen, slotted, keyword-only."""
+"""How a value is declared; quantities, units of work, lazy sequence."""
 
 from __future__ import annotations
 
+import enum
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
 
 T = TypeVar("T")
 
@@ -25,3 +29,119 @@ def value(cls: type[T]) -> type[T]:
 def array_value(cls: type[T]) -> type[T]:
     """Declare a value that holds arrays and is therefore compared by identity."""
     return dataclass(frozen=True, slots=True, kw_only=True, eq=False)(cls)
+
+
+def plain(value: Any) -> Any:
+    """A number of numpy, or a text of a kind of its own; anything else is nothing that a message holds."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    item = getattr(value, "item", None)
+    if callable(item) and getattr(value, "shape", None) == ():
+        return item()
+    raise TypeError(f"a {type(value).__module__}.{type(value).__name__} is nothing that a record holds")
+
+
+class LazySequence(Sequence[T]):
+    """Its members are made when first asked for, and once."""
+
+    def __init__(self, make: Callable[[], Iterable[T]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _members(self) -> tuple[T, ...]:
+        return tuple(self._make())
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._members[at]
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+
+TIME_UNITS: Mapping[str, float] = {
+    "ns": 1.0,
+    "us": 1e3,
+    "µs": 1e3,
+    "μs": 1e3,
+    "ms": 1e6,
+    "s": 1e9,
+    "min": 60e9,
+    "h": 3600e9,
+}
+"""Nanoseconds in each unit of time that a person or a tool may write."""
+
+TIME_UNIT = "|".join(TIME_UNITS)
+"""A unit of time, as part of a pattern."""
+
+_SPAN = re.compile(rf"\s*((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*({TIME_UNIT})?\s*")
+
+
+def span_seconds(text: str) -> float | None:
+    """Seconds in a text such as ``500 ms``, where a bare number is in seconds; nothing where it is no time."""
+    match = _SPAN.fullmatch(text)
+    return float(match[1]) * TIME_UNITS[match[2] or "s"] / TIME_UNITS["s"] if match else None
+
+
+class Dimension(str, enum.Enum):
+    """What a number counts, and so which units a person may write for it."""
+
+    TIME = "time"
+    FRACTION = "fraction"
+    RATIO = "ratio"
+    COUNT = "count"
+    BYTES = "bytes"
+    BANDWIDTH = "bandwidth"
+    FLOPS = "flops"
+    WORK = "work"
+    RATE = "rate"
+    INTENSITY = "intensity"
+    CLOCK = "clock"
+    TEMPERATURE = "temperature"
+    POWER = "power"
+    PLAIN = "plain"
+    TEXT = "text"
+
+
+class Better(str, enum.Enum):
+    """The direction in which a metric improves."""
+
+    LOWER = "lower"
+    HIGHER = "higher"
+    NEITHER = "neither"
+
+
+@value
+class Interval:
+    """A closed range that holds the truth with the stated confidence."""
+
+    low: float
+    high: float
+    confidence: float = 0.95
+
+    @property
+    def width(self) -> float:
+        return self.high - self.low
+
+    def holds(self, number: float) -> bool:
+        return self.low <= number <= self.high
+
+
+@value
+class Work:
+    """Floating-point operations and unique bytes of one call, with the dtype that sets its peak."""
+
+    flops: float | None = None
+    bytes: float | None = None
+    dtype: str = ""
+    items: float | None = None
+    unit: str = "items"
+    working_set: float | None = None
+    """Bytes touched at all; the byte roof applies where they exceed the last cache."""
+    family: str = "custom"
+    note: str = ""
+    """What the figure rests on: a stated bound, a recorded mask, a hook."""
+
+    @property
+    def intensity(self) -> float | None:
+        """Operations per byte."""
+        return self.flops / self.bytes if self.flops is not None and self.bytes else None

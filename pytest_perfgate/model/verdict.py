@@ -1,17 +1,16 @@
-"""Verdicts and reports: what a run came to."""
+"""Verdict, case report, paired comparison, arm."""
 
 from __future__ import annotations
 
+import enum
 from enum import Enum
+from typing import Protocol
 
-from pytest_perfgate.model.baseline import Baseline
-from pytest_perfgate.model.limit import Effect, Limit, Outcome
-from pytest_perfgate.model.measurement import Environment, Measurement
-from pytest_perfgate.model.metric import Metric
-from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.model.problem import Problem
-from pytest_perfgate.model.quantity import Interval
-from pytest_perfgate.model.values import value
+from pytest_perfgate.model.measurement import Baseline, Environment, Measurement
+from pytest_perfgate.model.metric import Metric, Problem
+from pytest_perfgate.model.plan import CaseKey, Effect, Limit, Outcome
+from pytest_perfgate.model.protocol import Capture
+from pytest_perfgate.model.values import Interval, value
 
 THEN = "then"
 """The name of the fact that stands where a stored baseline would: what the other arm took."""
@@ -134,3 +133,172 @@ class RunReport:
     notes: tuple[SuiteNote, ...] = ()
     root: str = ""
     schema: int = 1
+
+
+class Decision(str, enum.Enum):
+    """What the pairs say about the head against its base."""
+
+    SLOWER = "slower"
+    NOT_SLOWER = "not slower"
+    UNDECIDED = "undecided"
+
+
+@value
+class PowerLimited:
+    """Base and head of a comparison on a device at its power limit, as far as it tells."""
+
+    clocks_hz: tuple[float, float] | None = None
+    watts: tuple[float, float] | None = None
+    decides: bool = False
+    """Whether turns of a second or more decided: the sides differ in them, and short turns share one clock."""
+
+
+@value
+class Paired:
+    """One case in two arms. Convictions across a suite are corrected before they get here."""
+
+    decision: Decision
+    differences: tuple[float, ...]
+    """Logarithms of head over base, one a round, in order."""
+    shift: float
+    """The Hodges-Lehmann shift as a fraction: 0.05 is 5 % slower."""
+    interval: Interval | None = None
+    """Of the shift, as fractions."""
+    base: str = ""
+    """The commit or revision of the other arm."""
+    revision: bool = False
+    """True when the user named a revision: it is then judged by, and no stored baseline is asked."""
+    p: float | None = None
+    """Of the exact one-sided signed-rank test."""
+    threshold: float | None = None
+    """What ``p`` had to stay below, after Holm."""
+    visible: float | None = None
+    moved: tuple[tuple[str, str, str], ...] = ()
+    """(name, then, now) of the driver, the dependency, the machine: what else differs."""
+    problems: tuple[Problem, ...] = ()
+    """An arm that loaded the other's files, and the like: INVALID, never a verdict."""
+    unstable: bool = False
+    """Processes of a side stand in groups: where nothing is convicted, that is the verdict."""
+    same: bool = False
+    """Both sides ran the same code: whatever is slower then, it is not the code."""
+    untried: bool = False
+    """Suspected, and a budget ended before fresh rounds could convict."""
+    wants_s: float = 0.0
+    """Seconds of further rounds that would decide what is undecided; 0 where none are known to help."""
+
+    stands_in: str = ""
+    """Where the other arm is not the commit that the baseline names: which it is, and why."""
+    bare: bool = False
+    """The test loads nothing of the package, and the same files beside it on both sides."""
+    edited: tuple[str, ...] = ()
+    """Files beside such a test that the change edits: they are the head's in both arms, and were not compared."""
+    shared: tuple[str, ...] = ()
+    """Files that are other ones since the base, and that both arms take from the head: nobody compared what they do."""
+    own_file: str = ""
+    """Why the base arm ran its own revision's test file: it could not collect the head's, or failed at this test."""
+    own_test: bool = False
+    """The test itself is another one there: both versions of it are part of what was compared."""
+    base_ns: float = 0.0
+    """What a call took in the base arm, the middle of its processes; 0 where nobody knows."""
+    clocks_hz: tuple[float, float] | None = None
+    """The clocks that base and head ran at, where both are known."""
+    limited: PowerLimited | None = None
+    """What the sides drew and ran at, where the power limit held their clocks."""
+
+    @property
+    def rounds(self) -> int:
+        return len(self.differences)
+
+
+@value
+class PairedRound:
+    """One case, once in two fresh processes that took turns."""
+
+    nodeid: str
+    phase: str
+    """``screen`` or ``confirm``: what convicts is never what raised the suspicion."""
+    number: int
+    base: tuple[Capture, ...] = ()
+    head: tuple[Capture, ...] = ()
+    trouble: str = ""
+    """Why a side has nothing to compare: it failed there, or the test is on the other side only."""
+    seconds: float = 0.0
+    share_s: float = 0.0
+    """Its share of the wall time of the whole round, the starting of processes included."""
+    raised: tuple[tuple[CaseKey, str], ...] = ()
+    """What calls of the head raised while the test caught it."""
+    died: bool = False
+    """A child ended in this test, and did not say so."""
+    own: str = ""
+    """Why the base ran its own version of the test file."""
+    base_alone: bool = False
+    """The test raised in the base arm and passed in the head's."""
+
+
+@value
+class ArmSettings:
+    """How arms are made, from ``[tool.perfgate]``."""
+
+    mode: str = "auto"
+    """``overlay`` installs the package beside its dependencies; ``worktree`` runs inside a checkout."""
+    projects: tuple[str, ...] = (".",)
+    """Folders with a ``pyproject.toml`` or ``setup.py``, relative to the repository."""
+    build: tuple[str, ...] = ()
+    """Commands instead of a wheel build; ``{source}``, ``{site}`` and ``{python}`` are filled in."""
+    editable: tuple[str, ...] = ()
+    """Source folders of other editable dependencies, which an overlay cannot see by itself."""
+    tests: tuple[str, ...] = ()
+    """Paths that a worktree arm takes from the working copy."""
+    timeout_s: float = 900.0
+    builds: tuple[tuple[str, str], ...] = ()
+    """(project, command) of projects that are built by a command of their own."""
+    packages: tuple[str, ...] = ()
+    """Import names that the proof of an arm speaks of; none means all that was built."""
+    accepted: str = "baselines"
+    """Folder of the baselines below the root, which a build must not take for a package."""
+
+
+@value
+class Arm:
+    """A prepared side: how to start pytest in it, and what it must prove to have loaded."""
+
+    name: str
+    revision: str
+    tree: str
+    dirty: bool
+    mode: str
+    python: str
+    launch: tuple[str, ...]
+    """The command line up to and including pytest."""
+    environment: tuple[tuple[str, str], ...]
+    """Variables set on top of the caller's: caches that the arms must not share."""
+    cwd: str
+    root: str
+    """Every module of the package under test must lie below this folder."""
+    modules: tuple[str, ...]
+    """Top-level import names of the package under test."""
+    digest: str
+    reused: bool = False
+    content: str = ""
+    """Hash of all files that this side may load as the package under test; empty where it was not taken."""
+
+
+@value
+class Leftover:
+    """Something that an interrupted run left behind."""
+
+    path: str
+    what: str
+    mend: str
+
+
+class ArmStore(Protocol):
+    """Makes arms, keeps them for the next run, and finds what was left behind."""
+
+    def prepare(self, name: str, revision: str) -> Arm:
+        """The arm of a commit; an empty revision means the working copy as it stands."""
+
+    def leftovers(self) -> tuple[Leftover, ...]: ...
+
+    def remove(self) -> None:
+        """Delete every arm and its registration."""

@@ -12,10 +12,12 @@ if TYPE_CHECKING:
 
     from pytest_perfgate.plugin.fixture import Gate
 
+
 _MARKER = (
     "perfgate(*limits, on=, capture=, timer=, runtime=, cache=, clocks=, data=, rounds=, budget=): "
     "what this test's measurement must keep, such as 'time <= 3 ms' or 'slowdown <= 3%'"
 )
+
 _LISTING = (
     "collectonly", "setupplan", "setuponly", "showfixtures", "show_fixtures_per_test", "markers", "cacheshow", "help",
     "version",
@@ -56,7 +58,6 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    from pytest_perfgate.plugin.roles import ROLE
 
     config.addinivalue_line("markers", _MARKER)
     address = os.environ.pop("PERFGATE_CHANNEL", "")
@@ -69,7 +70,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
         config.pluginmanager.register(ProfiledRole(config, os.environ.pop("PERFGATE_PROFILE")), ROLE)
     elif hasattr(config, "workerinput"):
-        from pytest_perfgate.plugin.workers import WorkerRole
+        from pytest_perfgate.plugin.xdist import WorkerRole
 
         config.pluginmanager.register(WorkerRole(config), ROLE)
 
@@ -77,11 +78,11 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
     """A listing runs no test: in CI that is for the command to say, and not for settings that a change may write."""
-    from pytest_perfgate.plugin.told import told
+    from pytest_perfgate.plugin.options import child_environment as told
 
     if not any(getattr(config.option, name, None) for name in _LISTING) or not told(config).get("CI"):
         return None
-    from pytest_perfgate.plugin.listing import refused
+    from pytest_perfgate.plugin.controller import refused
 
     return refused(config)
 
@@ -89,24 +90,22 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config: pytest.Config) -> None:
     """This is the controller of pytest-xdist: its workers will say what is gated."""
-    from pytest_perfgate.plugin.distributed import DistributedRole
+    from pytest_perfgate.plugin.xdist import DistributedRole
 
     config.pluginmanager.register(DistributedRole(config), "perfgate-distributed")
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
-    from pytest_perfgate.plugin.roles import is_gated
 
     gated = [item for item in items if is_gated(item)]
     if gated:
-        from pytest_perfgate.plugin.reaching import deselected
+        from pytest_perfgate.plugin.selection import deselected
 
         deselected(gated[0].config).update(item.nodeid for item in gated)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
-    from pytest_perfgate.plugin.roles import ROLE, is_gated, role_of
 
     gated = [item for item in getattr(session, "items", ()) if is_gated(item)]
     option = session.config.option
@@ -122,8 +121,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """In CI somebody delivers the record of the run: one that broke off before it measured has none."""
-    from pytest_perfgate.plugin.roles import ROLE
-    from pytest_perfgate.plugin.told import told
+    from pytest_perfgate.plugin.options import child_environment as told
 
     role = session.config.pluginmanager.get_plugin(ROLE)
     worker = hasattr(session.config, "workerinput")
@@ -136,13 +134,12 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 def _misses(config: pytest.Config) -> bool:
     """In CI a project with baselines has gated tests; where none was collected, that is judged too."""
-    from pytest_perfgate.plugin.roles import ROLE
-    from pytest_perfgate.plugin.told import told
+    from pytest_perfgate.plugin.options import child_environment as told
 
     alone = not any(map(config.pluginmanager.has_plugin, (ROLE, "perfgate-distributed")))
     if not alone or not told(config).get("CI"):
         return False
-    from pytest_perfgate.plugin.reaching import keeps_baselines
+    from pytest_perfgate.plugin.selection import keeps_baselines
 
     return keeps_baselines(config.rootpath, told(config))
 
@@ -154,7 +151,24 @@ def perfgate(request: pytest.FixtureRequest) -> Gate:
     ``perfgate(fn, *args, setup=, work=, check=, calls=1, name=, limits=())`` calls ``fn`` and
     returns a view whose ``result`` is what ``fn`` returned and whose ``time`` is its time.
     """
-    from pytest_perfgate.plugin.roles import role_of
-
     gate: Gate = role_of(request.config).gate(request.node)
     return gate
+
+
+ROLE = "perfgate-role"
+
+
+def is_gated(item: pytest.Item) -> bool:
+    """Whether a test has the marker or asks for the fixture; asked of every test of every session."""
+    return item.get_closest_marker("perfgate") is not None or "perfgate" in getattr(item, "fixturenames", ())
+
+
+def role_of(config: pytest.Config) -> Any:
+    """What this pytest is to the gate: a child, a worker, or else the controller, from its first gated test on."""
+    role = config.pluginmanager.get_plugin(ROLE)
+    if role is None:
+        from pytest_perfgate.plugin.controller import ControllerRole
+
+        role = ControllerRole(config)
+        config.pluginmanager.register(role, ROLE)
+    return role

@@ -1,4 +1,4 @@
-"""Two arms in a session: against a revision that the user named, or against the commit of a suspect's baseline."""
+"""Two arms in a session."""
 
 from __future__ import annotations
 
@@ -10,59 +10,66 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.app.assemble import measurements
-from pytest_perfgate.app.beside import with_files
+from pytest_perfgate.app.changed_project import with_files
 from pytest_perfgate.app.compare_arms import Comparison, Stage
-from pytest_perfgate.app.duet import Beat
-from pytest_perfgate.app.hearing import Hearing
+from pytest_perfgate.app.lockstep import TurnTiming
+from pytest_perfgate.app.measure import Rounds, measurements
+from pytest_perfgate.app.screening import Screening
+from pytest_perfgate.app.spread import run_spread
 from pytest_perfgate.clock import seconds
-from pytest_perfgate.core.gate.against_revision import not_compared
-from pytest_perfgate.core.gate.arm_limit import arm_limit, suspected_limit
-from pytest_perfgate.core.gate.budget import SCREENING, shrunk
-from pytest_perfgate.core.gate.conviction import suspects
-from pytest_perfgate.core.gate.rounds import Design
-from pytest_perfgate.core.render.plural import plural
-from pytest_perfgate.model.children import ChildSpec
+from pytest_perfgate.core.changes.tests import is_new
+from pytest_perfgate.core.judge.against_revision import arm_limit, not_compared, suspected_limit
+from pytest_perfgate.core.judge.rounds import SCREENING, Design, shrunk
+from pytest_perfgate.core.judge.suspects import suspects
+from pytest_perfgate.core.render.words import about, plural, span
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.paired import Paired, PairedRound
-from pytest_perfgate.plugin.finished import FinishedRounds
-from pytest_perfgate.plugin.invocation import arm_arguments, child_job, environment
-from pytest_perfgate.plugin.newcomers import file_texts
-from pytest_perfgate.plugin.progress import Progress
-from pytest_perfgate.plugin.spans import about, span
-from pytest_perfgate.plugin.standing_in import standing_in
-from pytest_perfgate.plugin.trying import START_S, TEST_S, trying_line
-from pytest_perfgate.wiring import read_values
-from pytest_perfgate.wiring.arms import arms
+from pytest_perfgate.model.measurement import DIRTY
+from pytest_perfgate.model.protocol import ChildSpec
+from pytest_perfgate.model.verdict import Paired, PairedRound
+from pytest_perfgate.plugin.child_arguments import (
+    START_S,
+    TEST_S,
+    arm_arguments,
+    child_job,
+    crew_of,
+    environment,
+    trying_line,
+)
+from pytest_perfgate.plugin.reporting import Progress
+from pytest_perfgate.wiring import read_values, write_values
+from pytest_perfgate.wiring.devices import fleet
+from pytest_perfgate.wiring.stores import arms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pytest_perfgate.app.gate import Court
-    from pytest_perfgate.model.arm import Arm
-    from pytest_perfgate.model.limit import Limit
+    from pytest_perfgate.app.judge import GateJudge
     from pytest_perfgate.model.measurement import Measurement
-    from pytest_perfgate.model.plan import Case, CaseKey
-    from pytest_perfgate.model.verdict import CaseReport
-    from pytest_perfgate.plugin.docket import Docket
+    from pytest_perfgate.model.plan import Case, CaseKey, Limit
+    from pytest_perfgate.model.protocol import CaseResult
+    from pytest_perfgate.model.verdict import Arm, CaseReport
+    from pytest_perfgate.plugin.state import SessionState
+
 
 MERGE_BASE = "@merge-base"
+
 _SHORTEST = 0.25
 """The part of their usual length that turns keep at least."""
+
 _FRESH = {"PYTHONDONTWRITEBYTECODE": "1"}
 """Compiled files are read where the user's environment has them, and none is written into it."""
 
 
-class Bailiff:
+class ArmRunner:
     """Brings two arms into court."""
 
-    def __init__(self, session: Docket) -> None:
+    def __init__(self, session: SessionState) -> None:
         self._session = session
         self._config = session.settings.pytest
         self._project = session.settings.project
         self._prepared: dict[str, Arm] = {}
         self._progress: Progress | None = None
-        self._beat = Beat()
+        self._beat = TurnTiming()
         self._store = arms(self._config.rootpath, self._project, [case.path for case in session.cases.values()])
 
     def against(self, revision: str, cases: Sequence[Case]) -> tuple[Comparison, Mapping[CaseKey, Paired]]:
@@ -71,7 +78,7 @@ class Bailiff:
         design = Design(screen=max(5, asked), confirm=max(10, asked))
         self._progress = Progress(self._config, self._headline(len(cases), design))
         comparison = self._comparison(revision, cases, design)
-        hearing = Hearing(comparison, Bounds(self._session.court, comparison))
+        hearing = Screening(comparison, Bounds(self._session.court, comparison))
         return comparison, self._heard(comparison, hearing, hearing.screen, revision=True)
 
     def convict(self, reports: Mapping[CaseKey, CaseReport], cases: Mapping[str, Case]) -> Mapping[CaseKey, CaseReport]:
@@ -107,12 +114,12 @@ class Bailiff:
         beside, why = standing_in(self._session, commit)
         self._progress = Progress(self._config, f"{count} suspected: to be measured beside {beside[:10]}")
         comparison = self._comparison(beside, cases, Design())
-        hearing = Hearing(comparison, bounds.__getitem__)
+        hearing = Screening(comparison, bounds.__getitem__)
         heard = self._heard(comparison, hearing, partial(hearing.confirm, bounds, among), revision=False)
         return {key: replace(paired, stands_in=why) for key, paired in heard.items()}, comparison.troubles()
 
     def _heard(
-        self, comparison: Comparison, hearing: Hearing, play: Callable[[], None], *, revision: bool
+        self, comparison: Comparison, hearing: Screening, play: Callable[[], None], *, revision: bool
     ) -> Mapping[CaseKey, Paired]:
         """What came of it; rounds of a hearing that ended are nobody's to take up again."""
         try:
@@ -131,7 +138,7 @@ class Bailiff:
         tests, left = design.screen * TEST_S * cases, self._session.left_s()
         starts = design.screen * START_S
         part = shrunk(tests, max(0.0, SCREENING * left - starts), _SHORTEST)
-        self._beat = Beat(batch_ns=Beat().batch_ns * part, warmup_ns=Beat().warmup_ns * part)
+        self._beat = TurnTiming(batch_ns=TurnTiming().batch_ns * part, warmup_ns=TurnTiming().warmup_ns * part)
         said = f"{plural(cases, 'case')} in two arms, {design.screen} rounds, {about(starts + part * tests)}"
         if not math.isfinite(left):
             return said + trying_line(cases, design)
@@ -204,7 +211,7 @@ class Bailiff:
 class Bounds:
     """τ of every call, its own limits included: those are known once it was measured."""
 
-    def __init__(self, court: Court, comparison: Comparison) -> None:
+    def __init__(self, court: GateJudge, comparison: Comparison) -> None:
         self._court, self._comparison = court, comparison
         self._known: dict[CaseKey, float] = {}
 
@@ -242,3 +249,66 @@ def one_core(cases: Sequence[Case]) -> tuple[int, ...]:
     if elsewhere or not hasattr(os, "sched_getaffinity"):
         return ()
     return (max(os.sched_getaffinity(0)),)
+
+
+class FinishedRounds:
+    """Writes them after every round; a disk that takes none costs the resuming, and not the run."""
+
+    def __init__(self, path: Path, session: SessionState, say: Callable[[str], None]) -> None:
+        self._path, self._session, self._say = path, session, say
+        self._refused = False
+
+    def __call__(self, rounds: Sequence[PairedRound]) -> None:
+        try:
+            write_values(self._path, rounds)
+        except PerfgateError as fault:
+            self._session.resumable = False
+            if not self._refused:
+                self._say(f"finished rounds are not kept for a run that is cut short: {fault.what}")
+            self._refused = True
+        else:
+            self._session.resumable = True
+
+
+def standing_in(session: SessionState, commit: str) -> tuple[str, str]:
+    """The commit of a line; where this clone lacks it, the one that brought the line here stands in, and why.
+
+    One of the change under test stands in for nothing: both arms would hold what is judged.
+    """
+    repository = session.court.tools.repository
+    if repository is None or commit.endswith(DIRTY) or commit not in repository.missing((commit,)):
+        return commit, ""
+    found = repository.brought(commit, session.settings.project.baselines, session.court.accepted.base.commit or "HEAD")
+    return (found, f"{commit[:10]} is not in this clone; {found[:10]} brought its line in") if found else (commit, "")
+
+
+def file_texts(session: SessionState, base: str) -> Callable[[str], tuple[str | None, str]]:
+    """Reads a test file at the base, where it is there, and here."""
+    repository, root = session.court.tools.repository, session.settings.pytest.rootpath
+
+    def texts(path: str) -> tuple[str | None, str]:
+        then = repository.show(base, path) if repository is not None else None
+        return then, (root / path).read_text(encoding="utf-8", errors="replace")
+
+    return texts
+
+
+def newcomers(session: SessionState, base: str, troubled: Mapping[str, str]) -> list[Case]:
+    """Of tests that did not run in both arms, those that the base does not have at all."""
+    if session.court.tools.repository is None:
+        return []
+    texts = file_texts(session, base)
+    cases = (session.cases[nodeid] for nodeid in troubled)
+    return [case for case in cases if is_new(*texts(case.path), case.nodeid)]
+
+
+def measured_alone(session: SessionState, cases: Sequence[Case]) -> Mapping[str, CaseResult]:
+    """Measured as without a revision: their own limits on time and the like hold all the same."""
+    line = f"{plural(len(cases), 'case')} that the base cannot run, measured alone"
+    progress = Progress(session.settings.pytest, line, cases)
+    rounds = Rounds(cases, crew_of(session, progress))
+    try:
+        run_spread(rounds, cases, fleet(progress.tell))
+    finally:
+        progress.close()
+    return rounds.results()

@@ -1,20 +1,22 @@
-"""Who answers the fixture: nobody (off), the stored verdict (judged), this process (quick)."""
+"""Off, judged, quick."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from glob import glob
+from pathlib import Path
 
-from pytest_perfgate.model.children import Capture
-from pytest_perfgate.model.measurement import Artifact, Measurement
+from pytest_perfgate.app.inspect import HEAD, choose
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Artifact, Measurement, Samples
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import Case, CaseKey
-from pytest_perfgate.model.ports import Profiler
-from pytest_perfgate.model.samples import Samples
-from pytest_perfgate.plugin.asked import Asked, Brought
+from pytest_perfgate.model.ports import Inspector, Profiler
+from pytest_perfgate.model.protocol import Capture
+from pytest_perfgate.plugin.calls import Asked, Brought, View
 from pytest_perfgate.plugin.measuring import Measuring
-from pytest_perfgate.plugin.view import View
 
 
 class Bench:
@@ -128,7 +130,7 @@ class MeasuringBench(Bench):
         return found.samples if found else ()
 
     def fate(self, key: CaseKey) -> str:
-        from pytest_perfgate.core.gate.trust import untimed
+        from pytest_perfgate.core.judge.samples import untimed
 
         return next(filter(None, map(untimed, self.samples(key))), "")
 
@@ -168,7 +170,7 @@ class QuickBench(MeasuringBench):
         if not self._profilers():
             yield
             return
-        from pytest_perfgate.plugin.captured import untimed
+        from pytest_perfgate.plugin.captures import untimed
 
         with self._profiled(brought.key):
             yield
@@ -180,7 +182,7 @@ class QuickBench(MeasuringBench):
         found = super().captures()
         if not self.case.plan.captures:
             return found
-        from pytest_perfgate.plugin.captured import untaken
+        from pytest_perfgate.plugin.captures import untaken
 
         absent, lost = untaken(self.case)
         return tuple(
@@ -192,7 +194,7 @@ class QuickBench(MeasuringBench):
 
     def _profiled(self, key: CaseKey) -> AbstractContextManager[None]:
         """The captures that were asked for, around one call or region."""
-        from pytest_perfgate.plugin.captured import profiled
+        from pytest_perfgate.plugin.captures import profiled
 
         return profiled(key, self._profilers())
 
@@ -204,3 +206,39 @@ class QuickBench(MeasuringBench):
     def _limited(self, own: Sequence[str]) -> str:
         """The limits that what was captured will meet."""
         return "\n".join((*(limit.text for limit in self.case.limits), *own))
+
+
+def read_artifact(
+    brought: Brought, sources: Sequence[str], inspectors: Sequence[Inspector], limits: Iterable[str] = ()
+) -> None:
+    """Fill in the metrics of a file, or of the several that patterns and a list name."""
+    paths = [path for source in sources for path in _found(source, str(brought.key))]
+    inspector = choose(paths, {}, inspectors=inspectors, peek=_head)
+    analysis = inspector.inspect(paths, options_of(inspector, "\n".join((*limits, *brought.limits))))
+    brought.metrics = analysis.metrics
+    brought.findings, brought.problems = analysis.findings, analysis.problems
+
+
+def _found(source: str, place: str) -> list[Path]:
+    """The files that a pattern names; one that stands there by its very name needs none."""
+    if Path(source).exists():
+        return [Path(source)]
+    found = [Path(name) for name in sorted(glob(source, recursive=True))]  # noqa: PTH207 - a pattern may be absolute
+    if not found:
+        raise PerfgateError("call-wrong", f"read() found no file {source}", place=place)
+    return found
+
+
+def options_of(inspector: Inspector, limits: str) -> Mapping[str, str]:
+    """The limits, for an inspector whose figures depend on what is asked."""
+    return {"limits": limits} if any(name == "limits" for name, _ in inspector.options) else {}
+
+
+def _head(path: Path) -> bytes:
+    if path.is_dir():
+        return b""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(HEAD)
+    except OSError as fault:
+        raise PerfgateError("call-wrong", f"read() cannot read {path}: {fault}") from fault

@@ -11,20 +11,19 @@ import pytest
 
 from pytest_perfgate import clock
 from pytest_perfgate.app.compare_arms import SCREEN, Comparison, Stage, phase_of
-from pytest_perfgate.core.gate.calibration import INJECTED, LEAST
-from pytest_perfgate.core.gate.rounds import Design
-from pytest_perfgate.core.render.plural import plural
-from pytest_perfgate.model.arm import Arm
-from pytest_perfgate.model.children import ChildSpec
-from pytest_perfgate.model.paired import PairedRound
+from pytest_perfgate.core.judge.calibration import INJECTED, LEAST
+from pytest_perfgate.core.judge.rounds import Design
+from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.plan import Case
+from pytest_perfgate.model.protocol import ChildSpec
+from pytest_perfgate.model.verdict import Arm, PairedRound
+from pytest_perfgate.plugin import is_gated
 from pytest_perfgate.plugin.arms import one_core
-from pytest_perfgate.plugin.invocation import child_job, child_spec
-from pytest_perfgate.plugin.progress import Progress
-from pytest_perfgate.plugin.roles import is_gated
+from pytest_perfgate.plugin.child_arguments import child_job, child_spec
+from pytest_perfgate.plugin.measuring import VARIABLE
+from pytest_perfgate.plugin.reporting import Progress
 from pytest_perfgate.plugin.session import GateSession
-from pytest_perfgate.plugin.settings import Settings
-from pytest_perfgate.plugin.slowing import VARIABLE
+from pytest_perfgate.plugin.state import Settings
 from pytest_perfgate.wiring import read_values, write_values
 
 FILE, SECONDS, SLOWING = "PERFGATE_CALIBRATION", "PERFGATE_CALIBRATION_SECONDS", "PERFGATE_CALIBRATION_SLOWING"

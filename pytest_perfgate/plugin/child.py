@@ -1,15 +1,22 @@
-"""A pytest that is a measuring child: it runs what its parent says, and measures on command."""
+"""The measuring child."""
 
 from __future__ import annotations
 
+import ast
 import json
+import linecache
 import os
+import sys
+import types
 from typing import TYPE_CHECKING
 
 import pytest
+from _pytest.assertion.rewrite import rewrite_asserts
 
 from pytest_perfgate.clock import seconds
-from pytest_perfgate.model.children import (
+from pytest_perfgate.model.measurement import Samples
+from pytest_perfgate.model.plan import Case
+from pytest_perfgate.model.protocol import (
     Bye,
     Capture,
     Collected,
@@ -24,22 +31,20 @@ from pytest_perfgate.model.children import (
     Taken,
     Waits,
 )
-from pytest_perfgate.model.plan import Case
-from pytest_perfgate.model.samples import Samples
 from pytest_perfgate.plugin.benches import MeasuringBench
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.measuring import Measuring, measuring_tools
-from pytest_perfgate.plugin.own_module import own_module
 from pytest_perfgate.wiring import parent_channel
-from pytest_perfgate.wiring.arms import beside_modules, loaded_modules
+from pytest_perfgate.wiring.stores import beside_modules, loaded_modules
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_perfgate.plugin.asked import Asked
+    from pytest_perfgate.plugin.calls import Asked
 
 
 _OURS = "pytest_perfgate.model.errors.PerfgateError: "
+
 _CHAINED = ("The above exception was the direct cause", "During handling of the above exception")
 
 
@@ -195,3 +200,37 @@ def _last_line(text: str) -> str:
         return said
     mend = [line.split(maxsplit=1)[1] for line in errors if line.startswith("next  ")]
     return "; next: ".join((said.removeprefix(_OURS), *mend[:1]))
+
+
+class OwnModule(pytest.Module):
+    """Runs its own text under the name of the file, asserts rewritten as pytest does."""
+
+    text = ""
+
+    def _getobj(self) -> types.ModuleType:
+        place = str(self.path)
+        linecache.cache[place] = (len(self.text), None, self.text.splitlines(keepends=True), place)
+        tree = ast.parse(self.text, place)
+        if self.config.getoption("assertmode", "rewrite") == "rewrite":
+            rewrite_asserts(tree, self.text.encode(), place, self.config)
+        module = _module(self.path, self.config.rootpath)
+        exec(compile(tree, place, "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - a test file of the project
+        return module
+
+
+def own_module(parent: pytest.Collector, path: Path, text: str) -> pytest.Module:
+    """A collector of that text at the place of the file."""
+    found: OwnModule = OwnModule.from_parent(parent, path=path)
+    found.text = text
+    return found
+
+
+def _module(path: Path, root: Path) -> types.ModuleType:
+    """An empty one, named as the file lies below the root."""
+    inside = path.relative_to(root) if path.is_relative_to(root) else path
+    module = types.ModuleType(".".join(inside.with_suffix("").parts))
+    module.__file__ = str(path)
+    if (path.parent / "__init__.py").is_file():
+        module.__package__ = module.__name__.rpartition(".")[0]
+    sys.modules[module.__name__] = module
+    return module

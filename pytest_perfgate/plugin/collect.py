@@ -1,4 +1,4 @@
-"""Collected tests become cases: limits and plan, command line over marker over configuration over default."""
+"""Tests → cases."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.core.gate.grammar import parse_limit
-from pytest_perfgate.core.gate.merge import merge_limits
-from pytest_perfgate.core.gate.nearest import proposal
-from pytest_perfgate.core.gate.patterned import matches
-from pytest_perfgate.core.metrics.kernel import CODE_NAMES
-from pytest_perfgate.model.config import Config, ConfigPattern
+from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.limits.merge import matches, merge_limits
+from pytest_perfgate.core.limits.scope import proposal
+from pytest_perfgate.core.metric_kinds import CODE_NAMES
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.limit import Limit
 from pytest_perfgate.model.metric import MetricKind
-from pytest_perfgate.model.plan import Cache, Case, ClockPolicy, Plan
-from pytest_perfgate.model.profiling import CAPTURES, STATIC
-from pytest_perfgate.plugin.spans import seconds
-from pytest_perfgate.plugin.spelling import insist_on_whole
+from pytest_perfgate.model.plan import Cache, Case, ClockPolicy, Limit, Plan
+from pytest_perfgate.model.project import Config, ConfigPattern
+from pytest_perfgate.model.protocol import CAPTURES, STATIC
+from pytest_perfgate.plugin.options import seconds
 
 DEFAULT_LIMIT = "slowdown <= 3%"
+
 _LETTERS = 80
 """Of a parameter's text."""
+
 _PLAIN = frozenset({int, float, complex, bool, type(None), Decimal, Fraction})
+
 KEYWORDS = ("on", "capture", "timer", "runtime", "cache", "clocks", "data", "rounds", "budget", "devices")
 
 
@@ -273,3 +273,16 @@ def _param(value: Any) -> str:
     kind = type(value)
     plain = kind in _PLAIN or isinstance(value, Enum) or any(one.__name__ == "dtype" for one in kind.__mro__)
     return str(value) if plain else kind.__name__
+
+
+def insist_on_whole(text: str, what: str, place: str, *, code: str, mend: str) -> str:
+    """The text, as Python's own; raises where a record, a baseline or a report could not name it."""
+    if not isinstance(text, str):
+        raise PerfgateError(code, f"{what} is a text, and {text!r:.60} is none", mend="str(...)", place=place)
+    try:
+        text.encode()
+    except UnicodeEncodeError as fault:
+        half = text[fault.start]
+        said = f"{what} holds half a character, {half!a}: no record, baseline or report can name it"
+        raise PerfgateError(code, said, mend=mend, place=place) from fault
+    return str.__str__(text)

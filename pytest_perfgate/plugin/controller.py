@@ -1,22 +1,26 @@
-"""The pytest that a person started: it measures before the first test and reports after the last."""
+"""The pytest a person started."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Generator
+import os
+import signal
+import sys
+import threading
+from collections.abc import Container, Generator, Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import pytest
 
-from pytest_perfgate.plugin.complaints import headed, readable
-from pytest_perfgate.plugin.ending import close_session, write_session
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.plugin.ending import close_session, hear, stand_by, write_session
 from pytest_perfgate.plugin.fixture import Gate
-from pytest_perfgate.plugin.frames import UsersFrames
-from pytest_perfgate.plugin.overruled import stand_by
-from pytest_perfgate.plugin.phases import ReadablePhases
+from pytest_perfgate.plugin.options import child_environment
+from pytest_perfgate.plugin.reporting import UsersFrames, headed, here, readable
 from pytest_perfgate.plugin.session import GateSession
-from pytest_perfgate.plugin.settings import Settings
+from pytest_perfgate.plugin.state import ReadablePhases, Settings
 from pytest_perfgate.plugin.summary import write_summary
-from pytest_perfgate.plugin.unreported import hear
 
 
 class ControllerRole(ReadablePhases):
@@ -71,3 +75,66 @@ class ControllerRole(ReadablePhases):
 
     def pytest_terminal_summary(self, terminalreporter: Any, exitstatus: int) -> None:
         write_summary(terminalreporter, self.session, cut_short=exitstatus == pytest.ExitCode.INTERRUPTED)
+
+
+LISTING = {
+    "collectonly": ("--collect-only", "--collectonly", "--co"),
+    "setupplan": ("--setup-plan",),
+    "setuponly": ("--setup-only", "--setup-plan"),
+    "showfixtures": ("--fixtures", "--funcargs"),
+    "show_fixtures_per_test": ("--fixtures-per-test",),
+    "markers": ("--markers",),
+    "cacheshow": ("--cache-show",),
+    "help": ("--help", "-h"),
+    "version": ("--version", "-V"),
+}
+"""What pytest keeps of each option with which no test runs, and how it is written; a plan is a setting up too."""
+
+
+def refused(config: pytest.Config) -> int | None:
+    """The exit code of such a run in a project that keeps baselines; none where somebody asked for the listing."""
+    given = tuple(_inherited(config))
+    if not given or hasattr(config, "workerinput"):
+        return None
+    from pytest_perfgate.plugin.selection import keeps_baselines
+
+    if not keeps_baselines(config.rootpath, child_environment(config)):
+        return None
+    from pytest_perfgate.plugin.ending import close_records
+
+    what = f"nothing was measured: {given[0]} stands in addopts, and no word of the command asks for it"
+    sys.stderr.write(here(f"ERROR: {PerfgateError('run-listed', what).text()}\n"))
+    close_records(config, pytest.ExitCode.NO_TESTS_COLLECTED, told=True)
+    return pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+def _inherited(config: pytest.Config) -> Iterator[str]:
+    """Such options that are set and that neither the command nor its environment says."""
+    words = [str(word) for word in config.invocation_params.args] + os.environ.get("PYTEST_ADDOPTS", "").split()
+    for name, spelled in LISTING.items():
+        if getattr(config.option, name, None) and not any(word.startswith(spelled) for word in words):
+            yield spelled[0]
+
+
+@contextmanager
+def interrupts_heard() -> Iterator[None]:
+    """Raise an interrupt once more that Python lost: what is raised in a finaliser goes no further."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    heard: list[int] = []
+    served = before
+
+    def note(number: int, frame: FrameType | None) -> None:
+        heard.append(number)
+        served(number, frame)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is note:
+            signal.signal(signal.SIGINT, before)
+    if heard:
+        raise KeyboardInterrupt

@@ -1,38 +1,38 @@
-"""How a session ended, and the reports that speak for the suite rather than for a test."""
+"""Exit status, outputs, unreported."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
 
-from pytest_perfgate.app.captures import capture_notes
 from pytest_perfgate.app.conclude import RECORD, Ending, keep, run_report, suite_notes
+from pytest_perfgate.app.inspect import capture_notes
 from pytest_perfgate.clock import seconds
-from pytest_perfgate.core.gate.grammar import FAMILY_MEAN
-from pytest_perfgate.core.gate.suite import own_gate_note
-from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.limit import Effect
-from pytest_perfgate.model.verdict import SuiteNote
-from pytest_perfgate.plugin.commanded import commanded_notes
-from pytest_perfgate.plugin.complaints import complain, fail, usage_errors
-from pytest_perfgate.plugin.docket import Docket
-from pytest_perfgate.plugin.keeping import take_back
-from pytest_perfgate.plugin.outputs import write_outputs
-from pytest_perfgate.plugin.patterns import pattern_notes
-from pytest_perfgate.plugin.reaching import deselected, is_filtered, left_out, reach_of
-from pytest_perfgate.plugin.skips import skipped_files
-from pytest_perfgate.plugin.unreported import unreported_notes
+from pytest_perfgate.core.judge.policy import chosen
+from pytest_perfgate.core.judge.suite import own_gate_note
+from pytest_perfgate.core.limits.grammar import FAMILY_MEAN
+from pytest_perfgate.core.render.words import plural
+from pytest_perfgate.model.errors import PerfgateError, fault_error
+from pytest_perfgate.model.plan import Effect, Mode
+from pytest_perfgate.model.verdict import RunReport, SuiteNote
+from pytest_perfgate.plugin.measure_ahead import take_back
+from pytest_perfgate.plugin.measuring import built_ins
+from pytest_perfgate.plugin.options import child_environment
+from pytest_perfgate.plugin.reporting import complain, fail, usage_errors
+from pytest_perfgate.plugin.selection import deselected, is_filtered, left_out, pattern_notes, reach_of, skipped_files
+from pytest_perfgate.plugin.state import SessionState
 
 _NAMED = 20
 """Names that a note shows."""
 
 
-def close_session(session: Docket, *, complete: bool) -> None:
+def close_session(session: SessionState, *, complete: bool) -> None:
     """After the last test: verdicts on the suite, as reports of their own."""
     with usage_errors(session.told):
         session.complete = complete
@@ -45,7 +45,7 @@ def close_session(session: Docket, *, complete: bool) -> None:
     announce(session.settings.pytest, session.notes)
 
 
-def write_session(session: Docket, *, broke: bool = False) -> None:
+def write_session(session: SessionState, *, broke: bool = False) -> None:
     """The record, also of a run that was interrupted; one that measured nothing leaves the last record what it is."""
     config = session.settings.pytest
     if session.reports or session.notes:
@@ -99,7 +99,7 @@ def ignored(folder: Path) -> None:
             note.write_text("# made by perfgate\n*\n", encoding="utf-8")
 
 
-def ending_of(session: Docket) -> Ending:
+def ending_of(session: SessionState) -> Ending:
     config = session.settings.pytest
     return Ending(
         mode=session.mode,
@@ -170,3 +170,108 @@ def _report(config: pytest.Config, nodeid: str, note: SuiteNote) -> None:
     remembered = getattr(config.pluginmanager.get_plugin("lfplugin"), "lastfailed", None)
     if isinstance(remembered, dict):
         remembered.pop(nodeid, None)
+
+
+_FILES = ("json", "html", "markdown")
+
+
+def write_outputs(config: pytest.Config, report: RunReport) -> tuple[Path, ...]:
+    """Where they lie; paths are relative to where pytest was started."""
+    asked = {name: getattr(config.option, f"perfgate_{name}") for name in _FILES}
+    paths = {name: config.invocation_params.dir / path for name, path in asked.items() if path}
+    if not paths:
+        return ()
+    built_ins(config)
+    known = {delivery.name: delivery for found in _deliveries(config) for delivery in found}
+    return tuple(path for name, path in paths.items() if _delivered(config, known[name], report, path))
+
+
+def _delivered(config: pytest.Config, delivery: Any, report: RunReport, path: Path) -> bool:
+    """A file that cannot be written fails the run, and costs neither the record nor what pytest has to say."""
+    try:
+        delivery.deliver(report, str(path))
+    except Exception as fault:  # noqa: BLE001 - a plugin's may raise anything, and the record is still due
+        complain(config, fault_error(fault, f"wrote {delivery.name}", str(path)))
+        return False
+    return True
+
+
+def _deliveries(config: pytest.Config) -> Iterable[Iterable[Any]]:
+    """Plugins' last, so that theirs win over ours of the same name."""
+    return reversed(config.hook.pytest_perfgate_deliveries())  # type: ignore[no-any-return]
+
+
+_OPTIONS = {"--perfgate-limit": "perfgate_limit", "--perfgate-policy": "perfgate_policy"}
+
+
+def commanded_notes(session: SessionState) -> tuple[SuiteNote, ...]:
+    """One note in CI: who reads the log sees by what the tests were judged, wherever it was said."""
+    names = tuple(_given(session.settings.pytest)) if session.court.context.policy.ci else ()
+    if not names:
+        return ()
+    text = "limits and policies of options, in place of those of the tests and the project"
+    return (SuiteNote(kind="commanded", effect=Effect.WARN, text=text, names=names),)
+
+
+def _given(config: pytest.Config) -> Iterator[str]:
+    for option, field in _OPTIONS.items():
+        for text in getattr(config.option, field, None) or ():
+            yield f"{option} {text!r}, by {_author(config, text)}"
+
+
+def _author(config: pytest.Config, text: str) -> str:
+    if any(str(word).endswith(text) for word in config.invocation_params.args):
+        return "the command"
+    return "PYTEST_ADDOPTS" if text in os.environ.get("PYTEST_ADDOPTS", "") else "addopts or a conftest"
+
+
+def hear(session: SessionState, report: pytest.TestReport) -> None:
+    """A test was run, or something before it says why it was not."""
+    if report.when == "call" or not report.passed:
+        session.heard.add(report.nodeid)
+
+
+def unreported_notes(session: SessionState) -> tuple[SuiteNote, ...]:
+    """One note of a whole run; it fails where a verdict would have, and else by what is done of the unmeasured."""
+    lost = [nodeid for nodeid in session.cases if nodeid not in session.heard]
+    if not lost or not session.complete or session.mode is Mode.OFF:
+        return ()
+    why = "by a hook of a conftest or a plugin that stands in for pytest's own"
+    failing = any(report.effect is Effect.FAIL for nodeid in lost for report in session.reports.get(nodeid, ()))
+    return (
+        SuiteNote(
+            kind="unrun",
+            effect=Effect.FAIL if failing else chosen(session.court.context.policy, "unmeasured"),
+            text=f"{plural(len(lost), 'gated test')} chosen and not run, {why}: no report carries a verdict",
+            names=tuple(name for nodeid in lost for name in _said(session, nodeid)),
+        ),
+    )
+
+
+def _said(session: SessionState, nodeid: str) -> Iterator[str]:
+    """The test, and what it came to where it was measured."""
+    found = [f"{report.key}: {report.worst.value}" for report in session.reports.get(nodeid, ())]
+    yield from found or [nodeid]
+
+
+def stand_by(docket: SessionState, config: pytest.Config) -> None:
+    """In CI a failed gate fails the job: ``pytest.exit`` and ``exitstatus`` in a conftest come after its verdicts."""
+    session: Any = config.pluginmanager.get_plugin("session")
+    failed = _failed(docket)
+    if (
+        failed
+        and session is not None
+        and session.exitstatus == pytest.ExitCode.OK
+        and child_environment(config).get("CI")
+    ):
+        what = f"{plural(failed, 'verdict')} of this run failed, and a conftest or a plugin ended it with 0"
+        complain(config, PerfgateError("run-overruled", what))
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _failed(docket: SessionState) -> int:
+    """Verdicts that failed a test of this run, or the suite; not those of tests that are expected to fail."""
+    tests = [report for nodeid in docket.judged for report in docket.reports.get(nodeid, ())]
+    failed = [f"{report.worst.value}: {report.key}" for report in tests if report.effect is Effect.FAIL]
+    notes = sum(note.effect is Effect.FAIL for note in docket.notes)
+    return notes + sum(said not in docket.excused for said in failed)

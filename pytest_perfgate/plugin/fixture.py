@@ -1,29 +1,30 @@
-"""The ``perfgate`` fixture: what a test calls."""
+"""The `perfgate` fixture and its argument errors."""
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import os
+import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Samples
 from pytest_perfgate.model.plan import Case, CaseKey
-from pytest_perfgate.model.quantity import TIME_UNITS
-from pytest_perfgate.model.samples import Samples
-from pytest_perfgate.model.work import Work
-from pytest_perfgate.plugin.asked import Asked, Brought, Schedule
+from pytest_perfgate.model.values import TIME_UNITS, Work
 from pytest_perfgate.plugin.benches import Bench
-from pytest_perfgate.plugin.nesting import Nesting
-from pytest_perfgate.plugin.promises import refuse_unrun
-from pytest_perfgate.plugin.raising import noted
-from pytest_perfgate.plugin.spelling import insist_on_whole
-from pytest_perfgate.plugin.view import View
-from pytest_perfgate.plugin.words import insist_on_callables, note_text, unknown_arguments
+from pytest_perfgate.plugin.calls import Asked, Brought, Schedule, View, refuse_unrun
+from pytest_perfgate.plugin.collect import insist_on_whole
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 
 class Gate:
@@ -132,7 +133,7 @@ class Gate:
 
     def attach(self, name: str, path: str | Path | Any) -> None:
         """Keep a file or a folder beside this test's measurement, machine code as bytes, or a kernel of Triton."""
-        from pytest_perfgate.plugin.handed import handed_over
+        from pytest_perfgate.plugin.captures import handed_over
 
         for artifact in handed_over(name, path, self._case.nodeid):
             self._bench.artifacts.append(artifact)
@@ -211,13 +212,13 @@ def _work(work: Work | None) -> Work | None:
     """The work of a call; a rate of a negative or an infinite count would pass or fail for nothing."""
     if work is None:
         return None
-    from pytest_perfgate.core.analysis.ops.stated import work_fault
+    from pytest_perfgate.core.analysis.work.products import work_fault
 
     fault = work_fault(work) if isinstance(work, Work) else f"it is {work!r:.60}"
     if fault:
         what = f"work= is no work that a call can do: {fault}"
         raise PerfgateError("call-wrong", what, mend="from pytest_perfgate import work; work=work.gemm(m, n, k, ...)")
-    from pytest_perfgate.core.analysis.ops.exact import plain
+    from pytest_perfgate.core.analysis.work.products import plain
 
     return replace(work, **{name: plain(getattr(work, name)) for name in ("flops", "bytes", "items", "working_set")})
 
@@ -240,3 +241,105 @@ def _texts(limits: Iterable[str]) -> tuple[str, ...]:
         if not isinstance(text, str):
             raise PerfgateError("call-wrong", f"a limit is a text, and {text!r:.60} is none", mend='"time <= 3 ms"')
     return tuple(str.__str__(text) for text in given)
+
+
+class Nesting:
+    """Which threads are in a measured call."""
+
+    def __init__(self) -> None:
+        self._threads: set[int] = set()
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        thread = get_ident()
+        self._threads.add(thread)
+        try:
+            yield
+        finally:
+            self._threads.discard(thread)
+
+    def refuse(self, nodeid: str) -> None:
+        if get_ident() in self._threads:
+            what, mend = "called within a call that is measured", "measure each by itself; for a part of it: region()"
+            raise PerfgateError("call-wrong", what, mend=mend, place=nodeid)
+
+
+_OWN = ("setup", "work", "check", "calls", "name", "limits")
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+>")
+
+_LONGEST = 30
+
+
+def unknown_arguments(fn: Any, names: Iterable[str]) -> PerfgateError:
+    """Keywords of the measured function: the fixture has its own, and passes on none."""
+    from pytest_perfgate.core.limits.scope import nearest
+
+    given = list(names)
+    called = getattr(fn, "__name__", "")
+    called = called if called.isidentifier() else "f"
+    inside = ", ".join(f"{name}=..." for name in given)
+    meant = [near for name in given for near in nearest(name, _OWN, 1)]
+    mend = f"measure a call that has them: perfgate(lambda: {called}(..., {inside}))"
+    mend = f"did you mean {meant[0]}=? Otherwise {mend}" if meant else mend
+    why = f"its own keywords are {', '.join(_OWN)}; those of the function would be mistaken for them"
+    return PerfgateError("call-wrong", f"perfgate() does not take {', '.join(given)}=", why=why, mend=mend)
+
+
+def insist_on_callables(**given: Any) -> None:
+    """What runs around a call is itself a call, or is not given."""
+    for name, thing in given.items():
+        if thing is not None and not callable(thing):
+            mend = f"{name}=lambda: ..." if name == "setup" else f"{name}=lambda result: ..."
+            raise PerfgateError("call-wrong", f"{name}= is a callable, and {thing!r:.60} is none", mend=mend)
+
+
+def note_text(key: str, value: object) -> str:
+    """A note as it joins the identity; what names an address is another one in each process."""
+    text = str(value)
+    if not _ADDRESS.search(text):
+        return text
+    why = "a note joins the identity, and an address differs in each process: nothing would be compared"
+    mend = f'write what it stands for as a text, such as perfgate.note({str(key)!r:.{_LONGEST}}, "64x128")'
+    raise PerfgateError("call-wrong", f"a note is {text:.60}, which names an address", why=why, mend=mend)
+
+
+_LONGEST_FRAME = 200
+
+_WRONG = frozenset({"call-wrong", "timer-unknown", "timer-unsuited", "runtime-unknown"})
+
+_OURS = (f"{Path(__file__).parent.parent}{os.sep}", contextlib.__file__)
+
+
+@contextmanager
+def noted(bench: Bench, key: CaseKey, noun: str) -> Iterator[None]:
+    """Around a call, a region or a reading: what it raises goes on, and is kept."""
+    try:
+        yield
+    except Exception as fault:
+        if isinstance(fault, PerfgateError) and not fault.place and fault.code.name in _WRONG:
+            fault.place_at(_called(key.path))
+        bench.raised[key] = f"{noun} raised {told(fault)}"
+        raise
+
+
+def _called(path: str) -> str:
+    """Where the user's own code called us: ``tests/test_k.py:12``."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - inspect.stack reads every source file
+    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
+        frame = frame.f_back
+    if frame is None:
+        return ""
+    file = Path(frame.f_code.co_filename)
+    own = file.as_posix().endswith(f"/{path}")
+    return f"{path if path and own else file}:{frame.f_lineno}"
+
+
+def told(fault: Exception) -> str:
+    """``ValueError: odd``: the first line, and the type alone where it says nothing or cannot."""
+    name, said = type(fault).__name__, ""
+    with suppress(Exception):  # an error of the user's that does not even print
+        said = fault.what if isinstance(fault, PerfgateError) else str(fault)
+    first = (said.strip().splitlines() or [""])[0]
+    shown = f"{first[:_LONGEST_FRAME]}…" if len(first) > _LONGEST_FRAME else first
+    return f"{name}: {shown}" if shown else name

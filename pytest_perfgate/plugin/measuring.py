@@ -1,31 +1,38 @@
-"""Measures in this process on behalf of a test: in a child, or in quick mode."""
+"""Measure in this process."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from pytest_perfgate.app.honest import Scrutiny, Subject, scrutinised
-from pytest_perfgate.app.instrument import at_least, choose_runtime, choose_timer, identity, per_call
-from pytest_perfgate.app.machine import REFUSED, keyed, lease_name, settled, watched
-from pytest_perfgate.app.several import Together
+from pytest_perfgate.app.instrument import (
+    REFUSED,
+    Together,
+    at_least,
+    choose_runtime,
+    choose_timer,
+    identity,
+    keyed,
+    lease_name,
+    per_call,
+    settled,
+    watched,
+)
+from pytest_perfgate.app.output_check import OutputCheck, Subject, constant_inputs, scrutinised
 from pytest_perfgate.clock import HOST_CLOCK
-from pytest_perfgate.model.children import Capture
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Artifact
-from pytest_perfgate.model.metric import MetricSet
+from pytest_perfgate.model.measurement import Artifact, Samples
+from pytest_perfgate.model.metric import Finding, MetricSet
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
-from pytest_perfgate.model.ports import Inspector, Profiler, Runtime, Timer
-from pytest_perfgate.model.profiling import STATIC
-from pytest_perfgate.model.samples import Samples
-from pytest_perfgate.model.tools import Instruments
-from pytest_perfgate.plugin.asked import Asked, Brought
-from pytest_perfgate.plugin.inputs import Inputs
-from pytest_perfgate.plugin.slowing import asked_for, slowed
+from pytest_perfgate.model.ports import Call as PortsCall
+from pytest_perfgate.model.ports import Contents, Inspector, Instruments, Profiler, Runtime, Timer
+from pytest_perfgate.model.protocol import STATIC, Capture
+from pytest_perfgate.plugin.calls import Asked, Brought
 
 
 class Stand(NamedTuple):
@@ -102,7 +109,7 @@ class Measuring:
             samples = watched(take, device, plan, clocks, HOST_CLOCK.wall)
         return replace(samples, notes=(*samples.notes, (REFUSED, refused))) if refused else samples
 
-    def _scrutiny(self, asked: Asked, call: Any, runtime: Runtime) -> Scrutiny | None:
+    def _scrutiny(self, asked: Asked, call: Any, runtime: Runtime) -> OutputCheck | None:
         """What holds a call with ``check=`` to its word: the first time that this process measures it."""
         contents = self._instruments.contents
         if asked.check is None or contents is None or asked.key in self._scrutinised:
@@ -112,7 +119,7 @@ class Measuring:
             once=asked.called, last=lambda: call.last, check=asked.judge,
             reach=(asked.fn, asked.args), prepared=(asked.setup,), synchronize=runtime.synchronize,
         )  # fmt: skip
-        return Scrutiny(subject, contents)
+        return OutputCheck(subject, contents)
 
     def capture(self, asked: Asked, plan: Plan) -> Capture:
         return self.packed(asked, plan, (self.samples(asked, at_least(plan, asked.schedule.samples)),))
@@ -152,19 +159,19 @@ class Measuring:
 
     def profilers(self, plan: Plan) -> tuple[Profiler, ...]:
         """The captures that this process can take itself."""
-        from pytest_perfgate.plugin.captured import profilers_of
+        from pytest_perfgate.plugin.captures import profilers_of
 
         return profilers_of(plan, self._instruments.profilers) if plan.captures else ()
 
     def profiled(self, plan: Plan, key: CaseKey, limits: str = "") -> tuple[MetricSet, tuple[Artifact, ...]]:
         """What the captures of a measurement say to these limits."""
-        from pytest_perfgate.plugin.captured import taken
+        from pytest_perfgate.plugin.captures import taken
 
         return taken(key, self.profilers(plan), self._instruments.inspectors, limits)
 
     def read(self, brought: Brought, sources: Sequence[str], limits: Iterable[str] = ()) -> None:
         """Fill in what an artifact says."""
-        from pytest_perfgate.plugin.reading import read_artifact
+        from pytest_perfgate.plugin.benches import read_artifact
 
         read_artifact(brought, sources, self._instruments.inspectors, limits)
 
@@ -174,7 +181,7 @@ class Measuring:
         """The captures with what the machine code says that the test handed over, where that was asked for."""
         if STATIC not in case.plan.captures:
             return captures
-        from pytest_perfgate.plugin.handed import with_code
+        from pytest_perfgate.plugin.captures import with_code
 
         return with_code(case, captures, artifacts, self)
 
@@ -202,7 +209,7 @@ def companions(wanted: int, device: Device) -> tuple[Device, ...]:
 
 def measuring_tools(config: Any) -> Measuring:
     """What measures in this pytest."""
-    from pytest_perfgate.app.assemble import metrics_of_capture
+    from pytest_perfgate.app.measure import metrics_of_capture
     from pytest_perfgate.wiring import instruments
 
     built_ins(config)
@@ -215,3 +222,77 @@ def built_ins(config: Any) -> None:
 
     if not config.pluginmanager.has_plugin("perfgate-built-ins"):
         config.pluginmanager.register(BuiltIns(configuration(config.rootpath)), "perfgate-built-ins")
+
+
+class Inputs:
+    """What was seen of each case's inputs in this process."""
+
+    def __init__(self, contents: Contents | None) -> None:
+        self._contents = contents
+        self._seen: dict[CaseKey, Finding | None] = {}
+
+    def findings(self, key: CaseKey) -> tuple[Finding, ...]:
+        seen = self._seen.get(key)
+        return (seen,) if seen else ()
+
+    def prepared(self, asked: Asked, runtime: Runtime) -> PortsCall | None:
+        """What runs before each call; a GPU's inputs are looked at before any call writes them."""
+        unseen = self._contents is not None and asked.key not in self._seen and runtime.device().kind == "gpu"
+        if asked.setup is None:
+            if unseen:
+                self._look(asked)
+            return None
+        return self._first(asked) if unseen else asked.prepare
+
+    def _first(self, asked: Asked) -> PortsCall:
+        """The set-up; what it makes the first time is looked at."""
+
+        def prepare() -> Any:
+            made = asked.prepare()
+            if asked.key not in self._seen:
+                self._look(asked, made)
+            return made
+
+        return prepare
+
+    def _look(self, asked: Asked, made: Any = ()) -> None:
+        if self._contents is not None:
+            self._seen[asked.key] = constant_inputs(self._contents, (asked.fn, asked.args, made))
+
+
+VARIABLE = "PERFGATE_SLOWER"
+
+_OWED_NS = 20_000.0
+"""The shortest wait: reading the clock takes hundreds of nanoseconds, and a wait cannot be finer than that."""
+
+Call = Callable[[], Any]
+
+
+def asked_for() -> float | None:
+    """By which part calls of this process are to take longer; ``None`` leaves them alone."""
+    text = os.environ.get(VARIABLE, "")
+    return float(text) if text else None
+
+
+def slowed(call: Call, by: float) -> Call:
+    """The call, and behind it a busy wait in proportion to what it took; short calls save up for theirs.
+
+    Both are CPU time of this thread: by the wall clock, neighbours on the core would multiply what is injected.
+    The side that is not slowed is wrapped too, by 0, so that reading the clock costs both the same.
+    """
+    clock, owed = HOST_CLOCK.thread, 0.0
+
+    def longer() -> Any:
+        nonlocal owed
+        begun = clock()
+        result = call()
+        now = clock()
+        owed += (now - begun) * by
+        if owed >= _OWED_NS:
+            until = now + owed
+            while (now := clock()) < until:
+                pass
+            owed = until - now
+        return result
+
+    return longer

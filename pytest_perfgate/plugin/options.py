@@ -1,10 +1,19 @@
-"""The options of the command line, as one table; the page of options is written from it."""
+"""Command-line options."""
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from pytest_perfgate.core.render.words import about, span
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.values import span_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 
 STARTED_WITH = pytest.StashKey["dict[str, str]"]()
 """The environment of the process before any conftest ran."""
@@ -103,3 +112,27 @@ def add_options(parser: pytest.Parser) -> None:
         default = f" (default: {option.local}{f'; in CI {option.ci}' if option.ci else ''})"
         settings = {"dest": option.name[2:].replace("-", "_"), **option.settings}
         group.addoption(option.name, help=(option.doc + default).replace("%", "%%"), **settings)
+
+
+_SPEAKS = ("CI", "GITHUB_", "GIT_", "BITBUCKET_", "BUILD", "CHANGE_", "DRONE_", "SYSTEM_", "TRAVIS_")
+"""How names begin that say what judges: one that comes later is no word of CI's."""
+
+
+def child_environment(config: pytest.Config) -> Mapping[str, str]:
+    """What the process was started with, and what came to it since; of CI and of git nothing comes later."""
+    stash = getattr(config, "stash", None)
+    before = stash.get(STARTED_WITH, None) if stash is not None else None
+    if before is None:
+        return dict(os.environ)
+    return {**{name: text for name, text in os.environ.items() if not name.startswith(_SPEAKS)}, **before}
+
+
+__all__ = ["about", "seconds", "span"]
+
+
+def seconds(given: Any, place: str) -> float:
+    """Seconds from a number or from a text such as ``500 ms``."""
+    found = span_seconds(str(given))
+    if not found:
+        raise PerfgateError("option-wrong", f"{given!r} is no time such as '500 ms'", place=place)
+    return found

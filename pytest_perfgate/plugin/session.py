@@ -1,47 +1,48 @@
-"""The gate of one session: cases, what they came to, and the door for each test."""
+"""The gate of one session."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_perfgate.app.agree import agreed
-from pytest_perfgate.app.gate import off_reason
+from pytest_perfgate.app.judge import agreed, off_reason
 from pytest_perfgate.core.render.block import WIDTH, render_block
-from pytest_perfgate.model.children import CaseResult
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.measurement import Measurement
-from pytest_perfgate.model.plan import Case, CaseKey, Mode
+from pytest_perfgate.model.plan import Case, CaseKey, Effect, Mode
+from pytest_perfgate.model.ports import Convict, GateTools
+from pytest_perfgate.model.protocol import CaseResult
 from pytest_perfgate.model.verdict import CaseReport
 from pytest_perfgate.plugin.benches import Bench, JudgedBench, MeasuringBench, QuickBench
-from pytest_perfgate.plugin.columns import columns
-from pytest_perfgate.plugin.complaints import refuse, told_once, usage_errors
-from pytest_perfgate.plugin.conviction import convictor
-from pytest_perfgate.plugin.docket import Docket, Reports
-from pytest_perfgate.plugin.fates import fate
 from pytest_perfgate.plugin.fixture import Gate
-from pytest_perfgate.plugin.keeping import begin, insist_on_folder
+from pytest_perfgate.plugin.measure_ahead import begin, insist_on_folder
 from pytest_perfgate.plugin.measuring import measuring_tools
-from pytest_perfgate.plugin.progress import say_amid
-from pytest_perfgate.plugin.properties import SEEN, properties
-from pytest_perfgate.plugin.skips import skip_reason
-from pytest_perfgate.plugin.standpoint import Standpoint
+from pytest_perfgate.plugin.reporting import (
+    SEEN,
+    Standpoint,
+    columns,
+    properties,
+    refuse,
+    say_amid,
+    told_once,
+    usage_errors,
+)
+from pytest_perfgate.plugin.selection import skip_reason
+from pytest_perfgate.plugin.state import Reports, SessionState
 from pytest_perfgate.wiring.devices import pick_device
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pytest_perfgate.plugin.settings import Settings
+    from pytest_perfgate.plugin.state import Settings
 
 
 _LATE = "it asked for perfgate only while it ran, after the measuring: take it as an argument, or mark the test"
 
 
-class GateSession(Docket):
+class GateSession(SessionState):
     """Measures before the first test where the mode says so, and is the door for each test."""
 
     def __init__(self, settings: Settings, *, ahead: bool = False) -> None:
@@ -66,15 +67,14 @@ class GateSession(Docket):
         if self.cases and self.mode is Mode.QUICK:
             begin(self)
         if math.isfinite(self.settings.budget_s):
-            from pytest_perfgate.plugin.costs import quick_parts
+            from pytest_perfgate.plugin.measure_ahead import quick_parts
 
             self.cases = quick_parts(self)
 
     def measure(self) -> None:
         """Measure all cases in children and judge them, unless nothing is to be measured."""
-        from pytest_perfgate.plugin.ahead import measure_ahead
-        from pytest_perfgate.plugin.interrupts import interrupts_heard
-        from pytest_perfgate.plugin.tidied import tidied
+        from pytest_perfgate.plugin.controller import interrupts_heard
+        from pytest_perfgate.plugin.measure_ahead import measure_ahead, tidied
 
         self.measured_ahead = True
         with usage_errors():
@@ -187,3 +187,37 @@ class GateSession(Docket):
             self.skipped[report.nodeid] = skip_reason(report)
         elif report.when == "call":
             self.skipped.pop(report.nodeid, None)
+
+
+def convictor(session: SessionState, tools: GateTools) -> Convict | None:
+    """The paired conviction, where the project wants it and git knows the commits."""
+    settings = session.settings
+    if session.mode is not Mode.FULL or settings.project.conviction == "interval":
+        return None
+    if settings.options.perfgate_against or tools.repository is None or not tools.repository.head():
+        return None
+
+    def convict(reports: Mapping[CaseKey, CaseReport], cases: Mapping[str, Case]) -> Mapping[CaseKey, CaseReport]:
+        from pytest_perfgate.plugin.arms import ArmRunner as Bailiff
+
+        return Bailiff(session).convict(reports, cases)
+
+    return convict
+
+
+_LONGEST = 300
+
+
+def fate(reports: Mapping[str, Sequence[CaseReport]], key: CaseKey) -> str:
+    """What became of a call when its test was measured; empty where nobody knows."""
+    found = reports.get(key.nodeid, ())
+    mine = [report for report in found if report.key == key] or [report for report in found if not report.key.name]
+    lost = (verdict.sentence for report in mine if report.measurement is None for verdict in report.verdicts)
+    said = " ".join(next(filter(None, lost), "").split())
+    if not said and found and not mine:
+        said = f"when the test was measured this call did not happen: {_called(found)} did"
+    return f"{said[:_LONGEST]}…" if len(said) > _LONGEST else said
+
+
+def _called(found: Sequence[CaseReport]) -> str:
+    return ", ".join(repr(report.key.name) for report in found)

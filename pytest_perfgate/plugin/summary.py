@@ -1,58 +1,61 @@
-"""The gate's section at the end of a session: quiet when nothing was gated."""
+"""Terminal section."""
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pytest_perfgate.app.gate import new_baselines
-from pytest_perfgate.app.inputs import CONSTANT
-from pytest_perfgate.app.machine import REFUSED
-from pytest_perfgate.core.gate.against_baseline import DOUBTFUL
-from pytest_perfgate.core.gate.family import family_limits, is_in_a_mean
-from pytest_perfgate.core.gate.withheld import on_one_core, pinned
+from pytest_perfgate.app.instrument import REFUSED
+from pytest_perfgate.app.judge import new_baselines
+from pytest_perfgate.app.output_check import CONSTANT
+from pytest_perfgate.core.judge.acceptance import on_one_core, pinned
+from pytest_perfgate.core.judge.against_baseline import DOUBTFUL
+from pytest_perfgate.core.judge.family import family_limits, is_in_a_mean
 from pytest_perfgate.core.render.block import WIDTH, printable, render_block
-from pytest_perfgate.core.render.floor import by_floor
-from pytest_perfgate.core.render.guard import shown
 from pytest_perfgate.core.render.own_gate import HEADING, other_notes, own_gate_lines
-from pytest_perfgate.core.render.plural import first_of, plural
 from pytest_perfgate.core.render.report import NONE, sighted
 from pytest_perfgate.core.render.text import display_width, table_lines
-from pytest_perfgate.model.document import Cell, Column, Table
-from pytest_perfgate.model.limit import Effect, Outcome
-from pytest_perfgate.model.plan import Mode
-from pytest_perfgate.model.quantity import Dimension
-from pytest_perfgate.plugin.columns import ANY, columns, folded
-from pytest_perfgate.plugin.complaints import here as written
-from pytest_perfgate.plugin.cut_short import cut_short_lines
+from pytest_perfgate.core.render.words import by_floor, first_of, plural, shown
+from pytest_perfgate.model.metric import Cell, Column, Table
+from pytest_perfgate.model.plan import Effect, Mode, Outcome
+from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.plugin.ending import name_of, text_of
-from pytest_perfgate.plugin.painting import write_painted
-from pytest_perfgate.plugin.standpoint import Standpoint
+from pytest_perfgate.plugin.reporting import ANY, Standpoint, columns, folded, write_painted
+from pytest_perfgate.plugin.reporting import here as written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from pytest_perfgate.core.gate.family import Families
+    from pytest_perfgate.core.judge.family import Families
+    from pytest_perfgate.model.plan import Case
     from pytest_perfgate.model.verdict import CaseReport, SuiteNote
-    from pytest_perfgate.plugin.docket import Docket
+    from pytest_perfgate.plugin.state import SessionState
+
 
 _SHOWN = 20
+
 _FILES = 5
 """Of more files than these only the folders are named."""
+
 _NAMED = 3
 """Cases that a line names."""
+
 _KEPT = (Outcome.PASSED, Outcome.NOT_APPLICABLE, Outcome.ACCEPTED)
+
 FROM = "--from RECORD "
 """In CI accepting is refused: the record that it leaves is accepted elsewhere."""
+
 _SLOWER = frozenset({Outcome.SUSPECT, Outcome.MOVED, Outcome.REGRESSED})
+
 _PLAIN = (Outcome.UNBASELINED, Outcome.IMPROVED)
 """Outcomes of which the table says all that there is to say."""
 
 
-def write_summary(out: Any, session: Docket, *, cut_short: bool = False) -> None:
+def write_summary(out: Any, session: SessionState, *, cut_short: bool = False) -> None:
     """The table of verdicts, notes on the suite, where the files lie, what to do next."""
     reports = session.all_reports()
     ending = cut_short_lines(session) if cut_short else []
@@ -64,7 +67,7 @@ def write_summary(out: Any, session: Docket, *, cut_short: bool = False) -> None
         out.write_line(line)
 
 
-def _write_verdicts(out: Any, session: Docket, reports: list[CaseReport]) -> None:
+def _write_verdicts(out: Any, session: SessionState, reports: list[CaseReport]) -> None:
     here = Standpoint(session.settings.pytest)
     kept = shown(partial(_recorded, session, reports), lambda _: 0)
     fresh, families = 0 if session.lost else kept, family_limits(session.cases.values())
@@ -124,7 +127,7 @@ def _has_more(report: CaseReport) -> bool:
     return bare or any(v.outcome is Outcome.IMPROVED and v.sentence == DOUBTFUL for v in report.verdicts)
 
 
-def _recorded(session: Docket, reports: Sequence[CaseReport]) -> int:
+def _recorded(session: SessionState, reports: Sequence[CaseReport]) -> int:
     """Cases whose first time this machine keeps for itself."""
     fresh = len(new_baselines(reports, session.court.tools.committed, "", ""))
     return fresh if session.court.context.policy.records else 0
@@ -240,6 +243,76 @@ def constant(reports: Sequence[CaseReport]) -> list[str]:
     return [printable(f"{CONSTANT}, on which a GPU may run faster than on data: {first_of(keys, _NAMED)}")]
 
 
-def hidden(session: Docket) -> list[str]:
+def hidden(session: SessionState) -> list[str]:
     """Failing verdicts that an ``xfail`` keeps from failing the run: never in silence."""
     return [f"xfail hides  {name}" for name in session.excused]
+
+
+_NAMED_CASES = 5
+
+_BEHIND = "the same command again: it goes on behind the rounds that were finished"
+
+
+def cut_short_lines(session: SessionState) -> list[str]:
+    """Lines for the terminal; none where nothing is left to be measured."""
+    missing = _missing(session)
+    if not missing and not _fewer(session) and not _untried(session):
+        return []
+    if session.resumable and len(missing) == len(session.cases):
+        return ["cut short before any verdict: the finished rounds of both arms are kept", f"next  {_BEHIND}"]
+    lines = [_headline(session, len(missing))]
+    if len(missing) < len(session.cases):
+        lines += [f"  not measured  {case.nodeid}" for case in missing[:_NAMED_CASES]]
+        lines += (
+            [f"  not measured  {plural(len(missing) - _NAMED_CASES, 'more case')}"]
+            if len(missing) > _NAMED_CASES
+            else []
+        )
+    return [*lines, *_onward(session, missing)]
+
+
+def _headline(session: SessionState, missing: int) -> str:
+    measured, fewer = len(session.cases) - missing, _fewer(session)
+    said = f"cut short: {measured} of {plural(len(session.cases), 'case')} measured"
+    said += " and kept" if measured else ", nothing is kept"
+    said += f"; {fewer} of them in fewer processes than asked for" if fewer else ""
+    untried = _untried(session)
+    return f"{said}; {plural(untried, 'suspect')} not tried to the end" if untried else said
+
+
+def _untried(session: SessionState) -> int:
+    """Suspects of a run that would have tried them."""
+    if session.court.tools.convict is None:
+        return 0
+    return sum(report.worst is Outcome.SUSPECT for found in session.reports.values() for report in found)
+
+
+def _fewer(session: SessionState) -> int:
+    """Cases with a measurement of fewer processes than were asked for."""
+    return sum(0 < _processes(session, nodeid) < _asked(session, nodeid) for nodeid in session.cases)
+
+
+def _missing(session: SessionState) -> Sequence[Case]:
+    return [case for nodeid, case in session.cases.items() if not _processes(session, nodeid)]
+
+
+def _processes(session: SessionState, nodeid: str) -> int:
+    """Processes that measured a test; a measurement without samples, such as machine code, counts as one."""
+    found = [r.measurement for r in session.reports.get(nodeid, ()) if r.measurement is not None]
+    return max((max(1, len(measurement.processes)) for measurement in found), default=0)
+
+
+def _asked(session: SessionState, nodeid: str) -> int:
+    return session.cases[nodeid].plan.rounds if session.measured_ahead else 1
+
+
+def _onward(session: SessionState, missing: Sequence[Case]) -> list[str]:
+    """What measures the rest, alone on its line: it is pasted."""
+    if session.resumable:
+        return [f"next  {_BEHIND}"]
+    if missing and len(missing) <= _NAMED_CASES and len(missing) < len(session.cases):
+        here = Standpoint(session.settings.pytest)
+        names = " ".join(shlex.quote(here.nodeid(case.nodeid)) for case in missing)
+        rest = "that measures the rest; the same command again measures everything"
+        return [f"next  pytest --perfgate={session.mode.value} {names}", rest]
+    return ["next  the same command again: it measures everything anew"]

@@ -7,28 +7,32 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_perfgate.model.refusals import refusal
+from pytest_perfgate.model.errors import refusal
 from pytest_perfgate.wiring import devices as wiring_devices
 
 if TYPE_CHECKING:
-    from pytest_perfgate.model.config import Config
-    from pytest_perfgate.model.document import Document
+    from pytest_perfgate.model.metric import Document
+    from pytest_perfgate.model.project import Config
     from pytest_perfgate.model.verdict import Verdict
+
 
 Part = tuple[str, ...]
 """A factory as ``module:name`` below ``pytest_perfgate.``, then the parts that it is given."""
 
 _PROFILERS: tuple[Part, ...] = (
     ("wiring.profiling:timeline",),
-    ("adapters.profilers.torch:Torch",),
+    ("adapters.profilers.in_process:Torch",),
     ("wiring.profiling:kernel_records",),
-    ("adapters.profilers.event:EventTimes",),
+    ("adapters.profilers.in_process:EventTimes",),
     ("wiring.profiling:annotation",),
     ("wiring.profiling:deep",),
-    ("adapters.profilers.cubin:CubinKeeper",),
+    ("adapters.profilers.tools:CubinKeeper",),
 )
+
 _CATALOGUE = wiring_devices.CATALOGUE
-_PATTERNS = "wiring.looking:communication"
+
+_PATTERNS = "wiring.profiling:communication"
+
 _INSPECTORS: tuple[Part, ...] = (
     ("wiring.profiling:timeline_inspection",),
     (
@@ -36,27 +40,34 @@ _INSPECTORS: tuple[Part, ...] = (
         "adapters.readers.kineto:read_kineto",
         "adapters.readers.kineto:looks_like_kineto",
         _CATALOGUE,
-        "adapters.formats.replay:write_replay",
-        "adapters.children.cluster:spread",
+        "adapters.formats.files:write_replay",
+        "adapters.children.spawn:spread",
         _PATTERNS,
     ),
     ("app.inspections.cubin:Cubin", "adapters.readers.cubin:read_cubins", _CATALOGUE),
-    ("app.inspections.ncu:Ncu", "adapters.readers.ncu:read_ncu", _CATALOGUE, "adapters.readers.ncu:long_head"),
-    ("app.inspections.rocprof:Rocprof", "adapters.readers.rocprof:read_rocprof", _CATALOGUE),
-    ("app.inspections.records:Runs", "adapters.stores.records:read_record"),
-    ("app.inspections.benchmarks:nvbench", "adapters.readers.nvbench:read_nvbench"),
-    ("app.inspections.benchmarks:pytest_benchmark", "adapters.readers.pytest_benchmark:read_pytest_benchmark"),
-    ("app.inspections.benchmarks:google_benchmark", "adapters.readers.google_benchmark:read_google_benchmark"),
-    ("app.inspections.benchmarks:asv", "adapters.readers.asv:read_asv"),
+    (
+        "app.inspections.ncu:Ncu",
+        "adapters.readers.ncu_report:read_ncu",
+        _CATALOGUE,
+        "adapters.readers.ncu_report:long_head",
+    ),
+    ("app.inspections.ncu:Rocprof", "adapters.readers.rocprof:read_rocprof", _CATALOGUE),
+    ("app.inspections.results:Runs", "adapters.stores.records:read_record"),
+    ("app.inspections.results:nvbench", "adapters.readers.benchmarks:read_nvbench"),
+    ("app.inspections.results:pytest_benchmark", "adapters.readers.benchmarks:read_pytest_benchmark"),
+    ("app.inspections.results:google_benchmark", "adapters.readers.benchmarks:read_google_benchmark"),
+    ("app.inspections.results:asv", "adapters.readers.benchmarks:read_asv"),
 )
-_COMMENT = "core.render.comment:render_comment"
+
+_COMMENT = "core.render.html:render_comment"
+
 _DELIVERIES: tuple[Part, ...] = (
-    ("adapters.delivery.comments:GithubComment", _COMMENT),
-    ("adapters.delivery.comments:GitlabComment", _COMMENT),
-    ("adapters.delivery.webhook:Webhook", _COMMENT),
-    ("wiring.deliveries:json_file",),
-    ("wiring.deliveries:html_file",),
-    ("wiring.deliveries:markdown_file",),
+    ("adapters.delivery:GithubComment", _COMMENT),
+    ("adapters.delivery:GitlabComment", _COMMENT),
+    ("adapters.delivery:Webhook", _COMMENT),
+    ("wiring.stores:json_file",),
+    ("wiring.stores:html_file",),
+    ("wiring.stores:markdown_file",),
 )
 """The built-ins; of several that recognise a thing the first wins."""
 
@@ -120,7 +131,7 @@ class CommandLineTools:
     """What commands that look into files need: the same plugins as in tests, hosted by ourselves."""
 
     def __init__(self, hooks: Any) -> None:
-        from pytest_perfgate.core.metrics.registry import by_name
+        from pytest_perfgate.core.metric_kinds import by_name
 
         self.inspectors = inspectors_of(hooks)
         self.kinds = by_name(joined(hooks.pytest_perfgate_metrics()))
@@ -149,7 +160,7 @@ def own_host(root: Path) -> Any:
 
     from pytest_perfgate import hookspecs
     from pytest_perfgate.adapters.stores.configuration import read_config
-    from pytest_perfgate.wiring.plugins import load_plugins
+    from pytest_perfgate.wiring.stores import load_plugins
 
     class Host(pluggy.PluginManager):
         """Takes a hook by its name, as pytest does: a plugin is written once for both."""
@@ -175,23 +186,23 @@ def write_pages(path: Path, documents: Sequence[Document]) -> None:
 
 def write_tables(folder: Path, documents: Mapping[str, Document]) -> tuple[Path, ...]:
     """Tables of documents as CSV files."""
-    from pytest_perfgate.adapters.formats import tables
+    from pytest_perfgate.adapters.formats import files as tables
 
     return tables.write_tables(folder, documents)
 
 
 def write_junit(path: Path, subject: str, verdicts: Sequence[Verdict]) -> None:
     """Verdicts as a JUnit file."""
-    from pytest_perfgate.adapters.formats import junit
+    from pytest_perfgate.adapters.formats import files as junit
 
     junit.write_junit(path, subject, verdicts)
 
 
 def instruments(hooks: Any) -> Any:
     """What measures in this process: those of plugins and our own, the host last."""
-    from pytest_perfgate.adapters.devices.process import probe_affinity, probe_pools, probe_threads
-    from pytest_perfgate.model.later import Later
-    from pytest_perfgate.model.tools import Instruments
+    from pytest_perfgate.adapters.devices.host import probe_affinity, probe_pools, probe_threads
+    from pytest_perfgate.model.ports import Instruments
+    from pytest_perfgate.model.values import LazySequence as Later
 
     return Instruments(
         runtimes=(*joined(hooks.pytest_perfgate_runtimes()), wiring_devices.host_runtime()),
@@ -238,13 +249,12 @@ def gate_tools(root: Path, project: Config, kinds: Any, environment: Any = None)
     from functools import cache, partial
 
     from pytest_perfgate.adapters.children.spawn import LocalNursery
-    from pytest_perfgate.adapters.devices.process import probe_environment
-    from pytest_perfgate.adapters.stores.declared import declared_names
+    from pytest_perfgate.adapters.devices.host import probe_environment
+    from pytest_perfgate.adapters.stores.configuration import declared_names, settings_at
     from pytest_perfgate.adapters.stores.records import Records
     from pytest_perfgate.adapters.stores.repository import GitRepository
-    from pytest_perfgate.adapters.stores.settings import settings_at
-    from pytest_perfgate.app.place import placed
-    from pytest_perfgate.model.tools import GateTools
+    from pytest_perfgate.app.accepted import placed
+    from pytest_perfgate.model.ports import GateTools
     from pytest_perfgate.wiring.stores import baseline_store, history_store
 
     wiring_devices.lead_run()
@@ -268,7 +278,7 @@ def gate_tools(root: Path, project: Config, kinds: Any, environment: Any = None)
 
 def write_values(path: Path, values: Sequence[Any]) -> None:
     """Values of the model for another process of this run."""
-    from pytest_perfgate.adapters.children.codec import encode_value
+    from pytest_perfgate.adapters.children.channel import encode_value
     from pytest_perfgate.adapters.system.files import write_atomically
 
     write_atomically(path, encode_value(list(values)))
@@ -276,7 +286,7 @@ def write_values(path: Path, values: Sequence[Any]) -> None:
 
 def read_values(path: Path, kind: type[Any]) -> list[Any]:
     """The same, read; a file that is not here holds none."""
-    from pytest_perfgate.adapters.children.codec import decode_value
+    from pytest_perfgate.adapters.children.channel import decode_value
 
     return decode_value(path.read_bytes(), list[kind]) if path.is_file() else []  # type: ignore[valid-type]
 
@@ -288,7 +298,7 @@ def here(project: Config | None = None) -> Any:
 
 def ward(root: Path) -> Any:
     """What the doctor looks at."""
-    from pytest_perfgate.wiring import examining
+    from pytest_perfgate.wiring import profiling as examining
 
     hooks = own_host(root).hook
     return examining.ward(instruments(hooks), joined(hooks.pytest_perfgate_profilers()))

@@ -1,4 +1,4 @@
-"""The second page of wiring: instruments of devices, their clocks, their roofs."""
+"""Runtimes, timers, devices, clocks."""
 
 from __future__ import annotations
 
@@ -6,20 +6,24 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_perfgate.model.config import Config
     from pytest_perfgate.model.device import Device
+    from pytest_perfgate.model.project import Config
+
 
 DEVICE_NS = 0.5e9
 """Device time that a measurement on a GPU takes at least."""
 
 CATALOGUE = "wiring.devices:project_catalogue"
+
 _LOOKUP = "adapters.devices.catalogue:lookup_spec"
+
 RUNTIMES: tuple[tuple[str, ...], ...] = (
     ("adapters.runtimes.torch:TorchRuntime", _LOOKUP),
     ("adapters.runtimes.cupy:CupyRuntime", _LOOKUP),
     ("adapters.runtimes.cuda_core:CudaCoreRuntime", _LOOKUP),
     ("adapters.runtimes.opencl:OpenClRuntime", _LOOKUP),
 )
+
 TIMERS: tuple[tuple[str, ...], ...] = tuple(
     (f"wiring.devices:{name}_timer",) for name in ("auto", "events", "blocking", "graph", "cupti")
 )
@@ -36,7 +40,7 @@ def host_runtime() -> Any:
 def host_timer() -> Any:
     """The host's timer with the rules of core."""
     from pytest_perfgate.adapters.timers.host import HostTimer
-    from pytest_perfgate.core.stats.stopping import Stopping, WarmUp
+    from pytest_perfgate.core.stats.summary import Stopping, WarmUp
 
     return HostTimer(Stopping(), WarmUp())
 
@@ -44,7 +48,7 @@ def host_timer() -> Any:
 def rules() -> Any:
     """The rules of core, as a timer of a device is given them."""
     from pytest_perfgate.adapters.timers.bench import Rules
-    from pytest_perfgate.core.stats.stopping import Stopping, WarmUp
+    from pytest_perfgate.core.stats.summary import Stopping, WarmUp
 
     return Rules(stop=Stopping(least_ns=DEVICE_NS), warm=WarmUp())
 
@@ -58,7 +62,7 @@ def events_timer() -> Any:
 
 def blocking_timer() -> Any:
     """Events behind a held-back queue."""
-    from pytest_perfgate.adapters.timers.blocking import BlockingTimer
+    from pytest_perfgate.adapters.timers.events import BlockingTimer
 
     return BlockingTimer(rules())
 
@@ -80,8 +84,8 @@ def cupti_timer() -> Any:
 
 def cupti_unproved() -> str:
     """Why CUPTI's counter of lost records is not believed here; proved once for a machine and its driver."""
-    from pytest_perfgate.adapters.bindings.cupti_proof import unproved_elsewhere
-    from pytest_perfgate.adapters.devices.locks import lock_folder
+    from pytest_perfgate.adapters.bindings.cupti import unproved_elsewhere
+    from pytest_perfgate.adapters.devices.clock_locks import lock_folder
 
     return unproved_elsewhere(lock_folder())
 
@@ -105,11 +109,10 @@ def clocks(tell: Callable[[str], None] | None = None) -> Any:
 def fleet(tell: Callable[[str], None] | None = None) -> Any:
     """The devices that this run may use: those that CUDA shows, else those that HIP does."""
     from pytest_perfgate.adapters.bindings.amdsmi import Amd
+    from pytest_perfgate.adapters.bindings.border import silence
     from pytest_perfgate.adapters.bindings.nvml import Nvml
-    from pytest_perfgate.adapters.bindings.patience import silence
-    from pytest_perfgate.adapters.devices.visible import surroundings, visible_cards
-    from pytest_perfgate.adapters.devices.visible_amd import surroundings_amd, visible_amd
-    from pytest_perfgate.app.lanes import Fleet
+    from pytest_perfgate.adapters.devices.visible import surroundings, surroundings_amd, visible_amd, visible_cards
+    from pytest_perfgate.app.spread import Fleet
 
     hold, nvml = leases(tell).hold_all, Nvml()
     if nvml.availability().usable or silence(nvml.maker):
@@ -119,7 +122,7 @@ def fleet(tell: Callable[[str], None] | None = None) -> Any:
 
 def keys_here() -> tuple[str, ...]:
     """Patterns of the keys under which this machine's devices are accepted."""
-    from pytest_perfgate.app.machine import key_patterns
+    from pytest_perfgate.app.instrument import key_patterns
 
     return key_patterns(host_runtime().device(), fleet().devices)
 
@@ -131,7 +134,7 @@ def pick_device(options: Any) -> None:
     """
     import os
 
-    from pytest_perfgate.app.lanes import picked
+    from pytest_perfgate.app.spread import picked
 
     seen = fleet() if options.perfgate_device else None
     if seen is None or not seen.devices:
@@ -157,14 +160,14 @@ def leases(tell: Callable[[str], None] | None = None) -> Any:
 
 def contents() -> Any:
     """What arrays hold."""
-    from pytest_perfgate.adapters.runtimes.contents import ArrayContents
+    from pytest_perfgate.adapters.runtimes.arrays import ArrayContents
 
     return ArrayContents()
 
 
 def ceiling_store(baselines: Any) -> Any:
     """Measured ceilings, in the folder of a device's baselines."""
-    from pytest_perfgate.adapters.stores.ceilings import CeilingStore
+    from pytest_perfgate.adapters.stores.environments import CeilingStore
 
     return CeilingStore(lambda device: baselines.path(device, "ceilings").parent)
 
@@ -173,7 +176,7 @@ def roofed(baselines: Any) -> Callable[[Device], Device]:
     """Adds the measured ceilings to a device."""
     from functools import partial
 
-    from pytest_perfgate.app.machine import ceiled
+    from pytest_perfgate.app.instrument import ceiled
 
     return partial(ceiled, ceiling_store(baselines).read)
 
@@ -208,18 +211,18 @@ def ceiling_bench(project: Config, runtime: str, policy: str, tell: Callable[[st
     from dataclasses import replace
     from types import SimpleNamespace
 
-    from pytest_perfgate.app.ceilings import PLAN
-    from pytest_perfgate.app.machine import keyed, lease_name, watched
+    from pytest_perfgate.app.devices import PLAN
+    from pytest_perfgate.app.instrument import keyed, lease_name, watched
     from pytest_perfgate.model.plan import ClockPolicy
 
     if runtime == "host":
-        from pytest_perfgate.adapters.devices.loads_host import host_loads
+        from pytest_perfgate.adapters.devices.visible import host_loads
 
         host, timer = host_runtime(), host_timer()
         device = host.device()
         take = lambda call: timer.measure(call, PLAN, host)  # noqa: E731 - as the other one
         return SimpleNamespace(device=device, library="host", take=take, loads=host_loads(device))
-    from pytest_perfgate.adapters.devices.loads_torch import torch_loads
+    from pytest_perfgate.adapters.devices.visible import torch_loads
     from pytest_perfgate.adapters.runtimes.torch import TorchRuntime
     from pytest_perfgate.model.errors import PerfgateError
 
@@ -250,8 +253,7 @@ def finest(runtime: Any, timer: str = "events") -> tuple[float | None, float | N
     if timer == "auto":
         return None, None
     if timer == "host":
-        from pytest_perfgate.adapters.timers.host import probe_clock
-        from pytest_perfgate.adapters.timers.synchronised import waiting
+        from pytest_perfgate.adapters.timers.host import probe_clock, waiting
 
         resolution, overhead = probe_clock(time.perf_counter_ns)
         return (waiting(runtime, time.perf_counter_ns) if hasattr(runtime, "wait") else overhead), resolution
@@ -261,7 +263,7 @@ def finest(runtime: Any, timer: str = "events") -> tuple[float | None, float | N
         if why := cupti_unproved():
             raise PerfgateError("cupti-unproved", why)
         return 0.0, 1.0
-    from pytest_perfgate.adapters.timers.pairs import empty_pair
+    from pytest_perfgate.adapters.timers.event_pairs import empty_pair
 
     empty = empty_pair(runtime)
     return empty.overhead, empty.resolution
@@ -274,3 +276,58 @@ def reference_call() -> Any:
     a = np.random.default_rng(0).standard_normal((256, 256))
     out = np.empty_like(a)
     return lambda: np.matmul(a, a, out=out)
+
+
+def sheet_lock(project: Config, card: Any) -> float | None:
+    """The clock that the catalogue says a card holds under any load."""
+    spec = catalogue(project).lookup(card.described().name)
+    return spec.lock_hz if spec else None
+
+
+def management() -> Any:
+    """The management library of this machine's devices: NVIDIA's, else AMD's; one that hangs is told of."""
+    from pytest_perfgate.adapters.bindings.amdsmi import Amd
+    from pytest_perfgate.adapters.bindings.border import silence
+    from pytest_perfgate.adapters.bindings.nvml import Nvml
+
+    nvml, amd = Nvml(), Amd()
+    chosen = nvml.availability().usable or silence(nvml.maker)
+    return nvml if chosen or not amd.availability().usable else amd
+
+
+def clock_locks() -> Any:
+    """Locks on clocks that are on file, and what lifts one."""
+    from pytest_perfgate.adapters.devices import clock_locks as locks
+
+    return locks
+
+
+def lift(card: Any) -> None:
+    """Put a card's clocks back."""
+    from pytest_perfgate.adapters.devices.clock_locks import put_back
+
+    put_back(card)
+
+
+def keep_lock(card: Any, sm_hz: float | None) -> None:
+    """Lock a card's clocks beyond this process."""
+    from pytest_perfgate.adapters.devices.clock_locks import lock_for_good
+
+    lock_for_good(card, sm_hz)
+
+
+def lift_left() -> tuple[str, ...]:
+    """Put back what children of this run left locked when they died, and say so; nobody else's locks are touched."""
+    from pytest_perfgate.adapters.devices.clock_locks import read_locks, this_run
+    from pytest_perfgate.model.errors import PerfgateError
+
+    left = {lock.device: lock for lock in read_locks() if lock.stale and lock.run == this_run()}
+    if not left:
+        return ()
+    try:
+        cards = {card.uuid(): card for card in management().every()}
+        for device in left:
+            lift(cards[device])
+    except (PerfgateError, KeyError) as error:
+        return (f"clocks left locked by a child that died could not be put back: {error}",)
+    return tuple(f"put back the clocks of {device}, left locked by process {lock.pid}" for device, lock in left.items())

@@ -1,35 +1,39 @@
-"""The composition root of profiling: profilers with their launcher, folders, children."""
+"""Profilers, inspectors."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
 
-from pytest_perfgate.model.profiling import IN_PROCESS, STATIC, TIMED, VARIABLE
-from pytest_perfgate.wiring import CommandLineTools, configuration, joined, own_host
+from pytest_perfgate.app.inspect import choose, inspect
+from pytest_perfgate.model.metric import Analysis, Document
+from pytest_perfgate.model.protocol import IN_PROCESS, STATIC, TIMED, VARIABLE
+from pytest_perfgate.model.verdict import RunReport
+from pytest_perfgate.wiring import CommandLineTools, command_line_tools, configuration, joined, own_host
+from pytest_perfgate.wiring import devices as clocks_page
+from pytest_perfgate.wiring import devices as devices_page
 
 if TYPE_CHECKING:
-    from pytest_perfgate.model.children import Capture
-    from pytest_perfgate.model.document import Document
     from pytest_perfgate.model.nsys import Scrub
-    from pytest_perfgate.model.profiling import Assignment
+    from pytest_perfgate.model.protocol import Assignment, Capture
 
     Command = Callable[[str, Assignment], Sequence[str]]
+
     Environ = Mapping[str, str]
 
 
 def scrubber() -> Scrub:
     """What cleans an export of Nsight Systems."""
-    from pytest_perfgate.adapters.readers.nsys.scrub import scrub
+    from pytest_perfgate.adapters.readers.nsys_report import scrub
 
     return scrub
 
 
 def timeline() -> Any:
     """Nsight Systems behind the project's launcher; what it keeps is scrubbed."""
-    from pytest_perfgate.adapters.profilers.nsys import Nsys
+    from pytest_perfgate.adapters.profilers.tools import Nsys
 
     project = configuration(Path.cwd())
     return Nsys(scrubber(), project.launcher, project.timeout)
@@ -37,7 +41,7 @@ def timeline() -> Any:
 
 def timeline_inspection() -> Any:
     """Reads exports as the project's own patterns say."""
-    from pytest_perfgate.adapters.readers.nsys.report import read_nsys
+    from pytest_perfgate.adapters.readers.nsys_report import read_nsys
     from pytest_perfgate.app.inspections.nsys import Nsys
 
     project = configuration(Path.cwd())
@@ -58,14 +62,13 @@ def deep() -> Any:
 def kernel_records() -> Any:
     """Kernel records of CUPTI, in process."""
     from pytest_perfgate.adapters.bindings.cupti import CuptiRecorder
-    from pytest_perfgate.adapters.profilers.cupti import Cupti
+    from pytest_perfgate.adapters.profilers.in_process import Cupti
 
     return Cupti(CuptiRecorder())
 
 
 def _ncu(name: str) -> Any:
-    from pytest_perfgate.adapters.profilers.ncu import Ncu
-    from pytest_perfgate.adapters.profilers.profiler_api import switched
+    from pytest_perfgate.adapters.profilers.tools import Ncu, switched
 
     return Ncu(switched, configuration(Path.cwd()).launcher, name=name)
 
@@ -117,7 +120,7 @@ def _inspected(paths: Sequence[Path], tools: CommandLineTools, stated: Mapping[s
 
 def _launched(launcher: Sequence[str], command: Command, nodeid: str, assigned: Assignment) -> Sequence[str]:
     """Instruments that stand before the child have the launcher before them; the others are inside it."""
-    from pytest_perfgate.adapters.profilers.nsys import behind
+    from pytest_perfgate.adapters.profilers.tools import behind
 
     inside = assigned.mode in {*IN_PROCESS, TIMED, STATIC}
     return behind(launcher if inside else (), command(nodeid, assigned))
@@ -139,7 +142,7 @@ def _command(root: Path, nodeid: str, assigned: Assignment) -> list[str]:
 
 def write_views(folder: Path, views: Mapping[str, Document]) -> None:
     """Tables as CSV and pictures as SVG, and all of it as one page."""
-    from pytest_perfgate.adapters.formats.drawings import write_drawings
+    from pytest_perfgate.adapters.formats.files import write_drawings
     from pytest_perfgate.wiring import write_pages, write_tables
 
     write_tables(folder / "tables", views)
@@ -154,16 +157,114 @@ def profiler_region(name: str, out: Path, hooks: Any) -> Any:
 
 def write_times(folder: Path, capture: Capture) -> None:
     """A call timed by events, as a record that any reader of records understands."""
-    from pytest_perfgate.adapters.profilers.event import TIMES
+    from pytest_perfgate.adapters.profilers.in_process import TIMES
     from pytest_perfgate.adapters.stores.records import render_record
-    from pytest_perfgate.app.assemble import record_of
+    from pytest_perfgate.app.measure import record_of
 
     (folder / TIMES).write_bytes(render_record(record_of(capture)))
 
 
 def handed_files(name: str, thing: Any, home: Path, nodeid: str) -> Iterator[tuple[str, Path]]:
     """The files behind what a test attaches; what is no file yet is written into a folder of that test."""
-    from pytest_perfgate.adapters.stores.handed import handed_files as found
+    from pytest_perfgate.adapters.stores.profiles import handed_files as found
     from pytest_perfgate.adapters.stores.profiles import safe
 
     return found(name, thing, home / safe(nodeid))
+
+
+Place = Union[str, Path]
+
+
+def communication() -> tuple[str, ...]:
+    """Patterns of communication kernels of the project that is worked in."""
+    return configuration(Path.cwd()).communication
+
+
+def look(*paths: Place, **options: Any) -> Analysis:
+    """Look into a file, or the several of one job; options are those of ``perfgate inspect --set``."""
+    tools = command_line_tools(Path.cwd())
+    return inspect([Path(path) for path in paths], _texts(options), inspectors=tools.inspectors, peek=tools.peek)
+
+
+def compare(before: Place, after: Place, **options: Any) -> Analysis:
+    """Compare two files of one kind; the first is the reference."""
+    tools = command_line_tools(Path.cwd())
+    paths, given = [Path(before), Path(after)], _texts(options)
+    inspector = choose(paths, given, inspectors=tools.inspectors, peek=tools.peek)
+    return inspector.compare(paths[:1], paths[1:], given)
+
+
+def frame(source: Any = "", view: str = "") -> Any:
+    """A table as a pandas frame.
+
+    Of an analysis, a document or a table: the first table of the named view, or its metrics.
+    Of a run, the path or address of a record, or nothing (the last run here): one row a verdict.
+    """
+    from pytest_perfgate.adapters.formats import files as tables
+
+    if isinstance(source, (str, Path, RunReport)):
+        from pytest_perfgate.adapters.formats.files import run_frame
+        from pytest_perfgate.wiring.stores import record_store
+
+        return run_frame(source, record_store(Path.cwd()).read)
+    return tables.frame(source, view)
+
+
+def frames(source: Any, view: str = "") -> dict[str, Any]:
+    """Every table of a document, or of one view of an analysis, by its title."""
+    from pytest_perfgate.adapters.formats import files as tables
+
+    return tables.frames(source, view)
+
+
+def write_reports(folder: Path, analysis: Analysis) -> tuple[Path, ...]:
+    """The reports of an analysis as files, with its tables; one without reports of its own has its first view."""
+    from pytest_perfgate.adapters.formats import files as reports
+    from pytest_perfgate.core.render.html import render_html, render_markdown
+
+    names = analysis.reports or {"report": next(iter(analysis.views))}
+    pages = {stem: analysis.views[view]() for stem, view in names.items()}
+    tables = {view: analysis.views[view]() for view in analysis.tables} or dict(pages)
+    return reports.write_reports(folder, pages, tables, {"md": render_markdown, "html": render_html})
+
+
+def write_workbook(path: Path, documents: Mapping[str, Document]) -> Path:
+    """Tables of documents as one workbook."""
+    from pytest_perfgate.adapters.formats import files as workbook
+
+    return workbook.write_workbook(path, documents)
+
+
+def _texts(options: dict[str, Any]) -> dict[str, str]:
+    return {name: str(value) for name, value in options.items()}
+
+
+def ward(instruments: Any, profilers: Any) -> Any:
+    """What the doctor looks at, from the instruments of the command line."""
+    from pytest_perfgate.adapters.devices import host as permissions
+    from pytest_perfgate.adapters.devices.clock_locks import read_locks
+    from pytest_perfgate.app.diagnosis import DoctorTools as Ward
+    from pytest_perfgate.app.diagnosis import timed_here
+
+    devices, libraries = devices_page.machine(instruments.runtimes)
+    for runtime in instruments.runtimes:
+        if hasattr(runtime, "own_queue") and runtime.availability().usable:
+            runtime.own_queue()
+    management = clocks_page.management()
+    library = management.availability()
+    shown, runtimes = permissions.visible_devices(), [r for r in instruments.runtimes if r.availability().usable]
+    return Ward(
+        devices=devices,
+        libraries=libraries,
+        runtimes=runtimes,
+        timers=instruments.timers,
+        management=library,
+        profilers=[timed_here(profiler.availability(), runtimes) for profiler in profilers],
+        gpu_permissions=permissions.probe_gpu_permissions(driven=library.usable),
+        host_permissions=permissions.probe_host_permissions(),
+        locks=read_locks(),
+        visible=shown or "nothing restricts them",
+        restricted=bool(shown),
+        resolution=devices_page.finest,
+        driven=[card.described().name for card in management.every()] if library.usable else [],
+    )

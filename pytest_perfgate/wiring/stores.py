@@ -1,24 +1,27 @@
-"""Stores of a project, and other tools' results, for the commands."""
+"""Stores, arms, deliveries, plugins."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.wiring import _INSPECTORS, CommandLineTools, _found, made
+from pytest_perfgate.wiring import _INSPECTORS, CommandLineTools, _found, joined, made, own_host
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_perfgate.model.config import Config
+    from pytest_perfgate.model.project import Config
+    from pytest_perfgate.model.verdict import Leftover
 
 
 def baseline_store(root: Path, project: Config, revisions: Any = None) -> Any:
     """The project's baselines; those of devices that it does not list lie under ``.perfgate/``."""
     from pytest_perfgate.adapters.stores.baselines import Baselines, Kept
-    from pytest_perfgate.adapters.stores.settings import folder_at
+    from pytest_perfgate.adapters.stores.configuration import folder_at
 
     then = revisions or repository(root)
     kept = Kept(partial(folder_at, then.show), then.files)
@@ -48,21 +51,21 @@ def repository(root: Path, target: str = "") -> Any:
 
 def merge_request(environment: Mapping[str, str]) -> bool:
     """Whether CI says that this is a change about to be merged."""
-    from pytest_perfgate.adapters.stores.ci_words import targets
+    from pytest_perfgate.adapters.stores.base_revision import targets
 
     return bool(targets(environment))
 
 
 def kept_before(root: Path, folder: str, environment: Mapping[str, str]) -> bool:
     """Whether a revision that this change may have left has a folder of baselines."""
-    from pytest_perfgate.adapters.stores import before
+    from pytest_perfgate.adapters.stores import repository as before
 
     return before.kept_before(root, folder, environment)
 
 
 def merging(root: Path, project: Config) -> Any:
     """What git is told about merging baselines; ``None`` where git says nothing."""
-    from pytest_perfgate.adapters.stores.merge_by_git import probe_merging
+    from pytest_perfgate.adapters.stores.baseline_merge import probe_merging
 
     return probe_merging(root, project.baselines)
 
@@ -77,12 +80,12 @@ def merge_baselines(base: Path, ours: Path, theirs: Path, shown: str) -> tuple[A
 def read_benchmarks(path: Path) -> Any:
     """Results of another benchmark tool, its file told by content."""
     readers = {
-        "nvbench": "adapters.readers.nvbench:read_nvbench",
-        "pytest-benchmark": "adapters.readers.pytest_benchmark:read_pytest_benchmark",
-        "google-benchmark": "adapters.readers.google_benchmark:read_google_benchmark",
-        "asv": "adapters.readers.asv:read_asv",
+        "nvbench": "adapters.readers.benchmarks:read_nvbench",
+        "pytest-benchmark": "adapters.readers.benchmarks:read_pytest_benchmark",
+        "google-benchmark": "adapters.readers.benchmarks:read_google_benchmark",
+        "asv": "adapters.readers.benchmarks:read_asv",
     }
-    from pytest_perfgate.core.analysis.foreign import foreign
+    from pytest_perfgate.core.analysis.foreign_files import foreign
 
     head = CommandLineTools.peek(path)
     kinds = [made(part) for part in _INSPECTORS if part[0].startswith("app.inspections.benchmarks:")]
@@ -99,3 +102,129 @@ def host_device_key() -> str:
     from pytest_perfgate.adapters.devices.host import probe_host
 
     return str(probe_host().key)
+
+
+def arms(root: Path, project: Config, paths: Sequence[str]) -> Any:
+    """Makes arms of this repository."""
+    from pytest_perfgate.adapters.arms.store import ArmStore
+    from pytest_perfgate.model.verdict import ArmSettings
+
+    settings = ArmSettings(
+        mode={"package": "overlay", "": "auto"}.get(project.arms, project.arms),
+        projects=tuple(one.path for one in project.projects) or (".",),
+        builds=tuple((one.path, one.build) for one in project.projects if one.build),
+        build=tuple(project.build.splitlines()),
+        editable=tuple(str((root / place).resolve()) for place in project.editable),
+        tests=project.test_paths,
+        packages=project.packages,
+        accepted=project.baselines,
+    )
+    return ArmStore(root, settings, paths)
+
+
+def taken_for_package(root: Path, project: Config) -> str:
+    """What mends it where a build of this project would take its baselines for a package; empty where none would."""
+    from pytest_perfgate.adapters.arms import build as backend
+
+    return backend.taken_for_package(root, project.baselines)
+
+
+def loaded_modules(names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Files and hashes of the package under test, as this process has loaded it."""
+    from pytest_perfgate.adapters.arms import overlay as proof
+
+    return proof.loaded_modules(names) if names else ()
+
+
+def beside_modules(root: Path, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Files and hashes of tests and of what lies beside them, as this process has loaded it."""
+    from pytest_perfgate.adapters.arms import overlay as proof
+
+    return proof.beside_modules(root, names)
+
+
+def leftovers(root: Path, project: Config) -> tuple[Leftover, ...]:
+    """What runs in two arms left behind: arms, locks, rounds, worktrees, children."""
+    from pytest_perfgate.adapters.children.channel import stray_children
+    from pytest_perfgate.model.verdict import Leftover
+
+    pids = stray_children()
+    strays = (Leftover(path=str(pid), what="a child whose parent is gone", mend=f"kill {pid}") for pid in pids)
+    return (*arms(root, project, ()).leftovers(), *strays)
+
+
+def deliveries(root: Path) -> Sequence[Any]:
+    """Places a report can be taken to, by plugins and by us."""
+    return joined(own_host(root).hook.pytest_perfgate_deliveries())
+
+
+def json_file() -> Any:
+    from pytest_perfgate.adapters.delivery import File
+    from pytest_perfgate.adapters.stores.records import render_record
+
+    return File("json", render_record)
+
+
+def html_file() -> Any:
+    from pytest_perfgate.adapters.delivery import File
+    from pytest_perfgate.core.render.html import render_html
+    from pytest_perfgate.core.render.report import run_document
+
+    return File("html", lambda report: render_html(run_document(report)).encode("utf-8"))
+
+
+def markdown_file() -> Any:
+    from pytest_perfgate.adapters.delivery import File
+    from pytest_perfgate.core.render.html import render_comment
+
+    return File("markdown", lambda report: render_comment(report).encode("utf-8"))
+
+
+GROUP = "pytest_perfgate"
+
+_HOOK = "pytest_perfgate_"
+
+_PLACE = "pyproject.toml: tool.perfgate.plugins"
+
+
+def load_plugins(host: Any, names: Sequence[str], root: Path) -> None:
+    """Every plugin into its host; raises where one does not load, which would be missing in silence."""
+    try:
+        host.load_setuptools_entrypoints(GROUP)
+    except (Exception, SystemExit) as fault:
+        what = f"an installed plugin of the entry-point group {GROUP!r} cannot be loaded: {_told(fault)}"
+        raise PerfgateError("plugin-broken", what, mend="mend it, or uninstall the package that brings it") from fault
+    for name in dict.fromkeys(names):
+        plugin = _imported(name, root)
+        if not any(hook.startswith(_HOOK) and callable(getattr(plugin, hook, None)) for hook in dir(plugin)):
+            what = f"{name!r} is no plugin: it has no function {_HOOK}*"
+            raise PerfgateError("plugin-broken", what, mend="docs/plugins.md says which hooks there are", place=_PLACE)
+        try:
+            host.register(plugin, name)
+        except Exception as fault:
+            what = f"{name!r} cannot be registered: {_told(fault)}"
+            raise PerfgateError("plugin-broken", what, mend="docs/plugins.md has the hooks", place=_PLACE) from fault
+
+
+def _imported(name: str, root: Path) -> Any:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as fault:
+        if fault.name != name and not name.startswith(f"{fault.name}."):
+            raise _raising(name, fault) from fault
+        what, mend = f"there is no module {name!r}", ""
+        if (root / f"{name}.py").is_file() or (root / name / "__init__.py").is_file():
+            mend = "it lies in the root, which is not on the path: PYTHONPATH=. perfgate ..., or install it"
+        raise PerfgateError("plugin-broken", what, mend=mend, place=_PLACE) from fault
+    except (Exception, SystemExit) as fault:
+        raise _raising(name, fault) from fault
+
+
+def _raising(name: str, fault: BaseException) -> PerfgateError:
+    return PerfgateError("plugin-broken", f"the import of {name!r} raises {_told(fault)}", place=_PLACE)
+
+
+def _told(fault: BaseException) -> str:
+    """The type and the first line of what it says."""
+    first = (str(fault).strip().splitlines() or [""])[0]
+    return f"{type(fault).__name__}: {first}" if first else type(fault).__name__

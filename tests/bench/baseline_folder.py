@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_perfgate.adapters.stores.baselines import Baselines
-from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.plan import CaseKey
 
 DEVICE = "host-bench"

@@ -11,7 +11,7 @@ import pytest
 from ci.gpu import parts, processes
 from ci.gpu.page import bars, failed, page, unshown
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.problem import Problem
+from pytest_perfgate.model.metric import Problem
 from tests.bench import simulated
 from tests.bench.simulated import SimulatedCheck
 

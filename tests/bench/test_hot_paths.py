@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from pytest_perfgate.core.analysis import intervals
-from pytest_perfgate.core.gate.grammar import parse_limit
-from pytest_perfgate.core.metrics.registry import by_name
-from pytest_perfgate.core.stats.signed_rank import signed_rank
+from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.metric_kinds import by_name
+from pytest_perfgate.core.stats.inference import signed_rank
 
 LIMITS = ("mfu >= 55%", "slowdown <= 3%", "exposed_comm(stage=stage2_f, rank=*) <= 400us", "bandwidth >= 3.2TB/s")
 

@@ -8,10 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_perfgate.app.accept import measured_commit
-from pytest_perfgate.model.baseline import Sitting
-from pytest_perfgate.model.limit import Outcome
-from pytest_perfgate.model.measurement import Environment
-from pytest_perfgate.model.problem import Problem
+from pytest_perfgate.model.measurement import Environment, Sitting
+from pytest_perfgate.model.metric import Problem
+from pytest_perfgate.model.plan import Outcome
 from tests.cli.conftest import Place
 from tests.reports import baseline, case, run
 

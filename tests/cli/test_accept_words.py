@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.model.plan import Outcome
 from tests.cli.conftest import Place
 from tests.reports import baseline, case, run
 

@@ -9,12 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.adapters.devices.process import probe_environment
+from pytest_perfgate.adapters.devices.host import probe_environment
 from pytest_perfgate.adapters.stores.records import Records
-from pytest_perfgate.cli.project import Project as Command
-from pytest_perfgate.model.baseline import Sitting
-from pytest_perfgate.model.limit import Effect, Outcome
-from pytest_perfgate.model.measurement import Environment
+from pytest_perfgate.cli.dispatch import Project as Command
+from pytest_perfgate.model.measurement import Environment, Sitting
+from pytest_perfgate.model.plan import Effect, Outcome
 from pytest_perfgate.model.verdict import RunReport, SuiteNote
 from tests.cli.conftest import Place
 from tests.reports import baseline, case, run

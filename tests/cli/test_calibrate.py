@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.app.compare_arms import SCREEN, phase_of
-from pytest_perfgate.core.gate.calibration import INJECTED
-from pytest_perfgate.model.children import Capture
+from pytest_perfgate.core.judge.calibration import INJECTED
 from pytest_perfgate.model.device import Device
-from pytest_perfgate.model.measurement import Identity
-from pytest_perfgate.model.paired import PairedRound
+from pytest_perfgate.model.measurement import Identity, Samples, Stop
 from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.model.samples import Samples, Stop
+from pytest_perfgate.model.protocol import Capture
+from pytest_perfgate.model.verdict import PairedRound
 from pytest_perfgate.wiring import write_values
 from tests.cli.conftest import Place
 

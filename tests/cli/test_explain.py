@@ -8,11 +8,11 @@ import pytest
 
 from pytest_perfgate.cli.explain import explain
 from pytest_perfgate.core.glossary import ADVICE, TERMS
-from pytest_perfgate.core.metrics.registry import BUILT_IN
+from pytest_perfgate.core.metric_kinds import BUILT_IN
 from pytest_perfgate.model.codes import CODES
-from pytest_perfgate.model.config import KEYS
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.model.plan import Outcome
+from pytest_perfgate.model.project import KEYS
 from tests.cli.conftest import Place
 
 KNOWN = [

@@ -12,10 +12,10 @@ import pytest
 from pytest_perfgate.cli import main
 
 PLUGIN = """
-from pytest_perfgate.model.analysis import Analysis
-from pytest_perfgate.model.document import Column, Document, Table
+from pytest_perfgate.model.metric import Analysis
+from pytest_perfgate.model.metric import Column, Document, Table
 from pytest_perfgate.model.metric import Metric, MetricSet, labels
-from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.model.values import Dimension
 
 
 class Toy:

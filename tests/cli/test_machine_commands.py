@@ -9,7 +9,7 @@ import pytest
 from pytest_perfgate.adapters.bindings.amdsmi import Amd
 from pytest_perfgate.cli import doctor
 from pytest_perfgate.cli.dispatch import dispatch
-from pytest_perfgate.wiring import clocks as wiring_clocks
+from pytest_perfgate.wiring import devices as wiring_clocks
 from tests.unit.adapters.devices.fake_amd import UUIDS, FakeAmdSmi
 
 
@@ -39,7 +39,7 @@ def test_an_unknown_device_is_an_error(capsys) -> None:
 
 def test_clocks_without_a_driver_say_so(capsys, monkeypatch) -> None:
     from pytest_perfgate.adapters.bindings.nvml import Nvml
-    from pytest_perfgate.wiring import clocks as wiring_clocks
+    from pytest_perfgate.wiring import devices as wiring_clocks
 
     def missing():
         raise OSError("no libnvidia-ml.so.1")
@@ -92,7 +92,7 @@ def test_the_doctor_tells_all_it_found_when_asked(capsys) -> None:
 
 
 def test_ceilings_are_measured_kept_and_shown(tmp_path, capsys, monkeypatch) -> None:
-    from pytest_perfgate.adapters.devices import loads_host
+    from pytest_perfgate.adapters.devices import visible as loads_host
 
     monkeypatch.setattr(loads_host, "SIZE", 64)
     monkeypatch.setattr(loads_host, "MOST_BYTES", 1 << 20)

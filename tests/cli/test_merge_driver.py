@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_perfgate.app.doctor import Finding, Level
-from pytest_perfgate.cli.symptoms import DRIVER, merging
+from pytest_perfgate.cli.doctor import DRIVER, merging
 from pytest_perfgate.model.errors import PerfgateError
 from tests.cli.conftest import Place
 from tests.reports import baseline

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.cli import main
-from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.verdict import Arms
 from tests.cli.conftest import Place
 from tests.reports import baseline, case, run

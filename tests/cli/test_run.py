@@ -70,6 +70,6 @@ def test_in_ci_a_run_without_a_gated_test_has_kept_nothing(tmp_path: Path) -> No
 
 def test_the_options_that_list_are_known_before_their_module_is() -> None:
     from pytest_perfgate.plugin import _LISTING
-    from pytest_perfgate.plugin.listing import LISTING
+    from pytest_perfgate.plugin.controller import LISTING
 
     assert tuple(LISTING) == _LISTING

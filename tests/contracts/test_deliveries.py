@@ -11,13 +11,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pytest_perfgate.adapters.delivery import requests_session
-from pytest_perfgate.adapters.delivery.comments import MARK, GithubComment, GitlabComment
-from pytest_perfgate.adapters.delivery.webhook import Webhook
-from pytest_perfgate.core.render.comment import render_comment
+from pytest_perfgate.adapters import delivery as requests_session
+from pytest_perfgate.adapters.delivery import MARK, GithubComment, GitlabComment, Webhook
+from pytest_perfgate.core.render.html import render_comment
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.limit import Outcome
-from pytest_perfgate.wiring.deliveries import deliveries
+from pytest_perfgate.model.plan import Outcome
+from pytest_perfgate.wiring.stores import deliveries
 from tests.reports import case, run
 
 REPORT = run(case("test_slow[`x`|y]", 1.2e6, 1e6, Outcome.REGRESSED), case("test_same", 1e6, 1e6))

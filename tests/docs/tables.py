@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pytest_perfgate.core.analysis.trace.figures import FIGURES
-from pytest_perfgate.core.gate.policy import CHOICES, CI, LOCAL, RULES, effect
-from pytest_perfgate.core.gate.units import UNITLESS, UNITS
 from pytest_perfgate.core.glossary import ADVICE, TERMS
-from pytest_perfgate.core.metrics.registry import BUILT_IN
-from pytest_perfgate.model.limit import Effect
+from pytest_perfgate.core.judge.policy import CHOICES, CI, LOCAL, RULES, effect
+from pytest_perfgate.core.limits.grammar import UNITLESS, UNITS
+from pytest_perfgate.core.metric_kinds import BUILT_IN
 from pytest_perfgate.model.metric import MetricKind
+from pytest_perfgate.model.plan import Effect
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 CAPTURE = ("stage", "rank", "gpu", "stream", "step", "kernel", "op", "category", "pid")

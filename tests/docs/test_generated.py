@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ci.errors_page import PAGE, render
-from pytest_perfgate.cli.commands import GROUPS
+from pytest_perfgate.cli.dispatch import GROUPS
 from pytest_perfgate.model.codes import CODES
 
 ROOT = Path(__file__).resolve().parents[2]

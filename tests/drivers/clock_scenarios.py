@@ -10,11 +10,11 @@ from dataclasses import replace
 
 from pytest_perfgate.adapters.bindings.nvml import Nvml
 from pytest_perfgate.adapters.devices.catalogue import lookup_spec
+from pytest_perfgate.adapters.devices.clock_locks import read_lock, read_locks, write_lock
 from pytest_perfgate.adapters.devices.clocks import NvmlClocks
-from pytest_perfgate.adapters.devices.locks import read_lock, read_locks, write_lock
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import SAMPLING
 from pytest_perfgate.model.plan import ClockPolicy, Plan
-from pytest_perfgate.model.sampling import SAMPLING
 
 LOCK, TRY, OBSERVE, OFF = (replace(Plan(), clocks=policy) for policy in ClockPolicy)
 

@@ -12,13 +12,12 @@ from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
 from pytest_perfgate.adapters.devices.catalogue import lookup_spec
 from pytest_perfgate.adapters.runtimes.cuda_core import CudaCoreRuntime
 from pytest_perfgate.adapters.timers.bench import Rules
-from pytest_perfgate.adapters.timers.blocking import BlockingTimer
-from pytest_perfgate.adapters.timers.events import EventsTimer
+from pytest_perfgate.adapters.timers.events import BlockingTimer, EventsTimer
 from pytest_perfgate.adapters.timers.graph import GraphTimer
 from pytest_perfgate.app.instrument import choose_runtime, choose_timer
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Stop
 from pytest_perfgate.model.plan import Cache, ClockPolicy, Plan
-from pytest_perfgate.model.samples import Stop
 
 LIBRARY = "libcuda.so.1"
 

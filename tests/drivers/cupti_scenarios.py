@@ -12,8 +12,8 @@ from pytest_perfgate.adapters.runtimes.cuda_core import CudaCoreRuntime
 from pytest_perfgate.adapters.timers.bench import Rules
 from pytest_perfgate.adapters.timers.cupti import CuptiTimer
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Stop
 from pytest_perfgate.model.plan import Plan
-from pytest_perfgate.model.samples import Stop
 
 with contextlib.suppress(OSError):  # in the process that forks: one import for all of them
     ctypes.CDLL("libcupti.so.13")  # before the package looks for it

@@ -11,10 +11,11 @@ from pathlib import Path
 
 from clock_scenarios import LOCK, OBSERVE, TRY, Library, card, region, scenario
 
-from pytest_perfgate.adapters.bindings import nvml, patience
+from pytest_perfgate.adapters.bindings import border as patience
+from pytest_perfgate.adapters.bindings import nvml
 from pytest_perfgate.adapters.bindings.nvml import Nvml
+from pytest_perfgate.adapters.devices.clock_locks import read_locks, this_run, write_lock
 from pytest_perfgate.adapters.devices.clocks import NvmlClocks
-from pytest_perfgate.adapters.devices.locks import read_locks, this_run, write_lock
 from pytest_perfgate.model.errors import PerfgateError
 
 
@@ -34,7 +35,7 @@ def outcome(ask) -> list[str]:
 @scenario
 def the_start_hangs() -> dict:
     """In a measurement, in the controller's look for devices, in `clocks show` and `clocks lock`."""
-    from pytest_perfgate.adapters.runtimes.gpu import managed
+    from pytest_perfgate.adapters.runtimes.host import managed
     from pytest_perfgate.cli import main
     from pytest_perfgate.wiring.devices import fleet
 
@@ -116,7 +117,7 @@ def denied_where_a_lock_was_left() -> dict:
 @scenario
 def locks_that_dead_children_left() -> dict:
     """Those of this run are put back; that of another run is named and left."""
-    from pytest_perfgate.wiring.clocks import lift_left
+    from pytest_perfgate.wiring.devices import lift_left
 
     library, ours, dead = Library(), card().uuid, str(2**22 + 1)
     other = ours.replace("GPU-1", "GPU-2")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from clock_scenarios import OBSERVE, Library, card, half_way, scenario, wait
 
 from pytest_perfgate.adapters.devices.clocks import NvmlClocks
-from pytest_perfgate.model.sampling import SAMPLING
+from pytest_perfgate.model.measurement import SAMPLING
 
 
 @scenario

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_perfgate.adapters.stores.records import Records
-from pytest_perfgate.app.lanes import lane_of
+from pytest_perfgate.app.spread import lane_of
 from tests.plugin.projects import Project
 
 pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed", exc_type=ImportError)
@@ -13,7 +13,7 @@ pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed", exc_type=I
 CONFTEST = '''
 import os
 import time
-from pytest_perfgate.adapters.runtimes.simulated import SimulatedGpu
+from pytest_perfgate.adapters.runtimes.fakes import SimulatedGpu
 from pytest_perfgate.model.device import Device
 
 

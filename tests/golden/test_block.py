@@ -5,15 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.core.gate.judge import JudgeContext, judge, not_measured
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.judge import judge, not_measured
 from pytest_perfgate.core.render.block import printable, render_block
-from pytest_perfgate.model.limit import Outcome
-from pytest_perfgate.model.paired import Decision, Paired
-from pytest_perfgate.model.plan import CaseKey, Mode
-from pytest_perfgate.model.problem import Problem
-from pytest_perfgate.model.quantity import Interval
-from pytest_perfgate.model.verdict import CaseReport
-from pytest_perfgate.model.work import Work
+from pytest_perfgate.model.metric import Problem
+from pytest_perfgate.model.plan import CaseKey, Mode, Outcome
+from pytest_perfgate.model.values import Interval, Work
+from pytest_perfgate.model.verdict import CaseReport, Decision, Paired
 from tests.unit.core.gate.bench import GPU, KEY, KINDS, accepted, limit, measured, samples
 
 PAGES = Path(__file__).parent / "blocks"

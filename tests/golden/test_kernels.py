@@ -15,15 +15,14 @@ from pytest_perfgate.adapters.readers.ncu_csv import parse_csv
 from pytest_perfgate.app.inspections.cubin import Cubin, limits_by_arch
 from pytest_perfgate.app.inspections.ncu import Ncu
 from pytest_perfgate.core.analysis.kernels.bottleneck import Timing, bottleneck_report
-from pytest_perfgate.core.analysis.kernels.contract import CONTRACT_SCHEMA, contract_data
 from pytest_perfgate.core.analysis.kernels.diagnosis import diagnose
+from pytest_perfgate.core.analysis.kernels.reports import CONTRACT_SCHEMA, contract_data
 from pytest_perfgate.core.analysis.roofline import place, ridge
-from pytest_perfgate.core.render.html import render_html
-from pytest_perfgate.core.render.markdown import render_markdown
+from pytest_perfgate.core.render.html import render_html, render_markdown
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.device import Basis, Roof
-from pytest_perfgate.model.kernel import Disassembly, KernelFacts, Launch
-from pytest_perfgate.model.work import Work
+from pytest_perfgate.model.profiles import Disassembly, KernelFacts, Launch
+from pytest_perfgate.model.values import Work
 from tests.kernels import disassembly, kernel
 
 HERE = Path(__file__).parent / "kernels"

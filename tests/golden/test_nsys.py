@@ -7,13 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.readers.nsys.report import read_nsys
+from pytest_perfgate.adapters.readers.nsys_report import read_nsys
 from pytest_perfgate.app.inspections.nsys import Nsys
-from pytest_perfgate.core.render.html import render_html
-from pytest_perfgate.core.render.markdown import render_markdown
+from pytest_perfgate.core.render.html import render_html, render_markdown
 from pytest_perfgate.core.render.text import render_text
-from pytest_perfgate.model.analysis import Analysis
-from pytest_perfgate.model.document import Picture
+from pytest_perfgate.model.metric import Analysis, Picture
 from tests.nsys_file import ExportMaker
 
 GOLDEN = Path(__file__).with_name("nsys")

@@ -8,11 +8,12 @@ import pytest
 
 from pytest_perfgate.adapters.devices.catalogue import lookup_spec
 from pytest_perfgate.adapters.runtimes.torch import TorchRuntime
-from pytest_perfgate.app.honest import Scrutiny, Subject, scrutinised
-from pytest_perfgate.app.machine import lease_name
+from pytest_perfgate.app.instrument import lease_name
+from pytest_perfgate.app.output_check import OutputCheck as Scrutiny
+from pytest_perfgate.app.output_check import Subject, scrutinised
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey, Plan
-from pytest_perfgate.plugin.asked import Asked
+from pytest_perfgate.plugin.calls import Asked
 from pytest_perfgate.wiring import devices as wired
 
 RUNTIME = TorchRuntime(lookup_spec)

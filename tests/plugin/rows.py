@@ -151,7 +151,7 @@ ROWS = """
 """
 LOSING = """
     from pytest_perfgate.model.device import Availability, Device
-    from pytest_perfgate.model.samples import Discard, Samples, Stop
+    from pytest_perfgate.model.measurement import Discard, Samples, Stop
 
     class Card:
         name = "card"

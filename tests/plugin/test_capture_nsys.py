@@ -116,8 +116,8 @@ def test_quick_mode_says_how_to_take_a_capture_whether_a_limit_needs_it_or_not(s
 
 
 WHOLE = """
-    from pytest_perfgate.adapters.profilers.nsys import Nsys
-    from pytest_perfgate.adapters.readers.nsys.scrub import scrub
+    from pytest_perfgate.adapters.profilers.tools import Nsys
+    from pytest_perfgate.adapters.readers.nsys_report import scrub
 
     class Whole(Nsys):
         name = "whole"

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.core.gate.overlooked import LeftOut
-from pytest_perfgate.core.gate.reach import Reach
+from pytest_perfgate.core.changes.tests import Reach
+from pytest_perfgate.core.judge.suite import LeftOut
 from pytest_perfgate.plugin import pytest_deselected
-from pytest_perfgate.plugin.reaching import deselected, is_filtered, keeps_baselines, left_out, reach_of
+from pytest_perfgate.plugin.selection import deselected, is_filtered, keeps_baselines, left_out, reach_of
 
 NOTHING = {"keyword": "", "markexpr": "", "deselect": None, "ignore": None, "ignore_glob": None}
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.children.strays import PARENT
+from pytest_perfgate.adapters.children.channel import PARENT
 from tests.plugin.projects import QUIET, Project
 from tests.plugin.test_against import SLOW, repository
 

@@ -7,11 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.adapters.devices.host import probe_host
-from pytest_perfgate.adapters.devices.process import probe_affinity, probe_threads
+from pytest_perfgate.adapters.devices.host import probe_affinity, probe_host, probe_threads
 from pytest_perfgate.adapters.stores.baselines import Baselines
-from pytest_perfgate.model.baseline import Baseline
-from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.measurement import Baseline, Identity
 from pytest_perfgate.model.plan import CaseKey
 from tests.plugin.projects import Project, Run
 from tests.plugin.shared import Shared

@@ -10,16 +10,15 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_perfgate import wiring
-from pytest_perfgate.adapters.profilers.event import EventTimes
-from pytest_perfgate.model.children import Capture
+from pytest_perfgate.adapters.profilers.in_process import EventTimes
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.plan import CaseKey, Plan
-from pytest_perfgate.model.problem import Problem
-from pytest_perfgate.model.profiling import Assignment, external, parse_assignment
-from pytest_perfgate.model.work import Work
-from pytest_perfgate.plugin.asked import Asked
-from pytest_perfgate.plugin.watch import Watch
+from pytest_perfgate.model.protocol import Assignment, Capture, external, parse_assignment
+from pytest_perfgate.model.values import Work
+from pytest_perfgate.plugin.calls import Asked
+from pytest_perfgate.plugin.profiled import Watch
 from tests.unit.core.gate.bench import GPU, HOST, KEY, samples
 
 

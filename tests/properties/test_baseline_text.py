@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 
 from pytest_perfgate.adapters.stores import baseline_text
 from pytest_perfgate.adapters.stores.baseline_text import _yaml_entries, edited, parse_entries
-from pytest_perfgate.model.baseline import Baseline
-from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.measurement import Baseline, Identity
 from pytest_perfgate.model.plan import CaseKey
 
 anything = st.text(max_size=12)

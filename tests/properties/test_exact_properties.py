@@ -8,12 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_perfgate.core.gate.rounds import Design, Pairs, cleared, convicted
-from pytest_perfgate.core.stats.binomial import clopper_pearson
-from pytest_perfgate.core.stats.hodges_lehmann import hodges_lehmann, shift_interval
-from pytest_perfgate.core.stats.holm import adjusted
-from pytest_perfgate.core.stats.signed_rank import signed_rank
-from pytest_perfgate.model.paired import Decision
+from pytest_perfgate.core.judge.rounds import Design, Pairs, cleared, convicted
+from pytest_perfgate.core.stats.inference import adjusted, clopper_pearson, hodges_lehmann, shift_interval, signed_rank
+from pytest_perfgate.model.verdict import Decision
 
 shifts = st.lists(st.floats(-1, 1, allow_subnormal=False), min_size=1, max_size=14)
 levels = st.lists(st.floats(0, 1), max_size=8)

@@ -3,11 +3,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_perfgate.core.gate.grammar import parse_limit
-from pytest_perfgate.core.gate.scope import scopes_of
+from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.limits.scope import scopes_of
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.limit import Limit, Operator
-from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.model.plan import Limit, Operator
+from pytest_perfgate.model.values import Dimension
 from tests.unit.core.gate.bench import KINDS
 from tests.unit.core.gate.spelled import spelled
 

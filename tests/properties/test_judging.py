@@ -6,13 +6,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pytest_perfgate.core.gate.judge import JudgeContext, judge
-from pytest_perfgate.core.gate.merge import applies_on, merge_limits
-from pytest_perfgate.core.gate.metrics import metrics_of
-from pytest_perfgate.core.stats.interval import of_samples
-from pytest_perfgate.core.stats.summary import summary
-from pytest_perfgate.model.limit import Effect, Operator, Outcome
-from pytest_perfgate.model.work import Work
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.core.judge.metrics import metrics_of
+from pytest_perfgate.core.limits.merge import applies_on, merge_limits
+from pytest_perfgate.core.stats.summary import of_samples, summary
+from pytest_perfgate.model.plan import Effect, Operator, Outcome
+from pytest_perfgate.model.values import Work
 from tests.unit.core.gate.bench import GPU, HOST, KINDS, accepted, limit, measured, samples
 
 TIMES = st.floats(1e3, 1e9)

@@ -10,18 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_perfgate.adapters.readers.elf import CUDA_MACHINE, architecture, parse_cubin
-from pytest_perfgate.adapters.readers.ncu_blocks import MAGIC, check_whole
+from pytest_perfgate.adapters.readers.cubin_elf import CUDA_MACHINE, architecture, parse_cubin
 from pytest_perfgate.adapters.readers.ncu_csv import parse_csv
+from pytest_perfgate.adapters.readers.ncu_report import MAGIC, check_whole
 from pytest_perfgate.core.analysis.kernels.diagnosis import diagnose
-from pytest_perfgate.core.analysis.sass.control import control
-from pytest_perfgate.core.analysis.sass.facts import kernels
-from pytest_perfgate.core.analysis.sass.identity import identity
-from pytest_perfgate.core.analysis.sass.listing import INSTRUCTION, branch_target, parse_controls
-from pytest_perfgate.core.analysis.sass.loops import loops, main_loop
-from pytest_perfgate.core.analysis.sass.mix import mix
+from pytest_perfgate.core.analysis.sass.facts import kernels, loops, main_loop
+from pytest_perfgate.core.analysis.sass.listing import INSTRUCTION, branch_target, identity, parse_controls
+from pytest_perfgate.core.analysis.sass.mix import control, mix
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.kernel import Disassembly, KernelCode
+from pytest_perfgate.model.profiles import Disassembly, KernelCode
 from tests.kernels import CUBINS
 from tests.launches import SM
 

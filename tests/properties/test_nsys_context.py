@@ -6,11 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_perfgate.core.analysis.nsys.context import innermost, launches
-from pytest_perfgate.core.analysis.nsys.overlap import overlaps, whole
-from pytest_perfgate.core.analysis.nsys.usage import times
-from pytest_perfgate.model.nsys import Activity, Calls, activity
-from pytest_perfgate.model.nsys_job import Lane, Rank, Window
+from pytest_perfgate.core.analysis.nsys.lanes import innermost, launches
+from pytest_perfgate.core.analysis.nsys.overlap import overlaps, times, whole
+from pytest_perfgate.model.nsys import Activity, Calls, Lane, Rank, Window, activity
 
 SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 25)), max_size=14)
 

@@ -7,11 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_perfgate.core.analysis import intervals
-from pytest_perfgate.core.analysis.trace.classes import Kind
-from pytest_perfgate.core.analysis.trace.grouped import busy, statistics
-from pytest_perfgate.core.analysis.trace.timeline import timeline
+from pytest_perfgate.core.analysis.classify import Kind
+from pytest_perfgate.core.analysis.trace.matching import edits, node
+from pytest_perfgate.core.analysis.trace.timeline import busy, statistics, timeline
 from pytest_perfgate.core.analysis.trace.tree import STRADDLE_NS, nest
-from pytest_perfgate.core.analysis.trace.treediff import edits, node
 
 SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 30)), min_size=1, max_size=40)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pytest_perfgate import wiring
-from pytest_perfgate.core.gate.artifact import judge_artifact
-from pytest_perfgate.core.gate.grammar import parse_limit
-from pytest_perfgate.core.metrics.registry import by_name
-from pytest_perfgate.model.limit import Outcome
-from pytest_perfgate.model.plan import Plan
+from pytest_perfgate.core.judge.against_limit import judge_artifact
+from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.metric_kinds import by_name
+from pytest_perfgate.model.plan import Outcome, Plan
 from tests.late import late
 
 torch = late("torch", reason="capturing needs torch")

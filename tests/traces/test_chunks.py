@@ -7,7 +7,8 @@ import json
 
 import pytest
 
-from pytest_perfgate.adapters.readers import kineto, kineto_halves, kineto_text
+from pytest_perfgate.adapters.readers import kineto, kineto_text
+from pytest_perfgate.adapters.readers import kineto as kineto_halves
 from pytest_perfgate.adapters.readers.kineto import read_kineto
 from pytest_perfgate.model.errors import PerfgateError
 

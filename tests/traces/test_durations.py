@@ -8,12 +8,12 @@ from pytest_perfgate import wiring
 from pytest_perfgate.adapters.readers.kineto import read_kineto
 from pytest_perfgate.adapters.readers.kineto_assembly import CLIPPED, LOST, following
 from pytest_perfgate.cli import main
-from pytest_perfgate.core.gate.artifact import judge_artifact
-from pytest_perfgate.core.gate.grammar import parse_limit
-from pytest_perfgate.core.metrics.registry import by_name
+from pytest_perfgate.core.judge.against_limit import judge_artifact
+from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.model.plan import Outcome
 
 from .generated import host, kernel, launch, written
 

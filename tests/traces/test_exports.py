@@ -224,9 +224,9 @@ def test_a_launch_of_a_graph_owns_its_kernels(kineto, tmp_path):
 
 
 def test_launches_without_kernels_are_not_measured_and_say_how(kineto, tmp_path):
-    from pytest_perfgate.core.gate.artifact import judge_artifact
-    from pytest_perfgate.core.gate.grammar import parse_limit
-    from pytest_perfgate.core.metrics.registry import by_name
+    from pytest_perfgate.core.judge.against_limit import judge_artifact
+    from pytest_perfgate.core.limits.grammar import parse_limit
+    from pytest_perfgate.core.metric_kinds import by_name
 
     limit = parse_limit("overlap >= 50%", kinds=by_name())
     host_only = [host("aten::mm", 0, 10)]

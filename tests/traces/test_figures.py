@@ -7,15 +7,15 @@ from collections import defaultdict
 import pytest
 
 from pytest_perfgate import wiring
-from pytest_perfgate.adapters.formats.tables import tables_of
+from pytest_perfgate.adapters.formats.files import tables_of
 from pytest_perfgate.core.analysis.trace.figures import FIGURES, metric_of
-from pytest_perfgate.core.gate.artifact import judge_artifact
-from pytest_perfgate.core.gate.grammar import parse_limit
-from pytest_perfgate.core.metrics.registry import by_name
-from pytest_perfgate.core.metrics.timing import KINDS as TIMING
-from pytest_perfgate.core.metrics.trace import KINDS as TRACE
-from pytest_perfgate.model.limit import Outcome
-from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.core.judge.against_limit import judge_artifact
+from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.metric_kinds import TIMING_KINDS as TIMING
+from pytest_perfgate.core.metric_kinds import TRACE_KINDS as TRACE
+from pytest_perfgate.core.metric_kinds import by_name
+from pytest_perfgate.model.plan import Outcome
+from pytest_perfgate.model.values import Dimension
 
 from .generated import host, kernel, launch, written
 from .test_limits import PEAKS, job

@@ -9,8 +9,8 @@ import pytest
 
 import pytest_perfgate
 from pytest_perfgate import wiring
-from pytest_perfgate.core.metrics.registry import by_name
-from pytest_perfgate.core.render.markdown import render_markdown
+from pytest_perfgate.core.metric_kinds import by_name
+from pytest_perfgate.core.render.html import render_markdown
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
 

@@ -13,14 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_perfgate import wiring
-from pytest_perfgate.adapters.children import cluster
-from pytest_perfgate.core.analysis.trace.collectives import Collective
+from pytest_perfgate.adapters.children import spawn as cluster
 from pytest_perfgate.core.analysis.trace.job import Job, RankFigures
-from pytest_perfgate.core.analysis.trace.ranks import meeting_metrics
+from pytest_perfgate.core.analysis.trace.ranks import Collective, meeting_metrics
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Metric, MetricSet, labels
-from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.model.values import Dimension
 
 from .generated import document, kernel, launch, written
 from .test_limits import job

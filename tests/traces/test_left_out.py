@@ -8,7 +8,7 @@ import json
 import pytest
 
 from pytest_perfgate import wiring
-from pytest_perfgate.core.analysis.foreign import foreign
+from pytest_perfgate.core.analysis.foreign_files import foreign
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
 

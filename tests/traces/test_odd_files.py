@@ -9,8 +9,8 @@ import pytest
 from pytest_perfgate import wiring
 from pytest_perfgate.adapters.readers import kineto as reader
 from pytest_perfgate.adapters.readers.kineto import looks_like_kineto, read_kineto
+from pytest_perfgate.core.analysis.operators import work_of
 from pytest_perfgate.core.analysis.operators.call import parse_call
-from pytest_perfgate.core.analysis.operators.table import work_of
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -90,7 +90,7 @@ def test_full_memory_is_an_error_with_the_size(tmp_path, kineto, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(reader, "traces_of", full)
         assert "the memory is full; the file has 0 MB" in refused(path, "trace-memory")
-    monkeypatch.setattr("pytest_perfgate.app.inspections.kineto_job.survey", full)
+    monkeypatch.setattr("pytest_perfgate.app.inspections.kineto_trace.survey", full)
     with pytest.raises(PerfgateError, match="the memory is full"):
         kineto.inspect([path], {})
 

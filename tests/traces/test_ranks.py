@@ -6,9 +6,8 @@ import csv
 
 import pytest
 
-from pytest_perfgate.core.analysis.trace.collectives import collectives, word
-from pytest_perfgate.core.analysis.trace.rank_tables import alone
-from pytest_perfgate.core.analysis.trace.ranks import Meeting, meeting_metrics, straggler, waits
+from pytest_perfgate.core.analysis.trace.job import alone
+from pytest_perfgate.core.analysis.trace.ranks import Meeting, collectives, meeting_metrics, straggler, waits, word
 from pytest_perfgate.core.analysis.trace.survey import timelines
 
 

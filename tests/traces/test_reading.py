@@ -8,10 +8,11 @@ import json
 import numpy as np
 import pytest
 
-from pytest_perfgate.adapters.readers import kineto_halves, kineto_text
+from pytest_perfgate.adapters.readers import kineto as kineto_halves
+from pytest_perfgate.adapters.readers import kineto_text
 from pytest_perfgate.adapters.readers.kineto import looks_like_kineto, read_kineto
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.trace import Category
+from pytest_perfgate.model.profiles import Category
 
 from .generated import document, host, kernel, launch, written
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.core.analysis.trace.compat.tables import reference_tables
+from pytest_perfgate.core.analysis.tracelens.tables import reference_tables
 
 TOLERANCE = 1e-6
 TRACES = (

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.formats.replay import write_replay
+from pytest_perfgate.adapters.formats.files import write_replay
 from pytest_perfgate.core.analysis.trace.operators import operators
-from pytest_perfgate.core.analysis.trace.replay import parse_scalar, render_ir, replay_ir
+from pytest_perfgate.core.analysis.trace.passes import parse_scalar, render_ir, replay_ir
 
 WANTED = {"aten::addmm", "aten::_flash_attention_forward", "aten::native_layer_norm", "aten::cudnn_convolution"}
 TORCH = {"bf16": "bfloat16", "fp32": "float32"}
@@ -47,7 +47,7 @@ def test_lists_and_packed_sequences_repeat():
     pytest.importorskip("torch", reason="replaying needs torch")
     from pytest_perfgate.adapters.formats.replay_runner import replay
     from pytest_perfgate.core.analysis.operators.call import Call
-    from pytest_perfgate.core.analysis.trace.replay import inputs
+    from pytest_perfgate.core.analysis.trace.passes import inputs
 
     foreach = Call(
         name="aten::_foreach_add_",

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate import wiring
-from pytest_perfgate.adapters.formats import reports, workbook
+from pytest_perfgate.adapters.formats import files as reports
+from pytest_perfgate.adapters.formats import files as workbook
 from pytest_perfgate.cli import main
-from pytest_perfgate.core.analysis.trace.hardware import hardware_table
-from pytest_perfgate.core.analysis.trace.identity import short_name
-from pytest_perfgate.core.render.quantity import ABSENT
+from pytest_perfgate.core.analysis.trace.operators import hardware_table, short_name
 from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.core.render.words import ABSENT
 from pytest_perfgate.model.device import Basis, Roof
-from pytest_perfgate.model.document import Column, Document, Table
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.model.metric import Column, Document, Table
+from pytest_perfgate.model.values import Dimension
 
 from .generated import host, kernel, launch, written
 from .test_limits import PEAKS, job
@@ -169,8 +169,8 @@ def test_a_place_that_takes_no_workbook_is_one_sentence(tmp_path, monkeypatch, i
 
 
 def test_an_inspection_without_tables_of_its_own_writes_its_first_view(tmp_path):
-    from pytest_perfgate.model.analysis import Analysis
-    from pytest_perfgate.wiring.looking import write_reports
+    from pytest_perfgate.model.metric import Analysis
+    from pytest_perfgate.wiring.profiling import write_reports
 
     analysis = Analysis(kind="k", subject="s", metrics=None, views={"seen": page})
     names = {path.name for path in write_reports(tmp_path, analysis)}

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_perfgate import wiring
 from pytest_perfgate.core.render.text import render_text
-from pytest_perfgate.model.document import Column, Document, Table
+from pytest_perfgate.model.metric import Column, Document, Table
 
 from .generated import written
 from .test_limits import step_events

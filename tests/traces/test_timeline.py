@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.analysis.trace.backward import passes
-from pytest_perfgate.core.analysis.trace.classes import WORDS, Kind
+from pytest_perfgate.core.analysis.classify import WORDS, Kind
 from pytest_perfgate.core.analysis.trace.operators import operators, recompute_share
+from pytest_perfgate.core.analysis.trace.passes import passes
 from pytest_perfgate.core.analysis.trace.survey import Settings, survey, timelines, within
-from pytest_perfgate.core.analysis.trace.window import parse_window, steps
+from pytest_perfgate.core.analysis.trace.timeline import parse_window, steps
 from pytest_perfgate.model.errors import PerfgateError
 
 from .generated import host, kernel, launch, seen

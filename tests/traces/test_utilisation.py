@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from pytest_perfgate import wiring, work
-from pytest_perfgate.core.gate.artifact import judge_artifact
-from pytest_perfgate.core.gate.grammar import parse_limit
-from pytest_perfgate.core.metrics.registry import by_name
+from pytest_perfgate.core.judge.against_limit import judge_artifact
+from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.render.text import render_text
-from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.model.plan import Outcome
 
 from .generated import host, kernel, launch, written
 from .test_limits import PEAKS, shaped

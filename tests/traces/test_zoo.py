@@ -7,9 +7,9 @@ from math import prod
 import pytest
 
 from pytest_perfgate import wiring, work
+from pytest_perfgate.core.analysis.operators import MODELS, category_of, work_of
 from pytest_perfgate.core.analysis.operators.call import Call
-from pytest_perfgate.core.analysis.operators.table import MODELS, category_of, work_of
-from pytest_perfgate.core.analysis.trace.compat.tables import reference_tables
+from pytest_perfgate.core.analysis.tracelens.tables import reference_tables
 from pytest_perfgate.core.render.text import render_text
 
 from .generated import host, kernel, launch, seen, written

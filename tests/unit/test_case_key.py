@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_perfgate.core.gate.context import JudgeContext, Trial
+from pytest_perfgate.core.judge.context import JudgeContext, Trial
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import CaseKey, parse_case_key
 from tests.unit.core.gate.bench import measured

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pytest_perfgate.model.later import Later
+from pytest_perfgate.model.values import LazySequence as Later
 
 
 def test_members_are_made_when_asked_for_and_once() -> None:

@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 from pytest_perfgate.model.device import Device
-from pytest_perfgate.model.measurement import Artifact, Environment, Identity, Measurement
-from pytest_perfgate.model.metric import Metric, MetricSet
+from pytest_perfgate.model.measurement import Artifact, Environment, Identity, Measurement, Samples, Stop
+from pytest_perfgate.model.metric import Finding, Metric, MetricSet, Problem
 from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.model.problem import Finding, Problem
-from pytest_perfgate.model.quantity import Dimension
-from pytest_perfgate.model.samples import Samples, Stop
-from pytest_perfgate.model.work import Work
+from pytest_perfgate.model.values import Dimension, Work
 
 FULL = Measurement(
     key=CaseKey(nodeid="t.py::test"),

@@ -69,8 +69,8 @@ def test_a_file_leads_to_what_it_imports_and_the_wiring_to_everything() -> None:
             "pytest_perfgate/wiring/__init__",
         )
     )
-    assert {"pytest_perfgate.core.gate.modes", "pytest_perfgate.core.stats.student"} <= rounds
-    assert "pytest_perfgate.core.gate.judge" not in rounds
-    assert "pytest_perfgate.core.stats.signed_rank" in tests
-    assert "pytest_perfgate.core.gate.modes" not in tests
+    assert {"pytest_perfgate.core.judge.rounds", "pytest_perfgate.core.stats.summary"} <= rounds
+    assert "pytest_perfgate.core.judge.judge" not in rounds
+    assert "pytest_perfgate.core.stats.inference" in tests
+    assert "pytest_perfgate.core.judge.rounds" not in tests
     assert wiring == frozenset(modules())

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from pytest_perfgate.model.refusals import refusal, speaks_of_a_file
+from pytest_perfgate.model.errors import refusal, speaks_of_a_file
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 from peers import Ruling
 from suites import TESTS, Suite
 
-from pytest_perfgate.core.gate.rounds import (
+from pytest_perfgate.core.judge.rounds import (
     Design,
     Finding,
     Pairs,
@@ -18,7 +18,7 @@ from pytest_perfgate.core.gate.rounds import (
     served,
     suspected,
 )
-from pytest_perfgate.model.paired import Decision
+from pytest_perfgate.model.verdict import Decision
 
 COUNTS = dict.fromkeys(range(TESTS), 0.03)
 

@@ -12,7 +12,7 @@ import numpy as np
 from mann_whitney import mann_whitney
 from suites import TESTS, Suite
 
-from pytest_perfgate.core.stats.student import t_quantile
+from pytest_perfgate.core.stats.summary import t_quantile
 
 Array = np.ndarray
 

@@ -10,8 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from pytest_perfgate.core.stats.prediction import predict
-from pytest_perfgate.core.stats.successive import freedom, scatter_of_neighbours
+from pytest_perfgate.core.stats.inference import freedom, predict, scatter_of_neighbours
 
 SITTINGS, NOISE, TRIALS = 20, 0.02, 400
 LEVELS = {

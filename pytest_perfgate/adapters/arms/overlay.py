@@ -1,11 +1,16 @@
-"""Overlay environments: the package of one revision in front of everything the caller has installed."""
+"""Overlay environment, proof of what was imported."""
 
 from __future__ import annotations
 
+import hashlib
+import re
+import shutil
 import site
 import sys
-from collections.abc import Sequence
-from pathlib import Path
+import tempfile
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
 
 from pytest_perfgate.adapters.system.commands import run_captured
 from pytest_perfgate.model.errors import PerfgateError
@@ -60,3 +65,241 @@ def launch_line(python: Path) -> tuple[str, ...]:
         return (str(python), "-P", "-m", "pytest")
     drop = "import os, sys; sys.path[:] = [p for p in sys.path if p not in ('', os.getcwd())]; import pytest"
     return (str(python), "-c", f"{drop}; raise SystemExit(pytest.main())")
+
+
+_COMPILED = {
+    ".c",
+    ".cc",
+    ".cpp",
+    ".cxx",
+    ".cu",
+    ".cuh",
+    ".h",
+    ".hpp",
+    ".hip",
+    ".f",
+    ".f90",
+    ".f95",
+    ".m",
+    ".mm",
+    ".zig",
+}
+
+_CODE = _COMPILED | {".py", ".pyx", ".pyd", ".so", ".rs", ".go", ".jl", ".metal", ".cl", ".v", ".zig"}
+
+_TESTS = {"tests", "test"}
+
+
+def inside_package(root: Path, path: str) -> bool:
+    """Whether pytest would import a test file through the package under test.
+
+    It climbs while it sees ``__init__.py``; a package that is only called ``tests`` is nobody's.
+    """
+    folder = (root / path).parent
+    top = None
+    while (folder / "__init__.py").is_file() and folder != root:
+        top, folder = folder, folder.parent
+    return top is not None and top.name not in _TESTS
+
+
+def source_modules(folder: Path) -> tuple[str, ...]:
+    """Top-level names that can be imported from a checkout, in a flat or a src layout."""
+    names = set()
+    for place in (folder, folder / "src"):
+        if place.is_dir():
+            names |= {p.parent.name for p in place.glob("*/__init__.py")}
+            names |= {p.stem for p in place.glob("*.py") if not p.stem.startswith(("test_", "conftest", "setup"))}
+    return tuple(sorted(names - _TESTS))
+
+
+def with_conftests(paths: Sequence[str]) -> tuple[str, ...]:
+    """Test files and every ``conftest.py`` that applies to them."""
+    found = dict.fromkeys(paths)
+    for path in paths:
+        found.update(dict.fromkeys(str(parent / "conftest.py") for parent in PurePosixPath(path).parents))
+    return tuple(found)
+
+
+def only_tests(folder: Path, paths: Sequence[str]) -> bool:
+    """Whether a checkout holds no code but tests: they are the same on both sides, and nothing is left to prove."""
+    known = {folder / path for path in paths}
+    found = (place for place in folder.rglob("*") if place.suffix in _CODE)
+    code = (place for place in found if ".perfgate" not in place.relative_to(folder).parts)  # it may lie in one itself
+    return all(place in known or place.name == "conftest.py" or place.name.startswith("test_") for place in code)
+
+
+def lay_over(source: Path, target: Path) -> None:
+    """Put a file or a folder of the working copy where a checkout has its own."""
+    if source.is_dir():
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+    elif source.is_file():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, target)
+
+
+_FULL = ("No space left on device", "Disk quota exceeded", "not enough space", "No usable temporary directory")
+
+_LEAST = 4 << 20
+
+_MB = 1e6
+
+
+@contextmanager
+def explained(side: str, home: Path) -> Iterator[None]:
+    """Name the side; a full disk is said to be one, whoever met it."""
+    try:
+        yield
+    except PerfgateError as fault:
+        what = f"{side}: {fault.what}"
+        if _is_full(fault.what, home):
+            raise _no_room(what, home) from fault
+        raise PerfgateError(fault.code.name, what, why=fault.why, mend=fault.mend, place=fault.place) from fault
+    except OSError as fault:
+        what = f"{side}: {fault}"
+        raise (_no_room(what, home) if _is_full(str(fault), home) else PerfgateError("arm-not-made", what)) from fault
+
+
+def _is_full(said: str, home: Path) -> bool:
+    return any(words in said for words in _FULL) or _free(home) < _LEAST
+
+
+def _free(folder: Path) -> int:
+    """Bytes for us on the disk that a folder lies or would lie on."""
+    place = next(place for place in (folder, *folder.parents) if place.exists())
+    return shutil.disk_usage(place).free
+
+
+def _no_room(what: str, home: Path) -> PerfgateError:
+    try:
+        scratch = tempfile.gettempdir()
+    except OSError:
+        scratch = "/tmp"  # noqa: S108 - only to say how full it is
+    left = ", ".join(f"{_free(Path(place)) / _MB:.0f} MB on {place}" for place in (str(home), scratch))
+    return PerfgateError("arm-no-room", f"{what}\n  left free: {left}")
+
+
+_LEFT = frozenset({".git", ".perfgate", "__pycache__", "bin", "build", ".pytest_cache"})
+
+_INSTALLED = frozenset({"site-packages", "dist-packages", ".perfgate"})
+
+_PAGES = (".md", ".rst")
+
+_DESCRIBES = frozenset({"pyproject.toml", "setup.py", "setup.cfg", "MANIFEST.in", "conf.py"})
+
+_BASELINES = re.compile(rb"^perfgate: \d+\r?\nbaselines:", re.MULTILINE)
+
+_MARKS = frozenset({".pyc", ".pth"})
+
+
+def loaded_modules(names: Collection[str]) -> tuple[tuple[str, str], ...]:
+    """(file, hash) of every loaded module below these top-level names, sorted by file.
+
+    With them every shared library that the arm has, and that was loaded from another place: a path in the environment
+    or in the library's own header leads past the arm as an import does.
+    """
+    wanted = set(names)
+    files = {
+        str(file.resolve())
+        for name, module in list(sys.modules.items())
+        if name.split(".", 1)[0] in wanted and (file := _file_of(module)) is not None
+    }
+    files.update(foreign_libraries(_mapped(), Path(sys.prefix).parent))
+    return tuple((file, _digest(Path(file))) for file in sorted(files))
+
+
+def beside_modules(root: Path, names: Collection[str]) -> tuple[tuple[str, str], ...]:
+    """(path from the root, hash) of loaded modules below it that are neither the package's nor installed."""
+    places = {
+        file.resolve()
+        for name, module in list(sys.modules.items())
+        if name.split(".", 1)[0] not in names and (file := _file_of(module)) is not None
+    }
+    top = root.resolve()
+    inside = {place.relative_to(top).as_posix(): place for place in places if place.is_relative_to(top)}
+    return tuple(
+        (path, _digest(inside[path])) for path in sorted(inside) if not _INSTALLED.intersection(path.split("/"))
+    )
+
+
+def _file_of(module: object) -> Path | None:
+    """The file that a module was loaded from.
+
+    Modules that a library makes up name a file that is none (``torch.ops`` says ``_ops.py``); a lazy one would import
+    or raise when asked, and is looked at without asking.
+    """
+    told = getattr(module, "__dict__", {}).get("__file__")
+    file = Path(told) if isinstance(told, str) else None
+    return file if file is not None and file.is_absolute() and file.is_file() else None
+
+
+def foreign_libraries(mapped: Collection[str], arm: Path) -> list[str]:
+    """Shared libraries from elsewhere whose names the arm has itself."""
+    outside = {file for file in mapped if not Path(file).is_relative_to(arm)}
+    if not outside or not (arm / "ready.json").is_file():
+        return []
+    own = {path.name for path in arm.rglob("*.so*")}
+    return sorted(file for file in outside if Path(file).name in own)
+
+
+def _mapped() -> set[str]:
+    """Shared libraries in this process; none where the system does not say."""
+    try:
+        lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return set()
+    files = {line.split(maxsplit=5)[-1] for line in lines if line.count("/")}
+    return {file for file in files if ".so" in Path(file).name and file.startswith("/")}
+
+
+def content_of(folder: Path) -> str:
+    """A hash of every file below a folder that code may load or read; what builds and Python leave is none.
+
+    Neither are accepted times, nor pages of documentation where no code speaks of files of their kind.
+    """
+    held: dict[Path, str] = {}
+    pages = set(_PAGES)
+    for path in sorted(folder.rglob("*")):
+        inside = path.relative_to(folder)
+        if _is_content(inside, path):
+            data = _bytes(path)
+            held[inside] = hashlib.sha256(data).hexdigest()[:16]
+            pages -= {suffix for suffix in pages if suffix.encode() in data and _is_code(inside)}
+    said = hashlib.sha256()
+    for inside, digest in held.items():
+        if inside.suffix not in pages and not _is_accepted(folder / inside):
+            said.update(f"{inside.as_posix()}\0{digest}\0".encode())
+    return said.hexdigest()[:20]
+
+
+def _is_content(inside: Path, path: Path) -> bool:
+    if _LEFT.intersection(inside.parts) or path.suffix in _MARKS:
+        return False
+    return path.is_file() and not any(part.endswith((".dist-info", ".egg-info")) for part in inside.parts)
+
+
+def _is_code(inside: Path) -> bool:
+    """Whether a file may open others while it is measured: no page, no description of the package or its site."""
+    hidden = any(part.startswith(".") for part in inside.parts)
+    return not hidden and inside.suffix not in _PAGES and inside.name not in _DESCRIBES
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b"unreadable"
+
+
+def _is_accepted(path: Path) -> bool:
+    """A file of baselines, or of what surrounded them: nobody but the gate reads those."""
+    if path.suffix == ".json" and path.parent.name == "environments":
+        return any(map(_is_accepted, path.parent.parent.glob("*.yaml")))
+    return path.suffix == ".yaml" and _BASELINES.search(_bytes(path)) is not None
+
+
+def _digest(file: Path) -> str:
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+    except OSError:
+        return "unreadable"

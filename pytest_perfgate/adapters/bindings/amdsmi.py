@@ -1,4 +1,4 @@
-"""AMD's management library: a device found by its PCI id or UUID, its clocks, its reasons, its processes."""
+"""AMD SMI."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from contextlib import redirect_stdout
 from functools import partial
 from typing import Any
 
-from pytest_perfgate.adapters.bindings.amd_card import NOT_SUPPORTED, AmdCard, refused_with
-from pytest_perfgate.adapters.bindings.border import BORDER, probe_availability, quiet_import, sentence
-from pytest_perfgate.adapters.bindings.nvml import ClockSample, Counts
-from pytest_perfgate.adapters.bindings.nvml_card import MEGA
-from pytest_perfgate.adapters.bindings.patience import START_S, patient, patiently
+from pytest_perfgate.adapters.bindings.border import (
+    BORDER,
+    START_S,
+    patient,
+    patiently,
+    probe_availability,
+    quiet_import,
+    sentence,
+)
+from pytest_perfgate.adapters.bindings.nvml import MEGA, ClockSample, Counts
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -25,6 +30,7 @@ ACTIVE = {
     "active_prochot_thrm": 0x8,
 }
 """What may hold clocks down, with the bit that stands for it in a sample."""
+
 RESIDENCY = {
     "ppt_residency_acc": "power cap",
     "socket_thm_residency_acc": "software thermal slowdown",
@@ -33,6 +39,7 @@ RESIDENCY = {
     "prochot_residency_acc": "hardware slowdown",
 }
 """Counters of how long a reason held clocks down, in the ticks of another one."""
+
 TICKS = "accumulation_counter"
 
 
@@ -46,6 +53,74 @@ def load_amdsmi() -> Any:
             raise ImportError(f"amdsmi cannot load libamd_smi.so: {why}") from missing
         except AttributeError as unlike:
             raise ImportError(f"amdsmi and its libamd_smi.so are of different releases: {unlike}") from unlike
+
+
+class AmdCard:
+    """A handle of the library, and what may be changed of it."""
+
+    maker = "amdsmi"
+
+    def __init__(self, library: Any, handle: Any) -> None:
+        self._amd, self._handle = library, handle
+
+    @patient
+    def lock(self, sm_hz: float | None) -> None:
+        """Determinism up to a clock."""
+        if sm_hz is None:
+            mend = "add lock_mhz to [tool.perfgate.device.NAME]; by hand: perfgate clocks lock --mhz 1500"
+            raise PerfgateError("clocks-unsupported", "amdsmi locks at a given clock, and none is known", mend=mend)
+        self._set("amdsmi_set_gpu_perf_determinism_mode", self._within(round(sm_hz / MEGA)))
+
+    def _within(self, megahertz: int) -> int:
+        """A clock that the card has, as far as it tells; while one is set it tells that one as its highest."""
+        amd, handle = self._amd, self._handle
+        level = self._tried(lambda: amd.amdsmi_get_gpu_perf_level(handle))
+        told = self._tried(lambda: self._told(amd.AmdSmiClkType.GFX)) or {}
+        low, high = told.get("min_clk"), told.get("max_clk")
+        if level != "AMDSMI_DEV_PERF_LEVEL_AUTO" or not (isinstance(low, int) and isinstance(high, int)):
+            return megahertz
+        if not low <= megahertz <= high:
+            what = f"{megahertz} MHz is no clock of this card: it has {low} to {high} MHz"
+            mend = "give one of these: perfgate clocks lock --mhz, or lock_mhz in [tool.perfgate.device.NAME]"
+            raise PerfgateError("clocks-unsupported", what, mend=mend)
+        return megahertz
+
+    @patient
+    def lock_memory(self) -> float:
+        """Keep the memory's clock from falling below its highest, where the card has more than one."""
+        highest = self._tried(lambda: int(self._told(self._amd.AmdSmiClkType.MEM)["max_clk"]))
+        if not highest:
+            raise PerfgateError("clocks-unsupported", "amdsmi does not tell the highest clock of its memory")
+        self._set("amdsmi_set_gpu_clk_limit", "mclk", "min", highest)
+        return float(highest * MEGA)
+
+    @patient
+    def unlock(self, *, memory: bool = False) -> None:
+        """Back to the driver's own control, which is that of the memory as well."""
+        del memory
+        self._set("amdsmi_set_gpu_perf_level", self._amd.AmdSmiDevPerfLevel.AUTO)
+
+    def _set(self, name: str, *arguments: Any) -> None:
+        change = getattr(self._amd, name, None)
+        if change is None:
+            raise PerfgateError("clocks-unsupported", f"this release of amdsmi has no {name}")
+        try:
+            change(self._handle, *arguments)
+        except (self._amd.AmdSmiException, *BORDER) as error:
+            status = refused_with(error)
+            code = "clocks-denied" if status == NO_PERMISSION else "clocks-unsupported"
+            code = "device-lost" if status in NO_DEVICE else code
+            raise PerfgateError(code, f"{name}: {sentence(error)}") from error
+
+    def _told(self, kind: Any) -> Any:
+        return self._amd.amdsmi_get_clock_info(self._handle, kind)
+
+    def _tried(self, ask: Callable[[], Any]) -> Any:
+        """What some cards do not tell is left out."""
+        try:
+            return ask()
+        except (self._amd.AmdSmiException, *BORDER, AttributeError, TypeError, ValueError):
+            return None
 
 
 class Amd:
@@ -209,3 +284,11 @@ class AmdDevice(AmdCard):
 def plain(name: str) -> str:
     """A UUID or a PCI id as one of its spellings: lower case, without leading zeros and marks."""
     return re.sub(r"[^0-9a-f.]", "", name.lower().removeprefix("gpu-")).lstrip("0").removesuffix(".0")
+
+
+NOT_SUPPORTED, NO_PERMISSION, NO_DEVICE = (2, 3), 10, (31, 32, 34)
+"""Status codes of the library: what a card does not have; what is gone is not found, not started, or not loaded."""
+
+
+def refused_with(error: Exception) -> int:
+    return int(getattr(error, "err_code", 0) or 0)

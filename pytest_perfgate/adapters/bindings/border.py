@@ -1,11 +1,19 @@
-"""The border to libraries that may be missing, half there, or without a driver."""
+"""Optional imports, driver timeouts, objects in reach (bounded)."""
 
 from __future__ import annotations
 
+import functools
+import sys
+import threading
 import warnings
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial, wraps
 from importlib import import_module
-from typing import Any
+from itertools import islice
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
@@ -64,3 +72,206 @@ def sentence(error: BaseException) -> str:
         text = f"{text} {more[0]}"
     kind = type(error).__name__
     return f"{kind}: {text}" if text else kind
+
+
+START_S = 60.0
+"""For a library's start, which on a machine of many cards without a resident driver wakes each of them."""
+
+PATIENCE_S = 10.0
+"""For anything else."""
+
+P = ParamSpec("P")
+
+T = TypeVar("T")
+
+_here = threading.local()
+
+_silent: dict[str, str] = {}
+
+
+def silence(library: str) -> str:
+    """Why a library is not asked any more in this process; empty where it has always answered."""
+    return _silent.get(library, "")
+
+
+@contextmanager
+def expendable() -> Iterator[None]:
+    """This thread may wait for ever: whoever needs it waits for so long and no longer."""
+    _here.expendable = True
+    try:
+        yield
+    finally:
+        _here.expendable = False
+
+
+def patiently(library: str, what: str, ask: Callable[[], T], patience_s: float | None = None) -> T:
+    """The answer, or an error once patience is over; from then on the library is not asked again."""
+    if getattr(_here, "expendable", False):
+        return ask()
+    if silence(library):
+        raise PerfgateError("driver-silent", silence(library))
+    patience_s = PATIENCE_S if patience_s is None else patience_s
+    asked = _Asked(ask)
+    thread = threading.Thread(target=asked.run, name=f"perfgate-{library}", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # at exit Python 3.12 starts no more threads; clocks are put back all the same
+        return ask()
+    thread.join(patience_s)
+    if thread.is_alive():
+        _silent[library] = f"{library} did not answer within {patience_s:g} s, asked for {what}"
+        raise PerfgateError("driver-silent", silence(library))
+    return asked.told()
+
+
+class _Asked(Generic[T]):
+    """A question on its way to a driver."""
+
+    def __init__(self, ask: Callable[[], T]) -> None:
+        self._ask = ask
+        self._answer: list[T] = []
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        with expendable():
+            try:
+                self._answer.append(self._ask())
+            except BaseException as error:  # noqa: BLE001 - whoever asked is to have it
+                self._error = error
+
+    def told(self) -> T:
+        if self._error is not None:
+            raise self._error
+        return self._answer[0]
+
+
+def patient(method: Callable[P, T]) -> Callable[P, T]:
+    """A method that asks a driver, of an object that names its ``maker``'s library."""
+
+    @wraps(method)
+    def asked(*args: P.args, **kwargs: P.kwargs) -> T:
+        owner: Any = args[0]
+        return patiently(owner.maker, method.__name__, partial(method, *args, **kwargs))
+
+    return asked
+
+
+DEPTH = 6
+
+MOST = 10_000
+"""Objects that are looked at; plain numbers and texts are none."""
+
+_PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None)})
+
+
+def touched(call: Any, kind: type[T] | tuple[type[T], ...]) -> tuple[T, ...]:
+    """Objects of this kind within reach of a call, the nearest first, each once; a huge table ends the search."""
+    found: list[T] = []
+    seen: dict[int, Any] = {}  # holds what it has seen: the address of an object that is gone is given again
+    level = [call]
+    for _ in range(DEPTH + 1):
+        inner: list[Any] = []
+        for thing in level:
+            if id(thing) in seen:
+                continue
+            seen[id(thing)] = thing
+            if _is(thing, kind):
+                found.append(thing)
+            else:
+                inner.extend(islice(_told(_parts(thing)), max(0, MOST - len(seen) - len(inner))))
+        level = inner
+    return tuple(found)
+
+
+def _is(thing: Any, kind: Any) -> bool:
+    try:
+        return isinstance(thing, kind)
+    except Exception:  # noqa: BLE001 - anybody's code
+        return False
+
+
+def _told(parts: Iterator[Any]) -> Iterator[Any]:
+    """Parts until an object raises at being asked for them: such a one has no more."""
+    with suppress(Exception):
+        yield from parts
+
+
+def _parts(thing: Any) -> Iterator[Any]:
+    if isinstance(thing, Mapping):
+        yield from _not_plain(thing.values())
+    elif isinstance(thing, (list, tuple, set, frozenset, deque)):
+        yield from _not_plain(thing)
+    elif isinstance(thing, functools.partial):
+        yield from (thing.func, thing.args, thing.keywords)
+    else:
+        yield from _of_function(thing)
+
+
+def _not_plain(things: Collection[Any]) -> Iterator[Any]:
+    """What a table holds beside plain numbers and texts: of those there may be millions."""
+    if not _PLAIN.issuperset(map(type, things)):
+        yield from (thing for thing in things if type(thing) not in _PLAIN)
+
+
+def _of_function(thing: Any) -> Iterator[Any]:
+    """Closure cells, defaults and named globals of a function; the object of a method; fields of an object."""
+    yield from (part for name in ("__self__", "__wrapped__") if (part := _field(thing, name)) is not None)
+    function = _field(thing, "__func__") or thing
+    code = _field(function, "__code__")
+    if isinstance(code, CodeType):
+        yield from (cell.cell_contents for cell in function.__closure__ or () if _bound(cell))
+        yield from function.__defaults__ or ()
+        yield from (function.__kwdefaults__ or {}).values()
+        yield from _globals(function.__globals__, tuple(dict.fromkeys(_names(code))))
+    elif not isinstance(thing, (type, str, bytes, int, float)) and not _module(thing):
+        yield from _weights(thing)
+        yield from getattr(thing, "__dict__", {}).values()
+        yield from (_field(thing, name) for name in getattr(type(thing), "__slots__", ()))
+        call = getattr(type(thing), "__call__", None)  # noqa: B004 - its code is looked at
+        if isinstance(call, FunctionType):
+            yield call
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """Names that a function uses, those of comprehensions and functions inside it as well."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def _globals(space: Mapping[str, Any], names: Sequence[str]) -> Iterator[Any]:
+    """What the names stand for; of a module the data that it has under one of the names, not its own functions."""
+    for found in (space[name] for name in names if name in space):
+        yield found
+        if _module(found):
+            inside = (vars(found)[inner] for inner in names if inner in vars(found))
+            yield from (part for part in inside if not callable(part) and not _module(part))
+
+
+def _weights(thing: Any) -> Iterator[Any]:
+    """Parameters and buffers of torch's modules, however deep they lie."""
+    torch: Any = sys.modules.get("torch")
+    module: Any = getattr(getattr(torch, "nn", None), "Module", None)
+    if module is not None and isinstance(thing, module):
+        yield from (*thing.parameters(), *thing.buffers())
+
+
+def _field(thing: Any, name: str) -> Any:
+    """Nothing where an object raises whatever it likes at being asked."""
+    try:
+        return getattr(thing, name, None)
+    except Exception:  # noqa: BLE001 - anybody's code
+        return None
+
+
+def _bound(cell: Any) -> bool:
+    """A name that is not bound yet has an empty cell."""
+    try:
+        return cell.cell_contents is not None
+    except ValueError:
+        return False
+
+
+def _module(thing: Any) -> bool:
+    return isinstance(thing, ModuleType)

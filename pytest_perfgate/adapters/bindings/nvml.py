@@ -1,4 +1,4 @@
-"""NVML: a device found by its PCI id or UUID, its clocks, its reasons, its processes."""
+"""NVML."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from pytest_perfgate.adapters.bindings.border import probe_availability, quiet_import
-from pytest_perfgate.adapters.bindings.nvml_card import (
-    FUNCTION_NOT_FOUND,
-    GPU_IS_LOST,
-    MEGA,
-    NO_PERMISSION,
-    NOT_SUPPORTED,
-    NvmlCard,
+from pytest_perfgate.adapters.bindings.border import (
+    BORDER,
+    START_S,
+    patient,
+    patiently,
+    probe_availability,
+    quiet_import,
 )
-from pytest_perfgate.adapters.bindings.patience import START_S, patient, patiently
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.values import value
 
 HARMLESS = 0x1 | 0x2 | 0x100
 """Idle, a clock that somebody set, a clock for the display."""
+
 POWER_CAP = "power cap"
 """The one reason that is a state: large products run at the power limit, however cool and well the card is."""
+
 REASONS = {
     0x4: POWER_CAP,
     0x8: "hardware slowdown",
@@ -34,8 +34,10 @@ REASONS = {
     0x200: "board limit",
     0x400: "reliability",
 }
+
 HOTTEST = 200.0
 """Degrees; a threshold above it, or of nought, is none."""
+
 VIOLATIONS = {74: POWER_CAP, 269: "software thermal slowdown", 270: "hardware thermal slowdown", 271: "power brake"}
 """Fields that count, in nanoseconds, how long a reason has held a clock down."""
 
@@ -57,6 +59,66 @@ class Counts(NamedTuple):
     held: Mapping[str, int]
     ticks: int | None = None
     """The count of a card that counts in ticks of its own; else they are nanoseconds."""
+
+
+class NvmlCard:
+    """A handle of the library, and what may be changed of it."""
+
+    maker = "NVML"
+
+    def __init__(self, library: Any, handle: Any) -> None:
+        self._nvml, self._handle = library, handle
+
+    @patient
+    def lock(self, sm_hz: float | None) -> None:
+        """Lock the SM clock, at base where no frequency is given."""
+        megahertz = TDP if sm_hz is None else self._within(round(sm_hz / MEGA))
+        self._set(self._nvml.nvmlDeviceSetGpuLockedClocks, megahertz, megahertz)
+
+    def _within(self, megahertz: int) -> int:
+        """A clock that the card has, as far as the driver tells: it takes another, and goes to the nearest."""
+        nvml, handle = self._nvml, self._handle
+        memory = self._tried(lambda: max(nvml.nvmlDeviceGetSupportedMemoryClocks(handle)))
+        known = memory and self._tried(lambda: list(nvml.nvmlDeviceGetSupportedGraphicsClocks(handle, memory)))
+        highest = self._tried(lambda: int(nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM)))
+        low, high = (min(known), max(known)) if known else (1, highest or megahertz)
+        if not low <= megahertz <= high:
+            what = f"{megahertz} MHz is no SM clock of this card: it has {low} to {high} MHz"
+            mend = "give one of these: perfgate clocks lock --mhz, or lock_mhz in [tool.perfgate.device.NAME]"
+            raise PerfgateError("clocks-unsupported", what, mend=mend)
+        return megahertz
+
+    @patient
+    def lock_memory(self) -> float:
+        """Lock the memory's clock at its highest, which it holds under any load."""
+        nvml = self._nvml
+        highest = self._tried(lambda: int(nvml.nvmlDeviceGetMaxClockInfo(self._handle, nvml.NVML_CLOCK_MEM)))
+        if not highest:
+            raise PerfgateError("clocks-unsupported", "NVML does not tell the highest clock of its memory")
+        self._set(nvml.nvmlDeviceSetMemoryLockedClocks, highest, highest)
+        return float(highest * MEGA)
+
+    @patient
+    def unlock(self, *, memory: bool = False) -> None:
+        self._set(self._nvml.nvmlDeviceResetGpuLockedClocks)
+        if memory:
+            self._set(self._nvml.nvmlDeviceResetMemoryLockedClocks)
+
+    def _set(self, change: Callable[..., Any], *arguments: int) -> None:
+        try:
+            change(self._handle, *arguments)
+        except self._nvml.NVMLError as error:
+            status = getattr(error, "value", 0)
+            code = {NO_PERMISSION: "clocks-denied", GPU_IS_LOST: "device-lost"}.get(status, "clocks-unsupported")
+            raise PerfgateError(code, f"{change.__name__}: {error}") from error
+
+    def _tried(self, ask: Callable[[], Any]) -> Any:
+        """What some cards, or a driver older than its binding, do not tell is left out."""
+        older = getattr(self._nvml, "NVMLLibraryMismatchError", self._nvml.NVMLError)
+        try:
+            return ask()
+        except (self._nvml.NVMLError, older, *BORDER, AttributeError):
+            return None
 
 
 class Nvml:
@@ -235,3 +297,11 @@ class NvmlDevice(NvmlCard):
 
 def _text(given: bytes | str) -> str:
     return given.decode() if isinstance(given, bytes) else str(given)
+
+
+MEGA = 1e6
+
+NOT_SUPPORTED, NO_PERMISSION, GPU_IS_LOST, FUNCTION_NOT_FOUND = 3, 4, 15, 13
+
+TDP = 0xFFFFFF01
+"""Both ends of a locked range set to this ask for the base clock."""

@@ -1,16 +1,23 @@
-"""The control channel: JSON lines over a socket of this machine, closed by either side's end."""
+"""JSON lines over a socket."""
 
 from __future__ import annotations
 
 import os
+import signal
 import socket
+import sys
+import threading
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
-from pytest_perfgate.adapters.children.codec import decode_line, encode_line
-from pytest_perfgate.adapters.children.strays import end_with_parent
-from pytest_perfgate.model.children import Answer, Command, Hello
+import msgspec
+
+from pytest_perfgate.model import protocol as children
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.protocol import Answer, Command, Hello
+from pytest_perfgate.model.values import plain
 
 VARIABLE = "PERFGATE_CHANNEL"
 """``port:token`` on the loopback interface: inherited through launchers, where descriptors are closed."""
@@ -86,3 +93,129 @@ def connect_parent(address: str) -> ParentChannel:
 def _leave() -> Any:
     """The parent is gone: leave without a word, and without running anything more of the user's tests."""
     os._exit(0)
+
+
+T = TypeVar("T")
+
+_KINDS: dict[str, type] = {
+    kind.__name__: kind
+    for kind in (
+        children.Job, children.Go, children.Skip, children.Measure, children.Finish, children.Hello,
+        children.Collected, children.Ready, children.Entered, children.Waits, children.Taken, children.Finished,
+        children.Bye,
+    )
+}  # fmt: skip
+
+
+class _Envelope(msgspec.Struct):
+    kind: str
+    body: msgspec.Raw
+
+
+_ENVELOPE = msgspec.json.Decoder(_Envelope)
+
+_DECODERS: dict[type, Any] = {}
+
+_ONE_BY_ONE = threading.Lock()
+"""msgspec crashes where two threads ask it for the first time what the same dataclass holds."""
+
+
+def encode_line(message: Answer | Command) -> bytes:
+    """One message as one line."""
+    body = msgspec.Raw(msgspec.json.encode(message, enc_hook=plain))
+    return msgspec.json.encode(_Envelope(kind=type(message).__name__, body=body)) + b"\n"
+
+
+def decode_line(line: bytes) -> Any:
+    """The message of a line; whatever is no message is ``child-garbled``."""
+    try:
+        envelope = _ENVELOPE.decode(line)
+        return _decoder(_KINDS[envelope.kind]).decode(envelope.body)
+    except (msgspec.MsgspecError, KeyError, UnicodeDecodeError) as fault:
+        shown = line[:60].decode("utf-8", "replace")
+        raise PerfgateError("child-garbled", f"the channel carried {shown!r}, which is no message: {fault}") from fault
+
+
+def encode_value(model_value: object) -> bytes:
+    """A value of the model as JSON: for files between processes of one run."""
+    return msgspec.json.encode(model_value, enc_hook=plain)
+
+
+def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
+    with _ONE_BY_ONE:
+        if kind not in _DECODERS:
+            _DECODERS[kind] = msgspec.json.Decoder(kind)
+        found: msgspec.json.Decoder[T] = _DECODERS[kind]
+        return found
+
+
+def decode_value(text: bytes, kind: type[T]) -> T:
+    """The value again; half a file is ``child-garbled``."""
+    try:
+        return _decoder(kind).decode(text)
+    except msgspec.MsgspecError as fault:
+        raise PerfgateError("child-garbled", f"no value of this version: {fault}") from fault
+
+
+_SET_END_WITH_PARENT = 1
+
+PARENT = "PERFGATE_PARENT"
+
+_PROCESSES = Path("/proc")
+
+
+def end_with_parent() -> None:
+    """A child of a parent that is killed is asked to end at once: its call may take long, with the clocks locked.
+
+    Linux alone does that; elsewhere a child notices when its call returns.
+    """
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None, use_errno=True).prctl(_SET_END_WITH_PARENT, int(signal.SIGTERM), 0, 0, 0)
+
+
+def stray_children(processes: Path = _PROCESSES) -> tuple[int, ...]:
+    """Process ids, as far as this user may look; empty where there is no ``/proc``."""
+    return tuple(sorted(_found(processes)))
+
+
+def any_running(group: int, processes: Path = _PROCESSES) -> bool:
+    """Whether a process group has a member that is no zombie; where there is no ``/proc``, it may have one."""
+    if not processes.is_dir():
+        return True
+    return any(_state(folder) not in ("Z", "X") for folder in processes.glob("[0-9]*") if _group(folder) == group)
+
+
+def _stat(folder: Path) -> list[str]:
+    """What the kernel says of a process behind its name: its state, its parent, its group."""
+    try:
+        return (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _state(folder: Path) -> str:
+    return next(iter(_stat(folder)), "X")
+
+
+def _group(folder: Path) -> int:
+    return int(next(iter(_stat(folder)[2:3]), -1))
+
+
+def _found(processes: Path) -> Iterator[int]:
+    for folder in processes.glob("[0-9]*"):
+        parent = _parent(folder)
+        if parent and not (processes / parent).exists():
+            yield int(folder.name)
+
+
+def _parent(folder: Path) -> str:
+    """Whose child it is, by what it was started with."""
+    try:
+        lines = (folder / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return ""
+    said = (line[len(PARENT) + 1 :] for line in lines if line.startswith(PARENT.encode() + b"="))
+    text = next(said, b"").decode("ascii", "replace")
+    return text if text.isdecimal() else ""

@@ -1,4 +1,4 @@
-"""Starts children in a process group of their own and ends them with everything they started."""
+"""Start and end process groups."""
 
 from __future__ import annotations
 
@@ -11,18 +11,23 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import IO
+from functools import partial
+from importlib.util import find_spec
+from typing import IO, TypeVar
 
-from pytest_perfgate.adapters.children.channel import VARIABLE, Line
-from pytest_perfgate.adapters.children.strays import PARENT, any_running
+from pytest_perfgate.adapters.children.channel import PARENT, VARIABLE, Line, any_running
 from pytest_perfgate.clock import seconds
-from pytest_perfgate.model.children import Answer, ChildSpec, Command, Hello
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.protocol import Answer, ChildSpec, Command, Hello
 
 _TAIL_BYTES = 4000
+
 _POLL_S = 0.2
+
 _START_S, _SEND_S = 120.0, 120.0
+
 _END_S, _GRACE_S = 5.0, 3.0
 
 
@@ -213,3 +218,44 @@ def interpreter(*, here: bool, prelude: str = "") -> tuple[str, ...]:
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined] # noqa: SLF001 - what multiprocessing uses
     drop = "" if here else "'' in sys.path and sys.path.remove(''); "
     return (sys.executable, *flags, "-c", f"import sys; {prelude}{drop}import pytest; sys.exit(pytest.main())")
+
+
+T = TypeVar("T")
+
+R = TypeVar("R")
+
+LOCAL = "local"
+
+
+def spread(address: str) -> Callable[[Callable[[T], R], Sequence[T]], Iterable[R]]:
+    """How a function is applied to every item: ``tcp://HOST:PORT`` of a scheduler, ``local`` for processes here."""
+    if not address:
+        return map
+    if find_spec("distributed") is None:
+        raise PerfgateError(
+            "cluster-tool", f"workers={address} needs Dask's distributed", mend="pip install distributed"
+        )
+    return lambda function, items: _on_cluster(address, function, items)
+
+
+def _on_cluster(address: str, function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
+    from distributed import Client, as_completed
+
+    try:
+        client = Client(processes=True, threads_per_worker=1) if address == LOCAL else Client(address, timeout=10)
+    except (OSError, ValueError, RuntimeError) as broken:
+        raise PerfgateError("cluster-tool", f"no scheduler answers at {address}: {broken}") from broken
+    with client:
+        for future in as_completed(client.map(partial(attempted, function), items, pure=False)):
+            found = future.result()
+            if isinstance(found, PerfgateError):
+                raise found
+            yield found
+
+
+def attempted(function: Callable[[T], R], item: T) -> R | PerfgateError:
+    """What a worker sends back: a worker that raises writes a stack trace into its log."""
+    try:
+        return function(item)
+    except PerfgateError as error:
+        return error

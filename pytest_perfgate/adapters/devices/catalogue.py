@@ -14,6 +14,7 @@ from pytest_perfgate.model.device import DeviceSpec, Peak, SmLimits
 from pytest_perfgate.model.errors import PerfgateError
 
 MEGA, GIGA, TERA = 1e6, 1e9, 1e12
+
 MIB, GIB = 2.0**20, 2.0**30
 
 _SCALES: Mapping[str, tuple[str, float]] = {
@@ -26,11 +27,14 @@ _SCALES: Mapping[str, tuple[str, float]] = {
     "cache_mib": ("cache_bytes", MIB),
     "tdp_w": ("tdp_watts", 1.0),
 }
+
 _TEXTS = ("name", "pattern", "die", "arch", "source", "confidence", "note")
+
 _DTYPES = (
     "fp64", "fp64_tc", "fp32", "tf32", "fp16", "fp16_acc16", "bf16", "fp8", "fp8_acc32", "fp6", "fp4",
     "int64", "int32", "int16", "int8", "int4", "complex64", "complex128",
 )  # fmt: skip
+
 _PLAIN = (*_TEXTS, "multiprocessors", "sm", "peaks", "achievable", "dense_tflops")
 
 

@@ -9,17 +9,16 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_perfgate.adapters.bindings.amdsmi import Amd
+from pytest_perfgate.adapters.bindings.border import silence
 from pytest_perfgate.adapters.bindings.nvml import Nvml
-from pytest_perfgate.adapters.bindings.patience import silence
-from pytest_perfgate.adapters.devices.locks import run_head
-from pytest_perfgate.adapters.devices.owning import Card, Held, take_lock
-from pytest_perfgate.adapters.devices.watching import UNLOCKED, DeviceWatch, Lock, read_back
+from pytest_perfgate.adapters.devices.clock_locks import Card, Held, run_head, take_lock
+from pytest_perfgate.adapters.devices.clock_watch import UNLOCKED, DeviceWatch, Lock, read_back
 from pytest_perfgate.adapters.system.processes import Others, others
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.plan import ClockPolicy, Plan
 from pytest_perfgate.model.ports import ClockWatch
-from pytest_perfgate.model.problem import Problem
 
 CLOSE, FAR, PATIENCE_S = 10.0, 20.0, 180.0
 """Degrees below the slowdown at which to wait and to go on, and how long at most."""

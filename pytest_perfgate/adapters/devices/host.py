@@ -1,13 +1,22 @@
-"""The processor of this machine as a device."""
+"""This machine's processor, threads, environment."""
 
 from __future__ import annotations
 
 import os
 import platform
 import re
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
-from pytest_perfgate.adapters.devices.processor import probe_last_cache, probe_name
-from pytest_perfgate.model.device import Device
+from pytest_perfgate.adapters.bindings.border import touched
+from pytest_perfgate.adapters.system.commands import answer
+from pytest_perfgate.model.device import Availability, Device
+from pytest_perfgate.model.measurement import Environment
+from pytest_perfgate.model.project import FACT, ci_run
 
 
 def probe_host() -> Device:
@@ -35,4 +44,302 @@ def _memory_bytes() -> float | None:
     try:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
+        return None
+
+
+_CPUINFO = Path("/proc/cpuinfo")
+
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+
+_SYSCTL = "/usr/sbin/sysctl"
+
+_SIZE = re.compile(r"(\d+)([KMG]?)")
+
+_TIMES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
+
+_MAKERS = {
+    0x41: "ARM",
+    0x46: "Fujitsu",
+    0x48: "HiSilicon",
+    0x4E: "NVIDIA",
+    0x51: "Qualcomm",
+    0x61: "Apple",
+    0xC0: "Ampere",
+}
+
+_PARTS = {  # the designs that servers and boards with GPUs carry; Linux tells numbers only
+    (0x41, 0xD03): "Cortex-A53",
+    (0x41, 0xD05): "Cortex-A55",
+    (0x41, 0xD07): "Cortex-A57",
+    (0x41, 0xD08): "Cortex-A72",
+    (0x41, 0xD0B): "Cortex-A76",
+    (0x41, 0xD0C): "Neoverse-N1",
+    (0x41, 0xD40): "Neoverse-V1",
+    (0x41, 0xD42): "Cortex-A78AE",
+    (0x41, 0xD49): "Neoverse-N2",
+    (0x41, 0xD4F): "Neoverse-V2",
+    (0x41, 0xD84): "Neoverse-V3",
+    (0x41, 0xD8E): "Neoverse-N3",
+    (0x46, 0x001): "A64FX",
+    (0x48, 0xD01): "Kunpeng-920",
+    (0x4E, 0x004): "Carmel",
+    (0xC0, 0xAC3): "Ampere-1",
+    (0xC0, 0xAC4): "Ampere-1a",
+}
+
+
+def probe_name() -> str:
+    """The processor's model: two models of one family must not share baselines."""
+    told = _sysctl("machdep.cpu.brand_string") if sys.platform == "darwin" else parse_cpuinfo(_text(_CPUINFO))
+    return told or platform.processor() or platform.machine() or "unknown"
+
+
+def parse_cpuinfo(text: str) -> str:
+    """The model as x86, MIPS and POWER tell it; on ARM its makers' numbers, by name where that is known."""
+    found = re.search(r"^(?:model name|cpu model|cpu)\s*:\s*(.+)$", text, re.MULTILINE)
+    if found:
+        return found.group(1).strip()
+    makers = re.findall(r"^CPU implementer\s*:\s*(0x[0-9a-fA-F]+)", text, re.MULTILINE)
+    parts = re.findall(r"^CPU part\s*:\s*(0x[0-9a-fA-F]+)", text, re.MULTILINE)
+    if makers and len(makers) == len(parts):
+        designs = dict.fromkeys((int(maker, 16), int(part, 16)) for maker, part in zip(makers, parts))
+        return " + ".join(_design(*each) for each in designs)
+    board = re.search(r"^(?:Hardware|uarch)\s*:\s*(.+)$", text, re.MULTILINE)
+    return board.group(1).strip() if board else ""
+
+
+def _design(maker: int, part: int) -> str:
+    return f"{_MAKERS.get(maker, f'maker {maker:#04x}')} {_PARTS.get((maker, part), f'part {part:#05x}')}"
+
+
+def probe_last_cache() -> float | None:
+    """Bytes of the largest cache of the first core: the last one that data can fit in."""
+    if sys.platform == "darwin":
+        names = ("hw.l3cachesize", "hw.perflevel0.l2cachesize", "hw.l2cachesize")
+        sizes = [_parse_size(_sysctl(name)) for name in names]
+    else:
+        sizes = [_parse_size(_text(path)) for path in _found(_CACHES)]
+    return max(sizes, default=0.0) or None
+
+
+def _found(folder: Path) -> Sequence[Path]:
+    try:
+        return sorted(folder.glob("index*/size"))
+    except OSError:
+        return ()
+
+
+def _parse_size(text: str) -> float:
+    found = _SIZE.match(text)
+    return float(found.group(1)) * _TIMES[found.group(2)] if found else 0.0
+
+
+def _sysctl(name: str) -> str:
+    """What macOS tells; nothing where it does not know the name."""
+    return (answer([_SYSCTL, "-n", name], 5) or "").strip()
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+
+
+def probe_affinity() -> str:
+    """The cores this process may use: ``all``, or ranges such as ``0-3,8``."""
+    if not hasattr(os, "sched_getaffinity"):
+        return "all"
+    allowed = sorted(os.sched_getaffinity(0))
+    return "all" if len(allowed) == os.cpu_count() else ranges(allowed)
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """``0-3,8`` for sorted whole numbers."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+
+
+def probe_threads() -> str:
+    """What sets the size of thread pools: variables."""
+    return " ".join(f"{name}={os.environ[name]}" for name in _THREADS if os.environ.get(name))
+
+
+def probe_pools(call: object) -> str:
+    """What torch was told, of a call that has torch within reach: another test may have loaded it here."""
+    torch: Any = sys.modules.get("torch")
+    if not hasattr(torch, "get_num_threads"):
+        return ""
+    found = touched(call, (torch.Tensor, torch.nn.Module, ModuleType))
+    own = any(not isinstance(thing, ModuleType) or thing.__name__.split(".")[0] == "torch" for thing in found)
+    return f"torch={torch.get_num_threads()}" if own else ""
+
+
+def probe_environment(declared: Callable[[], Collection[str]] = tuple) -> Environment:
+    """Python, platform, and what else moves numbers: what the project declares to depend on, for one."""
+    load = (("load", f"{os.getloadavg()[0]:.2f}"),) if hasattr(os, "getloadavg") else ()
+    run = ((FACT, name),) if (name := ci_run(os.environ)) else ()
+    return Environment(
+        python=platform.python_version(),
+        platform=platform.platform(),
+        packages=probe_packages(declared()),
+        facts=(*probe_facts(), *load, *run),
+    )
+
+
+_PACKAGES = ("numpy", "scipy", "torch", "triton", "cupy", "numba", "jax", "jaxlib", "tensorflow", "mkl", "pytest")
+
+_FAMILIES = ("nvidia-", "cupy-", "cuda-", "intel-", "rocm-", "pytest-perfgate")
+"""Beginnings of names: libraries that come as many packages."""
+
+_CPU = Path("/sys/devices/system/cpu")
+
+_SWITCHES = {
+    "turbo": ((_CPU / "intel_pstate/no_turbo", "0"), (_CPU / "cpufreq/boost", "1")),
+    "hyper-threading": ((_CPU / "smt/active", "1"),),
+}
+
+_NVIDIA, _AMD = Path("/proc/driver/nvidia/version"), Path("/sys/module/amdgpu/version")
+
+
+def probe_packages(declared: Collection[str] = ()) -> tuple[tuple[str, str], ...]:
+    """(name, version) of installed packages that move numbers, those that the project declares among them, sorted."""
+    found: dict[str, str] = {}
+    for package in metadata.distributions():
+        name = (package.metadata["Name"] or "").lower()
+        if name in _PACKAGES or name.startswith(_FAMILIES) or (declared and re.sub(r"[-_.]+", "-", name) in declared):
+            found.setdefault(name, package.version)
+    return tuple(sorted(found.items()))
+
+
+def probe_facts() -> tuple[tuple[str, str], ...]:
+    """(name, text) of all that this machine tells."""
+    facts = (
+        ("processor", f"{probe_name()}, {os.cpu_count() or 1} cores"),
+        ("microcode", _microcode()),
+        ("memory", _memory()),
+        ("governor", _text(_CPU / "cpu0/cpufreq/scaling_governor")),
+        *_switches(),
+        ("nvidia driver", parse_nvidia(_text(_NVIDIA))),
+        ("amdgpu driver", _text(_AMD)),
+    )
+    return tuple((name, text) for name, text in facts if text)
+
+
+def parse_nvidia(text: str) -> str:
+    """The version in ``NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.10  …``."""
+    found = re.search(r"\s(\d{3,}\.\d+(?:\.\d+)?)\s", f"{text} ")
+    return found.group(1) if found else ""
+
+
+def _switches() -> Iterator[tuple[str, str]]:
+    """Switches of the processor, of which the first that is there counts."""
+    for name, places in _SWITCHES.items():
+        said = next(((text, on) for path, on in places if (text := _text(path))), None)
+        if said is not None:
+            yield name, "on" if said[0] == said[1] else "off"
+
+
+def _microcode() -> str:
+    found = re.search(r"^microcode\s*:\s*(\S+)", _text(Path("/proc/cpuinfo")), re.MULTILINE)
+    return found.group(1) if found else ""
+
+
+def _memory() -> str:
+    try:
+        return f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB"
+    except (AttributeError, ValueError, OSError):
+        return ""
+
+
+_NVIDIA_PARAMETERS = Path("/proc/driver/nvidia/params")
+
+_AMD_NODES = Path("/sys/module/amdgpu")
+
+_PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
+
+_GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+
+_TURBO = Path("/sys/devices/system/cpu/intel_pstate/no_turbo")
+
+_UNTOLD = "the kernel does not tell (a virtual machine?)"
+
+
+def probe_gpu_permissions(*, driven: bool = False) -> tuple[Availability, ...]:
+    """Locking clocks, counters of the GPU; a driver may work where its files are not shown, as in a container."""
+    return (_clock_lock(driven=driven), _gpu_counters(driven=driven))
+
+
+def probe_host_permissions() -> tuple[Availability, ...]:
+    """Counters of the processor, its governor, its turbo."""
+    return (_processor_counters(), _governor(), _turbo())
+
+
+def visible_devices(environ: Mapping[str, str] | None = None) -> str:
+    """What restricts the devices that libraries see, in words; empty where nothing does."""
+    env = os.environ if environ is None else environ
+    names = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
+    return ", ".join(f"{name}={env[name]}" for name in names if name in env)
+
+
+def _clock_lock(*, driven: bool) -> Availability:
+    """Whether this user may lock the clocks of a GPU: drivers let only an administrator do it."""
+    name = "lock GPU clocks"
+    if not driven and _file_text(_NVIDIA_PARAMETERS) is None and not _AMD_NODES.exists():
+        return Availability(name=name, usable=False, why="no driver of a GPU is loaded")
+    usable = os.geteuid() == 0
+    why = "" if usable else "for administrators only"
+    return Availability(name=name, usable=usable, why=why, mend="once for everybody: sudo perfgate clocks lock")
+
+
+def _gpu_counters(*, driven: bool) -> Availability:
+    text = _file_text(_NVIDIA_PARAMETERS)
+    if text is None:
+        why = "the driver does not tell here (a container, often)" if driven else "NVIDIA's kernel module is not loaded"
+        return Availability(name="GPU counters", usable=False, why=why)
+    closed = re.search(r"RmProfilingAdminOnly:\s*1", text) is not None and os.geteuid() != 0
+    line = "options nvidia NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d, then reload the driver"
+    return Availability(
+        name="GPU counters", usable=not closed, why="for administrators only" if closed else "", mend=line
+    )
+
+
+def _processor_counters() -> Availability:
+    text = _file_text(_PARANOID)
+    if text is None:
+        return Availability(name="processor counters", usable=False, why="this kernel has no perf events")
+    level = int(text)
+    usable = level <= 1 or os.geteuid() == 0
+    why = "" if usable else f"perf_event_paranoid is {level}"
+    return Availability(name="processor counters", usable=usable, why=why, mend="sysctl kernel.perf_event_paranoid=1")
+
+
+def _governor() -> Availability:
+    text = _file_text(_GOVERNOR)
+    if text is None:
+        return Availability(name="governor 'performance'", usable=False, why=_UNTOLD)
+    mend = "cpupower frequency-set -g performance"
+    return Availability(name="governor 'performance'", usable=text == "performance", why=f"it is {text!r}", mend=mend)
+
+
+def _turbo() -> Availability:
+    text = _file_text(_TURBO)
+    if text is None:
+        return Availability(name="turbo off", usable=False, why=_UNTOLD)
+    mend = "echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo"
+    return Availability(name="turbo off", usable=text == "1", why="it is on: the clock moves with heat", mend=mend)
+
+
+def _file_text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
         return None

@@ -14,16 +14,19 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from pytest_perfgate.adapters.devices.locks import lock_folder, make_folder, usable
+from pytest_perfgate.adapters.devices.clock_locks import lock_folder, make_folder, usable
 from pytest_perfgate.adapters.system.locks import try_lock, unlock
 from pytest_perfgate.adapters.system.processes import alive, started
 from pytest_perfgate.model.errors import PerfgateError
 
 VARIABLE = "PERFGATE_LEASES"
 """``device=token`` pairs that a child inherits."""
+
 PATIENCE_S = 3600.0
 """Another run keeps its leases until its last case is measured: a suite may take most of an hour."""
+
 POLL_S = 0.1
+
 FIRST_POLLS, TELL_S = 10, 60.0
 """A wait is told of after a second, and then every minute."""
 

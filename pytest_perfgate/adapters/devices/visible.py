@@ -1,15 +1,18 @@
-"""Which cards of the machine the libraries see, and under which number: ``CUDA_VISIBLE_DEVICES``, read as CUDA does."""
+"""Which cards libraries see."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
+from pytest_perfgate.adapters.bindings.amdsmi import Amd
 from pytest_perfgate.adapters.bindings.nvml import Nvml
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.values import value
+from pytest_perfgate.model.ports import Call
+from pytest_perfgate.model.values import array_value, value
 
 VARIABLE, ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
 
@@ -102,3 +105,127 @@ def _same_order(slots: Sequence[Slot]) -> None:
             f"{VARIABLE} counts unlike cards, and CUDA puts the fastest first",
             mend=f"export {ORDER}=PCI_BUS_ID, or name devices by UUID",
         )
+
+
+ROCR, HIP, ALIAS = "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"
+"""The third is read by HIP where the second is not set."""
+
+_NUMBER = "hip index"
+
+
+def visible_amd(amd: Amd, environ: Mapping[str, str] | None = None) -> tuple[Device, ...]:
+    """The devices that HIP shows to a process with this environment, in its order; none without a driver."""
+    if not amd.availability().usable:
+        return ()
+    env = os.environ if environ is None else environ
+    every = sorted((card.described() for card in amd.every()), key=lambda device: device.index)
+    left = [
+        replace(device, facts=(*device.facts, (_NUMBER, str(at))))
+        for at, device in enumerate(chosen(every, env.get(ROCR)))
+    ]
+    shown = chosen(left, env.get(HIP, env.get(ALIAS)))
+    return tuple(replace(device, index=at) for at, device in enumerate(shown))
+
+
+def surroundings_amd(devices: Sequence[Device], environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The variables that show these devices and no others; HIP has numbers, counted after what the other left."""
+    env = os.environ if environ is None else environ
+    numbers = ",".join(dict(device.facts)[_NUMBER] for device in devices)
+    return {name: numbers for name in (HIP, ALIAS) if name == HIP or name in env}
+
+
+def chosen(devices: Sequence[Device], text: str | None) -> list[Device]:
+    """What a value of a variable shows, up to an entry that names nothing."""
+    if text is None:
+        return list(devices)
+    found: list[Device] = []
+    for entry in (entry.strip() for entry in text.split(",")):
+        device = _amd_named(entry, devices)
+        if device is None or device in found:
+            break
+        found.append(device)
+    return found
+
+
+def _amd_named(entry: str, devices: Sequence[Device]) -> Device | None:
+    if entry.isascii() and entry.isdigit():
+        return devices[int(entry)] if int(entry) < len(devices) else None
+    names = ({device.uuid, dict(device.facts).get("hip uuid", "")} - {""} for device in devices)
+    return next((device for device, known in zip(devices, names) if entry in known), None)
+
+
+SIZE = 1536
+"""Rows and columns: large enough for a library to reach its best, small enough to take a moment."""
+
+COPY = 4
+"""Times the last cache."""
+
+MOST_BYTES = 512 << 20
+
+DEFAULT_CACHE = 32 << 20
+
+
+@array_value
+class Load:
+    """Work of a known size."""
+
+    name: str
+    call: Call
+    dtype: str = ""
+    flops: float = 0.0
+    bytes: float = 0.0
+
+
+def host_loads(device: Device) -> Iterator[Load]:
+    """A product in single and in double precision, and a copy larger than the last cache."""
+    import numpy as np
+
+    generator = np.random.default_rng(0)
+    for dtype, kind in (("fp32", np.float32), ("fp64", np.float64)):
+        a, b = (generator.standard_normal((SIZE, SIZE)).astype(kind) for _ in range(2))
+        yield Load(name=f"product {dtype}", dtype=dtype, flops=2.0 * SIZE**3, call=_product(a, b, np.empty_like(a)))
+    size = int(min(MOST_BYTES, COPY * (device.cache_bytes or DEFAULT_CACHE)))
+    source = generator.integers(0, 256, size, dtype=np.uint8)
+    yield Load(name="copy", bytes=2.0 * size, call=_copy(source, np.empty_like(source)))
+
+
+def _product(a: Any, b: Any, out: Any) -> Call:
+    import numpy as np
+
+    return lambda: np.matmul(a, b, out=out)
+
+
+def _copy(source: Any, target: Any) -> Call:
+    import numpy as np
+
+    return lambda: np.copyto(target, source)
+
+
+TORCH_SIZE = 8192
+
+DTYPES = (("bf16", "bfloat16"), ("fp16", "float16"), ("tf32", "float32"), ("fp32", "float32"), ("fp64", "float64"))
+
+
+def torch_loads(device: Device, where: str = "cuda", size: int = TORCH_SIZE) -> Iterator[Load]:
+    """A product of each dtype, and a copy larger than the last cache."""
+    import torch
+
+    for dtype, kind in DTYPES:
+        a, b = (torch.randn(size, size, device=where, dtype=torch.float32).to(getattr(torch, kind)) for _ in range(2))
+        tf32 = dtype == "tf32"
+        yield Load(name=f"product {dtype}", dtype=dtype, flops=2.0 * size**3, call=_torch_product(torch, a, b, tf32))
+    count = int(COPY * (device.cache_bytes or DEFAULT_CACHE))
+    source = torch.randint(0, 256, (count,), device=where, dtype=torch.uint8)
+    target = torch.empty_like(source)
+    yield Load(name="copy", bytes=2.0 * count, call=lambda: target.copy_(source))
+
+
+def _torch_product(torch: Any, a: Any, b: Any, tf32: bool) -> Call:
+    """The precision of float32 products is a switch of the process: set just before, each time."""
+    out = torch.empty_like(a)
+
+    def call() -> None:
+        torch.backends.cuda.matmul.allow_tf32 = tf32
+        torch.mm(a, b, out=out)
+
+    return call

@@ -1,16 +1,19 @@
-"""Rows of a CSV under their header, each with its line: a row of another width than the header is damage."""
+"""CSV tables row by row, and numbers as other locales write them."""
 
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from pytest_perfgate.model.errors import PerfgateError
 
 Row = dict[str, str]
+
 Fault = Callable[[str, str], PerfgateError]
 """Makes the error of what is wrong, and why it matters."""
+
 _SHIFTED = "a cell that is gone or too many moves every later figure under another column"
 
 
@@ -71,3 +74,53 @@ def refuse_repeated(keys: Sequence[tuple[int, tuple[str, ...]]], what: str, faul
         if before != line:
             named = " ".join(filter(None, key))
             raise fault(f"{what} {named} stands twice, in line {before} and in line {line}", "both would count")
+
+
+_SPACES = re.compile(r"(?<=\d)[\s'\u2019](?=\d{3}(?:\D|$))")
+"""What separates thousands without being a comma or a point: any space, an apostrophe."""
+
+_NUMERAL = re.compile(r"[+-]?[\d.,]*\d[\d.,]*(?:[eE][+-]?\d+)?%?")
+
+_COMMA_DECIMAL = re.compile(
+    r"[+-]?(?:\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}|\d+,(?!\d{3}$)\d+|(?:0|\d{4,}),\d+)"
+)
+
+_POINT_DECIMAL = re.compile(
+    r"[+-]?(?:\d{1,3}(?:,\d{2,3})+\.\d+|\d{1,3}(?:,\d{3}){2,}|\d+\.(?!\d{3}$)\d+|(?:0|\d{4,})\.\d+)"
+)
+
+_POINT_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:\.\d{3})+,\d+")
+
+
+def bare(cell: str | None) -> str:
+    """The numeral that a cell starts with: without its instances in brackets, and thousands that spaces separate."""
+    return _SPACES.sub("", (cell or "").partition(" (")[0].strip())
+
+
+_POINT_GROUPS = re.compile(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+")
+
+
+def decimal_comma(cells: Iterable[str | None], whole: Iterable[str | None] = ()) -> bool:
+    """Whether more of these numerals can only be read with a decimal comma than with a decimal point.
+
+    ``whole`` are those of them that are told in a unit without parts: a point in ``117.344`` ns separates thousands.
+    """
+    texts = [bare(cell) for cell in cells]
+    commas = sum(1 for text in texts if _COMMA_DECIMAL.fullmatch(text))
+    commas += sum(1 for cell in whole if _POINT_GROUPS.fullmatch(bare(cell)))
+    return commas > sum(1 for text in texts if _POINT_DECIMAL.fullmatch(text))
+
+
+def with_point(cell: str) -> str:
+    """A numeral of a page with decimal commas, written with a point; anything else as it is."""
+    text = bare(cell)
+    return text.replace(".", "").replace(",", ".") if _NUMERAL.fullmatch(text) else cell
+
+
+def parse_numeral(cell: str | None) -> float | None:
+    """``4,963,609.19`` is a number, whatever separates its thousands; ``1.234,56`` reads in one way only."""
+    text = bare(cell)
+    try:
+        return float(with_point(text) if _POINT_THOUSANDS.fullmatch(text) else text.replace(",", ""))
+    except ValueError:
+        return None

@@ -1,43 +1,62 @@
-"""Machine code of kernels from cubins, fatbins, object files and directories, by NVIDIA's own disassembler."""
+"""Machine code by nvdisasm."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import shutil
+import struct
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from pytest_perfgate.adapters.readers.elf import CubinFile, architecture, check_whole, is_cubin, parse_cubin, read_head
-from pytest_perfgate.adapters.readers.strangers import AMD_MACHINE, ARCHIVE, elf_machine, not_compiled, stranger
-from pytest_perfgate.adapters.readers.tools import every_tool, tool
+from pytest_perfgate.adapters.readers.cubin_elf import (
+    CubinFile,
+    architecture,
+    check_whole,
+    is_cubin,
+    parse_cubin,
+    read_head,
+)
 from pytest_perfgate.adapters.system.commands import run_captured
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.kernel import CODE_SUFFIXES, Disassembly, Launch
+from pytest_perfgate.model.profiles import CODE_SUFFIXES, Disassembly, Launch
 from pytest_perfgate.model.values import value
 
 _ALWAYS_CODE = (".cubin", ".fatbin")
+
 _LARGE = 1 << 17
 """Bytes of code from which the disassembler is shown a sample: it would take seconds."""
+
 _FEW = 2
 """Files of one architecture up to which each is shown whole: the disassembler takes half a second to start."""
+
 _SECONDS, _HEAD = 120, 4096
+
 _IT_IS = "it is "
 """How an error begins that says what a file is instead."""
+
 _NOT_COMPILED = "No ELF file found"
 """What ``cuobjdump`` says of a file in which PTX or code for the linker waits."""
+
 _FATAL = "fatal"
 """How it marks what stops it, even half way."""
+
 FATBIN = b"\x50\xed\x55\xba"
+
 _NO_ARCH = re.compile(r"architecture|sm version|unsupported arch|compatibility section", re.IGNORECASE)
+
 _DAMAGED = re.compile(
     r"invalid|not a supported elf|unrecognized operation|illegal instruction|out of data", re.IGNORECASE
 )
+
 _TOO_OLD, _NO_JSON = "deprecated", "Unknown option 'json'"
 """What a disassembler says that knows an architecture no more, and one from before it could print JSON."""
+
 _FIRST_ARCH = 70
 """From here on an instruction has sixteen bytes, its scheduling among them."""
 
@@ -212,7 +231,7 @@ def _disassembly(one: _Opened, listing: bytes) -> Disassembly:
 
 def _sampled(batch: Sequence[_Opened]) -> dict[str, bytes]:
     """Files of one architecture by one instruction of each encoding."""
-    from pytest_perfgate.adapters.readers.sampled import sampled_listings
+    from pytest_perfgate.adapters.readers.cubin_elf import sampled_listings
 
     names = ", ".join(one.name for one in batch[:3])
     with tempfile.TemporaryDirectory(prefix="perfgate-sample-") as room:
@@ -268,3 +287,83 @@ def _launches(path: Path) -> Mapping[str, Launch]:
     except (ValueError, KeyError, TypeError, AttributeError):
         return {}
     return {str(told.get("name", "")): Launch(block=(warps * warp, 1, 1), shared_dynamic=shared, source=beside.name)}
+
+
+_FOLDERS = ("nvidia/*/bin", "triton/backends/nvidia/bin")
+"""Of site-packages: NVIDIA's own wheels before what Triton brings along."""
+
+
+def tool(name: str) -> Path:
+    """Where a tool is; an error names the extra that brings it."""
+    return every_tool(name)[0]
+
+
+def every_tool(name: str) -> tuple[Path, ...]:
+    """Each place it is in: an older toolkit on PATH may not know what the wheel beside it knows."""
+    found = tuple(dict.fromkeys(_found(name)))
+    if not found:
+        raise PerfgateError("kernel-tool", f"{name} is neither on PATH nor among the installed wheels")
+    return found
+
+
+def _found(name: str) -> Iterator[Path]:
+    on_path = shutil.which(name)
+    if on_path:
+        yield Path(on_path)
+    for entry in filter(None, sys.path):
+        for folder in _FOLDERS:
+            for place in sorted(Path(entry).glob(folder), reverse=True):
+                if (place / name).is_file():
+                    yield place / name
+
+
+AMD_MACHINE = 224
+
+_MACHINES = {
+    3: "x86", 62: "x86-64", 183: "AArch64", 243: "RISC-V", 21: "PowerPC", 22: "S390", 40: "Arm", 224: "AMD's GPUs",
+}  # fmt: skip
+
+ARCHIVE = b"!<arch>\n"
+
+_MARKS = (
+    (b"__CLANG_OFFLOAD_BUNDLE__", "a bundle of clang, which holds code for GPUs of AMD"),
+    (b"CCOB", "a compressed bundle of clang, which holds code for GPUs of AMD"),
+    (b"BC\xc0\xde", "bitcode of LLVM, which no assembler has seen yet"),
+    (ARCHIVE, "an archive, without code of an NVIDIA GPU"),
+    (b"\x1f\x8b", "packed with gzip: unpack it"),
+    (b"PK\x03\x04", "a zip archive: unpack it"),
+    (b"\0asm", "WebAssembly"),
+    (b"\xcf\xfa\xed\xfe", "an object file of macOS"),
+)
+
+_PTX = re.compile(rb"^\s*\.version\s+\d[^\0]*^\s*\.target\s+sm_\d+", re.MULTILINE)
+
+_ROCPROF = "registers and counters of AMD's kernels come from rocprof: name its CSV files"
+
+_PTXAS = "compile it: ptxas -arch=sm_90 FILE.ptx -o FILE.cubin, or nvcc -arch=sm_90"
+
+
+def stranger(head: bytes) -> tuple[str, str]:
+    """(what it is, what to do instead); nothing where the bytes do not say."""
+    if _PTX.search(head):
+        return "PTX, which ptxas has not compiled yet", _PTXAS
+    machine = elf_machine(head)
+    if machine is not None:
+        named = _MACHINES.get(machine, f"machine {machine}")
+        return f"an ELF file of {named}, without code of an NVIDIA GPU", _ROCPROF if machine == AMD_MACHINE else ""
+    said = next((said for mark, said in _MARKS if head.startswith(mark)), "")
+    return said, _ROCPROF if "AMD" in said else ""
+
+
+def elf_machine(head: bytes) -> int | None:
+    """The number of the machine that an ELF file is for."""
+    if head[:4] != b"\x7fELF" or len(head) < 20:
+        return None
+    return int(struct.unpack_from("<H" if head[5] == 1 else ">H", head, 18)[0])
+
+
+def not_compiled(listed: str) -> tuple[str, str]:
+    """(what, what to do) of a file without machine code, by the PTX that ``cuobjdump`` lists in it."""
+    if "PTX file" in listed:
+        return "it holds PTX and no machine code: the driver compiles it", _PTXAS
+    return "it holds code for the linker (LTO-IR) and no machine code", "link it, and name what the linker writes"

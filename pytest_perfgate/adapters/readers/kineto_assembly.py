@@ -8,20 +8,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pytest_perfgate.adapters.readers.kineto_columns import APART, PLAIN, UNKNOWN, Columns
+from pytest_perfgate.adapters.readers.kineto_columns import APART, COLUMNS, PLAIN, UNKNOWN, Columns
 from pytest_perfgate.adapters.readers.kineto_events import Header
-from pytest_perfgate.adapters.readers.kineto_rows import COLUMNS
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.trace import GPU, Queue, Thread, Trace
+from pytest_perfgate.model.profiles import GPU, Queue, Thread, Trace
 
 _LONGEST = 9e15
 """Microseconds whose nanoseconds fit 64 bits: 285 years."""
+
 _DAY = 24 * 3600e6
 """Microseconds that no one event of a profile takes: beyond, a counter has overflowed."""
+
 CLIPPED, LOST = "durations clipped to the next start", "durations overflowed or negative, and nothing follows"
+
 UNNAMED = "(an event without a name)"
+
 _FRAME = {"Trace"}
 """What torch.profiler writes around a recording, whatever is in it."""
+
 _RANK = re.compile(r"rank[-_]?(\d+)")
 
 

@@ -1,4 +1,4 @@
-"""Events into columns: names, threads and arguments interned, times as integers."""
+"""Events into columns."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import compress
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pytest_perfgate.adapters.readers.kineto_events import NOTHING, Arguments, Event
-from pytest_perfgate.adapters.readers.kineto_messages import message
-from pytest_perfgate.adapters.readers.kineto_rows import Interned, table_of
-from pytest_perfgate.model.trace import GPU, Category, Message
+from pytest_perfgate.model.profiles import GPU, Category, Message
 
 CATEGORIES = {
     "cpu_op": Category.OPERATOR,
@@ -39,15 +37,20 @@ CATEGORIES = {
     "Memcpy": Category.MEMCPY,
     "Memset": Category.MEMSET,
 }
+
 _LEGACY: dict[object, Category] = {"CPU functions": Category.OPERATOR, "CUDA functions": Category.KERNEL}
 """How torch.autograd.profiler told the two apart: by process name, without a category."""
+
 _DEVICE_SIDE = (Category.KERNEL, Category.MEMCPY, Category.MEMSET, Category.GPU_ANNOTATION)
+
 _NAME, _PROCESS, _THREAD, _RANK_OF, _COLLECTIVE = map(attrgetter, ("name", "pid", "tid", "rank", "collective"))
+
 _NONE = Arguments()
+
 _APART = ("B", "E", "b", "e")
+
 UNKNOWN, APART = "category", "begin and end written apart (B and E)"
 """Reasons to leave an event out, as they are counted."""
-
 
 PLAIN = frozenset(
     {
@@ -192,3 +195,103 @@ def _ranks(given: list[Any]) -> NDArray[np.int64]:
     if given.count(None) == len(given):
         return np.full(len(given), -1, np.int64)
     return np.array([rank if isinstance(rank, int) and abs(rank) < 2**31 else -1 for rank in given], np.int64)
+
+
+T = TypeVar("T")
+
+COLUMNS = (
+    "start",
+    "end",
+    "category",
+    "name",
+    "place",
+    "correlation",
+    "external",
+    "sequence",
+    "forward_thread",
+    "size",
+    "argument",
+    "index",
+)
+"""The columns a trace is made of."""
+
+
+class Interned(dict[T, int]):
+    """Numbers its keys in the order of their first use."""
+
+    def __missing__(self, key: T) -> int:
+        number = self[key] = len(self)
+        return number
+
+
+def table_of(kept: Sequence[Event], args: Sequence[Arguments]) -> dict[str, NDArray[Any]]:
+    """The numeric columns of one chunk."""
+    table: dict[str, NDArray[Any]] = {
+        name: np.fromiter(map(attrgetter(name), kept), np.float64, len(kept)) for name in ("ts", "dur")
+    }
+    for name in ("correlation", "external", "sequence", "forward_thread", "size"):
+        found = list(map(attrgetter(name), args))
+        if found.count(-1) == len(found):
+            table[name] = np.full(len(found), -1, np.int64)
+        else:
+            table[name] = whole(list(map(_size, found)) if name == "size" else found)
+    return table
+
+
+def whole(numbers: list[int]) -> NDArray[np.int64]:
+    """Integers as a column; identifiers past 2**63 keep their low bits."""
+    try:
+        return np.array(numbers, np.int64)
+    except OverflowError:
+        return np.array([n if -(2**63) <= n < 2**63 else n & (2**63 - 1) for n in numbers], np.int64)
+
+
+def _size(given: Any) -> int:
+    """Bytes of a copy; some writers quote them."""
+    if isinstance(given, (int, float)):
+        return int(given)
+    return int(given) if isinstance(given, str) and given.isdigit() else -1
+
+
+_WIDTHS = {
+    "float": 4,
+    "double": 8,
+    "half": 2,
+    "bfloat16": 2,
+    "long": 8,
+    "int": 4,
+    "byte": 1,
+    "char": 1,
+    "bool": 1,
+    "short": 2,
+    "float8": 1,
+}
+
+
+def message(args: Arguments) -> Message:
+    """The recorded collective, its element counts as bytes where the dtype is known."""
+    dtype = str(args.dtype or "")
+    size = _width(dtype)
+    ranks = _number(args.group_size)
+    return Message(
+        collective=args.collective or "",
+        group=str(args.group if args.group is not None else ""),
+        ranks=int(ranks) if ranks is not None else None,
+        sent=_bytes(args.sent, size),
+        received=_bytes(args.received, size),
+        dtype=dtype,
+    )
+
+
+def _width(dtype: str) -> int | None:
+    plain = dtype.lower().removeprefix("c10::").removeprefix("torch.")
+    return _WIDTHS.get(plain) or next((w for name, w in _WIDTHS.items() if plain.startswith(name)), None)
+
+
+def _number(given: Any) -> float | None:
+    return float(given) if isinstance(given, (int, float)) and not isinstance(given, bool) else None
+
+
+def _bytes(count: Any, size: int | None) -> float | None:
+    number = _number(count)
+    return number * size if number is not None and size is not None else None

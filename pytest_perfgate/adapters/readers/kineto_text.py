@@ -8,34 +8,49 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.refusals import refusal
+from pytest_perfgate.model.errors import PerfgateError, refusal
 
 CHUNK = 4 * 2**20
+
 GZIP = b"\x1f\x8b"
+
 _PACKED = 2**18
+
 CUTS = (b"},\n  {", b'}, {"ph"', b'},{"ph"', b'},\n{"ph"', b'},\n    {"ph"')
 """Between two events and never inside a legal string: a quote or line break there would be escaped."""
+
 _BETWEEN = re.compile(
     rb'\}\s*,\s*\{\s*(?:"(?:name|id)"\s*:\s*(?:-?\d+|"(?:[^"\\]|\\.){0,2000}")\s*,\s*)?"(?:ph|cat|pid|tid|ts|dur|args)"\s*:'
 )
 """The same as other writers indent and order it: the second event is known by a key that nothing inside one has."""
+
 _TAIL = 2**18
+
 MARK = b"\xef\xbb\xbf"
+
 _WIDE = {b"\xff\xfe", b"\xfe\xff"}
+
 OPENING = re.compile(rb'"traceEvents"\s*:\s*\[')
+
 BARE = re.compile(rb"\s*\[")
 """The opening of a file that is nothing but a list of events."""
+
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity|nan|inf|Inf|N/A)\b|,(?=\s*[\]}])', re.DOTALL)
+
 _CONTROL = re.compile(rb"[\x00-\x1f]")
+
 _HALF = rb"\\u[dD][%s][0-9a-fA-F]{2}"
+
 _ESCAPE = re.compile(
     rb"(?P<pair>" + _HALF % b"89abAB" + _HALF % b"c-fC-F" + rb")|(?P<half>" + _HALF % b"89a-fA-F" + rb")|"
     rb'(?P<good>\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|\\'
 )
+
 _FILLED = b"\xff" * 4
+
 _RUN = re.compile(rb"([\x01-\x08\x0b\x0c\x0e-\x1f\x80-\xff])\1{3,}")
 """A control character, or a byte that UTF-8 has at most three times in a row, four times."""
+
 _NUMBERS = {b"NaN", b"Infinity", b"nan", b"inf", b"Inf", b"N/A"}
 
 

@@ -9,38 +9,62 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from pytest_perfgate.adapters.readers.csv_rows import Lines, Row, header_of, refuse_repeated, refuse_zeros, row_of
+from pytest_perfgate.adapters.readers.csv_rows import (
+    Lines,
+    Row,
+    decimal_comma,
+    header_of,
+    parse_numeral,
+    refuse_repeated,
+    refuse_zeros,
+    row_of,
+    with_point,
+)
 from pytest_perfgate.adapters.readers.ncu_csv_source import PAGE as SOURCE_PAGE
 from pytest_perfgate.adapters.readers.ncu_csv_source import parse_source
-from pytest_perfgate.adapters.readers.ncu_facts import kernel_facts
-from pytest_perfgate.adapters.readers.ncu_labels import full_name, impossible, scaled
-from pytest_perfgate.adapters.readers.numerals import decimal_comma, parse_numeral, with_point
+from pytest_perfgate.adapters.readers.ncu_labels import full_name, impossible, kernel_facts, scaled
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.kernel import Counter, KernelFacts
-from pytest_perfgate.model.problem import Finding
-from pytest_perfgate.model.quantity import Interval
+from pytest_perfgate.model.metric import Finding
+from pytest_perfgate.model.profiles import Counter, KernelFacts
+from pytest_perfgate.model.values import Interval
 
 _FIRST, _NAME = "ID", "Kernel Name"
+
 _SUMMED = ("Process ID", _NAME, "Context", "Stream", "Block Size", "Grid Size", "Device")
 """What tells the lines of a summary apart, which has no ``ID``."""
+
 _LAUNCH = (_FIRST, "Host Name", "Process ID", "Process Name", _NAME)
 """What tells launches apart: every process counts its own from zero."""
+
 _WHO = frozenset((*_SUMMED, _FIRST, "Process Name", "Host Name", "CC", "Invocations"))
+
 _VALUES = frozenset(("Metric Value", "Minimum", "Maximum", "Average", "Estimated Speedup"))
+
 _HEADER = re.compile(r'(?:^"?|")(?:ID|Process ID)"?[,;].*"?Kernel Name"?', re.MULTILINE)
 """Quoted, it may follow what the program printed without ending its line."""
+
 _SESSION = re.compile(r'^"?(?:Launch|Session|Device) Attribute"?[,;]', re.MULTILINE)
+
 _AS_TEXT = re.compile(r"^ +Section: .+\n +-{5,}|^ +-{5,}[ -]*\n +Metric Name +Metric Unit", re.MULTILINE)
+
 _DIMENSIONS = re.compile(r"\(\s*(\d+),\s*(\d+),\s*(\d+)\s*\)")
+
 _SHAPE = re.compile(r"(?<=,)\(\d+, *\d+, *\d+\)(?=,)")
+
 _DURATION = "gpu__time_duration.sum"
+
 _WITH_UNITS = "export it again with its units: ncu --import FILE.ncu-rep --csv --page raw"
+
 _TICKS = ("ns", "nsecond")
+
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
 _RULES = ("Rule Name", "Rule Type", "Rule Description", "Estimated Speedup Type", "Estimated Speedup")
 """Columns that a page has for results of rules; lines of metrics may end before them."""
+
 _DIFFERS = 0.02
 """Between two roundings of one figure."""
+
 Numbered = tuple[int, Row]
 """A row and its line."""
 

@@ -7,18 +7,23 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from pytest_perfgate.adapters.readers.csv_rows import Lines
-from pytest_perfgate.adapters.readers.numerals import parse_numeral
+from pytest_perfgate.adapters.readers.csv_rows import Lines, parse_numeral
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.kernel import KernelFacts, SourceLine
+from pytest_perfgate.model.profiles import KernelFacts, SourceLine
 
 PAGE = re.compile(r'^"?(?:#"?[,;]"?|Line No"?[,;]"?(?:Source"?[,;]"?)?)?Address"?[,;]"?Source"?[,;]', re.MULTILINE)
 """The header of such a page, in its forms: machine code alone, source alone, both beside each other."""
+
 _NAMES = frozenset(("Kernel Name", "Function Name"))
+
 _SAMPLES = ("# Samples", "Warp Stall Sampling (All Samples)", "Warp Stall Sampling (All Cycles)")
+
 _EXECUTED, _STALL = "Instructions Executed", "stall_"
+
 _ISSUING = frozenset(("stall_selected",))
+
 _NOT_ISSUED = ("(Not Issued)", "_not_issued")
+
 _OPCODE = re.compile(r"(?:@!?U?P\w+\s+)?([A-Z][\w.]*)")
 
 

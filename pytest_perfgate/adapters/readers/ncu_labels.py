@@ -1,14 +1,20 @@
-"""What the pages of ncu call its metrics, and the units they are scaled to."""
+"""What Nsight Compute calls its columns, and what a kernel's columns say."""
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Mapping
+from dataclasses import field
 
-from pytest_perfgate.model.quantity import TIME_UNITS
+from pytest_perfgate.model.metric import Finding
+from pytest_perfgate.model.profiles import Counter, KernelFacts, Launch, Resources, SourceLine
+from pytest_perfgate.model.values import TIME_UNITS, array_value
 
 _ELAPSED = ".avg.pct_of_peak_sustained_elapsed"
 
 _L1 = "l1tex__throughput.avg.pct_of_peak_sustained_active"
+
 LABELS: dict[tuple[str, str], str] = {
     ("Duration", ""): "gpu__time_duration.sum",
     ("DRAM Throughput", "%"): f"dram__throughput{_ELAPSED}",
@@ -50,16 +56,22 @@ LABELS: dict[tuple[str, str], str] = {
 
 _FULL = re.compile(r"[a-z0-9]\w*__\w+(?:\.\w+)*")
 """A full name, alone or beside its label."""
-_PREFIXES = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
-_BASES = ("byte", "hz", "Hz", "inst", "cycle", "cycles", "block", "thread", "warp", "sector")
-_LONG = {**TIME_UNITS, "nsecond": 1.0, "usecond": 1e3, "msecond": 1e6, "second": 1e9}
 
+_PREFIXES = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
+
+_BASES = ("byte", "hz", "Hz", "inst", "cycle", "cycles", "block", "thread", "warp", "sector")
+
+_LONG = {**TIME_UNITS, "nsecond": 1.0, "usecond": 1e3, "msecond": 1e6, "second": 1e9}
 
 _SHARE_MOST = 110.0
 """Percent: passes of one kernel differ, so that a share of a peak may be read a little above all of it."""
+
 _SHARES = frozenset(full for full in LABELS.values() if ".pct_of_peak" in full or full.endswith("_cycle_pct"))
+
 _LEAST = {"launch__registers_per_thread": 1.0, "launch__block_size": 1.0, "launch__waves_per_multiprocessor": 0.0}
+
 _MOST = {"launch__registers_per_thread": 256.0, "launch__block_size": 1024.0}
+
 _COUNTED = frozenset(LABELS.values())
 
 
@@ -91,3 +103,76 @@ def scaled(number: float, unit: str) -> tuple[float, str]:
     if tail in {"ns", "us", "ms"}:
         factor, tail = factor * 1e9 / _LONG[tail], "s"
     return number * factor, f"{head.replace('Hz', 'hz')}{slash}{tail}"
+
+
+@array_value
+class NcuCode:
+    """What a report holds of the code itself."""
+
+    lines: tuple[SourceLine, ...] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
+    executed: Mapping[str, float] = field(default_factory=dict)
+
+
+def kernel_facts(
+    name: str,
+    counters: Mapping[str, Counter],
+    *,
+    texts: Mapping[str, str],
+    place: tuple[str, int],
+    findings: tuple[Finding, ...] = (),
+    code: NcuCode | None = None,
+) -> KernelFacts:
+    """One launch as ncu saw it. A duration that is not a number is absent."""
+    duration = _fact_value(counters, "gpu__time_duration.sum")
+    major, minor = (
+        _fact_value(counters, f"device__attribute_compute_capability_{part}") for part in ("major", "minor")
+    )
+    return KernelFacts(
+        name=name,
+        arch=texts.get("arch", "") or (f"sm_{int(major)}{int(minor or 0)}" if major else ""),
+        device=texts.get("device__attribute_display_name", ""),
+        source=place[0],
+        index=place[1],
+        launch=_launch(counters),
+        resources=_resources(counters),
+        counters=counters,
+        duration=duration if duration is not None and duration > 0 else None,
+        findings=findings,
+        lines=code.lines if code else (),
+        sources=code.sources if code else {},
+        executed=code.executed if code else {},
+    )
+
+
+def _fact_value(counters: Mapping[str, Counter], name: str) -> float | None:
+    seen = counters.get(name)
+    return seen.value if seen is not None and math.isfinite(seen.value) else None
+
+
+def _launch(counters: Mapping[str, Counter]) -> Launch | None:
+    block = tuple(_fact_value(counters, f"launch__block_dim_{axis}") for axis in "xyz")
+    size = _fact_value(counters, "launch__block_size")
+    grid = tuple(int(_fact_value(counters, f"launch__grid_dim_{axis}") or 0) for axis in "xyz")
+    if None in block and size is None:
+        return None
+    x, y, z = (int(b or 1) for b in block) if None not in block else (int(size or 0), 1, 1)
+    return Launch(
+        block=(x, y, z),
+        grid=(grid[0], grid[1], grid[2]),
+        shared_dynamic=int(_fact_value(counters, "launch__shared_mem_per_block_dynamic") or 0),
+        source="ncu",
+    )
+
+
+def _resources(counters: Mapping[str, Counter]) -> Resources | None:
+    registers = _fact_value(counters, "launch__registers_per_thread")
+    if registers is None:
+        return None
+    static, dynamic = (_fact_value(counters, f"launch__shared_mem_per_block_{kind}") for kind in ("static", "dynamic"))
+    return Resources(
+        registers=int(registers),
+        shared=int(static or 0),
+        source="ncu",
+        unsaid=("shared",) if static is None or dynamic is None else (),
+    )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pytest_perfgate.adapters.readers.csv_rows import Row
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.kernel import Counter, KernelFacts, Launch, Resources
+from pytest_perfgate.model.profiles import Counter, KernelFacts, Launch, Resources
 
 Form = Callable[[Sequence[Row], Path], Iterator[KernelFacts]]
 
@@ -49,6 +49,7 @@ def wrong_in(row: Row) -> str:
 
 
 _SPANS = (("Start_Timestamp", "End_Timestamp"), ("BeginNs", "EndNs"))
+
 _SIGNED = frozenset(("Agent_Id", "Queue_Id", "Stream_Id", "queue-id", "gpu-id", "Queue_ID", "GPU_ID"))
 """Numbers by which something goes, of which -1 may stand for none."""
 
@@ -157,6 +158,7 @@ def _compute(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
 
 _API = re.compile(r"(?:__)?hip[A-Z_]\w*|hsa_\w+|roctx\w*|Copy(?:Host|Device)To\w+|[A-Z]+(?:_[A-Z]+)+")
 """What else has statistics of this form: calls of an interface, copies, whole domains."""
+
 _CALLS = ("Calls", "TotalDurationNs", "Percentage", "MinNs", "MaxNs", "StdDev")
 
 
@@ -206,6 +208,7 @@ _V1 = frozenset(
         "EndNs", "CompleteNs", "DurationNs",
     )
 )  # fmt: skip
+
 _OMNIPERF = frozenset(
     (
         "Dispatch_ID", "GPU_ID", "Grid_Size", "Workgroup_Size", "LDS_Per_Workgroup", "Scratch_Per_Workitem",
@@ -214,7 +217,9 @@ _OMNIPERF = frozenset(
         "SIG", "OBJ",
     )
 )  # fmt: skip
+
 _REPEATED = ("Wave_Size_", "Correlation_ID_", "XCC_Index")
+
 _FORMS: tuple[tuple[set[str], Form], ...] = (
     ({"Kernel_Name", "Counter_Name", "Counter_Value", "Dispatch_Id"}, _counters),
     ({"Kernel_Name", "Start_Timestamp", "End_Timestamp", "Workgroup_Size_X"}, _trace),
@@ -224,7 +229,6 @@ _FORMS: tuple[tuple[set[str], Form], ...] = (
     ({"Kernel_Name", "Count", "Mean(ns)"}, _most),
     ({"Name", "Calls", "TotalDurationNs", "AverageNs"}, _statistics),
 )
-
 
 _IDENTITY: dict[Form, tuple[str, ...]] = {
     _trace: ("Dispatch_Id", "Guid", "Process_Id", "Agent_Id"),

@@ -1,12 +1,20 @@
-"""The host as a runtime: calls return when they are done."""
+"""The host; what GPU runtimes share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
+from pytest_perfgate.adapters.bindings.amdsmi import Amd
+from pytest_perfgate.adapters.bindings.border import faults, sentence
+from pytest_perfgate.adapters.bindings.cuda_driver import ptxas_version
+from pytest_perfgate.adapters.bindings.nvml import Nvml
 from pytest_perfgate.clock import HOST_CLOCK
-from pytest_perfgate.model.device import Availability, Device
+from pytest_perfgate.model.device import Availability, Device, DeviceSpec
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.ports import Call
 
@@ -67,3 +75,98 @@ class HostRuntime:
         line = b"\x01" * 4096
         for start in range(0, len(self._evictor) - 4096, 4096):
             self._evictor[start : start + 4096] = line
+
+
+Lookup = Callable[[str], "DeviceSpec | None"]
+
+EVICT = 2
+"""Times the last cache."""
+
+
+def no_lookup(name: str) -> DeviceSpec | None:
+    """Stands for a catalogue where none was given."""
+    del name
+    return None
+
+
+def described(device: Device, lookup: Lookup) -> Device:
+    """The device with its data sheet; a last cache behind the L2 is known only from there.
+
+    A library that tells the bus alone gets the UUID of its maker's: one card has one name, whoever measures on it.
+    """
+    if device.pci and not device.uuid and device.kind == "gpu":
+        device = replace(device, uuid=managed_uuid(device.pci, device.arch))
+    spec = lookup(device.name)
+    sizes = [size for size in (device.cache_bytes, spec.cache_bytes if spec else None) if size]
+    known = dict(device.facts)
+    facts = (*device.facts, *(fact for fact in _found_out(device) if fact[0] not in known))
+    whole = replace(device, spec=spec, cache_bytes=max(sizes, default=None), facts=facts)
+    return replace(whole, key=device_key(whole))
+
+
+def _found_out(device: Device) -> tuple[tuple[str, str], ...]:
+    """What others than the library know of it: the driver's limits, the assembler of its kernels."""
+    ptxas = ptxas_version(device.arch) if device.arch.startswith("sm_") else ""
+    return (*managed(device.uuid, device.pci, device.arch), *((("ptxas", ptxas),) if ptxas else ()))
+
+
+def device_key(device: Device) -> str:
+    """Name, memory, and the power limit where it is not the card's own: ``NVIDIA-H200-140GiB``."""
+    facts = dict(device.facts)
+    limit, usual = facts.get("power limit", ""), facts.get("default power limit", "")
+    parts = [
+        device.name,
+        f"{device.memory_bytes / 2**30:.0f}GiB" if device.memory_bytes and device.kind == "gpu" else "",
+    ]
+    parts.append(limit.replace(" ", "") if limit != usual else "")
+    return re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(part for part in parts if part)).strip("-.")
+
+
+@functools.cache
+def managed(uuid: str, pci: str, arch: str = "") -> tuple[tuple[str, str], ...]:
+    """What the maker's management library knows of the device; nothing where there is none, or it does not answer."""
+    try:
+        card = _card(uuid, pci, arch)
+        return tuple(card.facts()) if card else ()
+    except PerfgateError:
+        return ()
+
+
+@functools.cache
+def managed_uuid(pci: str, arch: str = "") -> str:
+    """The UUID of the card on a bus; empty where nobody knows it."""
+    try:
+        card = _card("", pci, arch)
+        return str(card.uuid()) if card else ""
+    except PerfgateError:
+        return ""
+
+
+def _card(uuid: str, pci: str, arch: str) -> Any:
+    """The device in its maker's management library; none where there is no such library."""
+    library: Any = Amd() if arch.startswith("gfx") else Nvml()
+    if not (uuid or pci) or not library.availability().usable:
+        return None
+    return library.device(Device(key="", name="", kind="gpu", uuid=uuid, pci=pci))
+
+
+def eviction_bytes(device: Device) -> int:
+    """How much to write so that nothing of what was there before remains."""
+    if not device.cache_bytes:
+        raise PerfgateError("cache-size-unknown", f"{device.name} does not tell the size of its cache")
+    return int(EVICT * device.cache_bytes)
+
+
+def cache_note(device: Device, persisting: str) -> tuple[tuple[str, str], ...]:
+    """What a flush did, for the record."""
+    size = eviction_bytes(device)
+    return (("flush", f"{size} bytes, {EVICT} x the last cache; persisting lines {persisting or 'not touched'}"),)
+
+
+@contextmanager
+def answering(name: str, also: Any = ()) -> Iterator[None]:
+    """A device that fails while it is waited for is lost for this measurement."""
+    try:
+        yield
+    except faults(also) as error:
+        raise PerfgateError("device-lost", f"{name}: {sentence(error)}") from error

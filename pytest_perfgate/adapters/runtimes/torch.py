@@ -10,10 +10,9 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from pytest_perfgate.adapters.bindings.border import probe_availability, quiet_import, quietly, sentence
+from pytest_perfgate.adapters.bindings.border import probe_availability, quiet_import, quietly, sentence, touched
 from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
-from pytest_perfgate.adapters.bindings.touched import touched
-from pytest_perfgate.adapters.runtimes.gpu import Lookup, answering, cache_note, described, eviction_bytes, no_lookup
+from pytest_perfgate.adapters.runtimes.host import Lookup, answering, cache_note, described, eviction_bytes, no_lookup
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.ports import Call

@@ -9,25 +9,34 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pytest_perfgate.model.baseline import Baseline, short_commit
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Identity
-from pytest_perfgate.model.quantity import TIME_UNITS
+from pytest_perfgate.model.measurement import Baseline, Identity, short_commit
+from pytest_perfgate.model.values import TIME_UNITS
 
 _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([a-zµμ%]+)\Z")
+
 WORD = r"[0-9A-Za-z][0-9A-Za-z.+-]*"
 """What stands without quotes, as a pattern."""
+
 _PLAIN = re.compile(rf"{WORD}\Z")
+
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
+
 _HALF = re.compile("[\ud800-\udfff]")
 """Half a character: a byte that was no text, which no file of text can hold."""
+
 _DIGITS = 5
+
 _COMMIT = 12
+
 _LONGEST_KEY = 1000
 """YAML looks for the colon of a key 1024 characters far; behind a question mark a key may have any length."""
+
 _BLINDEST = 100.0
 """A sitting that could not have seen a hundredfold slowdown saw nothing, and no larger figure says more."""
+
 _BELOW = "\n  : "
+
 FIELDS = (
     "time",
     "scatter",
@@ -45,7 +54,9 @@ FIELDS = (
     "identity",
 )
 """All fields, in the order in which they stand."""
+
 IDENTITY = ("device", "clocks", "timer", "cache", "data", "threads", "affinity", "notes", "calls")
+
 Node = str | Mapping[str, Any] | list[Any]
 """What stands in the file: texts, mappings and lists; no type is guessed from a text."""
 

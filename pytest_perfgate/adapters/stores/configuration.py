@@ -1,18 +1,22 @@
-"""Reads ``[tool.perfgate]`` of pyproject.toml; every complaint names its path in the file."""
+"""`[tool.perfgate]`."""
 
 from __future__ import annotations
 
+import configparser
 import difflib
+import json
+import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from pytest_perfgate.model.config import KEYS, POLICIES, TEST_KEYS, Config, ConfigKey, ConfigPattern, ConfigProject
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.quantity import span_seconds
+from pytest_perfgate.model.ports import DEPENDENCIES
+from pytest_perfgate.model.project import KEYS, POLICIES, TEST_KEYS, Config, ConfigKey, ConfigPattern, ConfigProject
+from pytest_perfgate.model.values import span_seconds
 
 
 def read_config(root: Path) -> Config:
@@ -174,6 +178,7 @@ def _options(given: Any, place: str, key: ConfigKey) -> tuple[tuple[str, str], .
 
 
 _PROJECT_KEYS = (ConfigKey(name="path", kind="text", doc=""), ConfigKey(name="build", kind="text", doc=""))
+
 _READERS: dict[str, Callable[[Any, str, ConfigKey], Any]] = {
     "text": _text,
     "texts": _texts,
@@ -187,3 +192,138 @@ _READERS: dict[str, Callable[[Any, str, ConfigKey], Any]] = {
     "projects": _projects,
     "options": _options,
 }
+
+Text = Callable[[str], "str | None"]
+"""A file's text by its path below the root; ``None`` where there is none."""
+
+_TOLD = (
+    "addopts", "testpaths", "norecursedirs", "python_files", "python_classes", "python_functions",
+    "collect_imported_tests", "pythonpath", "usefixtures",
+)  # fmt: skip
+"""What pytest is told of the tests that it looks for, of where it finds what they import, and of what runs around."""
+
+_TOML = ("pytest.toml", ".pytest.toml")
+
+_INI = (("pytest.ini", "pytest"), (".pytest.ini", "pytest"), ("tox.ini", "pytest"), ("setup.cfg", "tool:pytest"))
+
+
+def settings_at(root: Path, show: Callable[[str, str], str | None], revision: str = "") -> Mapping[str, str]:
+    """Every key of ``[tool.perfgate]``, what pytest is told of tests, and dependencies; of a revision, or of here.
+
+    A file that does not read has no settings: where it is the one that is here, the run has ended before.
+    """
+    text: Text = (lambda path: show(revision, path)) if revision else (lambda path: _here(root / path))
+    return dict(_all(text))
+
+
+def folder_at(show: Callable[[str, str], str | None], revision: str) -> str:
+    """The folder that a revision keeps its baselines in."""
+    found = _table(_tool(show(revision, "pyproject.toml") or "").get("perfgate")).get("baselines")
+    return found if isinstance(found, str) and found else "baselines"
+
+
+def target_at(text: str) -> str:
+    """The branch that a ``pyproject.toml`` names as the target of changes."""
+    found = _table(_tool(text).get("perfgate")).get("target")
+    return found if isinstance(found, str) else ""
+
+
+def _here(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _all(text: Text) -> Iterator[tuple[str, str]]:
+    own = text("pyproject.toml") or ""
+    if declared := parse_declared(own):
+        yield DEPENDENCIES, _setting_text(sorted(declared))
+    tool = _tool(own)
+    yield from _flat(_table(tool.get("perfgate")))
+    pytest = _table(tool.get("pytest"))
+    yield from _collecting({**_table(pytest.get("ini_options")), **pytest}, "pytest")
+    for file in _TOML:
+        yield from _collecting(_table(_parsed(text(file) or "").get("pytest")), file)
+    for file, section in _INI:
+        parser = configparser.ConfigParser(interpolation=None, strict=False)
+        try:
+            parser.read_string(text(file) or "")
+        except configparser.Error:
+            continue
+        if parser.has_section(section):
+            yield from _collecting(dict(parser.items(section)), file)
+
+
+def _tool(text: str) -> Mapping[str, Any]:
+    return _table(_parsed(text).get("tool"))
+
+
+def _parsed(text: str) -> Mapping[str, Any]:
+    try:
+        return _table(toml_reader().loads(text)) if text else {}
+    except ValueError:
+        return {}
+
+
+def _table(found: object) -> Mapping[str, Any]:
+    return found if isinstance(found, dict) else {}
+
+
+def _collecting(table: Mapping[str, Any], place: str) -> Iterator[tuple[str, str]]:
+    for name in _TOLD:
+        if name in table:
+            yield f"{place}: {name}", _setting_text(table[name])
+
+
+def _flat(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
+    for name, given in table.items():
+        at = f"{before}{name}"
+        if isinstance(given, dict):
+            yield from _flat(given, f"{at}.")
+        elif isinstance(given, list) and given and all(isinstance(entry, dict) for entry in given):
+            for number, entry in enumerate(given):
+                own = f"{at}[{entry.get('pattern', entry.get('path', number))}]"
+                yield from _flat(
+                    {key: value for key, value in entry.items() if key != "pattern"} or {"": ""}, f"{own}."
+                )
+        else:
+            yield at, _setting_text(given)
+
+
+def _setting_text(given: object) -> str:
+    return json.dumps(given, ensure_ascii=False, default=str)
+
+
+_NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
+
+
+def declared_names(root: Path, projects: Iterable[str]) -> frozenset[str]:
+    """Names in ``[project] dependencies`` of these folders, as an index spells them; none of a broken file."""
+    texts = (_declared_text(root / project / "pyproject.toml") for project in projects)
+    found = (_NAME.match(requirement) for text in texts for requirement in parse_declared(text))
+    return frozenset(plain_name(one.group(1)) for one in found if one is not None)
+
+
+def parse_declared(text: str) -> tuple[str, ...]:
+    """The requirements of a ``pyproject.toml``, one text each."""
+    if "dependencies" not in text:
+        return ()
+    try:
+        project: Any = toml_reader().loads(text).get("project")
+    except ValueError:
+        return ()
+    listed = project.get("dependencies") if isinstance(project, dict) else None
+    return tuple(one for one in listed if isinstance(one, str)) if isinstance(listed, list) else ()
+
+
+def plain_name(name: str) -> str:
+    """Dots, dashes and underscores are one in the name of a package, and so are capitals."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _declared_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""

@@ -10,17 +10,21 @@ from pathlib import Path
 
 from pytest_perfgate.adapters.system.files import refusals
 from pytest_perfgate.adapters.system.locks import locked
-from pytest_perfgate.model.baseline import Sitting
-from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.errors import PerfgateError, refusal
+from pytest_perfgate.model.measurement import Sitting
 from pytest_perfgate.model.plan import CaseKey, parse_case_key
-from pytest_perfgate.model.refusals import refusal
 
 SCHEMA = 1
+
 _APPLICATION = 0x50474154
+
 _SECONDS = 30.0
+
 _REFUSED = ("readonly", "disk is full", "unable to open", "disk I/O error")
 """What SQLite says where the disk, and no database, is at fault; names of its errors come with Python 3.11."""
+
 _COLUMNS = "key, device, time, moment, git_commit, branch, processes, scatter, clock_hz, identity"
+
 _TABLE = """
 create table if not exists sitting (
   id integer primary key, key text not null, device text not null, time real not null, moment text not null,
@@ -29,7 +33,6 @@ create table if not exists sitting (
 );
 create index if not exists sitting_of_case on sitting (key, device, id);
 """
-
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 

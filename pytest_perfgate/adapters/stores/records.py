@@ -1,4 +1,4 @@
-"""Records of runs: JSON with a published schema, the samples compact beside it."""
+"""Records of runs, pointer to the last."""
 
 from __future__ import annotations
 
@@ -8,25 +8,34 @@ import contextlib
 import datetime as dt
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import msgspec
 
-from pytest_perfgate.adapters.stores.fetch import fetched, without_secrets
-from pytest_perfgate.adapters.stores.packing import packed, unpacked
-from pytest_perfgate.adapters.stores.pointer import Pointer
-from pytest_perfgate.adapters.stores.sample_file import counts, render_samples, with_samples, without_samples
-from pytest_perfgate.adapters.stores.writable import writable
+from pytest_perfgate.adapters.stores.record_files import (
+    counts,
+    fetched,
+    packed,
+    render_samples,
+    unpacked,
+    with_samples,
+    without_samples,
+    without_secrets,
+)
 from pytest_perfgate.adapters.system.files import write_atomically
-from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.plain import plain
-from pytest_perfgate.model.verdict import RunReport
+from pytest_perfgate.adapters.system.locks import locked
+from pytest_perfgate.model.errors import SHOWING, PerfgateError, fault_sentence, refusal, written
+from pytest_perfgate.model.metric import Problem
+from pytest_perfgate.model.values import plain
+from pytest_perfgate.model.verdict import CaseReport, RunReport
 
 SCHEMA = 1
+
 _KEPT = 100
 """Records that stay; older ones are removed when a new one is written."""
 
@@ -181,3 +190,117 @@ def _bad_samples(place: str) -> Iterator[None]:
         raise PerfgateError("record-unreadable", what, mend=mend, place=place) from fault
     except (OSError, binascii.Error, KeyError, TypeError, ValueError) as fault:
         raise PerfgateError("record-unreadable", f"its samples cannot be read: {fault}", place=place) from fault
+
+
+T = TypeVar("T")
+
+
+def writable(report: RunReport, render: Callable[[RunReport], T]) -> T:
+    """What ``render`` makes of a run; where it stumbles, of the run with what is left of the cases that trip it."""
+    try:
+        return render(report)
+    except PerfgateError:
+        raise
+    except Exception:  # noqa: BLE001 - a plugin's metrics may hold anything
+        return render(replace(report, cases=tuple(_sound(report, case, render) for case in report.cases)))
+
+
+def _sound(report: RunReport, case: CaseReport, render: Callable[[RunReport], T]) -> CaseReport:
+    """The case; of one that cannot be written, what it came to and why there is no more of it."""
+    try:
+        render(replace(report, cases=(case,)))
+    except Exception as fault:  # noqa: BLE001 - as above
+        why = fault_sentence(fault, "wrote this", SHOWING)
+        bare = tuple(verdict.without_figures(why) for verdict in case.verdicts)
+        problem = Problem(code=SHOWING, what=why, retry=False)
+        return CaseReport(key=case.key, verdicts=bare, problems=(problem,), excuse=case.excuse)
+    return case
+
+
+_NONE = "# "
+"""Stands before the reason why a run has no record."""
+
+_MOST = 20
+"""Lines that are kept: runs that were killed one after the other."""
+
+
+class Pointer:
+    """The first line counts. Each run takes its own line away again, whatever others wrote meanwhile."""
+
+    def __init__(self, root: Path) -> None:
+        self._root, self.path = root, root / ".perfgate" / "records" / "last"
+
+    def name(self) -> str:
+        """The last record's file name; raises where there is none, or the last run has left none."""
+        name = self._first()
+        if name.startswith(_NONE):
+            mend = f"run the gate again; older records lie in {self.path.parent}, and are read by their path"
+            raise PerfgateError("record-missing", name.removeprefix(_NONE), mend=mend, place=str(self.path))
+        return Path(name).name
+
+    def closed(self) -> str:
+        """Why the last run has left no record; empty where it has, and where none ever did."""
+        name = self._first() if self.path.exists() else ""
+        return name.removeprefix(_NONE) if name.startswith(_NONE) else ""
+
+    def point(self, name: str) -> None:
+        """This record is the last one now."""
+        with locked(self._root, self.path):
+            self._write([name])
+
+    def close(self, why: str) -> None:
+        """The last run left no record: what an earlier one left is not its own."""
+        if self._there():
+            with locked(self._root, self.path):
+                self._write([_NONE + why])
+
+    def suspend(self, why: str) -> None:
+        """A run has begun: until it has left its record, none is the last."""
+        if self._there():
+            with locked(self._root, self.path):
+                self._write([_NONE + why, *self._lines()])
+
+    def resume(self, why: str) -> None:
+        """That run measured nothing: the last record is the one that it was."""
+        if not self._there() or _NONE + why not in self._lines():
+            return
+        with locked(self._root, self.path):
+            lines = self._lines()
+            if _NONE + why in lines[: len(lines) - 1]:
+                lines.remove(_NONE + why)
+                self._write(lines)
+
+    def _there(self) -> bool:
+        with written(str(self.path)):
+            return self.path.exists()
+
+    def _lines(self) -> list[str]:
+        with written(str(self.path)):
+            return self.path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+
+    def _write(self, lines: list[str]) -> None:
+        text = "".join(f"{line}\n" for line in lines[:_MOST])
+        write_atomically(self.path, text.encode("utf-8", "surrogateescape"))
+
+    def _first(self) -> str:
+        try:
+            return self.path.read_text(encoding="utf-8").partition("\n")[0].strip()
+        except UnicodeDecodeError as fault:
+            what = "it names no record: it is not text"
+            raise PerfgateError("record-unreadable", what, place=str(self.path)) from fault
+        except (FileNotFoundError, NotADirectoryError) as fault:
+            mend = _elsewhere(self._root)
+            raise PerfgateError(
+                "record-missing", "no run has left a record here", mend=mend, place=str(self.path)
+            ) from fault
+        except OSError as fault:
+            raise refusal(fault, str(self.path)) from fault
+
+
+def _elsewhere(root: Path) -> str:
+    """Projects below a folder that has no record itself; empty where none has one."""
+    found = sorted(path for depth in ("*", "*/*", "*/*/*") for path in root.glob(f"{depth}/.perfgate/records/last"))
+    names = [path.parents[2].relative_to(root).as_posix() for path in found]
+    return (
+        f"a run left one below: --root {names[0]}" + (f" (of {len(names)})" if len(names) > 1 else "") if names else ""
+    )

@@ -17,8 +17,11 @@ from pytest_perfgate.adapters.system.files import file_tail, indented
 
 TIMED_OUT = 124
 """The exit code of a command that had to be ended, as timeout(1) gives it."""
+
 _LOG_LINES, _WORDS = 30, 6
+
 _GRACE_S = 5.0
+
 _WATCH = """
 import os, signal, subprocess, sys, threading
 

@@ -16,19 +16,29 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.values import value
 
 _SELF = {"GIT_AUTHOR_NAME": "perfgate", "GIT_AUTHOR_EMAIL": "perfgate@localhost", "GIT_COMMITTER_NAME": "perfgate"}
+
 _SELF["GIT_COMMITTER_EMAIL"] = "perfgate@localhost"
+
 _QUIET = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.safecrlf=false", "-c", "advice.addEmbeddedRepo=false")
 """No hook runs for us, and git does not stop at line ends that it would change."""
+
 _STEERING = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR"}
 """What git sets for a hook: it would answer for the hook's repository instead of the folder's."""
+
 _OURS = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+
 ANSWER_S = 30.0
+
 _POINTER = b"version https://git-lfs.github.com/spec/"
 """The beginning of the file that git-lfs leaves in place of a content."""
+
 _SHOWN = 3
+
 _SHORT = re.compile(r"[0-9a-f]{7,39}(\+dirty)?")
 """The beginning of a hash: no server is asked for one."""
+
 _LOOK = "name a revision that is here: git log --oneline --all"
+
 _NO_SOURCE = (":(exclude,top,glob)**/.perfgate/**", ":(exclude,top,glob)**/__pycache__/**")
 """Never part of a snapshot, ignored or not: every run changes them."""
 

@@ -7,19 +7,21 @@ from dataclasses import replace
 from statistics import median
 
 from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_of
-from pytest_perfgate.adapters.timers.pairs import TRIALS, Empty, allocate, empty_pair, queued
+from pytest_perfgate.adapters.timers.event_pairs import TRIALS, Empty, allocate, empty_pair, queued
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Samples
 from pytest_perfgate.model.plan import Plan
 from pytest_perfgate.model.ports import Call, Runtime, Timer
-from pytest_perfgate.model.samples import Samples
 from pytest_perfgate.model.values import value
 
 _OUT = ("cupti-unproved", "timer-too-coarse")
 """An instrument that is out before it has measured anything; the next in order may stand for it, and this is said."""
+
 MARGIN, STAYS = 1.25, 1.05
 """Events are taken for calls so many times the shortest that they can time, and kept a little below that: what is taken
 is not refused a moment later, nor another timer taken in the next process."""
+
 TRIAL_PAIRS = 32
 """So many calls in flight show whether the host keeps up."""
 

@@ -1,27 +1,37 @@
-"""One call on a device's queue, made ready to be timed: fresh inputs, a cold cache, a warm machine."""
+"""One call on a queue, ready to be timed; gc pause, cpu load."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import gc
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from math import isfinite
+from pathlib import Path
 from statistics import median
-from typing import NamedTuple, Protocol
+from threading import get_native_id
+from typing import Any, NamedTuple, Protocol
 
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import SAMPLING, Samples, Sampling, Stop
 from pytest_perfgate.model.plan import Cache, Plan
 from pytest_perfgate.model.ports import Call, QueueRuntime, Runtime, StoppingRule
-from pytest_perfgate.model.samples import Stop
-from pytest_perfgate.model.sampling import SAMPLING, Sampling
 from pytest_perfgate.model.values import array_value
 
 Clock = Callable[[], float]
+
 _WARM_BATCH = 5
+
 SETTLE_NS = 3e9
 """So long a device is warmed up at most for its clock and its power to settle."""
+
 _LOAD_NS, _MOST_LOAD = 5e6, 500
 """Calls in a row that keep a device busy while it settles: one by one it would idle between them."""
+
 COLD = Cache.COLD
 """Looked up once: to ask the enumeration each time takes as long as a timed call."""
 
@@ -169,3 +179,182 @@ def sound(durations: Sequence[float], timer: str) -> Sequence[float]:
             "timer-broken", f"{timer} read {reading:g} ns for sample {at} ({len(wrong)} of {len(durations)} like it)"
         )
     return durations
+
+
+_TASKS, _STAT = Path("/proc/self/task"), Path("/proc/stat")
+
+_ACCOUNTED = 0.5
+"""Of the time that passed, what the calling thread computed or queued: below it somebody else does the work."""
+
+_FULL = 0.8
+"""Of all processors in use, from which on that somebody may have queued unseen."""
+
+
+class Seen(NamedTuple):
+    """Between two looks."""
+
+    queued: float | None
+    """Nanoseconds that threads of this process were ready and had no processor."""
+    others: float | None
+    """Processors that other processes kept busy."""
+    own: float | None = None
+    """Nanoseconds that the calling thread itself was ready and had no processor."""
+
+
+class Nobody:
+    """A clock that is simulated is shared with nobody."""
+
+    def seen(self) -> Seen:
+        return Seen(0.0, 0.0, 0.0)
+
+
+class _Look(NamedTuple):
+    clock: int
+    delays: Mapping[str, int]
+    """Nanoseconds that each thread has queued so far; none where the system does not tell."""
+    busy: float | None
+    """Nanoseconds of all processors in use by anybody."""
+    mine: int
+    thread: int
+
+
+class Crowd:
+    """Looks when it is made and when it is asked."""
+
+    def __init__(self) -> None:
+        self._then = _look()
+
+    def seen(self) -> Seen:
+        now, then = _look(), self._then
+        elapsed = max(1, now.clock - then.clock)
+        mine, worked = now.mine - then.mine, now.thread - then.thread
+        others = None
+        if now.busy is not None and then.busy is not None:
+            others = max(0.0, (now.busy - then.busy - mine) / elapsed)
+        delays = {thread: delay - then.delays.get(thread, 0) for thread, delay in now.delays.items()}
+        own = delays.get(str(get_native_id()))
+        queued = _queued(delays, elapsed, worked, worked + (own or 0), (others or 0.0) + mine / elapsed)
+        return Seen(queued, others, None if own is None else float(own))
+
+
+def _queued(delays: Mapping[str, int], elapsed: int, worked: int, accounted: int, used: float) -> float | None:
+    """All threads together; of work that others do for the caller nothing is known on a full machine."""
+    if not delays:
+        return float(elapsed - worked) if worked >= _ACCOUNTED * elapsed else None
+    if accounted < _ACCOUNTED * elapsed and used >= _FULL * (os.cpu_count() or 1):
+        return None
+    return float(sum(delays.values()))
+
+
+def beside(crowd: Crowd | Nobody, samples: Samples) -> Samples:
+    """The samples with what the crowd took; all that was queued counts as queued by them."""
+    seen = crowd.seen()
+    calls = len(samples.durations) * samples.batch
+    unqueued = None
+    if seen.queued is not None and calls:
+        unqueued = round(max(0.0, sum(samples.durations) * samples.batch - seen.queued) / calls, 1)
+    others = None if seen.others is None else round(seen.others, 3)
+    blocked = None
+    if seen.own is not None and samples.cpu:
+        idle = (sum(samples.durations) - sum(samples.cpu)) * samples.batch - seen.own
+        blocked = round(max(0.0, idle) / calls, 1)
+    return replace(samples, unqueued=unqueued, others=others, blocked=blocked)
+
+
+def _look() -> _Look:
+    return _Look(HOST_CLOCK.wall(), _delays(), _busy(), HOST_CLOCK.process(), HOST_CLOCK.thread())
+
+
+def _delays() -> dict[str, int]:
+    """The second number of each thread's ``schedstat``; a thread may end while it is read."""
+    try:
+        threads = list(_TASKS.iterdir())
+    except OSError:
+        return {}
+    return {thread.name: delay for thread in threads if (delay := _delay(thread / "schedstat")) is not None}
+
+
+def _delay(path: Path) -> int | None:
+    try:
+        return int(path.read_text(encoding="ascii").split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _busy() -> float | None:
+    try:
+        with _STAT.open(encoding="ascii", errors="replace") as file:
+            return parse_busy(file.readline(), os.sysconf("SC_CLK_TCK"))
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+def parse_busy(line: str, ticks_a_second: int) -> float | None:
+    """Nanoseconds in use of ``cpu  user nice system idle iowait irq softirq steal …``."""
+    try:
+        user, nice, system, _idle, _wait, irq, softirq, *rest = map(int, line.split()[1:])
+    except ValueError:
+        return None
+    return (user + nice + system + irq + softirq + sum(rest[:1])) * 1e9 / ticks_a_second
+
+
+_MONITORING: Any = getattr(sys, "monitoring", None)
+"""Since Python 3.12 cProfile and others watch through it."""
+
+_TOOLS = range(6)
+
+
+class Undisturbed:
+    """No garbage collection, and whatever watches lines or calls (coverage, a profiler, a debugger) looks away.
+
+    A class, since a generator's switches cost as much as a call.
+    """
+
+    __slots__ = ("_collecting", "_go_on")
+
+    def __enter__(self) -> None:
+        self._collecting = gc.isenabled()
+        gc.disable()
+        self._go_on = [] if _unwatched() else [_profiling(), _tracing(), *_monitored()]
+
+    def __exit__(self, *_: object) -> None:
+        for go_on in self._go_on:
+            go_on()
+        if self._collecting:
+            gc.enable()
+
+
+def _unwatched() -> bool:
+    """As a rule nobody watches, and this is asked between two samples."""
+    return sys.gettrace() is None and sys.getprofile() is None and (_MONITORING is None or not _tools())
+
+
+def _tools() -> list[int]:
+    return [tool for tool in _TOOLS if _MONITORING.get_tool(tool) is not None]
+
+
+def _tracing() -> Callable[[], object]:
+    """Stop it; what sets it going again."""
+    tracer = sys.gettrace()
+    sys.settrace(None)
+    return lambda: sys.settrace(tracer)
+
+
+def _profiling() -> Callable[[], object]:
+    """Before Python 3.12 cProfile stands in the profiler's place with an object that is no function."""
+    profiler: Any = sys.getprofile()
+    if profiler is None or callable(profiler):
+        sys.setprofile(None)
+        return lambda: sys.setprofile(profiler)
+    profiler.disable()
+    go_on: Callable[[], object] = profiler.enable
+    return go_on
+
+
+def _monitored() -> list[Callable[[], object]]:
+    if _MONITORING is None:
+        return []
+    events = {tool: _MONITORING.get_events(tool) for tool in _tools()}
+    for tool in events:
+        _MONITORING.set_events(tool, 0)
+    return [partial(_MONITORING.set_events, tool, asked) for tool, asked in events.items()]

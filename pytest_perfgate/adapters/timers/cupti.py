@@ -8,18 +8,18 @@ from statistics import median
 from typing import Any, Protocol
 
 from pytest_perfgate.adapters.bindings.cupti import BUFFER
-from pytest_perfgate.adapters.timers.bench import Bench, Rules, Warmth, queue_availability, queue_of, sound
+from pytest_perfgate.adapters.timers.bench import Bench, Rules, Undisturbed, Warmth, queue_availability, queue_of, sound
+from pytest_perfgate.adapters.timers.event_pairs import believable
 from pytest_perfgate.adapters.timers.events import launch_gap
-from pytest_perfgate.adapters.timers.pairs import believable
-from pytest_perfgate.adapters.timers.undisturbed import Undisturbed
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Discard, Samples
 from pytest_perfgate.model.plan import Plan
 from pytest_perfgate.model.ports import Call, Runtime
-from pytest_perfgate.model.samples import Discard, Samples
 from pytest_perfgate.model.values import value
 
 SIZES = (BUFFER, 4 * BUFFER, 16 * BUFFER)
+
 CHUNK = 32
 
 

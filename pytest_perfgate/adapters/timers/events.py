@@ -1,28 +1,35 @@
-"""Events of the device around each call, in a queue that is kept full."""
+"""Events around each call in a full queue."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Callable, Sequence
 from statistics import median
 
-from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_availability, queue_of
-from pytest_perfgate.adapters.timers.pairs import (
+from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_availability, queue_of, sound
+from pytest_perfgate.adapters.timers.event_pairs import (
     SHRUNK,
     TRIALS,
     Pairs,
     allocate,
+    believable,
     empty_pair,
+    enclosed,
     escaped,
     idle_pairs,
     queued,
+    read,
     refuse_short,
 )
 from pytest_perfgate.model.device import Availability
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Samples
 from pytest_perfgate.model.plan import Plan
 from pytest_perfgate.model.ports import Call, Runtime
-from pytest_perfgate.model.samples import Samples
 
 CHUNK_NS = 50e6
+
 MOST_PAIRS = 64
 
 
@@ -93,3 +100,115 @@ def launch_gap(bench: Bench, durations: Sequence[float]) -> float:
 def _dry_note(dry: bool) -> tuple[tuple[str, str], ...]:
     said = "ran dry: the host launches more slowly than the device works, so these times hold the host's"
     return (("queue", said),) if dry else ()
+
+
+PATIENCE_S = 2.0
+
+HELD_S = 0.005
+"""For so long a queue is held back to see whether it is."""
+
+PROOFS = 3
+"""A device that was busy with others between two events looks as if it had not been held back."""
+
+
+class BlockingTimer:
+    """Flush, synchronise, block, start event, call, end event, unblock, synchronise; with a time-out."""
+
+    name = "blocking"
+
+    def __init__(self, rules: Rules, patience_s: float = PATIENCE_S) -> None:
+        self._rules = rules
+        self._patience = patience_s
+
+    def availability(self, runtime: Runtime) -> Availability:
+        found = queue_availability(self.name, runtime)
+        if not found.usable:
+            return found
+        try:
+            queue_of(runtime, self.name).block()()
+        except PerfgateError as error:
+            return Availability(name=self.name, usable=False, why=error.what, mend=error.mend)
+        return found
+
+    def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples:
+        bench = Bench(call=call, plan=plan, runtime=queue_of(runtime, self.name), rules=self._rules, setup=setup)
+        calls = bench.batch()
+        warmth = bench.warm()
+        empty = empty_pair(bench.runtime)
+        pair = allocate(bench.runtime, 1)
+        self._proved(bench, pair)
+        trial = [self.blocked(bench, pair, calls) for _ in range(TRIALS)]
+        refuse_short(median(trial) * calls, empty, self.name, calls)
+        problems = escaped(bench)
+        durations, stop = bench.sampled(lambda: [self.blocked(bench, pair, calls)])
+        refuse_short(median(durations) * calls, empty, self.name, calls, SHRUNK)
+        return Samples(
+            durations=tuple(durations),
+            timer=self.name,
+            stop=stop,
+            batch=calls,
+            overhead=empty.overhead,
+            resolution=empty.resolution,
+            warmups=warmth.calls,
+            warmup_ns=warmth.spent_ns,
+            launch_gap=launch_gap(bench, durations),
+            problems=problems,
+            notes=(*bench.runtime.notes(), *warmth.notes),
+        )
+
+    def _proved(self, bench: Bench, pair: Pairs) -> None:
+        """Events on both sides of a wait of the host lie together where the queue was held back, apart where not."""
+        ((start, end),) = pair
+        for _ in range(PROOFS):
+            bench.runtime.synchronize()
+            watch = _Watch(bench.runtime.block(), self._patience)
+            try:
+                start.record()
+                time.sleep(HELD_S)
+                end.record()
+            finally:
+                watch.release()
+            bench.runtime.synchronize()
+            (apart,) = read(pair)
+            if apart < HELD_S * 1e9 / 2:
+                return
+        what = f"a queue that was to be held back worked meanwhile: events {apart / 1e6:.3g} ms apart behind the block"
+        raise PerfgateError("timer-broken", what, mend='timer="events", or "graph"')
+
+    def blocked(self, bench: Bench, pair: Pairs, calls: int = 1) -> float:
+        """One sample behind a blocked queue, in nanoseconds per call."""
+        bench.ready()
+        bench.runtime.synchronize()
+        begun = bench.clock()
+        watch = _Watch(bench.runtime.block(), self._patience)
+        try:
+            enclosed(*pair[0], bench.call, calls)
+        finally:
+            watch.release()
+        bench.runtime.synchronize()
+        if watch.expired:
+            raise PerfgateError("timer-deadlock", f"the call did not return within {self._patience:g} s")
+        passed = bench.clock() - begun
+        (duration,) = sound(read(pair), self.name)
+        believable(duration, passed, 1, self.name)
+        return duration / calls
+
+
+class _Watch:
+    """Unblocks the queue when the call does not come back by itself."""
+
+    def __init__(self, unblock: Callable[[], None], patience_s: float) -> None:
+        self.expired = False
+        self._unblock = unblock
+        self._timer = threading.Timer(patience_s, self._expire)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def release(self) -> None:
+        self._timer.cancel()
+        if not self.expired:
+            self._unblock()
+
+    def _expire(self) -> None:
+        self.expired = True
+        self._unblock()

@@ -9,8 +9,7 @@ from statistics import median
 from typing import Any
 
 from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_availability, queue_of
-from pytest_perfgate.adapters.timers.events import chunk_of
-from pytest_perfgate.adapters.timers.pairs import (
+from pytest_perfgate.adapters.timers.event_pairs import (
     SHRUNK,
     TRIALS,
     Empty,
@@ -21,15 +20,18 @@ from pytest_perfgate.adapters.timers.pairs import (
     queued,
     refuse_short,
 )
+from pytest_perfgate.adapters.timers.events import chunk_of
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Samples
 from pytest_perfgate.model.plan import Cache, Plan
 from pytest_perfgate.model.ports import Call, Runtime
-from pytest_perfgate.model.samples import Samples
 from pytest_perfgate.model.values import array_value
 
 MOST_CALLS = 1000
+
 FIRST_CALLS = 20
+
 LEAST_NS = 200_000.0
 
 

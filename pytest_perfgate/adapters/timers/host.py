@@ -1,4 +1,4 @@
-"""Times calls with the host's monotonic clock: batches when one call is too short, every sample kept."""
+"""Host clock, batches, synchronised."""
 
 from __future__ import annotations
 
@@ -8,28 +8,42 @@ from itertools import pairwise, repeat
 from statistics import median
 from typing import Protocol
 
-from pytest_perfgate.adapters.timers.bench import COLD, Bench, Rules, queue_availability, queue_of, sound
-from pytest_perfgate.adapters.timers.crowd import Crowd, Nobody, beside
-from pytest_perfgate.adapters.timers.synchronised import synchronised
-from pytest_perfgate.adapters.timers.undisturbed import Undisturbed
+from pytest_perfgate.adapters.timers.bench import (
+    COLD,
+    Bench,
+    Crowd,
+    Nobody,
+    Rules,
+    Undisturbed,
+    beside,
+    queue_availability,
+    queue_of,
+    sound,
+)
+from pytest_perfgate.adapters.timers.bench import Clock as BenchClock
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import IDLE, Samples
 from pytest_perfgate.model.plan import Plan
-from pytest_perfgate.model.ports import Call, Runtime, StoppingRule
-from pytest_perfgate.model.samples import Samples
+from pytest_perfgate.model.ports import Call, QueueRuntime, Runtime, StoppingRule
 
 Clock = Callable[[], int]
 
 _LEAST_SAMPLE_NS = 50_000
 """One sample takes at least this long, so that reading the clock costs well under one percent of it."""
+
 _SLICE_NS = 2_000_000
 """Between two questions to the stopping rule."""
+
 _MOST_A_SLICE = 8
+
 _FEW = 5
 """Samples of a batch that is short by our own measure, whatever the budget: one that waited for a processor may spend
 all of it, and would be all there is."""
+
 _COOLS_NS = 1e9
+
 _STILL_WARM = 0.1
 """The long warm-up raises the processor's clock; right after another measurement the call alone has to warm up."""
 
@@ -234,3 +248,50 @@ def _slice(durations: Sequence[float], first: float, batch: int) -> int:
     """Samples until the rule is asked again."""
     one = (durations[-1] if durations else first) * batch
     return max(1, min(_MOST_A_SLICE, int(_SLICE_NS / max(one, 1.0))))
+
+
+WAITS = 32
+
+
+def synchronised(bench: Bench, resolution: float) -> Samples:
+    """Clock, call, wait for the device, clock; launching and waiting are in the time, and their own cost beside it."""
+    calls = bench.batch()
+    warmth = bench.warm()
+    asked = replace(bench, call=_repeated(bench.call, calls))
+    with Undisturbed():
+        overhead = waiting(bench.runtime, bench.clock)
+        durations, stop = bench.sampled(lambda: [asked.once() / calls])
+    return Samples(
+        durations=tuple(sound(durations, "host")),
+        timer="host",
+        stop=stop,
+        batch=calls,
+        overhead=overhead,
+        resolution=resolution,
+        warmups=warmth.calls,
+        warmup_ns=warmth.spent_ns,
+        notes=(*bench.runtime.notes(), *warmth.notes, (IDLE, "launching and waiting are in the time")),
+    )
+
+
+def _repeated(call: Call, calls: int) -> Call:
+    if calls == 1:
+        return call
+
+    def run() -> None:
+        for _ in range(calls):
+            call()
+
+    return run
+
+
+def waiting(runtime: QueueRuntime, clock: BenchClock) -> float:
+    """Nanoseconds to wait for a device that is idle."""
+
+    def once() -> float:
+        runtime.synchronize()
+        begun = clock()
+        runtime.synchronize()
+        return clock() - begun
+
+    return median(once() for _ in range(WAITS))

@@ -1,4 +1,4 @@
-"""Cubins, fatbins, object files: what machine code says without a GPU."""
+"""Cubins and launches."""
 
 from __future__ import annotations
 
@@ -6,26 +6,33 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_perfgate.core.analysis.architectures import LIMITS
-from pytest_perfgate.core.analysis.kernels.asked import asked_launches, asked_metrics, asked_opcodes
-from pytest_perfgate.core.analysis.kernels.devlog import devlog_part
+from pytest_perfgate.core.analysis.kernels.bottleneck import OPTIONS, Stated, findings_of, parse_stated, signals, timing
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, diagnose
-from pytest_perfgate.core.analysis.kernels.evidence import findings_of
-from pytest_perfgate.core.analysis.kernels.measured import metrics_of
-from pytest_perfgate.core.analysis.kernels.stated import OPTIONS, Stated, parse_stated, signals, timing
-from pytest_perfgate.core.analysis.kernels.views import bottleneck_view, changes_view, code_overview, mix_view
+from pytest_perfgate.core.analysis.kernels.metrics import asked_launches, asked_metrics, asked_opcodes, metrics_of
+from pytest_perfgate.core.analysis.kernels.reports import devlog_part
+from pytest_perfgate.core.analysis.kernels.views import (
+    bottleneck_view,
+    changes_view,
+    code_overview,
+    counters_compared,
+    mix_view,
+    slowdowns,
+)
+from pytest_perfgate.core.analysis.occupancy import LIMITS
 from pytest_perfgate.core.analysis.sass.facts import kernels, labels_of
-from pytest_perfgate.core.render.plural import plural
-from pytest_perfgate.model.analysis import Analysis
+from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.device import DeviceSpec, SmLimits
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.kernel import CODE_SUFFIXES, Disassembly, KernelFacts, Launch
-from pytest_perfgate.model.metric import MetricSet
+from pytest_perfgate.model.metric import Analysis, Labels, MetricSet
 from pytest_perfgate.model.ports import Catalogue
+from pytest_perfgate.model.profiles import CODE_SUFFIXES, Disassembly, KernelFacts, Launch
+from pytest_perfgate.model.values import array_value
 
 Read = Callable[[Sequence[Path]], Sequence[Disassembly]]
+
 _HEADS = (b"\x50\xed\x55\xba", b"\x7fELF", b"!<arch>\n", b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB")
 """Fatbins, object files and programs of any machine, archives, bundles of AMD: taken up, or told what they are."""
+
 _PTX = b".target"
 
 
@@ -183,3 +190,28 @@ def _window(found: Sequence[Diagnosis]) -> str:
     arches = sorted({d.facts.arch for d in found})
     compilers = sorted({d.facts.code.compiler for d in found if d.facts.code and d.facts.code.compiler})
     return "; ".join(filter(None, (f"{plural(len(found), 'kernel')} for {', '.join(arches)}", *compilers)))
+
+
+@array_value
+class Side:
+    """The files of one side and what they hold."""
+
+    paths: Sequence[Path]
+    found: Sequence[Diagnosis]
+
+    @property
+    def named(self) -> str:
+        return ", ".join(map(str, self.paths))
+
+
+def launches_compared(kind: str, before: Side, after: Side, nouns: str, asked: Iterable[Labels] = ()) -> Analysis:
+    """The figures of the second side, its slowdowns against the first, and what moved."""
+    old, new = before.found, after.found
+    subject = f"{before.named} -> {after.named}"
+    return Analysis(
+        kind=kind,
+        subject=subject,
+        metrics=metrics_of(new, kind, asked) | MetricSet(metrics=tuple(slowdowns(old, new))),
+        views={"comparison": lambda: counters_compared(old, new, subject)},
+        window=f"{len(old)} and {len(new)} {nouns}",
+    )

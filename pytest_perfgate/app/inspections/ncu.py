@@ -1,32 +1,31 @@
-"""Nsight Compute: what counters saw of each kernel launch."""
+"""Ncu and rocprof."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from pytest_perfgate.app.inspections.cubin import earlier_report, limits_by_arch, spec_of
-from pytest_perfgate.app.inspections.launches import Side, launches_compared
-from pytest_perfgate.core.analysis.foreign import GZIP, unpacked_head
-from pytest_perfgate.core.analysis.kernels.annotation import annotation_view
-from pytest_perfgate.core.analysis.kernels.asked import asked_opcodes
-from pytest_perfgate.core.analysis.kernels.comparison import counters_compared
-from pytest_perfgate.core.analysis.kernels.contract import contract_document, contract_text
-from pytest_perfgate.core.analysis.kernels.devlog import devlog_part
+from pytest_perfgate.app.inspections.cubin import Side, earlier_report, launches_compared, limits_by_arch, spec_of
+from pytest_perfgate.core.analysis.foreign_files import GZIP, unpacked_head
+from pytest_perfgate.core.analysis.kernels.bottleneck import OPTIONS, findings_of, parse_stated, run_figures, timing
+from pytest_perfgate.core.analysis.kernels.counters import amd_numbers
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, diagnose
-from pytest_perfgate.core.analysis.kernels.evidence import findings_of
-from pytest_perfgate.core.analysis.kernels.health import health_view
-from pytest_perfgate.core.analysis.kernels.measured import metrics_of
-from pytest_perfgate.core.analysis.kernels.rules import rules_view
-from pytest_perfgate.core.analysis.kernels.source_files import code_files
-from pytest_perfgate.core.analysis.kernels.stated import OPTIONS, parse_stated, run_figures, timing
-from pytest_perfgate.core.analysis.kernels.summary import analysis_report
-from pytest_perfgate.core.analysis.kernels.views import bottleneck_view, counter_overview
+from pytest_perfgate.core.analysis.kernels.metrics import asked_opcodes, metrics_of
+from pytest_perfgate.core.analysis.kernels.reports import analysis_report, contract_document, contract_text, devlog_part
+from pytest_perfgate.core.analysis.kernels.source import annotation_view, code_files
+from pytest_perfgate.core.analysis.kernels.views import (
+    bottleneck_view,
+    counter_overview,
+    counters_compared,
+    health_view,
+    rules_view,
+)
 from pytest_perfgate.core.analysis.sass.facts import labels_of
-from pytest_perfgate.model.analysis import Analysis
+from pytest_perfgate.model.device import DeviceSpec
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.kernel import KernelFacts
+from pytest_perfgate.model.metric import Analysis
 from pytest_perfgate.model.ports import Catalogue
+from pytest_perfgate.model.profiles import KernelFacts
 
 Read = Callable[[Sequence[Path]], Sequence[KernelFacts]]
 
@@ -44,6 +43,7 @@ def _launches(diagnoses: Sequence[Diagnosis]) -> str:
 
 _HEAD = 4096
 """Bytes of a file's beginning that a longer file has."""
+
 _PAGES = (
     b"#,Address,",
     b"Address,Source,",
@@ -153,3 +153,71 @@ class Ncu:
             )
         names = labels_of(wanted)
         return [diagnose(k, names[id(k)], limits.get(k.arch)) for k in wanted]
+
+
+_MARKS = (
+    (b"Kernel_Name", b"Counter_Name"),
+    (b"Kernel_Name", b"Workgroup_Size_X"),
+    (b"Kernel_Name", b"Kernel_Id", b"Start_Timestamp"),
+    (b"Kernel_Name", b"Mean(ns)"),
+    (b"KernelName", b"wgr"),
+    (b"Kernel_Name", b"Arch_VGPR"),
+    (b"Name", b"Calls", b"TotalDurationNs"),
+)
+
+_FILES = ("*counter_collection.csv", "*kernel_trace.csv", "pmc_perf*.csv", "*kernel_stats.csv", "results*.csv")
+"""What tells a folder of rocprof; its passes lie in folders of their own."""
+
+
+class Rocprof:
+    """Inspects the CSV files of rocprofv3, rocprof and rocprof-compute."""
+
+    name = "rocprof"
+    views = ("overview", "report", "contract")
+    options = (("device", "the device of the catalogue, such as MI300X, where the file does not say"),)
+
+    def __init__(self, read: Read, catalogue: Callable[[], Iterable[DeviceSpec]]) -> None:
+        self._read = read
+        self._catalogue = catalogue
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        if path.is_dir():
+            return any(any(path.rglob(name)) for name in _FILES)
+        first = head.partition(b"\n")[0]
+        return path.suffix == ".csv" and any(all(word in first for word in mark) for mark in _MARKS)
+
+    def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
+        found = self._diagnosed(paths, options)
+        subject = ", ".join(str(path) for path in paths)
+        title = f"Kernels in {subject}"
+        return Analysis(
+            kind=self.name,
+            subject=subject,
+            metrics=metrics_of(found, self.name),
+            views={
+                "overview": lambda: counter_overview(found, title),
+                "report": lambda: analysis_report(found, title),
+                "contract": lambda: contract_document(found),
+            },
+            findings=findings_of(found),
+            window=f"{len(found)} dispatches under rocprof",
+        )
+
+    def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
+        old, new = (Side(paths=paths, found=self._diagnosed(paths, options)) for paths in (before, after))
+        return launches_compared(self.name, old, new, "dispatches under rocprof")
+
+    def _diagnosed(self, paths: Sequence[Path], options: Mapping[str, str]) -> list[Diagnosis]:
+        specs = list(self._catalogue())
+        facts = list(self._read(paths))
+        names = labels_of(facts)
+        return [
+            diagnose(k, names[id(k)], None, extra=dict(amd_numbers(k, _spec(options.get("device") or k.device, specs))))
+            for k in facts
+        ]
+
+
+def _spec(device: str, specs: Sequence[DeviceSpec]) -> DeviceSpec | None:
+    """The data sheet that a name such as ``MI300X_A1`` means."""
+    word = device.partition("_")[0].strip()
+    return next((s for s in specs if word and word.casefold() in s.name.casefold()), None)

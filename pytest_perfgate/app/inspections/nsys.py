@@ -9,31 +9,51 @@ from pathlib import Path
 
 import numpy as np
 
-from pytest_perfgate.core.analysis.foreign import foreign
-from pytest_perfgate.core.analysis.nsys import job as jobs
-from pytest_perfgate.core.analysis.nsys.compare import comparison, comparison_metrics
-from pytest_perfgate.core.analysis.nsys.findings import findings, problems
-from pytest_perfgate.core.analysis.nsys.lanes import Recorded, lanes
-from pytest_perfgate.core.analysis.nsys.metrics import LAUNCH, metrics
-from pytest_perfgate.core.analysis.nsys.prose import window_text
-from pytest_perfgate.core.analysis.nsys.qualified import hidden_talkers
-from pytest_perfgate.core.analysis.nsys.reading import OPTIONS, reading
-from pytest_perfgate.core.analysis.nsys.setup import check_copies, check_distinct, order, ranks
-from pytest_perfgate.core.analysis.nsys.views import balance, overlap, preparation, summary
-from pytest_perfgate.core.analysis.nsys.views.comparison import difference
-from pytest_perfgate.core.analysis.nsys.views.timeline import timeline_view
-from pytest_perfgate.core.analysis.nsys.window import windows
-from pytest_perfgate.model.analysis import Analysis
-from pytest_perfgate.model.document import Document
+from pytest_perfgate.core.analysis.foreign_files import foreign
+from pytest_perfgate.core.analysis.nsys import overlap as jobs
+from pytest_perfgate.core.analysis.nsys import views as balance
+from pytest_perfgate.core.analysis.nsys import views as overlap
+from pytest_perfgate.core.analysis.nsys import views as preparation
+from pytest_perfgate.core.analysis.nsys import views as summary
+from pytest_perfgate.core.analysis.nsys.compare import comparison, comparison_metrics, difference
+from pytest_perfgate.core.analysis.nsys.lanes import Recorded, hidden_talkers, lanes
+from pytest_perfgate.core.analysis.nsys.metrics import LAUNCH, findings, metrics, problems, window_text
+from pytest_perfgate.core.analysis.nsys.setup import (
+    OPTIONS,
+    check_copies,
+    check_distinct,
+    order,
+    ranks,
+    reading,
+    windows,
+)
+from pytest_perfgate.core.analysis.nsys.timeline import timeline_view
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.nsys import REPORTS, SQLITE, ApiTotal, ExportFacts, Extent, NsysExport, NsysReader, Ranges
-from pytest_perfgate.model.nsys_job import Job, Rank, RankResult, Reading, Window
+from pytest_perfgate.model.metric import Analysis, Document
+from pytest_perfgate.model.nsys import (
+    REPORTS,
+    SQLITE,
+    ApiTotal,
+    ExportFacts,
+    Extent,
+    Job,
+    NsysExport,
+    NsysReader,
+    Ranges,
+    Rank,
+    RankResult,
+    Reading,
+    Window,
+)
 
 MAGICS = (SQLITE, b"NVIDIA Tegra Profiler Report")
+
 EXPORT = ".sqlite"
 """By this name a file that is encrypted or overwritten still says what it was meant to be."""
+
 _FAR = 1 << 62
 """Nanoseconds: later than any capture."""
+
 _NUMBERED = re.compile(r"(\D*)(\d*)")
 
 

@@ -1,20 +1,21 @@
-"""Decision rows: when to do what, what it may bring, what it may cost. The rows are data."""
+"""Decision rows: advice as data."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Union
 
-from pytest_perfgate.core.analysis.decision_rows import ROWS, Row, Test
-from pytest_perfgate.model.problem import Finding, Severity
-from pytest_perfgate.model.quantity import Interval
+from pytest_perfgate.model.metric import Finding, Severity
+from pytest_perfgate.model.values import Interval, value
 
 Fact = Union[str, float]
+
 Situation = Mapping[str, Fact]
 """What is known of a kernel, by the names that the rows ask for; what is not known is not in it."""
 
 NO_ROW = "no other row applies"
+
 _ASKS = {
     "<": lambda have, want: have < want,
     "<=": lambda have, want: have <= want,
@@ -22,6 +23,163 @@ _ASKS = {
     ">=": lambda have, want: have >= want,
     "==": lambda have, want: have == want,
 }
+
+Test = tuple[str, str, Union[str, float]]
+"""(fact, comparison, bound)."""
+
+
+@value
+class Row:
+    name: str
+    when: tuple[Test, ...]
+    advice: str
+    why: str = ""
+    gain: tuple[float, float] | None = None
+    """Speed-up minus one as measured elsewhere; without one, the room under the roof bounds it."""
+    doubt: str = ""
+    conflicts: tuple[str, ...] = ()
+    up_to_roof: bool = True
+    last: bool = False
+    """Only when no other row applies."""
+
+
+_TWICE = "double buffering doubles shared memory: it may cross the cliff"
+
+_PRESSURE = "larger tiles raise register pressure: occupancy may fall, or registers spill"
+
+_OCCUPANCY = "smaller tiles lower the reuse of what was loaded"
+
+ROWS: tuple[Row, ...] = (
+    Row(
+        name="Software pipelining with cp.async",
+        when=(("class", "==", "memory"), ("ratio", "<", 5.0), ("cliff_distance", ">=", 0.0), ("async_copies", "==", 0)),
+        advice="overlap global loads with compute: cp.async (LDGSTS), or bulk copies from sm_90 on",
+        why="few compute instructions stand between loads, so nothing hides their latency",
+        gain=(0.0, 0.35),
+        doubt="35 % was seen on one integer GEMM with 8 IMMA a tile; other kernels differ",
+        conflicts=(_TWICE,),
+    ),
+    Row(
+        name="Change the algorithm",
+        when=(("class", "==", "memory"), ("ratio", ">", 20.0), ("warps", ">=", 8.0)),
+        advice="load less: implicit GEMM, split-Q, im2col; do not add cp.async",
+        why="enough warps compute between loads: latency is hidden already, the bytes themselves are the limit",
+        doubt="cp.async cost 5 % on a flash attention kernel with 64 HMMA a tile",
+    ),
+    Row(
+        name="Tighten stalls on independent FFMA",
+        when=(("class", "==", "compute"), ("mix", "==", "FFMA"), ("ffma_stall", ">=", 2.0)),
+        advice="independent FFMA can issue every cycle or two: more accumulators in flight, or edit the control words",
+        conflicts=("more accumulators need more registers",),
+    ),
+    Row(
+        name="More reuse for the tensor cores",
+        when=(("class", "==", "compute"), ("mix", "==", "HMMA")),
+        advice="larger M and N tiles, a longer K loop; the stall of HMMA itself is the hardware's minimum on Ampere",
+        conflicts=(_PRESSURE,),
+    ),
+    Row(
+        name="Tighten stalls on IMMA",
+        when=(("class", "==", "compute"), ("mix", "==", "IMMA"), ("imma_stall", ">=", 4.0)),
+        advice="IMMA at S04 is the compiler being careful: S02 is possible by editing the control words",
+        gain=(0.0, 0.20),
+        doubt="15-20 % has been claimed; one careful measurement found 1.6 %, and 0 % where it was pipelined",
+    ),
+    Row(
+        name="More warps a multiprocessor",
+        when=(("class", "==", "latency"), ("theoretical_warps", "<", 8.0)),
+        advice="less shared memory or fewer registers a block, until 8 warps a multiprocessor or more fit",
+        conflicts=(_OCCUPANCY, "capping registers may spill them"),
+    ),
+    Row(
+        name="Step back from the shared-memory cliff",
+        when=(("cliff_distance", "<", 0.0), ("cliff_moot", "==", "no")),
+        advice="a smaller tile, so that two blocks fit; or accept one block with more compute for each load",
+        gain=(0.0, 1.0),
+        doubt="one block less cost a factor of two on GA104; a kernel that hides latency itself loses less",
+        conflicts=(_OCCUPANCY,),
+    ),
+    Row(
+        name="Measure cp.async both ways",
+        when=(("ratio", ">=", 5.0), ("ratio", "<=", 20.0), ("class", "==", "memory")),
+        advice="time it with and without cp.async: between 5 and 20 compute instructions a load it can go either way",
+        conflicts=(_TWICE,),
+    ),
+    Row(
+        name="Fewer trips through L1 and shared memory",
+        when=(("class", "==", "latency"), ("inside", ">=", 0.60)),
+        advice="reuse in registers (a tile of results a thread), wider loads, coalesced addresses",
+        why="the load-store path inside the chip is the limit, not DRAM and not arithmetic",
+        conflicts=(_PRESSURE,),
+        up_to_roof=False,
+    ),
+    Row(
+        name="Fewer, longer launches",
+        when=(("class", "==", "launch"),),
+        advice="a CUDA graph, fused small kernels, or a persistent kernel",
+    ),
+    Row(
+        name="Overlap communication",
+        when=(("class", "==", "communication"),),
+        advice="overlap on streams and in buckets, smaller or fewer collectives, check the topology",
+    ),
+    Row(
+        name="Remove blocking synchronisations",
+        when=(("class", "==", "synchronisation"),),
+        advice="keep values on the device; wait on events instead of the whole device",
+    ),
+    Row(
+        name="Better locality in L2",
+        when=(("class", "==", "memory"), ("l2_hit", "<", 0.80)),
+        advice="swizzle the schedule, tile size, layout, TMA hints, head grouping",
+    ),
+    Row(
+        name="Measure larger problems",
+        when=(("class", "==", "latency"), ("small_problem", "==", "yes")),
+        advice="measure again at 1024 to 8192 before believing it: a small problem looks latency-bound",
+        up_to_roof=False,
+    ),
+    Row(
+        name="No local memory",
+        when=(("local_instructions", ">", 0.0),),
+        advice="smaller tiles, fewer accumulators, so that nothing goes through local memory",
+        why="registers that do not fit are written to local memory and read back",
+        conflicts=(_OCCUPANCY,),
+        up_to_roof=False,
+    ),
+    Row(
+        name="Fill the device",
+        when=(("waves", "<", 1.0),),
+        advice="more blocks: smaller tiles, split-K, or a larger problem; some multiprocessors have nothing to do",
+        up_to_roof=False,
+    ),
+    Row(
+        name="Sixteen-byte loads",
+        when=(("load_heavy", "==", "yes"), ("wide_loads", "<", 0.5), ("narrow_loads_in_loop", ">", 0.0)),
+        advice="load 16 bytes a thread (float4, or eight halves) where rows are aligned",
+        why="up to four times as many load instructions move the same bytes, and each takes a slot to issue",
+        up_to_roof=False,
+    ),
+    Row(
+        name="Fewer barriers",
+        when=(("class", "==", "latency"), ("barriers_in_loop", ">", 2.0)),
+        advice="one barrier a stage suffices with two buffers; named barriers or mbarrier between warps",
+        conflicts=(_TWICE,),
+    ),
+    Row(
+        name="Collect the leading stall",
+        when=(("class", "==", "latency"), ("cause", "==", "not collected")),
+        advice="know what warps wait for before changing anything: perfgate profile NODEID --mode annotation",
+        up_to_roof=False,
+    ),
+    Row(
+        name="Micro-benchmark",
+        when=(),
+        advice="no row stands out: time each candidate change alone, then combine what paid",
+        last=True,
+        up_to_roof=False,
+    ),
+)  # fmt: skip
 
 
 def recommendations(situation: Situation, rows: Sequence[Row] = ROWS) -> tuple[Finding, ...]:
@@ -79,3 +237,25 @@ def _gain(row: Row, situation: Situation) -> tuple[Interval | None, str]:
 
 def _written(fact: Fact) -> str:
     return fact if isinstance(fact, str) else f"{fact:.4g}"
+
+
+def advice_items(advice: Sequence[Finding]) -> Iterator[str]:
+    """One item each, in the order given."""
+    for finding in advice:
+        parts = [f"{finding.title} — {gain_text(finding)} — trigger: {finding.trigger}", _sentence(finding.advice)]
+        parts += [_sentence(finding.detail)] if finding.detail else []
+        parts += [f"Doubt: {finding.doubt}."] if finding.doubt else []
+        parts += [f"Conflict: {conflict}." for conflict in finding.conflicts]
+        yield ". ".join(parts[:1]) + ". " + " ".join(parts[1:])
+
+
+def gain_text(finding: Finding) -> str:
+    """``estimated 0-35 % gain``; a gain that nobody measured says so."""
+    if finding.gain is None:
+        return "gain not known"
+    low, high = finding.gain.low * 100, finding.gain.high * 100
+    return f"estimated {low:.0f}-{high:.0f} % gain" if round(low) != round(high) else f"estimated {high:.0f} % gain"
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")

@@ -1,13 +1,17 @@
-"""Occupancy: how many blocks a multiprocessor holds, and what stops it from holding more."""
+"""Occupancy, cliffs, architectures."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from pytest_perfgate.model.device import SmLimits
 from pytest_perfgate.model.values import value
 
 WARP = 32
+
 ENOUGH_WARPS = 8
 """Fewer active warps a multiprocessor do not hide latency."""
+
 MOST_THREADS = 1024
 """Of one block, on every architecture so far."""
 
@@ -91,3 +95,121 @@ def _impossible(sm: SmLimits, threads: int, registers: int, shared: int) -> str:
     if shared > sm.smem_block_bytes:
         return f"{shared} bytes of shared memory a block cannot be had: {sm.smem_block_bytes} can"
     return ""
+
+
+@value
+class Cliff:
+    """Where a block stands before the drop from two blocks a multiprocessor to one."""
+
+    edge: int
+    """The largest block of which two fit."""
+    shared: int
+    """What the block asks for."""
+    crossed: bool
+    moot: str
+    """The resource that allows one block only whatever the shared memory; empty when none does."""
+    next_edge: int
+    """The largest block of which as many fit as now."""
+    distance: int
+    """Bytes from here to that edge."""
+    blocks: int
+    doubled_blocks: int
+    """Blocks with twice the shared memory: double buffering."""
+    alone: int = 0
+    """Blocks that fit by shared memory alone, with as much of it as can be configured."""
+
+    @property
+    def doubling_crosses(self) -> bool:
+        return not self.crossed and not self.moot and self.doubled_blocks < 2 <= self.blocks
+
+
+def edge(sm: SmLimits, blocks: int = 2) -> int:
+    """The largest shared memory a block with which so many fit by shared memory alone."""
+    size = sm.smem_bytes // blocks - sm.smem_reserved
+    return max(0, min(size - size % (sm.smem_unit or 1), sm.smem_block_bytes))
+
+
+def cliff(sm: SmLimits, *, threads: int, registers: int, shared: int) -> Cliff:
+    """Distance to the next drop, and whether double buffering would fall."""
+
+    def at(size: int) -> Occupancy:
+        return occupancy(sm, threads=threads, registers=registers, shared=size)
+
+    here = at(shared)
+    blocks = dict(here.limits)["shared memory"]
+    following = edge(sm, max(1, min(blocks, sm.blocks)))
+    other = next((name for name, limit in here.limits if name != "shared memory" and limit <= 1), "")
+    return Cliff(
+        edge=edge(sm),
+        shared=shared,
+        crossed=shared > edge(sm),
+        moot=other,
+        next_edge=following,
+        distance=following - shared,
+        blocks=here.blocks,
+        doubled_blocks=at(2 * shared).blocks,
+        alone=blocks,
+    )
+
+
+_KIB = 1024
+
+_REGISTERS, _REGISTER_UNIT = 65536, 256
+
+_DRIVERS_OWN = 1024
+"""Bytes of each block that the driver keeps from sm_80 on, where shared memory is handed out more finely too."""
+
+
+def _before_80(shared: int, of_a_block: int, warps: int, blocks: int) -> SmLimits:
+    return SmLimits(
+        smem_bytes=shared * _KIB,
+        smem_block_bytes=of_a_block * _KIB,
+        registers=_REGISTERS,
+        warps=warps,
+        blocks=blocks,
+        register_unit=_REGISTER_UNIT,
+        warp_granularity=4,
+        smem_unit=256,
+        smem_reserved=0,
+    )
+
+
+def _from_80(shared: int, warps: int, blocks: int) -> SmLimits:
+    return SmLimits(
+        smem_bytes=shared * _KIB,
+        smem_block_bytes=shared * _KIB - _DRIVERS_OWN,
+        registers=_REGISTERS,
+        warps=warps,
+        blocks=blocks,
+        register_unit=_REGISTER_UNIT,
+        warp_granularity=4,
+        smem_unit=128,
+        smem_reserved=_DRIVERS_OWN,
+    )
+
+
+_AMPERE, _ADA, _BLACKWELL = _from_80(100, 48, 16), _from_80(100, 48, 24), _from_80(228, 64, 32)
+
+_THOR = _from_80(228, 48, 24)
+
+LIMITS: Mapping[str, SmLimits] = {
+    "sm_50": _before_80(64, 48, 64, 32),
+    "sm_52": _before_80(96, 48, 64, 32),
+    "sm_61": _before_80(96, 48, 64, 32),
+    "sm_70": _before_80(96, 96, 64, 32),
+    "sm_72": _before_80(96, 96, 64, 32),
+    "sm_75": _before_80(64, 64, 32, 16),
+    "sm_80": _from_80(164, 64, 32),
+    "sm_86": _AMPERE,
+    "sm_87": _from_80(164, 48, 16),
+    "sm_88": _AMPERE,
+    "sm_89": _ADA,
+    "sm_90": _from_80(228, 64, 32),
+    "sm_100": _BLACKWELL,
+    "sm_101": _THOR,
+    "sm_103": _BLACKWELL,
+    "sm_110": _THOR,
+    "sm_120": _ADA,
+    "sm_121": _ADA,
+}
+"""``sm_101`` is what CUDA 12 called ``sm_110``."""

@@ -1,10 +1,15 @@
-"""Rooflines: what a device allows for a piece of work, and how near a time came to it."""
+"""Rooflines and fractions of them."""
 
 from __future__ import annotations
 
-from pytest_perfgate.model.device import Roof
-from pytest_perfgate.model.values import value
-from pytest_perfgate.model.work import Work
+from collections.abc import Sequence
+from math import ceil, isclose
+from statistics import median
+from typing import NamedTuple
+
+from pytest_perfgate.model.device import Basis, Ceilings, Device, DeviceSpec, Roof
+from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.values import Work, value
 
 _BANDS = ((0.8, "excellent"), (0.6, "good"), (0.4, "acceptable"), (0.0, "needs investigation"))
 
@@ -88,3 +93,171 @@ def ridge(roof: Roof, dtype: str) -> float | None:
 def band(fraction: float) -> str:
     """The word for an efficiency."""
     return next(word for floor, word in _BANDS if fraction >= floor)
+
+
+_SLICES = 8
+"""Memory of a partitioned GPU is handed out in eighths."""
+
+
+def roofs(device: Device, clocks_hz: Sequence[float] = (), ceilings: Ceilings | None = None) -> tuple[Roof, ...]:
+    """Every roof that is known; one without its instrument is left out, never guessed."""
+    found = []
+    if device.spec is not None:
+        found = [datasheet_roof(device, device.spec)]
+        if clocks_hz:
+            found.insert(0, clock_roof(device, device.spec, median(clocks_hz)))
+    return (*found, ceiling_roof(device, ceilings)) if ceilings else tuple(found)
+
+
+def clock_roof(device: Device, spec: DeviceSpec, hertz: float) -> Roof:
+    """Multiprocessors x operations per clock of one x the clock that ran."""
+    units = device.multiprocessors or spec.multiprocessors
+    compute = tuple((p.dtype, units * p.per_clock_per_sm * hertz) for p in spec.peaks if p.per_clock_per_sm)
+    return Roof(
+        basis=Basis.CLOCK,
+        compute=compute,
+        bandwidth=_bandwidth(device, spec),
+        cache_bytes=_cache(device, spec),
+        clock_hz=hertz,
+        note=_note(device, spec),
+    )
+
+
+def datasheet_roof(device: Device, spec: DeviceSpec) -> Roof:
+    """What the data sheet prints, dense; a part of a GPU has its part of it."""
+    share = _share(device, spec)
+    return Roof(
+        basis=Basis.DATASHEET,
+        compute=tuple((p.dtype, share * p.datasheet) for p in spec.peaks if p.datasheet is not None),
+        bandwidth=_bandwidth(device, spec),
+        cache_bytes=_cache(device, spec),
+        note=_note(device, spec),
+    )
+
+
+def ceiling_roof(device: Device, ceilings: Ceilings) -> Roof:
+    """What was measured here."""
+    return Roof(
+        basis=Basis.CEILING,
+        compute=ceilings.compute,
+        bandwidth=ceilings.bandwidth,
+        cache_bytes=device.cache_bytes or ceilings.cache_bytes,
+        clock_hz=ceilings.clock_hz,
+        note=f"measured {ceilings.when} by {ceilings.method}",
+    )
+
+
+def _share(device: Device, spec: DeviceSpec) -> float:
+    """The part of the multiprocessors that this device has; another count is another product or a partition."""
+    here, whole = device.multiprocessors, spec.multiprocessors
+    return 1.0 if not here or not whole or isclose(here, whole) else here / whole
+
+
+def _bandwidth(device: Device, spec: DeviceSpec) -> float | None:
+    if spec.bandwidth is None or not partitioned(device):
+        return spec.bandwidth
+    if not device.memory_bytes or not spec.memory_bytes:
+        return None
+    return spec.bandwidth * min(1.0, ceil(_SLICES * device.memory_bytes / spec.memory_bytes) / _SLICES)
+
+
+def _cache(device: Device, spec: DeviceSpec) -> float | None:
+    """The last cache: one behind the L2 wins over what a driver reports as L2."""
+    known = [size for size in (device.cache_bytes, spec.cache_bytes or spec.l2_bytes) if size]
+    return max(known, default=None)
+
+
+def partitioned(device: Device) -> bool:
+    """Whether this is an instance of a GPU cut by MIG."""
+    return " MIG " in f"{device.name} " or device.uuid.startswith("MIG-")
+
+
+def _note(device: Device, spec: DeviceSpec) -> str:
+    share = _share(device, spec)
+    part = f"{device.multiprocessors} of {spec.multiprocessors} multiprocessors; " if share != 1.0 else ""
+    return f"{part}{spec.source} (confidence: {spec.confidence or 'unstated'})"
+
+
+COLD = "cold"
+
+_KNOWN = {
+    Basis.CLOCK: Basis.CLOCK.value,
+    Basis.DATASHEET: Basis.DATASHEET.value,
+    Basis.CEILING: "measured ceiling",
+}
+
+
+class Fraction(NamedTuple):
+    """Nanoseconds that a roof needs at least, or why it does not apply."""
+
+    roof: str
+    least_ns: float | None = None
+    why: str = ""
+    mend: str = ""
+
+
+def of_compute(work: Work, roof: Roof) -> Fraction:
+    """The time in which the peak of the work's dtype would have done its operations."""
+    if not work.flops:
+        return Fraction(roof="compute", why="the work counts no operations", mend="pass work= with flops")
+    rate = roof.rate(work.dtype)
+    if not rate:
+        return _without_rate(work.dtype or "a work without dtype", roof)
+    return Fraction(roof="compute", least_ns=work.flops / rate * 1e9)
+
+
+def of_memory(work: Work, roof: Roof, device: Device, identity: Identity) -> Fraction:
+    """The time in which memory would have moved the bytes; only where they come from memory at all."""
+    if not work.bytes:
+        return Fraction(roof="memory", why="the work counts no bytes", mend="pass work= with bytes")
+    if not roof.bandwidth:
+        return Fraction(roof="memory", why=f"there is no {_KNOWN[roof.basis]} for memory", mend=_mend(roof))
+    cache = roof.cache_bytes or device.cache_bytes
+    if not identity.cache.startswith(COLD):
+        if not cache:
+            return Fraction(roof="memory", why="warm cache of unknown size", mend="measure with cache='cold'")
+        if (work.working_set or work.bytes) <= cache:
+            return Fraction(roof="memory", why="not applicable: fits in the cache", mend="measure with cache='cold'")
+    return Fraction(roof="memory", least_ns=work.bytes / roof.bandwidth * 1e9)
+
+
+def _without_rate(dtype: str, roof: Roof) -> Fraction:
+    """A dtype that nobody knows the peak of; measuring ceilings again measures the same dtypes again."""
+    known = ", ".join(name for name, _ in roof.compute)
+    why = f"there is no {_KNOWN[roof.basis]} for {dtype}"
+    if known and roof.basis is Basis.CEILING:
+        mend = (
+            "`perfgate ceilings` measures no other here: count the work in one of these dtypes, or limit tflops or time"
+        )
+        return Fraction(roof="compute", why=f"{why}: those of this device are for {known}", mend=mend)
+    return Fraction(roof="compute", why=f"{why} (known: {known})" if known else why, mend=_mend(roof))
+
+
+def _mend(roof: Roof) -> str:
+    return "perfgate ceilings" if roof.basis is Basis.CEILING else "add the rate to the device in [tool.perfgate]"
+
+
+def balance_point(work: Work, roof: Roof) -> float | None:
+    """Operations per byte above which compute binds."""
+    rate = roof.rate(work.dtype)
+    return rate / roof.bandwidth if rate and roof.bandwidth else None
+
+
+def roof_of(device: Device, tail: str) -> tuple[Roof | None, str]:
+    """The roof that a metric's name asks for, and what to say when a host has no such thing."""
+    if tail == "_datasheet":
+        return device.roof(Basis.DATASHEET), ""
+    if tail == "_ceiling":
+        return device.roof(Basis.CEILING), ""
+    if device.kind == "gpu":
+        return device.roof(Basis.CLOCK), ""
+    return device.roof(Basis.CEILING), "of the measured ceiling: a host has no other roof"
+
+
+def no_roof(device: Device, tail: str) -> tuple[str, str]:
+    """Why a roof is missing, and what would give it."""
+    if tail == "_datasheet":
+        return f"no data sheet for {device.name}", "add the device to [tool.perfgate]"
+    if tail == "_ceiling" or device.kind != "gpu":
+        return "the ceilings of this device were never measured", "perfgate ceilings"
+    return "the clock that ran is not known", "use mfu_ceiling, or let perfgate observe the clocks"

@@ -5,26 +5,26 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterator
 
-from pytest_perfgate.core.render.edges import edges
-from pytest_perfgate.core.render.floor import by_floor
-from pytest_perfgate.core.render.guard import shown
-from pytest_perfgate.core.render.plural import plural
-from pytest_perfgate.core.render.quantity import quantity, sight, signed
 from pytest_perfgate.core.render.text import display_width
-from pytest_perfgate.model.baseline import Baseline, short_commit
-from pytest_perfgate.model.limit import Limit, Outcome
-from pytest_perfgate.model.measurement import Measurement
-from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.model.problem import Severity
-from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.core.render.words import by_floor, edges, plural, quantity, shown, sight, signed
+from pytest_perfgate.model.measurement import Baseline, Measurement, short_commit
+from pytest_perfgate.model.metric import Severity
+from pytest_perfgate.model.plan import CaseKey, Limit, Outcome
+from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import THEN, CaseReport, Verdict
 
 WIDTH = 100
+
 CHANGES = frozenset({"slowdown"})
+
 _SEEN = 3
+
 _QUIET = frozenset({Outcome.PASSED, Outcome.NOT_APPLICABLE})
+
 _DECIDED = frozenset({Outcome.PASSED, Outcome.IMPROVED, Outcome.REGRESSED, Outcome.BROKEN})
+
 _ORDER = list(Outcome)
+
 _WITHOUT = {
     Outcome.NOT_APPLICABLE: "not asked here",
     Outcome.UNBASELINED: "nothing to compare with",

@@ -1,32 +1,28 @@
-"""Documents as one HTML file: opens offline, runs nothing, readable on a phone and without colour."""
+"""Documents as HTML, Markdown, PR comment."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from html import escape
+from html import escape as html_escape
 
-from pytest_perfgate.core.render.cells import cell_text, heading, is_absent, is_number
-from pytest_perfgate.core.render.quantity import ABSENT
-from pytest_perfgate.core.render.style import STYLE
-from pytest_perfgate.model.document import (
-    Block,
-    Bullets,
-    Cell,
-    Code,
-    Document,
-    Link,
-    Paragraph,
-    Picture,
-    Section,
-    Table,
-)
+from pytest_perfgate.core.render.block import printable, render_block
+from pytest_perfgate.core.render.own_gate import HEADING, other_notes, own_gate_lines
+from pytest_perfgate.core.render.report import headline, sentence, summary_line, verdict_table
+from pytest_perfgate.core.render.text import cell_text, heading, is_absent, is_number, left_out, shown_rows
+from pytest_perfgate.core.render.words import ABSENT, plural
+from pytest_perfgate.model.metric import Block, Bullets, Cell, Code, Document, Link, Paragraph, Picture, Section, Table
+from pytest_perfgate.model.plan import Effect, Outcome
+from pytest_perfgate.model.verdict import RunReport
 
 _SHOWN = 500
+
 _SHORT = 16
 """A text of this length stands on one line, where a word would otherwise break to save a few letters of width."""
+
 _JOINT, _BREAK = re.compile(r"(?<=::)(?=\w)|(?<=[a-z\d]_)(?=[a-z\d])"), "<wbr>"
 """Where a long name is broken, if it has to be: between its words."""
+
 _OUTCOMES = frozenset(
     {"PASSED", "IMPROVED", "ACCEPTED", "MOVED", "SUSPECT", "UNSTABLE", "UNDECIDED", "UNBASELINED", "NOT MEASURED"}
     | {"INVALID", "REGRESSED", "BROKEN", "NOT APPLICABLE"}
@@ -37,7 +33,7 @@ def render_html(documents: Document | Sequence[Document]) -> str:
     """One page of one or several documents, with contents where there are many sections."""
     pages = [documents] if isinstance(documents, Document) else list(documents)
     body = "\n".join(line for number, page in enumerate(pages) for line in _document(page, number))
-    title = escape(pages[0].title if pages else "perfgate")
+    title = html_escape(pages[0].title if pages else "perfgate")
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -48,13 +44,13 @@ def render_html(documents: Document | Sequence[Document]) -> str:
 
 
 def _document(document: Document, number: int) -> Iterator[str]:
-    yield f"<header><h1>{escape(document.title)}</h1>"
+    yield f"<header><h1>{html_escape(document.title)}</h1>"
     if document.subtitle:
-        yield f'<p class="subtitle">{escape(document.subtitle)}</p>'
+        yield f'<p class="subtitle">{html_escape(document.subtitle)}</p>'
     yield "</header>"
     sections = [block for block in document.blocks if isinstance(block, Section)]
     if len(sections) > 3:
-        links = (f'<a href="#{_anchor(s, number, i)}">{escape(s.title)}</a>' for i, s in enumerate(sections))
+        links = (f'<a href="#{_anchor(s, number, i)}">{html_escape(s.title)}</a>' for i, s in enumerate(sections))
         yield f"<nav>{' '.join(links)}</nav>"
     at = 0
     for block in document.blocks:
@@ -66,30 +62,30 @@ def _document(document: Document, number: int) -> Iterator[str]:
 
 
 def _anchor(section: Section, document: int, number: int) -> str:
-    return escape(section.anchor or f"s{document}-{number}", quote=True)
+    return html_escape(section.anchor or f"s{document}-{number}", quote=True)
 
 
 def _block(block: Block, level: int) -> Iterator[str]:
     if isinstance(block, Paragraph):
-        yield f"<p>{escape(block.text)}</p>"
+        yield f"<p>{html_escape(block.text)}</p>"
     elif isinstance(block, Bullets):
         tag = "ol" if block.ordered else "ul"
-        yield f"<{tag}>{''.join(f'<li>{escape(item)}</li>' for item in block.items)}</{tag}>"
+        yield f"<{tag}>{''.join(f'<li>{html_escape(item)}</li>' for item in block.items)}</{tag}>"
     elif isinstance(block, Code):
-        yield f"<pre><code>{escape(block.text)}</code></pre>"
+        yield f"<pre><code>{html_escape(block.text)}</code></pre>"
     elif isinstance(block, Link):
-        yield f'<p><a href="#{escape(block.anchor, quote=True)}">{escape(block.text)}</a></p>'
+        yield f'<p><a href="#{html_escape(block.anchor, quote=True)}">{html_escape(block.text)}</a></p>'
     elif isinstance(block, Picture):
-        yield f"<figure>{block.svg}<figcaption>{escape(block.alt)}</figcaption></figure>"
+        yield f"<figure>{block.svg}<figcaption>{html_escape(block.alt)}</figcaption></figure>"
     elif isinstance(block, Table):
         yield from _table(block)
     else:
-        yield from _section(block, level, escape(block.anchor, quote=True))
+        yield from _section(block, level, html_escape(block.anchor, quote=True))
 
 
 def _section(section: Section, level: int, anchor: str) -> Iterator[str]:
     mark = f' id="{anchor}"' if anchor else ""
-    yield f"<section{mark}><h{min(level, 6)}>{escape(section.title)}</h{min(level, 6)}>"
+    yield f"<section{mark}><h{min(level, 6)}>{html_escape(section.title)}</h{min(level, 6)}>"
     for block in section.blocks:
         yield from _block(block, level + 1)
     yield "</section>"
@@ -98,7 +94,7 @@ def _section(section: Section, level: int, anchor: str) -> Iterator[str]:
 def _table(table: Table) -> Iterator[str]:
     """A table that scrolls by itself on a narrow screen; rows past a page's worth fold away."""
     if table.title:
-        yield f'<p class="caption">{escape(table.title)}</p>'
+        yield f'<p class="caption">{html_escape(table.title)}</p>'
     shown = table.limit or _SHOWN
     yield from _rows(table, 0, shown)
     if len(table.rows) > shown:
@@ -107,12 +103,12 @@ def _table(table: Table) -> Iterator[str]:
         left = len(table.rows) - shown - 20 * _SHOWN
         yield f"<p class='note'>{left:,} more are in the CSV</p></details>" if left > 0 else "</details>"
     if table.note:
-        yield f'<p class="note">{escape(table.note)}</p>'
+        yield f'<p class="note">{html_escape(table.note)}</p>'
 
 
 def _rows(table: Table, first: int, last: int) -> Iterator[str]:
     sides = ["number" if is_number(column) else "text" for column in table.columns]
-    heads = "".join(f'<th class="{s}" scope="col">{escape(heading(c))}</th>' for c, s in zip(table.columns, sides))
+    heads = "".join(f'<th class="{s}" scope="col">{html_escape(heading(c))}</th>' for c, s in zip(table.columns, sides))
     yield f'<div class="table"><table><thead><tr>{heads}</tr></thead><tbody>'
     for row in table.rows[first:last]:
         cells = zip(row, table.columns, sides)
@@ -122,10 +118,148 @@ def _rows(table: Table, first: int, last: int) -> Iterator[str]:
 
 def _cell(cell: Cell, text: str, side: str) -> str:
     if is_absent(cell) or text == ABSENT:
-        return f'<td class="{side} absent">{escape(text)}</td>'
+        return f'<td class="{side} absent">{html_escape(text)}</td>'
     if text.upper() in _OUTCOMES:
         kind = text.lower().replace(" ", "-")
-        return f'<td class="{side}"><span class="outcome {kind}">{escape(text)}</span></td>'
+        return f'<td class="{side}"><span class="outcome {kind}">{html_escape(text)}</span></td>'
     if side == "text" and len(text) <= _SHORT:
-        return f'<td class="text short">{escape(text)}</td>'
-    return f'<td class="{side}">{_JOINT.sub(_BREAK, escape(text)) if side == "text" else escape(text)}</td>'
+        return f'<td class="text short">{html_escape(text)}</td>'
+    return f'<td class="{side}">{_JOINT.sub(_BREAK, html_escape(text)) if side == "text" else html_escape(text)}</td>'
+
+
+STYLE = """
+:root { color-scheme: light dark; --ink:#1b1f24; --soft:#5b6570; --line:#d8dee4; --paper:#fff; --tint:#f5f7f9;
+  --good:#1a7f37; --warn:#8a5a00; --bad:#b3261e; --link:#0b5cad; --mark:#2f6fb7; --mark2:#c4622d; }
+@media (prefers-color-scheme: dark) { :root { --ink:#e6e9ec; --soft:#9aa5b1; --line:#30363d; --paper:#0f1318;
+  --tint:#171c22; --good:#56d364; --warn:#e3b341; --bad:#ff7b72; --link:#79b8ff; --mark:#79b8ff; --mark2:#f0a070; } }
+* { box-sizing: border-box }
+body { margin:0; background:var(--paper); color:var(--ink); font:16px/1.55 system-ui, sans-serif }
+main { max-width: 72rem; margin: 0 auto; padding: 1.5rem 1rem 4rem }
+header ~ header { margin-top:3.5rem; border-top:2px solid var(--line) }
+h1 { font-size:1.7rem; line-height:1.2; margin:1rem 0 .2rem; overflow-wrap:anywhere }
+h2 { font-size:1.25rem; margin:2.2rem 0 .6rem; padding-bottom:.25rem; border-bottom:1px solid var(--line) }
+h3 { font-size:1.05rem; margin:1.6rem 0 .4rem } h4,h5,h6 { font-size:1rem; margin:1.2rem 0 .3rem }
+.subtitle, .note, figcaption { color:var(--soft); margin:.2rem 0 1rem } .note, figcaption { font-size:.9rem }
+.caption { font-weight:600; margin:1.2rem 0 .4rem }
+nav { display:flex; flex-wrap:wrap; gap:.3rem 1rem; margin:1rem 0; font-size:.95rem } a { color:var(--link) }
+.table { overflow-x:auto; margin:.6rem 0 1rem; border:1px solid var(--line); border-radius:6px }
+table { border-collapse:collapse; width:100%; font-size:.92rem; font-variant-numeric:tabular-nums }
+th, td { padding:.4rem .7rem; text-align:left; vertical-align:top; border-top:1px solid var(--line) }
+thead th { border-top:0; background:var(--tint); white-space:nowrap; position:sticky; top:0 }
+.number { text-align:right; white-space:nowrap } td.text { overflow-wrap:anywhere; min-width:7.5rem }
+td.short { white-space:nowrap; min-width:0 }
+td.absent { color:var(--soft); font-style:italic }
+.outcome { font-weight:600; font-size:.85em; letter-spacing:.03em; border:1px solid; border-radius:4px;
+  padding:.05rem .4rem; white-space:nowrap }
+.passed, .improved, .accepted { color:var(--good) }
+.moved, .suspect, .unstable, .undecided, .unbaselined, .not-measured, .not-applicable { color:var(--warn);
+  border-style:dashed }
+.regressed, .broken, .invalid { color:var(--bad); border-width:2px }
+pre { background:var(--tint); border:1px solid var(--line); border-radius:6px; padding:.8rem;
+  overflow-x:auto; white-space:pre-wrap; overflow-wrap:anywhere; font-size:.88rem }
+figure { margin:1rem 0; overflow-x:auto } figure svg { max-width:100%; height:auto; color:var(--ink) }
+details > summary { cursor:pointer; color:var(--link); margin:.4rem 0 }
+@media print { nav { display:none } .table { overflow:visible } }
+"""
+
+_MARKUP = re.compile(r"<(?=[A-Za-z/!?])|(?<=\S)\*|\*(?=\S)")
+
+
+def render_markdown(document: Document, level: int = 1) -> str:
+    """The document as GitHub-flavoured Markdown."""
+    lines = [f"{'#' * level} {document.title}"]
+    lines += ["", document.subtitle] if document.subtitle else []
+    for block in document.blocks:
+        lines += ["", *_markdown_block(block, level + 1)]
+    return "\n".join(lines) + "\n"
+
+
+def _markdown_block(block: Block, level: int) -> Iterator[str]:
+    if isinstance(block, Paragraph):
+        yield harmless(block.text)
+    elif isinstance(block, Bullets):
+        yield from (f"{f'{n}.' if block.ordered else '-'} {harmless(item)}" for n, item in enumerate(block.items, 1))
+    elif isinstance(block, Code):
+        fence = "`" * max(3, _longest_run(block.text) + 1)
+        yield from (f"{fence}{block.language}", block.text.rstrip("\n"), fence)
+    elif isinstance(block, Link):
+        yield f"[{block.text}](#{block.anchor})"
+    elif isinstance(block, Picture):
+        yield f"*{block.alt}*"
+    elif isinstance(block, Table):
+        yield from _markdown_table(block)
+    else:
+        yield from _markdown_section(block, level)
+
+
+def _markdown_section(section: Section, level: int) -> Iterator[str]:
+    if section.anchor:
+        yield from (f'<a id="{section.anchor}"></a>', "")
+    yield f"{'#' * min(level, 6)} {section.title}"
+    for block in section.blocks:
+        yield ""
+        yield from _markdown_block(block, level + 1)
+
+
+def _markdown_table(table: Table) -> Iterator[str]:
+    if table.title:
+        yield from (f"**{table.title}**", "")
+    yield f"| {' | '.join(escape(heading(column)) for column in table.columns)} |"
+    yield f"|{'|'.join('---:' if is_number(column) else '---' for column in table.columns)}|"
+    for row in shown_rows(table):
+        yield f"| {' | '.join(map(escape, row))} |"
+    for line in (left_out(table), table.note):
+        if line:
+            yield from ("", line)
+
+
+def harmless(text: str) -> str:
+    """Prose whose template arguments and pointers are not taken for tags and emphasis."""
+    return _MARKUP.sub(lambda found: f"\\{found.group()}", text)
+
+
+def escape(text: str) -> str:
+    """Text that stays one cell and makes no markup of its own."""
+    for char in "\\`*_[]<>|":
+        text = text.replace(char, "\\" + char)
+    return " ".join(text.split())
+
+
+def _longest_run(text: str) -> int:
+    run = longest = 0
+    for char in text:
+        run = run + 1 if char == "`" else 0
+        longest = max(longest, run)
+    return longest
+
+
+_COMMENT_ROWS = 20
+
+_ORDER = list(Outcome)
+
+
+def render_comment(report: RunReport) -> str:
+    """Markdown that reads well in a few lines and holds all when it is opened."""
+    cases = sorted(report.cases, key=lambda case: (-_ORDER.index(case.worst), str(case.key)))
+    told = [case for case in cases if case.effect is not Effect.PASS or case.worst is Outcome.ACCEPTED]
+    lines = [f"### perfgate: {headline(report)}", ""]
+    edits = own_gate_lines(report.cases, report.notes)
+    lines += [f"**{sentence(HEADING)}**", "", *_bullets(edits), ""] if edits else []
+    lines += [summary_line(report), ""]
+    notes = other_notes(report.cases, report.notes)
+    lines += [f"- **{note.effect.value}** {note.text}" for note in notes]
+    lines += [""] if notes else []
+    for case in told[:_COMMENT_ROWS]:
+        block = render_block(case).rstrip("\n")
+        fence = "`" * (3 + block.count("```"))
+        lines += [f"{fence}text", block, fence, ""]
+    lines += [f"and {len(told) - _COMMENT_ROWS} more", ""] if len(told) > _COMMENT_ROWS else []
+    table = render_markdown(Document(title="all", blocks=(verdict_table(cases, limit=200),))).partition("\n")[2]
+    lines += [f"<details><summary>All {plural(len(cases), 'case')}</summary>", table.rstrip("\n"), "", "</details>"]
+    return "\n".join(lines) + "\n"
+
+
+def _bullets(edits: Sequence[tuple[str, str]]) -> list[str]:
+    """A line an edit, as far as a comment should go."""
+    lines = [f"- {word}: `{printable(text)}`" for word, text in edits[:_COMMENT_ROWS]]
+    return lines + ([f"- and {len(edits) - _COMMENT_ROWS} more"] if len(edits) > _COMMENT_ROWS else [])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from pytest_perfgate.model.limit import Effect, Outcome
+from pytest_perfgate.model.plan import Effect, Outcome
 from pytest_perfgate.model.verdict import CaseReport, Excuse, SuiteNote
 
 HEADING = "this change edits its own gate"
+
 EDITS: Mapping[str, str] = {
     "limits": "limit or mark",
     "settings": "setting",
@@ -24,6 +25,7 @@ EDITS: Mapping[str, str] = {
     "committed": "committed file",
 }
 """Notes on what a change edits, with the word that stands before each of their lines; what weighs most first."""
+
 _EFFECTS: Mapping[str, str] = {"quick": "quick mode", "left out": "not measured", "commanded": "option"}
 """Notes that a run has without such a change too: listed where there is one, and never what fails it."""
 

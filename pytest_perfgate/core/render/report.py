@@ -1,4 +1,4 @@
-"""The report of a run: what failed first, then every case, what moved and why, the least it could have seen."""
+"""The report of a run."""
 
 from __future__ import annotations
 
@@ -7,37 +7,31 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from pytest_perfgate.core.render.block import CHANGES, WIDTH, printable, render_block, short_name
-from pytest_perfgate.core.render.floor import by_floor
-from pytest_perfgate.core.render.guard import shown
 from pytest_perfgate.core.render.own_gate import HEADING, other_notes, own_gate_lines
 from pytest_perfgate.core.render.pictures import distribution_picture, history_picture, roofline_picture
-from pytest_perfgate.core.render.plural import first_of, plural
-from pytest_perfgate.core.render.quantity import quantity, signed
-from pytest_perfgate.model.baseline import Sitting
-from pytest_perfgate.model.document import (
-    Block,
-    Bullets,
-    Cell,
-    Code,
-    Column,
-    Document,
-    Paragraph,
-    Section,
-    Table,
-)
-from pytest_perfgate.model.limit import Effect, Outcome
-from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.core.render.words import by_floor, first_of, plural, quantity, shown, signed
+from pytest_perfgate.model.measurement import Sitting
+from pytest_perfgate.model.metric import Block, Bullets, Cell, Code, Column, Document, Paragraph, Section, Table
+from pytest_perfgate.model.plan import Effect, Outcome
+from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import THEN, CaseReport, RunReport, Verdict
 
 History = Mapping[str, Sequence[Sitting]]
+
 _QUIET = frozenset({Outcome.PASSED, Outcome.NOT_APPLICABLE})
+
 _ORDER = list(Outcome)
+
 _PICTURED = 40
 """Cases with pictures; the table holds them all."""
+
 _BLIND = 10.0
+
 _NAMED = 10
+
 NONE = "-"
 """What was not measured, or is not asked: a test is collected, whatever it lacks."""
+
 _COLUMNS = (
     Column(name="outcome"),
     Column(name="case"),
@@ -210,3 +204,26 @@ def _surroundings(report: RunReport) -> Table:
     return Table(
         columns=(Column(name="what"), Column(name="value")), rows=tuple((n, printable(t)) for n, t in rows if t)
     )
+
+
+_VERDICT_COLUMNS = (
+    Column(name="outcome"),
+    Column(name="limit"),
+    Column(name="what was found"),
+    Column(name="rests on"),
+)
+
+
+def verdicts_document(subject: str, verdicts: Sequence[Verdict]) -> Document:
+    """The worst first, under a count of all."""
+    counts = Counter(verdict.outcome for verdict in verdicts)
+    said = ", ".join(f"{counts[outcome]} {outcome.value}" for outcome in reversed(_ORDER) if counts[outcome])
+    ordered = sorted(verdicts, key=lambda verdict: -_ORDER.index(verdict.outcome))
+    table = Table(columns=_VERDICT_COLUMNS, rows=tuple(_verdict_row(verdict) for verdict in ordered))
+    return Document(title="Limits", subtitle=printable(subject), blocks=(Paragraph(text=f"{said}."), table))
+
+
+def _verdict_row(verdict: Verdict) -> tuple[str, ...]:
+    facts = [f"{name}: {text}" for name, text in verdict.evidence] + [f"next: {command}" for command in verdict.next]
+    name = verdict.outcome.name.replace("_", " ")
+    return name, printable(verdict.limit.text), printable(verdict.sentence), printable("; ".join(facts))

@@ -1,15 +1,18 @@
-"""Documents for a terminal: fixed width, plain when nobody looks."""
+"""Documents for a terminal."""
 
 from __future__ import annotations
 
+import math
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
-from pytest_perfgate.core.render.cells import heading, is_number, left_out, shown_rows
-from pytest_perfgate.model.document import (
+from pytest_perfgate.core.render.words import quantity, shown, significant
+from pytest_perfgate.model.metric import (
     Block,
     Bullets,
+    Cell,
     Code,
     Column,
     Document,
@@ -19,10 +22,13 @@ from pytest_perfgate.model.document import (
     Section,
     Table,
 )
+from pytest_perfgate.model.values import TIME_UNITS, Dimension
 
 INDENT = 4
 """Columns before the lines of code."""
+
 _WIDEST = 60
+
 _WORD = 30
 
 
@@ -174,3 +180,75 @@ def _clip(text: str, *, last: bool, widest: int = _WIDEST) -> str:
     if len(text) <= widest:
         return text
     return text[: widest - 21] + "…" + text[-20:]
+
+
+_UNITS = {**TIME_UNITS, "%": 0.01}
+
+
+def cell_text(cell: Cell, column: Column) -> str:
+    """One cell as a person reads it."""
+    if cell is None or is_absent(cell):
+        return column.absent
+    if isinstance(cell, str):
+        return cell
+    if column.unit == "ns":
+        return f"{cell:.0f}"
+    if column.unit:
+        return significant(cell / _UNITS.get(column.unit, 1.0), column.digits)
+    return quantity(float(cell), column.dimension, column.digits)
+
+
+def is_absent(cell: Cell) -> bool:
+    """Whether there is no number in it, nor a text."""
+    return cell is None or (isinstance(cell, float) and math.isnan(cell))
+
+
+def heading(column: Column) -> str:
+    """The name with its unit, unless the name ends in it."""
+    named = not column.unit or column.name.endswith(f"_{column.unit}")
+    return column.name if named else f"{column.name} ({column.unit})"
+
+
+def is_number(column: Column) -> bool:
+    return column.dimension is not Dimension.TEXT
+
+
+def shown_rows(table: Table) -> list[list[str]]:
+    """The rows a person sees, as text."""
+    rows = table.rows[: table.limit] if table.limit else table.rows
+    return [[_safe_text(cell, column) for cell, column in zip(row, table.columns)] for row in rows]
+
+
+def _safe_text(cell: Cell, column: Column) -> str:
+    return shown(partial(cell_text, cell, column), lambda why: why)
+
+
+def left_out(table: Table) -> str:
+    """The line that owns up to rows not shown."""
+    more = len(table.rows) - table.limit if table.limit else 0
+    return f"... and {more:,} more rows ({table.rest})" if more > 0 else ""
+
+
+Line = tuple[str, str, str]
+"""Label, mark, text; a label that repeats is left out."""
+
+
+def render_screen(groups: Iterable[tuple[str, Sequence[Line]]], width: int = 100) -> str:
+    """Each group below its title, without a line between them."""
+    return "\n".join(text for title, lines in groups for text in (title[:width], *_lines(lines, width))) + "\n"
+
+
+def _lines(lines: Sequence[Line], width: int) -> Iterator[str]:
+    label = max((len(name) for name, _, _ in lines), default=0)
+    mark = max((len(sign) for _, sign, _ in lines), default=0)
+    last = ""
+    for name, sign, text in lines:
+        head = f"  {'' if name == last else name:<{label}}  {sign:<{mark}}  "
+        last = name
+        yield from textwrap.wrap(
+            text,
+            width,
+            initial_indent=head,
+            subsequent_indent=" " * len(head),
+            break_on_hyphens=False,
+        )

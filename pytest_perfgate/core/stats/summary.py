@@ -1,18 +1,92 @@
-"""From samples to one number a process, and from processes to one time with its interval."""
+"""Median intervals, Student intervals, stop rule."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
-from pytest_perfgate.core.stats.interval import Logs, logs_of, median, of_processes, of_samples
-from pytest_perfgate.core.stats.student import t_quantile
-from pytest_perfgate.model.quantity import Interval
-from pytest_perfgate.model.samples import Samples, Stop
+from pytest_perfgate.model.measurement import Samples, Stop
+from pytest_perfgate.model.plan import Plan
+from pytest_perfgate.model.values import Interval
+
+CONFIDENCE = 0.95
+
+NORMAL = 1.959963984540054
+"""The normal quantile that goes with it."""
+
+RANKED = 6
+"""Samples whose range covers their median at 95 %."""
+
+MANY = 1000
+"""Samples from which on the normal approximation is as good."""
+
+
+def median(ordered: Sequence[float]) -> float:
+    """The middle of sorted numbers."""
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+class Logs(NamedTuple):
+    """The logarithms of some numbers, as far as an interval asks: they scatter alike at every scale."""
+
+    size: int
+    mean: float
+    deviation: float
+
+
+def logs_of(numbers: Sequence[float]) -> Logs:
+    """Sum up the logarithms of positive numbers."""
+    logs = [math.log(number) for number in numbers]
+    mean = math.fsum(logs) / len(logs)
+    return Logs(len(logs), mean, deviation(logs, mean))
+
+
+def of_processes(logs: Logs, centre: float) -> Interval:
+    """Student's interval from the logarithms of two or more process medians, widened to hold their median."""
+    half = t_quantile((1 + CONFIDENCE) / 2, logs.size - 1) * logs.deviation / math.sqrt(logs.size)
+    low, high = math.exp(logs.mean - half), math.exp(logs.mean + half)
+    return Interval(low=min(low, centre), high=max(high, centre), confidence=CONFIDENCE)
+
+
+def deviation(numbers: Sequence[float], mean: float) -> float:
+    """The standard deviation of a sample; zero for fewer than two."""
+    if len(numbers) < 2:
+        return 0.0
+    return math.sqrt(math.fsum([(n - mean) ** 2 for n in numbers]) / (len(numbers) - 1))
+
+
+def of_samples(ordered: Sequence[float]) -> Interval:
+    """The interval of a median by order statistics, of one process: exact, whatever the distribution.
+
+    Below six samples no rank covers 95 %, and Student's stands in; one alone says nothing of its error.
+    """
+    if 1 < len(ordered) < RANKED:
+        return of_processes(logs_of(ordered), median(ordered))
+    rank, confidence = median_rank(len(ordered))
+    return Interval(low=ordered[rank], high=ordered[len(ordered) - 1 - rank], confidence=confidence)
+
+
+@lru_cache(maxsize=4096)
+def median_rank(count: int) -> tuple[int, float]:
+    """How many samples to leave out on each side, and the confidence that is left.
+
+    The widest rank whose coverage is still 95 %; below six samples even all of them cover less.
+    """
+    if count >= MANY:
+        return int((count - NORMAL * math.sqrt(count)) / 2) - 1, CONFIDENCE
+    total, rank = 2.0**count, 0
+    below = 1 / total
+    while 2 * (following := below + math.comb(count, rank + 1) / total) <= 1 - CONFIDENCE:
+        below, rank = following, rank + 1
+    return rank, max(0.0, 1 - 2 * below)
+
 
 ALARM, POWER = 0.99, 0.84162
 """A slowdown is surely seen when it passes the 99 % point with a power of 80 %."""
+
 ALONE = 1.25
 """How far a single sample is trusted: a quarter either way, so that it decides only what is plain."""
 
@@ -90,3 +164,153 @@ def _no_finer(interval: Interval, time: float, resolution: float) -> Interval:
         return interval
     low, high = min(interval.low, max(time - half, time / 2)), max(interval.high, time + half)
     return Interval(low=low, high=high, confidence=interval.confidence)
+
+
+_TINY = 1e-300
+
+_EPSILON = 1e-16
+
+
+def t_tail(t: float, dof: float) -> float:
+    """Probability that Student's t lies above ``t``."""
+    half = 0.5 * _incomplete_beta(dof / (dof + t * t), dof / 2, 0.5)
+    return half if t >= 0 else 1 - half
+
+
+@lru_cache(maxsize=4096)
+def t_quantile(confidence: float, dof: float) -> float:
+    """The number that Student's t stays below with this probability; a half is zero."""
+    if not 0 < confidence < 1:
+        raise ValueError(f"a probability between 0 and 1, not {confidence}")
+    if confidence < 0.5:
+        return -t_quantile(1 - confidence, dof)
+    tail = 1 - confidence
+    low, high = 0.0, 1.0
+    while t_tail(high, dof) > tail:
+        low, high = high, high * 2
+    while high - low > 1e-13 * high:
+        middle = (low + high) / 2
+        if middle in {low, high}:
+            break
+        low, high = (middle, high) if t_tail(middle, dof) > tail else (low, middle)
+    return (low + high) / 2
+
+
+def _incomplete_beta(x: float, a: float, b: float) -> float:
+    """The regularised incomplete beta function, by its continued fraction."""
+    if x <= 0 or x >= 1:
+        return float(x >= 1)
+    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
+    if x < (a + 1) / (a + b + 2):
+        return front * _fraction(x, a, b) / a
+    return 1 - front * _fraction(1 - x, b, a) / b
+
+
+def _fraction(x: float, a: float, b: float) -> float:
+    """Lentz's evaluation of the continued fraction (DLMF 8.17.22)."""
+    c, d = 1.0, 1 / _away(1 - (a + b) * x / (a + 1))
+    value = d
+    for m in range(1, 500):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        before = value
+        for term in (even, odd):
+            d = 1 / _away(1 + term * d)
+            c = _away(1 + term / c)
+            value *= c * d
+        if abs(value - before) <= _EPSILON * abs(value):
+            break
+    return value
+
+
+def _away(number: float) -> float:
+    """The number, kept off zero."""
+    return number if abs(number) > _TINY else _TINY
+
+
+STEP = 8
+"""Samples between two looks: the rule must cost less than the call it watches."""
+
+WINDOW = 64
+"""Samples over which the noise has to hold still."""
+
+SETTLED = 0.05
+
+
+class Stopping:
+    """Enough samples, and either little spread or noise that has settled; else the budget (NVBench's rule).
+
+    One object serves one process at a time and starts anew when it is shown other samples.
+    """
+
+    def __init__(self, least_ns: float = 0.0) -> None:
+        self.least_ns = least_ns
+        self._restart()
+
+    def _restart(self) -> None:
+        self._seen = 0
+        self._look = 0
+        self._first = self._last = 0.0
+        self._sum = self._squares = 0.0
+        self._noise: list[float] = []
+
+    def __call__(self, durations: Sequence[float], spent_ns: float, plan: Plan) -> Stop | None:
+        """Why to stop now, or ``None``."""
+        count = len(durations)
+        if count >= plan.max_samples:
+            return Stop.COUNT
+        if spent_ns >= plan.budget_ns and count >= max(1, plan.least_samples):
+            return Stop.BUDGET
+        if self._seen <= count < self._look and durations[0] == self._first:
+            return None
+        if not count:
+            return None
+        self._take(durations, count)
+        if count < plan.min_samples or spent_ns < self.least_ns:
+            return None
+        return self._verdict(plan)
+
+    def _take(self, durations: Sequence[float], count: int) -> None:
+        """Add what is new; sums are of differences from the first sample, which keeps them exact enough."""
+        if count < self._seen or (self._seen and durations[self._seen - 1] != self._last):
+            self._restart()
+        if not self._seen:
+            self._first = durations[0]
+        for at in range(self._seen, count):
+            off = durations[at] - self._first
+            self._sum += off
+            self._squares += off * off
+        self._seen, self._last, self._look = count, durations[count - 1], count + STEP
+        self._noise.append(self._spread())
+
+    def _spread(self) -> float:
+        """Standard deviation over mean, of all samples so far."""
+        count = self._seen
+        mean = self._first + self._sum / count
+        if count < 2 or mean <= 0:
+            return math.inf
+        variance = max(0.0, (self._squares - self._sum * self._sum / count) / (count - 1))
+        return math.sqrt(variance) / mean
+
+    def _verdict(self, plan: Plan) -> Stop | None:
+        if self._noise[-1] < plan.spread:
+            return Stop.PRECISE
+        recent = self._noise[-(WINDOW // STEP) :]
+        if self._seen >= WINDOW and len(recent) == WINDOW // STEP and max(recent) - min(recent) < SETTLED * recent[-1]:
+            return Stop.SETTLED
+        return None
+
+
+class WarmUp:
+    """Warm by count and by time, or by five batch medians in a row that agree."""
+
+    calls = 3
+    agreeing = 5
+    within = 0.01
+
+    def __call__(self, medians: Sequence[float], calls: int, spent_ns: float, plan: Plan) -> bool:
+        """Whether the call is warm, given the batch medians so far, the calls made and the time spent."""
+        if calls >= self.calls and spent_ns >= plan.warmup_ns:
+            return True
+        recent = medians[-self.agreeing :]
+        return len(recent) == self.agreeing and max(recent) <= min(recent) * (1 + self.within)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_perfgate.model.codes.family import Code, Family
 
-CODES: tuple[Code, ...] = (
+DEVICE_CODES: tuple[Code, ...] = (
     Code(
         name="device-entry",
         family=Family.CONFIGURATION,

@@ -6,7 +6,7 @@ from pytest_perfgate.model.codes.family import Code, Family
 
 _LOST = "a baseline that cannot be read would let its tests pass unjudged; nothing was changed"
 
-CODES: tuple[Code, ...] = (
+STORE_CODES: tuple[Code, ...] = (
     Code(
         name="baseline-unreadable",
         family=Family.BASELINE,

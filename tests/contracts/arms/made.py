@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.adapters.arms.store import ArmStore
-from pytest_perfgate.model.arm import ArmSettings
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.verdict import ArmSettings
 
 
 def failure(repo: Path, settings: ArmSettings, revision: str = "HEAD") -> PerfgateError:

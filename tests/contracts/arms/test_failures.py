@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from pytest_perfgate.adapters.arms.store import ArmStore
-from pytest_perfgate.model.arm import ArmSettings
+from pytest_perfgate.model.verdict import ArmSettings
 from tests.contracts.arms.made import failure
 from tests.layouts import commit, git
 

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.adapters.arms.store import ArmStore
-from pytest_perfgate.core.gate.proof import foreign_modules, same_code
-from pytest_perfgate.model.arm import ArmSettings
+from pytest_perfgate.core.judge.against_revision import foreign_modules, same_code
+from pytest_perfgate.model.verdict import ArmSettings
 from tests.layouts import PLACES, contents, editable, git, make_repo, sources, write
 
 TEST = """
 import json, os
 from pathlib import Path
-from pytest_perfgate.adapters.arms.proof import loaded_modules
+from pytest_perfgate.adapters.arms.overlay import loaded_modules
 {imports}
 
 def test_speed():
@@ -88,7 +88,7 @@ def test_an_editable_install_of_the_head_stays_out_of_the_base(tmp_path: Path) -
         "from pathlib import Path; import k, sys\n"
         "assert k.SPEED == 2\n"
         "from pytest_perfgate.adapters.arms.store import ArmStore\n"
-        "from pytest_perfgate.model.arm import ArmSettings\n"
+        "from pytest_perfgate.model.verdict import ArmSettings\n"
         "arm = ArmStore(Path.cwd(), ArmSettings(), ['tests/test_k.py']).prepare('base', 'HEAD')\n"
         "import subprocess\n"
         "code = 'import sys; del sys.path[0]; import k; print(k.SPEED, k.__file__)'\n"

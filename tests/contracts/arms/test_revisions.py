@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.adapters.arms.store import ArmStore
-from pytest_perfgate.model.arm import ArmSettings
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.verdict import ArmSettings
 from tests.contracts.arms.made import failure
 from tests.layouts import commit, git
 
@@ -49,7 +49,7 @@ def test_a_checkout_with_letters_that_the_locale_does_not_have(tmp_path: Path) -
     commit(folder, "one")
     script = (
         "from pathlib import Path; from pytest_perfgate.adapters.arms.store import ArmStore;"
-        "from pytest_perfgate.model.arm import ArmSettings;"
+        "from pytest_perfgate.model.verdict import ArmSettings;"
         "print(Path(ArmStore(Path.cwd(), ArmSettings(mode='worktree')).prepare('base', 'HEAD').root, 'k.py').read_text())"
     )
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

@@ -7,8 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pytest_perfgate.model.arm import Arm
-from pytest_perfgate.model.children import (
+from pytest_perfgate.model.device import Device
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Discard, Identity, Samples, Stop
+from pytest_perfgate.model.plan import Case, CaseKey, Plan
+from pytest_perfgate.model.protocol import (
     Bye,
     Capture,
     ChildSpec,
@@ -24,11 +27,7 @@ from pytest_perfgate.model.children import (
     Taken,
     Waits,
 )
-from pytest_perfgate.model.device import Device
-from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Identity
-from pytest_perfgate.model.plan import Case, CaseKey, Plan
-from pytest_perfgate.model.samples import Discard, Samples, Stop
+from pytest_perfgate.model.verdict import Arm
 
 DEVICE = Device(key="host-x", name="x", kind="host")
 

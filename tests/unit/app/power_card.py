@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass, field
 from random import Random
 
-from pytest_perfgate.model.children import Taken
+from pytest_perfgate.model.measurement import Samples, Stop
+from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.plan import Plan
-from pytest_perfgate.model.problem import Problem
-from pytest_perfgate.model.samples import Samples, Stop
+from pytest_perfgate.model.protocol import Taken
 from tests.unit.app.duets import ScriptedChild, World
 
 HIGHEST, LOWEST, STEP = 1980.0, 800.0, 3.0

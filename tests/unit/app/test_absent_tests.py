@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from pytest_perfgate.app.absent import absent_tests
-from pytest_perfgate.core.gate.reach import Reach
-from pytest_perfgate.core.gate.suite import Suite
-from pytest_perfgate.model.limit import Effect
+from pytest_perfgate.app.changed_project import absent_tests
+from pytest_perfgate.core.changes.tests import Reach
+from pytest_perfgate.core.judge.suite import Suite
+from pytest_perfgate.model.plan import Effect
 from pytest_perfgate.model.verdict import SuiteNote
 from tests.unit.core.gate.bench import CONTEXT
 

@@ -7,12 +7,11 @@ from dataclasses import replace
 import pytest
 
 from pytest_perfgate.app.accept import Request, check_decisions, decisions
-from pytest_perfgate.core.gate.acceptance import Change, decide
-from pytest_perfgate.core.gate.signed_line import Signature
-from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.core.judge.acceptance import Change, decide
+from pytest_perfgate.core.judge.accepted_line import Signature
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.limit import Outcome
-from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.measurement import Baseline, Identity
+from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.verdict import Arms
 from tests.reports import DEVICE, case, run
 

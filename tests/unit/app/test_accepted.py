@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.app.accepted import Accepted
-from pytest_perfgate.model.baseline import Baseline
-from pytest_perfgate.model.measurement import Identity
-from pytest_perfgate.model.repository import Base
-from pytest_perfgate.plugin.standing_in import standing_in
+from pytest_perfgate.model.measurement import Baseline, Identity
+from pytest_perfgate.model.project import Base
+from pytest_perfgate.plugin.arms import standing_in
 from tests.unit.core.gate.bench import HOST, KEY, accepted, measured
 
 THEN = accepted(1e6, place="c0ffee: baselines")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from pytest_perfgate.app.alike import alike_arms
-from pytest_perfgate.core.gate.policy import CI, LOCAL
-from pytest_perfgate.model.limit import Effect
-from pytest_perfgate.model.policy import Policy
+from pytest_perfgate.app.conclude import alike_arms
+from pytest_perfgate.core.judge.policy import CI, LOCAL
+from pytest_perfgate.model.plan import Effect, Policy
 from pytest_perfgate.model.verdict import SuiteNote
 
 COMMIT = "0123456789abcdef"

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pytest_perfgate.app.conclude import Ending, suite_notes
-from pytest_perfgate.app.gate import Court
-from pytest_perfgate.core.gate.context import JudgeContext
-from pytest_perfgate.model.baseline import Baseline, Sitting
-from pytest_perfgate.model.limit import Effect
-from pytest_perfgate.model.measurement import Environment
-from pytest_perfgate.model.plan import Case, Mode, Plan
-from pytest_perfgate.model.tools import GateTools
+from pytest_perfgate.app.judge import GateJudge as Court
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.model.measurement import Baseline, Environment, Sitting
+from pytest_perfgate.model.plan import Case, Effect, Mode, Plan
+from pytest_perfgate.model.ports import GateTools
 from tests.unit.core.gate.bench import HOST, KEY, KINDS, accepted, measured
 
 ENDING = Ending(mode=Mode.FULL, started="2026-11-21T07:00:00", seconds=1.0, complete=True, filtered=False, root="/r")

@@ -5,10 +5,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from pytest_perfgate.app.beside import edited_beside, with_files
-from pytest_perfgate.app.own_files import OwnFiles
-from pytest_perfgate.model.paired import Decision, Paired, PairedRound
+from pytest_perfgate.app.changed_project import edited_beside, with_files
+from pytest_perfgate.app.lockstep import OwnFiles
 from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.verdict import Decision, Paired, PairedRound
 from tests.unit.app.duets import arm, cases
 
 TEST = "def test_0(perfgate):\n    perfgate(work)\n"

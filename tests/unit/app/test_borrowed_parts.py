@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.app.borrowed import borrowed_parts
-from pytest_perfgate.app.edits import NOTHING
-from pytest_perfgate.model.limit import Effect
-from pytest_perfgate.model.policy import Policy
-from pytest_perfgate.model.repository import Base
+from pytest_perfgate.app.changed_tests import NOTHING, borrowed_parts
+from pytest_perfgate.model.plan import Effect, Policy
+from pytest_perfgate.model.project import Base
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote
 from tests.unit.core.gate.bench import KEY, accepted, measured
 

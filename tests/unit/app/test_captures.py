@@ -5,20 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_perfgate.app.captures import capture_notes, trusted, with_captures
-from pytest_perfgate.app.profiled import Profiled
-from pytest_perfgate.core.gate.judge import JudgeContext, judge
-from pytest_perfgate.core.gate.policy import CI, LOCAL
+from pytest_perfgate.app.inspect import capture_notes, trusted, with_captures
+from pytest_perfgate.app.profile import Profiled
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.core.judge.policy import CI, LOCAL
 from pytest_perfgate.core.render.block import render_block
-from pytest_perfgate.model.analysis import Analysis
-from pytest_perfgate.model.children import Capture, CaseResult
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.measurement import Artifact, Identity
-from pytest_perfgate.model.metric import Metric, MetricSet, labels
-from pytest_perfgate.model.plan import Case, Plan
-from pytest_perfgate.model.problem import Problem
-from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.model.metric import Analysis, Metric, MetricSet, Problem, labels
+from pytest_perfgate.model.plan import Case, Effect, Outcome, Plan
+from pytest_perfgate.model.protocol import Capture, CaseResult
+from pytest_perfgate.model.values import Dimension
 from tests.unit.core.gate.bench import HOST, KEY, KINDS, limit, measured, samples
 
 CASE = Case(

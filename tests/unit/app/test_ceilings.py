@@ -8,15 +8,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.adapters.devices import loads_torch
+from pytest_perfgate.adapters.devices import visible as loads_torch
 from pytest_perfgate.adapters.runtimes import torch as runtime_torch
-from pytest_perfgate.adapters.runtimes.simulated import SimulatedGpu
-from pytest_perfgate.app.ceilings import measured_ceilings
-from pytest_perfgate.model.config import Config
+from pytest_perfgate.adapters.runtimes.fakes import SimulatedGpu
+from pytest_perfgate.app.devices import measured_ceilings
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.problem import Problem
-from pytest_perfgate.model.samples import Samples, Stop
+from pytest_perfgate.model.measurement import Samples, Stop
+from pytest_perfgate.model.metric import Problem
+from pytest_perfgate.model.project import Config
 from pytest_perfgate.wiring import devices as wired
 
 CARD = Device(key="card-lock", name="card", kind="gpu", uuid="GPU-1")

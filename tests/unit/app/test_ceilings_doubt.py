@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.app.ceilings import doubt
+from pytest_perfgate.app.devices import doubt
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.app.beside import unready, with_files
+from pytest_perfgate.app.changed_project import unready, with_files
 from pytest_perfgate.app.compare_arms import Comparison, Stage
-from pytest_perfgate.app.duet import Beat, _turn
-from pytest_perfgate.app.hearing import Hearing
-from pytest_perfgate.core.gate.rounds import Design
-from pytest_perfgate.model.children import Job
+from pytest_perfgate.app.lockstep import TurnTiming as Beat
+from pytest_perfgate.app.lockstep import _turn
+from pytest_perfgate.app.screening import Screening as Hearing
+from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.paired import Decision, PairedRound
+from pytest_perfgate.model.measurement import IDLE, Samples, Stop
 from pytest_perfgate.model.plan import Cache, CaseKey, Plan
-from pytest_perfgate.model.samples import IDLE, Samples, Stop
+from pytest_perfgate.model.protocol import Job
+from pytest_perfgate.model.verdict import Decision, PairedRound
 from tests.unit.app.duets import ScriptedChild, World, arm, cases, spec
 
 PROOF = {"base": (("/base/kern.py", "1"),), "head": (("/head/kern.py", "2"),)}

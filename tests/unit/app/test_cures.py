@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.app.accept import accept
-from pytest_perfgate.app.prune import check_complete, unused
+from pytest_perfgate.app.accept import accept, check_complete, unused
 from pytest_perfgate.cli.dispatch import dispatch
-from pytest_perfgate.core.gate.suite import SKIPPED
+from pytest_perfgate.core.judge.suite import SKIPPED
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.limit import Effect, Outcome
+from pytest_perfgate.model.plan import Effect, Outcome
 from pytest_perfgate.model.verdict import SuiteNote
 from tests.reports import baseline, case, run
 

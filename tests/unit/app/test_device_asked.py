@@ -6,15 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.app.assemble import measurements
-from pytest_perfgate.app.machine import REFUSED
-from pytest_perfgate.core.metrics.registry import by_name
-from pytest_perfgate.model.children import Capture, CaseResult
+from pytest_perfgate.app.instrument import REFUSED
+from pytest_perfgate.app.measure import measurements
+from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.device import Device
-from pytest_perfgate.model.measurement import Environment, Identity, Measurement
+from pytest_perfgate.model.measurement import Environment, Identity, Measurement, Samples, Stop
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
-from pytest_perfgate.model.samples import Samples, Stop
-from pytest_perfgate.model.tools import GateTools
+from pytest_perfgate.model.ports import GateTools
+from pytest_perfgate.model.protocol import Capture, CaseResult
 from pytest_perfgate.model.verdict import CaseReport
 from pytest_perfgate.plugin.summary import refused
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.app.diagnosis import Ward, diagnosis, same_against_same, words
+from pytest_perfgate.app.diagnosis import DoctorTools as Ward
+from pytest_perfgate.app.diagnosis import diagnosis, same_against_same, words
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.samples import Samples, Stop
+from pytest_perfgate.model.measurement import Samples, Stop
 
 
 class Named:

@@ -8,21 +8,19 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.app.agree import agreed
 from pytest_perfgate.app.conclude import keep
-from pytest_perfgate.app.gate import COMMIT_FIRST, Court
-from pytest_perfgate.core.gate.lost import NOBODY
-from pytest_perfgate.core.metrics.registry import by_name
-from pytest_perfgate.model.baseline import Baseline, Sitting
-from pytest_perfgate.model.children import Capture, CaseResult
+from pytest_perfgate.app.judge import COMMIT_FIRST, agreed
+from pytest_perfgate.app.judge import GateJudge as Court
+from pytest_perfgate.core.judge.judge import NOBODY
+from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.limit import Effect, Outcome
-from pytest_perfgate.model.measurement import Environment, Measurement
+from pytest_perfgate.model.measurement import Baseline, Environment, Measurement, Sitting
 from pytest_perfgate.model.metric import Metric, MetricSet
-from pytest_perfgate.model.plan import Case, CaseKey, Plan
-from pytest_perfgate.model.quantity import Dimension
-from pytest_perfgate.model.repository import Base
-from pytest_perfgate.model.tools import GateTools
+from pytest_perfgate.model.plan import Case, CaseKey, Effect, Outcome, Plan
+from pytest_perfgate.model.ports import GateTools
+from pytest_perfgate.model.project import Base
+from pytest_perfgate.model.protocol import Capture, CaseResult
+from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.plugin.ending import not_kept
 from tests.reports import run
 from tests.unit.core.gate.bench import GPU, HOST, KEY, accepted, limit, measured, samples
@@ -60,7 +58,7 @@ class Past:
 
 
 def court(lines: Lines, past: Past | None = None, **fields: Any) -> Court:
-    from pytest_perfgate.core.gate.context import JudgeContext
+    from pytest_perfgate.core.judge.context import JudgeContext
 
     repository: Any = SimpleNamespace(base=lambda: Base(commit="base"))
     given: dict[str, Any] = {"committed": lambda device: True, "repository": repository, **fields}

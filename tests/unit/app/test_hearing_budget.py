@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.model.paired import Decision
+from pytest_perfgate.model.verdict import Decision
 from tests.unit.app.duets import World
 from tests.unit.app.test_compare_arms import compared, slower
 

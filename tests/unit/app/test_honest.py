@@ -8,12 +8,13 @@ import types
 import numpy as np
 import pytest
 
-from pytest_perfgate.adapters.runtimes.contents import ArrayContents
-from pytest_perfgate.app.honest import Scrutiny, Subject, scrutinised
+from pytest_perfgate.adapters.runtimes.arrays import ArrayContents
+from pytest_perfgate.app.output_check import OutputCheck as Scrutiny
+from pytest_perfgate.app.output_check import Subject, scrutinised
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Samples, Stop
 from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.model.samples import Samples, Stop
-from pytest_perfgate.plugin.asked import Asked
+from pytest_perfgate.plugin.calls import Asked
 
 SAMPLES = Samples(durations=(1.0,), timer="fake", stop=Stop.COUNT)
 

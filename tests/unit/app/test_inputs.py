@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.app.inputs import CONSTANT, constant_inputs
+from pytest_perfgate.app.output_check import CONSTANT, constant_inputs
 
 
 class Arrays:

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.adapters.runtimes.fake import FakeRuntime
+from pytest_perfgate.adapters.runtimes.fakes import FakeRuntime
 from pytest_perfgate.app.instrument import choose_runtime, choose_timer, per_call
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Samples, Stop
 from pytest_perfgate.model.plan import Plan
-from pytest_perfgate.model.samples import Samples, Stop
 
 
 class Missing(FakeRuntime):
@@ -85,7 +85,7 @@ def test_everything_is_per_call_where_one_call_makes_several() -> None:
 
 
 def test_the_projects_own_data_sheet_is_what_a_runtime_measures_with() -> None:
-    from pytest_perfgate.model.config import Config
+    from pytest_perfgate.model.project import Config
     from pytest_perfgate.wiring import BuiltIns
 
     own = Config(device=(("My Card", {"bandwidth_gbps": 1000, "lock_mhz": 1200}),), source="pyproject.toml")
@@ -100,7 +100,7 @@ def test_the_projects_own_data_sheet_is_what_a_runtime_measures_with() -> None:
 
 
 def test_a_data_sheet_that_does_not_read_is_an_error_when_it_is_looked_into() -> None:
-    from pytest_perfgate.model.config import Config
+    from pytest_perfgate.model.project import Config
     from pytest_perfgate.wiring import BuiltIns
 
     runtime = BuiltIns(Config(device=(("My Card", {"bandwith": 1}),))).pytest_perfgate_runtimes()[0]

@@ -9,9 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.app.lanes import Fleet, at_once, lane_of, picked, run_spread
-from pytest_perfgate.app.measure import Crew, Rounds
-from pytest_perfgate.model.children import (
+from pytest_perfgate.app.measure import ChildSettings as Crew
+from pytest_perfgate.app.measure import Rounds
+from pytest_perfgate.app.spread import Fleet, at_once, lane_of, picked, run_spread
+from pytest_perfgate.model.device import Device
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Identity, Samples, Stop
+from pytest_perfgate.model.plan import Case, CaseKey, Plan
+from pytest_perfgate.model.protocol import (
     Bye,
     Capture,
     ChildSpec,
@@ -24,11 +29,6 @@ from pytest_perfgate.model.children import (
     Ready,
     Taken,
 )
-from pytest_perfgate.model.device import Device
-from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Identity
-from pytest_perfgate.model.plan import Case, CaseKey, Plan
-from pytest_perfgate.model.samples import Samples, Stop
 
 SAMPLES = Samples(durations=(1.0,), timer="fake", stop=Stop.COUNT)
 

@@ -11,16 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.profilers.event import TIMES
+from pytest_perfgate.adapters.profilers.in_process import TIMES
 from pytest_perfgate.app.profile import profile
-from pytest_perfgate.core.gate.grammar import parse_limit
-from pytest_perfgate.core.metrics.registry import by_name
-from pytest_perfgate.model.children import Capture
+from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.device import Availability, Device
-from pytest_perfgate.model.measurement import Artifact, Identity
+from pytest_perfgate.model.measurement import Artifact, Identity, Samples, Stop
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
-from pytest_perfgate.model.profiling import CAPTURES
-from pytest_perfgate.model.samples import Samples, Stop
+from pytest_perfgate.model.protocol import CAPTURES, Capture
 from pytest_perfgate.plugin.captures import asking
 from pytest_perfgate.wiring.profiling import profile_tools, write_times
 from tests.kernels import CUBINS

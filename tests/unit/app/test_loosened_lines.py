@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.app.loosened import loosened_lines
-from pytest_perfgate.core.gate.context import JudgeContext
-from pytest_perfgate.core.gate.judge import judge
-from pytest_perfgate.model.baseline import Baseline
-from pytest_perfgate.model.limit import Effect
-from pytest_perfgate.model.plan import Mode
-from pytest_perfgate.model.policy import Choice, Policy
+from pytest_perfgate.app.changed_tests import loosened_lines
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.model.measurement import Baseline
+from pytest_perfgate.model.plan import Choice, Effect, Mode, Policy
 from pytest_perfgate.model.verdict import SuiteNote
 from tests.unit.core.gate.bench import KEY, KINDS, accepted, limit, measured
 

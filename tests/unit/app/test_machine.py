@@ -3,12 +3,11 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import replace
 
-from pytest_perfgate.app.machine import ceiled, keyed, lease_name, settled, watched
-from pytest_perfgate.model.ceilings import Ceilings
-from pytest_perfgate.model.device import Basis, Device, DeviceSpec, Peak
+from pytest_perfgate.app.instrument import ceiled, keyed, lease_name, settled, watched
+from pytest_perfgate.model.device import Basis, Ceilings, Device, DeviceSpec, Peak
+from pytest_perfgate.model.measurement import Samples, Stop
+from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.plan import ClockPolicy, Plan
-from pytest_perfgate.model.problem import Problem
-from pytest_perfgate.model.samples import Samples, Stop
 
 SPEC = DeviceSpec(name="card", pattern="card", arch="sm_90", multiprocessors=10,
                   peaks=(Peak(dtype="bf16", datasheet=1e15, per_clock_per_sm=100, implied_hz=1e9),))  # fmt: skip

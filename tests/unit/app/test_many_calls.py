@@ -7,13 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from pytest_perfgate.app.compare_arms import CONFIRM, SCREEN, Comparison
-from pytest_perfgate.app.hearing import Hearing
-from pytest_perfgate.core.gate.rounds import Design
-from pytest_perfgate.model.children import Capture
-from pytest_perfgate.model.measurement import Identity
-from pytest_perfgate.model.paired import Decision, Paired, PairedRound
+from pytest_perfgate.app.screening import Screening as Hearing
+from pytest_perfgate.core.judge.rounds import Design
+from pytest_perfgate.model.measurement import Identity, Samples, Stop
 from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.model.samples import Samples, Stop
+from pytest_perfgate.model.protocol import Capture
+from pytest_perfgate.model.verdict import Decision, Paired, PairedRound
 from tests.unit.app.duets import DEVICE, World, arm, cases
 from tests.unit.app.test_compare_arms import staged
 

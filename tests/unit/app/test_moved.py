@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_perfgate.app.gate import Court
-from pytest_perfgate.core.gate.context import JudgeContext
-from pytest_perfgate.core.gate.policy import CI
-from pytest_perfgate.model.baseline import Baseline, Sitting
-from pytest_perfgate.model.limit import Effect, Outcome
-from pytest_perfgate.model.measurement import Environment
-from pytest_perfgate.model.plan import Case, Plan
-from pytest_perfgate.model.tools import GateTools
+from pytest_perfgate.app.judge import GateJudge as Court
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.policy import CI
+from pytest_perfgate.model.measurement import Baseline, Environment, Sitting
+from pytest_perfgate.model.plan import Case, Effect, Outcome, Plan
+from pytest_perfgate.model.ports import GateTools
 from tests.unit.core.gate.bench import HOST, KEY, KINDS, accepted, limit, measured
 from tests.unit.core.gate.test_paired import NOT_SLOWER
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from pytest_perfgate.app.newly_marked import newly_marked
-from pytest_perfgate.model.limit import Effect
-from pytest_perfgate.model.policy import Policy
-from pytest_perfgate.model.repository import Base
+from pytest_perfgate.app.changed_tests import newly_marked
+from pytest_perfgate.model.plan import Effect, Policy
+from pytest_perfgate.model.project import Base
 from pytest_perfgate.model.verdict import SuiteNote
 from tests.unit.core.gate.bench import KEY, accepted
 

@@ -9,16 +9,13 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.app.conclude import Ending, suite_notes
-from pytest_perfgate.app.gate import Court
-from pytest_perfgate.core.gate.context import JudgeContext
-from pytest_perfgate.model.baseline import Baseline
-from pytest_perfgate.model.limit import Effect
-from pytest_perfgate.model.measurement import Environment
-from pytest_perfgate.model.paired import Decision, Paired
-from pytest_perfgate.model.plan import Case, Mode, Plan
-from pytest_perfgate.model.policy import Choice, Policy
-from pytest_perfgate.model.repository import Base
-from pytest_perfgate.model.tools import GateTools
+from pytest_perfgate.app.judge import GateJudge as Court
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.model.measurement import Baseline, Environment
+from pytest_perfgate.model.plan import Case, Choice, Effect, Mode, Plan, Policy
+from pytest_perfgate.model.ports import GateTools
+from pytest_perfgate.model.project import Base
+from pytest_perfgate.model.verdict import Decision, Paired
 from tests.unit.core.gate.bench import KEY, KINDS, accepted, limit, measured
 
 ENDING = Ending(mode=Mode.FULL, started="2026-11-21T07:00:00", seconds=1.0, complete=True, filtered=False, root="/r")

@@ -8,12 +8,11 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_perfgate.adapters.stores.history import SqliteHistory
+from pytest_perfgate.app.accepted import Past
 from pytest_perfgate.app.conclude import Ending, suite_notes
-from pytest_perfgate.app.past import Past
-from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.limit import Outcome
-from pytest_perfgate.model.plan import CaseKey, Mode
+from pytest_perfgate.model.measurement import Sitting
+from pytest_perfgate.model.plan import CaseKey, Mode, Outcome
 from tests.unit.app.test_gate import KEY, Lines, accepted, captured, case, court, measured
 
 ENDING = Ending(mode=Mode.FULL, started="2026-11-21T07:00:00", seconds=1.0, complete=True, filtered=False, root="/r")

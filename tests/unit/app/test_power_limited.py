@@ -8,11 +8,11 @@ from statistics import median
 import pytest
 
 from pytest_perfgate.app.compare_arms import SCREEN, Comparison, Stage
-from pytest_perfgate.app.hearing import Hearing
-from pytest_perfgate.core.gate.rounds import Design
-from pytest_perfgate.core.gate.witness import pair_of
-from pytest_perfgate.model.children import Job
-from pytest_perfgate.model.paired import Decision, Paired
+from pytest_perfgate.app.screening import Screening as Hearing
+from pytest_perfgate.core.judge.rounds import Design
+from pytest_perfgate.core.judge.samples import pair_of
+from pytest_perfgate.model.protocol import Job
+from pytest_perfgate.model.verdict import Decision, Paired
 from tests.unit.app.duets import arm, cases, spec
 from tests.unit.app.power_card import Build, Card, PoweredWorld
 

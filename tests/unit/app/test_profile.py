@@ -12,14 +12,12 @@ import pytest
 
 from pytest_perfgate.adapters.stores.profiles import ProfileFolders
 from pytest_perfgate.app.profile import ProfileTools, profile
-from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.device import Availability
-from pytest_perfgate.model.document import Document, Paragraph
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
-from pytest_perfgate.model.metric import MetricSet
+from pytest_perfgate.model.metric import Analysis, Document, MetricSet, Paragraph
 from pytest_perfgate.model.plan import CaseKey, Plan
-from pytest_perfgate.model.profiling import parse_assignment
+from pytest_perfgate.model.protocol import parse_assignment
 
 
 class FakeProfiler:

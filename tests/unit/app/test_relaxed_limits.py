@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from pytest_perfgate.app.relaxed import relaxed_limits
-from pytest_perfgate.core.gate.grammar import parse_limit
-from pytest_perfgate.core.gate.merge import merge_limits
-from pytest_perfgate.core.metrics.registry import by_name
-from pytest_perfgate.model.limit import Effect
-from pytest_perfgate.model.plan import Case, Plan
-from pytest_perfgate.model.policy import Policy
-from pytest_perfgate.model.repository import Base
+from pytest_perfgate.app.changed_tests import relaxed_limits
+from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.limits.merge import merge_limits
+from pytest_perfgate.core.metric_kinds import by_name
+from pytest_perfgate.model.plan import Case, Effect, Plan, Policy
+from pytest_perfgate.model.project import Base
 from pytest_perfgate.model.verdict import SuiteNote
 
 TEXT = "@pytest.mark.perfgate('slowdown <= {}%')\ndef test_x(perfgate): pass\n"

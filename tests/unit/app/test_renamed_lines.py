@@ -7,13 +7,12 @@ import pytest
 
 from pytest_perfgate.app.accept import Request, decisions
 from pytest_perfgate.app.accepted import Accepted
-from pytest_perfgate.app.renamed import followed, renamed_lines
-from pytest_perfgate.core.gate.acceptance import Change
-from pytest_perfgate.core.gate.bodies import renamed_nodes, same_bodies
-from pytest_perfgate.model.baseline import Baseline
-from pytest_perfgate.model.limit import Effect, Outcome
-from pytest_perfgate.model.policy import Policy
-from pytest_perfgate.model.repository import Base
+from pytest_perfgate.app.changed_tests import followed, renamed_lines
+from pytest_perfgate.core.changes.tests import renamed_nodes, same_bodies
+from pytest_perfgate.core.judge.acceptance import Change
+from pytest_perfgate.model.measurement import Baseline
+from pytest_perfgate.model.plan import Effect, Outcome, Policy
+from pytest_perfgate.model.project import Base
 from pytest_perfgate.model.verdict import SuiteNote
 from tests.reports import baseline, case, run
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.cli import review
-from pytest_perfgate.core.gate.acceptance import decide
-from pytest_perfgate.core.gate.signed_line import Signature
-from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.cli import accept as review
+from pytest_perfgate.core.judge.acceptance import decide
+from pytest_perfgate.core.judge.accepted_line import Signature
+from pytest_perfgate.model.plan import Outcome
 from tests.reports import baseline, case
 
 TODAY = Signature(when="2026-05-02", commit="c0ffee1234567890")

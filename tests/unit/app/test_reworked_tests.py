@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.app.reworked import reworked_tests
-from pytest_perfgate.model.baseline import Baseline
-from pytest_perfgate.model.limit import Effect
-from pytest_perfgate.model.policy import Policy
-from pytest_perfgate.model.repository import Base
+from pytest_perfgate.app.changed_tests import reworked_tests
+from pytest_perfgate.model.measurement import Baseline
+from pytest_perfgate.model.plan import Effect, Policy
+from pytest_perfgate.model.project import Base
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote
 from tests.unit.core.gate.bench import KEY, accepted, measured
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_perfgate.app.diagnosis import Ward, timed_here, unsuited
-from pytest_perfgate.app.doctor import Finding, Level, brief
-from pytest_perfgate.app.screen import groups, screen
+from pytest_perfgate.app.diagnosis import DoctorTools as Ward
+from pytest_perfgate.app.diagnosis import timed_here, unsuited
+from pytest_perfgate.app.doctor import Finding, Level, brief, groups, screen
 from pytest_perfgate.model.device import Availability, Device, DeviceSpec
 from pytest_perfgate.model.errors import PerfgateError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.app.scrub import sentence
+from pytest_perfgate.app.profile import sentence
 from pytest_perfgate.model.nsys import Scrubbed
 
 

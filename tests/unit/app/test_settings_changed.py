@@ -5,11 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from pytest_perfgate.app.settings import changed_settings
-from pytest_perfgate.model.limit import Effect
-from pytest_perfgate.model.policy import Policy
-from pytest_perfgate.model.repository import Base
-from pytest_perfgate.model.tools import DEPENDENCIES
+from pytest_perfgate.app.changed_project import changed_settings
+from pytest_perfgate.model.plan import Effect, Policy
+from pytest_perfgate.model.ports import DEPENDENCIES
+from pytest_perfgate.model.project import Base
 from pytest_perfgate.model.verdict import SuiteNote
 
 THEN = {"limits": '["slowdown <= 10%"]', "warmup": "0.1", "policy.moved": '"fail"', "mode": '"full"'}

@@ -5,12 +5,11 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import replace
 
-from pytest_perfgate.app.machine import settled, watched
-from pytest_perfgate.app.several import Together
+from pytest_perfgate.app.instrument import Together, settled, watched
 from pytest_perfgate.model.device import Availability, Device
+from pytest_perfgate.model.measurement import Samples, Stop
+from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.plan import ClockPolicy, Plan
-from pytest_perfgate.model.problem import Problem
-from pytest_perfgate.model.samples import Samples, Stop
 
 CARDS = tuple(Device(key="", name="card", kind="gpu", index=i, uuid=f"GPU-{i}", arch="sm_90") for i in range(3))
 SAMPLES = Samples(durations=(1.0,) * 30, timer="events", stop=Stop.COUNT)

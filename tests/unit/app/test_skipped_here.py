@@ -9,17 +9,16 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.adapters.runtimes.gpu import device_key
+from pytest_perfgate.adapters.runtimes.host import device_key
 from pytest_perfgate.app.conclude import Ending, suite_notes
-from pytest_perfgate.app.gate import Court
-from pytest_perfgate.app.machine import key_patterns
-from pytest_perfgate.core.gate.context import JudgeContext
-from pytest_perfgate.core.gate.policy import CI
+from pytest_perfgate.app.instrument import key_patterns
+from pytest_perfgate.app.judge import GateJudge as Court
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.policy import CI
 from pytest_perfgate.model.device import Device
-from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.measurement import Environment
-from pytest_perfgate.model.plan import Case, Mode, Plan
-from pytest_perfgate.model.tools import GateTools
+from pytest_perfgate.model.plan import Case, Effect, Mode, Plan
+from pytest_perfgate.model.ports import GateTools
 from tests.unit.core.gate.bench import HOST, KEY, KINDS, accepted
 
 ENDING = Ending(mode=Mode.FULL, started="2026-11-21T07:00:00", seconds=1.0, complete=True, filtered=False, root="/r")

@@ -8,10 +8,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from pytest_perfgate.adapters.stores.repository import GitRepository
-from pytest_perfgate.app.tracked import binary_files, tracked_files
-from pytest_perfgate.model.limit import Effect
-from pytest_perfgate.model.policy import Policy
-from pytest_perfgate.model.repository import Base
+from pytest_perfgate.app.changed_project import binary_files, tracked_files
+from pytest_perfgate.model.plan import Effect, Policy
+from pytest_perfgate.model.project import Base
 
 
 def court(repository: Any, *, ci: bool = True, base: str = "") -> Any:

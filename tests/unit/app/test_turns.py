@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.app.duet import joined
-from pytest_perfgate.model.samples import Samples, Stop
+from pytest_perfgate.app.lockstep import joined
+from pytest_perfgate.model.measurement import Samples, Stop
 
 TURN = Samples(durations=(1.0, 2.0), cpu=(1.0, 1.5), timer="host", stop=Stop.BUDGET, unqueued=1.0, others=0.5)
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.app import gate
-from pytest_perfgate.core.gate.context import JudgeContext
-from pytest_perfgate.core.gate.judge import judge
-from pytest_perfgate.model.limit import Effect, Outcome
+from pytest_perfgate.app import judge as gate
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.model.plan import Effect, Outcome
 from tests.unit.app.test_gate import Lines, case, court
 from tests.unit.core.gate.bench import KINDS, accepted, limit, measured, samples
 

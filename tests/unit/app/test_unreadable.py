@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.limit import Outcome
-from pytest_perfgate.plugin.ahead import judge_measured
+from pytest_perfgate.model.measurement import Baseline
+from pytest_perfgate.model.plan import Outcome
+from pytest_perfgate.plugin.measure_ahead import judge_measured
 from tests.unit.app.test_gate import Lines, captured, case, court
 from tests.unit.core.gate.bench import KEY, accepted, measured
 

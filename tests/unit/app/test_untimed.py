@@ -9,18 +9,16 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.app.assemble import measurements
-from pytest_perfgate.app.beside import with_files
-from pytest_perfgate.app.compare_arms import CONFIRM, SCREEN, Comparison, pairs_of
-from pytest_perfgate.app.untimed import untimed_in, untimed_on
-from pytest_perfgate.core.gate.rounds import Design, finding
-from pytest_perfgate.core.gate.witness import pair_of
-from pytest_perfgate.model.children import Capture, CaseResult
-from pytest_perfgate.model.measurement import Identity
-from pytest_perfgate.model.paired import Decision, Paired, PairedRound
+from pytest_perfgate.app.changed_project import with_files
+from pytest_perfgate.app.compare_arms import CONFIRM, SCREEN, Comparison, pairs_of, untimed_in, untimed_on
+from pytest_perfgate.app.measure import measurements
+from pytest_perfgate.core.judge.rounds import Design, finding
+from pytest_perfgate.core.judge.samples import pair_of
+from pytest_perfgate.model.measurement import Identity, Samples, Stop
 from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.model.samples import Samples, Stop
-from pytest_perfgate.plugin.asked import Brought
+from pytest_perfgate.model.protocol import Capture, CaseResult
+from pytest_perfgate.model.verdict import Decision, Paired, PairedRound
+from pytest_perfgate.plugin.calls import Brought
 from tests.unit.app.duets import DEVICE, World, arm, cases
 from tests.unit.app.test_compare_arms import staged
 

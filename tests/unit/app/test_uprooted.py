@@ -12,11 +12,9 @@ import pytest
 
 from pytest_perfgate.adapters.stores.baselines import Baselines, Kept
 from pytest_perfgate.adapters.stores.repository import GitRepository
-from pytest_perfgate.app.uprooted import uprooted_lines
-from pytest_perfgate.model.limit import Effect
-from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.model.policy import Choice, Policy
-from pytest_perfgate.model.repository import Base
+from pytest_perfgate.app.changed_project import uprooted_lines
+from pytest_perfgate.model.plan import CaseKey, Choice, Effect, Policy
+from pytest_perfgate.model.project import Base
 from pytest_perfgate.model.verdict import CaseReport
 
 LINE = "perfgate: 1\nbaselines:\n  'test_x': {time: TIME, commit: c0ffee, when: 2026-05-02, why: \"WHY\"}\n"

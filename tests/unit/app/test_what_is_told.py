@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.app.told import in_short
+from pytest_perfgate.app.judge import in_short
 from pytest_perfgate.model.errors import PerfgateError
 
 PIP = """the base arm: pip install: exit 1

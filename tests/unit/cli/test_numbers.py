@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_perfgate.cli.dispatch import dispatch
-from pytest_perfgate.cli.numbers import above_zero, from_zero, whole
+from pytest_perfgate.cli.output import above_zero, from_zero, whole
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.cli.commands import GROUPS
-from pytest_perfgate.cli.dispatch import description, overview
-from pytest_perfgate.cli.looking import columns
-from pytest_perfgate.cli.page import Page
+from pytest_perfgate.cli.dispatch import GROUPS, Page, description, overview
+from pytest_perfgate.cli.output import columns
 
 COMMANDS = [command for commands in GROUPS.values() for command in commands]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pytest_perfgate.core.render.block import seen
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Identity, Measurement
+from pytest_perfgate.model.metric import Finding, Severity
 from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.model.problem import Finding, Severity
 
 
 def test_the_class_its_evidence_and_triggered_advice_come_in_three_lines() -> None:

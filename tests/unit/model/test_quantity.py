@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.model.quantity import TIME_UNITS, span_seconds
+from pytest_perfgate.model.values import TIME_UNITS, span_seconds
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.core.gate.grammar import parse_limit
-from pytest_perfgate.core.gate.rounds import Design
-from pytest_perfgate.model.children import CaseResult
+from pytest_perfgate.core.judge.rounds import Design
+from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.model.plan import Case, Plan
-from pytest_perfgate.plugin.ahead import suspicion_line
-from pytest_perfgate.plugin.costs import (
+from pytest_perfgate.model.protocol import CaseResult
+from pytest_perfgate.plugin.child_arguments import triable, trying_line
+from pytest_perfgate.plugin.measure_ahead import (
     STARTING,
     affordable,
     cost_line,
@@ -21,9 +21,9 @@ from pytest_perfgate.plugin.costs import (
     read_costs,
     sampled,
     seconds_of,
+    suspicion_line,
     write_costs,
 )
-from pytest_perfgate.plugin.trying import triable, trying_line
 from tests.unit.core.gate.bench import KINDS
 
 CASES = [Case(nodeid=f"t.py::test_{at}", limits=(), plan=Plan(warmup_ns=0.2e9, budget_ns=1e9)) for at in range(10)]

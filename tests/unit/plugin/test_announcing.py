@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from pytest_perfgate.model.limit import Effect
+from pytest_perfgate.model.plan import Effect
 from pytest_perfgate.model.verdict import SuiteNote
 from pytest_perfgate.plugin.ending import announce
 from pytest_perfgate.plugin.summary import said_of

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.model.plan import Case, Plan
-from pytest_perfgate.plugin.invocation import arm_arguments
+from pytest_perfgate.plugin.child_arguments import arm_arguments
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.adapters.readers.pytest_benchmark import read_pytest_benchmark
-from pytest_perfgate.plugin.benchmark_json import FIGURES, BenchmarkJson, document, plain
+from pytest_perfgate.adapters.readers.benchmarks import read_pytest_benchmark
+from pytest_perfgate.plugin.benchmark_compat import FIGURES, BenchmarkJson, document, plain
 
 STATS = {"min": 1.0, "max": 1.0, "mean": 1.0, "stddev": 0.0, "rounds": 1, "median": 1.0, "data": [1.0], "iterations": 1}
 CASE = {"name": "test_a", "fullname": "t.py::test_a", "group": None, "params": {"p": Path("x")}, "param": "x"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from pytest_perfgate.app.compare_arms import SCREEN, phase_of
-from pytest_perfgate.core.gate.calibration import INJECTED, LEAST
-from pytest_perfgate.model.paired import PairedRound
+from pytest_perfgate.core.judge.calibration import INJECTED, LEAST
+from pytest_perfgate.model.verdict import PairedRound
 from pytest_perfgate.plugin.calibrating import Calibrating
 
 

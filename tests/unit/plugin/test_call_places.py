@@ -41,8 +41,8 @@ def test_a_wrong_call_names_its_line(call: Callable[[Gate], Any], said: str) -> 
 
 @pytest.mark.parametrize(("option", "place"), [(True, "--perfgate-capture"), (False, "p: tool.perfgate.capture")])
 def test_a_capture_that_nobody_takes_is_told_once_where_it_was_asked_for(option: bool, place: str) -> None:
-    from pytest_perfgate.core.metrics.registry import by_name
-    from pytest_perfgate.model.config import Config
+    from pytest_perfgate.core.metric_kinds import by_name
+    from pytest_perfgate.model.project import Config
 
     options: Any = type(OPTIONS)(**{**vars(OPTIONS), "perfgate_capture": ["ncuu"] if option else []})
     with pytest.raises(PerfgateError, match="there is no capture 'ncuu'") as caught:

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.plugin.asked import Asked
+from pytest_perfgate.plugin.calls import Asked
 
 NAN = np.array([1.0, np.nan])
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pytest_perfgate.core.metrics.registry import by_name
-from pytest_perfgate.model.config import Config
+from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.project import Config
 from pytest_perfgate.plugin.collect import Collector
 from tests.unit.plugin.test_spelling import OPTIONS
 

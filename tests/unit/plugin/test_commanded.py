@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.model.limit import Effect
-from pytest_perfgate.model.policy import Policy
-from pytest_perfgate.plugin.commanded import commanded_notes
+from pytest_perfgate.model.plan import Effect, Policy
+from pytest_perfgate.plugin.ending import commanded_notes
 
 
 def session(limits: list[str] | None, args: list[str], *, ci: bool = True) -> Any:

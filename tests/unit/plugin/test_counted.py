@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.core.gate.family import family_limits
-from pytest_perfgate.core.gate.grammar import parse_limit
-from pytest_perfgate.core.metrics.registry import by_name
-from pytest_perfgate.core.render.spans import about
+from pytest_perfgate.core.judge.family import family_limits
+from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.metric_kinds import by_name
+from pytest_perfgate.core.render.words import about
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.verdict import CaseReport
 from pytest_perfgate.plugin.summary import counted

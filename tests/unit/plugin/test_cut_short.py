@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.model.children import Capture, CaseResult
-from pytest_perfgate.model.limit import Outcome
-from pytest_perfgate.model.plan import Case, CaseKey, Mode, Plan
-from pytest_perfgate.plugin.ahead import judge_measured
-from pytest_perfgate.plugin.cut_short import cut_short_lines
+from pytest_perfgate.model.plan import Case, CaseKey, Mode, Outcome, Plan
+from pytest_perfgate.model.protocol import Capture, CaseResult
+from pytest_perfgate.plugin.measure_ahead import judge_measured
+from pytest_perfgate.plugin.summary import cut_short_lines
 from tests.reports import case as report_of
 
 NAMES = [f"tests/test_k.py::test_{at}" for at in range(8)]

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.app.gate import off_reason
-from pytest_perfgate.core.gate.policy import CI, LOCAL, effect
-from pytest_perfgate.model.limit import Effect, Outcome
-from pytest_perfgate.model.plan import Mode
-from pytest_perfgate.plugin.docket import Docket
-from pytest_perfgate.plugin.settings import Settings
+from pytest_perfgate.app.judge import off_reason
+from pytest_perfgate.core.judge.policy import CI, LOCAL, effect
+from pytest_perfgate.model.plan import Effect, Mode, Outcome
+from pytest_perfgate.plugin.state import SessionState as Docket
+from pytest_perfgate.plugin.state import Settings
 
 
 @pytest.mark.parametrize("asked", ["usepdb", "trace"])

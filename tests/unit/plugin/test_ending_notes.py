@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.model.limit import Effect
+from pytest_perfgate.model.plan import Effect
 from pytest_perfgate.model.verdict import SuiteNote
 from pytest_perfgate.plugin.ending import text_of
 

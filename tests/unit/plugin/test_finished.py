@@ -6,8 +6,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from pytest_perfgate.model.paired import PairedRound
-from pytest_perfgate.plugin.finished import FinishedRounds
+from pytest_perfgate.model.verdict import PairedRound
+from pytest_perfgate.plugin.arms import FinishedRounds
 from pytest_perfgate.wiring import read_values
 
 ROUNDS = [PairedRound(nodeid="t.py::test_a", phase="screen", number=0)]

@@ -14,15 +14,15 @@ from pytest_perfgate.adapters.devices.host import probe_host
 from pytest_perfgate.adapters.runtimes.host import HostRuntime
 from pytest_perfgate.adapters.timers.host import HostTimer
 from pytest_perfgate.compat import Benchmark
-from pytest_perfgate.core.render.quantity import significant
-from pytest_perfgate.core.stats.stopping import Stopping, WarmUp
+from pytest_perfgate.core.render.words import significant
+from pytest_perfgate.core.stats.summary import Stopping, WarmUp
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
-from pytest_perfgate.plugin.asked import Asked
 from pytest_perfgate.plugin.benches import Bench
+from pytest_perfgate.plugin.calls import Asked
 from pytest_perfgate.plugin.controller import ControllerRole
 from pytest_perfgate.plugin.fixture import Gate
-from pytest_perfgate.plugin.frames import UsersFrames
-from pytest_perfgate.plugin.workers import WorkerRole
+from pytest_perfgate.plugin.reporting import UsersFrames
+from pytest_perfgate.plugin.xdist import WorkerRole
 
 
 def kernel(x: int) -> float:

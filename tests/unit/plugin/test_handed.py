@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
-from pytest_perfgate.model.metric import Metric, MetricSet
-from pytest_perfgate.model.quantity import Dimension
-from pytest_perfgate.plugin.handed import code_of, handed_over
+from pytest_perfgate.model.metric import Analysis, Metric, MetricSet
+from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.plugin.captures import code_of, handed_over
 
 SPILLS = Metric(name="spills", value=8.0, dimension=Dimension.BYTES)
 

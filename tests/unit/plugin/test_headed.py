@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.plugin.complaints import headed, refuse
+from pytest_perfgate.plugin.reporting import headed, refuse
 
 
 @pytest.mark.parametrize(

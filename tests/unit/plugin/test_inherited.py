@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.plugin.inherited import Seat, add_inherited, idle_lines, intruder, limit_of, take_seats
+from pytest_perfgate.plugin.benchmark_compat import Seat, add_inherited, idle_lines, intruder, limit_of, take_seats
 
 
 def parsed(*given: str) -> SimpleNamespace:

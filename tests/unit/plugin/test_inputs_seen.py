@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from pytest_perfgate.adapters.devices.host import probe_host
-from pytest_perfgate.adapters.runtimes.fake import FakeRuntime
+from pytest_perfgate.adapters.runtimes.fakes import FakeRuntime
 from pytest_perfgate.adapters.runtimes.host import HostRuntime
 from pytest_perfgate.adapters.timers.host import HostTimer
-from pytest_perfgate.core.stats.stopping import Stopping, WarmUp
+from pytest_perfgate.core.stats.summary import Stopping, WarmUp
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import CaseKey, Plan
-from pytest_perfgate.model.tools import Instruments
-from pytest_perfgate.plugin.asked import Asked
+from pytest_perfgate.model.ports import Instruments
+from pytest_perfgate.plugin.calls import Asked
 from pytest_perfgate.plugin.measuring import Measuring
 
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from pytest_perfgate.plugin.interrupts import interrupts_heard
+from pytest_perfgate.plugin.controller import interrupts_heard
 
 
 def test_an_interrupt_that_was_swallowed_ends_the_run_all_the_same() -> None:

@@ -12,8 +12,8 @@ from pytest_perfgate.app.doctor import Finding, Level, examined
 from pytest_perfgate.cli.doctor import told_lines
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.plugin.complaints import told_once, usage_errors
-from pytest_perfgate.plugin.keeping import insist_on_folder
+from pytest_perfgate.plugin.measure_ahead import insist_on_folder
+from pytest_perfgate.plugin.reporting import told_once, usage_errors
 
 
 def denied(path: Any, *given: Any, **named: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.model.policy import Policy
+from pytest_perfgate.model.plan import Policy
 from pytest_perfgate.plugin.options import OPTIONS, add_options
 
 

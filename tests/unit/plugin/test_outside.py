@@ -6,7 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from pytest_perfgate.plugin.outside import outside
+from pytest_perfgate.plugin.state import outside
 
 
 def item(top: Path, path: Path, nodeid: str) -> Any:

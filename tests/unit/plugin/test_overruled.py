@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.model.limit import Effect, Outcome
+from pytest_perfgate.model.plan import Effect, Outcome
 from pytest_perfgate.model.verdict import SuiteNote
+from pytest_perfgate.plugin.ending import stand_by
 from pytest_perfgate.plugin.options import STARTED_WITH
-from pytest_perfgate.plugin.overruled import stand_by
 from tests.reports import case
 
 SLOWER = case("test_a", 2e6, 1e6, Outcome.REGRESSED)

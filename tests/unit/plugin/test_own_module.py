@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.plugin.own_module import OwnModule
+from pytest_perfgate.plugin.child import OwnModule
 
 TEXT = "def size():\n    return 7\n\ndef test_size():\n    assert size() == 8\n"
 

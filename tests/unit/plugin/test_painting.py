@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from _pytest._io import TerminalWriter
 
-from pytest_perfgate.plugin.painting import write_painted
+from pytest_perfgate.plugin.reporting import write_painted
 
 
 def painted(line: str, *, colours: bool) -> str:

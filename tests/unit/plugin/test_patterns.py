@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.core.gate.context import JudgeContext
-from pytest_perfgate.core.gate.policy import parse_policy
-from pytest_perfgate.model.config import Config, ConfigPattern
-from pytest_perfgate.model.limit import Effect
-from pytest_perfgate.plugin.patterns import pattern_notes
-from pytest_perfgate.plugin.skips import skipped_files
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.policy import parse_policy
+from pytest_perfgate.model.plan import Effect
+from pytest_perfgate.model.project import Config, ConfigPattern
+from pytest_perfgate.plugin.selection import pattern_notes, skipped_files
 
 TABLES = (
     ConfigPattern(pattern="*::test_gemm[[]*", place="tool.perfgate.tests[0]"),

@@ -11,12 +11,11 @@ import pytest
 from pytest_perfgate import work
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import MetricSet
-from pytest_perfgate.model.plain import plain
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
-from pytest_perfgate.plugin.asked import Asked
+from pytest_perfgate.model.values import plain
 from pytest_perfgate.plugin.benches import Bench
+from pytest_perfgate.plugin.calls import Asked, View
 from pytest_perfgate.plugin.fixture import Gate
-from pytest_perfgate.plugin.view import View
 
 
 class Kind(str, enum.Enum):

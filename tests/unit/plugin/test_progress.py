@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from _pytest._io import TerminalWriter
 
-from pytest_perfgate.model.children import Finished
 from pytest_perfgate.model.plan import Case, Plan
-from pytest_perfgate.plugin.progress import Progress, in_columns
+from pytest_perfgate.model.protocol import Finished
+from pytest_perfgate.plugin.reporting import Progress, in_columns
 
 CASES = [Case(nodeid=f"t.py::test_{at}", limits=(), plan=Plan(rounds=rounds)) for at, rounds in enumerate((3, 3, 1))]
 

@@ -14,8 +14,8 @@ import pytest
 from pytest_perfgate import work as operators
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, Plan
+from pytest_perfgate.plugin.calls import refuse_unrun
 from pytest_perfgate.plugin.fixture import Gate
-from pytest_perfgate.plugin.promises import refuse_unrun
 
 
 async def _coroutine() -> int:

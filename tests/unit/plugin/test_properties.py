@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.gate.judge import judge
-from pytest_perfgate.plugin.properties import properties
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.plugin.reporting import properties
 from tests.unit.core.gate.bench import CONTEXT, accepted, limit, measured
 from tests.unit.core.gate.test_paired import NOT_SLOWER, SLOWER
 

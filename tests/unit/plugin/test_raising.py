@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.plugin.raising import told
+from pytest_perfgate.plugin.fixture import told
 
 
 class Mute(RuntimeError):

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_perfgate.plugin.options import OPTIONS
 from pytest_perfgate.plugin.session import GateSession
-from pytest_perfgate.plugin.settings import Settings
+from pytest_perfgate.plugin.state import Settings
 
 
 def given(**fields: Any) -> Any:

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import MetricSet
+from pytest_perfgate.model.metric import Analysis, MetricSet
 from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.plugin.asked import Brought
+from pytest_perfgate.plugin.benches import read_artifact
+from pytest_perfgate.plugin.calls import Brought
 from pytest_perfgate.plugin.fixture import Gate
-from pytest_perfgate.plugin.reading import read_artifact
 
 
 class _Bench:

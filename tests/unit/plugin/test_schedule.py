@@ -15,12 +15,12 @@ from pytest_perfgate.adapters.timers.host import HostTimer
 from pytest_perfgate.app.instrument import at_least
 from pytest_perfgate.app.measure import conversation
 from pytest_perfgate.compat import Benchmark
-from pytest_perfgate.core.stats.stopping import Stopping, WarmUp
-from pytest_perfgate.model.children import Bye, Entered, Finish, Go, Job, Measure, Ready
+from pytest_perfgate.core.stats.summary import Stopping, WarmUp
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
-from pytest_perfgate.model.tools import Instruments
-from pytest_perfgate.plugin.asked import Asked, Schedule
+from pytest_perfgate.model.ports import Instruments
+from pytest_perfgate.model.protocol import Bye, Entered, Finish, Go, Job, Measure, Ready
+from pytest_perfgate.plugin.calls import Asked, Schedule
 from pytest_perfgate.plugin.measuring import Measuring
 
 KEY = CaseKey(nodeid="t.py::test_a")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_perfgate.clock import HOST_CLOCK
-from pytest_perfgate.plugin import slowing
+from pytest_perfgate.plugin import measuring as slowing
 
 
 class Clock:

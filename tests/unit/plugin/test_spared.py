@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.app.compare_arms import Comparison
-from pytest_perfgate.app.measure import Crew, Rounds
-from pytest_perfgate.core.gate.rounds import Design
-from pytest_perfgate.model.children import Job
+from pytest_perfgate.app.measure import ChildSettings as Crew
+from pytest_perfgate.app.measure import Rounds
+from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.plugin.ahead import fit_results
-from pytest_perfgate.plugin.spared import spare
+from pytest_perfgate.model.protocol import Job
+from pytest_perfgate.plugin.measure_ahead import fit_results
+from pytest_perfgate.plugin.state import spare
 from tests.unit.app.duets import World, arm, cases, spec
 from tests.unit.app.test_compare_arms import PROOF, slower, staged
 

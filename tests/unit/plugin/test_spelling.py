@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.core.metrics.registry import by_name
-from pytest_perfgate.model.config import Config
+from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.plugin.collect import Collector
-from pytest_perfgate.plugin.spelling import insist_on_whole
+from pytest_perfgate.model.project import Config
+from pytest_perfgate.plugin.collect import Collector, insist_on_whole
 
 OPTIONS = SimpleNamespace(
     perfgate_limit=[], perfgate_clocks="", perfgate_rounds=None, perfgate_capture=[], perfgate_against=None,

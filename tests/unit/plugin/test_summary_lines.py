@@ -8,15 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.core.gate.against_baseline import DOUBTFUL
+from pytest_perfgate.core.judge.against_baseline import DOUBTFUL
 from pytest_perfgate.core.render.own_gate import own_gate_lines
-from pytest_perfgate.model.limit import Effect, Outcome
-from pytest_perfgate.model.problem import Finding
+from pytest_perfgate.model.metric import Finding
+from pytest_perfgate.model.plan import Effect, Outcome
 from pytest_perfgate.model.verdict import Arms
-from pytest_perfgate.plugin.columns import ANY, columns, folded
-from pytest_perfgate.plugin.invocation import environment
-from pytest_perfgate.plugin.settings import Settings
-from pytest_perfgate.plugin.standpoint import Standpoint
+from pytest_perfgate.plugin.child_arguments import environment
+from pytest_perfgate.plugin.reporting import ANY, Standpoint, columns, folded
+from pytest_perfgate.plugin.state import Settings
 from pytest_perfgate.plugin.summary import (
     _tables,
     blocks,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.plugin import pytest_load_initial_conftests
-from pytest_perfgate.plugin.settings import Settings
-from pytest_perfgate.plugin.told import told
+from pytest_perfgate.plugin.options import child_environment as told
+from pytest_perfgate.plugin.state import Settings
 
 
 def test_a_conftest_rewrites_nothing_that_ci_said(monkeypatch: pytest.MonkeyPatch) -> None:

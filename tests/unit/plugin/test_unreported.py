@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.core.gate.policy import CI, LOCAL
-from pytest_perfgate.model.limit import Effect, Outcome
-from pytest_perfgate.model.plan import Mode
-from pytest_perfgate.model.policy import Policy
+from pytest_perfgate.core.judge.policy import CI, LOCAL
+from pytest_perfgate.model.plan import Effect, Mode, Outcome, Policy
 from pytest_perfgate.model.verdict import SuiteNote
-from pytest_perfgate.plugin.unreported import hear, unreported_notes
+from pytest_perfgate.plugin.ending import hear, unreported_notes
 from tests.reports import case
 
 SLOWER, KEPT = case("test_a", 2e6, 1e6, Outcome.REGRESSED), case("test_a", 1e6, 1e6)

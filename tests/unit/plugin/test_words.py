@@ -7,9 +7,9 @@ import pytest
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Absent, Metric, MetricSet
 from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.model.quantity import Dimension
-from pytest_perfgate.plugin.view import View
-from pytest_perfgate.plugin.words import note_text, unknown_arguments
+from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.plugin.calls import View
+from pytest_perfgate.plugin.fixture import note_text, unknown_arguments
 
 TIMED = MetricSet(
     metrics=(Metric(name="time", value=1e6, dimension=Dimension.TIME),),

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.core.gate.grammar import parse_limit
-from pytest_perfgate.model.children import Fault
+from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.plugin.workers import WorkerRole
+from pytest_perfgate.model.protocol import Fault
+from pytest_perfgate.plugin.xdist import WorkerRole
 from pytest_perfgate.wiring import read_values, write_values
 from tests.unit.core.gate.bench import KINDS
 

@@ -4,11 +4,11 @@ import math
 
 import pytest
 
-from pytest_perfgate.core.render.markdown import escape, render_markdown
-from pytest_perfgate.core.render.quantity import quantity, signed
+from pytest_perfgate.core.render.html import escape, render_markdown
 from pytest_perfgate.core.render.text import display_width, render_text
-from pytest_perfgate.model.document import Bullets, Code, Column, Document, Paragraph, Picture, Section, Table
-from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.core.render.words import quantity, signed
+from pytest_perfgate.model.metric import Bullets, Code, Column, Document, Paragraph, Picture, Section, Table
+from pytest_perfgate.model.values import Dimension
 
 TABLE = Table(
     columns=(

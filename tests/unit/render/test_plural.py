@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.core.render.plural import first_of, plural
+from pytest_perfgate.core.render.words import first_of, plural
 
 
 def test_a_noun_follows_its_count() -> None:

@@ -1,20 +1,24 @@
-"""The bottleneck report: one document a kernel, the same sections in the same order."""
+"""The bottleneck report."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from pytest_perfgate.core.analysis.classify import Bottleneck
-from pytest_perfgate.core.analysis.decisions import NO_ROW
-from pytest_perfgate.core.analysis.kernels.advice import advice_items
+from pytest_perfgate.core.analysis.classify import Bottleneck, Signals
+from pytest_perfgate.core.analysis.decisions import NO_ROW, advice_items
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
-from pytest_perfgate.core.analysis.kernels.evidence import code_evidence
 from pytest_perfgate.core.analysis.kernels.sections import cliff_section, mix_section, occupancy_section, ratio_section
-from pytest_perfgate.core.analysis.roofline import Placement
-from pytest_perfgate.core.render.quantity import quantity
-from pytest_perfgate.model.document import Block, Bullets, Document, Paragraph, Section
-from pytest_perfgate.model.quantity import Dimension
-from pytest_perfgate.model.values import value
+from pytest_perfgate.core.analysis.roofline import Placement, datasheet_roof, place, ridge
+from pytest_perfgate.core.analysis.sass.mix import LOCAL
+from pytest_perfgate.core.analysis.work.products import known_dtype
+from pytest_perfgate.core.limits.grammar import UNITS
+from pytest_perfgate.core.render.words import quantity
+from pytest_perfgate.model.device import Device, DeviceSpec, Roof
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.metric import Block, Bullets, Document, Finding, Paragraph, Section
+from pytest_perfgate.model.values import Dimension, Work, value
 
 
 @value
@@ -31,6 +35,7 @@ class Timing:
 
 
 _FLOPS, _BYTES = "--set flops=137.4GFLOP", "--set bytes=201MB"
+
 _STATED = {
     "problem": ("--set problem='GEMM, M=N=K=4096'",),
     "kernel time": ("--set time=11.2ms",),
@@ -40,6 +45,7 @@ _STATED = {
     "balance point": ("--set dtype=fp16", "--device 'H100 SXM'"),
 }
 """How a person states what no file says."""
+
 _COUNTERS = "perfgate profile NODEID --mode annotation"
 
 
@@ -163,3 +169,177 @@ def _recommendations(diagnosis: Diagnosis) -> Iterator[Block]:
         )
     if advice:
         yield Bullets(items=tuple(advice_items(advice)), ordered=True)
+
+
+OPTIONS = (
+    ("problem", "the problem in words, such as 'GEMM, M=N=K=4096'"),
+    ("flops", "operations, such as 137.4GFLOP"),
+    ("bytes", "unique bytes moved, such as 201MB"),
+    ("items", "what throughput is told in, such as '8192 tokens'"),
+    ("dtype", "the type that sets the peak, such as fp16"),
+    ("device", "the device of the catalogue that it ran on, such as 'H100 SXM'"),
+)
+
+_AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(\S*)\s*")
+
+
+@value
+class Stated:
+    """The options as values."""
+
+    problem: str = ""
+    time_ns: float | None = None
+    work: Work | None = None
+    roof: Roof | None = None
+    device: str = ""
+    dtype: str = ""
+
+    @property
+    def configuration(self) -> dict[str, str]:
+        """What the contract says of the call beside its launch."""
+        given = {"parameters": self.problem, "dtype": self.dtype}
+        return {name: text for name, text in given.items() if text}
+
+    def placed(self, time_ns: float | None) -> Placement | None:
+        """The work done in a time, held against the roof as far as it is known."""
+        return place(self.work, time_ns, self.roof or _NO_ROOF) if self.work and time_ns else None
+
+
+_NO_ROOF = datasheet_roof(Device(key="", name="", kind="gpu"), DeviceSpec(name="", pattern="", arch=""))
+
+
+def parse_stated(options: Mapping[str, str], spec: DeviceSpec | None) -> Stated:
+    """Options as values; what does not read is an error, never left out."""
+    flops, moved = _amount(options, "flops", Dimension.WORK), _amount(options, "bytes", Dimension.BYTES)
+    items, unit = _items(options.get("items", ""))
+    dtype = options.get("dtype", "")
+    if dtype and known_dtype(dtype) is None:
+        raise PerfgateError("kernel-option", f"dtype={dtype} is no type that is known here", mend="fp16, bf16, fp32, …")
+    work = Work(flops=flops, bytes=moved, dtype=known_dtype(dtype) or "", items=items, unit=unit, working_set=moved)
+    return Stated(
+        problem=options.get("problem", ""),
+        time_ns=_amount(options, "time", Dimension.TIME),
+        work=work if any(number is not None for number in (flops, moved, items)) else None,
+        roof=datasheet_roof(Device(key="", name=spec.name, kind="gpu"), spec) if spec else None,
+        device=spec.name if spec else "",
+        dtype=known_dtype(dtype) or "",
+    )
+
+
+def _amount(options: Mapping[str, str], name: str, dimension: Dimension) -> float | None:
+    text = options.get(name)
+    if text is None:
+        return None
+    found = _AMOUNT.fullmatch(text)
+    units = UNITS[dimension]
+    if found is None or found[2] not in units or not float(found[1]) > 0:
+        known = ", ".join(list(units)[:6])
+        raise PerfgateError("kernel-option", f"{name}={text} does not read", mend=f"a number with a unit: {known}")
+    return float(found[1]) * units[found[2]]
+
+
+def _items(text: str) -> tuple[float | None, str]:
+    found = _AMOUNT.fullmatch(text)
+    if not text:
+        return None, "items"
+    if found is None:
+        raise PerfgateError("kernel-option", f"items={text} does not read", mend="items='8192 tokens'")
+    return float(found[1]), found[2] or "items"
+
+
+def timing(stated: Stated, time_ns: float | None, by: str) -> Timing:
+    """Baseline and roofline of a report."""
+    return Timing(
+        problem=stated.problem,
+        time_ns=time_ns,
+        by=by,
+        placement=stated.placed(time_ns),
+        ridge=ridge(stated.roof, stated.dtype) if stated.roof else None,
+        dtype=stated.dtype,
+        basis=f"{stated.roof.basis.value} of {stated.device}" if stated.roof else "",
+    )
+
+
+def signals(stated: Stated, time_ns: float | None) -> Signals | None:
+    """Both fractions of the roof as timed; nothing where there is no time, no work or no roof."""
+    placed = stated.placed(time_ns)
+    if placed is None or stated.roof is None or (placed.compute is None and placed.memory is None):
+        return None
+    balance = ridge(stated.roof, stated.dtype)
+    return Signals(compute=placed.compute, memory=placed.memory, intensity=placed.intensity, ridge=balance)
+
+
+def run_figures(stated: Stated, time_ns: float | None) -> Iterator[tuple[str, str]]:
+    """Figures of the whole run for the analysis report; what cannot be told is left to the report to say."""
+    placed, work = stated.placed(time_ns), stated.work
+    if placed is None or work is None or not time_ns:
+        return
+    if work.items is not None:
+        rate = quantity(work.items / time_ns * 1e9, Dimension.RATE).removesuffix("/s").strip()
+        yield "Throughput", f"{rate} {work.unit}/s"
+    if placed.flops_rate is not None:
+        yield "Achieved rate", quantity(placed.flops_rate, Dimension.FLOPS)
+    if placed.compute is not None:
+        yield "MFU", quantity(placed.compute, Dimension.FRACTION, 3)
+    if placed.fraction:
+        yield "% of SOL", f"{quantity(placed.fraction, Dimension.FRACTION, 3)} (room for {1 / placed.fraction:.2f} x)"
+    if placed.bandwidth is not None:
+        part = f" ({quantity(placed.memory, Dimension.FRACTION, 3)} of peak)" if placed.memory is not None else ""
+        yield "Bandwidth of unique bytes", quantity(placed.bandwidth, Dimension.BANDWIDTH) + part
+
+
+def findings_of(diagnoses: Sequence[Diagnosis]) -> tuple[Finding, ...]:
+    """The class of each kernel with its numbers, our advice, then the profiler's own rules.
+
+    The longest kernel comes first, and without times the one with most to say.
+    """
+    ranked = sorted(diagnoses, key=_weight, reverse=True)
+    return tuple(finding for d in ranked for finding in _of(d, alone=len(diagnoses) == 1))
+
+
+def _weight(diagnosis: Diagnosis) -> tuple[float, int]:
+    return diagnosis.numbers.get("duration", 0.0), len(_advice(diagnosis))
+
+
+def _advice(diagnosis: Diagnosis) -> list[Finding]:
+    return [finding for finding in diagnosis.advice if finding.trigger != NO_ROW]
+
+
+def _of(diagnosis: Diagnosis, *, alone: bool) -> Iterator[Finding]:
+    found, advice = diagnosis.classification, _advice(diagnosis)
+    code = tuple(code_evidence(diagnosis))
+    if found.bottleneck is not Bottleneck.NOT_COLLECTED:
+        yield Finding(
+            title=diagnosis.name,
+            detail="; ".join((found.sentence, *found.notes)),
+            trigger=", ".join(found.evidence),
+            scope=diagnosis.name,
+        )
+    elif code and (alone or advice):
+        yield Finding(title=diagnosis.name, detail=", ".join(code), trigger=code[0], scope=diagnosis.name)
+    yield from (replace(finding, scope=diagnosis.name) for finding in advice)
+    yield from diagnosis.facts.findings
+
+
+def code_evidence(diagnosis: Diagnosis) -> Iterator[str]:
+    """What resources and machine code say of a kernel, in a few words."""
+    numbers, held = diagnosis.numbers, diagnosis.occupancy
+    if "registers" in numbers:
+        yield f"{numbers['registers']:.0f} registers"
+    if numbers.get("spills"):
+        touched = sum(diagnosis.whole.counts.get(name, 0) for name in LOCAL) if diagnosis.whole else 0
+        by = f" ({touched:,} LDL and STL)" if touched else ""
+        yield f"{numbers['spills']:,.0f} bytes of local memory a thread{by}"
+    if held is not None:
+        blocks = f"{held.blocks} block{'' if held.blocks == 1 else 's'}"
+        yield held.why_none or f"{blocks} and {held.warps} warps/SM by {', '.join(held.limiting)}"
+    yield from _loop(diagnosis)
+
+
+def _loop(diagnosis: Diagnosis) -> Iterator[str]:
+    inner = diagnosis.inner
+    if inner is None or not inner.computing:
+        return
+    where = "in the main loop" if diagnosis.loop else "in the kernel"
+    against = f" for {inner.loads:,} load{'' if inner.loads == 1 else 's'}" if inner.ratio is not None else ""
+    yield f"{inner.computed}{against} {where}"

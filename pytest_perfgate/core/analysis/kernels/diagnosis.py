@@ -1,4 +1,4 @@
-"""One kernel diagnosed: occupancy, cliff, mix, class and advice from whatever is known of it."""
+"""One kernel diagnosed."""
 
 from __future__ import annotations
 
@@ -7,23 +7,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 
 from pytest_perfgate.core.analysis.classify import THRESHOLDS, Bottleneck, Classification, Signals, classify
-from pytest_perfgate.core.analysis.cliff import Cliff, cliff
 from pytest_perfgate.core.analysis.decisions import Fact, recommendations
-from pytest_perfgate.core.analysis.kernels.local_memory import unspilled
-from pytest_perfgate.core.analysis.kernels.plain import INSIDE, PIPES, leading, plain, stalls
-from pytest_perfgate.core.analysis.kernels.resident import resident
-from pytest_perfgate.core.analysis.occupancy import Occupancy, occupancy
-from pytest_perfgate.core.analysis.sass.control import usual_stall
-from pytest_perfgate.core.analysis.sass.facts import spilled, static_shared
-from pytest_perfgate.core.analysis.sass.loops import Loop, main_loop
-from pytest_perfgate.core.analysis.sass.mix import LOCAL, Mix, executed_mix, mix
+from pytest_perfgate.core.analysis.kernels.counters import INSIDE, PIPES, leading, plain, stalls
+from pytest_perfgate.core.analysis.occupancy import ENOUGH_WARPS, WARP, Cliff, Occupancy, cliff, occupancy
+from pytest_perfgate.core.analysis.sass.facts import Loop, main_loop, spilled, static_shared
+from pytest_perfgate.core.analysis.sass.mix import LOCAL, Mix, executed_mix, mix, usual_stall
 from pytest_perfgate.model.device import SmLimits
-from pytest_perfgate.model.kernel import KernelFacts
-from pytest_perfgate.model.problem import Finding
+from pytest_perfgate.model.metric import Finding
+from pytest_perfgate.model.profiles import Counter, KernelFacts
 from pytest_perfgate.model.values import array_value
 
 _HEAVY_LOADS = 5
 """Compute instructions a load under which loads are many."""
+
 _HEAVY = {"tensor cores": "HMMA", "FMA": "FFMA"}
 """What a busy pipe says of the mix where there is no machine code."""
 
@@ -235,3 +231,62 @@ def _room(found: Classification, signals: Signals) -> float | None:
         return None
     nearest = max((n for n in (signals.compute, signals.memory) if n), default=None)
     return max(0.0, 1 / nearest - 1) if nearest else None
+
+
+_ROUNDED = 0.05
+"""How far reports round ``waves``; a block more or less follows from it."""
+
+
+def resident(held: Occupancy, numbers: Mapping[str, float]) -> int:
+    """Warps that can be there: those of the blocks that a multiprocessor holds, or that there are for it."""
+    waves = numbers.get("waves", math.inf)
+    if waves >= 1:
+        return held.warps
+    blocks = max(1, math.ceil(waves * held.blocks - _ROUNDED))
+    return min(held.warps, blocks * -(-held.threads // WARP))
+
+
+def theoretical_warps(held: Occupancy, sm: SmLimits, numbers: Mapping[str, float]) -> str:
+    """The sentence on latency: called sufficient only where neither the grid nor what was active says otherwise."""
+    return f"Theoretical warps/SM: {held.warps} of {sm.warps} ({_judged(held, sm, numbers)})"
+
+
+def _judged(held: Occupancy, sm: SmLimits, numbers: Mapping[str, float]) -> str:
+    achieved, waves = numbers.get("occupancy"), numbers.get("waves")
+    active = achieved * sm.warps if achieved is not None else None
+    if not held.enough:
+        return f"insufficient: fewer than {ENOUGH_WARPS} to hide latency"
+    if active is not None and active < ENOUGH_WARPS:
+        return f"{active:.1f} were active: fewer than {ENOUGH_WARPS} to hide latency"
+    if active is None and waves is not None and waves < 1:
+        few = f", fewer than {ENOUGH_WARPS} to hide latency" if resident(held, numbers) < ENOUGH_WARPS else ""
+        return f"{waves:.2g} waves of blocks: at most {resident(held, numbers)} are there{few}"
+    return "sufficient to hide latency"
+
+
+_TOUCHES = ("sass__inst_executed_local_loads", "sass__inst_executed_local_stores")
+
+
+def unspilled(ran: Mix | None, counters: Mapping[str, Counter]) -> str:
+    """Why a kernel spills nothing; empty where that does not follow: instructions that ran tell of no bytes."""
+    if ran is not None:
+        return "" if _touched(ran) else "no LDL or STL was executed"
+    seen = [counters[name].value for name in _TOUCHES if name in counters]
+    return " and ".join(f"{name} is 0" for name in _TOUCHES) if seen == [0, 0] else ""
+
+
+def why_no_bytes(ran: Mix | None) -> str:
+    """What is known of spills whose bytes were not collected."""
+    touched = _touched(ran) if ran is not None else 0
+    return (
+        f"{touched:,} LDL and STL were executed, and how many bytes a thread has was not collected" if touched else ""
+    )
+
+
+def depth_unknown(whole: Mix) -> str:
+    """Why code that uses its stack tells no size of it."""
+    return f"{_touched(whole):,} LDL and STL use a stack of no fixed size: a function calls itself"
+
+
+def _touched(ran: Mix) -> int:
+    return sum(ran.counts.get(name, 0) for name in LOCAL)

@@ -4,33 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_perfgate.core.analysis.cliff import edge
-from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, shared_of
-from pytest_perfgate.core.analysis.kernels.resident import theoretical_warps
-from pytest_perfgate.core.analysis.occupancy import WARP, Occupancy, occupancy
-from pytest_perfgate.core.analysis.sass.control import usual_stall
-from pytest_perfgate.core.analysis.sass.mix import COUNTED, LOCAL, TENSOR, TENSOR_TOTAL, Mix
-from pytest_perfgate.core.render.quantity import quantity
+from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, shared_of, theoretical_warps
+from pytest_perfgate.core.analysis.occupancy import WARP, Occupancy, edge, occupancy
+from pytest_perfgate.core.analysis.sass.mix import COUNTED, LOCAL, TENSOR, TENSOR_TOTAL, Mix, usual_stall
+from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.device import SmLimits
-from pytest_perfgate.model.document import Block, Bullets, Column, Paragraph, Table
-from pytest_perfgate.model.kernel import KernelCode, KernelFacts
-from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.model.metric import Block, Bullets, Column, Paragraph, Table
+from pytest_perfgate.model.profiles import KernelCode, KernelFacts
+from pytest_perfgate.model.values import Dimension
 
 _TIGHT = {
     "IMMA": (4, "S02 is possible: 15-20 % is claimed, 0 to 1.6 % was measured with care"),
     "FFMA": (4, "independent FFMAs could issue at S01"),
 }
 """From which stall on a note is worth its line."""
+
 _HMMA = 8
 """The stall that one HMMA needs before the next on Ampere; a shorter one says that something else stands between."""
+
 LOW, HIGH = 5.0, 20.0
 """Compute instructions a load, under which cp.async pays and over which it does not."""
+
 _TILED = ("LDS", "LDSM", "STS", "LDGSTS")
 """What shows that tiles go through shared memory."""
+
 _NO_CODE = (
     "Not collected: it needs the machine code (perfgate profile NODEID --mode cubin, perfgate inspect FILE.cubin)."
 )
+
 _NO_CODE_EITHER = "Not collected: it needs the machine code as well."
+
 _NOTES = {
     "LDL": "local memory: registers or arrays that did not fit",
     "STL": "local memory: registers or arrays that did not fit",
@@ -212,6 +215,7 @@ def _left(mix: Mix, name: str) -> int:
 
 
 _SHOWN, _LEAST = 16, 0.001
+
 _TELLING = frozenset((*TENSOR, *LOCAL))
 """Shown however few there are."""
 

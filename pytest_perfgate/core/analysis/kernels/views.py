@@ -1,20 +1,34 @@
-"""Several kernels side by side."""
+"""Several kernels side by side, rules, health."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from pytest_perfgate.core.analysis.decisions import gain_text
 from pytest_perfgate.core.analysis.kernels.bottleneck import Timing, bottleneck_report
+from pytest_perfgate.core.analysis.kernels.counters import PLAIN
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
-from pytest_perfgate.core.analysis.kernels.plain import PLAIN
-from pytest_perfgate.core.analysis.sass.changes import changes, same_code
-from pytest_perfgate.core.analysis.sass.identity import identity
-from pytest_perfgate.core.analysis.sass.loops import loops
-from pytest_perfgate.model.document import Block, Bullets, Cell, Column, Document, Paragraph, Section, Table
-from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.core.analysis.sass.facts import changes, loops, same_code
+from pytest_perfgate.core.analysis.sass.listing import identity
+from pytest_perfgate.core.render.words import quantity, signed
+from pytest_perfgate.model.metric import (
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Document,
+    Finding,
+    Metric,
+    Paragraph,
+    Section,
+    Table,
+    labels,
+)
+from pytest_perfgate.model.values import Dimension, value
 
 _COUNT, _BYTES, _PART, _TIME = Dimension.COUNT, Dimension.BYTES, Dimension.FRACTION, Dimension.TIME
+
 _Key = tuple[str, str]
 """Kernel and architecture."""
 
@@ -190,3 +204,150 @@ def _pair(old: Diagnosis, new: Diagnosis | None) -> Iterator[Block]:
             ),
             rows=rows,
         )
+
+
+@value
+class Health:
+    """A metric, the bound that it is healthy over (or, for spills, at), and what it means where it is not."""
+
+    name: str
+    dimension: Dimension
+    bound: float
+    otherwise: str
+    at_bound: bool = False
+
+    def keeps(self, number: float) -> bool:
+        return number <= self.bound if self.at_bound else number > self.bound
+
+    @property
+    def words(self) -> str:
+        return f"{'' if self.at_bound else 'over '}{quantity(self.bound, self.dimension)}"
+
+
+def _over(name: str, bound: float, otherwise: str, dimension: Dimension = Dimension.FRACTION) -> Health:
+    return Health(name=name, dimension=dimension, bound=bound, otherwise=otherwise)
+
+
+HEALTH: tuple[Health, ...] = (
+    _over("tc_util", 0.60, "memory- or latency-bound: look at dram and occupancy"),
+    _over("dram", 0.70, "compute- or latency-bound: look at tc_util and occupancy"),
+    _over("occupancy", 0.25, "registers or shared memory hold it down"),
+    _over("l2_hit", 0.80, "little reuse: swizzle, tiles, layout"),
+    Health(
+        name="spills",
+        dimension=Dimension.BYTES,
+        bound=0.0,
+        otherwise="smaller tiles, fewer accumulators",
+        at_bound=True,
+    ),
+    _over("waves", 1.0, "more blocks", Dimension.PLAIN),
+)
+"""Healthy is more than bound: DRAM binds from 60 % on, and is used well from 70 %."""
+
+_SIDES = frozenset({"tc_util", "dram"})
+"""A kernel is bound on one side: only both under their bounds say that something is wrong."""
+
+
+def unhealthy(numbers: Mapping[str, float]) -> Iterator[tuple[Health, float]]:
+    """What should be looked at; one busy side excuses the other, and what was not collected is not judged."""
+    bad = [(row, numbers[row.name]) for row in HEALTH if row.name in numbers and not row.keeps(numbers[row.name])]
+    excused = any(row.name in numbers and row.keeps(numbers[row.name]) for row in HEALTH if row.name in _SIDES)
+    return ((row, number) for row, number in bad if not (excused and row.name in _SIDES))
+
+
+def health_sentence(row: Health, number: float) -> str:
+    return f"{row.name} {quantity(number, row.dimension, 3)} (healthy: {row.words}): {row.otherwise}"
+
+
+def health_view(diagnoses: Sequence[Diagnosis], title: str) -> Document:
+    """Every kernel against the table."""
+    columns = tuple(Column(name=name) for name in ("metric", "value", "healthy", "if not"))
+    return Document(
+        title=f"{title}: health",
+        blocks=tuple(
+            Section(title=d.name, blocks=(Table(columns=columns, rows=tuple(_rows(d.numbers))),)) for d in diagnoses
+        ),
+    )
+
+
+def _rows(numbers: Mapping[str, float]) -> Iterator[tuple[str, str, str, str]]:
+    bad = {row.name for row, _ in unhealthy(numbers)}
+    for row in HEALTH:
+        number = numbers.get(row.name)
+        said = "the other side binds" if row.name not in bad else row.otherwise
+        if number is None or row.keeps(number):
+            said = "" if number is None else "healthy"
+        yield row.name, quantity(number, row.dimension, 3), row.words, said
+
+
+def rules_view(diagnoses: Sequence[Diagnosis], title: str) -> Document:
+    """Every result with its estimated gain, the largest first."""
+    sections = tuple(
+        Section(
+            title=d.name, blocks=(Bullets(items=tuple(map(_said, sorted(d.facts.findings, key=_gain, reverse=True)))),)
+        )
+        for d in diagnoses
+        if d.facts.findings
+    )
+    return Document(title=f"{title}: rules of the profiler", blocks=sections or (Paragraph(text="not collected"),))
+
+
+def _gain(finding: Finding) -> float:
+    return finding.gain.high if finding.gain else 0.0
+
+
+def _said(finding: Finding) -> str:
+    gain = f" ({gain_text(finding)}{f'; {finding.doubt}' if finding.doubt else ''})" if finding.gain else ""
+    return f"{finding.title}{gain}: {finding.detail} [{finding.trigger}]"
+
+
+SHOWN = (
+    ("duration", Dimension.TIME), ("tc_util", Dimension.FRACTION), ("dram", Dimension.FRACTION),
+    ("sm", Dimension.FRACTION), ("occupancy", Dimension.FRACTION), ("l2_hit", Dimension.FRACTION),
+    ("registers", Dimension.COUNT), ("spills", Dimension.BYTES), ("smem", Dimension.BYTES), ("waves", Dimension.PLAIN),
+)  # fmt: skip
+
+
+def paired(before: Sequence[Diagnosis], after: Sequence[Diagnosis]) -> list[tuple[Diagnosis, Diagnosis]]:
+    """Launches of one name in their order; what has no partner is left out and shown as such."""
+    there: dict[str, list[Diagnosis]] = {}
+    for d in after:
+        there.setdefault(d.name, []).append(d)
+    return [(d, there[d.name].pop(0)) for d in before if there.get(d.name)]
+
+
+def slowdowns(before: Sequence[Diagnosis], after: Sequence[Diagnosis]) -> Iterator[Metric]:
+    """Time against time of each pair, minus one."""
+    for old, new in paired(before, after):
+        then, now = old.numbers.get("duration"), new.numbers.get("duration")
+        if then and now:
+            yield Metric(
+                name="slowdown", value=now / then - 1, dimension=Dimension.FRACTION, labels=labels(kernel=new.name)
+            )
+
+
+def counters_compared(before: Sequence[Diagnosis], after: Sequence[Diagnosis], subject: str) -> Document:
+    """A table for each pair, and the kernels that appeared or left."""
+    pairs = paired(before, after)
+    blocks: list[Block] = [Section(title=new.name, blocks=(moved_table(old, new),)) for old, new in pairs]
+    gone = [d.name for d in before if all(d is not old for old, _ in pairs)]
+    come = [d.name for d in after if all(d is not new for _, new in pairs)]
+    for title, names in (("Only in the first", gone), ("Only in the second", come)):
+        if names:
+            blocks.append(Section(title=title, blocks=(Bullets(items=tuple(names)),)))
+    return Document(title=f"Kernels compared: {subject}", blocks=tuple(blocks))
+
+
+def moved_table(old: Diagnosis, new: Diagnosis) -> Table:
+    """Metric, before, after, change: every row has a dimension of its own, so cells are text."""
+    rows: list[tuple[Cell, ...]] = []
+    for name, dimension in SHOWN:
+        then, now = old.numbers.get(name), new.numbers.get(name)
+        if then is None and now is None:
+            continue
+        change = signed(now / then - 1) if then and now is not None else "--"
+        rows.append((name, quantity(then, dimension), quantity(now, dimension), change))
+    rows.append(("class", old.classification.bottleneck.value, new.classification.bottleneck.value, ""))
+    return Table(
+        columns=tuple(Column(name=name) for name in ("Metric", "Previous", "Current", "Change")), rows=tuple(rows)
+    )

@@ -1,21 +1,25 @@
-"""A job's figures as metrics that limits can be held against."""
+"""A job's metrics and findings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import isfinite
 
 import numpy as np
 
-from pytest_perfgate.core.analysis.nsys.balance import balances, stages
-from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, labels
-from pytest_perfgate.model.nsys_job import Job, OverlapRow, RankResult
-from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.core.analysis.nsys.overlap import balances, stages
+from pytest_perfgate.core.render.words import quantity
+from pytest_perfgate.model.metric import Absent, Finding, Labels, Metric, MetricSet, Problem, Severity, labels
+from pytest_perfgate.model.nsys import MIXED, Job, OverlapRow, RankResult, Window, stream_name
+from pytest_perfgate.model.values import Dimension
 
 _TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
+
 LAUNCH = "launch"
 """What the names of calls that launch something have in common."""
+
 SILENT = "no-communication"
+
 _ASKED = ("overlap", "overlap_sum", "overlap_min", "overlap_max", "exposed_comm", "exposed_sum")
 
 
@@ -130,3 +134,198 @@ def _missing(result: RankResult) -> Iterator[Absent]:
         for stage in sorted(silent):
             why = f"{stage} of rank {result.rank.name} has no communication in the window {window}"
             yield Absent(name=name, labels=labels(rank=result.rank.name, stage=stage), why=why, code=SILENT)
+
+
+COVERAGE_FLOOR = 0.9
+
+
+def problems(job: Job) -> tuple[Problem, ...]:
+    """Whatever makes every limit on the job INVALID."""
+    return (*_lacking(job), *_untimed(job), *_graphs(job), *_faults(job), *_unnamed(job), *_unlinked(job))
+
+
+def _lacking(job: Job) -> Iterator[Problem]:
+    for facts in job.files:
+        if facts.lacking:
+            what = f"the export has no column {', '.join(facts.lacking)}"
+            yield Problem(code="nsys-schema", what=what, retry=False, evidence=(("file", facts.path),))
+
+
+def _untimed(job: Job) -> Iterator[Problem]:
+    for facts in job.files:
+        for table, count in facts.untimed:
+            what = f"{count:,} rows of {table} have no start or no end, and are in no figure"
+            yield Problem(code="nsys-damaged", what=what, retry=False, evidence=(("file", facts.path),))
+
+
+def _faults(job: Job) -> Iterator[Problem]:
+    for result in job.ranks:
+        for fault in result.lane.faults:
+            yield Problem(code="nsys-damaged", what=f"rank {result.rank.name}: {fault}", retry=False)
+
+
+def _graphs(job: Job) -> Iterator[Problem]:
+    for facts in job.files:
+        if facts.graphs:
+            hidden = f"{facts.graphs:,} launches of CUDA graphs hide" if facts.graphs > 1 else "a CUDA graph hides"
+            what = f"{hidden} kernels; capture with --cuda-graph-trace=node"
+            yield Problem(code="nsys-graphs", what=what, evidence=(("file", facts.path),))
+
+
+def _unnamed(job: Job) -> Iterator[Problem]:
+    """A kernel without a name cannot be told to be communication: it would count as computation in silence."""
+    for result in job.ranks:
+        lane = result.lane
+        if lane.unnamed:
+            what = (
+                f"rank {result.rank.name}: {lane.unnamed:,} of {len(lane.kernels):,} kernels have no name in the export"
+            )
+            yield Problem(code="nsys-damaged", what=f"{what}, so communication cannot be told", retry=False)
+
+
+def _unlinked(job: Job) -> Iterator[Problem]:
+    for result in job.ranks:
+        lane = result.lane
+        linked = lane.linked[lane.talks]
+        if lane.stages and len(linked) and linked.mean() < COVERAGE_FLOOR:
+            share = quantity(float(linked.mean()), Dimension.FRACTION)
+            what = f"rank {result.rank.name}: the launch of only {share} of its communication was recorded"
+            yield Problem(code="nsys-unlinked", what=f"{what}, so stages cannot be told", retry=False)
+
+
+def findings(job: Job) -> tuple[Finding, ...]:
+    """Doubts first, then the worst (rank, stage)."""
+    top = worst(job.ranks)
+    if top is None:
+        return doubts(job)
+    result, row = top
+    exposed = quantity(row.exposed_ns, Dimension.TIME)
+    scope = f"rank {result.rank.name}, {row.stage}"
+    title = f"most exposed communication: {scope}, {exposed} of {quantity(row.total_ns, Dimension.TIME)}"
+    return (*doubts(job), Finding(title=title, trigger=f"exposed_comm={row.exposed_ns} ns", scope=scope))
+
+
+def doubts(job: Job) -> tuple[Finding, ...]:
+    """What was left out, streams that disagree, stages that are silent on some ranks."""
+    found = [Finding(title=note, severity=Severity.WARNING) for note in job.notes]
+    foreign = (facts.path for facts in job.files if facts.foreign)
+    found += [Finding(title=f"{path}: text that is not UTF-8 is shown with � in its place") for path in foreign]
+    for result in job.ranks:
+        found += [*_empty(result), *_mixed(result)]
+    return (*found, *_silent(job))
+
+
+def _empty(result: RankResult) -> Iterator[Finding]:
+    """A rank without a row looks like one that is not there."""
+    if not len(result.lane.kernels):
+        title = f"rank {result.rank.name} ran no kernel in its window {result.lane.window}"
+        yield Finding(title=title, severity=Severity.WARNING)
+
+
+def _mixed(result: RankResult) -> Iterator[Finding]:
+    for row in result.streams:
+        if row.purpose == MIXED:
+            where = f"rank {result.rank.name}: the kernels of stream {stream_name(row.stream)}"
+            yield Finding(
+                title=f"{where} disagree about its purpose",
+                detail=row.detail,
+                trigger=f"purpose={MIXED}",
+            )
+
+
+def _silent(job: Job) -> Iterator[Finding]:
+    """A stage that talks on some ranks and only computes on others."""
+    talking: dict[str, list[str]] = {}
+    computing: dict[str, list[str]] = {}
+    for result in job.ranks:
+        for row in result.overlaps:
+            if not row.outside:
+                talking.setdefault(row.stage, []).append(result.rank.name)
+        for stage, _ in result.compute:
+            computing.setdefault(stage, []).append(result.rank.name)
+    for stage, there in sorted(talking.items()):
+        silent = [name for name in computing.get(stage, ()) if name not in there]
+        if silent:
+            title = f"{stage} communicates on rank {', '.join(there)} and only computes on rank {', '.join(silent)}"
+            detail = "limits on it are INVALID there"
+            yield Finding(title=title, detail=detail, severity=Severity.WARNING, scope=stage)
+
+
+def worst(ranks: Sequence[RankResult]) -> tuple[RankResult, OverlapRow] | None:
+    """The (rank, stage) with the most exposed communication; ranks' order breaks a tie."""
+    rows = [(result, row) for result in ranks for row in result.overlaps if row.exposed_ns]
+    return max(rows, key=lambda pair: pair[1].exposed_ns, default=None)
+
+
+def window_text(ranks: Sequence[RankResult]) -> str:
+    """The window of one rank in full; of several with the span they cover."""
+    windows = [result.lane.window for result in ranks]
+    if not windows:
+        return "no window"
+    first = windows[0]
+    if all(str(window) == str(first) for window in windows):
+        return f"window {_one(first)}"
+    low, high = min(w.start for w in windows), max(w.end for w in windows)
+    return f"windows of {len(windows)} ranks within {low}..{high} ns, of rank {ranks[0].rank.name} {_one(first)}"
+
+
+def _one(window: Window) -> str:
+    return f"{window} ns ({quantity(window.length, _TIME)}; {window.how})"
+
+
+def sentences(job: Job) -> str:
+    """How much was hidden, what was worst, how the devices were used."""
+    return " ".join((_hidden(job), _worst(job), _used(job)))
+
+
+def _hidden(job: Job) -> str:
+    count = len(job.ranks)
+    who = f"{count} rank{'s' if count != 1 else ''}"
+    talk = sum(result.time.communication_ns for result in job.ranks)
+    cited = window_text(job.ranks)
+    if not talk:
+        return f"In the {cited}, {who} ran no communication, so there is no overlap to speak of."
+    bare = sum(result.time.exposed_comm_ns for result in job.ranks)
+    hidden = quantity(1 - bare / talk, _PART)
+    return (
+        f"In the {cited}, {who} communicated for {quantity(talk, _TIME)}, of which computation "
+        f"covered {hidden} and {quantity(bare, _TIME)} stood exposed."
+    )
+
+
+def _worst(job: Job) -> str:
+    top = worst(job.ranks)
+    if top is not None:
+        result, row = top
+        return (
+            f"The most exposed is {row.stage} of rank {result.rank.name}: {quantity(row.exposed_ns, _TIME)} "
+            f"at {quantity(row.overlap, _PART)} overlap over {row.kernels} kernel{'s' if row.kernels != 1 else ''}."
+        )
+    barrier = sum(row.barrier_ns for result in job.ranks for row in result.streams)
+    if barrier:
+        return f"{quantity(barrier, _TIME)} of it ran on streams that also compute, so it held them up as a barrier."
+    if any(result.whole is not None for result in job.ranks):
+        return "None of it stood exposed."
+    return _longest(job)
+
+
+def _longest(job: Job) -> str:
+    """The kernel that takes most of the window, where there is nothing else to name."""
+    totals: dict[str, int] = {}
+    for result in job.ranks:
+        lane = result.lane
+        lengths = np.bincount(lane.kernels.name, lane.kernels.end - lane.kernels.start, minlength=len(lane.names))
+        for name, length in zip(lane.names, lengths.tolist()):
+            totals[name] = totals.get(name, 0) + int(length)
+    name, longest = max(totals.items(), key=lambda pair: pair[1])
+    share = quantity(longest / (sum(totals.values()) or 1), _PART)
+    return f"The kernel that takes most of it is {name}: {quantity(longest, _TIME)}, {share} of the time in kernels."
+
+
+def _used(job: Job) -> str:
+    window = sum(result.time.window_ns for result in job.ranks) or 1
+    idle = quantity(sum(result.time.idle_ns for result in job.ranks) / window, _PART)
+    said = f"The devices were idle for {idle} of it"
+    found = balances(job.ranks)
+    parts = [f"{quantity(b.excess, _PART)} over {b.over}" for b in found if b.over != "rank" or len(found) == 1]
+    return f"{said}, and the busiest part computed more than the mean by {', '.join(parts)}." if parts else f"{said}."

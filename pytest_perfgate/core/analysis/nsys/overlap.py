@@ -1,14 +1,26 @@
-"""How much communication computation covers, per stage, by union and kernel by kernel."""
+"""Compute/communication overlap, usage, balance."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
-from pytest_perfgate.core.analysis.nsys.streams import computing_streams
-from pytest_perfgate.model.nsys_job import UNKNOWN, Lane, OverlapRow
+from pytest_perfgate.model.nsys import (
+    COMMUNICATION,
+    COMPUTE,
+    MIXED,
+    UNKNOWN,
+    ApiTotal,
+    Lane,
+    OverlapRow,
+    RankResult,
+    StreamRow,
+    TimeRow,
+)
+from pytest_perfgate.model.values import value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,4 +84,121 @@ def computation_by_stage(lane: Lane) -> tuple[tuple[str, int], ...]:
         (lane.stages[at], intervals.covered(lane.kernels.start[chosen], lane.kernels.end[chosen]))
         for at in range(len(lane.stages))
         if (chosen := ~lane.talks & (lane.stage == at)).any()
+    )
+
+
+def streams(lane: Lane) -> tuple[StreamRow, ...]:
+    """The streams that are active in the window; no counts, durations or averages decide."""
+    return tuple(_stream_row(lane, int(stream)) for stream in np.unique(lane.kernels.stream))
+
+
+def computing_streams(lane: Lane) -> frozenset[int]:
+    """Streams on which anything but communication ran."""
+    return frozenset(np.unique(lane.kernels.stream[~lane.talks]).tolist())
+
+
+def _stream_row(lane: Lane, stream: int) -> StreamRow:
+    on = lane.kernels.stream == stream
+    talks = lane.talks[on]
+    start, end = lane.kernels.start[on], lane.kernels.end[on]
+    computes = not talks.all()
+    said = _said(lane, on) if not computes else {}
+    purpose = "" if computes else next(iter(said)) if len(said) == 1 else MIXED
+    listed = ", ".join(f"{name} {count}" for name, count in sorted(said.items()))
+    return StreamRow(
+        stream=stream,
+        kind=COMPUTE if computes else COMMUNICATION,
+        purpose=purpose,
+        kernels=int(on.sum()),
+        busy_ns=intervals.covered(start[~talks] if computes else start, end[~talks] if computes else end),
+        barrier_ns=intervals.covered(start[talks], end[talks]) if computes else 0,
+        detail=listed if purpose == MIXED else "",
+    )
+
+
+def _said(lane: Lane, on: NDArray[np.bool_]) -> dict[str, int]:
+    """How many kernels were launched for which purpose."""
+    found, counts = np.unique(lane.purpose[on], return_counts=True)
+    return {lane.purposes[at] if at >= 0 else UNKNOWN: n for at, n in zip(found.tolist(), counts.tolist())}
+
+
+def times(lane: Lane) -> TimeRow:
+    """Computation, exposed communication, exposed copies and idle time of the window."""
+    kernels, copies = lane.kernels, lane.copies
+    compute = computation(lane)
+    talk = intervals.union(kernels.start[lane.talks], kernels.end[lane.talks])
+    either = intervals.together(compute, talk)
+    starts, ends = np.append(kernels.start, copies.start), np.append(kernels.end, copies.end)
+    busy = intervals.covered(starts, ends)
+    return TimeRow(
+        computation_ns=intervals.length(compute),
+        communication_ns=intervals.length(talk),
+        exposed_comm_ns=intervals.length(either) - intervals.length(compute),
+        exposed_copies_ns=busy - intervals.length(either),
+        busy_ns=busy,
+        idle_ns=lane.window.length - busy,
+        window_ns=lane.window.length,
+    )
+
+
+@value
+class Balance:
+    """Compute per coordinate of one dimension of the mesh; ``over`` is ``rank`` where there is none."""
+
+    over: str
+    parts: tuple[tuple[str, float, int], ...]
+    """(coordinate, mean compute in ns, ranks)."""
+
+    @property
+    def excess(self) -> float:
+        """The busiest part over the mean of the parts, minus one."""
+        amounts = [amount for _, amount, _ in self.parts]
+        mean = sum(amounts) / len(amounts)
+        return max(amounts) / mean - 1 if mean else float("nan")
+
+
+def balances(ranks: Sequence[RankResult], stage: str = "") -> tuple[Balance, ...]:
+    """One per dimension that has two coordinates or more, and one over all ranks; of one stage where it is named."""
+    amounts = [(result, amount) for result in ranks if (amount := _computed(result, stage)) is not None]
+    axes = sorted({axis for result, _ in amounts for axis, _, size in result.rank.mesh if size > 1})
+    found = [_over(axis, [(_coordinates(result).get(axis), amount) for result, amount in amounts]) for axis in axes]
+    everyone: list[tuple[str | None, int]] = [(result.rank.name, amount) for result, amount in amounts]
+    return tuple(balance for balance in (*found, _over("rank", everyone)) if len(balance.parts) > 1)
+
+
+def stages(ranks: Sequence[RankResult]) -> tuple[str, ...]:
+    """Every stage that computes anywhere."""
+    return tuple(sorted({stage for result in ranks for stage, _ in result.compute}))
+
+
+def _computed(result: RankResult, stage: str) -> int | None:
+    """Compute of a rank, or of one stage on it; a rank that has not the stage takes no part."""
+    return dict(result.compute).get(stage) if stage else result.time.computation_ns
+
+
+def _coordinates(result: RankResult) -> dict[str, str]:
+    """A rank's coordinate in every dimension."""
+    return {axis: str(at) for axis, at, _ in result.rank.mesh}
+
+
+def _over(axis: str, members: Sequence[tuple[str | None, int]]) -> Balance:
+    parts: dict[str, list[int]] = {}
+    for coordinate, amount in members:
+        if coordinate is not None:
+            parts.setdefault(coordinate, []).append(amount)
+    listed = ((name, sum(amounts) / len(amounts), len(amounts)) for name, amounts in parts.items())
+    return Balance(over=axis, parts=tuple(sorted(listed, key=lambda part: (len(part[0]), part[0]))))
+
+
+def result(lane: Lane, api: Sequence[ApiTotal] = ()) -> RankResult:
+    """Everything about one rank; the calls may be those of a whole file."""
+    rank = lane.rank
+    return RankResult(
+        lane=lane,
+        streams=streams(lane),
+        overlaps=overlaps(lane),
+        whole=whole(lane),
+        time=times(lane),
+        compute=computation_by_stage(lane),
+        api=tuple(row for row in api if row.pid == rank.pid),
     )

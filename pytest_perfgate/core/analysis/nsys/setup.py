@@ -1,15 +1,23 @@
-"""Who is who: the rank of each process, from the range it labels itself with or from its device."""
+"""Ranks, windows, presets."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.nsys import Activity, Preset, Ranges, pid_of
-from pytest_perfgate.model.nsys_job import Rank, RankResult
+from pytest_perfgate.model.nsys import OPEN, Activity, Extent, Preset, Ranges, Rank, RankResult, Reading, Window, pid_of
+from pytest_perfgate.model.values import TIME_UNIT, TIME_UNITS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
 
 
 def ranks(
@@ -98,3 +106,202 @@ def order(rank: Rank) -> tuple[int, str]:
     """Ranks by number, as people count."""
     digits = re.match(r"\d+", rank.name)
     return (int(digits.group()) if digits else 1 << 62, rank.name)
+
+
+def windows(
+    ranges: Ranges, found: Sequence[Rank], reading: Reading, extents: Callable[[], Sequence[Extent]]
+) -> dict[Rank, Window]:
+    """A window per rank; a rank without the anchor that others have gets none."""
+    if reading.span is not None:
+        start, end = reading.span
+        return {rank: Window(start=start, end=end, how="as given") for rank in found}
+    for anchor in (reading.anchor,) if reading.anchor else reading.preset.anchors:
+        anchored = _anchored(ranges, found, anchor)
+        if anchored:
+            return anchored
+    if reading.anchor:
+        raise PerfgateError("nsys-anchor", f"no range matches {reading.anchor!r}", mend=_nearest(ranges))
+    spans = {(extent.pid, extent.device): extent for extent in extents()}
+    why = "the whole capture, for no range matches the preset's anchors" if len(ranges) else "the whole capture"
+    return {
+        rank: Window(start=spans[key].first, end=spans[key].last, how=why)
+        for rank in found
+        if (key := (rank.pid, rank.device)) in spans
+    }
+
+
+def _anchored(ranges: Ranges, found: Sequence[Rank], anchor: str) -> dict[Rank, Window]:
+    pattern = re.compile(_regular(anchor), re.IGNORECASE)
+    hits = np.array([bool(pattern.search(text)) for text in ranges.texts], dtype=bool)
+    rows = np.flatnonzero(hits[ranges.text] & (ranges.end < OPEN)) if len(ranges) else np.empty(0, dtype=np.int64)
+    rows = _lasting(ranges, rows, anchor)
+    process = pid_of(ranges.tid[rows])
+    result = {}
+    for rank in found:
+        mine = rows[process == rank.pid]
+        if len(mine):
+            mine = mine[np.argsort(ranges.start[mine], kind="stable")]
+            middle = mine[len(mine) // 2]
+            how = f"{ranges.texts[ranges.text[middle]]!r}, number {len(mine) // 2 + 1} of {len(mine)} that match"
+            result[rank] = Window(start=int(ranges.start[middle]), end=int(ranges.end[middle]), how=how)
+    return result
+
+
+def _lasting(ranges: Ranges, rows: Ints, anchor: str) -> Ints:
+    """Ranges that take time: in one that takes none nothing runs, and every share of it would be zero."""
+    found = rows[ranges.end[rows] > ranges.start[rows]]
+    if len(rows) and not len(found):
+        mend = "name another range (--anchor), or give a start and an end"
+        raise PerfgateError("nsys-window", f"every range that matches {anchor!r} starts and ends at once", mend=mend)
+    return found
+
+
+def _regular(anchor: str) -> str:
+    """SQL's ``%`` matches anything and holds the whole text; without one it is a regular expression."""
+    if "%" in anchor:
+        return "^" + ".*".join(re.escape(part) for part in anchor.split("%")) + "$"
+    try:
+        re.compile(anchor)
+    except re.error:
+        return re.escape(anchor)
+    return anchor
+
+
+def _nearest(ranges: Ranges) -> str:
+    """The commonest ranges, from which a person can choose."""
+    if not len(ranges):
+        return "the export has no NVTX ranges: give a start and an end"
+    counts = np.bincount(ranges.text, minlength=len(ranges.texts))
+    common = [ranges.texts[at] for at in np.argsort(-counts, kind="stable")[:5] if counts[at]]
+    return f"the commonest ranges are {', '.join(map(repr, common))}"
+
+
+_STEP = r"^ProfilerStep"
+
+PITHTRAIN = Preset(
+    name="pithtrain",
+    anchors=(r"^forward chunk.*backward chunk", _STEP),
+    stage=r"stage([1-5])_([fbw])",
+    purposes=(
+        (r"stage[24]_", "ep_a2a"),
+        (r"stage1_", "cp_ring"),
+        (r"pipeline send/recv", "pp_p2p"),
+    ),
+)
+
+MEGATRON = Preset(
+    name="megatron",
+    anchors=(r"^(iteration|train[_ -]?step)\b", r"^forward[-_]backward", _STEP),
+    stage=r"(forward|backward)[-_](compute|step)|(embedding|layernorm|layer)[-_ ]?grads?[-_ ]all[-_]?reduce|optimizer",
+    purposes=(
+        (r"(forward|backward)[-_](send|recv)|p2p|send[-_]recv", "pp_p2p"),
+        (r"all[-_]?to[-_]?all|alltoall|token[-_ ]?dispatch|token[-_ ]?combine", "ep_a2a"),
+        (r"context[-_ ]parallel|ring[-_ ]?attention|attn[-_ ]fwd[-_ ]ring", "cp_ring"),
+        (r"grads?[-_ ](all[-_]?reduce|reduce[-_]?scatter|sync)|param[-_ ]?gather", "dp_grad"),
+        (r"tensor[-_ ]parallel|row[-_ ]?parallel|column[-_ ]?parallel", "tp"),
+    ),
+    rank=r"\b(?:global[-_ ])?rank\s*[=:]?\s*(\d+)",
+)
+
+DDP = Preset(
+    name="ddp",
+    anchors=(_STEP, r"^(train[_ -]?)?(step|iteration|iter|batch)\b"),
+    stage=r"\b(forward|backward|optimizer|data)\b",
+    purposes=(
+        (r"DistributedDataParallel\.|all[-_]?reduce|bucket", "dp_grad"),
+        (r"all[-_]?to[-_]?all", "a2a"),
+        (r"backward", "dp_grad"),
+    ),
+)
+
+PRESETS = {preset.name: preset for preset in (PITHTRAIN, MEGATRON, DDP)}
+
+OPTIONS: tuple[tuple[str, str], ...] = (
+    ("preset", f"how the program names its ranges: {', '.join(PRESETS)}"),
+    ("anchor", "NVTX pattern whose median range is the window (SQL's % or a regular expression)"),
+    ("start", "start of the window in ns, instead of an anchor"),
+    ("end", "end of the window in ns"),
+    ("stage", "pattern that names a stage; its last match counts"),
+    ("purposes", "PATTERN=PURPOSE, ... for communication streams"),
+    ("label", "pattern with one group: the rank in a process's label"),
+    ("communication", "one more pattern of kernel names that communicate"),
+    ("compat", "pithtrain: kernels wholly inside the window, summed per kernel"),
+)
+
+
+def reading(options: Mapping[str, str]) -> Reading:
+    """What the options ask for, over the preset's patterns."""
+    known = [name for name, _ in OPTIONS]
+    for name in options:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            mend = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+            raise PerfgateError("nsys-option", f"there is no option {name!r}", mend=mend)
+    compat = options.get("compat", "")
+    if compat not in {"", "pithtrain"}:
+        raise PerfgateError("nsys-option", f"compat={compat!r}", mend="compat=pithtrain is the one there is")
+    return Reading(
+        preset=_preset(options),
+        anchor=options.get("anchor", ""),
+        span=_span(options),
+        original=bool(compat),
+    )
+
+
+def _preset(options: Mapping[str, str]) -> Preset:
+    name = options.get("preset", PITHTRAIN.name)
+    if name not in PRESETS:
+        raise PerfgateError("nsys-option", f"preset={name!r}", mend=f"known: {', '.join(PRESETS)}")
+    preset = PRESETS[name]
+    if "stage" in options:
+        preset = replace(preset, stage=_pattern("stage", options["stage"]))
+    if "label" in options:
+        preset = replace(preset, rank=_pattern("label", options["label"], groups=1))
+    if "communication" in options:
+        preset = replace(preset, communication=(_pattern("communication", options["communication"]),))
+    if "purposes" in options:
+        preset = replace(preset, purposes=_purposes(options["purposes"]))
+    return preset
+
+
+def _pattern(option: str, text: str, groups: int = 0) -> str:
+    try:
+        found = re.compile(text)
+    except re.error as error:
+        raise PerfgateError("nsys-option", f"{option}={text!r} is no regular expression: {error}") from error
+    if found.groups < groups:
+        raise PerfgateError("nsys-option", f"{option}={text!r} has no group", mend=r"for instance rank=(\d+)")
+    return text
+
+
+def _purposes(text: str) -> tuple[tuple[str, str], ...]:
+    pairs = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        pattern, equals, purpose = part.rpartition("=")
+        if not equals or not pattern or not purpose:
+            raise PerfgateError("nsys-option", f"purposes={part!r}", mend="write PATTERN=PURPOSE, PATTERN=PURPOSE")
+        pairs.append((_pattern("purposes", pattern.strip()), purpose.strip()))
+    return tuple(pairs)
+
+
+def _span(options: Mapping[str, str]) -> tuple[int, int] | None:
+    if "start" not in options and "end" not in options:
+        return None
+    if "start" not in options or "end" not in options:
+        raise PerfgateError("nsys-window", "start and end go together", mend="--set start=NS --set end=NS")
+    if "anchor" in options:
+        raise PerfgateError("nsys-window", "an anchor and a start are two windows", mend="drop one of them")
+    start, end = (_nanoseconds(name, options[name]) for name in ("start", "end"))
+    if not start < end:
+        raise PerfgateError("nsys-window", f"{start}..{end} is no span", mend="start < end")
+    return start, end
+
+
+def _nanoseconds(name: str, text: str) -> int:
+    """A point of the export's own clock; without a unit it is in nanoseconds."""
+    hit = re.fullmatch(rf"\s*(-?\d+(?:\.\d+)?)\s*({TIME_UNIT})?\s*", text)
+    if hit is None:
+        mend = "nanoseconds of the export's own clock, or a number with ns, us, ms or s"
+        raise PerfgateError("nsys-window", f"{name}={text!r} is no time", mend=mend)
+    number, unit = hit.groups()
+    return int(number) if unit is None and "." not in number else round(float(number) * TIME_UNITS[unit or "ns"])

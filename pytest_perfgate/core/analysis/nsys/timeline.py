@@ -1,4 +1,4 @@
-"""One window as a picture: a lane per stream, and exposed communication where the eye falls first."""
+"""One window's lanes as data (drawing moves to render/pictures)."""
 
 from __future__ import annotations
 
@@ -8,20 +8,26 @@ from html import escape
 import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
+from pytest_perfgate.core.analysis.nsys import views as c
+from pytest_perfgate.core.analysis.nsys.metrics import sentences
 from pytest_perfgate.core.analysis.nsys.overlap import exposed
-from pytest_perfgate.core.render.quantity import quantity
-from pytest_perfgate.model.nsys import stream_name
-from pytest_perfgate.model.nsys_job import COMPUTE, RankResult, StreamRow
-from pytest_perfgate.model.quantity import Dimension
-from pytest_perfgate.model.values import value
+from pytest_perfgate.core.render.words import quantity
+from pytest_perfgate.model.metric import Block, Cell, Document, Paragraph, Picture, Table
+from pytest_perfgate.model.nsys import COMPUTE, Job, Lane, RankResult, StreamRow, stream_name
+from pytest_perfgate.model.values import Dimension, value
 
 WIDTH, LEFT, RIGHT, LANE, GAP, TOP = 1180, 210, 20, 22, 6, 58
+
 LEAST = 760
 """Pixels below which its words are no longer read: a narrower page scrolls."""
+
 COLOURS = {"compute": "#4c78a8", "hidden": "#2a9d8f", "exposed": "#e4572e", "copies": "#b9a5c9"}
+
 _LEGEND = (("compute", "compute"), ("hidden", "communication, covered"), ("exposed", "communication, exposed"),
            ("copies", "copies and sets"))  # fmt: skip
+
 _TICKS = 8
+
 _FONT = "font-family='ui-sans-serif,system-ui,Helvetica,Arial,sans-serif'"
 
 
@@ -171,3 +177,49 @@ def _stages(result: RankResult, row: StreamRow, scale: Scale, y: float) -> Itera
         middle = scale.x((int(lane.kernels.start[at]) + int(lane.kernels.end[at])) / 2)
         name = escape(lane.stages[lane.stage[at]])
         yield f"<text x='{middle:.1f}' y='{y + 15}' fill='#fff' font-size='11' text-anchor='middle'>{name}</text>"
+
+
+_RANKS = 8
+
+_SPANS = 10
+
+
+def timeline_view(job: Job) -> Document:
+    """Streams as lanes; of many ranks the first few."""
+    shown = job.ranks[:_RANKS]
+    left = len(job.ranks) - len(shown)
+    alt = (
+        f"A lane per stream of {len(shown)} of {len(job.ranks)} ranks; what stands exposed is marked across all lanes."
+    )
+    blocks: list[Block] = [Paragraph(text=sentences(job)), Picture(svg=timeline(shown), alt=alt)]
+    if left:
+        blocks.append(Paragraph(text=f"{left} more ranks are not drawn; the overlap view has all of them."))
+    spans = [row for result in job.ranks for row in _spans(result)]
+    spans.sort(key=lambda row: -row[3])
+    columns = (c.text("rank"), c.ns("start"), c.ns("end"), c.ns("length"), c.text("stage"), c.text("kernel"))
+    rows: tuple[tuple[Cell, ...], ...] = tuple(spans[:_SPANS])
+    if rows:
+        blocks.append(Table(title="Longest exposed communication", columns=columns, rows=rows))
+    return Document(title="Timeline of the window", blocks=tuple(blocks))
+
+
+def _spans(result: RankResult) -> list[tuple[str, int, int, int, str, str]]:
+    """A rank's longest exposed spans, each with the first kernel that runs in it."""
+    lane = result.lane
+    start, end = exposed(lane)
+    found = []
+    for at in np.argsort(start - end, kind="stable")[:_SPANS]:
+        low, high = int(start[at]), int(end[at])
+        runs = np.flatnonzero(lane.talks & (lane.kernels.start < high) & (lane.kernels.end > low))
+        first = int(runs[np.argmin(lane.kernels.start[runs])])
+        found.append(
+            (result.rank.name, low, high, high - low, _stage(lane, first), lane.names[lane.kernels.name[first]])
+        )
+    return found
+
+
+def _stage(lane: Lane, at: int) -> str:
+    """A kernel's stage, or in brackets what it is for outside of any."""
+    if lane.stage[at] >= 0:
+        return lane.stages[int(lane.stage[at])]
+    return f"({lane.purposes[int(lane.purpose[at])]})" if lane.purpose[at] >= 0 else "-"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from pytest_perfgate.core.analysis.ops.dtypes import known_dtype, width
+from pytest_perfgate.core.analysis.work.products import known_dtype, width
 from pytest_perfgate.model.values import value
 
 _NUMBER = re.compile(r"-?\d+")

@@ -1,16 +1,20 @@
-"""A disassembly as kernels: code, resources, launch."""
+"""Kernels of a disassembly: flow, loops, changes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 
-from pytest_perfgate.core.analysis.sass.listing import parse_listing
+from pytest_perfgate.core.analysis.sass.listing import INSTRUCTION, branch_target, identity, parse_listing
+from pytest_perfgate.core.analysis.sass.mix import ARITHMETIC, LOADS, TENSOR, mix, stall_cycles
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.kernel import FROM_CODE, Disassembly, KernelCode, KernelFacts, Launch
+from pytest_perfgate.model.profiles import FROM_CODE, Disassembly, KernelCode, KernelFacts, Launch
+from pytest_perfgate.model.values import value
 
 _SYSTEM_SHARED_FROM = 90
 """From sm_90 on a cubin counts the driver's own kilobyte among a block's shared memory."""
+
 _SYSTEM_SHARED = 1024
 
 
@@ -99,3 +103,236 @@ def _mangled(name: str) -> str:
         at = begin + int(number[1])
         last = name[begin:at]
     return last
+
+
+JUMPS = frozenset(("BRA", "JMP"))
+
+_ENDS, _ANYWHERE = frozenset(("EXIT", "RET", "KILL")), frozenset(("BRX", "BRXU", "JMX", "JMXU"))
+
+_ALWAYS = 7
+"""The guard of an instruction that has none."""
+
+Edges = list[list[int]]
+
+
+def closing(code: KernelCode, branches: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Of the branches back (target, row), those that repeat; all of them where a table says where code goes on."""
+    roots = {opcode: opcode.partition(".")[0] for opcode in set(code.opcodes)}
+    if not branches or _ANYWHERE & set(roots.values()):
+        return list(branches)
+    rows = [row for row, opcode in enumerate(code.opcodes) if roots[opcode] in JUMPS or roots[opcode] in _ENDS]
+    begins, edges = _blocks(code, rows, roots)
+    above = _dominators(edges)
+    home = {begin: block for block, begin in enumerate(begins)}
+    last = {end - 1: block for block, end in enumerate([*begins[1:], len(code)])}
+    return [(target, row) for target, row in branches if _leads_through(above, home[target], last[row])]
+
+
+def _blocks(code: KernelCode, rows: Sequence[int], roots: dict[str, str]) -> tuple[list[int], Edges]:
+    """Where stretches without a branch begin, and to which of them each goes on."""
+    jumps = {row: _target(code, row) for row in rows if roots[code.opcodes[row]] in JUMPS}
+    inside = (target for target in jumps.values() if target is not None)
+    begins = sorted({0, *inside, *(row + 1 for row in rows if row + 1 < len(code))})
+    number = {begin: block for block, begin in enumerate(begins)}
+    ends, edges = frozenset(rows), []
+    for end in (*begins[1:], len(code)):
+        row = end - 1
+        target = jumps.get(row)
+        goes_on = end < len(code) and (row not in ends or _conditional(code, row, jump=row in jumps))
+        edges.append(([number[target]] if target is not None else []) + ([number[end]] if goes_on else []))
+    return begins, edges
+
+
+def _target(code: KernelCode, row: int) -> int | None:
+    address = branch_target(code.operands[row])
+    target = address // INSTRUCTION if address is not None else None
+    return target if target is not None and target < len(code) else None
+
+
+def _conditional(code: KernelCode, row: int, *, jump: bool) -> bool:
+    """By its guard, or by the condition that a jump has among its operands."""
+    if jump and "," in code.operands[row]:
+        return True
+    return code.words[INSTRUCTION * row + 1] >> 4 != _ALWAYS if code.words else bool(code.predicates[row])
+
+
+def _dominators(edges: Edges) -> list[int]:
+    """For each stretch the nearest that every way to it leads through; -1 where no way leads to it."""
+    order = _order(edges)
+    rank = {block: place for place, block in enumerate(order)}
+    before: Edges = [[] for _ in edges]
+    for block in order:
+        for following in edges[block]:
+            before[following].append(block)
+    above = [-1] * len(edges)
+    above[0] = 0
+    changed = True
+    while changed:
+        changed = False
+        for block in order[1:]:
+            found = -1
+            for one in before[block]:
+                if above[one] >= 0:
+                    found = one if found < 0 else _common(above, rank, found, one)
+            if above[block] != found:
+                above[block], changed = found, True
+    return above
+
+
+def _common(above: list[int], rank: dict[int, int], one: int, other: int) -> int:
+    while one != other:
+        while rank[one] > rank[other]:
+            one = above[one]
+        while rank[other] > rank[one]:
+            other = above[other]
+    return one
+
+
+def _order(edges: Edges) -> list[int]:
+    """Stretches that can be reached, each before those that follow it but for branches back."""
+    seen, done, stack = {0}, [], [(0, iter(edges[0]))]
+    while stack:
+        block, following = stack[-1]
+        new = next((one for one in following if one not in seen), None)
+        if new is None:
+            done.append(block)
+            stack.pop()
+        else:
+            seen.add(new)
+            stack.append((new, iter(edges[new])))
+    return done[::-1]
+
+
+def _leads_through(above: list[int], gate: int, block: int) -> bool:
+    if above[block] < 0:
+        return False
+    while block not in (gate, 0):
+        block = above[block]
+    return block == gate
+
+
+_WORK, _TENSOR = frozenset((*ARITHMETIC, *LOADS)), frozenset(TENSOR)
+
+
+@value
+class Loop:
+    """A range of instructions that a branch repeats; ``last`` is the branch."""
+
+    first: int
+    last: int
+    innermost: bool = True
+
+    @property
+    def rows(self) -> range:
+        return range(self.first, self.last + 1)
+
+
+def loops(code: KernelCode) -> tuple[Loop, ...]:
+    """Every loop in the order of the code; branches back to one place are one loop."""
+    spans = sorted(dict(closing(code, list(_back(code)))).items())
+    return tuple(Loop(first=a, last=b, innermost=not _holds_another(a, b, spans)) for a, b in spans)
+
+
+def _back(code: KernelCode) -> Iterator[tuple[int, int]]:
+    """(target, row) of every branch to somewhere before it."""
+    branches = _named(code, JUMPS)
+    for row, opcode in enumerate(code.opcodes):
+        if opcode in branches:
+            target = branch_target(code.operands[row])
+            if target is not None and target // INSTRUCTION < row:
+                yield target // INSTRUCTION, row
+
+
+def _named(code: KernelCode, roots: frozenset[str]) -> frozenset[str]:
+    """The whole opcodes that this code has of these."""
+    return frozenset(opcode for opcode in set(code.opcodes) if opcode.partition(".")[0] in roots)
+
+
+def _holds_another(first: int, last: int, spans: list[tuple[int, int]]) -> bool:
+    return any((a, b) != (first, last) and first <= a and b <= last for a, b in spans)
+
+
+def main_loop(code: KernelCode) -> Loop | None:
+    """The loop that carries the work: the smallest that holds more than half of what loops compute and load.
+
+    An unrolled loop wins over its remainder, and a tile loop with tensor cores over a small loop inside it.
+    """
+    found = loops(code)
+    work = _named(code, _TENSOR) or _named(code, _WORK)
+    until = list(accumulate((opcode in work for opcode in code.opcodes), initial=0))
+
+    def held(loop: Loop) -> int:
+        return until[loop.last + 1] - until[loop.first]
+
+    inside = sum(until[last + 1] - until[first] for first, last in _stretches(found))
+    carrying = [loop for loop in found if 2 * held(loop) > inside]
+    smallest = min(carrying, key=lambda loop: len(loop.rows), default=None)
+    return smallest or max(found, key=lambda loop: len(loop.rows) if loop.innermost else 0, default=None)
+
+
+def _stretches(found: tuple[Loop, ...]) -> Iterator[tuple[int, int]]:
+    """What loops cover together, each row once; they come in the order of the code."""
+    begin, end = 0, -1
+    for loop in found:
+        if loop.first > end:
+            yield begin, end
+            begin = loop.first
+        end = max(end, loop.last)
+    yield begin, end
+
+
+@value
+class Change:
+    """One fact of a kernel before and after; ``None`` where a build does not have it."""
+
+    what: str
+    before: float | None
+    after: float | None
+
+
+def same_code(before: KernelFacts, after: KernelFacts) -> bool:
+    """Whether the machine code is the same to the last control bit."""
+    if before.code is None or after.code is None:
+        return False
+    return identity(before.code) == identity(after.code)
+
+
+def changes(before: KernelFacts, after: KernelFacts) -> tuple[Change, ...]:
+    """What differs, resources first, then instructions, the inner loop after the whole kernel."""
+    here, there = dict(_changed_facts(before)), dict(_changed_facts(after))
+    names = [*here, *(name for name in there if name not in here)]
+    return tuple(
+        Change(what=name, before=here.get(name), after=there.get(name))
+        for name in names
+        if here.get(name, 0) != there.get(name, 0)
+    )
+
+
+def _changed_facts(facts: KernelFacts) -> Iterator[tuple[str, float]]:
+    if facts.resources:
+        yield "registers", facts.resources.registers
+        yield "shared memory", facts.resources.shared
+        yield "stack", facts.resources.stack
+        if (bytes_spilled := spilled(facts)) is not None:
+            yield "spills", bytes_spilled
+    if facts.code is None:
+        return
+    yield "instructions", len(facts.code)
+    yield from _counted(facts, None, "")
+    loop = main_loop(facts.code)
+    if loop is not None:
+        yield "loop: instructions", len(loop.rows)
+        yield from _counted(facts, loop.rows, "loop: ")
+
+
+def _counted(facts: KernelFacts, rows: range | None, prefix: str) -> Iterator[tuple[str, float]]:
+    assert facts.code is not None
+    seen = mix(facts.code, rows)
+    for name in sorted(seen.counts):
+        if seen.counts[name]:
+            yield f"{prefix}{name}", seen.counts[name]
+    for width, count in seen.widths:
+        yield f"{prefix}{width}-byte loads", count
+    cycles = stall_cycles(facts.code, rows if rows is not None else range(len(facts.code)))
+    if cycles is not None:
+        yield f"{prefix}stall cycles", cycles

@@ -1,4 +1,4 @@
-"""The instruction mix: what is counted, how wide loads are, how much is computed for each."""
+"""The instruction mix."""
 
 from __future__ import annotations
 
@@ -7,28 +7,40 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import TypeVar
 
-from pytest_perfgate.model.kernel import KernelCode
+from pytest_perfgate.model.profiles import Control, KernelCode
 from pytest_perfgate.model.values import value
 
 TENSOR = ("HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "OMMA", "HGMMA", "IGMMA", "QGMMA", "BGMMA",
           "UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA")  # fmt: skip
+
 _WHOLE_TILE = ("HGMMA", "IGMMA", "QGMMA", "BGMMA", "UTC")
 """Issued for a warp group or a block: a count of them does not compare with HMMA."""
+
 ARITHMETIC = ("FFMA", "FFMA2", "HFMA2", "DFMA", "FADD", "FADD2", "FMUL", "FMUL2", "HADD2", "HMUL2", "DADD", "DMUL")
+
 _HALF = "HFMA2"
+
 BULK, _BULK_STORE = ("UBLKCP", "UTMALDG"), "UBLKCP.G"
+
 LOADS = ("LDG", "LDGSTS", *BULK)
+
 BARRIERS = ("BAR", "SYNCS", "WARPSYNC", "UCGABAR_ARV")
+
 LOCAL = ("LDL", "STL")
+
 COUNTED = (
     *TENSOR, "FFMA", "FFMA2", "HFMA2", "DFMA", "LDG", "LDGSTS", "UBLKCP", "UTMALDG", "STG", "LDS", "STS", "LDSM",
     "BAR.SYNC", "SHFL", "MUFU", "LDL", "STL", "ATOMG", "RED",
 )  # fmt: skip
 """Counted in every kernel, zero where there is none: a limit on them always finds its number."""
+
 TENSOR_TOTAL = "MMA"
 """All tensor-core instructions together."""
+
 Cell = TypeVar("Cell")
+
 _BITS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32}
+
 WIDE = 16
 
 
@@ -165,3 +177,40 @@ def at_rows(column: Sequence[Cell], rows: Sequence[int] | range) -> Sequence[Cel
 def load_width(opcode: str) -> int:
     """Bytes that one thread moves."""
     return next((_BITS[part] for part in opcode.split(".")[1:] if part in _BITS), 4)
+
+
+NO_BARRIER = 7
+
+_STALL, _WAITS = 0xF, 0x3F << 11
+
+
+def control(bits: int) -> Control:
+    """The fields of 21 control bits, as they are on sm_75 to sm_120."""
+    return Control(
+        stall=bits & 0xF,
+        yields=not bits >> 4 & 1,
+        write_barrier=bits >> 5 & 7,
+        read_barrier=bits >> 8 & 7,
+        wait=bits >> 11 & 0x3F,
+        reuse=bits >> 17 & 0xF,
+    )
+
+
+def stall_cycles(code: KernelCode, rows: Sequence[int] | range) -> int | None:
+    """Sum of the stall counts: a signal for differences, not a time."""
+    return sum(map(_STALL.__and__, at_rows(code.controls, rows))) if code.controls else None
+
+
+def usual_stall(code: KernelCode, family: str, rows: Sequence[int] | range) -> int | None:
+    """The most frequent stall count of one opcode, the smaller of equals."""
+    shown = at_rows(code.opcodes, rows)
+    names = frozenset(opcode for opcode in set(shown) if opcode.partition(".")[0] == family)
+    if not names or not code.controls:
+        return None
+    seen = Counter(bits & _STALL for bits, opcode in zip(at_rows(code.controls, rows), shown) if opcode in names)
+    return min(seen, key=lambda stall: (-seen[stall], stall))
+
+
+def barrier_waits(code: KernelCode, rows: Sequence[int] | range) -> int | None:
+    """Instructions that wait for at least one scoreboard barrier."""
+    return sum(1 for bits in at_rows(code.controls, rows) if bits & _WAITS) if code.controls else None

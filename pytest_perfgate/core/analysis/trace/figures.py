@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow
 from pytest_perfgate.core.analysis.trace.tables import listed, shapes
-from pytest_perfgate.model.document import Table
-from pytest_perfgate.model.metric import Labels, Metric, labels
+from pytest_perfgate.model.metric import Labels, Metric, Table, labels
 from pytest_perfgate.model.values import value
 
 
@@ -29,7 +28,9 @@ def _all(view: str, scopes: str, **named: str) -> tuple[Figure, ...]:
 
 
 _STATS = ("mean", "median", "std", "min", "max")
+
 _ARGUMENTS, _KERNEL = "op, shapes, types, strides, scalars", "kernel, launcher, stream"
+
 _LINE = {
     "computation": "computation_time",
     "exposed_communication": "exposed_comm",
@@ -41,6 +42,7 @@ _LINE = {
     "all_communication": "communication_time",
     "all_copies": "memcpy_time",
 }
+
 _SHARE = {
     "computation": "computation",
     "exposed_communication": "exposed_share",
@@ -51,6 +53,7 @@ _SHARE = {
     "all_communication": "communication",
     "all_copies": "memcpy_share",
 }
+
 _RANKED = {
     "window": "total_time",
     "computation": "computation",
@@ -60,6 +63,7 @@ _RANKED = {
     "overlap": "overlap",
     "communication": "communication_time",
 }
+
 _SHARED = {
     "instances": "comm_count",
     "ranks": "comm_ranks",
@@ -70,6 +74,7 @@ _SHARED = {
     "bus": "bus_bandwidth",
     "transfer_and_waiting": "comm_time",
 }
+
 _SIDES = {
     "calls,_reference": "compared_calls",
     "calls,_target": "compared_calls",
@@ -79,6 +84,7 @@ _SIDES = {
     "relative": "slowdown",
     "expected": "expected_slowdown",
 }
+
 FIGURES: tuple[Figure, ...] = (
     *_all("timeline", "rank, gpu, step", **_LINE),
     *_all("timeline", "rank, gpu, step", **{f"{name},_of_the_window": metric for name, metric in _SHARE.items()}),
@@ -119,8 +125,11 @@ def metric_of(view: str) -> Mapping[str, str]:
 
 
 _ROWS = ("arguments", "kernels", "roofline", "impact", "fusion", "backward")
+
 _WHOLE = {figure.metric for figure in FIGURES if figure.view in {"timeline", "steps", "categories", "ops"}}
+
 _OF_ROWS = {figure.metric for figure in FIGURES if figure.view in _ROWS} - _WHOLE
+
 _SCOPES = {"shapes", "types", "strides", "scalars", "launcher", "module", "target"}
 
 

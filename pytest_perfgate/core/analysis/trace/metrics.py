@@ -1,4 +1,4 @@
-"""Every figure of a trace as a metric that a limit can name."""
+"""Every figure as a metric; what a trace cannot say."""
 
 from __future__ import annotations
 
@@ -8,24 +8,31 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from pytest_perfgate.core.analysis.roofline import place
-from pytest_perfgate.core.analysis.trace.kernels import KernelRow
-from pytest_perfgate.core.analysis.trace.operators import OperatorRow, recompute_share
-from pytest_perfgate.core.analysis.trace.peaks import GIVEN
+from pytest_perfgate.core.analysis.trace.operators import GIVEN, KernelRow, OperatorRow, recompute_share
 from pytest_perfgate.core.analysis.trace.survey import Survey, pooled, timelines
 from pytest_perfgate.core.analysis.trace.timeline import Timeline
+from pytest_perfgate.core.metric_kinds import KERNEL_KINDS
 from pytest_perfgate.model.device import Roof
 from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, labels
-from pytest_perfgate.model.quantity import Dimension
-from pytest_perfgate.model.trace import Category
+from pytest_perfgate.model.profiles import Category
+from pytest_perfgate.model.values import Dimension
 
 _TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
+
 SHORT_NS = 10_000
+
 _CHECK = "perfgate check TRACE LIMIT"
+
 NO_GPU = "the trace has no GPU activity"
+
 NO_WORK_HERE = "no GPU work lies in this window"
+
 NO_OPERATOR_HERE = "no operator lies in this window"
+
 NO_STACKS = "the trace has no Python stacks: profile with with_stack=True"
+
 NO_COMMUNICATION = "no communication in this window"
+
 _TIMES = (
     ("computation_time", "computation"),
     ("communication_time", "communication"),
@@ -40,13 +47,20 @@ _TIMES = (
     ("idle_macro", "idle_macro"),
     ("total_time", "total"),
 )
+
 _ON_HOST = ("computation_time", "busy_time", "idle_time", "idle_micro", "idle_macro", "total_time")
 """What a program without a GPU has as well, operators that do its work standing for kernels."""
+
 HOST_ONLY = "this program has no GPU: its operators run on the host"
+
 ON_HOST = "profile it where its work runs on a GPU, or limit what a host has: idle, total_time, op_time, op_count"
+
 SEVERAL = "several devices are in this trace, and each has a timeline of its own"
+
 NAME_ONE = "name a device: gpu=0, or all of them: gpu=*"
+
 WITH_GPU = "profile with ProfilerActivity.CUDA on a machine with a GPU, around work that reaches it"
+
 _SHARES = (
     ("computation", "computation"),
     ("communication", "communication"),
@@ -59,13 +73,16 @@ _SHARES = (
     ("idle_micro_share", "idle_micro"),
     ("idle_macro_share", "idle_macro"),
 )
+
 _SHARES_ON_HOST = ("computation", "busy", "idle", "idle_micro_share", "idle_macro_share")
 
-
 _EACH = ("overlap_sum", "overlap_min", "overlap_max", "exposed_sum")
+
 _NAMES = ("overlap", *_EACH, *dict(_TIMES), *dict(_SHARES), "coverage", "unread")
+
 _OF_ONE = ("overlap", *_EACH, *dict(_TIMES), *dict(_SHARES))
 """Figures of one device, which several do not add up to."""
+
 _KERNELS = ("kernel_time", "kernel_count", "short_kernels")
 
 
@@ -293,3 +310,33 @@ def _with(scope: Labels, **more: object) -> Labels:
 
 def _metric(name: str, number: float, dimension: Dimension, where: Labels, note: str = "") -> Metric:
     return Metric(name=name, value=float(number), dimension=dimension, labels=where, source="trace", note=note)
+
+
+UNSEEN = (
+    ("bank conflicts, coalescing, cache hits, stall reasons", "ncu, or rocprof on AMD"),
+    ("occupancy and registers", "ncu, or the cubin: perfgate inspect KERNEL.cubin"),
+    ("why the host was late", "a profile with stacks, or the trace in Perfetto"),
+)
+"""What a trace cannot tell, and what can."""
+
+_TOOLS = {
+    "ncu": "profile the kernel with ncu, or with rocprof on AMD, and check that report",
+    "cubin": "check the cubin: perfgate check KERNEL.cubin",
+    "rocprof": "profile the kernel with rocprof and check its CSV",
+}
+
+
+def unobservable() -> MetricSet:
+    """The figures of counters and machine code, absent from every trace."""
+    why = "not observable in a trace"
+    return MetricSet(absent=tuple(Absent(name=k.name, why=why, mend=_TOOLS[k.source]) for k in KERNEL_KINDS))
+
+
+_NEEDED = ("op_time", "op_count", "op_share", "op_mean", "op_variants", "op_running", "modelled", "tflops", "bandwidth",
+          "intensity", "mfu", "sol", "mfu_datasheet", "sol_datasheet")  # fmt: skip
+
+
+def without_operators(seen: Survey, scopes: Sequence[Labels]) -> MetricSet:
+    """What operators would have told."""
+    why, mend = no_work(seen)
+    return MetricSet(absent=tuple(Absent(name=name, labels=s, why=why, mend=mend) for name in _NEEDED for s in scopes))

@@ -1,27 +1,37 @@
-"""Operators of a trace: how often, how long on the GPU, and how near to what the device allows."""
+"""Operators and kernels: counts, times, fractions of peak."""
 
 from __future__ import annotations
 
+import math
 import re
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pytest_perfgate.core.analysis.classify import WORDS, Kind
+from pytest_perfgate.core.analysis.operators import category_of, work_of
 from pytest_perfgate.core.analysis.operators.call import Call, parse_call
-from pytest_perfgate.core.analysis.operators.table import category_of, work_of
-from pytest_perfgate.core.analysis.trace.grouped import Spread, busy, numbered, spread, statistics
 from pytest_perfgate.core.analysis.trace.survey import Survey
-from pytest_perfgate.model.trace import Category
-from pytest_perfgate.model.values import array_value
-from pytest_perfgate.model.work import Work
+from pytest_perfgate.core.analysis.trace.timeline import Spread, busy, numbered, spread, statistics
+from pytest_perfgate.core.analysis.work.products import dtype_name
+from pytest_perfgate.core.render.words import ABSENT, quantity
+from pytest_perfgate.model.device import Basis, DeviceSpec, Roof
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.metric import Column, Table
+from pytest_perfgate.model.profiles import Category, Queue
+from pytest_perfgate.model.values import Dimension, Work, array_value, value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
 
+
 _LINK = re.compile(r"^Memcpy (HtoD|DtoH|HtoH|PtoP)|CopyHostToDevice|CopyDeviceToHost")
+
 OUTSIDE = "(launched outside any operator)"
 
 
@@ -131,3 +141,200 @@ def _longest_kernels(seen: Survey, group: Ints, groups: int) -> list[int]:
         if stats.total[p] > most[g]:
             most[g], best[g] = float(stats.total[p]), int(names[row])
     return best
+
+
+@value
+class KernelRow(Spread):
+    """One kernel of one launcher on one stream."""
+
+    name: str
+    launcher: str
+    stream: str
+    device: int
+    kind: str
+    share: float
+
+
+def kernels(seen: Survey) -> tuple[KernelRow, ...]:
+    """Kernels, copies and fills, the longest first."""
+    if not len(seen.rows):
+        return ()
+    trace = seen.trace
+    leaf = seen.link.leaf
+    launcher = np.where(leaf >= 0, trace.name[np.maximum(leaf, 0)], -1).astype(np.int64)
+    place = np.full(len(seen.rows), -1) if seen.on_host else trace.place[seen.rows].astype(np.int64)
+    group, groups = numbered(trace.name[seen.rows].astype(np.int64), launcher, place)
+    stats = statistics((seen.end - seen.start).astype(np.float64), group, groups)
+    everything = float(stats.total.sum()) or 1.0
+    rows = []
+    for g in np.argsort(-stats.total, kind="stable").tolist():
+        at = int(stats.first[g])
+        queue = Queue(device=-1, stream="host") if seen.on_host else trace.queues[int(place[at])]
+        rows.append(
+            KernelRow(
+                name=trace.names[int(trace.name[seen.rows[at]])],
+                launcher=trace.names[int(launcher[at])] if launcher[at] >= 0 else OUTSIDE,
+                stream=str(queue.stream),
+                device=queue.device,
+                kind=WORDS[Kind(int(seen.kinds[at]))],
+                **spread(stats, g),
+                share=float(stats.total[g]) / everything,
+            )
+        )
+    return tuple(rows)
+
+
+_NUMBER = r"^([0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?)\s*([TGPM]?)"
+
+_FLOPS = re.compile(_NUMBER + r"(?:FLOPS|FLOP/s|OPS)$", re.IGNORECASE)
+
+_BYTES = re.compile(_NUMBER + r"B/s$", re.IGNORECASE)
+
+GIVEN = "peaks as given"
+"""The note of a roof that the user gave."""
+
+_SCALE = {"": 1.0, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
+
+
+def given_roof(peak: str = "", bandwidth: str = "") -> Roof | None:
+    """A roof from ``bf16=708TFLOPS,fp32=163TFLOPS`` and ``5.3TB/s``."""
+    if not peak and not bandwidth:
+        return None
+    compute = []
+    for part in filter(None, (p.strip() for p in peak.split(","))):
+        dtype, _, rate = part.partition("=")
+        try:
+            compute.append((dtype_name(dtype), parse_peak(rate)))
+        except ValueError as odd:
+            raise PerfgateError("trace-option", f"peak {part!r}: {odd}", mend="write bf16=708TFLOPS") from odd
+    return Roof(
+        basis=Basis.DATASHEET,
+        compute=tuple(compute),
+        bandwidth=parse_bandwidth(bandwidth) if bandwidth else None,
+        note=GIVEN,
+    )
+
+
+def parse_peak(text: str) -> float:
+    """``708TFLOPS`` per second."""
+    return _rate(text, _FLOPS, "708TFLOPS")
+
+
+def parse_bandwidth(text: str) -> float:
+    """``5.3TB/s`` per second."""
+    return _rate(text, _BYTES, "5.3TB/s")
+
+
+def _rate(text: str, form: re.Pattern[str], example: str) -> float:
+    """A rate with its unit: a bare number could be any multiple of it."""
+    found = form.match(text.strip())
+    rate = float(found.group(1)) * _SCALE[found.group(2).upper()] if found else 0.0
+    if not 0 < rate < math.inf:
+        raise PerfgateError("trace-option", f"{text!r} is no rate", mend=f"write it with its unit: {example}")
+    return rate
+
+
+def sheet_roof(spec: DeviceSpec, column: str = "datasheet") -> Roof:
+    """The data sheet's roof, or its achievable rates, which are a column of their own."""
+    peaks = spec.achievable if column == "achievable" else spec.peaks
+    return Roof(
+        basis=Basis.DATASHEET,
+        compute=tuple((p.dtype, p.datasheet) for p in peaks if p.datasheet),
+        bandwidth=spec.bandwidth,
+        cache_bytes=None,
+        note=f"{spec.name}, {column} rates",
+    )
+
+
+def hardware_table(**roofs: Roof | None) -> Table:
+    """One column a device: its name and source, bandwidth, and peak of each element type."""
+    dtypes = dict.fromkeys(dtype for roof in roofs.values() if roof for dtype, _ in roof.compute)
+    rows = [("peaks", *(roof.note if roof else "not known" for roof in roofs.values()))]
+    rows.append(("memory bandwidth", *(_shown(roof.bandwidth if roof else None) for roof in roofs.values())))
+    rows += [(dtype, *(_peak(roof, dtype) for roof in roofs.values())) for dtype in dtypes]
+    return Table(columns=(Column(name="hardware"), *(Column(name=name) for name in roofs)), rows=tuple(rows))
+
+
+def _shown(bandwidth: float | None) -> str:
+    return quantity(bandwidth, Dimension.BANDWIDTH) if bandwidth else ABSENT
+
+
+def _peak(roof: Roof | None, dtype: str) -> str:
+    rates = dict(roof.compute) if roof else {}
+    return quantity(rates[dtype], Dimension.FLOPS) if dtype in rates else ABSENT
+
+
+_LIBRARIES = (
+    ("flash attention", r"flash_(?:fwd|bwd|attn)|pytorch_flash|fmha_"),
+    ("cuDNN", r"cudnn"),
+    ("cuBLAS", r"cublas|_xmma_gemm_|s\d+gemm_(?:bf|f)16|sgemm_|dgemm_|gemv2|gemmk1"),
+    ("CUTLASS", r"cutlass"),
+    ("Tensile (hipBLASLt, rocBLAS)", r"^Cijk_"),
+    ("MIOpen", r"MIOpen|^miopen|igemm_|batched_transpose"),
+    ("Composable Kernel", r"\bck::|ck_tile"),
+    ("Triton", r"^triton_|_kernel_\d+d\d+"),
+    ("NCCL", r"(?i:nccl|rccl)"),
+    ("PyTorch", r"at::native|at_cuda_detail|cub::"),
+)
+
+_SHORT = 72
+
+_AROUND = re.compile(r"^void |\(anonymous namespace\)::|at::native::|\([^()]*\)$")
+
+_TILES = (
+    re.compile(r"tilesize(\d+x\d+x\d+)"),
+    re.compile(r"_MT(\d+x\d+x\d+)"),
+    re.compile(r"_(\d{2,3}x\d{2,3}_\d{2,3}x\d+)_"),
+    re.compile(r"_(\d{2,3}x\d{2,3}(?:x\d+)?)_"),
+)
+
+
+def library(name: str) -> str:
+    """Whose kernel it is; empty where the name does not say."""
+    return next((word for word, pattern in _LIBRARIES if re.search(pattern, name)), "")
+
+
+def tile(name: str) -> str:
+    """The tile a product kernel works in; empty where the name does not say."""
+    for pattern in _TILES:
+        if found := pattern.search(name):
+            return found.group(1)
+    return ""
+
+
+def short_name(name: str) -> str:
+    """A kernel's name without what every such name has; its parameters and its far end left out."""
+    plain = _AROUND.sub("", name)
+    return plain if len(plain) <= _SHORT else f"{plain[: _SHORT - 1]}\N{HORIZONTAL ELLIPSIS}"
+
+
+def selection_table(rows: Sequence[OperatorRow]) -> Table:
+    """Operators that run on different kernels for different shapes."""
+    by_name: dict[str, list[OperatorRow]] = defaultdict(list)
+    for row in rows:
+        by_name[row.name].append(row)
+    listed = []
+    for name, group in by_name.items():
+        if len({row.kernel for row in group}) < 2:
+            continue
+        listed += [
+            (name, _shapes(row), library(row.kernel), tile(row.kernel), row.kernel, row.count, row.total)
+            for row in group
+        ]
+    return Table(
+        columns=(
+            Column(name="operator"),
+            Column(name="shapes"),
+            Column(name="library"),
+            Column(name="tile"),
+            Column(name="longest kernel"),
+            Column(name="calls", dimension=Dimension.COUNT),
+            Column(name="GPU time", dimension=Dimension.TIME),
+        ),
+        rows=tuple(listed),
+        note="Library and tile are read from the kernel's name; empty where it does not tell.",
+    )
+
+
+def _shapes(row: OperatorRow) -> str:
+    return " ".join("×".join(map(str, row.call.dims[at])) or "scalar" for at in row.call.tensors())

@@ -1,22 +1,29 @@
-"""Many ranks: the same collective seen from each, who waits, who is late, what the links carried."""
+"""Collectives across ranks, arrivals."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from pytest_perfgate.core.analysis.ops.collective import bus_factor
-from pytest_perfgate.core.analysis.trace.arrivals import arrival_waits, one_clock, start_skew
-from pytest_perfgate.core.analysis.trace.collectives import Collective
-from pytest_perfgate.core.analysis.trace.instances import Instance
+import numpy as np
+
+from pytest_perfgate.core.analysis.classify import Kind
+from pytest_perfgate.core.analysis.operators.call import Call, parse_call
+from pytest_perfgate.core.analysis.trace.survey import Survey
+from pytest_perfgate.core.analysis.work.products import bus_factor
 from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, labels
-from pytest_perfgate.model.quantity import Dimension
-from pytest_perfgate.model.values import value
+from pytest_perfgate.model.profiles import Message
+from pytest_perfgate.model.values import Dimension, value
 
 _TIME, _COUNT = Dimension.TIME, Dimension.COUNT
+
 APART = "The clocks of the ranks do not agree, so their starts cannot be compared"
+
 UNSIZED = "the trace does not record the sizes of these messages"
+
 _SIZED = ("comm_bytes", "alg_bandwidth", "bus_bandwidth")
+
 _TOGETHER = (
     "comm_wait",
     "start_wait",
@@ -162,3 +169,143 @@ def _metric(name: str, number: float, dimension: Dimension, where: Labels) -> Me
 def _operation(group: Sequence[Instance]) -> str:
     named = next((part.operation for i in group for part in i.parts if part.operation), "")
     return named or group[0].kind
+
+
+_WORD = re.compile(r"(?:nccl|rccl)(?:Dev)?Kernel_?([A-Za-z]+)", re.IGNORECASE)
+
+_CLIMB = 8
+
+
+@value
+class Collective:
+    """One collective as one rank saw it."""
+
+    kind: str
+    group: str
+    ordinal: int
+    """Its number among those of its kind and group on this rank."""
+    rank: int
+    start: int
+    """On the rank's own clock, in nanoseconds since its epoch."""
+    length: int
+    size: float | None = None
+    ranks: int | None = None
+    operation: str = ""
+    """What the framework called it: an all-to-all is sent as point-to-point kernels."""
+
+
+def collectives(seen: Survey, rank: int) -> tuple[Collective, ...]:
+    """The communication kernels of a rank in the order they started."""
+    mine = np.flatnonzero(seen.kinds == Kind.COMMUNICATION)
+    mine = mine[np.argsort(seen.trace.start[seen.rows[mine]], kind="stable")]
+    counted: dict[tuple[str, str], int] = {}
+    found = []
+    for at in mine.tolist():
+        row = int(seen.rows[at])
+        message = _message(seen, at)
+        kind = word(seen.trace.names[seen.trace.name[row]])
+        group = message.group if message else ""
+        ordinal = counted[kind, group] = counted.get((kind, group), -1) + 1
+        found.append(
+            Collective(
+                kind=kind,
+                group=group,
+                ordinal=ordinal,
+                rank=rank,
+                start=int(seen.trace.start[row]) + seen.trace.base_ns,
+                length=int(seen.trace.end[row] - seen.trace.start[row]),
+                size=message.sent if message else None,
+                ranks=message.ranks if message else None,
+                operation=message.collective if message else "",
+            )
+        )
+    return tuple(found)
+
+
+def word(name: str) -> str:
+    """What a communication kernel does, without algorithm, protocol and dtype."""
+    found = _WORD.search(name)
+    if found:
+        return found.group(1)
+    return name.partition("<")[0].partition("(")[0].rpartition("::")[2] or name
+
+
+def _message(seen: Survey, at: int) -> Message | None:
+    """What was recorded on the kernel, its launcher, or an annotation above."""
+    trace = seen.trace
+    row = int(seen.rows[at])
+    if row in trace.messages:
+        return trace.messages[row]
+    above = int(seen.link.launch[at])
+    for _ in range(_CLIMB):
+        if above < 0:
+            return None
+        if above in trace.messages:
+            return trace.messages[above]
+        if trace.names[trace.name[above]].startswith("nccl:") and trace.argument[above] >= 0:
+            size = _sent(parse_call("", trace.arguments[int(trace.argument[above])]))
+            return Message(collective=trace.names[trace.name[above]], sent=size or None)
+        above = int(seen.tree.parent[above])
+    return None
+
+
+def _sent(call: Call) -> float:
+    """Bytes of the tensors of a collective; nothing where a shape is no numbers."""
+    try:
+        return sum(call.size(i) for i in call.tensors())
+    except ValueError:
+        return 0.0
+
+
+@value
+class Instance:
+    """One collective seen by all ranks that recorded it."""
+
+    kind: str
+    group: str
+    ordinal: int
+    parts: tuple[Collective, ...]
+
+    @property
+    def latency(self) -> int:
+        """The shortest duration: that of the rank which arrived last and waited for nobody."""
+        return min(part.length for part in self.parts)
+
+    @property
+    def skew(self) -> int:
+        return max(part.length for part in self.parts) - self.latency
+
+    @property
+    def size(self) -> float | None:
+        return max((part.size for part in self.parts if part.size is not None), default=None)
+
+
+AGREE = 0.95
+"""The part of the collectives that must overlap on all ranks for their clocks to count as one."""
+
+
+def one_clock(instances: Sequence[Instance]) -> bool:
+    """Whether collectives run on all their ranks at once: nobody ends before the last one starts."""
+    if not instances:
+        return False
+    meet = sum(
+        max(part.start for part in one.parts) <= min(part.start + part.length for part in one.parts)
+        for one in instances
+    )
+    return meet >= AGREE * len(instances)
+
+
+def arrival_waits(instances: Sequence[Instance]) -> Mapping[int, int]:
+    """Nanoseconds from each rank's start to the latest start, summed: its wait as one clock shows it."""
+    total: dict[int, int] = defaultdict(int)
+    for instance in instances:
+        latest = max(part.start for part in instance.parts)
+        for part in instance.parts:
+            total[part.rank] += latest - part.start
+    return dict(total)
+
+
+def start_skew(instance: Instance) -> int:
+    """The latest start minus the earliest."""
+    starts = [part.start for part in instance.parts]
+    return max(starts) - min(starts)

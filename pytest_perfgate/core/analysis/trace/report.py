@@ -1,11 +1,24 @@
-"""The default report of a trace: where the time went, what took it, what to look at."""
+"""The default report."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from pytest_perfgate.core.analysis.trace.kernels import KernelRow
-from pytest_perfgate.core.analysis.trace.operators import OperatorRow
+from pytest_perfgate.core.analysis.roofline import band, place
+from pytest_perfgate.core.analysis.trace import tables
+from pytest_perfgate.core.analysis.trace.findings import anchor_of, recommendation_blocks, recommendations, wants_replay
+from pytest_perfgate.core.analysis.trace.metrics import UNSEEN
+from pytest_perfgate.core.analysis.trace.operators import (
+    KernelRow,
+    OperatorRow,
+    hardware_table,
+    library,
+    selection_table,
+    short_name,
+)
+from pytest_perfgate.core.analysis.trace.passes import stack_document
+from pytest_perfgate.core.analysis.trace.rates import impact, impact_table, utilised
 from pytest_perfgate.core.analysis.trace.survey import Survey, timelines
 from pytest_perfgate.core.analysis.trace.tables import (
     brief,
@@ -15,11 +28,11 @@ from pytest_perfgate.core.analysis.trace.tables import (
     roofline_table,
     timeline_table,
 )
-from pytest_perfgate.core.analysis.trace.unseen import UNSEEN
-from pytest_perfgate.core.analysis.trace.utilisation import utilised
+from pytest_perfgate.core.analysis.trace.timeline import Timeline
+from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.device import Roof
-from pytest_perfgate.model.document import Block, Bullets, Document, Paragraph, Section
-from pytest_perfgate.model.problem import Finding
+from pytest_perfgate.model.metric import Block, Bullets, Column, Document, Finding, Paragraph, Section, Table
+from pytest_perfgate.model.values import Dimension, array_value
 
 
 def report_document(
@@ -94,3 +107,196 @@ def unseen_block() -> Block:
 
 def name_of(seen: Survey) -> str:
     return seen.trace.path.rpartition("/")[2]
+
+
+_TIME, _PART = Dimension.TIME, Dimension.FRACTION
+
+
+def summary_blocks(seen: Survey, line: Timeline | None, rows: Sequence[OperatorRow]) -> tuple[Block, ...]:
+    """At most twenty lines."""
+    ranked = ranked_operators(rows)[: seen.settings.top]
+    table = Table(
+        columns=(
+            Column(name="#"),
+            Column(name="operation"),
+            Column(name="time", dimension=_TIME),
+            Column(name="of operators' time", dimension=_PART, digits=3),
+        ),
+        rows=tuple((str(n), *row) for n, row in enumerate(ranked, 1)),
+        title="Top bottlenecks",
+    )
+    return (Paragraph(text=_sentence(seen, line, ranked)), _metrics(seen, line), table)
+
+
+def ranked_operators(rows: Sequence[OperatorRow]) -> list[tuple[str, float, float]]:
+    """The operators that took longest: name, time, share."""
+    spent: dict[str, tuple[float, float]] = {}
+    for row in rows:
+        total, share = spent.get(row.name, (0.0, 0.0))
+        spent[row.name] = (total + row.total, share + row.share)
+    return [(name, *found) for name, found in sorted(spent.items(), key=lambda item: -item[1][0])]
+
+
+def _sentence(seen: Survey, line: Timeline | None, ranked: Sequence[tuple[str, float, float]]) -> str:
+    """What a reader should remember."""
+    if line is None:
+        return "Several devices, or none, were at work: the detail has each for itself."
+    who = "The host's operators run" if seen.on_host else "The GPU works"
+    said = f"{who} {_part(line.share(line.busy))} of a window of {quantity(line.total, _TIME)}"
+    if line.communication:
+        said += f", and {_part(line.overlap or 0.0)} of its communication is hidden by compute"
+    if not ranked:
+        return f"{said}."
+    name, spent, share = ranked[0]
+    return f"{said}. {name} is the largest operator: {quantity(spent, _TIME)}, {_part(share)} of operators' time."
+
+
+def _metrics(seen: Survey, line: Timeline | None) -> Table:
+    cells: list[tuple[str, str]] = []
+    if line is not None:
+        cells.append(("window", quantity(line.total, _TIME)))
+    if line is not None and seen.on_host:
+        cells.append(("operators run", _part(line.share(line.computation))))
+    elif line is not None:
+        cells += [
+            ("GPU utilisation", _part(line.share(line.busy))),
+            ("computation", _part(line.share(line.computation))),
+            ("idle", _part(line.share(line.idle))),
+            ("exposed communication", _part(line.share(line.exposed_comm))),
+            ("overlap", _part(line.overlap) if line.overlap is not None else "no communication"),
+        ]
+    cells.append(("coverage", _part(seen.coverage) if seen.coverage is not None else "no GPU activity"))
+    return Table(columns=(Column(name="metric"), Column(name="value")), rows=tuple(cells))
+
+
+def _part(fraction: float) -> str:
+    return quantity(fraction, _PART, 3)
+
+
+@array_value
+class Material:
+    """What a standalone report is written from."""
+
+    seen: Survey
+    line: Timeline | None
+    rows: tuple[OperatorRow, ...]
+    kernels: tuple[KernelRow, ...]
+    findings: tuple[Finding, ...]
+    roof: Roof | None
+
+    @property
+    def top(self) -> tuple[OperatorRow, ...]:
+        """The argument sets that took longest, until so many operators are among them."""
+        names: dict[str, None] = {}
+        found = []
+        for row in self.rows[: 4 * self.seen.settings.top]:
+            names.setdefault(row.name)
+            if len(names) > self.seen.settings.top:
+                break
+            found.append(row)
+        return tuple(found)
+
+
+def standalone_fair(given: Material) -> Document:
+    """Summary, recommendations, then all detail once."""
+    total = given.line.total if given.line else 0
+    impacts = [made for row in given.top if (made := impact(row, given.roof, total)) is not None]
+    advised = recommendations(impacts, given.findings)
+    detail: list[Block] = [Section(title="Findings", blocks=(findings_block(given.findings),), anchor="findings")]
+    names = dict.fromkeys(row.name for row in given.top)
+    detail += [_operator_section([row for row in given.top if row.name == name], given.roof) for name in names]
+    replays = [i.row.name for i in impacts if wants_replay(i.row, i.fraction)]
+    appendix: list[Block] = [
+        hardware_table(device=given.roof),
+        Paragraph(text="Replay artifacts: " + (", ".join(dict.fromkeys(replays)) or "none recommended") + "."),
+    ]
+    return Document(
+        title=f"{name_of(given.seen)}: standalone analysis",
+        subtitle=subtitle(given.seen),
+        blocks=(
+            Section(title="Executive summary", blocks=summary_blocks(given.seen, given.line, given.rows)),
+            Section(title="Recommendations", blocks=recommendation_blocks(advised)),
+            Section(title="Detailed analysis", blocks=tuple(detail)),
+            Section(
+                title="Impact", blocks=(impact_table(impacts),) if impacts else (Paragraph(text=_no_impact(given)),)
+            ),
+            Section(title="Appendix", blocks=tuple(appendix)),
+        ),
+    )
+
+
+def standalone_rough(given: Material) -> Document:
+    """Working notes: every table, what is missing, what to ask next."""
+    unmodelled = [row for row in given.rows if row.work is None]
+    gaps = Table(
+        columns=(
+            Column(name="operator"),
+            Column(name="share", dimension=Dimension.FRACTION),
+            Column(name="why it has no work model"),
+        ),
+        rows=tuple((row.name, row.share, row.why) for row in unmodelled),
+        note="A model is one function: pytest_perfgate_operators.",
+    )
+    blocks: list[Block] = [Section(title="Findings", blocks=(findings_block(given.findings),))]
+    blocks += (
+        [Section(title="Timeline", blocks=(tables.timeline_table(given.line, on_host=given.seen.on_host),))]
+        if given.line
+        else []
+    )
+    blocks += [
+        Section(title="Categories", blocks=(tables.category_table(given.rows),)),
+        Section(title="Operators by arguments", blocks=(tables.argument_table(given.rows),)),
+        Section(title="Roofline", blocks=(tables.roofline_table(given.rows, given.roof),)),
+        Section(title="Kernels", blocks=(tables.kernel_table(given.kernels),)),
+        Section(title="Kernel selection", blocks=(selection_table(given.rows),)),
+        *_trees(given),
+        Section(title="Gaps", blocks=(gaps, Paragraph(text=_dropped(given.seen)))),
+        Section(title="Questions", blocks=(Bullets(items=_questions(given)),)),
+        Section(title="Not observable in a trace", blocks=(unseen_block(),)),
+    ]
+    return Document(
+        title=f"{name_of(given.seen)}: standalone analysis (rough)", subtitle=subtitle(given.seen), blocks=tuple(blocks)
+    )
+
+
+def _trees(given: Material, most: int = 3) -> list[Section]:
+    """Who called the operators that took longest, and what one call of each launched."""
+    found = dict.fromkeys(row.name for row in given.top if row.example >= 0)
+    rows = [next(row for row in given.top if row.name == name and row.example >= 0) for name in list(found)[:most]]
+    parts = [Section(title=row.name, blocks=stack_document(given.seen, str(row.example)).blocks) for row in rows]
+    return [Section(title="Tree analysis", blocks=tuple(parts))] if parts else []
+
+
+def _operator_section(rows: Sequence[OperatorRow], roof: Roof | None) -> Section:
+    """One operator with those of its argument sets that are on top."""
+    said = []
+    for row in rows:
+        at = place(row.work, row.total / row.count, roof) if row.work and roof else None
+        reached = f"{at.fraction:.0%} of its roof, {band(at.fraction)}" if at and at.fraction is not None else ""
+        why = f"no work model: {row.why}" if row.work is None else ""
+        kernel = f"longest kernel {short_name(row.kernel)}" + (f" ({of})" if (of := library(row.kernel)) else "")
+        parts = "; ".join(filter(None, (reached, why, kernel)))
+        said.append(f"{tables.shapes(row) or 'no shapes'}: {parts}")
+    table = tables.brief(tables.roofline_table(rows, roof), "operator", "work", "bytes")
+    blocks = (Bullets(items=tuple(said)), replace(table, note=""))
+    return Section(title=rows[0].name, blocks=blocks, anchor=anchor_of(rows[0].name))
+
+
+def _no_impact(given: Material) -> str:
+    return "No roof is known, so no gain is projected." if given.roof is None else "No top operator has a work model."
+
+
+def _dropped(seen: Survey) -> str:
+    parts = [f"{name}: {count:,}" for name, count in sorted(seen.trace.dropped.items())]
+    return "Events left out: " + ("; ".join(parts) if parts else "none") + "."
+
+
+def _questions(given: Material) -> tuple[str, ...]:
+    asked = []
+    if given.line and given.line.share(given.line.idle) > 0.05:
+        asked.append("What does the host do in the idle gaps? Look at the trace in Perfetto.")
+    if given.line and given.line.communication:
+        asked.append("Is communication slow or is a rank late? That needs the traces of all ranks.")
+    if not given.seen.trace.shapes:
+        asked.append("Shapes were not recorded: profile with record_shapes=True for work and roofline.")
+    return (*asked, "Were the clocks locked while this was recorded? A trace does not say.")

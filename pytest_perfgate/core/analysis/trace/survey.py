@@ -9,26 +9,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_perfgate.core.analysis.operators.table import model_of
-from pytest_perfgate.core.analysis.trace.classes import Kind, gpu_rows, kinds
-from pytest_perfgate.core.analysis.trace.linkage import Linkage, link, sent
-from pytest_perfgate.core.analysis.trace.standing import operators, standing
-from pytest_perfgate.core.analysis.trace.timeline import Timeline, timeline
-from pytest_perfgate.core.analysis.trace.tree import Tree, call_tree
-from pytest_perfgate.core.analysis.trace.window import Window
-from pytest_perfgate.model.trace import GPU, Category, Trace
-from pytest_perfgate.model.values import array_value, value
-from pytest_perfgate.model.work import Work
+from pytest_perfgate.core.analysis.classify import Kind, gpu_rows, kinds
+from pytest_perfgate.core.analysis.operators import model_of
+from pytest_perfgate.core.analysis.trace.timeline import Timeline, Window, timeline
+from pytest_perfgate.core.analysis.trace.tree import Linkage, Tree, call_tree, link, operators, sent, standing
+from pytest_perfgate.model.profiles import GPU, Category, Trace
+from pytest_perfgate.model.values import Work, array_value, value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
 
+
 _OF_GPUS = ("nccl", "rccl")
 """Carriers of collectives that move memory of GPUs only."""
+
 _ANNOTATED = tuple(f"{name}:" for name in _OF_GPUS)
 """How the framework annotates a collective of theirs on the host."""
+
 _OF_DEVICES = re.compile(
     r"aten::(?:_?(?:cudnn|miopen|mps)_|_thnn_fused_|\w+_for_mps$|_(?:flash|efficient)_attention_(?:for|back)ward$|"
     r"_scaled_dot_product_(?:cudnn|efficient)_attention|_scaled_dot_product_flash_attention(?:_backward)?$)|"

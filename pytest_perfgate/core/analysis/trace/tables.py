@@ -7,15 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from pytest_perfgate.core.analysis.roofline import place
-from pytest_perfgate.core.analysis.trace.grouped import Spread
-from pytest_perfgate.core.analysis.trace.kernels import KernelRow
-from pytest_perfgate.core.analysis.trace.operators import OperatorRow
-from pytest_perfgate.core.analysis.trace.timeline import Timeline
+from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow
+from pytest_perfgate.core.analysis.trace.timeline import Spread, Timeline
 from pytest_perfgate.model.device import Basis, Roof
-from pytest_perfgate.model.document import Cell, Column, Table
-from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.model.metric import Cell, Column, Table
+from pytest_perfgate.model.values import Dimension
 
 _TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
+
 _TIMES = tuple(Column(name=n, dimension=_TIME) for n in ("total", "mean", "median", "deviation", "min", "max"))
 
 

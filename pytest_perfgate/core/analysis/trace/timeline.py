@@ -1,14 +1,18 @@
-"""Where the time of a device went: compute, what is exposed beside it, idle."""
+"""Busy, exposed, idle per device and stream."""
 
 from __future__ import annotations
 
+import re
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
-from pytest_perfgate.core.analysis.trace.classes import Kind
-from pytest_perfgate.model.values import value
+from pytest_perfgate.core.analysis.classify import Kind
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.profiles import Category, Trace
+from pytest_perfgate.model.values import TIME_UNIT, TIME_UNITS, array_value, value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,6 +20,9 @@ if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.intervals import Spans
 
     Ints = NDArray[np.int64]
+
+    Floats = NDArray[np.float64]
+
 
 MICRO_NS = 10_000
 """Gaps up to this long are micro idle: launch latency rather than waiting."""
@@ -117,3 +124,169 @@ def _pauses(every: Spans, low: int, high: int) -> Ints:
     edges = (np.concatenate([[low], every[1]]), np.concatenate([every[0], [high]]))
     lengths: Ints = np.maximum(edges[1] - edges[0], 0)
     return lengths[lengths > 0]
+
+
+@array_value
+class Stats:
+    """One entry a group."""
+
+    count: Ints
+    total: Floats
+    mean: Floats
+    median: Floats
+    std: Floats
+    low: Floats
+    high: Floats
+    first: Ints
+    """The first row of each group."""
+
+
+@value
+class Spread:
+    """How often something ran, and nanoseconds in all, at a time, at least and at most."""
+
+    count: int
+    total: float
+    mean: float
+    median: float
+    std: float
+    low: float
+    high: float
+
+
+def spread(stats: Stats, group: int) -> dict[str, Any]:
+    """The fields of one group's spread."""
+    fields = ("total", "mean", "median", "std", "low", "high")
+    return {"count": int(stats.count[group]), **{name: float(getattr(stats, name)[group]) for name in fields}}
+
+
+def busy(starts: Ints, ends: Ints, group: Ints, groups: int) -> Ints:
+    """Length of the union of the intervals of each group, in one pass over all of them."""
+    if not len(starts):
+        return np.zeros(groups, np.int64)
+    low = starts.min()
+    span = int(ends.max() - low) + 1
+    if groups * span < 2**62:
+        shift = group * span - low
+        merged = intervals.union(starts + shift, ends + shift)
+        owner = merged[0] // span
+        lengths = np.zeros(groups, np.int64)
+        np.add.at(lengths, owner, merged[1] - merged[0])
+        return lengths
+    return np.array([intervals.covered(starts[group == g], ends[group == g]) for g in range(groups)], np.int64)
+
+
+def statistics(values: Floats, group: Ints, groups: int) -> Stats:
+    """Count, sum, mean, median, sample deviation, extremes and first row of each group; none may be empty."""
+    order = np.lexsort((values, group))
+    ranked = values[order]
+    count = np.bincount(group, minlength=groups)
+    ends = np.cumsum(count)
+    begins = ends - count
+    total: Floats = np.bincount(group, weights=values, minlength=groups).astype(np.float64)
+    mean = total / count
+    spread = np.bincount(group, weights=(values - mean[group]) ** 2, minlength=groups)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        std = np.sqrt(spread / (count - 1))
+    first = np.full(groups, len(values), np.int64)
+    np.minimum.at(first, group, np.arange(len(values)))
+    return Stats(
+        count=count,
+        total=total,
+        mean=mean,
+        median=(ranked[begins + (count - 1) // 2] + ranked[begins + count // 2]) / 2,
+        std=std,
+        low=ranked[begins],
+        high=ranked[ends - 1],
+        first=first,
+    )
+
+
+def numbered(*columns: Ints) -> tuple[Ints, int]:
+    """A group number for each distinct row of several columns, and how many there are."""
+    code = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        values, inverse = np.unique(column, return_inverse=True)
+        code = code * len(values) + inverse
+        code = np.unique(code, return_inverse=True)[1]
+    return code, int(code.max(initial=-1)) + 1
+
+
+_STEP = re.compile(r"^ProfilerStep#(\d+)$")
+
+_RANGE = re.compile(rf"^(\d+(?:\.\d+)?)\s*({TIME_UNIT})?\s*\.\.\s*(\d+(?:\.\d+)?)\s*({TIME_UNIT})$")
+
+
+@value
+class Window:
+    """A stretch of a trace, in its own nanoseconds, and how it is called."""
+
+    label: str
+    start: int
+    end: int
+    step: str = ""
+    on_host: bool = False
+    """The host marked it; the GPU may have run behind."""
+
+    @property
+    def pair(self) -> tuple[int, int]:
+        return self.start, self.end
+
+
+def steps(trace: Trace) -> tuple[Window, ...]:
+    """Windows of profiler steps as the GPU saw them, else as the host did; PyTorch 1 called them operators."""
+    for category in (Category.GPU_ANNOTATION, Category.ANNOTATION, Category.OPERATOR):
+        found = [w for w in ranges(trace, "ProfilerStep#*", category) if w.step]
+        if found:
+            return tuple(found)
+    return ()
+
+
+def ranges(trace: Trace, pattern: str, category: Category) -> tuple[Window, ...]:
+    """Windows of ranges whose name fits; one that shows on several streams is their hull."""
+    wanted = {i for i, name in enumerate(trace.names) if fnmatchcase(name, pattern) or name == pattern}
+    rows = np.flatnonzero((trace.category == category) & np.isin(trace.name, list(wanted)))
+    hulls: dict[tuple[str, int], Window] = {}
+    for row in rows[np.argsort(trace.start[rows], kind="stable")].tolist():
+        name, start, end = trace.names[trace.name[row]], int(trace.start[row]), int(trace.end[row])
+        step = _STEP.match(name)
+        key = (name, 0 if step else int(trace.external[row]))
+        before = hulls.get(key)
+        low, high = (min(before.start, start), max(before.end, end)) if before else (start, end)
+        at_host, number = category != Category.GPU_ANNOTATION, step.group(1) if step else ""
+        hulls[key] = Window(label=name, start=low, end=high, step=number, on_host=at_host)
+    return tuple(hulls.values())
+
+
+def parse_window(trace: Trace, text: str) -> tuple[Window, ...]:
+    """Windows that an option names: ``steps``, ``step=3``, ``annotation=NAME`` or ``2ms..5ms``."""
+    text = text.strip()
+    if text in {"", "whole"}:
+        return ()
+    ranged = _RANGE.match(text)
+    if ranged:
+        low, unit, high, end_unit = ranged.groups()
+        start, end = float(low) * TIME_UNITS[unit or end_unit], float(high) * TIME_UNITS[end_unit]
+        if end <= start:
+            raise PerfgateError("trace-option", f"the window {text!r} ends before it starts")
+        return (Window(label=f"from {text}", start=round(start), end=round(end)),)
+    kind, _, name = text.partition("=")
+    found: tuple[Window, ...]
+    if kind in {"steps", "step"}:
+        found = tuple(w for w in steps(trace) if not name or fnmatchcase(w.step, name))
+    else:
+        name = name if kind == "annotation" else text
+        found = ranges(trace, name, Category.GPU_ANNOTATION) or ranges(trace, name, Category.ANNOTATION)
+    if not found:
+        raise PerfgateError(
+            "trace-window", f"no step or annotation fits {text!r}", place=trace.path, mend=_known(trace)
+        )
+    return found
+
+
+def _known(trace: Trace) -> str:
+    rows = np.flatnonzero((trace.category == Category.ANNOTATION) | (trace.category == Category.GPU_ANNOTATION))
+    names = sorted({trace.names[n] for n in np.unique(trace.name[rows]).tolist()})[:8]
+    return (
+        f"the trace has: {', '.join(names)}" if names else "the trace has no annotations; use a range such as 2ms..5ms"
+    )

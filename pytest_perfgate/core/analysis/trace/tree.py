@@ -1,18 +1,21 @@
-"""The call tree of the host: which event caused which, by containment in time."""
+"""The host's call tree and what launched what."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_perfgate.model.trace import HOST, Category, Trace
-from pytest_perfgate.model.values import array_value
+from pytest_perfgate.core.analysis.operators import CATEGORIES, model_of
+from pytest_perfgate.model.profiles import HOST, Category, Trace
+from pytest_perfgate.model.values import Work, array_value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
+
 
 STRADDLE_NS = 1000
 """Events that outlive their parent by less than this belong to the grandparent."""
@@ -95,3 +98,139 @@ def _nearest(parent: Ints, wanted: NDArray[np.bool_]) -> Ints:
         if not len(open_rows):
             return found
         found[open_rows] = parent[found[open_rows]]
+
+
+_ALLOCATES = ("empty", "empty_like", "empty_strided", "new_empty", "resize_", "set_")
+
+_VIEWS = (
+    "alias", "as_strided", "detach", "expand", "narrow", "permute", "_reshape_alias", "reshape", "resolve_conj",
+    "resolve_neg", "result_type", "select", "slice", "squeeze", "t", "transpose", "unsqueeze", "_unsafe_view", "view",
+)  # fmt: skip
+
+_BESIDE = frozenset(f"aten::{name}" for name in (*_ALLOCATES, *_VIEWS))
+"""Allocations and views: what they take is never what their caller is there for."""
+
+_LIGHT = "elementwise"
+"""A product copies its bias, a sum fills its result: such operators are the work of a caller that has more."""
+
+
+def standing(trace: Trace, tree: Tree, models: Mapping[str, Callable[..., Work]]) -> Ints:
+    """Operators beneath which nothing ranks as high, none of them within another; innermost ones are such."""
+    rows = np.flatnonzero(trace.category == Category.OPERATOR)
+    above = _callers(rows, tree)
+    calling = above >= 0
+    ranks = np.array([_rank(name, models) for name in trace.names] or [0], np.int64)[trace.name[rows]]
+    beneath = _highest_beneath(ranks, above)
+    innermost = np.ones(len(rows), bool)
+    innermost[above[calling]] = False
+    stands = innermost | (ranks > beneath)
+    return rows[stands & ~_within(stands, above)]
+
+
+def operators(trace: Trace) -> Ints:
+    """All operators, for the time in which any of them runs."""
+    found: Ints = np.flatnonzero(trace.category == Category.OPERATOR)
+    return found
+
+
+def _callers(rows: Ints, tree: Tree) -> Ints:
+    """The place among these rows of the operator that called each; -1 where none did."""
+    parents = tree.parent[rows]
+    callers = np.where(parents >= 0, tree.operator[np.maximum(parents, 0)], -1)
+    found: Ints = np.where(callers >= 0, np.searchsorted(rows, callers), -1)
+    return found
+
+
+def _rank(name: str, models: Mapping[str, Callable[..., Work]]) -> int:
+    if name in _BESIDE:
+        return -1
+    if model_of(name, models) is None:
+        return 0
+    return 2 if name in models or CATEGORIES.get(name, _LIGHT) != _LIGHT else 1
+
+
+def _highest_beneath(ranks: Ints, above: Ints) -> Ints:
+    """The highest rank of what each operator calls, at any depth; lower than any rank where it calls nothing."""
+    beneath = np.full(len(ranks), -2, np.int64)
+    calling = np.flatnonzero(above >= 0)
+    while True:
+        seen = beneath.copy()
+        np.maximum.at(seen, above[calling], np.maximum(ranks, beneath)[calling])
+        if (seen == beneath).all():
+            return beneath
+        beneath = seen
+
+
+def _within(stands: NDArray[np.bool_], above: Ints) -> NDArray[np.bool_]:
+    """What a standing operator calls, at any depth."""
+    inside = np.zeros(len(stands), bool)
+    calling = np.flatnonzero(above >= 0)
+    while True:
+        seen = inside.copy()
+        seen[calling] |= (stands | inside)[above[calling]]
+        if (seen == inside).all():
+            return inside
+        inside = seen
+
+
+_RECORDERS = {"record_param_comms"}
+
+
+@array_value
+class Linkage:
+    """For each GPU row of a trace, in the order of ``rows``; -1 where unknown."""
+
+    rows: Ints
+    launch: Ints
+    """The runtime call, or the operator where only ``External id`` tells."""
+    leaf: Ints
+    """The nearest operator above the launch."""
+    coverage: float | None
+    """GPU time linked to a launch over all GPU time; ``None`` without GPU time."""
+
+
+def link(trace: Trace, tree: Tree, rows: Ints) -> Linkage:
+    """Link by correlation, then by external id."""
+    runtime = np.flatnonzero((trace.category == Category.RUNTIME) & (trace.correlation > 0))
+    launch = _latest(trace.correlation[runtime], runtime, trace.correlation[rows])
+    open_rows = launch < 0
+    if open_rows.any():
+        named = np.flatnonzero((trace.category == Category.OPERATOR) & (trace.external > 0))
+        launch[open_rows] = _latest(trace.external[named], named, trace.external[rows[open_rows]])
+    leaf = np.where(launch >= 0, tree.operator[np.maximum(launch, 0)], -1)
+    orphans = (launch >= 0) & (leaf < 0)
+    if orphans.any():
+        leaf[orphans] = _by_external(trace, rows[orphans])
+    spent = trace.end[rows] - trace.start[rows]
+    total = int(spent.sum())
+    return Linkage(
+        rows=rows,
+        launch=launch,
+        leaf=leaf,
+        coverage=float(spent[launch >= 0].sum() / total) if total else None,
+    )
+
+
+def sent(trace: Trace, found: Linkage) -> NDArray[np.bool_]:
+    """GPU rows that carry a recorded collective, or were launched where the framework records one."""
+    marked = np.zeros(len(trace), np.bool_)
+    marked[list(trace.messages)] = True
+    recorder = np.array([name in _RECORDERS for name in trace.names] or [False])
+    under: NDArray[np.bool_] = recorder[trace.name[np.maximum(found.leaf, 0)]] & (found.leaf >= 0)
+    return marked[found.rows] | under
+
+
+def _by_external(trace: Trace, rows: Ints) -> Ints:
+    named = np.flatnonzero((trace.category == Category.OPERATOR) & (trace.external > 0))
+    return _latest(trace.external[named], named, trace.external[rows])
+
+
+def _latest(keys: Ints, rows: Ints, wanted: Ints) -> Ints:
+    """For each wanted key the last row that has it, else -1."""
+    if not len(keys):
+        return np.full(len(wanted), -1, np.int64)
+    order = np.argsort(keys, kind="stable")
+    at = np.searchsorted(keys, wanted, side="right", sorter=order) - 1
+    hit = rows[order[np.maximum(at, 0)]]
+    same = (at >= 0) & (keys[order[np.maximum(at, 0)]] == wanted) & (wanted > 0)
+    return np.where(same, hit, -1)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.arms.backend import is_buildable, missing_tools, scripts_first, taken_for_package
+from pytest_perfgate.adapters.arms.build import is_buildable, missing_tools, scripts_first, taken_for_package
 
 
 def installed(name: str) -> str:
@@ -42,7 +42,7 @@ def test_programs_that_a_backend_starts_are_required_too(tmp_path: Path, monkeyp
     bare.mkdir()
     monkeypatch.setattr(sys, "executable", str(bare / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("pytest_perfgate.adapters.arms.backend.metadata.version", installed)
+    monkeypatch.setattr("pytest_perfgate.adapters.arms.build.metadata.version", installed)
     (tmp_path / "cmake").mkdir()  # a folder of that name in the repository is no cmake
     monkeypatch.syspath_prepend(str(tmp_path))
     folder = project(tmp_path, '"pytest"', "scikit_build_core.build")

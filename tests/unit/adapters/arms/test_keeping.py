@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.arms.keeping import READY, forget_unused
-from pytest_perfgate.adapters.arms.room import explained
+from pytest_perfgate.adapters.arms.overlay import explained
+from pytest_perfgate.adapters.arms.store import READY, forget_unused
 from pytest_perfgate.adapters.system.git import Git
 from pytest_perfgate.adapters.system.locks import exclusive
 from pytest_perfgate.model.errors import PerfgateError

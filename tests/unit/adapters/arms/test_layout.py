@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_perfgate.adapters.arms.layout import only_tests
+from pytest_perfgate.adapters.arms.overlay import only_tests
 
 
 def test_a_checkout_of_tests_alone_has_no_package(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from pytest_perfgate.adapters.arms.proof import beside_modules, content_of, foreign_libraries, loaded_modules
+from pytest_perfgate.adapters.arms.overlay import beside_modules, content_of, foreign_libraries, loaded_modules
 
 
 def test_a_library_that_the_arm_has_and_that_came_from_elsewhere(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.adapters.bindings import cupti_proof
+from pytest_perfgate.adapters.bindings import cupti as cupti_proof
 
 
 @pytest.mark.parametrize(

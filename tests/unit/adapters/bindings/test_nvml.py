@@ -8,8 +8,8 @@ import pytest
 
 from pytest_perfgate.adapters.bindings.nvml import Nvml, NvmlDevice
 from pytest_perfgate.adapters.devices.clocks import NvmlClocks
-from pytest_perfgate.adapters.runtimes import gpu
-from pytest_perfgate.app.machine import lease_name
+from pytest_perfgate.adapters.runtimes import host as gpu
+from pytest_perfgate.app.instrument import lease_name
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import ClockPolicy, Plan

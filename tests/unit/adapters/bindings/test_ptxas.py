@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.adapters.bindings.ptxas import ptxas_version
+from pytest_perfgate.adapters.bindings.cuda_driver import ptxas_version
 
 
 def program(path, version: str) -> str:

@@ -7,7 +7,7 @@ from collections import deque
 
 import pytest
 
-from pytest_perfgate.adapters.bindings.touched import touched
+from pytest_perfgate.adapters.bindings.border import touched
 
 
 class Queue:

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.children.channel import VARIABLE, Line
-from pytest_perfgate.adapters.children.codec import decode_line, encode_line
+from pytest_perfgate.adapters.children.channel import VARIABLE, Line, decode_line, encode_line
 from pytest_perfgate.adapters.children.spawn import LocalNursery
-from pytest_perfgate.model.children import Bye, ChildSpec, Entered, Go, Hello, Measure, Ready
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey, Plan
+from pytest_perfgate.model.protocol import Bye, ChildSpec, Entered, Go, Hello, Measure, Ready
 
 MESSAGES = [
     Go(),

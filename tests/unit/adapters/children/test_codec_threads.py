@@ -7,7 +7,7 @@ import sys
 
 FIRST_WORDS = """
 import sys, threading
-from pytest_perfgate.adapters.children.codec import decode_line
+from pytest_perfgate.adapters.children.channel import decode_line
 from pytest_perfgate.model.errors import PerfgateError
 
 sys.setswitchinterval(1e-6)

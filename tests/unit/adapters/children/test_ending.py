@@ -13,8 +13,8 @@ import pytest
 from pytest_perfgate.adapters.children import spawn
 from pytest_perfgate.adapters.children.channel import VARIABLE, Line
 from pytest_perfgate.adapters.children.spawn import LocalChild, LocalNursery
-from pytest_perfgate.model.children import Bye, ChildSpec, Job
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.protocol import Bye, ChildSpec, Job
 
 HELPER = """
 import pathlib, subprocess, sys, time

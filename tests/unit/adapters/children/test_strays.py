@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.children.strays import PARENT, stray_children
+from pytest_perfgate.adapters.children.channel import PARENT, stray_children
 
 
 def process(folder: Path, pid: int, *environ: bytes) -> None:
@@ -33,7 +33,7 @@ def test_only_children_of_ours_without_a_parent_are_strays(tmp_path: Path) -> No
 
 BUSY = """
 import signal, sys, time
-from pytest_perfgate.adapters.children.strays import end_with_parent
+from pytest_perfgate.adapters.children.channel import end_with_parent
 def ended(*given):
     print("put back", flush=True)
     sys.exit()

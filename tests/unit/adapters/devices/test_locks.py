@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.devices.locks import lock_path, read_lock, read_locks, remove_lock, run_head, write_lock
+from pytest_perfgate.adapters.devices.clock_locks import (
+    lock_path,
+    read_lock,
+    read_locks,
+    remove_lock,
+    run_head,
+    write_lock,
+)
 from pytest_perfgate.model.errors import PerfgateError
 
 CARD = "GPU-1"

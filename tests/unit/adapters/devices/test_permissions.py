@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.adapters.devices import permissions
+from pytest_perfgate.adapters.devices import host as permissions
 
 
 def told(monkeypatch, tmp_path, *, driven, user=1000, text=None):
     path = tmp_path / "params"
     if text is not None:
         path.write_text(text)
-    monkeypatch.setattr(permissions, "_NVIDIA", path)
-    monkeypatch.setattr(permissions, "_AMD", tmp_path / "amdgpu")
+    monkeypatch.setattr(permissions, "_NVIDIA_PARAMETERS", path)
+    monkeypatch.setattr(permissions, "_AMD_NODES", tmp_path / "amdgpu")
     monkeypatch.setattr(permissions.os, "geteuid", lambda: user)
     return [(found.usable, found.why) for found in permissions.probe_gpu_permissions(driven=driven)]
 

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from pytest_perfgate.adapters.devices.process import probe_pools, probe_threads
+from pytest_perfgate.adapters.devices.host import probe_pools, probe_threads
 
 
 class Tensor:

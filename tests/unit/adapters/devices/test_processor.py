@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.devices import processor
-from pytest_perfgate.adapters.devices.host import host_key
-from pytest_perfgate.adapters.devices.processor import parse_cpuinfo, probe_last_cache, probe_name
+from pytest_perfgate.adapters.devices import host as processor
+from pytest_perfgate.adapters.devices.host import host_key, parse_cpuinfo, probe_last_cache, probe_name
 
 GRACE = "processor\t: 0\nCPU implementer\t: 0x41\nCPU variant\t: 0x0\nCPU part\t: 0xd4f\n\n" * 2
 BIG_LITTLE = "CPU implementer : 0x41\nCPU part : 0xd08\nCPU implementer : 0x41\nCPU part : 0xd03\nHardware : BCM2711\n"

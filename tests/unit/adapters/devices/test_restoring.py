@@ -10,7 +10,7 @@ import pytest
 
 START = """
 import os, signal, sys, threading
-from pytest_perfgate.adapters.devices.restoring import Restoration
+from pytest_perfgate.adapters.devices.clock_locks import Restoration
 restoration = Restoration(lambda: print("put back", flush=True))
 """
 

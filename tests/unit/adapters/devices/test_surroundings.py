@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.adapters.devices.process import probe_environment
-from pytest_perfgate.adapters.devices.surroundings import parse_nvidia, probe_facts, probe_packages
+from pytest_perfgate.adapters.devices.host import parse_nvidia, probe_environment, probe_facts, probe_packages
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_perfgate.adapters.bindings.amdsmi import Amd
-from pytest_perfgate.adapters.devices.visible_amd import surroundings_amd, visible_amd
-from pytest_perfgate.app.lanes import Fleet, picked
+from pytest_perfgate.adapters.devices.visible import surroundings_amd, visible_amd
+from pytest_perfgate.app.spread import Fleet, picked
 from pytest_perfgate.wiring import devices as wired
 
 HIP_IDS = (2, 0, 1, 3)

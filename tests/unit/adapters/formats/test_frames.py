@@ -4,15 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.formats.frames import frames
-from pytest_perfgate.adapters.formats.run_frames import COLUMNS, run_frame
+from pytest_perfgate.adapters.formats.files import COLUMNS, frames, run_frame
 from pytest_perfgate.adapters.stores.records import render_record
 from pytest_perfgate.core.render.report import run_document, verdict_table
-from pytest_perfgate.model.analysis import Analysis
-from pytest_perfgate.model.document import Document
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.limit import Outcome
-from pytest_perfgate.model.metric import MetricSet
+from pytest_perfgate.model.metric import Analysis, Document, MetricSet
+from pytest_perfgate.model.plan import Outcome
 from tests.reports import case, run
 
 pytest.importorskip("pandas")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.readers.nsys.export import open_export
-from pytest_perfgate.adapters.readers.nsys.report import read_nsys, version_in
+from pytest_perfgate.adapters.readers.nsys_export import open_export
+from pytest_perfgate.adapters.readers.nsys_report import read_nsys, version_in
 from pytest_perfgate.app.inspections.nsys import Nsys
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError

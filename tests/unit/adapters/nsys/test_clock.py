@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from pytest_perfgate.adapters.readers.nsys.report import read_nsys
+from pytest_perfgate.adapters.readers.nsys_report import read_nsys
 from pytest_perfgate.app.inspections.nsys import Nsys
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError

@@ -4,12 +4,11 @@ import sqlite3
 
 import pytest
 
-from pytest_perfgate.adapters.readers.nsys.report import read_nsys
-from pytest_perfgate.adapters.readers.nsys.scrub import REMOVED, is_secret, scrub
-from pytest_perfgate.adapters.readers.nsys.scrub import SECRET as SECRETS
-from pytest_perfgate.app import scrub as use
+from pytest_perfgate.adapters.readers.nsys_report import REMOVED, is_secret, read_nsys, scrub
+from pytest_perfgate.adapters.readers.nsys_report import SECRET as SECRETS
+from pytest_perfgate.app import profile as use
 from pytest_perfgate.app.inspections.nsys import Nsys
-from pytest_perfgate.core.render.markdown import render_markdown
+from pytest_perfgate.core.render.html import render_markdown
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
 from tests.nsys_file import SECRET, ExportMaker, small_export

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.readers.nsys.report import read_nsys
+from pytest_perfgate.adapters.readers.nsys_report import read_nsys
 from pytest_perfgate.app.inspections.nsys import Nsys
 from pytest_perfgate.core.render.text import render_text
-from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import labels
+from pytest_perfgate.model.metric import Analysis, labels
 from tests.nsys_file import ExportMaker, process, quicken, small_export
 from tests.unit.adapters.nsys.forms import COPY, DOUBTED, REFUSED, SAME, SET, K, N, table
 

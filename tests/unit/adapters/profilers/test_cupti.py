@@ -9,8 +9,8 @@ import pytest
 
 from pytest_perfgate import wiring
 from pytest_perfgate.adapters.bindings.cupti import KernelRecord
-from pytest_perfgate.adapters.profilers import cupti
-from pytest_perfgate.adapters.profilers.cupti import Cupti
+from pytest_perfgate.adapters.profilers import in_process as cupti
+from pytest_perfgate.adapters.profilers.in_process import Cupti
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Plan

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.profilers.cubin import CubinKeeper
-from pytest_perfgate.adapters.profilers.ncu import SECTIONS, Ncu
+from pytest_perfgate.adapters.profilers.tools import SECTIONS, CubinKeeper, Ncu
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import ClockPolicy, Plan
 

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.profilers.nsys import Nsys, behind
-from pytest_perfgate.adapters.readers.nsys.export import Export
-from pytest_perfgate.adapters.readers.nsys.opening import connect
-from pytest_perfgate.adapters.readers.nsys.report import read_nsys
-from pytest_perfgate.adapters.readers.nsys.scrub import scrub
+from pytest_perfgate.adapters.profilers.tools import Nsys, behind
+from pytest_perfgate.adapters.readers.nsys_connection import connect
+from pytest_perfgate.adapters.readers.nsys_export import Export
+from pytest_perfgate.adapters.readers.nsys_report import read_nsys, scrub
 from pytest_perfgate.adapters.stores.profiles import ProfileFolders
 from pytest_perfgate.adapters.system.commands import run_logged
 from pytest_perfgate.app.inspections.nsys import Nsys as Inspection

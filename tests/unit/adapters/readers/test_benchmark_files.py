@@ -11,8 +11,8 @@ import pytest
 
 from pytest_perfgate import wiring
 from pytest_perfgate.app.inspect import inspect
-from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.metric import Analysis
 
 
 @pytest.fixture(scope="module")

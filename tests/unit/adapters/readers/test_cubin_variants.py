@@ -18,12 +18,12 @@ import pytest
 
 from pytest_perfgate.adapters.readers import cubin
 from pytest_perfgate.adapters.readers.cubin import read_cubins
-from pytest_perfgate.adapters.readers.elf import architecture, parse_cubin
+from pytest_perfgate.adapters.readers.cubin_elf import architecture, parse_cubin
 from pytest_perfgate.core.analysis.kernels.diagnosis import diagnose
-from pytest_perfgate.core.analysis.kernels.measured import metrics_of
+from pytest_perfgate.core.analysis.kernels.metrics import metrics_of
 from pytest_perfgate.core.analysis.sass.facts import kernels, spilled
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.kernel import KernelCode, KernelFacts
+from pytest_perfgate.model.profiles import KernelCode, KernelFacts
 from tests.kernels import ARTIFACTS, CUBINS, FILES, listing_of
 from tests.tools import has_tools
 

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue
-from pytest_perfgate.adapters.readers.ncu import plain_text, read_ncu, rule_finding
 from pytest_perfgate.adapters.readers.ncu_csv import parse_csv
 from pytest_perfgate.adapters.readers.ncu_labels import scaled
+from pytest_perfgate.adapters.readers.ncu_report import plain_text, read_ncu, rule_finding
 from pytest_perfgate.app.inspections.cubin import limits_by_arch
 from pytest_perfgate.core.analysis.classify import Bottleneck
 from pytest_perfgate.core.analysis.kernels.diagnosis import diagnose
-from pytest_perfgate.core.analysis.kernels.measured import metrics_of
+from pytest_perfgate.core.analysis.kernels.metrics import metrics_of
 from pytest_perfgate.model.errors import PerfgateError
 from tests.corpus import corpus
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue
-from pytest_perfgate.adapters.readers.ncu import read_ncu
-from pytest_perfgate.adapters.readers.numerals import decimal_comma, parse_numeral, with_point
+from pytest_perfgate.adapters.readers.csv_rows import decimal_comma, parse_numeral, with_point
+from pytest_perfgate.adapters.readers.ncu_report import read_ncu
 from pytest_perfgate.app.inspections.ncu import Ncu
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.kernel import KernelFacts
+from pytest_perfgate.model.profiles import KernelFacts
 
 DRAM = "dram__throughput.avg.pct_of_peak_sustained_elapsed"
 SM = "sm__throughput.avg.pct_of_peak_sustained_elapsed"

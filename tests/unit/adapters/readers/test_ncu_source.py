@@ -6,8 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.adapters.readers.ncu import read_ncu
-from pytest_perfgate.adapters.readers.ncu_source import code_lines, executed_opcodes, source_texts
+from pytest_perfgate.adapters.readers.ncu_report import code_lines, executed_opcodes, read_ncu, source_texts
 from tests.corpus import corpus
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue
-from pytest_perfgate.adapters.readers.ncu import long_head, read_ncu
+from pytest_perfgate.adapters.readers.ncu_report import long_head, read_ncu
 from pytest_perfgate.app.inspections.ncu import Ncu
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue
 from pytest_perfgate.adapters.readers.rocprof import read_rocprof
-from pytest_perfgate.app.inspections.rocprof import Rocprof
+from pytest_perfgate.app.inspections.ncu import Rocprof
 from pytest_perfgate.model.errors import PerfgateError
 from tests.corpus import corpus
 
@@ -15,7 +15,7 @@ ROCPROF = Rocprof(read_rocprof, DeviceCatalogue)
 
 def test_a_copy_on_mi300x_moves_the_bytes_that_it_must() -> None:
     """2^20 doubles read and written: 8 MiB each way, counted in requests of 32, 64 and 128 bytes."""
-    from pytest_perfgate.core.analysis.kernels.amd import memory_bytes
+    from pytest_perfgate.core.analysis.kernels.counters import memory_bytes
 
     found = read_rocprof([corpus("rocprof/pmc_perf_mi300x.csv")])
     assert [k.name for k in found] == ["vecCopy(double*, double*, double*, int, int)"] * 3

@@ -7,9 +7,9 @@ import struct
 import numpy as np
 import pytest
 
-from pytest_perfgate.adapters.readers.sampled import _entry, _representatives
-from pytest_perfgate.core.analysis.sass.loops import loops
-from pytest_perfgate.model.kernel import KernelCode
+from pytest_perfgate.adapters.readers.cubin_elf import _entry, _representatives
+from pytest_perfgate.core.analysis.sass.facts import loops
+from pytest_perfgate.model.profiles import KernelCode
 
 SHUFFLE, LOAD, ADD = 0xF89, 0x381, 0x210
 

@@ -7,8 +7,8 @@ import functools
 import numpy as np
 import pytest
 
-from pytest_perfgate.adapters.runtimes import contents
-from pytest_perfgate.adapters.runtimes.contents import ArrayContents
+from pytest_perfgate.adapters.runtimes import arrays as contents
+from pytest_perfgate.adapters.runtimes.arrays import ArrayContents
 
 CONTENTS = ArrayContents()
 

@@ -10,15 +10,14 @@ import pytest
 
 from pytest_perfgate.adapters.devices.catalogue import lookup_spec
 from pytest_perfgate.adapters.runtimes.cupy import CupyRuntime
-from pytest_perfgate.adapters.runtimes.simulated import SimulatedGpu
+from pytest_perfgate.adapters.runtimes.fakes import SimulatedGpu
 from pytest_perfgate.adapters.timers.bench import Rules
-from pytest_perfgate.adapters.timers.blocking import BlockingTimer
-from pytest_perfgate.adapters.timers.events import EventsTimer
+from pytest_perfgate.adapters.timers.events import BlockingTimer, EventsTimer
 from pytest_perfgate.adapters.timers.graph import GraphTimer
-from pytest_perfgate.app.machine import lease_name
+from pytest_perfgate.app.instrument import lease_name
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Stop
 from pytest_perfgate.model.plan import Cache, Plan
-from pytest_perfgate.model.samples import Stop
 
 
 class CUDARuntimeError(RuntimeError):

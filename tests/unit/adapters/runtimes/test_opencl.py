@@ -11,12 +11,11 @@ import pytest
 from pytest_perfgate.adapters.runtimes.opencl import OpenClRuntime, _bus
 from pytest_perfgate.adapters.timers.auto import AutoTimer
 from pytest_perfgate.adapters.timers.bench import Rules
-from pytest_perfgate.adapters.timers.blocking import BlockingTimer
-from pytest_perfgate.adapters.timers.events import EventsTimer
+from pytest_perfgate.adapters.timers.events import BlockingTimer, EventsTimer
 from pytest_perfgate.adapters.timers.graph import GraphTimer
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Stop
 from pytest_perfgate.model.plan import Cache, Plan
-from pytest_perfgate.model.samples import Stop
 
 cl = pytest.importorskip("pyopencl", reason="pyopencl is not installed", exc_type=ImportError)
 FOUND = OpenClRuntime().availability()

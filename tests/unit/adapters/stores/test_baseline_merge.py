@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.stores.baseline_merge import merge_files
+from pytest_perfgate.adapters.stores.baseline_merge import merge_files, textual_conflict
 from pytest_perfgate.adapters.stores.baseline_text import parse_entries
-from pytest_perfgate.adapters.stores.merge_by_git import textual_conflict
 from pytest_perfgate.model.errors import PerfgateError
 
 HEAD = "# ours to review\nperfgate: 1\nbaselines:\n"

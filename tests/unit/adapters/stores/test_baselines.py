@@ -11,9 +11,8 @@ import pytest
 
 from pytest_perfgate.adapters.stores import baseline_text
 from pytest_perfgate.adapters.stores.baselines import Baselines
-from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.measurement import Baseline, Identity
 from pytest_perfgate.model.plan import CaseKey
 
 DEVICE = "NVIDIA-H200"

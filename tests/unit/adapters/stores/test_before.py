@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.stores.before import kept_before
+from pytest_perfgate.adapters.stores.repository import kept_before
 
 
 def git(root: Path, *words: str) -> None:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.adapters.stores.ceilings import CeilingStore, parse_ceilings
-from pytest_perfgate.model.ceilings import Ceilings
+from pytest_perfgate.adapters.stores.environments import CeilingStore, parse_ceilings
+from pytest_perfgate.model.device import Ceilings
 from pytest_perfgate.model.errors import PerfgateError
 
 FOUND = Ceilings(

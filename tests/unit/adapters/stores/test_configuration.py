@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_perfgate.adapters.stores.configuration import parse_config
-from pytest_perfgate.model.config import KEYS, POLICIES, Config, ConfigProject
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.project import KEYS, POLICIES, Config, ConfigProject
 
 GOOD = """
 [tool.perfgate]
@@ -76,6 +76,6 @@ def test_every_key_is_a_field() -> None:
 
 
 def test_policies_agree_with_the_judge() -> None:
-    from pytest_perfgate.core.gate.policy import CHOICES
+    from pytest_perfgate.core.judge.policy import CHOICES
 
     assert {n: set(vs) for n, vs, _ in POLICIES} == {n: {c.value for c in cs} for n, cs in CHOICES.items()}

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.devices.process import probe_environment
-from pytest_perfgate.adapters.stores.declared import declared_names, parse_declared
-from pytest_perfgate.adapters.stores.settings import settings_at
-from pytest_perfgate.model.tools import DEPENDENCIES
+from pytest_perfgate.adapters.devices.host import probe_environment
+from pytest_perfgate.adapters.stores.configuration import declared_names, parse_declared, settings_at
+from pytest_perfgate.model.ports import DEPENDENCIES
 
 TEXT = """
 [project]

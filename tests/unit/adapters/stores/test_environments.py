@@ -10,9 +10,8 @@ import pytest
 from pytest_perfgate.adapters.stores import baselines
 from pytest_perfgate.adapters.stores.baselines import Baselines
 from pytest_perfgate.adapters.stores.environments import Environments, digest_of, parse_environment, render_environment
-from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Environment
+from pytest_perfgate.model.measurement import Baseline, Environment
 from pytest_perfgate.model.plan import CaseKey
 
 DEVICE, PATH = "NVIDIA-H200", "tests/test_k.py"

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from pytest_perfgate.adapters.stores import fetch
-from pytest_perfgate.adapters.stores.fetch import fetched, without_secrets
+from pytest_perfgate.adapters.stores import record_files as fetch
+from pytest_perfgate.adapters.stores.record_files import fetched, without_secrets
 from pytest_perfgate.model.errors import PerfgateError
 
 Answer = Callable[[socket.socket], None]

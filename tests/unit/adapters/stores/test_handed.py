@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.adapters.stores.handed import MOST_FILES, handed_files
+from pytest_perfgate.adapters.stores.profiles import MOST_FILES, handed_files
 from pytest_perfgate.model.errors import PerfgateError
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.adapters.stores.history import SqliteHistory, history_file
-from pytest_perfgate.model.baseline import Sitting
-from pytest_perfgate.model.config import Config
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Sitting
 from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.project import Config
 from pytest_perfgate.wiring import gate_tools
 from pytest_perfgate.wiring.stores import history_store
 

@@ -7,9 +7,8 @@ import dataclasses
 import pytest
 
 from pytest_perfgate.adapters.stores.baseline_line import render_line
-from pytest_perfgate.adapters.stores.own_line import own_fields
-from pytest_perfgate.model.baseline import Baseline
-from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.adapters.stores.baseline_text import own_fields
+from pytest_perfgate.model.measurement import Baseline, Identity
 from pytest_perfgate.model.plan import CaseKey
 
 PLAIN = Baseline(key=CaseKey(nodeid="tests/test_k.py::test_gemm"), device="NVIDIA-H200", time=1e6)

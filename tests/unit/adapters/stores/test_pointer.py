@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.stores.pointer import Pointer
+from pytest_perfgate.adapters.stores.records import Pointer
 from pytest_perfgate.model.errors import PerfgateError
 
 

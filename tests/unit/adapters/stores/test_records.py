@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.stores import fetch
+from pytest_perfgate.adapters.stores import record_files as fetch
 from pytest_perfgate.adapters.stores.records import Records, beside, render_record
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.model.plan import Outcome
 from tests.reports import case, run
 
 REPORT = run(

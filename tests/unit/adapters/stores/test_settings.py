@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_perfgate.adapters.stores.baselines import Baselines, Kept
-from pytest_perfgate.adapters.stores.settings import folder_at, settings_at
+from pytest_perfgate.adapters.stores.configuration import folder_at, settings_at
 from tests.unit.core.gate.bench import HOST
 
 THEN = """

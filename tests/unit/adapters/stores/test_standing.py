@@ -12,13 +12,11 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.adapters.stores.ci_words import protected, pushed, targets
+from pytest_perfgate.adapters.stores.base_revision import Standing, protected, pushed, targets
 from pytest_perfgate.adapters.stores.repository import GitRepository
-from pytest_perfgate.adapters.stores.standing import Standing
-from pytest_perfgate.cli.symptoms import commits
-from pytest_perfgate.cli.symptoms import git as git_symptom
-from pytest_perfgate.model.config import Config
-from pytest_perfgate.model.repository import Base
+from pytest_perfgate.cli.doctor import commits
+from pytest_perfgate.cli.doctor import git as git_symptom
+from pytest_perfgate.model.project import Base, Config
 
 HEAD, FORK, BEFORE, PARENT = "head", "fork", "before", "parent"
 

@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 
 from pytest_perfgate.adapters.timers.auto import AutoTimer, chosen
-from pytest_perfgate.adapters.timers.blocking import BlockingTimer
-from pytest_perfgate.adapters.timers.events import EventsTimer
+from pytest_perfgate.adapters.timers.event_pairs import Empty
+from pytest_perfgate.adapters.timers.events import BlockingTimer, EventsTimer
 from pytest_perfgate.adapters.timers.graph import GraphTimer
-from pytest_perfgate.adapters.timers.pairs import Empty
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Cache
 
@@ -68,7 +67,7 @@ def test_a_host_runtime_gets_the_host_timer(rules, plan) -> None:
             return Availability(name="host", usable=True)
 
         def measure(self, call, plan, runtime, setup=None):
-            from pytest_perfgate.model.samples import Samples, Stop
+            from pytest_perfgate.model.measurement import Samples, Stop
 
             return Samples(durations=(1.0,), timer="host", stop=Stop.SINGLE)
 

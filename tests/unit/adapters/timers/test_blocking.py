@@ -5,8 +5,7 @@ from statistics import median
 
 import pytest
 
-from pytest_perfgate.adapters.timers.blocking import BlockingTimer
-from pytest_perfgate.adapters.timers.events import EventsTimer
+from pytest_perfgate.adapters.timers.events import BlockingTimer, EventsTimer
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Cache
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.runtimes.fake import FakeRuntime
-from pytest_perfgate.adapters.timers import crowd
-from pytest_perfgate.adapters.timers.crowd import Crowd, Nobody, beside, parse_busy
+from pytest_perfgate.adapters.runtimes.fakes import FakeRuntime
+from pytest_perfgate.adapters.timers import bench as crowd
+from pytest_perfgate.adapters.timers.bench import Crowd, Nobody, beside, parse_busy
 from pytest_perfgate.adapters.timers.host import HostTimer
 from pytest_perfgate.clock import HostClock
-from pytest_perfgate.core.stats.stopping import Stopping, WarmUp
+from pytest_perfgate.core.stats.summary import Stopping, WarmUp
+from pytest_perfgate.model.measurement import Samples, Stop
 from pytest_perfgate.model.plan import Plan
-from pytest_perfgate.model.samples import Samples, Stop
 
 SAMPLES = Samples(durations=(400.0, 600.0), batch=10, timer="host", stop=Stop.BUDGET)
 

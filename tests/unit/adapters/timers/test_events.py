@@ -5,12 +5,12 @@ from statistics import median
 
 import pytest
 
-from pytest_perfgate.adapters.runtimes.simulated import SimulatedEvent, SimulatedGpu
+from pytest_perfgate.adapters.runtimes.fakes import SimulatedEvent, SimulatedGpu
 from pytest_perfgate.adapters.timers.bench import Rules
 from pytest_perfgate.adapters.timers.events import EventsTimer
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Stop
 from pytest_perfgate.model.plan import Cache
-from pytest_perfgate.model.samples import Stop
 
 
 def error_of(action) -> str:

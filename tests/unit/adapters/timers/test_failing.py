@@ -8,14 +8,12 @@ from dataclasses import replace
 import pytest
 
 from pytest_perfgate.adapters.bindings.cupti import KernelRecord
-from pytest_perfgate.adapters.runtimes.fake import FakeRuntime
-from pytest_perfgate.adapters.runtimes.simulated import SimulatedEvent, SimulatedGpu
-from pytest_perfgate.adapters.timers.blocking import BlockingTimer
+from pytest_perfgate.adapters.runtimes.fakes import FakeRuntime, SimulatedEvent, SimulatedGpu
 from pytest_perfgate.adapters.timers.cupti import CuptiTimer
-from pytest_perfgate.adapters.timers.events import EventsTimer
+from pytest_perfgate.adapters.timers.events import BlockingTimer, EventsTimer
 from pytest_perfgate.adapters.timers.graph import GraphTimer
 from pytest_perfgate.adapters.timers.host import HostTimer
-from pytest_perfgate.core.stats.stopping import Stopping, WarmUp
+from pytest_perfgate.core.stats.summary import Stopping, WarmUp
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Plan

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.adapters.runtimes.fake import FakeRuntime
+from pytest_perfgate.adapters.runtimes.fakes import FakeRuntime
 from pytest_perfgate.adapters.timers.host import HostTimer, probe_clock
 from pytest_perfgate.clock import HOST_CLOCK, seconds
-from pytest_perfgate.core.stats.stopping import Stopping, WarmUp
+from pytest_perfgate.core.stats.summary import Stopping, WarmUp
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Samples, Stop
 from pytest_perfgate.model.plan import Cache, Plan
-from pytest_perfgate.model.samples import Samples, Stop
 
 PLAN = Plan(warmup_ns=0, min_samples=20, budget_ns=1e9)
 

@@ -8,8 +8,8 @@ import pytest
 
 from pytest_perfgate.adapters.timers.host import HostTimer
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import IDLE
 from pytest_perfgate.model.plan import Cache, Plan
-from pytest_perfgate.model.samples import IDLE
 from tests.unit.adapters.timers.conftest import stop_at_count, warm_after_count
 
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from pytest_perfgate.adapters.timers.undisturbed import Undisturbed
+from pytest_perfgate.adapters.timers.bench import Undisturbed
 
 
 def test_what_traces_every_line_looks_away_and_is_put_back() -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.adapters.runtimes.simulated import SimulatedGpu
+from pytest_perfgate.adapters.runtimes.fakes import SimulatedGpu
 from pytest_perfgate.adapters.timers.bench import SETTLE_NS, Bench, Rules
-from pytest_perfgate.core.stats.stopping import Stopping, WarmUp
+from pytest_perfgate.core.stats.summary import Stopping, WarmUp
+from pytest_perfgate.model.measurement import Sampling
 from pytest_perfgate.model.plan import Plan
-from pytest_perfgate.model.sampling import Sampling
 
 
 def bench(plan: Plan = Plan(), steady=lambda: True) -> Bench:

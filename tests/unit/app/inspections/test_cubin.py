@@ -9,12 +9,12 @@ import pytest
 
 from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue
 from pytest_perfgate.app.inspections.cubin import Cubin
-from pytest_perfgate.core.gate.artifact import judge_artifact
-from pytest_perfgate.core.gate.grammar import parse_limit
-from pytest_perfgate.core.metrics.registry import by_name
+from pytest_perfgate.core.judge.against_limit import judge_artifact
+from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.kernel import Disassembly
+from pytest_perfgate.model.profiles import Disassembly
 from tests.kernels import CUBINS, disassembly
 
 KINDS = by_name()

@@ -9,8 +9,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue
-from pytest_perfgate.core.analysis.architectures import LIMITS
-from pytest_perfgate.core.analysis.occupancy import occupancy
+from pytest_perfgate.core.analysis.occupancy import LIMITS, occupancy
 
 BLOCKS = {
     # threads, registers, shared memory of a block, blocks at once

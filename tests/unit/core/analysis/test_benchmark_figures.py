@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from pytest_perfgate.core.analysis.benchmark_figures import FIGURES, Figures
+from pytest_perfgate.core.analysis.results import FIGURES, Figures
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6, 7, 8, 21, 100])

@@ -4,8 +4,7 @@ import math
 
 import pytest
 
-from pytest_perfgate.core.analysis.decision_rows import ROWS
-from pytest_perfgate.core.analysis.decisions import recommendations
+from pytest_perfgate.core.analysis.decisions import ROWS, recommendations
 
 
 def titles(**situation: object) -> list[str]:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.app.inspect import unknown
-from pytest_perfgate.app.inspections import benchmarks
-from pytest_perfgate.core.analysis.foreign import foreign
+from pytest_perfgate.app.inspections import results as benchmarks
+from pytest_perfgate.core.analysis.foreign_files import foreign
 
 
 @pytest.mark.parametrize(

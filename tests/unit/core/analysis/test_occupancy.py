@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.analysis.cliff import cliff, edge
-from pytest_perfgate.core.analysis.occupancy import occupancy
+from pytest_perfgate.core.analysis.occupancy import cliff, edge, occupancy
 from pytest_perfgate.model.device import SmLimits
 
 KIB = 1024

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.analysis.previous import Previous, previous_of
+from pytest_perfgate.core.analysis.results import Previous, previous_of
 from pytest_perfgate.model.measurement import Environment
-from pytest_perfgate.model.problem import Problem
+from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.verdict import CaseReport, RunReport
 from tests.reports import case, run
 

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.analysis.roofs import roofs
-from pytest_perfgate.model.ceilings import Ceilings
-from pytest_perfgate.model.device import Basis, Device, DeviceSpec, Peak
+from pytest_perfgate.core.analysis.roofline import roofs
+from pytest_perfgate.model.device import Basis, Ceilings, Device, DeviceSpec, Peak
 
 SPEC = DeviceSpec(
     name="card", pattern="card", arch="sm_90", multiprocessors=132, bandwidth=4.8e12, l2_bytes=60e6,

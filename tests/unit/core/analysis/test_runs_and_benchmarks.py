@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.analysis import benchmarks, runs
-from pytest_perfgate.model.benchmark import BenchResult
+from pytest_perfgate.core.analysis import results as benchmarks
+from pytest_perfgate.core.analysis import results as runs
 from pytest_perfgate.model.measurement import Identity
-from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.model.profiles import BenchResult
+from pytest_perfgate.model.values import Dimension
 from tests.reports import case, run
 
 OLD = (
@@ -32,7 +33,7 @@ def test_results_as_metrics() -> None:
 def test_results_against_each_other() -> None:
     (slowdown,) = benchmarks.comparison_metrics(OLD, NEW).metrics
     assert slowdown.value == pytest.approx(0.5)
-    assert benchmarks.comparison_table(OLD, NEW).rows[0][0] == "a"
+    assert benchmarks.benchmark_comparison_table(OLD, NEW).rows[0][0] == "a"
     findings, problems = benchmarks.differing(OLD, NEW)
     assert findings[0].detail == "new"
     assert "gone" in problems[0].what

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_perfgate.core.gate.scope import render_scope
-from pytest_perfgate.model.limit import Limit
+from pytest_perfgate.core.limits.scope import render_scope
 from pytest_perfgate.model.metric import MetricKind
-from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.model.plan import Limit
+from pytest_perfgate.model.values import Dimension
 
 CANONICAL: Mapping[Dimension, str] = {
     Dimension.TIME: "ns",

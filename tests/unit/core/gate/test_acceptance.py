@@ -4,16 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.acceptance import Change, decide, noise
-from pytest_perfgate.core.gate.levels import scatter_of
-from pytest_perfgate.core.gate.selection import matching, named, spelled
-from pytest_perfgate.core.gate.signed_line import Signature
-from pytest_perfgate.core.gate.withheld import inherited, unasked, unmoved
-from pytest_perfgate.core.render.acceptance import acceptance_json, acceptance_lines
-from pytest_perfgate.model.baseline import Sitting, commit_name, short_commit
-from pytest_perfgate.model.limit import Outcome
-from pytest_perfgate.model.measurement import Identity
-from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.core.judge.acceptance import Change, decide, inherited, noise, unasked, unmoved
+from pytest_perfgate.core.judge.accepted_line import Signature
+from pytest_perfgate.core.judge.samples import scatter_of
+from pytest_perfgate.core.limits.merge import matching, named, spelled
+from pytest_perfgate.core.render.logs import acceptance_json, acceptance_lines
+from pytest_perfgate.model.measurement import Identity, Sitting, commit_name, short_commit
+from pytest_perfgate.model.plan import CaseKey, Outcome
 from tests.reports import baseline, case
 from tests.unit.core.gate.bench import limit
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.gate.acceptance import Change, decide
-from pytest_perfgate.core.gate.signed_line import Signature
-from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.core.judge.acceptance import Change, decide
+from pytest_perfgate.core.judge.accepted_line import Signature
+from pytest_perfgate.model.plan import Outcome
 from tests.reports import baseline, case
 
 

@@ -4,16 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.grammar import parse_limit
-from pytest_perfgate.core.gate.judge import judge
-from pytest_perfgate.core.gate.nearest import proposal
-from pytest_perfgate.core.gate.opcode_named import no_instruction
-from pytest_perfgate.core.gate.policy import CI
-from pytest_perfgate.core.metrics.registry import by_name
-from pytest_perfgate.model.limit import Effect, Outcome
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.core.judge.policy import CI
+from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.limits.merge import no_instruction
+from pytest_perfgate.core.limits.scope import proposal
+from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.metric import Absent, Metric, MetricSet, labels
-from pytest_perfgate.model.quantity import Dimension, Interval
-from pytest_perfgate.model.work import Work
+from pytest_perfgate.model.plan import Effect, Outcome
+from pytest_perfgate.model.values import Dimension, Interval, Work
 from tests.unit.core.gate.bench import CONTEXT, GPU, KINDS, SLOWDOWN, limit, measured, outcome, verdict
 
 # against a limit

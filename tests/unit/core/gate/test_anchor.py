@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.anchor import drift
-from pytest_perfgate.core.render.history import history_document
+from pytest_perfgate.core.judge.accepted_line import drift
+from pytest_perfgate.core.render.logs import history_document
+from pytest_perfgate.core.render.pictures import timeline, told
 from pytest_perfgate.core.render.text import render_text
-from pytest_perfgate.core.render.timeline import timeline, told
-from pytest_perfgate.core.stats.change_points import change_points
-from pytest_perfgate.model.baseline import Baseline, Sitting
+from pytest_perfgate.core.stats.inference import change_points
+from pytest_perfgate.model.measurement import Baseline, Sitting
 from pytest_perfgate.model.plan import CaseKey
 
 KEY = CaseKey(nodeid="t.py::test_a")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.gate.arm_limit import UNASKED, arm_limit, suspected_limit
-from pytest_perfgate.model.limit import Effect, Limit, Outcome
-from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.core.judge.against_revision import UNASKED, arm_limit, suspected_limit
+from pytest_perfgate.model.plan import CaseKey, Effect, Limit, Outcome
 from pytest_perfgate.model.verdict import CaseReport, Verdict
 from tests.unit.core.gate.bench import GPU, HOST, KEY, limit
 

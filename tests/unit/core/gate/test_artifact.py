@@ -4,17 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.artifact import judge_artifact
-from pytest_perfgate.core.gate.grammar import parse_limit
-from pytest_perfgate.core.gate.policy import CI
-from pytest_perfgate.core.metrics.registry import by_name
-from pytest_perfgate.model.analysis import Analysis
+from pytest_perfgate.core.judge.against_limit import judge_artifact
+from pytest_perfgate.core.judge.policy import CI
+from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.limit import Effect, Outcome
-from pytest_perfgate.model.metric import Absent, Metric, MetricSet, labels
-from pytest_perfgate.model.policy import Choice
-from pytest_perfgate.model.problem import Problem
-from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.model.metric import Absent, Analysis, Metric, MetricSet, Problem, labels
+from pytest_perfgate.model.plan import Choice, Effect, Outcome
+from pytest_perfgate.model.values import Dimension
 
 KINDS = by_name()
 METRICS = MetricSet(

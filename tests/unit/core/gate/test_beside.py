@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pytest_perfgate.core.gate.beside import may_be_read, same_program, same_test
+from pytest_perfgate.core.changes.source import may_be_read, same_program, same_test
 
 FILE = """
 import torch

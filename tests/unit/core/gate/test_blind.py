@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_perfgate.core.gate.judge import judge
+from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.render.block import render_block
-from pytest_perfgate.model.limit import Effect, Outcome
+from pytest_perfgate.model.plan import Effect, Outcome
 from tests.unit.core.gate.bench import CONTEXT, KEY, SLOWDOWN, accepted, limit, measured, outcome, verdict
 
 

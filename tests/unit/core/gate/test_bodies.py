@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pytest_perfgate.core.gate.bodies import is_new, same_bodies, same_test
+from pytest_perfgate.core.changes.tests import is_new, same_bodies, same_test
 
 THEN = """
 class TestOps:

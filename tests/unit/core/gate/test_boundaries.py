@@ -8,22 +8,19 @@ from statistics import fmean, stdev
 
 import pytest
 
-from pytest_perfgate.core.gate.acceptance import Change, decide
-from pytest_perfgate.core.gate.anchor import drift
-from pytest_perfgate.core.gate.artifact import judge_artifact
-from pytest_perfgate.core.gate.conviction import prediction
-from pytest_perfgate.core.gate.judge import JudgeContext, _trial, judge
-from pytest_perfgate.core.gate.levels import scatter_of
-from pytest_perfgate.core.gate.signed_line import Signature
-from pytest_perfgate.model.analysis import Analysis
-from pytest_perfgate.model.baseline import Sitting
+from pytest_perfgate.core.judge.acceptance import Change, decide
+from pytest_perfgate.core.judge.accepted_line import Signature, drift
+from pytest_perfgate.core.judge.against_limit import judge_artifact
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.judge import _trial, judge
+from pytest_perfgate.core.judge.samples import scatter_of
+from pytest_perfgate.core.judge.suspects import prediction
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.limit import Outcome
-from pytest_perfgate.model.measurement import Identity
-from pytest_perfgate.model.metric import Metric, MetricSet, labels
-from pytest_perfgate.model.paired import Decision, Paired
-from pytest_perfgate.model.problem import Problem
-from pytest_perfgate.model.quantity import Dimension, Interval
+from pytest_perfgate.model.measurement import Identity, Sitting
+from pytest_perfgate.model.metric import Analysis, Metric, MetricSet, Problem, labels
+from pytest_perfgate.model.plan import Outcome
+from pytest_perfgate.model.values import Dimension, Interval
+from pytest_perfgate.model.verdict import Decision, Paired
 from tests import reports
 from tests.unit.core.gate.bench import KEY, KINDS, accepted, limit, measured
 

@@ -6,8 +6,9 @@ import math
 
 import pytest
 
-from pytest_perfgate.core.gate.budget import (
+from pytest_perfgate.core.judge.rounds import (
     MOST,
+    Design,
     Want,
     acquittal_rounds,
     allotted,
@@ -15,8 +16,7 @@ from pytest_perfgate.core.gate.budget import (
     cost_of,
     shrunk,
 )
-from pytest_perfgate.core.gate.rounds import Design
-from pytest_perfgate.core.render.spans import span
+from pytest_perfgate.core.render.words import span
 from tests.unit.core.gate.bench import shown
 
 

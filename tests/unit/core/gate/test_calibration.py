@@ -9,7 +9,7 @@ from statistics import stdev
 import numpy as np
 import pytest
 
-from pytest_perfgate.core.gate.calibration import (
+from pytest_perfgate.core.judge.calibration import (
     INJECTED,
     LIMITS,
     Recorded,
@@ -17,13 +17,13 @@ from pytest_perfgate.core.gate.calibration import (
     _judged,
     _suits,
     calibration,
+    calibration_document,
     own_shift,
 )
-from pytest_perfgate.core.gate.rounds import SURELY, Pairs
-from pytest_perfgate.core.render.calibration import calibration_document
+from pytest_perfgate.core.judge.rounds import SURELY, Pairs
 from pytest_perfgate.core.render.text import render_text
-from pytest_perfgate.core.stats.hodges_lehmann import hodges_lehmann
-from pytest_perfgate.model.paired import Decision
+from pytest_perfgate.core.stats.inference import hodges_lehmann
+from pytest_perfgate.model.verdict import Decision
 
 
 def measured(scatter: float, tests: int = 6, rounds: int = 40, by: float = 0.0) -> dict[str, Pairs]:

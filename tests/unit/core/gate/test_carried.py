@@ -6,11 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.acceptance import Change, Decision, decide
-from pytest_perfgate.core.gate.reasons import reasoned
-from pytest_perfgate.core.gate.signed_line import Signature
-from pytest_perfgate.model.baseline import DIRTY, Baseline
-from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.core.judge.acceptance import Change, Decision, decide
+from pytest_perfgate.core.judge.accepted_line import Signature, reasoned
+from pytest_perfgate.model.measurement import DIRTY, Baseline, Identity
 from tests.reports import DEVICE, baseline, case
 
 END, LATER, PASSED = "2027-01-31", "2028-01-31", "2026-05-31"

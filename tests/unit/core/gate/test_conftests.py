@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.gate.borrowed import borrowed
-from pytest_perfgate.core.gate.conftests import LOOSE
+from pytest_perfgate.core.changes.fixtures import LOOSE, borrowed
 
 TEST = """
 import pytest

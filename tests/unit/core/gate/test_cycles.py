@@ -6,14 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.clocks import accepted_clock, clock_of, how_measured, limited, paired_clocks
-from pytest_perfgate.core.gate.judge import JudgeContext, judge
-from pytest_perfgate.model.baseline import Sitting
-from pytest_perfgate.model.children import Capture
-from pytest_perfgate.model.limit import Effect, Outcome
-from pytest_perfgate.model.measurement import Identity
-from pytest_perfgate.model.paired import Decision, Paired, PowerLimited
-from pytest_perfgate.model.quantity import Interval
+from pytest_perfgate.core.judge.context import (
+    JudgeContext,
+    accepted_clock,
+    clock_of,
+    how_measured,
+    limited,
+    paired_clocks,
+)
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.model.measurement import Identity, Sitting
+from pytest_perfgate.model.plan import Effect, Outcome
+from pytest_perfgate.model.protocol import Capture
+from pytest_perfgate.model.values import Interval
+from pytest_perfgate.model.verdict import Decision, Paired, PowerLimited
 from tests.unit.core.gate.bench import GPU, KEY, KINDS, accepted, limit, measured, samples
 
 CONTEXT = JudgeContext(kinds=KINDS, then_hz=1.5e9)

@@ -7,35 +7,38 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.artifact import judge_artifact
-from pytest_perfgate.core.gate.budget import MOST, Want, acquittal_rounds, allotted, conviction_rounds
-from pytest_perfgate.core.gate.grammar import parse_limit
-from pytest_perfgate.core.gate.judge import JudgeContext, judge
-from pytest_perfgate.core.gate.merge import applies_on, elsewhere
-from pytest_perfgate.core.gate.metrics import metrics_of
-from pytest_perfgate.core.gate.roofs import of_compute, of_memory
-from pytest_perfgate.core.gate.rounds import (
+from pytest_perfgate.core.analysis.roofline import of_compute, of_memory
+from pytest_perfgate.core.judge.against_limit import judge_artifact
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.core.judge.metrics import metrics_of
+from pytest_perfgate.core.judge.rounds import (
     LEAST,
     MARGIN,
+    MOST,
     SURELY,
     Design,
     Pairs,
+    Want,
+    acquittal_rounds,
+    allotted,
     confirming_rounds,
+    conviction_rounds,
     finding,
     unstable,
     visible,
 )
-from pytest_perfgate.core.gate.scope import render_scope
-from pytest_perfgate.core.stats.signed_rank import signed_rank
-from pytest_perfgate.model.analysis import Analysis
+from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.limits.merge import applies_on, elsewhere
+from pytest_perfgate.core.limits.scope import render_scope
+from pytest_perfgate.core.stats.inference import signed_rank
 from pytest_perfgate.model.device import Basis, Device, Roof
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.limit import Outcome
 from pytest_perfgate.model.measurement import Identity
-from pytest_perfgate.model.metric import Absent, Metric, MetricSet, labels
-from pytest_perfgate.model.paired import Decision, Paired
-from pytest_perfgate.model.quantity import Dimension, Interval
-from pytest_perfgate.model.work import Work
+from pytest_perfgate.model.metric import Absent, Analysis, Metric, MetricSet, labels
+from pytest_perfgate.model.plan import Outcome
+from pytest_perfgate.model.values import Dimension, Interval, Work
+from pytest_perfgate.model.verdict import Decision, Paired
 from tests.unit.core.gate.bench import CEILING, GPU, HOST, KINDS, accepted, limit, measured, samples, shown
 
 CONTEXT = JudgeContext(kinds=KINDS, paired_available=True)

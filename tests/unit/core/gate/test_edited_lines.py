@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.judge import judge
-from pytest_perfgate.core.gate.policy import CI
-from pytest_perfgate.model.limit import Effect, Outcome
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.core.judge.policy import CI
 from pytest_perfgate.model.measurement import Identity
-from pytest_perfgate.model.plan import Mode
+from pytest_perfgate.model.plan import Effect, Mode, Outcome
 from tests.unit.core.gate.bench import CONTEXT, HOST, KEY, SLOWDOWN, accepted, measured, outcome, verdict
 
 

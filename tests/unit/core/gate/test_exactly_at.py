@@ -6,21 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.acceptance import Change, decide, noise
-from pytest_perfgate.core.gate.anchor import drift
-from pytest_perfgate.core.gate.artifact import judge_artifact
-from pytest_perfgate.core.gate.judge import JudgeContext, judge
-from pytest_perfgate.core.gate.proof import foreign_modules
-from pytest_perfgate.core.gate.reasons import unexplained
-from pytest_perfgate.core.gate.signed_line import Signature
-from pytest_perfgate.model.analysis import Analysis
-from pytest_perfgate.model.baseline import Sitting
+from pytest_perfgate.core.judge.acceptance import Change, decide, noise
+from pytest_perfgate.core.judge.accepted_line import Signature, drift, unexplained
+from pytest_perfgate.core.judge.against_limit import judge_artifact
+from pytest_perfgate.core.judge.against_revision import foreign_modules
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.limit import Outcome
-from pytest_perfgate.model.metric import Metric, MetricSet, labels
-from pytest_perfgate.model.paired import Decision, Paired
-from pytest_perfgate.model.problem import Problem
-from pytest_perfgate.model.quantity import Dimension, Interval
+from pytest_perfgate.model.measurement import Sitting
+from pytest_perfgate.model.metric import Analysis, Metric, MetricSet, Problem, labels
+from pytest_perfgate.model.plan import Outcome
+from pytest_perfgate.model.values import Dimension, Interval
+from pytest_perfgate.model.verdict import Decision, Paired
 from tests import reports
 from tests.unit.core.gate.bench import GPU, KEY, KINDS, accepted, limit, measured, samples
 from tests.unit.core.gate.test_proof import ARM, OTHER

@@ -6,14 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.context import JudgeContext
-from pytest_perfgate.core.gate.facts import LEVELS, facts_of, moves
-from pytest_perfgate.core.gate.judge import judge
+from pytest_perfgate.core.judge.context import LEVELS, JudgeContext, facts_of, moves
+from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.render.block import render_block
-from pytest_perfgate.model.config import KEYS
 from pytest_perfgate.model.device import Device
-from pytest_perfgate.model.limit import Outcome
 from pytest_perfgate.model.measurement import Environment
+from pytest_perfgate.model.plan import Outcome
+from pytest_perfgate.model.project import KEYS
 from tests.unit.core.gate.bench import accepted, limit, measured
 
 OLD = (("driver", "570.124.06"), ("toolkit", "12.8"), ("framework", "torch 2.12.1"), ("ptxas", "12.8.93"))

@@ -6,14 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.family import family_notes, is_in_a_mean
-from pytest_perfgate.core.gate.family_arms import open_together, slower_together, together
-from pytest_perfgate.core.gate.judge import judge
-from pytest_perfgate.model.limit import Outcome
-from pytest_perfgate.model.paired import Decision, Paired
-from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.model.quantity import Interval
-from pytest_perfgate.model.verdict import CaseReport
+from pytest_perfgate.core.judge.family import family_notes, is_in_a_mean, open_together, slower_together, together
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.model.plan import CaseKey, Outcome
+from pytest_perfgate.model.values import Interval
+from pytest_perfgate.model.verdict import CaseReport, Decision, Paired
 from tests.unit.core.gate.bench import CONTEXT, accepted, limit, measured
 
 FAMILY = "t.py::test_f"

@@ -2,11 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.gate.grammar import parse_limit
-from pytest_perfgate.core.gate.units import KNOWN, UNITS, USUAL, dimension_of
+from pytest_perfgate.core.limits.grammar import KNOWN, UNITS, USUAL, dimension_of, parse_limit
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.limit import Operator
-from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.model.plan import Operator
+from pytest_perfgate.model.values import Dimension
 from tests.unit.core.gate.bench import KINDS, limit
 from tests.unit.core.gate.spelled import CANONICAL, spelled
 

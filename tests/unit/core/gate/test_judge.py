@@ -5,15 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.conviction import uncommitted
-from pytest_perfgate.core.gate.judge import judge, suspects
-from pytest_perfgate.core.gate.policy import CI
-from pytest_perfgate.core.gate.suite import Suite, judge_suite
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.core.judge.policy import CI
+from pytest_perfgate.core.judge.suite import Suite, judge_suite
+from pytest_perfgate.core.judge.suspects import suspects, uncommitted
 from pytest_perfgate.core.render.block import render_block
-from pytest_perfgate.model.limit import Effect, Outcome
-from pytest_perfgate.model.measurement import Identity
-from pytest_perfgate.model.plan import Mode
-from pytest_perfgate.model.samples import Stop
+from pytest_perfgate.model.measurement import Identity, Stop
+from pytest_perfgate.model.plan import Effect, Mode, Outcome
 from tests.unit.core.gate.bench import (
     CONTEXT,
     GPU,

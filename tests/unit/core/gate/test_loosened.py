@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.judge import JudgeContext, judge
-from pytest_perfgate.core.gate.loosened import loosened
+from pytest_perfgate.core.judge.acceptance import loosened
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.metric import MetricSet
-from pytest_perfgate.model.quantity import Interval
+from pytest_perfgate.model.values import Interval
 from tests.unit.core.gate.bench import KINDS, accepted, limit, measured
 
 THEN = accepted(1e6)

@@ -6,15 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.judge import JudgeContext, judge
-from pytest_perfgate.core.gate.lost import NOBODY, lost_limits
-from pytest_perfgate.core.gate.policy import CI, LOCAL
-from pytest_perfgate.model.limit import Effect, Outcome
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.judge import NOBODY, judge, lost_limits
+from pytest_perfgate.core.judge.policy import CI, LOCAL
 from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.metric import Metric, MetricSet, labels
-from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.model.policy import Choice
-from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.model.plan import CaseKey, Choice, Effect, Outcome
+from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import CaseReport
 from tests.unit.core.gate.bench import KEY, KINDS, limit, measured
 

@@ -6,22 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.family import _metric, _reach, family_notes, geometric_mean
-from pytest_perfgate.core.gate.in_force import in_force
-from pytest_perfgate.core.gate.judge import JudgeContext, judge
-from pytest_perfgate.core.gate.merge import merge_limits, replaced_on
-from pytest_perfgate.core.gate.metrics import metrics_of
-from pytest_perfgate.core.gate.modes import split
-from pytest_perfgate.core.gate.nearest import either, nearest
-from pytest_perfgate.core.stats.prediction import Prior, predict
-from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.family import _metric, _reach, family_notes, geometric_mean, in_force
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.core.judge.metrics import metrics_of
+from pytest_perfgate.core.judge.rounds import split
+from pytest_perfgate.core.limits.merge import merge_limits, replaced_on
+from pytest_perfgate.core.limits.scope import either, nearest
+from pytest_perfgate.core.stats.inference import Prior, predict
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.limit import Limit
+from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.metric import Metric, MetricSet, labels
-from pytest_perfgate.model.paired import Decision, Paired
-from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.model.quantity import Dimension, Interval
-from pytest_perfgate.model.verdict import CaseReport
+from pytest_perfgate.model.plan import CaseKey, Limit
+from pytest_perfgate.model.values import Dimension, Interval
+from pytest_perfgate.model.verdict import CaseReport, Decision, Paired
 from tests.unit.core.gate.bench import GEMM, GPU, KINDS, SHAPE, accepted, limit, measured, samples
 
 CONTEXT = JudgeContext(kinds=KINDS)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.gate.merge import applies_on, limits_for, merge_limits, replaced_on, unmatched_cases
+from pytest_perfgate.core.limits.merge import applies_on, limits_for, merge_limits, replaced_on, unmatched_cases
 from pytest_perfgate.model.plan import CaseKey
 from tests.unit.core.gate.bench import GPU, HOST, KEY, limit
 

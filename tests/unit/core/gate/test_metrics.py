@@ -4,12 +4,11 @@ import math
 
 import pytest
 
-from pytest_perfgate.core.gate.metrics import DERIVED, OF_WORK, metrics_of
+from pytest_perfgate.core.judge.metrics import DERIVED, OF_WORK, metrics_of
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Identity
 from pytest_perfgate.model.metric import Metric, MetricSet
-from pytest_perfgate.model.quantity import Dimension
-from pytest_perfgate.model.work import Work
+from pytest_perfgate.model.values import Dimension, Work
 from tests.unit.core.gate.bench import GPU, HOST, accepted, measured, samples
 
 WORK = Work(flops=1e9, bytes=1e8, dtype="bf16", items=1000, unit="tokens", working_set=2e8)
@@ -212,7 +211,8 @@ def test_without_kernel_records_in_every_process_there_is_no_span() -> None:
 
 
 def test_span_can_be_limited() -> None:
-    from pytest_perfgate.core.gate.judge import JudgeContext, judge
+    from pytest_perfgate.core.judge.context import JudgeContext
+    from pytest_perfgate.core.judge.judge import judge
     from tests.unit.core.gate.bench import limit
 
     processes = tuple(samples(100.0, timer="cupti", span=(125.0,) * 21) for _ in range(3))

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pytest_perfgate.core.gate.modes import split
+from pytest_perfgate.core.judge.rounds import split
 
 
 def test_the_edges_of_the_widest_gap() -> None:

@@ -9,31 +9,29 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from pytest_perfgate.core.gate.anchor import LIMIT
-from pytest_perfgate.core.gate.budget import SCREENING, acquittal_rounds
-from pytest_perfgate.core.gate.calibration import LEAST as LEAST_TO_CALIBRATE
-from pytest_perfgate.core.gate.calibration import Recorded, _suits, calibration
-from pytest_perfgate.core.gate.judge import JudgeContext, judge
-from pytest_perfgate.core.gate.levels import of_level
-from pytest_perfgate.core.gate.modes import split
-from pytest_perfgate.core.gate.nearest import nearest, proposal
-from pytest_perfgate.core.gate.rewritten import poison, untouched
-from pytest_perfgate.core.gate.rounds import (
+from pytest_perfgate.core.judge.accepted_line import LIMIT
+from pytest_perfgate.core.judge.calibration import LEAST as LEAST_TO_CALIBRATE
+from pytest_perfgate.core.judge.calibration import Recorded, _suits, calibration
+from pytest_perfgate.core.judge.context import JudgeContext, moved
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.core.judge.rounds import (
+    SCREENING,
     Design,
     Pairs,
+    acquittal_rounds,
     confirming_rounds,
     convicted,
     finding,
+    split,
     suspected,
     visible,
 )
-from pytest_perfgate.core.gate.surroundings import moved
-from pytest_perfgate.core.gate.witness import apart, computes
-from pytest_perfgate.model.baseline import Sitting
-from pytest_perfgate.model.limit import Outcome
-from pytest_perfgate.model.paired import Decision
-from pytest_perfgate.model.samples import Samples, Stop
-from pytest_perfgate.model.work import Work
+from pytest_perfgate.core.judge.samples import apart, computes, of_level, poison, untouched
+from pytest_perfgate.core.limits.scope import nearest, proposal
+from pytest_perfgate.model.measurement import Samples, Sitting, Stop
+from pytest_perfgate.model.plan import Outcome
+from pytest_perfgate.model.values import Work
+from pytest_perfgate.model.verdict import Decision
 from tests.unit.core.gate.bench import KEY, KINDS, accepted, limit, measured, samples, shown
 
 CONTEXT = JudgeContext(kinds=KINDS, gates=40)

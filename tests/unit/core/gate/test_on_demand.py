@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.adapters.stores.packing import packed
-from pytest_perfgate.core.gate import metrics as module
-from pytest_perfgate.core.gate.judge import JudgeContext, judge
-from pytest_perfgate.core.gate.metrics import DERIVED, metrics_of
+from pytest_perfgate.adapters.stores.record_files import packed
+from pytest_perfgate.core.judge import metrics as module
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.core.judge.metrics import DERIVED, metrics_of
 from pytest_perfgate.model.metric import Absent, Metric, MetricSet, labels
-from pytest_perfgate.model.quantity import Dimension
-from pytest_perfgate.model.work import Work
+from pytest_perfgate.model.values import Dimension, Work
 from tests.unit.core.gate.bench import GEMM, GPU, KINDS, accepted, limit, measured, samples
 
 CONTEXT = JudgeContext(kinds=KINDS)

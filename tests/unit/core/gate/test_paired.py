@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.judge import JudgeContext, judge
-from pytest_perfgate.core.gate.policy import CI, parse_policy
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.core.judge.policy import CI, parse_policy
 from pytest_perfgate.core.render.block import render_block
-from pytest_perfgate.model.limit import Effect, Outcome
-from pytest_perfgate.model.paired import Decision, Paired
-from pytest_perfgate.model.plan import Mode
-from pytest_perfgate.model.problem import Problem
-from pytest_perfgate.model.quantity import Interval
+from pytest_perfgate.model.metric import Problem
+from pytest_perfgate.model.plan import Effect, Mode, Outcome
+from pytest_perfgate.model.values import Interval
+from pytest_perfgate.model.verdict import Decision, Paired
 from tests.unit.core.gate.bench import KINDS, accepted, limit, measured
 
 CONTEXT = JudgeContext(kinds=KINDS, paired_available=True)

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from pytest_perfgate.core.gate.parametrised import split
+from pytest_perfgate.core.changes.source import split
 
 
 def ids(mark: str) -> list[str]:

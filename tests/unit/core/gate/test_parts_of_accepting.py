@@ -6,21 +6,28 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.acceptance import Change, Decision, blindness, decide
-from pytest_perfgate.core.gate.family import family_of
-from pytest_perfgate.core.gate.judge import judge
-from pytest_perfgate.core.gate.loosened import loosened
-from pytest_perfgate.core.gate.reasons import other_identity, reasoned, uncompared, unexplained
-from pytest_perfgate.core.gate.remeasured import Standing, standing
-from pytest_perfgate.core.gate.scanty import scanty
-from pytest_perfgate.core.gate.signed_line import Signature
-from pytest_perfgate.core.gate.twins import Heir
-from pytest_perfgate.core.gate.withheld import on_one_core, unasked, unmoved, unpinned
-from pytest_perfgate.model.baseline import DIRTY, Baseline
-from pytest_perfgate.model.limit import Outcome
-from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.core.changes.tests import Successor as Heir
+from pytest_perfgate.core.judge.acceptance import (
+    Change,
+    Decision,
+    blindness,
+    decide,
+    loosened,
+    on_one_core,
+    scanty,
+    unasked,
+    unmoved,
+    unpinned,
+)
+from pytest_perfgate.core.judge.accepted_line import Signature, other_identity, reasoned, uncompared, unexplained
+from pytest_perfgate.core.judge.against_baseline import RemeasuredBaseline as Standing
+from pytest_perfgate.core.judge.against_baseline import standing
+from pytest_perfgate.core.judge.family import family_of
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.model.measurement import DIRTY, Baseline, Identity
 from pytest_perfgate.model.metric import Metric, MetricSet, labels
-from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.model.plan import Outcome
+from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import Arms, CaseReport
 from tests.reports import DEVICE, baseline, case, run
 from tests.unit.core.gate.bench import CONTEXT, SLOWDOWN, accepted, limit, measured

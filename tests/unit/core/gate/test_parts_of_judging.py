@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_perfgate.core.gate.against_limit import beside as lacking
-from pytest_perfgate.core.gate.against_revision import arm_facts
-from pytest_perfgate.core.gate.clocks import accepted_clock, paired_clocks
-from pytest_perfgate.core.gate.conviction import suspects
-from pytest_perfgate.core.gate.family import family_limits, family_notes
-from pytest_perfgate.core.gate.floored import floored
-from pytest_perfgate.core.gate.judge import judge
-from pytest_perfgate.core.gate.policy import CI
-from pytest_perfgate.core.gate.suite import Suite, judge_suite
-from pytest_perfgate.core.gate.surroundings import UNKNOWN, moved, named
-from pytest_perfgate.core.gate.together import moved_together
-from pytest_perfgate.model.baseline import DIRTY, Baseline, Sitting
-from pytest_perfgate.model.children import Capture
-from pytest_perfgate.model.limit import Effect, Outcome
-from pytest_perfgate.model.measurement import Identity
-from pytest_perfgate.model.metric import Absent, Metric, MetricSet, labels
-from pytest_perfgate.model.plan import Case, CaseKey, Plan
-from pytest_perfgate.model.problem import Problem
-from pytest_perfgate.model.quantity import Dimension, Interval
+from pytest_perfgate.core.judge.against_limit import beside as lacking
+from pytest_perfgate.core.judge.against_revision import arm_facts
+from pytest_perfgate.core.judge.context import UNKNOWN, accepted_clock, moved, named, paired_clocks
+from pytest_perfgate.core.judge.family import family_limits, family_notes
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.core.judge.policy import CI
+from pytest_perfgate.core.judge.suite import Suite, floored, judge_suite, moved_together
+from pytest_perfgate.core.judge.suspects import suspects
+from pytest_perfgate.model.measurement import DIRTY, Baseline, Identity, Sitting
+from pytest_perfgate.model.metric import Absent, Metric, MetricSet, Problem, labels
+from pytest_perfgate.model.plan import Case, CaseKey, Effect, Outcome, Plan
+from pytest_perfgate.model.protocol import Capture
+from pytest_perfgate.model.values import Dimension, Interval
 from pytest_perfgate.model.verdict import CaseReport
 from tests.unit.core.gate.bench import (
     CONTEXT,

@@ -6,22 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.anchor import drift
-from pytest_perfgate.core.gate.artifact import judge_artifact
-from pytest_perfgate.core.gate.beside import same_program
-from pytest_perfgate.core.gate.facts import accepted_facts
-from pytest_perfgate.core.gate.merge import names_part, unmatched_cases
-from pytest_perfgate.core.gate.nearest import proposal
-from pytest_perfgate.core.gate.reach import Reach
-from pytest_perfgate.core.gate.waiting import excused
-from pytest_perfgate.model.analysis import Analysis
-from pytest_perfgate.model.baseline import Sitting
+from pytest_perfgate.core.changes.source import same_program
+from pytest_perfgate.core.changes.tests import Reach
+from pytest_perfgate.core.judge.accepted_line import drift
+from pytest_perfgate.core.judge.against_limit import judge_artifact
+from pytest_perfgate.core.judge.context import accepted_facts
+from pytest_perfgate.core.judge.samples import excused
+from pytest_perfgate.core.limits.merge import names_part, unmatched_cases
+from pytest_perfgate.core.limits.scope import proposal
 from pytest_perfgate.model.codes import CODES
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Environment
-from pytest_perfgate.model.metric import Metric, MetricSet
-from pytest_perfgate.model.problem import Problem
-from pytest_perfgate.model.quantity import Dimension, Interval
+from pytest_perfgate.model.measurement import Environment, Sitting
+from pytest_perfgate.model.metric import Analysis, Metric, MetricSet, Problem
+from pytest_perfgate.model.values import Dimension, Interval
 from tests.unit.core.gate.bench import KEY, accepted, limit, samples, verdict
 
 

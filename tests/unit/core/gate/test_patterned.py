@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from pytest_perfgate.core.gate.patterned import matches, unmatched
-from pytest_perfgate.model.config import ConfigPattern
+from pytest_perfgate.core.limits.merge import matches, unmatched
+from pytest_perfgate.model.project import ConfigPattern
 
 NODES = ("t.py::test_a[4]", "t.py::test_b")
 

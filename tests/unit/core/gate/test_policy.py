@@ -2,11 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.gate.policy import CHOICES, CI, LOCAL, RULE, RULES, effect, exit_code, parse_policy
+from pytest_perfgate.core.judge.policy import CHOICES, CI, LOCAL, RULE, RULES, effect, exit_code, parse_policy
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.limit import Effect, Outcome
-from pytest_perfgate.model.plan import Mode
-from pytest_perfgate.model.policy import Choice, Policy
+from pytest_perfgate.model.plan import Choice, Effect, Mode, Outcome, Policy
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
 from tests.unit.core.gate.bench import KEY, limit
 

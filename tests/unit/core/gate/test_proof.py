@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from pytest_perfgate.core.gate.proof import foreign_modules, same_code
-from pytest_perfgate.model.arm import Arm
+from pytest_perfgate.core.judge.against_revision import foreign_modules, same_code
+from pytest_perfgate.model.verdict import Arm
 
 ARM = Arm(
     name="base",

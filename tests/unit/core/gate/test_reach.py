@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.gate.reach import Reach
+from pytest_perfgate.core.changes.tests import Reach
 
 TEST = "tests/bench/test_k.py::TestK::test_one[2]"
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from pytest_perfgate.core.gate.grammar import parse_limit
-from pytest_perfgate.core.gate.marked import marked
-from pytest_perfgate.core.gate.merge import merge_limits
-from pytest_perfgate.core.gate.relaxed import relaxed
-from pytest_perfgate.core.metrics.registry import by_name
-from pytest_perfgate.model.limit import Limit
+from pytest_perfgate.core.changes.limits import relaxed
+from pytest_perfgate.core.changes.marks import marked
+from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.limits.merge import merge_limits
+from pytest_perfgate.core.metric_kinds import by_name
+from pytest_perfgate.model.plan import Limit
 
 KINDS = by_name()
 DEFAULT = (parse_limit("slowdown <= 3%", kinds=KINDS, source="default"),)

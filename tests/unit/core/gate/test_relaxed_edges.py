@@ -7,11 +7,11 @@ from itertools import chain
 
 import pytest
 
-from pytest_perfgate.core.gate.grammar import parse_limit
-from pytest_perfgate.core.gate.marked import marked
-from pytest_perfgate.core.gate.merge import merge_limits
-from pytest_perfgate.core.gate.relaxed import LOOSER, relaxed
-from pytest_perfgate.model.limit import Limit
+from pytest_perfgate.core.changes.limits import LOOSER, relaxed
+from pytest_perfgate.core.changes.marks import marked
+from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.limits.merge import merge_limits
+from pytest_perfgate.model.plan import Limit
 from tests.unit.core.gate.test_relaxed import KINDS, TEST, mark, told
 
 TIGHTER = mark("'time <= {}'", test="def test_a(perfgate): pass\n")

@@ -8,17 +8,15 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.app.accept import Request, check_decisions
-from pytest_perfgate.core.gate.acceptance import Change, decide
-from pytest_perfgate.core.gate.context import JudgeContext
-from pytest_perfgate.core.gate.judge import judge
-from pytest_perfgate.core.gate.policy import CI
-from pytest_perfgate.core.gate.reasons import uncompared
-from pytest_perfgate.core.gate.remeasured import standing
-from pytest_perfgate.core.gate.signed_line import Signature
-from pytest_perfgate.model.baseline import Baseline
+from pytest_perfgate.core.judge.acceptance import Change, decide
+from pytest_perfgate.core.judge.accepted_line import Signature, uncompared
+from pytest_perfgate.core.judge.against_baseline import standing
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.core.judge.policy import CI
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.limit import Effect, Outcome
-from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.measurement import Baseline, Identity
+from pytest_perfgate.model.plan import Effect, Outcome
 from pytest_perfgate.model.verdict import CaseReport
 from tests.unit.core.gate.bench import HOST, KINDS, accepted, limit, measured
 

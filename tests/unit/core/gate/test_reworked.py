@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.gate.definitions import AROUND, ITSELF, marks_of
-from pytest_perfgate.core.gate.parametrised import PARAMETERS
-from pytest_perfgate.core.gate.reworked import reworked
+from pytest_perfgate.core.changes.limits import reworked
+from pytest_perfgate.core.changes.source import AROUND, ITSELF, PARAMETERS, marks_of
 
 FILE = '''
 """About it."""

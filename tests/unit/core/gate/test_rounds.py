@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.rounds import (
+from pytest_perfgate.core.judge.rounds import (
     Design,
     Pairs,
     cleared,
@@ -18,14 +18,13 @@ from pytest_perfgate.core.gate.rounds import (
     suspected,
     visible,
 )
-from pytest_perfgate.core.gate.witness import apart, computes, pair_of, time_of
-from pytest_perfgate.core.stats.signed_rank import signed_rank
-from pytest_perfgate.model.children import Capture
+from pytest_perfgate.core.judge.samples import apart, computes, pair_of, time_of
+from pytest_perfgate.core.stats.inference import signed_rank
 from pytest_perfgate.model.device import Device
-from pytest_perfgate.model.measurement import Identity
-from pytest_perfgate.model.paired import Decision
+from pytest_perfgate.model.measurement import Identity, Samples, Stop
 from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.model.samples import Samples, Stop
+from pytest_perfgate.model.protocol import Capture
+from pytest_perfgate.model.verdict import Decision
 
 
 def pairs(*ratios: float, spread: float = 0.01) -> Pairs:

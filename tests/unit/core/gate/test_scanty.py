@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.acceptance import Change, decide
-from pytest_perfgate.core.gate.scanty import scanty
-from pytest_perfgate.core.gate.signed_line import Signature
-from pytest_perfgate.core.render.acceptance import acceptance_json, acceptance_lines
-from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.core.judge.acceptance import Change, decide, scanty
+from pytest_perfgate.core.judge.accepted_line import Signature
+from pytest_perfgate.core.render.logs import acceptance_json, acceptance_lines
+from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.verdict import CaseReport
 from tests.reports import case, run
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.gate.selection import matching, named, spelled
+from pytest_perfgate.core.limits.merge import matching, named, spelled
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey
 

@@ -5,15 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.family import family_limits, family_of, geometric_mean
-from pytest_perfgate.core.gate.judge import JudgeContext, judge, not_measured
-from pytest_perfgate.core.gate.lost import lost_limits
-from pytest_perfgate.core.gate.overlooked import LeftOut
-from pytest_perfgate.core.gate.policy import CI, exit_code, parse_policy
-from pytest_perfgate.core.gate.reach import Reach
-from pytest_perfgate.core.gate.suite import Suite, judge_suite
-from pytest_perfgate.model.limit import Effect
-from pytest_perfgate.model.plan import Case, CaseKey, Mode, Plan
+from pytest_perfgate.core.changes.tests import Reach
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.family import family_limits, family_of, geometric_mean
+from pytest_perfgate.core.judge.judge import judge, lost_limits, not_measured
+from pytest_perfgate.core.judge.policy import CI, exit_code, parse_policy
+from pytest_perfgate.core.judge.suite import LeftOut, Suite, judge_suite
+from pytest_perfgate.model.plan import Case, CaseKey, Effect, Mode, Plan
 from tests.unit.core.gate.bench import GPU, KINDS, accepted, limit, measured, samples
 
 CONTEXT = JudgeContext(kinds=KINDS)

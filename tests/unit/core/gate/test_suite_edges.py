@@ -6,17 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.judge import JudgeContext, _trial, judge
-from pytest_perfgate.core.gate.metrics import timing
-from pytest_perfgate.core.gate.policy import CI
-from pytest_perfgate.core.gate.suite import Suite, judge_suite
-from pytest_perfgate.core.gate.tolerance import tolerance
-from pytest_perfgate.core.gate.trust import untrusted_samples
+from pytest_perfgate.core.judge.context import JudgeContext, tolerance
+from pytest_perfgate.core.judge.judge import _trial, judge
+from pytest_perfgate.core.judge.metrics import timing
+from pytest_perfgate.core.judge.policy import CI
+from pytest_perfgate.core.judge.samples import untrusted_samples
+from pytest_perfgate.core.judge.suite import Suite, judge_suite
 from pytest_perfgate.model.device import Basis, Roof
-from pytest_perfgate.model.limit import Effect, Outcome
-from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.plan import CaseKey, Effect, Outcome
+from pytest_perfgate.model.values import Work
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
-from pytest_perfgate.model.work import Work
 from tests.unit.core.gate.bench import CEILING, HOST, KINDS, accepted, limit, measured, samples
 
 CONTEXT = JudgeContext(kinds=KINDS)

@@ -6,12 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.clocks import clock_of
-from pytest_perfgate.core.gate.judge import JudgeContext
-from pytest_perfgate.core.gate.surroundings import UNKNOWN, moved, named, surroundings
-from pytest_perfgate.model.baseline import Sitting
-from pytest_perfgate.model.limit import Effect, Outcome
-from pytest_perfgate.model.measurement import Environment
+from pytest_perfgate.core.judge.context import UNKNOWN, JudgeContext, clock_of, moved, named, surroundings
+from pytest_perfgate.model.measurement import Environment, Sitting
+from pytest_perfgate.model.plan import Effect, Outcome
 from tests.unit.core.gate.bench import GPU, KEY, KINDS, accepted, measured, samples
 from tests.unit.core.gate.test_paired import NOT_SLOWER, SLOWER, verdict
 

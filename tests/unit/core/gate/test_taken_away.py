@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.core.gate.judge import JudgeContext, judge
-from pytest_perfgate.core.gate.policy import parse_policy
-from pytest_perfgate.core.gate.suite import Suite, judge_suite
-from pytest_perfgate.model.limit import Effect
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.core.judge.policy import parse_policy
+from pytest_perfgate.core.judge.suite import Suite, judge_suite
+from pytest_perfgate.model.plan import Effect
 from tests.unit.core.gate.bench import KEY, KINDS, accepted, limit, measured
 
 

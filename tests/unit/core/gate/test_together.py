@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.together import moved_together
-from pytest_perfgate.model.limit import Effect, Outcome
+from pytest_perfgate.core.judge.suite import moved_together
+from pytest_perfgate.model.plan import Effect, Outcome
 from pytest_perfgate.model.verdict import CaseReport
 from tests.unit.core.gate.bench import KEY, accepted, measured, verdict
 

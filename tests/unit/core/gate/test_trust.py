@@ -5,15 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.judge import judge, not_measured
-from pytest_perfgate.core.gate.policy import CI
-from pytest_perfgate.core.gate.trust import problems_of, sound, untimed
-from pytest_perfgate.model.limit import Effect, Outcome
-from pytest_perfgate.model.metric import Metric, MetricSet
-from pytest_perfgate.model.plan import CaseKey, Mode
-from pytest_perfgate.model.problem import Problem
-from pytest_perfgate.model.quantity import Dimension
-from pytest_perfgate.model.samples import Discard
+from pytest_perfgate.core.judge.judge import judge, not_measured
+from pytest_perfgate.core.judge.policy import CI
+from pytest_perfgate.core.judge.samples import problems_of, sound, untimed
+from pytest_perfgate.model.measurement import Discard
+from pytest_perfgate.model.metric import Metric, MetricSet, Problem
+from pytest_perfgate.model.plan import CaseKey, Effect, Mode, Outcome
+from pytest_perfgate.model.values import Dimension
 from tests.unit.core.gate.bench import (
     CONTEXT,
     GPU,

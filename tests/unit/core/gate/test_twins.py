@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.core.gate.bodies import renamed_nodes, same_bodies, same_function
-from pytest_perfgate.core.gate.twins import twins
+from pytest_perfgate.core.changes.tests import renamed_nodes, same_bodies, same_function, twins
 
 SAME = "def {}(): f()\n"
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.core.gate.unfinished import unfinished, with_trouble
-from pytest_perfgate.model.children import CaseResult
-from pytest_perfgate.model.limit import Effect
-from pytest_perfgate.model.plan import Case, Plan
+from pytest_perfgate.core.judge.judge import unfinished, with_trouble
+from pytest_perfgate.model.plan import Case, Effect, Plan
+from pytest_perfgate.model.protocol import CaseResult
 from pytest_perfgate.model.verdict import CaseReport
 from tests.unit.core.gate.bench import KEY, measured
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.context import JudgeContext
-from pytest_perfgate.core.gate.judge import judge
-from pytest_perfgate.model.limit import Outcome
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.verdict import Verdict
 from tests.unit.core.gate.bench import GPU, KINDS, SHAPE, accepted, limit, measured, samples
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.widened import widened
-from pytest_perfgate.model.baseline import DIRTY
+from pytest_perfgate.core.judge.accepted_line import widened
+from pytest_perfgate.model.measurement import DIRTY
 from tests.unit.core.gate.bench import accepted
 
 LINE = accepted(1e6, commit="a1b2c3d4e5", scatter=0.04, expires="2026-06-01")

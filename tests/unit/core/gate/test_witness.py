@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.witness import (
+from pytest_perfgate.core.judge.samples import (
     LEAST_TURNS,
     _witnessed,
     apart,
@@ -17,12 +17,11 @@ from pytest_perfgate.core.gate.witness import (
     spread,
     time_of,
 )
-from pytest_perfgate.model.children import Capture
 from pytest_perfgate.model.device import Device
-from pytest_perfgate.model.measurement import Identity
-from pytest_perfgate.model.paired import PowerLimited
+from pytest_perfgate.model.measurement import Identity, Samples, Settled, Stop
 from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.model.samples import Samples, Settled, Stop
+from pytest_perfgate.model.protocol import Capture
+from pytest_perfgate.model.verdict import PowerLimited
 
 
 def samples(wall, cpu=(), *, timer: str = "host", turns=()) -> Samples:

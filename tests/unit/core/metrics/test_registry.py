@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from pytest_perfgate.core.metrics.registry import BUILT_IN, by_name
-from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.core.metric_kinds import BUILT_IN, by_name
+from pytest_perfgate.model.values import Dimension
 
 
 def test_every_name_is_answered_once() -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_perfgate.core.render.devlog import Version, render_entry
-from pytest_perfgate.model.metric import Metric, MetricSet, labels
-from pytest_perfgate.model.problem import Finding
-from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.core.render.logs import Version, render_entry
+from pytest_perfgate.model.metric import Finding, Metric, MetricSet, labels
+from pytest_perfgate.model.values import Dimension
 from tests.reports import case
 
 CASE = case("test_k[4096-bf16]", 1e6, 1e6)

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.render.edges import edges
+from pytest_perfgate.core.render.words import edges
 from pytest_perfgate.model.metric import Metric
-from pytest_perfgate.model.quantity import Dimension, Interval
+from pytest_perfgate.model.values import Dimension, Interval
 
 
 def metric(value: float, low: float | None, high: float = 0.0, dimension: Dimension = Dimension.TIME) -> Metric:

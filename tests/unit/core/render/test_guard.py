@@ -9,20 +9,18 @@ from typing import Any, cast
 import pytest
 
 from pytest_perfgate.adapters.stores.records import Records, read_record, render_record
-from pytest_perfgate.core.gate.context import JudgeContext
-from pytest_perfgate.core.gate.judge import judge
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.render.block import render_block
-from pytest_perfgate.core.render.comment import render_comment
-from pytest_perfgate.core.render.devlog import Version, render_entry
-from pytest_perfgate.core.render.guard import shown
-from pytest_perfgate.core.render.html import render_html
+from pytest_perfgate.core.render.html import render_comment, render_html
+from pytest_perfgate.core.render.logs import Version, render_entry
 from pytest_perfgate.core.render.report import run_document
-from pytest_perfgate.model.limit import Effect
+from pytest_perfgate.core.render.words import shown
 from pytest_perfgate.model.measurement import Environment
 from pytest_perfgate.model.metric import Metric, MetricSet
-from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.plan import CaseKey, Effect
 from pytest_perfgate.model.verdict import CaseReport, RunReport
-from pytest_perfgate.plugin.properties import properties
+from pytest_perfgate.plugin.reporting import properties
 from tests.unit.core.gate.bench import KINDS, limit, measured
 
 SAID = "perfgate failed while it"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_perfgate.core.render.html import render_html
-from pytest_perfgate.model.document import Column, Document, Table
+from pytest_perfgate.model.metric import Column, Document, Table
 
 
 def test_a_short_text_stands_on_one_line_and_a_long_one_wraps() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.render.letters import writable
+from pytest_perfgate.core.render.words import writable
 
 BLOCK = "time  3 µs … ≤ 4\n  why   ü"
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.core.render.html import render_html
-from pytest_perfgate.core.render.markdown import harmless, render_markdown
+from pytest_perfgate.core.render.html import harmless, render_html, render_markdown
 from pytest_perfgate.core.render.text import render_text
-from pytest_perfgate.model.document import Bullets, Document, Link, Paragraph, Section
+from pytest_perfgate.model.metric import Bullets, Document, Link, Paragraph, Section
 
 KERNEL = "void k<float>(float*, half const*)"
 PAGE = Document(

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.policy import CI, OWN_GATE, REGRESSED, exit_code
-from pytest_perfgate.core.gate.suite import own_gate_note
-from pytest_perfgate.core.render.comment import render_comment
+from pytest_perfgate.core.judge.policy import CI, OWN_GATE, REGRESSED, exit_code
+from pytest_perfgate.core.judge.suite import own_gate_note
+from pytest_perfgate.core.render.html import render_comment
 from pytest_perfgate.core.render.own_gate import EDITS, other_notes, own_gate_lines
-from pytest_perfgate.model.limit import Effect, Outcome
-from pytest_perfgate.model.policy import Choice
+from pytest_perfgate.model.plan import Choice, Effect, Outcome
 from pytest_perfgate.model.verdict import Excuse, SuiteNote
 from tests.reports import case, run
 

@@ -8,25 +8,28 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from pytest_perfgate.core.analysis.previous import Previous, previous_of
-from pytest_perfgate.core.gate.acceptance import decide
-from pytest_perfgate.core.gate.signed_line import Signature
-from pytest_perfgate.core.render.acceptance import acceptance_json, acceptance_lines
-from pytest_perfgate.core.render.comment import render_comment
-from pytest_perfgate.core.render.devlog import Version, kept_paragraphs, render_entry, written
-from pytest_perfgate.core.render.history import bars, history_document
-from pytest_perfgate.core.render.html import render_html
-from pytest_perfgate.core.render.pictures import distribution_picture, history_picture, roofline_picture
+from pytest_perfgate.core.analysis.results import Previous, previous_of
+from pytest_perfgate.core.judge.acceptance import decide
+from pytest_perfgate.core.judge.accepted_line import Signature
+from pytest_perfgate.core.render.html import render_comment, render_html
+from pytest_perfgate.core.render.logs import (
+    Version,
+    acceptance_json,
+    acceptance_lines,
+    bars,
+    history_document,
+    kept_paragraphs,
+    render_entry,
+    written,
+)
+from pytest_perfgate.core.render.pictures import alone, distribution_picture, history_picture, roofline_picture
 from pytest_perfgate.core.render.report import headline, run_document, summary_line
-from pytest_perfgate.core.render.svg import alone
 from pytest_perfgate.core.render.text import render_text
-from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.device import Basis, Roof
-from pytest_perfgate.model.document import Picture
-from pytest_perfgate.model.limit import Effect, Outcome
-from pytest_perfgate.model.metric import Metric, MetricSet
-from pytest_perfgate.model.problem import Finding
-from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.model.measurement import Sitting
+from pytest_perfgate.model.metric import Finding, Metric, MetricSet, Picture
+from pytest_perfgate.model.plan import Effect, Outcome
+from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote
 from tests.reports import DEVICE, baseline, case, run
 

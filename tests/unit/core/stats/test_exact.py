@@ -5,11 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pytest_perfgate.core.stats.binomial import clopper_pearson
-from pytest_perfgate.core.stats.change_points import change_points
-from pytest_perfgate.core.stats.hodges_lehmann import hodges_lehmann, shift_interval
-from pytest_perfgate.core.stats.holm import adjusted
-from pytest_perfgate.core.stats.signed_rank import pairs_needed, signed_rank
+from pytest_perfgate.core.stats.inference import (
+    adjusted,
+    change_points,
+    clopper_pearson,
+    hodges_lehmann,
+    pairs_needed,
+    shift_interval,
+    signed_rank,
+)
 
 
 @pytest.fixture

@@ -7,11 +7,19 @@ import itertools
 import numpy as np
 import pytest
 
-from pytest_perfgate.core.stats.binomial import at_most
-from pytest_perfgate.core.stats.change_points import PERMUTATIONS, _best, change_points
-from pytest_perfgate.core.stats.hodges_lehmann import shift_interval, walsh_averages
-from pytest_perfgate.core.stats.holm import adjusted
-from pytest_perfgate.core.stats.signed_rank import EXACT_UP_TO, pairs_needed, signed_rank, walsh_rank
+from pytest_perfgate.core.stats.inference import (
+    EXACT_UP_TO,
+    PERMUTATIONS,
+    _best,
+    adjusted,
+    at_most,
+    change_points,
+    pairs_needed,
+    shift_interval,
+    signed_rank,
+    walsh_averages,
+    walsh_rank,
+)
 
 STEP = [1.0, 1.1, 1.2, 5.0, 5.1, 5.2]
 """The shortest line that can have a change."""

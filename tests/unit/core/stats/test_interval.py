@@ -5,9 +5,16 @@ import random
 
 import pytest
 
-from pytest_perfgate.core.stats.interval import deviation, logs_of, median, median_rank, of_processes, of_samples
-from pytest_perfgate.core.stats.summary import summary
-from pytest_perfgate.model.samples import Stop
+from pytest_perfgate.core.stats.summary import (
+    deviation,
+    logs_of,
+    median,
+    median_rank,
+    of_processes,
+    of_samples,
+    summary,
+)
+from pytest_perfgate.model.measurement import Stop
 from tests.unit.core.gate.bench import samples
 
 

@@ -7,16 +7,17 @@ import math
 import numpy as np
 import pytest
 
-from pytest_perfgate.core.stats.binomial import clopper_pearson
-from pytest_perfgate.core.stats.change_points import _best, change_points
-from pytest_perfgate.core.stats.hodges_lehmann import shift_interval
-from pytest_perfgate.core.stats.interval import logs_of, median_rank, of_processes, of_samples
-from pytest_perfgate.core.stats.prediction import predict
-from pytest_perfgate.core.stats.signed_rank import signed_rank
-from pytest_perfgate.core.stats.stopping import Stopping, WarmUp
-from pytest_perfgate.core.stats.summary import summary
+from pytest_perfgate.core.stats.inference import (
+    _best,
+    change_points,
+    clopper_pearson,
+    predict,
+    shift_interval,
+    signed_rank,
+)
+from pytest_perfgate.core.stats.summary import Stopping, WarmUp, logs_of, median_rank, of_processes, of_samples, summary
+from pytest_perfgate.model.measurement import Samples, Stop
 from pytest_perfgate.model.plan import Plan
-from pytest_perfgate.model.samples import Samples, Stop
 from tests.unit.core.gate.bench import samples
 
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from pytest_perfgate.core.stats.prediction import Prior, predict, prior
+from pytest_perfgate.core.stats.inference import Prior, predict, prior
 
 
 @pytest.mark.parametrize(

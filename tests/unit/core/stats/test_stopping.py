@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.stats.stopping import STEP, WINDOW, Stopping, WarmUp
+from pytest_perfgate.core.stats.summary import STEP, WINDOW, Stopping, WarmUp
+from pytest_perfgate.model.measurement import Stop
 from pytest_perfgate.model.plan import Plan
-from pytest_perfgate.model.samples import Stop
 
 PLAN = Plan(min_samples=20, max_samples=500, budget_ns=1e9, spread=0.005)
 

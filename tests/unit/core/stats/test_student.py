@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from pytest_perfgate.core.stats.student import t_quantile, t_tail
+from pytest_perfgate.core.stats.summary import t_quantile, t_tail
 
 DEGREES = (1, 2, 3, 4, 5, 9, 13, 30, 100, 1000)
 POINTS = (0.5, 0.6, 0.9, 0.975, 0.99, 0.99975, 1 - 1e-7)

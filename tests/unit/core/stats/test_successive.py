@@ -5,8 +5,7 @@ import random
 
 import pytest
 
-from pytest_perfgate.core.stats.prediction import predict
-from pytest_perfgate.core.stats.successive import freedom, scatter_of_neighbours
+from pytest_perfgate.core.stats.inference import freedom, predict, scatter_of_neighbours
 
 
 def test_by_hand() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pytest_perfgate.adapters.devices.catalogue import lookup_spec
-from pytest_perfgate.core.analysis.kernels.amd import amd_numbers, collected_with, memory_bytes
+from pytest_perfgate.core.analysis.kernels.counters import amd_numbers, collected_with, memory_bytes
 from pytest_perfgate.core.analysis.kernels.diagnosis import diagnose
-from pytest_perfgate.model.kernel import Counter, KernelFacts, Resources
+from pytest_perfgate.model.profiles import Counter, KernelFacts, Resources
 
 SPEC = lookup_spec("MI300X")
 MOVED = {

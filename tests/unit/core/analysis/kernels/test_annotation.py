@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.core.analysis.kernels.annotation import annotation_view, sampled, source_lines, source_text
-from pytest_perfgate.core.analysis.kernels.source_files import code_files
-from pytest_perfgate.core.render.markdown import render_markdown
+from pytest_perfgate.core.analysis.kernels.source import annotation_view, code_files, sampled, source_lines, source_text
+from pytest_perfgate.core.render.html import render_markdown
 from tests.launches import LINES, SOURCE, launch
 
 SAMPLED = launch(lines=LINES, sources=SOURCE)

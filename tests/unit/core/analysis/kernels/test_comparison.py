@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from pytest_perfgate.core.analysis.decisions import NO_ROW
-from pytest_perfgate.core.analysis.kernels.comparison import counters_compared, moved_table, paired, slowdowns
-from pytest_perfgate.core.analysis.kernels.contract import contract_document, top_opportunities
-from pytest_perfgate.core.render.markdown import render_markdown
-from pytest_perfgate.model.problem import Finding
-from pytest_perfgate.model.quantity import Interval
+from pytest_perfgate.core.analysis.kernels.reports import contract_document, top_opportunities
+from pytest_perfgate.core.analysis.kernels.views import counters_compared, moved_table, paired, slowdowns
+from pytest_perfgate.core.render.html import render_markdown
+from pytest_perfgate.model.metric import Finding
+from pytest_perfgate.model.values import Interval
 from tests.launches import BUSY, ELAPSED, launch
 
 

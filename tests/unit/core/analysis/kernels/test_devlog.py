@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_perfgate.core.analysis.kernels.devlog import MOST, devlog_part
-from pytest_perfgate.core.render.markdown import render_markdown
+from pytest_perfgate.core.analysis.kernels.reports import MOST, devlog_part
+from pytest_perfgate.core.render.html import render_markdown
 from tests.launches import ELAPSED, compiled, launch
 
 

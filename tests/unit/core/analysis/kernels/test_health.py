@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.analysis.kernels.contract import contract_document
-from pytest_perfgate.core.analysis.kernels.health import HEALTH, health_view, unhealthy
-from pytest_perfgate.core.analysis.kernels.summary import analysis_report
+from pytest_perfgate.core.analysis.kernels.reports import analysis_report, contract_document
+from pytest_perfgate.core.analysis.kernels.views import HEALTH, health_view, unhealthy
 from pytest_perfgate.core.render.text import render_text
 from tests.launches import ELAPSED, launch
 

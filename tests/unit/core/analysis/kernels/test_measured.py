@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.analysis.kernels.asked import asked_launches, asked_metrics, asked_opcodes
-from pytest_perfgate.core.analysis.kernels.measured import metrics_of
-from pytest_perfgate.core.metrics.kernel import KINDS
-from pytest_perfgate.model.kernel import Launch, Resources
+from pytest_perfgate.core.analysis.kernels.metrics import asked_launches, asked_metrics, asked_opcodes, metrics_of
+from pytest_perfgate.core.metric_kinds import KERNEL_KINDS as KINDS
 from pytest_perfgate.model.metric import MetricSet
+from pytest_perfgate.model.profiles import Launch, Resources
 from tests.launches import SM, compiled, launch
 
 STALLS = {

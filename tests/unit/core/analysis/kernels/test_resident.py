@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
-from pytest_perfgate.core.analysis.kernels.resident import resident
+from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, resident
 from pytest_perfgate.core.analysis.kernels.sections import occupancy_section
 from pytest_perfgate.core.render.text import render_text
-from pytest_perfgate.model.document import Document
-from pytest_perfgate.model.kernel import Launch
+from pytest_perfgate.model.metric import Document
+from pytest_perfgate.model.profiles import Launch
 from tests.launches import BUSY, launch
 
 WAVES, ACTIVE = "launch__waves_per_multiprocessor", "sm__warps_active.avg.pct_of_peak_sustained_active"

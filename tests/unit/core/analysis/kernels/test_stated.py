@@ -5,9 +5,14 @@ from __future__ import annotations
 import pytest
 
 from pytest_perfgate.adapters.devices.catalogue import lookup_spec
-from pytest_perfgate.core.analysis.kernels.bottleneck import bottleneck_report
-from pytest_perfgate.core.analysis.kernels.stated import parse_stated, run_figures, signals, timing
-from pytest_perfgate.core.render.markdown import render_markdown
+from pytest_perfgate.core.analysis.kernels.bottleneck import (
+    bottleneck_report,
+    parse_stated,
+    run_figures,
+    signals,
+    timing,
+)
+from pytest_perfgate.core.render.html import render_markdown
 from pytest_perfgate.core.render.text import render_text
 from tests.launches import launch
 

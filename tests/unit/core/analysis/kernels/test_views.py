@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.analysis.kernels.bottleneck import bottleneck_report
-from pytest_perfgate.core.analysis.kernels.evidence import code_evidence, findings_of
-from pytest_perfgate.core.analysis.kernels.rules import rules_view
+from pytest_perfgate.core.analysis.kernels.bottleneck import bottleneck_report, code_evidence, findings_of
+from pytest_perfgate.core.analysis.kernels.reports import analysis_report
 from pytest_perfgate.core.analysis.kernels.sections import (
     _note,
     cliff_section,
@@ -16,19 +15,18 @@ from pytest_perfgate.core.analysis.kernels.sections import (
     occupancy_section,
     ratio_section,
 )
-from pytest_perfgate.core.analysis.kernels.summary import analysis_report
 from pytest_perfgate.core.analysis.kernels.views import (
     bottleneck_view,
     changes_view,
     code_overview,
     counter_overview,
     mix_view,
+    rules_view,
 )
 from pytest_perfgate.core.render.text import render_text
-from pytest_perfgate.model.document import Document
-from pytest_perfgate.model.kernel import Launch, Resources
-from pytest_perfgate.model.problem import Finding
-from pytest_perfgate.model.quantity import Interval
+from pytest_perfgate.model.metric import Document, Finding
+from pytest_perfgate.model.profiles import Launch, Resources
+from pytest_perfgate.model.values import Interval
 from tests.launches import BUSY, ELAPSED, compiled, launch
 
 RULES = (

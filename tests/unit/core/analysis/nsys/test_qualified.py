@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.analysis import communication
-from pytest_perfgate.core.analysis.nsys.qualified import hidden_talkers, qualified
-from pytest_perfgate.core.analysis.nsys.reading import reading
+from pytest_perfgate.core.analysis import classify as communication
+from pytest_perfgate.core.analysis.nsys.lanes import hidden_talkers, qualified
+from pytest_perfgate.core.analysis.nsys.setup import reading
 
 NAMES = {
     1: "void deep_ep::internode::dispatch<(int)8, nullptr>(int4 *, float *)",

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.analysis.nsys.presets import DDP, MEGATRON, PITHTRAIN, PRESETS
-from pytest_perfgate.core.analysis.nsys.reading import reading
+from pytest_perfgate.core.analysis.nsys.setup import DDP, MEGATRON, PITHTRAIN, PRESETS, reading
 from pytest_perfgate.model.errors import PerfgateError
 
 

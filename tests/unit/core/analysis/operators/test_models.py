@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pytest_perfgate import work
+from pytest_perfgate.core.analysis.operators import CATEGORIES, MODELS, category_of, model_of, work_of
 from pytest_perfgate.core.analysis.operators.call import Call, parse_call
-from pytest_perfgate.core.analysis.operators.fused import fused_operators
-from pytest_perfgate.core.analysis.operators.table import CATEGORIES, MODELS, category_of, model_of, work_of
-from pytest_perfgate.model.work import Work
+from pytest_perfgate.core.analysis.operators.pointwise import fused_operators
+from pytest_perfgate.model.values import Work
 
 NONE = None
 HALF, FLOAT, FP8 = "c10::Half", "float", "c10::Float8_e4m3fn"

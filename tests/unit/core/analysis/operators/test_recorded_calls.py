@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_perfgate import work
+from pytest_perfgate.core.analysis.operators import category_of, work_of
 from pytest_perfgate.core.analysis.operators.call import Call
-from pytest_perfgate.core.analysis.operators.table import category_of, work_of
 
 BF16 = "c10::BFloat16"
 FLASH = "aten::_flash_attention_forward"

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from pytest_perfgate.core.analysis.sass.control import NO_BARRIER, control
 from pytest_perfgate.core.analysis.sass.facts import kernels
-from pytest_perfgate.model.kernel import KernelCode
+from pytest_perfgate.core.analysis.sass.mix import NO_BARRIER, control
+from pytest_perfgate.model.profiles import KernelCode
 from tests.kernels import ARCHES, FILES, disassembly
 
 REGISTER = re.compile(r"\bR(\d+)(?:\.(64))?")

@@ -6,9 +6,9 @@ import struct
 
 import pytest
 
-from pytest_perfgate.core.analysis.sass.loops import Loop, loops, main_loop
+from pytest_perfgate.core.analysis.sass.facts import Loop, loops, main_loop
 from pytest_perfgate.core.analysis.sass.mix import mix
-from pytest_perfgate.model.kernel import KernelCode
+from pytest_perfgate.model.profiles import KernelCode
 
 Line = tuple[str, str, str]
 """Guard, opcode, operands; a number alone is a row to branch to."""

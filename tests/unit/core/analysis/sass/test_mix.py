@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_perfgate.core.analysis.sass.mix import mix
-from pytest_perfgate.model.kernel import KernelCode
+from pytest_perfgate.model.profiles import KernelCode
 
 CONSTANT, PRODUCT = "R5,-RZ,RZ,1.875,0", "R5,R6,R7,R8"
 

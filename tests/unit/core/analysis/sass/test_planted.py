@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.analysis.sass.changes import changes, same_code
-from pytest_perfgate.core.analysis.sass.facts import short_name, spilled, static_shared
-from pytest_perfgate.core.analysis.sass.identity import identity
-from pytest_perfgate.core.analysis.sass.loops import loops, main_loop
+from pytest_perfgate.core.analysis.sass.facts import (
+    changes,
+    loops,
+    main_loop,
+    same_code,
+    short_name,
+    spilled,
+    static_shared,
+)
+from pytest_perfgate.core.analysis.sass.listing import identity
 from pytest_perfgate.core.analysis.sass.mix import Mix, mix
 from tests.kernels import ARCHES, kernel
 

@@ -1,0 +1,330 @@
+"""CSV, workbook, frames, JUnit, replay package."""
+
+from __future__ import annotations
+
+import csv
+import re
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from importlib.resources import files
+from importlib.util import find_spec
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Union
+
+from pytest_perfgate.model.errors import PerfgateError, written
+from pytest_perfgate.model.metric import Analysis, Block, Cell, Column, Document, MetricSet, Picture, Section, Table
+from pytest_perfgate.model.plan import Effect
+from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.verdict import CaseReport, RunReport, Verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def write_tables(folder: Path, documents: Mapping[str, Document]) -> tuple[Path, ...]:
+    """One file a table, named after its view and title; the files written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files: dict[Path, None] = {}
+    for view, document in documents.items():
+        for table in tables_of(document.blocks):
+            title = re.sub(r"[^\w.-]+", "_", table.title).strip("_").lower()
+            stem = f"{view}_{title}".rstrip("_")
+            path = folder / f"{stem}.csv"
+            number = 2
+            while path in files:
+                path, number = folder / f"{stem}_{number}.csv", number + 1
+            _write(path, table)
+            files[path] = None
+    return tuple(files)
+
+
+def tables_of(blocks: Sequence[Block]) -> Iterator[Table]:
+    """Every table of a document, sections included."""
+    for block in blocks:
+        if isinstance(block, Table):
+            yield block
+        elif isinstance(block, Section):
+            yield from tables_of(block.blocks)
+
+
+def _write(path: Path, table: Table) -> None:
+    with written(str(path)), path.open("w", encoding="utf-8", newline="") as out:
+        writer = csv.writer(out)
+        writer.writerow([column.name for column in table.columns])
+        writer.writerows(table.rows)
+
+
+ROWS = 2**20
+
+_TITLE = 31
+
+_ILLEGAL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+
+_NO_TITLE = re.compile(r"[\[\]:*?/\\]")
+
+_UNITS = {
+    Dimension.TIME: "ns",
+    Dimension.BYTES: "B",
+    Dimension.FLOPS: "FLOP/s",
+    Dimension.BANDWIDTH: "B/s",
+    Dimension.WORK: "FLOP",
+    Dimension.INTENSITY: "FLOP/B",
+}
+
+
+def writes_workbooks() -> bool:
+    """Whether openpyxl is here."""
+    return find_spec("openpyxl") is not None
+
+
+def write_workbook(path: Path, documents: Mapping[str, Document]) -> Path:
+    """One sheet a table, named after its view and title."""
+    if not writes_workbooks():
+        raise PerfgateError("workbook-tool", "openpyxl is not installed", place=str(path))
+    from openpyxl import Workbook  # type: ignore[import-untyped, unused-ignore]
+
+    book, packed = Workbook(write_only=True), BytesIO()
+    with written(f"{path} (or the folder for temporary files, {tempfile.gettempdir()})"), _given_up_whole(book):
+        taken: set[str] = set()
+        for view, document in documents.items():
+            for table in tables_of(document.blocks):
+                _fill(book.create_sheet(_title(f"{view} {table.title}".strip(), taken)), table)
+        if not taken:
+            book.create_sheet("no tables")
+        book.save(packed)
+    with written(str(path)):
+        path.write_bytes(packed.getvalue())
+    return path
+
+
+@contextmanager
+def _given_up_whole(book: Any) -> Iterator[None]:
+    """A workbook that fails closes its sheets: left open, each would complain on its own when it is collected."""
+    try:
+        yield
+    except BaseException:
+        for sheet in book.worksheets:
+            writer: Any = getattr(sheet, "_writer", None)
+            parts: tuple[Any, ...] = (getattr(sheet, "_rows", None), getattr(writer, "xf", None))
+            for part in parts:
+                with suppress(Exception):
+                    part.close()
+            with suppress(Exception):
+                writer.cleanup()
+        raise
+
+
+def _fill(sheet: Any, table: Table) -> None:
+    from openpyxl.cell import WriteOnlyCell  # type: ignore[import-untyped, unused-ignore]
+    from openpyxl.styles import Font  # type: ignore[import-untyped, unused-ignore]
+
+    if len(table.rows) >= ROWS:
+        raise PerfgateError("workbook-rows", f"{len(table.rows):,} rows in {table.title or sheet.title!r}")
+
+    def written(cell: Cell) -> Any:
+        if not isinstance(cell, str):
+            return cell if cell is not None and abs(cell) < float("inf") else None
+        made = WriteOnlyCell(sheet, value=_ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", cell)[:32_767])
+        made.data_type = "s"
+        return made
+
+    sheet.freeze_panes = "A2"
+    heads = [WriteOnlyCell(sheet, value=_heading(column)) for column in table.columns]
+    for head in heads:
+        head.font = Font(bold=True)
+    sheet.append(heads)
+    for row in table.rows:
+        sheet.append([written(cell) for cell in row])
+
+
+def _heading(column: Column) -> str:
+    unit = _UNITS.get(column.dimension)
+    return f"{column.name} ({unit})" if unit else column.name
+
+
+def _title(wanted: str, taken: set[str]) -> str:
+    """A name that a sheet may have and no other sheet has."""
+    plain = _NO_TITLE.sub(" ", wanted)[:_TITLE].strip() or "table"
+    name, number = plain, 2
+    while name.casefold() in taken:
+        tail = f" {number}"
+        name, number = plain[: _TITLE - len(tail)] + tail, number + 1
+    taken.add(name.casefold())
+    return name
+
+
+Render = Callable[[Document], str]
+
+
+def write_reports(
+    folder: Path, reports: Mapping[str, Document], tables: Mapping[str, Document], renders: Mapping[str, Render]
+) -> tuple[Path, ...]:
+    """Write everything; the files, the reports first."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = []
+    for stem, document in reports.items():
+        for ending, render in renders.items():
+            path = folder / f"{stem}.{ending}"
+            text = render(document)
+            with written(str(path)):
+                path.write_text(text, encoding="utf-8")
+            files.append(path)
+    files += write_tables(folder / "tables", tables)
+    if writes_workbooks():
+        files.append(write_workbook(folder / "tables.xlsx", tables))
+    return tuple(files)
+
+
+def frame(source: Union[Analysis, Document, Table, MetricSet], view: str = "") -> Any:
+    """One table as a frame: of an analysis, the first of the named view, or its metrics where none is named.
+
+    Times are nanoseconds, fractions 0 to 1, as everywhere inside.
+    """
+    import pandas as pd
+
+    if isinstance(source, Analysis) and not view:
+        source = source.metrics
+    if isinstance(source, MetricSet):
+        return pd.DataFrame([{"metric": m.name, "value": m.value, **dict(m.labels)} for m in source.metrics])
+    if isinstance(source, Table):
+        return _framed(source)
+    found = frames(source, view)
+    if not found:
+        raise ValueError("the document has no table")
+    return next(iter(found.values()))
+
+
+def frames(source: Union[Analysis, Document], view: str = "") -> dict[str, Any]:
+    """Every table of a document, or of one view of an analysis, by its title."""
+    document = _viewed(source, view) if isinstance(source, Analysis) else source
+    made: dict[str, Any] = {}
+    for title, table in _tables(document.blocks, document.title):
+        name = title
+        while name in made:
+            name += "'"
+        made[name] = _framed(table)
+    return made
+
+
+def _viewed(analysis: Analysis, view: str) -> Document:
+    name = view or next(iter(analysis.views))
+    if name not in analysis.views:
+        there = ", ".join(analysis.views)
+        raise PerfgateError("view-unknown", f"a {analysis.kind} file has no view '{name}'", mend=f"one of: {there}")
+    return analysis.views[name]()
+
+
+def _framed(table: Table) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame(list(table.rows), columns=[column.name for column in table.columns])
+
+
+def _tables(blocks: Sequence[Block], title: str) -> Iterator[tuple[str, Table]]:
+    for block in blocks:
+        if isinstance(block, Table):
+            yield block.title or title, block
+        elif isinstance(block, Section):
+            yield from _tables(block.blocks, block.title)
+
+
+COLUMNS = (
+    "case", "test", "device", "limit", "outcome", "effect", "metric", "value", "low", "high", "time_ns", "accepted_ns",
+    "processes", "commit",
+)  # fmt: skip
+
+
+def run_frame(source: RunReport | Path | str, read: Callable[[str], RunReport]) -> pd.DataFrame:
+    """One row a verdict, numbers as they are inside: nanoseconds, fractions."""
+    import pandas as pd
+
+    report = source if isinstance(source, RunReport) else read(str(source))
+    rows = [row for case in report.cases for row in _rows(case, report.environment.commit)]
+    table: pd.DataFrame = pd.DataFrame(rows, columns=list(COLUMNS))
+    return table
+
+
+def _rows(case: CaseReport, commit: str) -> Iterator[dict[str, Any]]:
+    measurement = case.measurement
+    times = measurement.metrics.find("time") if measurement else ()
+    shared = {
+        "case": str(case.key),
+        "test": case.key.test,
+        "device": measurement.device.key if measurement else None,
+        "time_ns": times[0].value if times else None,
+        "accepted_ns": case.baseline.time if case.baseline else None,
+        "processes": len(measurement.processes) if measurement else 0,
+        "commit": commit,
+    }
+    for verdict in case.verdicts:
+        metric = verdict.metric
+        yield {
+            **shared,
+            "limit": verdict.limit.text,
+            "outcome": verdict.outcome.value,
+            "effect": case.effect_of(verdict).value,
+            "metric": metric.name if metric else None,
+            "value": metric.value if metric else None,
+            "low": metric.low if metric else None,
+            "high": metric.high if metric else None,
+        }
+
+
+README = """# Replay
+
+`operations.json` holds what a trace recorded of each operation: name, shapes, dtypes, strides, scalars.
+
+    python replay.py                 # on the GPU if there is one, else on the CPU
+    python replay.py --device cpu --repeat 20 --json
+
+Contents of tensors are random; a trace does not record them. An operation that exists on GPUs only is run on the CPU
+by the operation that computes the same, and the output says so.
+"""
+
+
+def write_replay(path: Path, form: str) -> Path:
+    """Write the package: operations, runner, README."""
+    runner = files("pytest_perfgate.adapters.formats").joinpath("replay_runner.py").read_text(encoding="utf-8")
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as package:
+        for name, text in (("operations.json", form), ("replay.py", runner), ("README.md", README)):
+            entry = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+            entry.external_attr = 0o644 << 16
+            package.writestr(entry, text)
+    return path
+
+
+def write_junit(path: Path, subject: str, verdicts: Sequence[Verdict]) -> None:
+    """One test case a limit; a limit that could not be judged is an error, a broken one a failure."""
+    from junit_xml import TestCase, TestSuite, to_xml_report_string
+
+    cases = []
+    for verdict in verdicts:
+        case = TestCase(verdict.limit.text, classname=f"perfgate.{subject}", stdout=verdict.sentence)
+        if verdict.effect is Effect.FAIL:
+            said = f"{verdict.outcome.value.upper()}: {verdict.sentence}"
+            add = case.add_failure_info if verdict.metric is not None else case.add_error_info
+            add(message=said, output="\n".join(f"{name}: {text}" for name, text in verdict.evidence))
+        cases.append(case)
+    path.write_text(to_xml_report_string([TestSuite("perfgate", cases)]), encoding="utf-8")
+
+
+def write_drawings(folder: Path, documents: Mapping[str, Document]) -> tuple[Path, ...]:
+    """Named after their view, numbered from the second on; the files written."""
+    written = []
+    for view, document in documents.items():
+        for number, drawn in enumerate(_pictures(document.blocks), 1):
+            path = folder / (f"{view}.svg" if number == 1 else f"{view}_{number}.svg")
+            path.write_text(drawn.svg, encoding="utf-8")
+            written.append(path)
+    return tuple(written)
+
+
+def _pictures(blocks: Sequence[Block]) -> Iterator[Picture]:
+    for block in blocks:
+        if isinstance(block, Picture):
+            yield block
+        elif isinstance(block, Section):
+            yield from _pictures(block.blocks)

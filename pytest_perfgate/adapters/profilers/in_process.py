@@ -1,0 +1,176 @@
+"""Torch profiler, CUPTI, traces in process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol
+
+from pytest_perfgate.adapters.bindings.border import quietly
+from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
+from pytest_perfgate.adapters.bindings.cupti import prove
+from pytest_perfgate.adapters.profilers.tools import Bystander, settle
+from pytest_perfgate.model.device import Availability
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Artifact
+from pytest_perfgate.model.plan import Plan
+from pytest_perfgate.model.protocol import TIMED
+
+
+class OwnTraces:
+    """Where they lie; what is in them is the profiler's."""
+
+    stem: str
+    """What their names begin with."""
+
+    def command(self, argv: Sequence[str], out: Path, plan: Plan) -> Sequence[str]:  # noqa: ARG002 - the port's
+        """The child is its own profiler."""
+        return argv
+
+    def artifacts(self, out: Path) -> tuple[Artifact, ...]:
+        return tuple(Artifact(kind="kineto", path=str(path)) for path in self._written(out))
+
+    def following(self, out: Path) -> Path:
+        """Where the next one goes."""
+        out.mkdir(parents=True, exist_ok=True)
+        return out / f"{self.stem}{len(self._written(out))}.json"
+
+    def _written(self, out: Path) -> list[Path]:
+        found = out.glob(f"{self.stem}*.json") if out.is_dir() else ()
+        return sorted(found, key=lambda path: int(path.stem.removeprefix(self.stem)))
+
+
+class Torch(OwnTraces):
+    """Records operators with their shapes, and kernels where there is a device."""
+
+    name = "torch"
+    stem = "torch-"
+
+    def availability(self) -> Availability:
+        """Whether torch can be imported; importing it is left to the test."""
+        if find_spec("torch") is None:
+            return Availability(
+                name=self.name, usable=False, why="torch is not installed", mend="pip install torch, or capture='nsys'"
+            )
+        return Availability(name=self.name, usable=True, version=_version())
+
+    @contextmanager
+    def region(self, out: Path) -> Iterator[None]:
+        """Profile what runs inside; the trace is written when it ends well."""
+        available = self.availability()
+        if not available.usable:
+            raise PerfgateError("torch-tool", available.why, mend=available.mend)
+        import torch
+        from torch.profiler import ProfilerActivity, profile
+
+        has_device = quietly(torch.cuda.is_available)[0]
+        activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if has_device else [])]
+        settle = torch.cuda.synchronize if has_device else _nothing
+        settle()
+        with profile(activities=activities, record_shapes=True) as recorded:
+            yield
+            settle()
+        recorded.export_chrome_trace(str(self.following(out)))
+
+
+def _version() -> str:
+    """What is installed, without importing it."""
+    try:
+        return version("torch")
+    except PackageNotFoundError:
+        return ""
+
+
+def _nothing() -> None:
+    """No device to wait for."""
+
+
+_BUFFER = 8 << 20
+
+_CATEGORIES = {"kernel": "kernel", "copy": "gpu_memcpy", "set": "gpu_memset"}
+
+
+class Recorder(Protocol):
+    """The part of the CUPTI binding that is needed."""
+
+    def availability(self) -> Availability: ...
+
+    def opened(self, size: int) -> AbstractContextManager[Any]: ...
+
+    def drain(self) -> Iterable[Any]: ...
+
+    def dropped(self) -> int: ...
+
+    def counts_drops(self, call: Callable[[], object]) -> bool: ...
+
+
+class Cupti(OwnTraces):
+    """Overlap, idle time and kernels of whatever launches on CUDA."""
+
+    name = "cupti"
+    stem = "cupti-"
+
+    def __init__(self, recorder: Recorder, touch: Callable[[], object] | None = None) -> None:
+        self._recorder = recorder
+        self._touch = touch or CudaDriver().touch
+
+    def availability(self) -> Availability:
+        found = self._recorder.availability()
+        return found if found.usable else replace(found, why=f"it needs a GPU and its driver: {found.why}")
+
+    @contextmanager
+    def region(self, out: Path) -> Iterator[None]:
+        """Everything that was launched inside has finished before the records are read."""
+        available = self.availability()
+        if not available.usable:
+            raise PerfgateError("profile-tool", f"cupti: {available.why}", mend=available.mend)
+        settle()
+        with self._recorder.opened(_BUFFER):
+            yield
+            settle()
+            records, lost = list(self._recorder.drain()), self._recorder.dropped()
+            prove(self._recorder, self._touch)
+        if lost:
+            raise PerfgateError("cupti-dropped", f"{lost:,} records of the region were lost")
+        if not records:
+            raise PerfgateError("profile-child", "the region launched nothing that CUPTI saw", place=str(out))
+        self.following(out).write_text(render_trace(records), encoding="utf-8")
+
+
+def render_trace(records: Sequence[Any]) -> str:
+    """The records as the events of a trace: microseconds from the first of them."""
+    first = min(record.start for record in records)
+    events = [
+        {
+            "ph": "X",
+            "cat": _CATEGORIES.get(record.kind, "kernel"),
+            "name": record.name or record.kind,
+            "pid": record.device,
+            "tid": record.stream,
+            "ts": (record.start - first) / 1e3,
+            "dur": (record.end - record.start) / 1e3,
+            "args": {"device": record.device, "stream": record.stream, "correlation": number},
+        }
+        for number, record in enumerate(records, 1)
+    ]
+    return json.dumps({"schemaVersion": 1, "baseTimeNanoseconds": first, "traceEvents": events})
+
+
+TIMES = "event.json"
+
+
+class EventTimes(Bystander):
+    """The events timer of the child does the work, where a device has events."""
+
+    name = TIMED
+
+    def artifacts(self, out: Path) -> tuple[Artifact, ...]:
+        path = out / TIMES
+        if not path.is_file():
+            raise PerfgateError("profile-child", "no call was timed", mend="perfgate(fn) in the test", place=str(out))
+        return (Artifact(kind="record", path=str(path)),)

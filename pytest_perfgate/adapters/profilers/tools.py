@@ -1,0 +1,323 @@
+"""Nsys, ncu, cubin around a child."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+
+from pytest_perfgate.adapters.bindings.border import quietly
+from pytest_perfgate.adapters.system.commands import abridged, run_captured
+from pytest_perfgate.adapters.system.files import indented, last_lines
+from pytest_perfgate.model.device import Availability
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Artifact
+from pytest_perfgate.model.nsys import REPORTS, Scrub
+from pytest_perfgate.model.plan import Plan
+from pytest_perfgate.model.profiles import CODE_SUFFIXES
+
+OLDEST = (2022, 2)
+"""Before it, --capture-range-end and node-level graph tracing are missing."""
+
+FLAGS = (
+    "--trace=cuda,nvtx",
+    "--cuda-graph-trace=node",
+    "--sample=none",
+    "--cpuctxsw=none",
+    "--force-overwrite=true",
+)
+
+RANGE = ("--capture-range=cudaProfilerApi", "--capture-range-end=stop")
+
+_VERSION = re.compile(r"(20\d\d)\.(\d+)(?:\.\d+)*")
+
+_IMPORTER = "QdstrmImporter"
+
+_TAIL_LINES = 20
+
+_REMOTE = frozenset({"ssh", "rsh"})
+
+
+class Nsys:
+    """One capture at a time; ``scrub`` is given, for what is kept must be clean."""
+
+    name = "nsys"
+
+    def __init__(
+        self, scrub: Scrub, launcher: Sequence[str] = (), timeout_s: float = 1800.0, *, ranged: bool = True
+    ) -> None:
+        self._scrub, self._launcher, self._timeout = scrub, tuple(launcher), timeout_s
+        self._range = RANGE if ranged else ()
+
+    def availability(self) -> Availability:
+        """Asks nsys for its version where it will run: behind the launcher."""
+        mend = "install Nsight Systems, or name the launcher in front of it: [tool.perfgate] launcher"
+        try:
+            done = _ran(behind(self._launcher, ["nsys", "--version"]), 60.0)
+        except PerfgateError as error:
+            return Availability(name=self.name, usable=False, why=error.what, mend=mend)
+        found = _VERSION.search(done)
+        if found is None:
+            return Availability(name=self.name, usable=False, why=f"nsys --version says {done.strip()!r}", mend=mend)
+        if (int(found.group(1)), int(found.group(2))) < OLDEST:
+            why = f"nsys {found.group()} is older than {OLDEST[0]}.{OLDEST[1]}"
+            return Availability(name=self.name, usable=False, why=why, mend=mend, version=found.group())
+        return Availability(name=self.name, usable=True, version=found.group())
+
+    def command(self, argv: Sequence[str], out: Path, plan: Plan) -> Sequence[str]:  # noqa: ARG002 - the port's
+        """The child behind nsys, and both behind the launcher."""
+        profile = ["nsys", "profile", *FLAGS, *self._range, f"--output={_stem(out)}", *argv]
+        return behind(self._launcher, profile)
+
+    @contextmanager
+    def region(self, out: Path) -> Iterator[None]:  # noqa: ARG002 - the port's
+        """Opens and closes the capture range from inside the child."""
+        with switched():
+            yield
+
+    def artifacts(self, out: Path) -> tuple[Artifact, ...]:
+        """The clean export of each report; the report and the raw export hold the environment and go."""
+        for stream in sorted(out.glob("*.qdstrm")):
+            _import(stream, self._timeout)
+        reports = sorted(path for path in out.glob("*") if path.suffix in REPORTS)
+        if not reports:
+            why = "the capture range never opened" if self._range else "nsys wrote nothing"
+            mend = "enter perfgate.region() in the test, with work on the GPU inside"
+            raise PerfgateError("nsys-child", f"no report in {out}: {why}", mend=mend)
+        return tuple(self._kept(report) for report in reports)
+
+    def _kept(self, report: Path) -> Artifact:
+        raw, clean = report.with_suffix(".raw.sqlite"), report.with_suffix(".sqlite")
+        export = ["nsys", "export", "--type=sqlite", "--force-overwrite=true", f"--output={raw}", str(report)]
+        try:
+            _ran(behind(self._launcher, export), self._timeout)
+            done = self._scrub(raw, clean)
+        finally:
+            raw.unlink(missing_ok=True)
+            report.unlink(missing_ok=True)
+        dropped = ", ".join(done.tables)
+        return Artifact(kind="nsys", path=str(clean), parameters=(("flags", " ".join(FLAGS)), ("dropped", dropped)))
+
+
+def behind(launcher: Sequence[str], argv: Sequence[str]) -> list[str]:
+    """A command behind its launcher; a remote shell reads one line, so its words are quoted for it."""
+    if not launcher:
+        return list(argv)
+    if Path(launcher[0]).name in _REMOTE:
+        return [*launcher, " ".join(shlex.quote(word) for word in argv)]
+    return [*launcher, *argv]
+
+
+def _stem(out: Path) -> Path:
+    return out.absolute() / "capture"
+
+
+def _ran(argv: Sequence[str], timeout_s: float) -> str:
+    """What a command printed; its tail is in the error when it fails, and its whole group ends with it."""
+    if shutil.which(argv[0]) is None:
+        raise PerfgateError("nsys-tool", f"{argv[0]} is not on the PATH")
+    try:
+        done = run_captured(argv, timeout_s)
+    except subprocess.TimeoutExpired as late:
+        said = (late.output or b"") + (late.stderr or b"")
+        raise PerfgateError("nsys-child", f"{abridged(argv)} took over {timeout_s:.0f} s{_tail(said)}") from late
+    output = done.stdout + done.stderr
+    if done.returncode:
+        what = f"{abridged(argv)} ended with exit code {done.returncode}{_tail(output)}"
+        raise PerfgateError("nsys-child", what)
+    return output.decode("utf-8", "replace")
+
+
+def _import(stream: Path, timeout_s: float) -> None:
+    """Some distributions keep the importer where nsys does not look; it is called by hand then."""
+    report = stream.with_suffix(".nsys-rep")
+    try:
+        if not report.exists():
+            _ran([str(_importer(stream)), "--input-file", str(stream), "--output-file", str(report)], timeout_s)
+    finally:
+        stream.unlink(missing_ok=True)
+
+
+def _importer(stream: Path) -> Path:
+    found = shutil.which(_IMPORTER)
+    beside = (Path(shutil.which("nsys") or "nsys").resolve().parent.parent, Path("/usr/lib/nsight-systems"))
+    places = [Path(found)] if found else [place for root in beside for place in root.glob(f"host-*/{_IMPORTER}")]
+    if not places:
+        what = f"nsys left {stream.name} and no {_IMPORTER} turns it into a report"
+        raise PerfgateError("nsys-child", what, mend="install the host part of Nsight Systems beside the target part")
+    return places[0]
+
+
+def _tail(output: bytes) -> str:
+    lines = last_lines(output.decode("utf-8", "replace"), _TAIL_LINES)
+    return f"; its last lines:{indented(lines)}" if lines else " and printed nothing"
+
+
+Switch = Callable[[], object]
+
+_RUNTIMES = ("libcudart.so", "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0")
+
+_NO_DEVICE = frozenset({35, 100})
+"""What the runtime answers where the driver is too old or absent, and where there is no device."""
+
+_DRIVERS = ("libcuda.so.1", "libcuda.so")
+
+
+@contextmanager
+def switched() -> Iterator[None]:
+    """Everything that was launched inside has finished before the range closes."""
+    start, stop, settle = _switches()
+    settle()
+    start()
+    try:
+        yield
+    finally:
+        settle()
+        stop()
+
+
+def settle() -> None:
+    """Wait until the device is idle."""
+    _switches()[2]()
+
+
+def _switches() -> tuple[Switch, Switch, Switch]:
+    """From the library that the program has loaded, else from the runtime or the driver itself."""
+    torch = sys.modules.get("torch")
+    if torch is not None and quietly(torch.cuda.is_available)[0]:
+        cudart = torch.cuda.cudart()
+        return cudart.cudaProfilerStart, cudart.cudaProfilerStop, torch.cuda.synchronize
+    runtime = _library(_RUNTIMES)
+    if runtime is not None:
+        if runtime.cudaDeviceSynchronize() in _NO_DEVICE:
+            raise _no_device("the CUDA runtime finds no device or no driver here")
+        return runtime.cudaProfilerStart, runtime.cudaProfilerStop, runtime.cudaDeviceSynchronize
+    driver = _library(_DRIVERS)
+    if driver is not None:
+        return driver.cuProfilerStart, driver.cuProfilerStop, driver.cuCtxSynchronize
+    raise _no_device("neither torch with CUDA, nor libcudart, nor libcuda can be loaded here")
+
+
+def _no_device(why: str) -> PerfgateError:
+    return PerfgateError(
+        "profile-tool",
+        f"this mode needs a GPU: {why}",
+        why="the profiler waits for cudaProfilerStart, so nothing would be captured",
+        mend="run on a machine with a GPU, or profile the host: --mode torch",
+    )
+
+
+def _library(names: Sequence[str]) -> ctypes.CDLL | None:
+    return next((found for name in names if (found := _loaded(name)) is not None), None)
+
+
+def _loaded(name: str) -> ctypes.CDLL | None:
+    try:
+        return ctypes.CDLL(name)
+    except OSError:
+        return None
+
+
+SECTIONS = (
+    "SpeedOfLight", "LaunchStats", "Occupancy", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis", "WarpStateStats",
+)  # fmt: skip
+"""What classification rests on; a full set collects thousands of metrics and replays each kernel dozens of times."""
+
+DEEP = (*SECTIONS, "SourceCounters", "SchedulerStats", "InstructionStats", "MemoryWorkloadAnalysis_Tables")
+
+LOG, STEM = "profiler.log", "kernels"
+
+_NCU_VERSION = re.compile(r"Version (\d{4}\.\d+\.\d+)")
+
+NcuSwitch = Callable[[], AbstractContextManager[None]]
+
+
+class Ncu:
+    """``annotation`` asks for the sections that classify; ``ncu`` for source and machine code too."""
+
+    def __init__(self, switch: NcuSwitch, launcher: Sequence[str] = (), *, name: str = "annotation") -> None:
+        self.name = name
+        self._switch, self._launcher = switch, tuple(launcher)
+        self._deep = name == "ncu"
+
+    def availability(self) -> Availability:
+        """Asks ncu for its version where it will run: behind the launcher."""
+        mend = "install Nsight Compute, or name the launcher in front of it: [tool.perfgate] launcher"
+        argv = behind(self._launcher, ["ncu", "--version"])
+        if shutil.which(argv[0]) is None:
+            return Availability(name=self.name, usable=False, why=f"{argv[0]} is not on the PATH", mend=mend)
+        try:
+            done = run_captured(argv, 60)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return Availability(name=self.name, usable=False, why=f"ncu --version: {error}", mend=mend)
+        found = _NCU_VERSION.search(done.stdout.decode("utf-8", "replace"))
+        if done.returncode or found is None:
+            return Availability(name=self.name, usable=False, why="ncu --version says no version", mend=mend)
+        return Availability(name=self.name, usable=True, version=found[1])
+
+    def command(self, argv: Sequence[str], out: Path, plan: Plan) -> list[str]:
+        """The child behind ncu, region by cudaProfilerStart; ncu itself leaves the clocks alone."""
+        del plan
+        asked = [word for section in (DEEP if self._deep else SECTIONS) for word in ("--section", section)]
+        source = ["--import-source", "yes"] if self._deep else []
+        return behind(
+            self._launcher,
+            ["ncu", "--profile-from-start", "off", "--target-processes", "all", "--clock-control", "none",
+             *asked, *source, "--force-overwrite", "--export", str(out.absolute() / STEM), *argv],
+        )  # fmt: skip
+
+    def region(self, out: Path) -> AbstractContextManager[None]:
+        del out
+        return self._switch()
+
+    def artifacts(self, out: Path) -> tuple[Artifact, ...]:
+        """The report; where there is none, what ncu said decides which error it is."""
+        report = out / f"{STEM}.ncu-rep"
+        log = out / LOG
+        said = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
+        if "ERR_NVGPUCTRPERM" in said:
+            raise PerfgateError("ncu-permission", "ncu may not read this device's counters: ERR_NVGPUCTRPERM")
+        if not report.is_file():
+            lines = [line for line in said.splitlines() if line.startswith(("==ERROR==", "==WARNING=="))]
+            raise PerfgateError("ncu-nothing", lines[-1] if lines else "ncu left no report", place=str(out))
+        return (Artifact(kind="ncu", path=str(report), parameters=(("mode", self.name),)),)
+
+
+class Bystander:
+    """Everything of a profiler but its artifacts."""
+
+    name: str
+
+    def availability(self) -> Availability:
+        return Availability(name=self.name, usable=True)
+
+    def command(self, argv: Sequence[str], out: Path, plan: Plan) -> list[str]:
+        del out, plan
+        return list(argv)
+
+    def region(self, out: Path) -> AbstractContextManager[None]:
+        del out
+        return nullcontext()
+
+
+class CubinKeeper(Bystander):
+    """The child writes what the test attaches."""
+
+    name = "cubin"
+
+    def artifacts(self, out: Path) -> tuple[Artifact, ...]:
+        found = sorted(path for path in out.rglob("*") if path.suffix in CODE_SUFFIXES)
+        if not found:
+            raise PerfgateError(
+                "kernel-none",
+                "the test handed over no machine code",
+                mend="perfgate.attach('kernel.cubin', path), or perfgate.attach('kernel', compiled) for Triton",
+                place=str(out),
+            )
+        return tuple(Artifact(kind="cubin", path=str(path)) for path in found)

@@ -1,0 +1,389 @@
+"""Google Benchmark, asv, NVBench, pytest-benchmark."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from statistics import fmean, median, stdev
+from typing import Any
+
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.profiles import BenchFile, BenchResult
+from pytest_perfgate.model.values import TIME_UNITS, Dimension
+
+_RATES = {
+    "bytes_per_second": ("bandwidth", Dimension.BANDWIDTH),
+    "items_per_second": ("throughput", Dimension.RATE),
+}
+
+_FITS = frozenset({"BigO", "RMS"})
+"""Of how time grows over a family of benchmarks: no benchmark has that time."""
+
+_SUFFIX = re.compile(r"(?P<run>.+)_(?P<name>mean|median|stddev|cv|BigO|RMS)")
+
+Row = Mapping[str, Any]
+
+
+def read_google_benchmark(path: Path) -> BenchFile:
+    body, place = read_json(path, "Google Benchmark"), f"{path}: benchmarks"
+    rows = objects(member(body, "benchmarks", list, str(path)), place)
+    names = {member(row, "name", str, place) for row in rows}
+    groups: dict[str, list[Row]] = {}
+    for row in (_told(row, names) for row in rows):
+        if row.get("aggregate_name") not in _FITS:
+            groups.setdefault(str(row["run_name"]), []).append(row)
+    context = mapping(body.get("context"))
+    return BenchFile(
+        tool="google-benchmark",
+        results=tuple(_result(name, one, place) for name, group in groups.items() for one in _apart(group)),
+        when=str(context.get("date") or ""),
+        machine=str(context.get("host_name") or ""),
+    )
+
+
+def _told(row: Row, names: set[str]) -> Row:
+    """A row with its type: before 1.5 an aggregate told itself by the end of its name alone."""
+    name, kind = row["name"], row.get("run_type")
+    if row.get("aggregate_name"):
+        run = row.get("run_name") or name.removesuffix(f"_{row['aggregate_name']}")
+        return {**row, "run_name": run, "run_type": "aggregate"}
+    hit = _SUFFIX.fullmatch(name) if kind != "iteration" else None
+    beside = hit and (hit["run"] in names or f"{hit['run']}_stddev" in names or "big_o" in row or "rms" in row)
+    if hit and (beside or kind == "aggregate"):
+        return {**row, "run_name": hit["run"], "run_type": "aggregate", "aggregate_name": hit["name"]}
+    return {**row, "run_name": row.get("run_name") or name, "run_type": "iteration"}
+
+
+def _apart(rows: Sequence[Row]) -> list[Sequence[Row]]:
+    """Benchmarks that only share a name are of two families; before 1.5.3 rows told none."""
+    families = {
+        (row["family_index"], row.get("per_family_instance_index")): row for row in rows if "family_index" in row
+    }
+    if len(families) < 2:
+        return [rows]
+    return [
+        [row for row in rows if (row.get("family_index"), row.get("per_family_instance_index")) == family]
+        for family in families
+    ]
+
+
+def _result(name: str, rows: Sequence[Row], place: str) -> BenchResult:
+    aggregates = {str(row.get("aggregate_name")): row for row in rows if row["run_type"] == "aggregate"}
+    runs = [row for row in rows if row["run_type"] != "aggregate"]
+    times = [t for t in (_time(row, place) for row in runs) if t is not None]
+    found = _figures(aggregates, times, place)
+    skipped = _skipped(rows)
+    if not found and not runs:
+        skipped = skipped or f"of its repetitions only {', '.join(aggregates)} are in the file"
+    chosen = aggregates.get("median") or aggregates.get("mean") or rows[0]
+    rates = ((kind, number(chosen.get(key)), dimension) for key, (kind, dimension) in _RATES.items())
+    first = next(iter(found), "")
+    return BenchResult(
+        name=name,
+        time=found[first] if first and not skipped else None,
+        statistic=first,
+        also=tuple((said, time) for said, time in found.items() if said != first),
+        scatter=_scatter(aggregates, times),
+        samples=len(runs) or int(number(chosen.get("repetitions")) or 0),
+        rates=tuple((kind, rate, dimension) for kind, rate, dimension in rates if rate is not None),
+        skipped=skipped,
+    )
+
+
+def _figures(aggregates: Mapping[str, Row], times: Sequence[float], place: str) -> dict[str, float]:
+    """The tool's own figures, or ours of its repetitions; the first is the one that counts."""
+    told = {said: _time(aggregates[said], place) for said in ("median", "mean") if said in aggregates}
+    ours = (
+        {"median": median(times), "mean": fmean(times)} if len(times) > 1 else {"mean": fmean(times)} if times else {}
+    )
+    whole = {said: told.get(said, ours.get(said)) for said in ("median", "mean")}
+    return {said: time for said, time in whole.items() if time is not None}
+
+
+def _skipped(rows: Sequence[Row]) -> str:
+    """Why no time of it counts."""
+    failed = next((row for row in rows if row.get("error_occurred") or row.get("skipped")), None)
+    return str(failed.get("error_message") or failed.get("skip_message") or "skipped") if failed else ""
+
+
+def _scatter(aggregates: Mapping[str, Row], times: Sequence[float]) -> float | None:
+    if len(times) > 1 and fmean(times) > 0:
+        return stdev(times) / fmean(times)
+    return number(aggregates["cv"].get("real_time")) if "cv" in aggregates else None
+
+
+def _time(row: Row, place: str) -> float | None:
+    """Wall time, unless the benchmark was told to time by hand, which it writes there too."""
+    unit = row.get("time_unit") or "ns"
+    if unit not in TIME_UNITS:
+        what = f"{row['name']} is timed in {unit!r}; known are {', '.join(TIME_UNITS)}"
+        raise PerfgateError("artifact-unreadable", what, place=place)
+    return nanoseconds(row.get("real_time"), TIME_UNITS[unit])
+
+
+def read_asv(path: Path) -> BenchFile:
+    """Times alone: memory and tracked numbers have other units, which the file does not name."""
+    body, place = read_json(path, "asv"), f"{path}: results"
+    columns = body.get("result_columns") or ["result", "params"]
+    if not isinstance(columns, list) or "result" not in columns:
+        raise PerfgateError("artifact-unreadable", "result_columns names no result", place=str(path))
+    rows = member(body, "results", dict, str(path))
+    timed = [name for name in rows if _timed(name)]
+    return BenchFile(
+        tool="asv",
+        results=tuple(result for name in timed for result in _results(name, rows[name], columns, place)),
+        commit=str(body.get("commit_hash") or ""),
+        when=_date(body.get("date")),
+        machine=str(mapping(body.get("params")).get("machine") or ""),
+        untimed=len(rows) - len(timed),
+    )
+
+
+def _timed(name: str) -> bool:
+    return name.rpartition(".")[2].lower().startswith("time")
+
+
+def _results(name: str, row: Any, columns: list[str], place: str) -> Iterator[BenchResult]:
+    """One for each combination of parameters; nothing at all stands for a benchmark that failed in all."""
+    values, params = _fields(row, columns)
+    if not isinstance(params, list) or not all(isinstance(axis, list) for axis in params):
+        raise PerfgateError("artifact-unreadable", f"the parameters of {name} are no lists", place=place)
+    combinations = list(product(*params))
+    listed = values if isinstance(values, list) else [values]
+    if len(listed) > len(combinations):
+        what = f"{name} has {len(listed)} results of {len(combinations)} combinations of parameters"
+        raise PerfgateError("artifact-unreadable", what, place=place)
+    listed = [*listed, *[None] * (len(combinations) - len(listed))]
+    for combination, found in zip(combinations, listed):
+        time = nanoseconds(found)
+        yield BenchResult(
+            name=f"{name}[{'-'.join(map(str, combination))}]" if combination else name,
+            time=time,
+            skipped="" if time is not None else "failed or skipped" if number(found) is None else "below zero",
+        )
+
+
+def _fields(row: Any, columns: list[str]) -> tuple[Any, Any]:
+    """(results, parameters): version 2 has rows with columns; before, a mapping or the bare number stood here."""
+    if isinstance(row, list):
+        row = dict(zip(columns, row))
+    return (row.get("result"), row.get("params") or []) if isinstance(row, Mapping) else (row, [])
+
+
+def _date(milliseconds: Any) -> str:
+    import datetime as dt
+
+    found = number(milliseconds)
+    try:
+        return dt.datetime.fromtimestamp(found / 1e3, dt.timezone.utc).isoformat() if found else ""
+    except (OverflowError, ValueError, OSError):
+        return ""
+
+
+def read_pytest_benchmark(path: Path) -> BenchFile:
+    body = read_json(path, "pytest-benchmark")
+    commit = mapping(body.get("commit_info"))
+    results = tuple(_pytest_benchmark_result(bench, str(path)) for bench in member(body, "benchmarks", list, str(path)))
+    return BenchFile(
+        tool="pytest-benchmark",
+        results=results,
+        commit=str(commit.get("id") or ""),
+        when=str(body.get("datetime") or commit.get("time") or ""),
+        machine=_brand(body.get("machine_info")),
+    )
+
+
+def _pytest_benchmark_result(bench: Any, place: str) -> BenchResult:
+    name = mapping(bench).get("fullname") or member(bench, "name", str, f"{place}: benchmarks")
+    stats = member(bench, "stats", dict, f"{place}: benchmarks.'{name}'")
+    first = next((said for said in ("median", "mean") if said in stats), "")
+    time, mean, spread = nanoseconds(stats.get(first)), number(stats.get("mean")), number(stats.get("stddev"))
+    other = nanoseconds(stats.get("mean")) if first == "median" else None
+    return BenchResult(
+        name=str(name),
+        time=time,
+        statistic=first,
+        also=(("mean", other),) if other is not None and time is not None else (),
+        scatter=spread / mean if spread is not None and mean else None,
+        samples=int(number(stats.get("rounds")) or 0),
+        skipped=f"its {first} is no number of seconds" if first and time is None else "",
+    )
+
+
+def _brand(machine: Any) -> str:
+    cpu = mapping(mapping(machine).get("cpu"))
+    return str(cpu.get("brand_raw") or cpu.get("brand") or "")
+
+
+def read_json(path: Path, tool: str) -> dict[str, Any]:
+    """The object that a file holds."""
+    import msgspec
+
+    try:
+        data = path.read_bytes()
+    except OSError as fault:
+        raise PerfgateError("artifact-unreadable", f"it cannot be opened: {fault}", place=str(path)) from fault
+    try:
+        body = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as fault:
+        body = _lenient(data, path, tool, fault)
+    if not isinstance(body, dict):
+        raise PerfgateError("artifact-unreadable", f"{tool} writes an object, not this", place=str(path))
+    return body
+
+
+def _lenient(data: bytes, path: Path, tool: str, fault: Exception) -> Any:
+    """Python's own JSON takes NaN and a byte-order mark, which some tools write."""
+    import json
+
+    try:
+        return json.loads(data.decode("utf-8-sig"))
+    except ValueError:
+        what = f"it is no JSON of {tool}: {fault}"
+        raise PerfgateError("artifact-unreadable", what, place=str(path)) from fault
+
+
+def number(found: Any) -> float | None:
+    """A finite number, also one written as text; anything else is none."""
+    try:
+        read = float(found) if not isinstance(found, bool) and found is not None else math.nan
+    except (TypeError, ValueError):
+        return None
+    return read if math.isfinite(read) else None
+
+
+def nanoseconds(found: Any, unit: float = 1e9) -> float | None:
+    """A time in its unit; none that is below zero is one."""
+    read = number(found)
+    return read * unit if read is not None and read >= 0 else None
+
+
+def objects(found: Any, place: str) -> list[Any]:
+    """A list of objects; nothing at all is an empty one."""
+    listed = [] if found is None else found
+    if not isinstance(listed, list) or not all(isinstance(one, Mapping) for one in listed):
+        raise PerfgateError("artifact-unreadable", "a list of objects belongs here", place=place)
+    return listed
+
+
+def mapping(found: Any) -> Mapping[str, Any]:
+    """An object, or an empty one where something else stands: of what a figure does not rest on."""
+    return found if isinstance(found, Mapping) else {}
+
+
+def member(node: Any, name: str, kind: type, place: str) -> Any:
+    """A member that must be there and of this type."""
+    found = node.get(name) if isinstance(node, Mapping) else None
+    if not isinstance(found, kind):
+        raise PerfgateError("artifact-unreadable", f"'{name}' is missing or of another type", place=place)
+    return found
+
+
+_TIMES = {
+    "nv/cold/time/gpu/median": "median",
+    "nv/cold/time/gpu/mean": "mean",
+    "Average GPU Time (Cold)": "mean",
+    "nv/batch/time/gpu/mean": "mean, back to back",
+    "Average GPU Time (Batch)": "mean, back to back",
+    "nv/cold/time/cpu/median": "median, on the host",
+    "nv/cold/time/cpu/mean": "mean, on the host",
+    "Average CPU Time (Cold)": "mean, on the host",
+    "nv/cpu_only/time/cpu/median": "median, on the host",
+    "nv/cpu_only/time/cpu/mean": "mean, on the host",
+}
+
+_NVBENCH_RATES = {
+    "nv/cold/bw/global/bytes_per_second": ("bandwidth", Dimension.BANDWIDTH),
+    "nv/cpu_only/bw/global/bytes_per_second": ("bandwidth", Dimension.BANDWIDTH),
+    "Average Global Memory Throughput": ("bandwidth", Dimension.BANDWIDTH),
+    "nv/cold/bw/item_rate": ("throughput", Dimension.RATE),
+    "nv/cpu_only/bw/item_rate": ("throughput", Dimension.RATE),
+    "Element Throughput": ("throughput", Dimension.RATE),
+}
+
+_OLD = {"GPU": ("GPU Relative Standard Deviation (Cold)", "Number of Samples (Cold)"),
+        "CPU": ("CPU Relative Standard Deviation (Cold)", "Number of Samples (Cold)")}  # fmt: skip
+
+Figures = Mapping[str, float | None]
+
+
+def read_nvbench(path: Path) -> BenchFile:
+    """All forms: summaries as a list with tags, and the older ones with names as keys."""
+    body, place = read_json(path, "NVBench"), str(path)
+    listed = body.get("devices")
+    devices = {d.get("id"): str(d.get("name", "")) for d in map(mapping, listed if isinstance(listed, list) else ())}
+    benches = member(body, "benchmarks", list, place)
+    results = tuple(result for bench in benches for result in _nvbench_results(bench, devices, place))
+    return BenchFile(tool="nvbench", results=results, machine=", ".join(filter(None, devices.values())))
+
+
+def _nvbench_results(bench: Any, devices: Mapping[Any, str], place: str) -> Iterator[BenchResult]:
+    title = member(bench, "name", str, f"{place}: benchmarks")
+    where = f"{place}: {title}"
+    states = bench.get("states")
+    if isinstance(states, Mapping):
+        states = [{"name": name, **state} for name, state in states.items()]
+    for state in objects(states, f"{where}: states"):
+        name = _name(state)
+        found = dict(_summaries(state.get("summaries"), f"{where}[{name}]: summaries"))
+        yield _nvbench_result(f"{title}[{name}]" if name else title, state, found, devices.get(state.get("device"), ""))
+
+
+def _name(state: Mapping[str, Any]) -> str:
+    """Its own name, or what stood for it before states had names."""
+    axes = state.get("axis_values")
+    listed = [
+        f"{axis.get('name')}={axis.get('value')}" for axis in map(mapping, axes if isinstance(axes, list) else ())
+    ]
+    return str(state.get("name") or state.get("description") or " ".join(listed))
+
+
+def _nvbench_result(name: str, state: Mapping[str, Any], found: Figures, device: str) -> BenchResult:
+    tag = next((tag for tag in _TIMES if tag in found), "")
+    noise, count = _beside(tag)
+    time, skipped = nanoseconds(found.get(tag)), ""
+    if state.get("is_skipped"):
+        time, skipped = None, str(state.get("skip_reason") or "skipped")
+    elif tag and time is None:
+        skipped = f"its {tag} is no number of seconds"
+    others = ((_TIMES[other], nanoseconds(found[other])) for other in _TIMES if other in found and other != tag)
+    return BenchResult(
+        name=name,
+        time=time,
+        statistic=_TIMES.get(tag, ""),
+        also=tuple((said, other) for said, other in others if other is not None and time is not None),
+        scatter=found.get(noise),
+        samples=int(found.get(count) or 0),
+        device=device,
+        rates=tuple(
+            (_NVBENCH_RATES[tag][0], rate, _NVBENCH_RATES[tag][1])
+            for tag, rate in found.items()
+            if tag in _NVBENCH_RATES and rate
+        ),
+        skipped=skipped,
+    )
+
+
+def _beside(tag: str) -> tuple[str, str]:
+    """The tags of the relative deviation and of the number of samples behind a time."""
+    if not tag.startswith("nv/"):
+        return _OLD.get(tag.removeprefix("Average ")[:3], ("", "")) if tag.endswith("(Cold)") else ("", "")
+    clock, _, _ = tag.rpartition("/")
+    return f"{clock}/stdev/relative", f"{clock.partition('/time/')[0]}/sample_size"
+
+
+def _summaries(summaries: Any, place: str) -> Iterator[tuple[str, float | None]]:
+    """(tag or name, number) of every summary; one that is not finite is none."""
+    if isinstance(summaries, Mapping):
+        summaries = [{"tag": name, **mapping(summary)} for name, summary in summaries.items()]
+    for summary in objects(summaries, place):
+        tag = str(summary.get("tag") or summary.get("name") or "")
+        if "value" in mapping(summary.get("value")):
+            yield tag, number(summary["value"]["value"])
+            continue
+        listed = summary.get("data") or summary.get("values")
+        values = [one for one in map(mapping, listed if isinstance(listed, list) else ()) if one.get("name") == "value"]
+        yield tag, number(values[0].get("value")) if values else None

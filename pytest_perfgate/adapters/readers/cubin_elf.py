@@ -1,0 +1,382 @@
+"""ELF, kernel attributes, samples."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.profiles import FROM_CODE, Resources
+from pytest_perfgate.model.values import value
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Words = NDArray[np.uint64]
+
+
+MAGIC = b"\x7fELF"
+
+CUDA_MACHINE = 190
+
+_SYMBOLS, _NO_BYTES, _FUNCTION, _ENTRY = 2, 8, 2, 0x10
+
+_MANY = 0xFFFF
+"""The index that says: there are too many sections for this field, the first of them holds the number."""
+
+_TEXT, _INFO = ".text.", ".nv.info"
+
+_SIZES = (".nv.shared.", ".nv.local.", ".nv.constant0.")
+
+
+@value
+class CubinFile:
+    """The code sections of a cubin by function name, and a symbol of each."""
+
+    words: Mapping[str, bytes]
+    symbols: Mapping[str, int]
+    """Symbol index by function; empty when stripped."""
+    bounds: Mapping[str, int] = field(default_factory=dict)
+    """The most threads a block that a kernel was compiled for, where its source says so."""
+    kernels: Mapping[str, Resources] = field(default_factory=dict)
+    """Functions that can be launched, with what they take; the others are called by these."""
+
+
+def is_cubin(head: bytes) -> bool:
+    """Whether these first bytes are an ELF of the CUDA architecture."""
+    return head[:4] == MAGIC and len(head) >= 20 and struct.unpack_from("<H", head, 18)[0] == CUDA_MACHINE
+
+
+def parse_cubin(data: bytes, place: str) -> CubinFile:
+    """The functions of a cubin."""
+    if not is_cubin(data[:20]):
+        raise PerfgateError("kernel-broken", "it does not begin as a cubin does", place=place)
+    try:
+        return _read(_Elf(data))
+    except (struct.error, IndexError, ValueError, OverflowError) as error:
+        raise PerfgateError("kernel-broken", f"its section table does not read: {error}", place=place) from error
+
+
+def check_whole(data: bytes, place: str) -> None:
+    """Raise where an ELF file of the host ends before its sections do: what they hold would be passed over."""
+    if data[:6] != MAGIC + b"\x02\x01":  # the hosts of NVIDIA's tools have 64 bits, little end first
+        return
+    try:
+        elf = _Elf(data)
+        for section in elf.sections:
+            elf.bytes_of(section)
+    except (struct.error, IndexError, ValueError, OverflowError) as error:
+        raise PerfgateError("kernel-broken", f"its section table does not read: {error}", place=place) from error
+
+
+_NEW_LAYOUT = 8
+"""The ABI version from which the architecture has its own byte of the flags."""
+
+
+def architecture(data: bytes) -> int:
+    """90 for ``sm_90``."""
+    (flags,) = struct.unpack_from("<I", data, 48)
+    return int(flags >> 8 & 0xFF if data[8] >= _NEW_LAYOUT else flags & 0xFF)
+
+
+Section = tuple[int, ...]
+"""name, type, flags, address, offset, size, link, info, align, entry size."""
+
+
+class _Elf:
+    """The sections of a file, with their names."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.sections = list(self._sections())
+        self.names = self._names()
+
+    def bytes_of(self, section: Section) -> bytes:
+        _, kind, _, _, offset, size, *_ = section
+        if kind == _NO_BYTES:
+            return b""
+        if offset + size > len(self.data):
+            raise ValueError(f"a section ends at byte {offset + size:,}, the file at {len(self.data):,}")
+        return self.data[offset : offset + size]
+
+    def _sections(self) -> Iterator[Section]:
+        (offset,) = struct.unpack_from("<Q", self.data, 40)
+        size, count = struct.unpack_from("<HH", self.data, 58)
+        if offset and not count:
+            count = struct.unpack_from("<Q", self.data, offset + 32)[0]
+        if offset + size * count > len(self.data):
+            raise ValueError(f"it ends at byte {offset + size * count:,}, the file at {len(self.data):,}")
+        for number in range(count):
+            yield struct.unpack_from("<IIQQQQIIQQ", self.data, offset + number * size)
+
+    def _names(self) -> list[str]:
+        (index,) = struct.unpack_from("<H", self.data, 62)
+        if not self.sections:
+            return []
+        table = self.bytes_of(self.sections[self.sections[0][6] if index == _MANY else index])
+        return [_text(table, section[0]) for section in self.sections]
+
+
+def _text(table: bytes, offset: int) -> str:
+    return table[offset : table.index(b"\0", offset)].decode("utf-8", "replace")
+
+
+def _read(elf: _Elf) -> CubinFile:
+    pairs = list(zip(elf.names, elf.sections))
+    told: dict[int, dict[int, int]] = {}
+    for name, section in pairs:
+        if name == _INFO:
+            told.update(numbers(elf.bytes_of(section)))
+    symbols = list(_symbols(elf))
+    headers = {name[len(_TEXT) :]: section[7] >> 24 for name, section in pairs if name.startswith(_TEXT)}
+    sizes = _sizes(pairs)
+    bounds = (
+        (name[len(_INFO) + 1 :], most_threads(elf.bytes_of(section)))
+        for name, section in pairs
+        if name.startswith(f"{_INFO}.")
+    )
+    return CubinFile(
+        words={name[len(_TEXT) :]: elf.bytes_of(section) for name, section in pairs if name.startswith(_TEXT)},
+        symbols={name: index for index, name, _ in symbols},
+        bounds={name: most for name, most in bounds if most is not None},
+        kernels={
+            name: resources(told.get(index, {}), sizes.get(name, {}), headers[name])
+            for index, name, launched in symbols
+            if launched
+        },
+    )
+
+
+def _sizes(pairs: list[tuple[str, Section]]) -> dict[str, dict[str, int]]:
+    """Bytes of shared, local and constant memory by function."""
+    found: dict[str, dict[str, int]] = {}
+    for name, section in pairs:
+        for kind in _SIZES:
+            if name.startswith(kind):
+                found.setdefault(name[len(kind) :], {})[kind] = section[5]
+    return found
+
+
+def _symbols(elf: _Elf) -> Iterator[tuple[int, str, bool]]:
+    """(index, code section, whether it can be launched) of every function."""
+    for section in elf.sections:
+        if section[1] != _SYMBOLS:
+            continue
+        table = elf.bytes_of(section)
+        for number in range(len(table) // 24):
+            _, info, other, home, _, _ = struct.unpack_from("<IBBHQQ", table, number * 24)
+            if info & 0xF == _FUNCTION and home < len(elf.names) and elf.names[home].startswith(_TEXT):
+                yield number, elf.names[home][len(_TEXT) :], bool(other & _ENTRY)
+
+
+def read_head(path: Path, size: int = 64) -> bytes:
+    with path.open("rb") as stream:
+        return stream.read(size)
+
+
+_SIZED = 4
+"""The form of an attribute whose value follows it."""
+
+_MOST_THREADS = (0x05, 0x10)
+"""``.maxntid`` and ``.reqntid``."""
+
+_REGISTERS, _FRAME, _STACK = 0x2F, 0x11, 0x12
+
+_NO_SIZE = 0xFFFFFFFF
+"""Of a stack that nobody can know the depth of."""
+
+
+def records(table: bytes) -> Iterator[tuple[int, bytes]]:
+    """(name, value) of each record; one that is not known here is stepped over, for it says its size."""
+    at = 0
+    while at + 4 <= len(table):
+        form, name, size = struct.unpack_from("<BBH", table, at)
+        at += 4
+        if form != _SIZED:
+            continue
+        if at + size > len(table):
+            raise ValueError(f"an attribute of {size} bytes runs over the end of its section")
+        yield name, table[at : at + size]
+        at += size
+
+
+def most_threads(table: bytes) -> int | None:
+    """``__launch_bounds__`` of a kernel, from the records of its own."""
+    found = (struct.unpack_from("<III", v) for name, v in records(table) if name in _MOST_THREADS and len(v) >= 12)
+    return next((x * y * z for x, y, z in found), None)
+
+
+def numbers(table: bytes) -> dict[int, dict[int, int]]:
+    """What the records of the whole file say of each symbol, by the name of the record."""
+    said: dict[int, dict[int, int]] = {}
+    for name, content in records(table):
+        if len(content) == 8:
+            symbol, number = struct.unpack("<II", content)
+            said.setdefault(symbol, {})[name] = number
+    return said
+
+
+def resources(said: Mapping[int, int], sizes: Mapping[str, int], in_header: int) -> Resources:
+    """Of one kernel: its records, the sizes of its sections, and the registers that older files keep in a header."""
+    stack = said.get(_STACK, _NO_SIZE)
+    if stack == _NO_SIZE:
+        stack = said.get(_FRAME, 0)
+    registers = said.get(_REGISTERS, in_header)
+    if not registers:
+        raise ValueError("it does not say how many registers a kernel takes")
+    return Resources(
+        registers=registers,
+        shared=sizes.get(".nv.shared.", 0),
+        stack=stack,
+        local=sizes.get(".nv.local.", 0),
+        constant=sizes.get(".nv.constant0.", 0),
+        source=FROM_CODE,
+    )
+
+
+Run = Callable[[list[str]], bytes]
+
+_LINE = re.compile(r"/\*([0-9a-f]+)\*/\s+(?:(@!?U?P\w+)\s+)?([A-Z][\w.]*)\s*(.*?)\s*;")
+
+_COMPILER = re.compile(rb"Cuda compilation tools, release [\w.]+, V[\w.]+")
+
+_OPCODE, _ROOT = np.uint64(0xFFF), np.uint64(0x1FF)
+
+_MODIFIERS = np.uint64(0x1FFFFFFFF00)
+"""Bits 72 to 104: what is neither a register nor scheduling."""
+
+_BRANCHES = (0x147, 0x14A)
+"""``BRA`` and ``JMP``. Where an indirect branch goes, ``BRX``, is in a table and not in the instruction."""
+
+_SHUFFLE, _SHUFFLE_MODE = 0x189, np.uint64(3 << 58)
+"""``SHFL`` keeps its mode beside the operands."""
+
+_LOADS, _CACHES = (0x13B, 0x180, 0x181, 0x182, 0x183, 0x184, 0x1AE), np.uint64(0xFF)
+"""Loads have no third register: where its number would be is how they are cached, ``LTC128B`` for one."""
+
+_MULTIPLY_ADDS = (0x824, 0x8A4)
+"""``IMAD`` and ``UIMAD`` by a constant: shown as ``IMAD.IADD`` and ``IMAD.SHL`` where they only add or shift."""
+
+_NONE = 0xFF
+"""The register that is always zero."""
+
+_ARCH_SPECIFIC = 90
+
+_INSTRUCTION = 16
+
+_BASE = 0x40000000
+"""Where the sample pretends to lie, so that branches back have targets above zero."""
+
+
+def sampled_listings(files: Sequence[tuple[CubinFile, bytes]], room: Path, run: Run) -> list[bytes]:
+    """A listing of each of these cubins of one architecture, from the instructions that stand for all others."""
+    code = [b"".join(cubin.words[name] for name in sorted(cubin.words)) for cubin, _ in files]
+    words = np.frombuffer(b"".join(code), dtype="<u8").reshape(-1, 2)
+    shown, stands_for = _representatives(words)
+    raw = room / "sample.bin"
+    raw.write_bytes(words[shown].tobytes())
+    arch = architecture(files[0][1])
+    target = f"SM{arch}a" if arch >= _ARCH_SPECIFIC else f"SM{arch}"
+    told = _parsed(run(["--binary", target, "--base-address", hex(_BASE), str(raw)]), len(shown))
+    entries = [_entry(told[at], at) for at in range(len(shown))]
+    ends = np.cumsum([len(one) // _INSTRUCTION for one in code])
+    parts = np.split(stands_for, ends[:-1])
+    return [_listing(arch, data, cubin, entries, place) for (cubin, data), place in zip(files, parts)]
+
+
+def _listing(
+    arch: int, data: bytes, cubin: CubinFile, entries: list[dict[str, Any]], place: NDArray[np.int64]
+) -> bytes:
+    """Of one file, with the entries that it needs."""
+    used, here = np.unique(place, return_inverse=True)
+    own = [entries[at] for at in used.tolist()]
+    functions = _functions(cubin, own, here.reshape(-1))
+    return json.dumps([_header(arch, data), functions, own]).encode()
+
+
+def _representatives(words: Words) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(rows to show, for every row the place of the one that stands for it)."""
+    low, high = words[:, 0], words[:, 1]
+    operands = (low >> np.uint64(24), low >> np.uint64(32), high)
+    zeros = [
+        (operand & np.uint64(0xFF) == _NONE).astype(np.uint64) << np.uint64(60 + n)
+        for n, operand in enumerate(operands)
+    ]
+    pattern = (low & _OPCODE) | (high & _MODIFIERS) << np.uint64(8) | zeros[0] | zeros[1] | zeros[2]
+    pattern |= _elsewhere(low, high) << np.uint64(50)
+    _, first, place = np.unique(pattern, return_index=True, return_inverse=True)
+    branches = np.flatnonzero(np.isin(low & _ROOT, _BRANCHES))
+    place = place.reshape(-1).copy()
+    place[branches] = len(first) + np.arange(len(branches))
+    return np.concatenate([first, branches]).astype(np.int64), place.astype(np.int64)
+
+
+def _elsewhere(low: Words, high: Words) -> Words:
+    """Modifiers that some opcodes keep outside the usual bits."""
+    root = low & _ROOT
+    modes = np.where(root == _SHUFFLE, low & _SHUFFLE_MODE, 0) >> np.uint64(58)
+    caches = np.where(np.isin(root, _LOADS), high & _CACHES, 0)
+    found: Words = _powers(low) | modes.astype(np.uint64) | caches.astype(np.uint64)
+    return found
+
+
+def _powers(low: Words) -> Words:
+    """Which power of two an integer multiply-add takes as its constant, plus one: by it the disassembler names it."""
+    constant = low >> np.uint64(32)
+    alone = np.isin(low & _OPCODE, _MULTIPLY_ADDS) & (constant > 0) & (constant & (constant - np.uint64(1)) == 0)
+    found: Words = np.where(alone, np.log2(np.maximum(constant, 1)) + 1, 0).astype(np.uint64)
+    return found
+
+
+def _parsed(text: bytes, count: int) -> list[tuple[str, str, str]]:
+    """(predicate, opcode, operands) of each shown instruction."""
+    found = [(int(a, 16), p, o, rest) for a, p, o, rest in _LINE.findall(text.decode("utf-8", "replace"))]
+    if not found or [at - found[0][0] for at, *_ in found] != [_INSTRUCTION * n for n in range(count)]:
+        raise PerfgateError("kernel-tool-failed", f"nvdisasm printed {len(found)} of {count} instructions")
+    return [(p, o, rest) for _, p, o, rest in found]
+
+
+def _entry(told: tuple[str, str, str], at: int) -> dict[str, Any]:
+    """As in a listing; the target of a branch as a distance, since the sample has addresses of its own."""
+    _, opcode, operands = told
+    target = re.search(r"(?<![-\w])0x[0-9a-f]+$", operands.strip("`() "))
+    if opcode.partition(".")[0] in {"BRA", "JMP"} and target:
+        condition = operands.partition(",")[0] + "," if "," in operands else ""
+        return {"opcode": opcode, "operands": condition, "distance": int(target[0], 16) - _BASE - at * _INSTRUCTION}
+    if opcode.startswith("HFMA2") and "-RZ" in operands:
+        return {"opcode": opcode, "operands": operands.replace(" ", "")}
+    return {"opcode": opcode}
+
+
+def _functions(cubin: CubinFile, entries: list[dict[str, Any]], place: NDArray[np.int64]) -> list[dict[str, Any]]:
+    """Every function with the place of the entry that stands for each of its instructions."""
+    functions, begin = [], 0
+    ahead = np.array(["distance" in entry for entry in entries], dtype=bool)
+    for name in sorted(cubin.words):
+        here = place[begin : begin + len(cubin.words[name]) // _INSTRUCTION]
+        for row in np.flatnonzero(ahead[here]).tolist():
+            _aim(entries[here[row]], row)
+        functions.append({"function-name": name, "start": 0, "places": here.tolist()})
+        begin += len(here)
+    return functions
+
+
+def _aim(entry: dict[str, Any], row: int) -> None:
+    """A branch stands for itself alone, so its target can be told where it stands."""
+    entry["operands"] += f"0x{max(0, entry.pop('distance') + row * _INSTRUCTION):x}"
+
+
+def _header(arch: int, data: bytes) -> dict[str, Any]:
+    compiler = _COMPILER.search(data)
+    return {
+        "SM": {"version": {"major": arch // 10, "minor": arch % 10}},
+        "Producer": "nvdisasm, one instruction of each encoding",
+        ".note.nv.tkinfo": {"tki_toolVersion": compiler[0].decode() if compiler else ""},
+    }

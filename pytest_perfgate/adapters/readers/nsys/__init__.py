@@ -1,1 +1,0 @@
-"""Nsight Systems exports, read with the standard library's SQLite and never written."""

@@ -1,0 +1,147 @@
+"""Whole columns out of SQLite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pytest_perfgate.adapters.readers import nsys_connection as tables
+from pytest_perfgate.adapters.readers.nsys_connection import NEVER_NULL, Connection, complete
+from pytest_perfgate.model.nsys import OPEN, Ranges
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
+
+CHUNK = 50_000
+
+_SEPARATOR = "\x1f"
+
+_MOST = (1 << 63) - 1
+
+
+def chunks(
+    connection: Connection, table: str, columns: Sequence[str], where: str = "1", args: Sequence[object] = ()
+) -> Iterator[list[Ints]]:
+    """Integer columns of the rows that hold, some thousands at a time; NULL reads as -1.
+
+    While one chunk is parsed the engine, which lets go of the interpreter, already joins the next.
+    """
+    listed = ", ".join(f"group_concat(ifnull(CAST({column} AS INTEGER), -1))" for column in columns)
+    sql = f"SELECT {listed} FROM {connection.source(table)} WHERE rowid BETWEEN ? AND ? AND ({where})"
+    for row in _ahead(lambda first: connection.rows(sql, (first, _last(first), *args))[0], _firsts(connection, table)):
+        if row[0] is not None:
+            yield [np.fromstring(text, dtype=np.int64, sep=",") for text in row]
+
+
+def _firsts(connection: Connection, table: str) -> list[int]:
+    """Where each chunk starts; numbers that no row has are leapt over, however many they are."""
+    firsts: list[int] = []
+    whole = connection.source(table)
+    first = connection.rows(f"SELECT min(rowid) FROM {whole}")[0][0]
+    while first is not None:
+        firsts.append(first)
+        first = connection.rows(f"SELECT min(rowid) FROM {whole} WHERE rowid > ?", (_last(first),))[0][0]
+    return firsts
+
+
+def _last(first: int) -> int:
+    return min(first + CHUNK - 1, _MOST)
+
+
+def _ahead(read: Callable[[int], Sequence[str | None]], firsts: Sequence[int]) -> Iterator[Sequence[Any]]:
+    """Each chunk's row, the next one read meanwhile; a table of one chunk needs no thread."""
+    if len(firsts) < 2:
+        yield from map(read, firsts)
+        return
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(read, firsts[0])
+        for first in firsts[1:]:
+            row = coming.result()
+            coming = reader.submit(read, first)
+            yield row
+        yield coming.result()
+
+
+def numbers(
+    connection: Connection, table: str, columns: Sequence[str], where: str = "1", args: Sequence[object] = ()
+) -> list[Ints]:
+    """Integer columns, whole."""
+    parts = list(chunks(connection, table, columns, where, args))
+    if not parts:
+        return [np.empty(0, dtype=np.int64) for _ in columns]
+    return [np.concatenate(column) for column in zip(*parts)]
+
+
+def texts(connection: Connection, table: str, column: str, where: str) -> tuple[Ints, list[str]]:
+    """A text column as indices into its distinct values; NULL is the empty text."""
+    seen: dict[str, int] = {}
+    parts: list[Ints] = []
+    for first in _firsts(connection, table):
+        words = _words(connection, table, column, f"rowid BETWEEN {first} AND {_last(first)} AND ({where})")
+        for word in dict.fromkeys(words):
+            seen.setdefault(word, len(seen))
+        parts.append(np.fromiter(map(seen.__getitem__, words), np.int64, len(words)))
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64), list(seen)
+
+
+def _words(connection: Connection, table: str, column: str, where: str) -> list[str]:
+    """One text per row; texts that hold the separator themselves are read one by one."""
+    rows = f"FROM {connection.source(table)} WHERE {where}"
+    sql = f"SELECT count(*), group_concat(ifnull({column}, ''), char(31)) {rows}"
+    count, joined = connection.rows(sql)[0]
+    if not count:
+        return []
+    words = str(joined).split(_SEPARATOR)
+    if len(words) == count:
+        return words
+    return [str(word) for (word,) in connection.rows(f"SELECT ifnull({column}, '') {rows}")]
+
+
+THREAD = f"globalTid & {(1 << 63) - 1}"
+"""Without the top bit of the machine's number: below zero stands for no thread."""
+
+_TYPES = "(eventType BETWEEN 59 AND 60 OR eventType BETWEEN 70 AND 71)"
+"""Push and pop, start and end; and the same two as text files bring them in."""
+
+Names = Callable[[Sequence[int]], Mapping[int, str]]
+
+
+def read_ranges(db: Connection, names: Names) -> Ranges:
+    """All of them: the anchors, the labels and the launches' contexts lie anywhere."""
+    if not complete(db, tables.RANGES):
+        none = np.empty(0, dtype=np.int64)
+        return Ranges(start=none, end=none, tid=none, text=none, texts=())
+    have = db.columns(tables.RANGES)
+    until, held = _ended(have)
+    known = "textId" if "textId" in have else "-1"
+    start, end, tid, ids = numbers(db, tables.RANGES, ["start", until, THREAD, known], held)
+    inline, words = np.zeros_like(ids), [""]
+    if "text" in have:
+        inline, words = texts(db, tables.RANGES, "text", held)
+    text, whole = _resolved(ids, inline, words, names)
+    return Ranges(start=start, end=end, tid=tid, text=text, texts=whole)
+
+
+def _ended(have: Mapping[str, str]) -> tuple[str, str]:
+    """(the end of a range, which rows are ranges); an open one has no end, or 0 where something must stand."""
+    if "eventType" not in have:  # a range that never ended could as well be a mark
+        return "end", "end >= start"
+    end = "nullif(end, 0)" if NEVER_NULL in have["end"] else "end"
+    return f"ifnull({end}, {OPEN})", f"start IS NOT NULL AND ifnull({end} >= start, 1) AND {_TYPES}"
+
+
+def _resolved(ids: Ints, inline: Ints, words: list[str], names: Names) -> tuple[Ints, tuple[str, ...]]:
+    """A text stands in the row itself, a registered one in the table of strings; old schemas number both."""
+    registered, position = np.unique(ids, return_inverse=True)
+    found = names(registered.tolist())
+    listed = [*words, *(found.get(int(known), "") for known in registered)]
+    elsewhere = ids >= 0
+    if any(words):
+        elsewhere &= np.array([not word for word in words], dtype=bool)[inline]
+    return np.where(elsewhere, len(words) + position, inline).astype(np.int64), tuple(listed)

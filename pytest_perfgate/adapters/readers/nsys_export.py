@@ -1,0 +1,350 @@
+"""One open export: aggregates and columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pytest_perfgate.adapters.readers import nsys_connection as tables
+from pytest_perfgate.adapters.readers.nsys_columns import THREAD, chunks, numbers, read_ranges
+from pytest_perfgate.adapters.readers.nsys_connection import (
+    NEVER_NULL,
+    Connection,
+    check_layout,
+    complete,
+    connect,
+    lacking,
+)
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.nsys import (
+    Activity,
+    ApiTotal,
+    Calls,
+    ExportFacts,
+    Extent,
+    KernelTotal,
+    Ranges,
+    activity,
+    in_context,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
+
+_VERSION = re.compile(r"_v\d+$")
+
+_AT_ONCE = 500
+
+_PROCESS = (1 << 24) - 1
+"""The process id in a ``globalPid`` without its lower 24 bits, as NVIDIA's manual prescribes."""
+
+_TOUCHES = "start < ? AND end > ?"
+
+
+def open_export(path: Path) -> Export:
+    """An export with kernels in it; anything else is an error that says what it is."""
+    connection = connect(path)
+    try:
+        check_layout(connection)
+        export = Export(connection)
+        _check_kernels(export.facts(), connection.has(tables.KERNELS))
+    except PerfgateError:
+        connection.close()
+        raise
+    return export
+
+
+def _check_kernels(facts: ExportFacts, has_table: bool) -> None:
+    """No kernels is an error; so are graphs where they hide every kernel."""
+    if tables.KERNELS in facts.tables:
+        return
+    if facts.graphs:
+        raise PerfgateError("nsys-graphs", f"{facts.graphs:,} graph launches and no kernel", place=facts.path)
+    table = "an empty kernel table" if has_table else "no kernel table"
+    held = ", ".join(facts.tables) or "nothing of the GPU"
+    raise PerfgateError("nsys-no-kernels", f"{table}; the file holds {held}", place=facts.path)
+
+
+def _check_places(found: Collection[tuple[int, int, int]], path: str) -> None:
+    """(process with its machine, device, context): what would fall together by its number is an error."""
+    far = [device for _, device, _ in found if not 0 <= device <= MOST_DEVICES]
+    if far:
+        what = f"kernels of device number {far[0]}; numbers from 0 to {MOST_DEVICES} are read"
+        raise PerfgateError("nsys-schema", what, place=path)
+    machines: dict[int, int] = {}
+    for process, _, _ in found:
+        if machines.setdefault(process & _PROCESS, process) != process:
+            what = f"process {process & _PROCESS} is there on two machines"
+            raise PerfgateError("nsys-ranks", what, place=path, mend="profile each machine into a report of its own")
+
+
+def _by_process(spans: Mapping[int, tuple[int, int]], side: int) -> str:
+    """One edge of each process's span; a number alone where all have the same."""
+    edges = {pid: int(span[side]) for pid, span in spans.items()}
+    if len(set(edges.values())) == 1:
+        return str(next(iter(edges.values())))
+    listed = " ".join(f"WHEN {int(pid)} THEN {edge}" for pid, edge in edges.items())
+    return f"(CASE globalTid >> 24 & {_PROCESS} {listed} END)"
+
+
+class Export:
+    """Reads what is asked for and nothing else."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._db = connection
+
+    def facts(self) -> ExportFacts:
+        return replace(self._facts, foreign=self._db.foreign)
+
+    @cached_property
+    def _facts(self) -> ExportFacts:
+        return read_facts(self._db)
+
+    def processes(self) -> tuple[tuple[int, int], ...]:
+        return tuple(sorted({(process & _PROCESS, device) for process, device, _ in self._places}))
+
+    @cached_property
+    def _places(self) -> tuple[tuple[int, int, int], ...]:
+        """(process with its machine, device, context) of everyone who ran a kernel."""
+        columns = (self._column(tables.KERNELS, name) for name in ("globalPid", "deviceId", "contextId"))
+        rows = self._db.rows(
+            f"SELECT DISTINCT {', '.join(columns)} FROM {self._db.source(tables.KERNELS)} WHERE {tables.TIMED}"
+        )
+        found = {(int(process or 0) >> 24, int(device or 0), int(context or 0)) for process, device, context in rows}
+        _check_places(found, str(self._db.path))
+        return tuple(found)
+
+    def extents(self) -> tuple[Extent, ...]:
+        key, held = self._key("0"), tables.TIMED
+        firsts = sums(chunks(self._db, tables.KERNELS, [key, "start"], held))
+        lasts = sums(chunks(self._db, tables.KERNELS, [key, "end"], held))
+        return tuple(
+            Extent(pid=who[0], device=who[1], first=row[2], last=lasts[who][3], kernels=row[0])
+            for who, row in sorted(firsts.items())
+        )
+
+    def _key(self, name: str) -> str:
+        pid, device = (self._column(tables.KERNELS, column) for column in ("globalPid", "deviceId"))
+        return packed(pid, device, name)
+
+    def threads(self) -> tuple[tuple[int, str], ...]:
+        if not complete(self._db, tables.THREADS):
+            return ()
+        found = self._db.rows(f"SELECT globalTid, nameId FROM {self._db.source(tables.THREADS)} ORDER BY globalTid")
+        named = [(int(thread or 0) >> 24 & _PROCESS, int(name or 0)) for thread, name in found]
+        names = self.names([name for _, name in named])
+        return tuple((pid, names[name]) for pid, name in named if name in names)
+
+    def ranges(self) -> Ranges:
+        return read_ranges(self._db, self.names)
+
+    def full_names(self) -> dict[int, str]:
+        if self._name != "shortName" or "demangledName" not in self._db.columns(tables.KERNELS):
+            return {}
+        rows = self._db.rows(f"SELECT id, value FROM {self._db.source(tables.STRINGS)} WHERE value LIKE '%::%'")
+        return {int(known): str(text) for known, text in rows}
+
+    def kernels(self, low: int, high: int, whole: Collection[int] = ()) -> Activity:
+        return self._activity(tables.KERNELS, self._named(whole), low, high)
+
+    def _named(self, whole: Collection[int]) -> str:
+        """The column of a kernel's name, or of its full name for these."""
+        listed = ", ".join(str(int(known)) for known in whole)
+        return (
+            f"CASE WHEN demangledName IN ({listed}) THEN demangledName ELSE {self._name} END" if listed else self._name
+        )
+
+    def copies(self, low: int, high: int) -> Activity:
+        copies = self._activity(tables.COPIES, "0", low, high)
+        sets = self._activity(tables.MEMSETS, "1", low, high)
+        return activity([np.concatenate(pair) for pair in zip(copies.columns(), sets.columns())])
+
+    def _activity(self, table: str, name: str, low: int, high: int) -> Activity:
+        """Lengths are shorter to hand over than ends, and three small columns go as one."""
+        if not {"start", "end"} <= self._db.columns(table).keys():
+            return activity([np.empty(0, dtype=np.int64)] * 7)
+        where = packed(*(self._column(table, column) for column in ("globalPid", "deviceId", "streamId")))
+        listed = ["start", "end - start", where, self._column(table, "correlationId", missing="-1"), name]
+        if self._crowded:
+            listed.append(self._column(table, "contextId"))
+        start, length, keys, correlation, names, *context = numbers(self._db, table, listed, _TOUCHES, (high, low))
+        pid, device, stream = unpacked(keys)
+        stream = in_context(stream, context[0]) if context else stream
+        return activity([start, start + length, pid, device, stream, correlation, names])
+
+    @cached_property
+    def _crowded(self) -> bool:
+        """Whether a process has several contexts on one device."""
+        return len(self._places) > len({(process, device) for process, device, _ in self._places})
+
+    @cached_property
+    def _name(self) -> str:
+        have = self._db.columns(tables.KERNELS)
+        return next((name for name in ("shortName", "demangledName", "mangledName") if name in have), "-1")
+
+    def _column(self, table: str, column: str, suffix: str = "", missing: str = "0") -> str:
+        return f"{column} {suffix}" if column in self._db.columns(table) else missing
+
+    def calls(self, first: int, last: int) -> Calls:
+        if complete(self._db, tables.RUNTIME):
+            columns, held = ["start", THREAD, "correlationId"], "correlationId BETWEEN ? AND ?"
+            start, tid, correlation = numbers(self._db, tables.RUNTIME, columns, held, (first, last))
+        else:
+            start, tid, correlation = (np.empty(0, dtype=np.int64) for _ in range(3))
+        return Calls(start=start, tid=tid, correlation=correlation)
+
+    def names(self, ids: Sequence[int]) -> dict[int, str]:
+        found: dict[int, str] = {}
+        for first in range(0, len(ids), _AT_ONCE):
+            part = ", ".join(str(int(known)) for known in ids[first : first + _AT_ONCE])
+            rows = self._db.rows(f"SELECT id, value FROM {self._db.source(tables.STRINGS)} WHERE id IN ({part})")
+            found.update((int(known), "" if text is None else str(text)) for known, text in rows)
+        return found
+
+    def kernel_totals(self, low: int, high: int, whole: Collection[int] = ()) -> tuple[KernelTotal, ...]:
+        columns = [self._key(self._named(whole)), "end - start"]
+        found = sums(chunks(self._db, tables.KERNELS, columns, "start BETWEEN ? AND ?", (low, high - 1)))
+        names = self.names([key[2] for key in found])
+        return tuple(
+            KernelTotal(pid=key[0], device=key[1], name=names.get(key[2], f"kernel {key[2]}"), count=row[0],
+                        total_ns=row[1], least_ns=row[2], most_ns=row[3])
+            for key, row in found.items()
+        )  # fmt: skip
+
+    def api_totals(self, spans: Mapping[int, tuple[int, int]], like: str = "") -> tuple[ApiTotal, ...]:
+        """Names carry the version of their interface; it is dropped.
+
+        Older exports record a call twice, as ``cudaMalloc`` around ``cudaMalloc_v3020``: the outer counts.
+        """
+        if not complete(self._db, tables.RUNTIME):
+            return ()
+        low, high = (_by_process(spans, side) for side in (0, 1))
+        listed = [packed("globalTid", "0", "nameId"), f"min(end, {high}) - max(start, {low})"]
+        hull = (max(until for _, until in spans.values()), min(since for since, _ in spans.values()))
+        held = f"{_TOUCHES} AND nameId IN ({self._called(like)})" if like else _TOUCHES
+        own = f"{held} AND start < {high} AND end > {low}"
+        found = sums(chunks(self._db, tables.RUNTIME, listed, own, hull))
+        names = self.names([key[2] for key in found])
+        kept: dict[tuple[int, str], ApiTotal] = {}
+        for key, row in found.items():
+            name = _VERSION.sub("", names.get(key[2], "?"))
+            total = ApiTotal(pid=key[0], name=name, count=row[0], total_ns=row[1])
+            kept[key[0], name] = max(total, kept.get((key[0], name), total), key=lambda one: one.total_ns)
+        return tuple(kept.values())
+
+    def _called(self, like: str) -> str:
+        """The numbers of the names that hold a word."""
+        rows = self._db.rows(f"SELECT id FROM {self._db.source(tables.STRINGS)} WHERE value LIKE ?", (f"%{like}%",))
+        return ", ".join(str(int(known)) for (known,) in rows) or "-1"
+
+
+Key = tuple[int, int, int]
+"""Process, device, string."""
+
+Row = tuple[int, int, int, int]
+"""Count, total, least, most."""
+
+_NAME, _DEVICE = 32, 7
+
+MOST_DEVICES = (1 << _DEVICE) - 1
+
+
+def packed(process: str, device: str, name: str) -> str:
+    """One 63-bit number for SQL to hand over where three columns would cost half as much again."""
+    low = f"ifnull({device}, 0) & 127) << {_NAME} | (ifnull({name}, 0) & 4294967295)"
+    return f"((ifnull({process}, 0) >> 24 & 16777215) << {_NAME + _DEVICE}) | (({low})"
+
+
+def unpacked(keys: Ints) -> tuple[Ints, Ints, Ints]:
+    """The three columns again."""
+    return keys >> _NAME + _DEVICE, keys >> _NAME & 127, keys & 0xFFFFFFFF
+
+
+def sums(parts: Iterable[list[Ints]]) -> dict[Key, Row]:
+    """Count, total, least and most of the second column by the packed first."""
+    found: dict[int, Row] = {}
+    for keys, amount in parts:
+        for key, row in _chunk(keys, amount):
+            old = found.get(key)
+            found[key] = row if old is None else _joined(old, row)
+    return {_unpacked(key): row for key, row in found.items()}
+
+
+def _joined(a: Row, b: Row) -> Row:
+    return (a[0] + b[0], a[1] + b[1], min(a[2], b[2]), max(a[3], b[3]))
+
+
+def _unpacked(key: int) -> Key:
+    return key >> _NAME + _DEVICE, key >> _NAME & 127, key & 0xFFFFFFFF
+
+
+def _chunk(keys: Ints, amount: Ints) -> Iterator[tuple[int, Row]]:
+    order = np.argsort(keys, kind="stable")
+    keys, amount = keys[order], amount[order]
+    first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+    columns = [np.diff(np.append(first, len(keys))), *(how.reduceat(amount, first) for how in _HOW)]
+    for key, count, total, least, most in zip(keys[first].tolist(), *(column.tolist() for column in columns)):
+        yield key, (count, total, least, most)
+
+
+_HOW = (np.add, np.minimum, np.maximum)
+
+_LISTED = (tables.KERNELS, tables.RANGES, tables.RUNTIME, tables.COPIES, tables.MEMSETS, tables.GRAPHS)
+
+
+def read_facts(db: Connection) -> ExportFacts:
+    """Versions, devices and filled tables; no table is counted that is not small."""
+    meta = _metadata(db)
+    filled = tuple(t for t in _LISTED if db.has(t) and db.rows(f"SELECT 1 FROM {db.source(t)} LIMIT 1"))
+    graphs = db.rows(f"SELECT count(*) FROM {db.source(tables.GRAPHS)}")[0][0] if tables.GRAPHS in filled else 0
+    return ExportFacts(
+        path=str(db.path),
+        product=meta.get("EXPORT_PRODUCT_VERSION", ""),
+        schema=meta.get("EXPORT_SCHEMA_VERSION", ""),
+        gpus=_gpus(db),
+        tables=filled,
+        graphs=int(graphs),
+        lacking=lacking(db, filled),
+        untimed=tuple(_untimed(db, filled)),
+    )
+
+
+def _untimed(db: Connection, filled: Collection[str]) -> Iterator[tuple[str, int]]:
+    """Rows of what ran on a device that have no start or no end, by table; they are in no figure."""
+    for table in (tables.KERNELS, tables.COPIES, tables.MEMSETS):
+        kinds = db.columns(table)
+        timed = {"start", "end"} <= kinds.keys()
+        if table in filled and timed and not all(kinds[name].endswith(NEVER_NULL) for name in ("start", "end")):
+            count = int(db.rows(f"SELECT count(*) FROM {db.source(table)} WHERE NOT ({tables.TIMED})")[0][0])
+            if count:
+                yield table, count
+
+
+def _metadata(db: Connection) -> dict[str, str]:
+    wanted = "('EXPORT_PRODUCT_VERSION', 'EXPORT_SCHEMA_VERSION')"
+    for table in tables.METADATA:
+        if {"name", "value"} <= db.columns(table).keys():
+            rows = db.rows(f"SELECT name, value FROM {db.source(table)} WHERE name IN {wanted} AND value IS NOT NULL")
+            return {str(name): str(text) for name, text in rows}
+    return {}
+
+
+def _gpus(db: Connection) -> tuple[tuple[int, str], ...]:
+    """Names by the number that kernels go by, as NVIDIA's own reports join them: not always CUDA's."""
+    for table in tables.GPUS:
+        have = db.columns(table)
+        numbers = [name for name in ("id", "deviceId", "cuDevice") if name in have]
+        if "name" in have and numbers:
+            device = ", ".join([*numbers, "NULL"])
+            rows = db.rows(f"SELECT coalesce({device}), name FROM {db.source(table)} WHERE name IS NOT NULL ORDER BY 1")
+            return tuple((int(index), str(name)) for index, name in rows if index is not None)
+    return ()

@@ -1,0 +1,295 @@
+"""Samples, packing, fetch from CI."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import math
+import re
+import sys
+import time
+import zlib
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from threading import Thread
+from typing import Any, TypeVar
+from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+
+from pytest_perfgate.model.device import Device
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Baseline, Environment, Identity, Measurement, Samples
+from pytest_perfgate.model.metric import Absent
+from pytest_perfgate.model.plan import Limit
+from pytest_perfgate.model.values import Work
+from pytest_perfgate.model.verdict import CaseReport, RunReport
+
+MAGIC = b"perfgate samples 1\n"
+
+Counts = list[list[list[int]]]
+"""For each case, for each process: how many durations, cycles and clocks."""
+
+
+def render_samples(report: RunReport) -> bytes:
+    """Every number that a timer saw, as compressed doubles."""
+    numbers = array("d")
+    for samples in _processes(report):
+        for column in (samples.durations, samples.cycles, samples.clock_hz):
+            numbers.extend(column)
+    return MAGIC + zlib.compress(_little(numbers).tobytes(), 6)
+
+
+def counts(report: RunReport) -> Counts:
+    return [
+        [
+            [len(s.durations), len(s.cycles), len(s.clock_hz)]
+            for s in (case.measurement.processes if case.measurement else ())
+        ]
+        for case in report.cases
+    ]
+
+
+def without_samples(report: RunReport) -> RunReport:
+    """The report with its samples taken out."""
+    return _mapped(report, (replace(s, durations=(), cycles=(), clock_hz=()) for s in _processes(report)))
+
+
+def with_samples(report: RunReport, data: bytes, table: Counts, place: str) -> RunReport:
+    """The report with its samples put back."""
+    if not data.startswith(MAGIC):
+        raise PerfgateError("record-unreadable", "these are no samples of a record", place=place)
+    try:
+        raw = zlib.decompress(data[len(MAGIC) :])
+        numbers = array("d")
+        numbers.frombytes(raw)
+    except (zlib.error, ValueError) as fault:
+        raise PerfgateError("record-unreadable", f"the samples are damaged: {fault}", place=place) from fault
+    flat = [triple for case in table for triple in case]
+    processes = list(_processes(report))
+    if len(flat) != len(processes) or sum(map(sum, flat)) != len(numbers):
+        raise PerfgateError("record-unreadable", "the samples belong to another record", place=place)
+    return _mapped(report, _filled(processes, flat, _little(numbers)))
+
+
+def _filled(processes: Iterable[Samples], flat: Iterable[list[int]], numbers: array[float]) -> Iterator[Samples]:
+    at = 0
+    for samples, triple in zip(processes, flat):
+        columns = []
+        for count in triple:
+            columns.append(tuple(numbers[at : at + count]))
+            at += count
+        durations, cycles, clock_hz = columns
+        yield replace(samples, durations=durations, cycles=cycles, clock_hz=clock_hz)
+
+
+def _processes(report: RunReport) -> Iterator[Samples]:
+    return (s for case in report.cases if case.measurement for s in case.measurement.processes)
+
+
+def _mapped(report: RunReport, processes: Iterator[Samples]) -> RunReport:
+    def measured(measurement: Measurement) -> Measurement:
+        return replace(measurement, processes=tuple(next(processes) for _ in measurement.processes))
+
+    def case(old: CaseReport) -> CaseReport:
+        return replace(old, measurement=measured(old.measurement)) if old.measurement else old
+
+    return replace(report, cases=tuple(case(old) for old in report.cases))
+
+
+def _little(numbers: array[float]) -> array[float]:
+    if sys.byteorder == "big":
+        numbers = array("d", numbers)
+        numbers.byteswap()
+    return numbers
+
+
+T = TypeVar("T")
+
+SHARED = (Absent, Device, Environment, Identity, Limit, Work, Baseline)
+"""Written once in the list ``shared``; ``{"shared": 3}`` stands where one is used."""
+
+
+def packed(value: Any) -> tuple[Any, list[Any]]:
+    """(tree of plain values, list of what was written once)."""
+    shared: list[Any] = []
+    places: dict[Any, int] = {}
+
+    def pack(value: Any) -> Any:
+        if isinstance(value, enum.Enum):
+            return value.value
+        if isinstance(value, float):
+            return value if math.isfinite(value) else {"float": str(value)}
+        if isinstance(value, (tuple, list)):
+            return [pack(child) for child in value]
+        if not dataclasses.is_dataclass(value):
+            return value
+        if not isinstance(value, SHARED):
+            return fields(value)
+        if value not in places:
+            body = fields(value)
+            places[value] = len(shared)
+            shared.append(body)
+        return {"shared": places[value]}
+
+    def fields(value: Any) -> dict[str, Any]:
+        pairs = ((field, getattr(value, field.name)) for field in dataclasses.fields(value))
+        return {field.name: pack(given) for field, given in pairs if given != field.default or _kept(field)}
+
+    return pack(value), shared
+
+
+def _kept(field: dataclasses.Field[Any]) -> bool:
+    return field.name == "schema"
+
+
+def unpacked(tree: Any, shared: list[Any], kind: type[T]) -> T:
+    """The value of this kind again; a wrong tree raises ``msgspec.ValidationError``."""
+    resolved: list[Any] = []
+
+    def resolve(node: Any) -> Any:
+        if isinstance(node, Mapping):
+            if set(node) == {"shared"}:
+                return resolved[node["shared"]]
+            if set(node) == {"float"}:
+                return float(node["float"])
+            return {key: resolve(child) for key, child in node.items()}
+        return [resolve(child) for child in node] if isinstance(node, list) else node
+
+    for body in shared:
+        resolved.append(resolve(body))  # noqa: PERF401 - a body may point at an earlier one
+    return msgspec.convert(resolve(tree), type=kind)
+
+
+_TRIES = 3
+
+_CONNECT, _ANSWER = 5.0, 30.0
+
+_WAIT = 0.5
+
+_LARGEST = 512 * 2**20
+
+_CHUNK = 2**14
+
+_LOOK = 30.0
+
+_SLOWEST = 4096
+"""Bytes a second: a server that sends less is never done, and no time-out of one reading sees it."""
+
+
+class _Refused(Exception):
+    """What went wrong, in words, and whether asking again may help."""
+
+    def __init__(self, said: str, *, again: bool = False) -> None:
+        super().__init__(said)
+        self.again = again
+
+
+def fetched(url: str, *, wait: float = _WAIT) -> bytes:
+    """The content behind an address; a server that is busy is asked again."""
+    last = ""
+    for attempt in range(_TRIES):
+        if attempt:
+            time.sleep(wait * 2 ** (attempt - 1))
+        asked = _Asking(url)
+        try:
+            return asked.content()
+        except _Refused as fault:
+            last = str(fault)
+            if not fault.again:
+                break
+    raise PerfgateError("record-fetch", last, place=without_secrets(url))
+
+
+class _Asking(Thread):
+    """One request, in a thread: whatever it hangs in, somebody looks whether it gets on."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(daemon=True, name="perfgate-fetch")
+        self._url = url
+        self._data = bytearray()
+        self._fault: BaseException | None = None
+
+    def content(self) -> bytes:
+        self.start()
+        seen = 0
+        while self._waits():
+            if len(self._data) - seen < _SLOWEST * _LOOK:
+                raise _Refused(f"the server sent {len(self._data) - seen} bytes in {_LOOK:g} s and was not done")
+            seen = len(self._data)
+        if self._fault is not None:
+            raise self._fault
+        return bytes(self._data)
+
+    def _waits(self) -> bool:
+        self.join(_LOOK)
+        return self.is_alive()
+
+    def run(self) -> None:
+        try:
+            self._ask()
+        except BaseException as fault:  # noqa: BLE001 - raised again by the thread that waits
+            self._fault = fault
+
+    def _ask(self) -> None:
+        import requests
+        from urllib3.exceptions import HTTPError
+
+        try:
+            with requests.get(self._url, timeout=(_CONNECT, _ANSWER), stream=True) as answer:
+                if answer.status_code >= 300:
+                    again = answer.status_code >= 500 or answer.status_code == 429
+                    raise _Refused(f"the server answers {answer.status_code} {answer.reason}", again=again)
+                for chunk in answer.iter_content(_CHUNK):
+                    self._data += chunk
+                    if len(self._data) > _LARGEST:
+                        raise _Refused(f"it is larger than {_LARGEST >> 20} MiB")
+        except (requests.RequestException, HTTPError, OSError, ValueError) as fault:
+            raise _worded(fault) from fault
+
+
+_WORDS: tuple[tuple[frozenset[str], str, bool], ...] = (
+    (frozenset({"NameResolutionError", "gaierror"}), "nobody knows a host of this name", True),
+    (frozenset({"ConnectionRefusedError"}), "the host refuses the connection: no server listens at this port", True),
+    (frozenset({"ConnectTimeout", "ConnectTimeoutError"}), f"no connection in {_CONNECT:g} s", True),
+    (frozenset({"ReadTimeout", "ReadTimeoutError", "TimeoutError"}), f"no answer in {_ANSWER:g} s", True),
+    (frozenset({"ProxyError"}), "the proxy does not let it through", True),
+    (frozenset({"SSLCertVerificationError"}), "the server's certificate is not trusted here", False),
+    (frozenset({"SSLError"}), "the server does not speak TLS as https:// asks for", False),
+    (frozenset({"RemoteDisconnected", "ConnectionResetError"}), "the server closed without an answer", True),
+    (frozenset({"IncompleteRead"}), "the server closed in the middle of its answer", True),
+    (frozenset({"BadStatusLine", "InvalidChunkLength"}), "what answers does not speak HTTP", False),
+    (frozenset({"ContentDecodingError"}), "the answer is not compressed as it says", False),
+    (frozenset({"TooManyRedirects"}), "the server sends from one address to the next without end", False),
+    (frozenset({"InvalidSchema"}), "the server sends to an address that is not http:// or https://", False),
+    (frozenset({"InvalidURL", "LocationParseError", "UnicodeError", "ValueError"}), "this is no address", False),
+)
+"""Types of what went wrong, the outermost of a chain or what it came of, and what that is to a person."""
+
+
+def _worded(fault: BaseException) -> _Refused:
+    names = {type(one).__name__ for one in _chain(fault)}
+    for types, said, again in _WORDS:
+        if names & types:
+            return _Refused(said, again=again)
+    return _Refused(f"the connection failed: {type(fault).__name__}", again=True)
+
+
+def _chain(fault: Any) -> Iterator[BaseException]:
+    """What came of what: urllib3 keeps it as a reason or an argument."""
+    seen: set[int] = set()
+    while isinstance(fault, BaseException) and id(fault) not in seen:
+        seen.add(id(fault))
+        yield fault
+        inner = (getattr(fault, "reason", None), *fault.args, fault.__cause__, fault.__context__)
+        fault = next((one for one in inner if isinstance(one, BaseException)), None)
+
+
+def without_secrets(url: str) -> str:
+    """The address without user, password and query, fit for a log."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return re.sub(r"//[^/]*@", "//", re.split("[?#]", url)[0])
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

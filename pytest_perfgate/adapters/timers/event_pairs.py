@@ -1,0 +1,263 @@
+"""Pairs of events: what an empty one costs, what a call takes between two, what they cannot see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
+from math import isfinite
+from statistics import median
+from typing import Any
+
+from pytest_perfgate.adapters.timers.bench import Bench, Undisturbed, sound
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.metric import Problem
+from pytest_perfgate.model.ports import Call, Event, QueueRuntime
+from pytest_perfgate.model.values import value
+
+Pair = tuple[Event, Event]
+
+Record = Callable[[], None]
+
+Look = tuple[Callable[[Any], float], Any]
+
+RESOLUTION_NS = 500.0
+"""How finely devices stamp events; finer claims are not believed."""
+
+PLAY = 1.05
+"""A device's clock may run five percent faster than the host's."""
+
+SEEN_NS, SLOW = 300_000.0, 0.6
+"""The shortest of some waits, if so long, must be read as this part of what it was: else the device's clock is slow."""
+
+SHRUNK = 2.0
+"""Samples may be so many times shorter than a call must be that is tried before: chance refuses none."""
+
+TIMES = 20
+"""An event pair measures what is twenty times its own overhead and resolution."""
+
+EMPTY_PAIRS = 32
+
+TRIALS = 5
+
+MOST_CALLS, ROW_NS = 16, 5e6
+"""Calls in a row, and what they take at most, that are looked at for work that escapes."""
+
+
+@value
+class Aside:
+    """Calls as the host sees them from outside of their queue."""
+
+    lasted: float
+    """What events read of them."""
+    left: float
+    """For how long the device worked on after their last event."""
+    rate: float
+    """What events read of what the host waited."""
+
+
+@value
+class Empty:
+    """What a pair of events with nothing between them reads."""
+
+    overhead: float
+    resolution: float = RESOLUTION_NS
+
+    @property
+    def shortest(self) -> float:
+        """The shortest call that such a pair can time."""
+        return TIMES * (self.overhead + self.resolution)
+
+
+class Pairs(list[Pair]):
+    """Pairs with whatever is called of them looked up once."""
+
+    def __init__(self, pairs: Iterable[Pair]) -> None:
+        super().__init__(pairs)
+        self.records = [(start.record, end.record) for start, end in self]
+        self.looks = [look(start, end) for start, end in self]
+        self.milliseconds = any(hasattr(end, "look") for _, end in self)
+        """Whether that is what a look reads; else it is nanoseconds."""
+
+
+def look(start: Event, end: Event) -> Look:
+    """What reads a pair, and what it is given: the library's own method where it offers one."""
+    offered: Callable[[Event], Look] | None = getattr(end, "look", None)
+    return offered(start) if offered else (end.since, start)
+
+
+def allocate(runtime: QueueRuntime, count: int) -> Pairs:
+    """Pairs made beforehand: making an event while timing would be timed."""
+    return Pairs((runtime.event(), runtime.event()) for _ in range(count))
+
+
+def read(pairs: Pairs) -> list[float]:
+    """What pairs read, in nanoseconds; a stamp that the device never made is no reading."""
+    try:
+        if pairs.milliseconds:
+            return [1e6 * look(other) for look, other in pairs.looks]
+        return [look(other) for look, other in pairs.looks]
+    except PerfgateError:
+        raise
+    except Exception as error:
+        what = f"an event could not be read: {type(error).__name__}: {error}"
+        raise PerfgateError("timer-broken", what) from error
+
+
+def empty_pair(runtime: QueueRuntime) -> Empty:
+    """The overhead of a pair, measured on this machine now."""
+    pairs = allocate(runtime, EMPTY_PAIRS)
+    runtime.synchronize()
+    for start, end in pairs:
+        start.record()
+        end.record()
+    runtime.synchronize()
+    readings = read(pairs)
+    if not all(isfinite(r) and r >= 0 for r in readings):
+        raise PerfgateError("timer-broken", f"an empty pair of events read {min(readings):g} ns")
+    return Empty(overhead=median(readings))
+
+
+def believable(lasted: float, passed: float, count: int, timer: str) -> None:
+    """An error where a device says that it worked for longer than the host waited: one of both clocks is wrong.
+
+    So are stamps that wrapped, or of another event. Calls in one queue do not overlap, and all of them lie between two
+    looks at the host's clock.
+    """
+    if lasted > PLAY * passed + 2 * count * RESOLUTION_NS:
+        what = f"{timer} read {lasted:.4g} ns in all for {count} samples that the host waited {passed:.4g} ns for"
+        raise PerfgateError("timer-broken", what)
+
+
+def refuse_short(duration: float, empty: Empty, timer: str, calls: int = 1, play: float = 1.0) -> None:
+    """An error where the pair would measure mostly itself."""
+    if play * duration < empty.shortest:
+        what = "a call takes" if calls == 1 else f"a batch of {calls} calls takes"
+        raise PerfgateError(
+            "timer-too-coarse",
+            f"{what} {duration:.0f} ns; {timer} here can time {empty.shortest:.0f} ns and longer "
+            f"(an empty pair reads {empty.overhead:.0f} ns, resolution {empty.resolution:.0f} ns)",
+        )
+
+
+def idle_pairs(bench: Bench, count: int = TRIALS) -> list[float]:
+    """Calls on an idle queue, one by one: the device waits for the host, as an unaided program sees it."""
+    pairs = allocate(bench.runtime, count)
+    begun = bench.clock()
+    for start, end in pairs:
+        bench.ready()
+        bench.runtime.synchronize()
+        enclosed(start, end, bench.call)
+        bench.runtime.synchronize()
+    passed = bench.clock() - begun
+    durations = list(sound(read(pairs), "events"))
+    believable(sum(durations), passed, count, "events")
+    return durations
+
+
+def queued(bench: Bench, pairs: Pairs, calls: int = 1) -> tuple[list[float], bool]:
+    """A chunk of samples behind one synchronisation, and whether the queue ran dry meanwhile."""
+    loop = _plain if calls == 1 and not bench.prepares else _prepared
+    clock, synchronize = bench.clock, bench.runtime.synchronize
+    synchronize()
+    with Undisturbed():
+        begun = clock()
+        loop(bench, pairs.records, calls)
+        enqueued = clock()
+    synchronize()
+    ended = clock()
+    durations = read(pairs)
+    sound(durations, "events")
+    believable(sum(durations), ended - begun, len(durations), "events")
+    if calls > 1:
+        durations = [duration / calls for duration in durations]
+    return durations, ended - enqueued < 0.1 * (ended - begun)
+
+
+def _plain(bench: Bench, records: list[tuple[Record, Record]], calls: int) -> None:
+    """The tightest loop: what it costs the host bounds how short a call keeps the queue full."""
+    del calls
+    call = bench.call
+    for start, end in records:
+        start()
+        call()
+        end()
+
+
+def _prepared(bench: Bench, records: list[tuple[Record, Record]], calls: int) -> None:
+    """With fresh inputs, a cold cache, or several calls between two records."""
+    call, turns = bench.call, range(calls)
+    for start, end in records:
+        bench.ready()
+        start()
+        for _ in turns:
+            call()
+        end()
+
+
+def enclosed(start: Event, end: Event, call: Call, calls: int = 1) -> None:
+    """Nothing between the two records but the calls."""
+    if calls == 1:
+        start.record()
+        call()
+        end.record()
+        return
+    turns = repeat(None, calls)
+    start.record()
+    for _ in turns:
+        call()
+    end.record()
+
+
+def escaped(bench: Bench) -> tuple[Problem, ...]:
+    """Whether work is left on another queue when the last event of a call has passed.
+
+    What a short call leaves is lost in the noise of waiting; of many in a row, work that takes longer than they do
+    themselves piles up.
+    """
+    found = _left(bench, 1)
+    many = int(min(MOST_CALLS, ROW_NS / found.lasted)) if found.lasted > 0 and not bench.prepares else 1
+    asides = (found, _left(bench, many)) if many > 1 else (found,)
+    _keeps_time(bench, [aside.rate for aside in asides])
+    for aside in asides:
+        if aside.left > max(0.05 * aside.lasted, 20_000.0):
+            own, after = f"{aside.lasted:.0f} ns", f"{aside.left:.0f} ns"
+            evidence = (("on this stream", own), ("still running after it", after))
+            what = "work ran on another stream, out of sight of the events around the call"
+            return (Problem(code="work-escaped", what=what, evidence=evidence, retry=False),)
+    return ()
+
+
+def _keeps_time(bench: Bench, rates: Sequence[float]) -> None:
+    """An error where events around work that the host only waited for never read most of what it waited."""
+    if max(rates) < SLOW and bench.runtime.device().kind == "gpu":
+        what = f"events read at most {max(rates):.2g} of the time that the host waited for the work between them"
+        raise PerfgateError("timer-broken", what)
+
+
+def _left(bench: Bench, calls: int) -> Aside:
+    """What so many calls take, and for how long the device works on after their last event."""
+    runtime, clock = bench.runtime, bench.clock
+    idle, left, lasted, waits = [], [], [], []
+    for start, end in allocate(runtime, TRIALS):
+        bench.ready()
+        runtime.synchronize()
+        begun = clock()
+        runtime.synchronize()
+        enclosing = clock()
+        idle.append(enclosing - begun)
+        enclosed(start, end, bench.call, calls)
+        enqueued = clock()
+        runtime.wait(end)
+        passed = clock()
+        runtime.synchronize()
+        ended = clock()
+        left.append(ended - passed)
+        lasted += read(Pairs([(start, end)]))
+        believable(lasted[-1], ended - begun, 1, "events")
+        waits.append((passed - enclosing, enqueued - enclosing, lasted[-1]))
+    return Aside(lasted=median(lasted), left=median(left) - median(idle), rate=_rate(*min(waits)))
+
+
+def _rate(waited: float, enqueuing: float, lasted: float) -> float:
+    """What events read of the shortest wait, which a busy host made longer the least; 1 where that tells nothing."""
+    return lasted / waited if waited >= SEEN_NS and enqueuing < 0.1 * waited else 1.0

@@ -1,0 +1,239 @@
+"""What it does to folders, settings, committed artefacts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from pytest_perfgate.app.changed_tests import NOTHING, WORDS, edits
+from pytest_perfgate.app.compare_arms import Comparison, untimed_in
+from pytest_perfgate.app.judge import GateJudge
+from pytest_perfgate.app.lockstep import BASE
+from pytest_perfgate.core.changes.limits import changed, requirements
+from pytest_perfgate.core.changes.source import may_be_read, same_program, same_test
+from pytest_perfgate.core.changes.tests import absent, forerunner
+from pytest_perfgate.core.judge.accepted_line import reasoned
+from pytest_perfgate.core.judge.policy import chosen
+from pytest_perfgate.core.judge.suite import Suite
+from pytest_perfgate.core.render.words import plural, quantity
+from pytest_perfgate.model.measurement import Baseline
+from pytest_perfgate.model.plan import Case, CaseKey, Effect
+from pytest_perfgate.model.ports import DEPENDENCIES, Repository
+from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.verdict import CaseReport, Paired, SuiteNote
+
+FOLDER = ".perfgate"
+
+_BINARY = (".pyc", ".pyo", ".so", ".pyd", ".dll", ".dylib")
+"""What Python may load in place of a source, or beside it."""
+
+
+def tracked_files(court: GateJudge) -> Iterable[SuiteNote]:
+    """In CI, a failing note: the history, local baselines and arms there are believed, and a change wrote them."""
+    repository = court.tools.repository
+    if repository is None or not court.context.policy.ci:
+        return
+    names = tuple(path for path in repository.files("HEAD", FOLDER) if path != f"{FOLDER}/.gitignore")
+    if names:
+        text = (
+            f"{plural(len(names), 'file')} under {FOLDER}/ {'is' if len(names) == 1 else 'are'} committed: what lies "
+            f"there is believed to be this machine's own; git rm -r --cached {FOLDER}"
+        )
+        yield SuiteNote(kind="committed", effect=Effect.FAIL, text=text, names=names)
+
+
+def binary_files(court: GateJudge) -> Iterable[SuiteNote]:
+    """In CI, a note: what Python loads of such a file is not what a reviewer of the sources reads."""
+    change = edits(court, court.revision or court.accepted.base.commit)
+    if change is None:
+        return
+    found = [path for path in change.repository.changed(change.base) if path.endswith(_BINARY)]
+    there = frozenset(change.repository.files("HEAD", ".")) if found else frozenset()
+    names = tuple(path for path in found if path in there)
+    if names:
+        text = f"{plural(len(names), 'binary file')} committed {change.since} that Python may load in place of a source"
+        yield SuiteNote(kind="binary", effect=Effect.WARN, text=text, names=names)
+
+
+_CONFTEST = "conftest.py"
+
+_HIDING = ("collect_ignore", "pytest_ignore_collect", "pytest_collect", "pytest_pycollect")
+"""By which a conftest keeps files from being collected."""
+
+
+def absent_tests(court: GateJudge, suite: Suite) -> Iterable[SuiteNote]:
+    """One note of a run against a revision: what is on its side alone was not compared."""
+    revision, repository = court.revision, court.tools.repository
+    if not revision or repository is None or not suite.complete or suite.reach.unknown:
+        return
+    names = sorted(_absent(repository, revision, suite))
+    if names:
+        text = f"{plural(len(names), 'gated test')} of {revision[:10]} alone, not compared"
+        yield SuiteNote(kind="absent", effect=Effect.WARN, text=text, names=tuple(names))
+
+
+def _absent(repository: Repository, revision: str, suite: Suite) -> Iterator[str]:
+    found = suite.collected | suite.deselected
+    texts = repository.touched(revision, WORDS) or {}
+    for path, (then, now) in texts.items():
+        yield from absent(path, then or "", now, found, suite.reach)
+    hiding = repository.touched(revision, _HIDING) or {}
+    if any(path.rpartition("/")[2] == _CONFTEST for path in hiding):
+        for path, (_, text) in (repository.touched(NOTHING, WORDS) or {}).items():
+            if path not in texts:
+                yield from absent(path, text or "", text, found, suite.reach)
+
+
+def changed_settings(court: GateJudge) -> Iterable[SuiteNote]:
+    """One note in CI for all of them: the change is judged by its own settings."""
+    base = court.accepted.base.commit
+    if not court.context.policy.ci or not base:
+        return
+    then, now = (dict(court.tools.settings(revision)) for revision in (base, ""))
+    if moved := requirements(then.pop(DEPENDENCIES, "[]"), now.pop(DEPENDENCIES, "[]")):
+        text = f"declared dependencies changed since {base[:10]}; two arms share what is installed now"
+        yield SuiteNote(kind="settings", effect=Effect.WARN, text=text, names=moved)
+    names = changed(then, now)
+    if names and (then or any_lines(court, base)):
+        text = f"{plural(len(names), 'setting')} changed since {base[:10]}; this run was judged by the new"
+        yield SuiteNote(kind="settings", effect=Effect.WARN, text=text, names=names)
+
+
+_ENDING = ".py.yaml"
+
+
+def any_lines(court: GateJudge, revision: str) -> bool:
+    """Whether a revision has accepted lines of this project."""
+    store = court.tools.baselines
+    return store is not None and any(store.paths(device, revision) for device in store.devices())
+
+
+def uprooted_lines(court: GateJudge, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
+    """In CI each line that came with the change and is slower than where the project lay before."""
+    base, repository = court.accepted.base.commit, court.tools.repository
+    new = [(r.baseline, r.key.path) for r in reports if r.baseline is not None and not r.baseline.local]
+    if not court.context.policy.ci or not base or repository is None or not new or any_lines(court, base):
+        return
+    names = tuple(_edited(court, base, new))
+    if names:
+        text = (
+            f"{plural(len(names), 'line')} of this change judged in place of those of the merge base, which lie where "
+            "this root was not: move them as they are, or accept with a reason"
+        )
+        effect = chosen(court.context.policy, "baseless")
+        yield SuiteNote(kind="uprooted", effect=effect, text=text, names=names)
+
+
+def _edited(court: GateJudge, base: str, new: Iterable[tuple[Baseline, str]]) -> Iterator[str]:
+    repository = court.tools.repository
+    assert repository is not None
+    files, below = repository.elsewhere(base, _ENDING), repository.below()
+    read: dict[tuple[str, str], Mapping[str, Baseline]] = {}
+    for line, path in new:
+        at = (line.device, path)
+        if at not in read:
+            file = forerunner(files, *at, below)
+            read[at] = _lines(court, *at, repository.show(base, file) if file else None)
+        then = read[at].get(str(line.key))
+        if then is not None and line.time > then.time and not reasoned(line, then):
+            was, now = (quantity(one.time, Dimension.TIME) for one in (then, line))
+            yield f"{line.key}: {was} -> {now}"
+
+
+def _lines(court: GateJudge, device: str, path: str, text: str | None) -> Mapping[str, Baseline]:
+    store = court.tools.baselines
+    return store.parsed(text, device, path) if text is not None and store is not None else {}
+
+
+Show = Callable[[str], "str | None"]
+"""A file's text at the base, by its path from the root."""
+
+
+def with_files(
+    found: Mapping[CaseKey, Paired],
+    comparison: Comparison,
+    tests: Collection[str],
+    root: Path,
+    repository: Repository | None,
+    baselines: str = "baselines",
+) -> Mapping[CaseKey, Paired]:
+    """What came of a comparison, with what both arms did not share, or share though the change edits it.
+
+    A call that a side did not time in every round is none of it.
+    """
+    show = partial(repository.show, comparison.arms[BASE].revision) if repository is not None else _nothing
+
+    tables = tuple(_tables(comparison, repository, baselines)) if repository is not None else ()
+
+    def told(nodeid: str, paired: Paired) -> Paired:
+        why = next((one.own for one in comparison.rounds if one.nodeid == nodeid and one.own), "")
+        another = bool(why) and comparison.own.another(comparison.cases[nodeid])
+        paired = replace(paired, own_file=why, own_test=another)
+        if nodeid not in comparison.bare:
+            return replace(paired, shared=(*_modules(nodeid, paired), *tables))
+        edited = edited_beside(comparison.cases[nodeid], comparison.bare[nodeid], tests, root, show)
+        return replace(paired, bare=True, edited=edited)
+
+    def _modules(nodeid: str, paired: Paired) -> Iterator[str]:
+        """Those that a test has loaded: the user who names a revision asks what one version of it comes to."""
+        case, loaded = comparison.cases[nodeid], () if paired.revision else comparison.beside.get(nodeid, ())
+        edited = edited_beside(case, loaded, tests, root, show)
+        return (path for path in edited if not (paired.own_file and path == case.path))
+
+    untimed = untimed_in(comparison.arms, comparison.rounds)
+    return {key: told(key.nodeid, paired) for key, paired in found.items() if key not in untimed}
+
+
+def _tables(comparison: Comparison, repository: Repository, baselines: str) -> Iterator[str]:
+    """Other files that changed and that neither arm holds: where arms run in one folder, both read what lies there."""
+    base, head = comparison.arms
+    if base.cwd != head.cwd or not base.revision:
+        return
+    for path in repository.changed(base.revision):
+        if may_be_read(path, baselines) and not any(_holds(Path(arm.root), path) for arm in comparison.arms):
+            yield path
+
+
+def _holds(arm: Path, path: str) -> bool:
+    """Whether an arm has a file of its own for this one: installed, it lies below fewer folders."""
+    parts = Path(path).parts
+    return any((arm / Path(*parts[at:])).exists() for at in range(len(parts)))
+
+
+def unready(comparison: Comparison) -> dict[str, str]:
+    """Tests of files that the change edits, which the base alone cannot run in either version, with what it said."""
+    seen, edited = comparison.troubles(), comparison.own.edited
+    found = (one.nodeid for one in comparison.rounds if one.base_alone)
+    return {nodeid: seen[nodeid] for nodeid in found if edited(comparison.cases[nodeid])}
+
+
+def _nothing(_: str) -> str | None:
+    return None
+
+
+def edited_beside(case: Case, loaded: Iterable[str], tests: Iterable[str], root: Path, show: Show) -> tuple[str, ...]:
+    """Those of the files that a test had loaded which say something else at the base; other test files are not its."""
+    return tuple(_edited_file(case, [path for path in loaded if path not in set(tests) - {case.path}], root, show))
+
+
+def _edited_file(case: Case, paths: Iterable[str], root: Path, show: Show) -> Iterator[str]:
+    test = case.nodeid.partition("::")[2].partition("[")[0]
+    for path in paths:
+        then, now = show(path), _text(root / path)
+        if path == case.path:
+            if then is not None and not same_test(then, now, test):
+                yield path
+        elif then is None:
+            if (root / path).exists():
+                yield path
+        elif not same_program(then, now):
+            yield path
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,336 @@
+"""Options, job, one trace read once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, reduce
+from operator import or_
+from pathlib import Path
+
+from pytest_perfgate.core.analysis.trace.figures import names_rows
+from pytest_perfgate.core.analysis.trace.findings import findings
+from pytest_perfgate.core.analysis.trace.job import Job, RankFigures
+from pytest_perfgate.core.analysis.trace.metrics import (
+    kernel_metrics,
+    operator_metrics,
+    scopes_of,
+    step_metrics,
+    timeline_metrics,
+    without_operators,
+)
+from pytest_perfgate.core.analysis.trace.operators import (
+    KernelRow,
+    OperatorRow,
+    given_roof,
+    kernels,
+    operators,
+    sheet_roof,
+)
+from pytest_perfgate.core.analysis.trace.ranks import collectives
+from pytest_perfgate.core.analysis.trace.rates import impact_metrics, row_metrics, utilisation
+from pytest_perfgate.core.analysis.trace.steps import MOST, scoped_metrics, steps_of, windows_of
+from pytest_perfgate.core.analysis.trace.survey import Settings, Survey, pooled, survey, through, timelines
+from pytest_perfgate.core.analysis.trace.timeline import Timeline
+from pytest_perfgate.model.device import DeviceSpec, Roof
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.metric import Finding, Labels, MetricSet, Problem, labels
+from pytest_perfgate.model.ports import Catalogue
+from pytest_perfgate.model.profiles import Trace
+from pytest_perfgate.model.values import Work, value
+
+
+class Seen:
+    """A survey, and lazily its tables, its roof, its findings, its figures."""
+
+    def __init__(self, survey: Survey, asked: Asked, catalogue: Catalogue) -> None:
+        self.whole = survey
+        self.asked = asked
+        self._catalogue = catalogue
+
+    @cached_property
+    def windows(self) -> tuple[Survey, ...]:
+        """The stretches asked for; the whole trace where none was."""
+        found = windows_of(self.whole, self.asked.window)
+        return tuple(through(self.whole, found)) or (self.whole,)
+
+    @cached_property
+    def steps(self) -> tuple[Survey, ...]:
+        """The trace through each of its steps."""
+        return tuple(through(self.whole, steps_of(self.whole)))
+
+    @property
+    def survey(self) -> Survey:
+        return self.windows[0] if len(self.windows) == 1 else self.whole
+
+    @cached_property
+    def rows(self) -> tuple[OperatorRow, ...]:
+        return operators(self.survey)
+
+    @cached_property
+    def kernels(self) -> tuple[KernelRow, ...]:
+        return kernels(self.survey)
+
+    @cached_property
+    def line(self) -> Timeline | None:
+        return pooled(list(timelines(self.survey).values()))
+
+    @cached_property
+    def roof(self) -> Roof | None:
+        """Peaks as given, else the catalogue's for the named device, else for what the trace says it ran on."""
+        given = given_roof(self.asked.peak, self.asked.bandwidth)
+        if given is not None:
+            return given
+        devices = set(self.survey.trace.devices)
+        name = self.asked.device or (devices.pop() if len(devices) == 1 else "")
+        spec = self._catalogue.lookup(name) if name else None
+        if spec is None and self.asked.device:
+            spec = self._meant(self.asked.device)
+        return sheet_roof(spec, self.asked.rates) if spec else None
+
+    def _meant(self, asked: str) -> DeviceSpec:
+        """The one device whose name begins like this; an error names those that share a word with it."""
+        whole = asked.strip().casefold()
+        specs = [spec for spec in self._catalogue if whole and spec.name.casefold().startswith(whole)]
+        if len(specs) == 1:
+            return specs[0]
+        words = set(whole.split())
+        names = [spec.name for spec in specs or self._catalogue if specs or words & set(spec.name.casefold().split())]
+        mend = f"one of: {', '.join(names[:8])}" if names else "perfgate devices lists the catalogue"
+        what = f"{asked!r} may be several devices" if specs else f"no device {asked!r}"
+        raise PerfgateError("trace-option", f"{what} in the catalogue", mend=mend)
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        return findings(self.survey, self.line, self.rows, self.kernels, self.roof)
+
+    def metrics(self, scopes: Sequence[Labels] = (), most: int = MOST) -> MetricSet:
+        """Its figures under these scopes: bare, and under its rank where that is known, unless they say otherwise."""
+        scopes = scopes or scopes_of(self.whole.trace.rank)
+        several = len(self.windows) > 1
+        inner = self.windows if several else self.steps if not self.asked.window else ()
+        parts = step_metrics(inner, scopes) | scoped_metrics(self.survey, inner, scopes, most)
+        rates = utilisation(self.survey, self.rows, inner, self.roof, scopes)
+        named = operator_metrics(self.rows, self.roof, scopes, on_host=self.survey.on_host)
+        whole = (
+            timeline_metrics(self.survey, scopes)
+            | rates
+            | (named if self.rows else without_operators(self.survey, scopes))
+            | kernel_metrics(self.kernels, self.survey, scopes)
+            | self._of_rows(scopes, most)
+        )
+        return _of_each(whole, parts) if several else whole | parts
+
+    def _of_rows(self, scopes: Sequence[Labels], most: int) -> MetricSet:
+        """Figures of single rows, unless limits are judged that name none."""
+        if not self.asked.rows:
+            return MetricSet()
+        total = self.line.total if self.line else 0
+        found = row_metrics(self.survey, self.rows, self.kernels, self.roof, scopes, most)
+        return found | impact_metrics(self.rows, self.asked.settings.top, self.roof, total, scopes)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Why no limit on this trace may be kept or broken."""
+        coverage, unread, floor = self.survey.coverage, self.survey.unread, self.asked.settings.floor
+        said = []
+        if coverage is not None and coverage < floor:
+            what = f"only {coverage:.1%} of the GPU time is linked to a launch; the floor is {floor:.0%}"
+            said.append(("trace-coverage", what))
+        if unread > 1 - floor:
+            what = f"{unread:.1%} of the GPU events or their time has no readable duration; the floor is {floor:.0%}"
+            said.append(("trace-durations", what))
+        place = (("trace", self.whole.trace.path),)
+        return tuple(Problem(code=code, what=what, evidence=place, retry=False) for code, what in said)
+
+    def figures(self, number: int, most: int = MOST) -> RankFigures:
+        """What is kept of it as one of several ranks; one that does not say its rank has its place among the files."""
+        said = self.whole.trace.rank
+        rank = said if said is not None else number
+        return RankFigures(
+            rank=rank,
+            path=self.whole.trace.path,
+            window=self.survey.label,
+            metrics=self.metrics((labels(rank=rank),), most),
+            lines=tuple(timelines(self.survey).items()),
+            collectives=collectives(self.survey, rank),
+            findings=self.findings,
+            problems=self.problems,
+            on_host=self.survey.on_host,
+            placed=said is None,
+            world=self.whole.trace.world or 0,
+        )
+
+
+def _of_each(whole: MetricSet, parts: MetricSet) -> MetricSet:
+    """Of several windows the figures of each: those of the whole trace, where a window has them too, are no answer."""
+    stepped = {"step"}
+    names = {m.name for m in (*parts.metrics, *whole.metrics) if stepped <= dict(m.labels).keys()}
+    kept = (m for m in whole.metrics if m.name not in names or stepped <= dict(m.labels).keys())
+    return MetricSet(metrics=tuple(kept), absent=whole.absent) | parts
+
+
+OPTIONS = (
+    ("window", "whole, steps, step=N, annotation=NAME or a range such as 2ms..5ms"),
+    ("step", "a profiler step: short for window=step=N"),
+    ("compat", "tracelens: the reference tool's tables and figures, its omissions included"),
+    ("device", "the device's name in the catalogue, where the trace does not say it or says it wrong"),
+    ("reference", "the reference's device in the catalogue, when comparing"),
+    ("peak", "peaks by dtype: bf16=708TFLOPS,fp32=163TFLOPS"),
+    ("bandwidth", "memory bandwidth: 5.3TB/s"),
+    ("rates", "datasheet or achievable: which column of the catalogue is the roof"),
+    ("communication", "a pattern of kernel names that communicate, beside the known ones"),
+    ("micro", "the longest gap that counts as micro idle, in microseconds"),
+    ("floor", "coverage under which limits are INVALID; 0.9"),
+    ("top", "how many operators a report looks at; 6"),
+    ("replay", "write a replay package of the operation, or of those worth one, to this zip file"),
+    ("workers", "look at many files on a Dask cluster: tcp://HOST:PORT of its scheduler, or local"),
+    ("limits", "the limits to judge: figures of single rows are worked out where one names them"),
+    ("op", "the operation that --view stack prints: a name, a pattern or an event number"),
+)
+
+
+@value
+class Asked:
+    """The options, parsed."""
+
+    settings: Settings
+    window: str = ""
+    device: str = ""
+    reference: str = ""
+    peak: str = ""
+    bandwidth: str = ""
+    rates: str = "datasheet"
+    op: str = ""
+    compat: str = ""
+    replay: str = ""
+    workers: str = ""
+    rows: bool = True
+    """Whether figures of single rows are wanted."""
+
+
+def parse_options(
+    options: Mapping[str, str], models: Mapping[str, Callable[..., Work]], project: Sequence[str] = ()
+) -> Asked:
+    """Options as values, beside the project's own patterns of communication.
+
+    An unknown or unreadable option is an error that names the known.
+    """
+    unknown = sorted(set(options) - {name for name, _ in OPTIONS})
+    if unknown:
+        known = ", ".join(name for name, _ in OPTIONS)
+        raise PerfgateError("trace-option", f"unknown option {unknown[0]!r}", mend=f"one of {known}")
+    rates = options.get("rates", "datasheet")
+    if rates not in {"datasheet", "achievable"}:
+        raise PerfgateError("trace-option", f"rates={rates!r}", mend="datasheet or achievable")
+    settings = Settings(
+        communication=_patterns(options.get("communication", ""), project),
+        micro_ns=round(1e3 * _number(options, "micro", 10.0)),
+        floor=_number(options, "floor", 0.9, most=1.0, mend="a fraction from 0 to 1, such as 0.9"),
+        top=round(_number(options, "top", 6, least=1)),
+        models=models,
+    )
+    named = {
+        name: options[name]
+        for name in ("window", "device", "reference", "peak", "bandwidth", "op", "replay", "workers")
+        if name in options
+    }
+    if options.get("compat", "tracelens") != "tracelens":
+        raise PerfgateError("trace-option", f"compat={options['compat']!r}", mend="tracelens")
+    if "step" in options:
+        named["window"] = f"step={options['step']}"
+    rows = "limits" not in options or names_rows(options["limits"])
+    return Asked(settings=settings, rates=rates, compat=options.get("compat", ""), rows=rows, **named)
+
+
+def _patterns(asked: str, project: Sequence[str]) -> tuple[str, ...]:
+    """Patterns of communication, those of the project first."""
+    for pattern in project:
+        _check_pattern(pattern, "tool.perfgate.communication")
+    _check_pattern(asked)
+    return tuple(filter(None, (*project, asked)))
+
+
+def _check_pattern(pattern: str, place: str = "") -> None:
+    try:
+        re.compile(pattern)
+    except re.error as odd:
+        raise PerfgateError("trace-option", f"communication={pattern!r} is no pattern: {odd}", place=place) from odd
+
+
+def refuse_workers(asked: Asked, why: str) -> None:
+    """A cluster that would be asked for nothing is a misunderstanding."""
+    if asked.workers:
+        raise PerfgateError("trace-option", f"workers={asked.workers!r} spreads the files of many ranks, and {why}")
+
+
+def _number(
+    options: Mapping[str, str], name: str, default: float, *, least: float = 0.0, most: float = 1e12, mend: str = ""
+) -> float:
+    text = options.get(name, "")
+    try:
+        found = float(text) if text else default
+    except ValueError as odd:
+        raise PerfgateError("trace-option", f"{name}={text!r} is no number", mend=mend) from odd
+    if not least <= found <= most:
+        raise PerfgateError("trace-option", f"{name}={text!r} is out of range", mend=mend)
+    return found
+
+
+Numbered = tuple[int, Path]
+
+Ranks = tuple[RankFigures, ...]
+
+Spread = Callable[[Callable[[Numbered], Ranks], Sequence[Numbered]], Iterable[Ranks]]
+"""Applies a function to every file, here or on a cluster; the answers may come in any order."""
+
+
+@value
+class Lens:
+    """How a trace is looked at, wherever that happens."""
+
+    read: Callable[[Path], tuple[Trace, ...]]
+    catalogue: Catalogue
+    asked: Asked
+    most: int
+    """Figures of steps that one rank may have."""
+
+    def seen(self, trace: Trace) -> Seen:
+        return Seen(survey(trace, self.asked.settings), self.asked, self.catalogue)
+
+    def figures(self, trace: Trace, number: int) -> RankFigures:
+        """What is kept of a trace, the so-manieth among the files."""
+        return self.seen(trace).figures(number, self.most)
+
+    def ranks_of(self, numbered: Numbered) -> Ranks:
+        """The ranks in one file: a function of nothing but its arguments, so any process may run it."""
+        number, path = numbered
+        return tuple(self.figures(trace, number + at) for at, trace in enumerate(self.read(path)))
+
+    def again(self, job: Job) -> Iterator[Seen]:
+        """The traces once more, in the order of ranks."""
+        path: str = ""
+        traces: tuple[Trace, ...] = ()
+        for one in job.ranks:
+            if one.path != path:
+                path, traces = one.path, self.read(Path(one.path))
+            fitting = [trace for trace in traces if trace.rank in (one.rank, None)]
+            if not fitting:
+                raise PerfgateError("trace-ranks", f"rank {one.rank} is no longer in the file", place=path)
+            yield self.seen(fitting[0])
+
+
+def refuse_twice(paths: Sequence[Path]) -> None:
+    """One file under two names or none of its own would be two ranks of one job."""
+    met: dict[Path, Path] = {}
+    for path in paths:
+        whole = path.resolve()
+        if whole in met:
+            what = f"{path} is given twice" if met[whole] == path else f"{met[whole]} and {path} are one file"
+            raise PerfgateError("trace-ranks", what)
+        met[whole] = path
+
+
+def job_of(ranks: Iterable[RankFigures]) -> Job:
+    """The ranks joined; nobody's order matters."""
+    return reduce(or_, (Job(ranks=(one,)) for one in ranks), Job()).settled

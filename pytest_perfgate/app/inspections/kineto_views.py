@@ -1,0 +1,302 @@
+"""Surveys of traces into an analysis: metrics for limits, findings, and views for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from pytest_perfgate.app.inspections.kineto_trace import Seen
+from pytest_perfgate.core.analysis.roofline import place
+from pytest_perfgate.core.analysis.trace import tables
+from pytest_perfgate.core.analysis.trace.findings import wants_replay
+from pytest_perfgate.core.analysis.trace.job import Job, RankFigures, meeting_document
+from pytest_perfgate.core.analysis.trace.metrics import unobservable
+from pytest_perfgate.core.analysis.trace.operators import OperatorRow, selection_table
+from pytest_perfgate.core.analysis.trace.passes import (
+    fusion_candidates,
+    fusion_table,
+    passes,
+    passes_table,
+    render_ir,
+    replay_ir,
+    stack_document,
+)
+from pytest_perfgate.core.analysis.trace.ranks import Meeting, collectives, meeting_metrics, straggler
+from pytest_perfgate.core.analysis.trace.rates import impact, impact_table
+from pytest_perfgate.core.analysis.trace.report import (
+    Material,
+    findings_block,
+    name_of,
+    report_document,
+    standalone_fair,
+    standalone_rough,
+    subtitle,
+)
+from pytest_perfgate.core.analysis.trace.survey import timelines
+from pytest_perfgate.core.analysis.trace.timeline import steps
+from pytest_perfgate.core.analysis.tracelens.tables import reference_document, reference_metrics
+from pytest_perfgate.model.device import Roof
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.metric import Analysis, Block, Code, Document, Paragraph, Section, labels
+
+TRACE_TABLES = (
+    "timeline",
+    "steps",
+    "categories",
+    "ops",
+    "arguments",
+    "kernels",
+    "roofline",
+    "impact",
+    "fusion",
+    "backward",
+    "selection",
+    "ranks",
+)
+"""Views that are tables."""
+
+_GLANCE = 16
+"""Ranks that a written report shows before it folds the others away."""
+
+
+def analysis_of(seen: Seen) -> Analysis:
+    """The analysis of one trace."""
+    rank = seen.whole.trace.rank or 0
+    meeting = Meeting(parts=collectives(seen.survey, rank), present=frozenset({rank}))
+    subject, compat = name_of(seen.survey), bool(seen.asked.compat)
+    views = _pages(subject, lambda: iter((seen,)), compat)
+    own = {"report": lambda: _report(seen), "ranks": lambda: meeting_document(meeting, subject)}
+    whole = seen.metrics() | meeting_metrics(meeting) | unobservable()
+    return Analysis(
+        kind="kineto",
+        subject=subject,
+        metrics=reference_metrics(seen.whole) if compat else whole,
+        views=views if compat else {**views, **own},
+        findings=seen.findings,
+        problems=seen.problems,
+        window=seen.survey.label,
+        **_exports(compat),
+    )
+
+
+def job_analysis(job: Job, again: Callable[[], Iterator[Seen]], compat: bool) -> Analysis:
+    """The analysis of several ranks; ``again`` looks at their traces once more, one at a time."""
+    meeting, subject = job.meeting, job.subject
+    views = _pages(subject, again, compat)
+    own = {
+        "report": lambda: _overview(job, subject),
+        "ranks": lambda: meeting_document(meeting, subject),
+        "fair": lambda: _of_job(job, subject, views["fair"]()),
+        "rough": lambda: _of_job(job, subject, views["rough"]()),
+    }
+    whole = job.metrics | meeting_metrics(meeting) | unobservable()
+    return Analysis(
+        kind="kineto",
+        subject=subject,
+        metrics=reference_metrics(next(again()).whole) if compat else whole,
+        views=views if compat else {**views, **own},
+        findings=job.findings,
+        problems=tuple(problem for one in job.ranks for problem in one.problems),
+        window=job.window,
+        **_exports(compat),
+    )
+
+
+def _exports(compat: bool) -> dict[str, Any]:
+    """What is written as reports and tables."""
+    if compat:
+        return {"tables": ("tracelens",)}
+    return {"reports": {f"standalone_analysis_{kind}": kind for kind in ("rough", "fair")}, "tables": TRACE_TABLES}
+
+
+def _pages(subject: str, again: Callable[[], Iterator[Seen]], compat: bool) -> dict[str, Callable[[], Document]]:
+    """Views by name; the report and the ranks are put in by whoever knows them."""
+
+    def first() -> Seen:
+        return next(again())
+
+    def reference() -> Document:
+        return reference_document(first().whole, subject)
+
+    if compat:
+        return {"tracelens": reference}
+
+    def page(title: str, block: Callable[[Seen], Block]) -> Callable[[], Document]:
+        return lambda: _page(title, subject, again, block)
+
+    return {
+        "report": reference,
+        "timeline": page("Timeline", _timeline_block),
+        "steps": page("Steps", _steps_block),
+        "categories": page("Categories", lambda one: tables.category_table(one.rows)),
+        "ops": page("Operators", lambda one: tables.operator_table(one.rows)),
+        "arguments": page("Operators by arguments", lambda one: tables.argument_table(one.rows)),
+        "kernels": page("Kernels", lambda one: tables.kernel_table(one.kernels)),
+        "roofline": page("Roofline", lambda one: tables.roofline_table(one.rows, one.roof)),
+        "impact": page("Impact", _impact_block),
+        "fusion": page("Fusion candidates", lambda one: fusion_table(fusion_candidates(one.survey))),
+        "backward": page("Forward and backward", lambda one: passes_table(passes(one.survey))),
+        "findings": page("Findings", lambda one: findings_block(one.findings)),
+        "ranks": reference,
+        "tracelens": reference,
+        "selection": page("Kernel selection", lambda one: selection_table(one.rows)),
+        "replay": lambda: _replay_page(first(), subject),
+        "fair": lambda: standalone_fair(_material(first())),
+        "rough": lambda: standalone_rough(_material(first())),
+        "stack": lambda: _stack(first()),
+    }
+
+
+def _page(title: str, subject: str, again: Callable[[], Iterator[Seen]], block: Callable[[Seen], Block]) -> Document:
+    made = [(name_of(one.survey), subtitle(one.survey), block(one)) for one in again()]
+    if made[0][0] == subject:
+        _, note, only = made[0]
+        return Document(title=f"{title} of {subject}", subtitle=note, blocks=(only,))
+    sections = tuple(Section(title=name, blocks=(Paragraph(text=note), each)) for name, note, each in made)
+    return Document(title=f"{title} of {subject}", blocks=sections)
+
+
+def _report(one: Seen) -> Document:
+    page = report_document(one.survey, one.rows, one.kernels, one.findings, one.roof)
+    if not one.asked.replay:
+        return page
+    return replace(page, blocks=(*page.blocks, Section(title="Replay", blocks=(Paragraph(text=_replayed(one)),))))
+
+
+def _replayed(one: Seen) -> str:
+    """How to get at the package, or at what it holds."""
+    zipped = one.asked.replay
+    if not zipped:
+        return "Write it with its runner as a zip by --set replay=FILE.zip; one operation by --set op=NAME beside it."
+    return f"Written to {zipped}. Run it where PyTorch is: unzip {zipped} -d replay && python replay/replay.py"
+
+
+def _ranks_section(job: Job, limit: int = 0) -> Section:
+    """Every rank, and every device of it, in one table."""
+    lines = [
+        (str(one.rank) if len(one.lines) == 1 else f"{one.rank}, device {device}", line)
+        for one in job.ranks
+        for device, line in one.lines
+    ]
+    silent = [str(one.rank) for one in job.ranks if not one.lines]
+    covered = [_coverage(one) for one in job.ranks for _ in one.lines]
+    blocks: list[Block] = [
+        Paragraph(text=f"Limits are INVALID: rank {one.rank}: {problem.what}.")
+        for one in job.ranks
+        for problem in one.problems
+    ]
+    blocks.append(replace(tables.covered_table(lines, covered), limit=limit))
+    blocks += [Paragraph(text=f"Without GPU activity: rank {', '.join(silent)}.")] if silent else []
+    return Section(title="Ranks", blocks=tuple(blocks))
+
+
+def _coverage(one: RankFigures) -> float | None:
+    """The GPU time of a rank that is linked to a launch; ``None`` where there is no such thing."""
+    found = one.metrics.find("coverage", labels(rank=one.rank))
+    return found[0].value if found else None
+
+
+def _overview(job: Job, subject: str) -> Document:
+    return Document(
+        title=f"Traces of {subject}",
+        subtitle=f"window: {job.window}",
+        blocks=(
+            _ranks_section(job),
+            *meeting_document(job.meeting, subject).blocks,
+            Section(title="Findings", blocks=(findings_block(job.findings),)),
+        ),
+    )
+
+
+def _of_job(job: Job, subject: str, page: Document) -> Document:
+    """The report of the first rank behind what all ranks say together."""
+    late = straggler(job.meeting.shared)
+    said = f"Rank {late} waits least and so arrives last. " if late is not None else ""
+    note = Paragraph(text=f"{said}What follows is of rank {job.measured.ranks[0].rank} alone.")
+    blocks = (*_ranks_section(job, _GLANCE).blocks, *meeting_document(job.meeting, subject).blocks)
+    everybody = Section(title="All ranks", blocks=(*blocks, Section(title="One rank", blocks=(note,))))
+    return replace(page, title=f"{subject}: {page.title.rpartition(': ')[2]}", blocks=(everybody, *page.blocks))
+
+
+def _timeline_block(one: Seen) -> Block:
+    lines = timelines(one.survey)
+    if not lines:
+        return Paragraph(text="The trace has no GPU activity.")
+    host, several = one.survey.on_host, len(lines) > 1
+    parts = tuple(
+        tables.timeline_table(line, f"Device {device}" if several else "", on_host=host)
+        for device, line in lines.items()
+    )
+    return parts[0] if len(parts) == 1 else Section(title="Devices", blocks=parts)
+
+
+def _steps_block(one: Seen) -> Block:
+    parts = one.windows if len(one.windows) > 1 else one.steps
+    lines = [
+        (f"{part.label}, device {device}" if len(found) > 1 else part.label, line)
+        for part in parts
+        for found in [timelines(part)]
+        for device, line in found.items()
+    ]
+    if not lines:
+        marked = len(steps(one.whole.trace))
+        work = "operator" if one.survey.on_host else "GPU work"
+        said = f"marks {marked:,} step{'s' * (marked > 1)}, and no {work} lies in" if marked else "marks no steps"
+        return Paragraph(text=f"The trace {said}{' one of them' * (marked > 0)}.")
+    return tables.ranks_table(lines, "step", on_host=one.survey.on_host)
+
+
+def _impact_block(one: Seen) -> Block:
+    total = one.line.total if one.line else 0
+    top = one.rows[: one.asked.settings.top]
+    found = [made for row in top if (made := impact(row, one.roof, total)) is not None]
+    if not found:
+        why = "no roof is known: give device= or peak= and bandwidth=" if one.roof is None else "no model"
+        return Paragraph(text=f"No gain can be estimated: {why}.")
+    return impact_table(found)
+
+
+def replay_text(one: Seen) -> str:
+    """Operations worth a reproducer as JSON: the one that was named, else those large and slow enough."""
+    if one.asked.op:
+        chosen = [row for row in one.rows if fnmatchcase(row.name, one.asked.op) and row.call.recorded]
+    else:
+        chosen = [row for row in one.rows if wants_replay(row, _fraction(row, one.roof))]
+    if not chosen:
+        what = (
+            f"no recorded operation fits {one.asked.op!r}" if one.asked.op else "no operation is large and slow enough"
+        )
+        mend = "name one with --set op=NAME; shapes need record_shapes=True"
+        raise PerfgateError("trace-no-operation", what, place=one.whole.trace.path, mend=mend)
+    return render_ir(replay_ir(chosen, name_of(one.survey)))
+
+
+def _fraction(row: OperatorRow, roof: Roof | None) -> float | None:
+    return place(row.work, row.total / row.count, roof).fraction if row.work and roof else None
+
+
+def _replay_page(one: Seen, subject: str) -> Document:
+    note = Paragraph(text=_replayed(one))
+    return Document(title=f"Replay of {subject}", blocks=(note, Code(text=replay_text(one), language="json")))
+
+
+def _material(one: Seen) -> Material:
+    return Material(
+        seen=one.survey,
+        line=one.line,
+        rows=one.rows,
+        kernels=one.kernels,
+        findings=one.findings,
+        roof=one.roof,
+    )
+
+
+def _stack(one: Seen) -> Document:
+    if one.asked.op:
+        return stack_document(one.survey, one.asked.op)
+    named = [row for row in one.rows if row.example >= 0]
+    if not named:
+        raise PerfgateError("trace-no-operation", "no operator reached the GPU; name one with --set op=NAME")
+    return stack_document(one.survey, str(named[0].example))

@@ -1,0 +1,344 @@
+"""Measured → reported."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from pytest_perfgate.app.accepted import Accepted, Past
+from pytest_perfgate.app.measure import measurements
+from pytest_perfgate.core.changes.limits import Merged
+from pytest_perfgate.core.judge.acceptance import blindness
+from pytest_perfgate.core.judge.against_baseline import standing
+from pytest_perfgate.core.judge.against_revision import newcomer
+from pytest_perfgate.core.judge.context import JudgeContext, Unpaired, accepted_clock, limited, moved, surroundings
+from pytest_perfgate.core.judge.judge import (
+    JUDGING_FAILED,
+    judge,
+    judging_failed,
+    lost_limits,
+    not_called,
+    not_measured,
+    with_trouble,
+)
+from pytest_perfgate.core.judge.samples import of_level
+from pytest_perfgate.core.judge.suspects import uncommitted
+from pytest_perfgate.core.limits.grammar import FAMILY_MEAN, parse_limit
+from pytest_perfgate.core.limits.merge import elsewhere, merge_limits
+from pytest_perfgate.core.metric_kinds import by_name
+from pytest_perfgate.core.stats.inference import scatter_of_neighbours
+from pytest_perfgate.model.errors import PerfgateError, fault_sentence
+from pytest_perfgate.model.measurement import (
+    DIRTY,
+    Baseline,
+    Environment,
+    Measurement,
+    Sitting,
+    commit_name,
+    short_commit,
+)
+from pytest_perfgate.model.metric import MetricKind, MetricSet
+from pytest_perfgate.model.plan import Case, CaseKey, Limit, Mode, Outcome
+from pytest_perfgate.model.ports import GateTools
+from pytest_perfgate.model.protocol import STATIC, TIMED, CaseResult
+from pytest_perfgate.model.verdict import CaseReport, Excuse, Paired
+
+COMMIT_FIRST = "commit, run again, and accept that"
+
+
+class GateJudge:
+    """Judges cases under one policy."""
+
+    def __init__(self, tools: GateTools, context: JudgeContext) -> None:
+        self.tools, self.context = tools, context
+        self.accepted = Accepted(tools)
+        self.past = Past(tools.history)
+        self.paired: Mapping[CaseKey, Paired] = {}
+        """What two arms came to, where the run compares with a revision."""
+        self.revision = ""
+        """What the run compares with, where it was told to."""
+        self.alike = False
+        """Whether both arms of that held the same code."""
+        self.new: frozenset[str] = frozenset()
+        """Tests that this revision does not have: no stored baseline is asked for them either."""
+        self.unready: Mapping[str, str] = {}
+        """Tests that this revision cannot run as this change has them, and what it said: their stored lines judge."""
+        self.untimed: Mapping[CaseKey, str] = {}
+        """Calls that this revision has no time of, and why: their stored lines judge too."""
+        self.merged: Merged = lambda _nodeid, layers: merge_limits(*layers)
+        """Limits of a test under those of its marks, as the project's settings have them."""
+
+    def read_baselines(self, cases: Iterable[Case]) -> None:
+        """Every file that these cases may be judged by, and the history; raises where one does not read."""
+        self.past.probe()
+        self.accepted.read_files(case.path for case in cases)
+
+    def judge_all(self, results: Mapping[str, CaseResult]) -> dict[str, tuple[CaseReport, ...]]:
+        """Every case screened; suspects are tried by the paired conviction where there is one."""
+        self.context = replace(self.context, gates=max(1, sum(map(_calls, results.values()))))
+        reports = {nodeid: self.judge_result(result) for nodeid, result in results.items()}
+        if self.tools.convict is not None:
+            flat = {report.key: report for found in reports.values() for report in found}
+            tried = self.tools.convict(flat, {nodeid: result.case for nodeid, result in results.items()})
+            reports = {n: tuple(tried.get(report.key, report) for report in found) for n, found in reports.items()}
+        return reports
+
+    def judge_result(self, result: CaseResult) -> tuple[CaseReport, ...]:
+        """The reports of one case, one for each of its calls; never none."""
+        case = result.case
+        if result.outcome == "died" or not (result.captures or result.raised):
+            return (self.unmeasured(case, CaseKey(nodeid=case.nodeid), _why(result)),)
+        judged = [self.judged(case, with_trouble(one, result)) for one in measurements(result, self.tools)]
+        found = with_raised(judged, result.raised, partial(self.unmeasured, case))
+        if not found:
+            return (self._uncalled(case),)
+        return (*found, *lost_limits(found, self._all_limits(case, found), self.context))
+
+    def unmeasured(self, case: Case, key: CaseKey, why: str) -> CaseReport:
+        """A case without a measurement, and why."""
+        return not_measured(key, case.limits, why, self.context)
+
+    def _uncalled(self, case: Case) -> CaseReport:
+        """A test that timed nothing; limits on machine code lack the capture that reads it, not a call."""
+        why = "the test called perfgate() nowhere, and entered no region"
+        key = CaseKey(nodeid=case.nodeid)
+        if set(case.plan.captures) - {TIMED} or self.context.mode is Mode.OFF:
+            return self.unmeasured(case, key, why)
+        return not_called(key, case.limits, why, self.context)
+
+    def _all_limits(self, case: Case, reports: Iterable[CaseReport]) -> Iterable[Limit]:
+        """Those of the case, and those that its calls brought along."""
+        brought = [report.measurement for report in reports if report.measurement and report.measurement.limits]
+        return (*case.limits, *(limit for measurement in brought for limit in self.limits(case, measurement)))
+
+    def judged(self, case: Case, measurement: Measurement, unpaired: Unpaired | None = None) -> CaseReport:
+        """One measurement under the case's limits; ``unpaired`` where two builds were to decide and could not."""
+        if not measurement.processes and measurement.metrics == MetricSet() and not measurement.problems:
+            why = "its region was never entered" if measurement.identity.timer == "region" else "nothing was recorded"
+            return self.unmeasured(case, measurement.key, why)
+        baseline, edited, replaced = standing(measurement, *self.accepted.judging(measurement), self.context)
+        past = self._past(measurement)
+        scatter, sittings = _scatter(past, baseline, measurement.environment)
+        context = replace(
+            self.context,
+            scatter=scatter,
+            sittings=sittings,
+            floor_ns=case.plan.floor_ns,
+            edited=edited,
+            replaced=replaced,
+            then_hz=accepted_clock(baseline, past),
+            unbaselined=self._unbaselined(measurement),
+            paired_available=self.tools.convict is not None and unpaired is None,
+            unpaired=unpaired,
+        )
+        if measurement.key.nodeid in self.new:
+            baseline, context = None, newcomer(context)
+        unready = self.unready.get(measurement.key.nodeid, "") or self.untimed.get(measurement.key, "")
+        if unready:
+            context = replace(context, unpaired=Unpaired(why=unready))
+        if unready and baseline is None:
+            context = newcomer(context, "nothing to compare with")
+        paired, limits = self.paired.get(measurement.key), self.limits(case, measurement)
+        try:
+            return judge(measurement, limits, baseline=baseline, context=context, paired=paired)
+        except PerfgateError:
+            raise
+        except Exception as fault:  # noqa: BLE001 - one case that breaks the judge must not cost the others theirs
+            return judging_failed(measurement, limits, fault_sentence(fault, "judged this", JUDGING_FAILED), context)
+
+    def with_arms(self, case: Case, report: CaseReport, paired: Paired | None) -> CaseReport:
+        """A suspect judged again, by what two arms measured beside each other."""
+        if paired is None or report.measurement is None:
+            return self.without_arms(case, report, None)
+        facts = moved(report.baseline, report.measurement, self._past(report.measurement))
+        self.paired = {**self.paired, report.key: replace(paired, moved=facts)}
+        return self.judged(case, report.measurement)
+
+    def without_arms(self, case: Case, report: CaseReport, fault: PerfgateError | None, heard: str = "") -> CaseReport:
+        """A suspect that no arm could be made for: the prediction interval decides, and why is said."""
+        if report.measurement is None:
+            return report
+        return self.judged(case, report.measurement, _unpaired(report.baseline, fault, heard))
+
+    def limits(self, case: Case, measurement: Measurement) -> tuple[Limit, ...]:
+        """The case's limits under those that the fixture's call brought, as far as they can be of what it measured."""
+        kinds, code = self.tools.kinds or by_name(), measurement.identity.timer == STATIC
+        found = case.limits if code else _with_brought(case, measurement, kinds)
+        others = elsewhere(found, measurement, kinds)
+        return tuple(limit for limit in found if limit not in others or limit.source == "command line")
+
+    def read_limits(self, result: CaseResult) -> None:
+        """Whether the limits that its calls brought read at all; raises where one does not."""
+        kinds = self.tools.kinds or by_name()
+        for text in dict.fromkeys(text for taken in result.captures for call in taken for text in call.limits):
+            _brought(text, kinds, result.case.location)
+
+    def _unbaselined(self, measurement: Measurement) -> str:
+        """Why a device whose baselines are committed has none."""
+        device = measurement.device.key
+        return f"nobody has accepted one for {device} yet" if self.tools.committed(device) else ""
+
+    def _past(self, measurement: Measurement) -> Sequence[Sitting]:
+        """The newest sittings that the history knows, oldest first."""
+        return self.past.newest(measurement)
+
+
+def _calls(result: CaseResult) -> int:
+    """How many times of a test are judged: each call may alarm."""
+    return len({call.key for taken in result.captures for call in taken})
+
+
+def _with_brought(case: Case, measurement: Measurement, kinds: Mapping[str, MetricKind]) -> tuple[Limit, ...]:
+    if not measurement.limits:
+        return case.limits
+    brought = tuple(_brought(text, kinds, case.location) for text in measurement.limits)
+    far = tuple(limit for limit in case.limits if limit.source not in {"default", "command line"})
+    commanded = tuple(limit for limit in case.limits if limit.source == "command line")
+    return merge_limits(far, brought, commanded)
+
+
+def _brought(text: str, kinds: Mapping[str, MetricKind], place: str) -> Limit:
+    """A limit of one call; a mean over the family is none, and would be held by nobody."""
+    limit = parse_limit(text, kinds=kinds, source="fixture", place=place)
+    if limit.metric == FAMILY_MEAN:
+        raise PerfgateError(
+            "call-wrong",
+            f"{limit.text!r} speaks of the whole parametrised test, and limits= of one call",
+            mend=f"write it on the test: @pytest.mark.perfgate({limit.text!r})",
+            place=place,
+        )
+    return limit
+
+
+def _unpaired(baseline: Baseline | None, fault: PerfgateError | None, heard: str) -> Unpaired:
+    """Why no two builds decided: the accepted tree is in no commit, it cannot be built, or the test failed there."""
+    if why := uncommitted(baseline):
+        return Unpaired(why=why, step=COMMIT_FIRST)
+    if fault is None:
+        return Unpaired(why=heard or "it did not run in both arms")
+    if fault.code.name == "revision-missing":
+        return Unpaired(why=in_short(fault), base_missing=True)
+    return Unpaired(why=in_short(fault), step=fault.mend)
+
+
+def _scatter(past: Sequence[Sitting], baseline: Baseline | None, environment: Environment) -> tuple[float | None, int]:
+    """Relative scatter between sittings of what was accepted: what is under judgement never widens its own gate.
+
+    Other code says something only where it lies on this level; the accepted commit is the same code wherever it lies.
+    """
+    judged = short_commit(commit_name(environment.commit, dirty=environment.dirty))
+    own = "" if baseline is not None and judged == baseline.commit and not environment.dirty else judged
+    witnesses = [s for s in past if 0 < s.time < math.inf and not (own and short_commit(s.commit) == own)]
+    same = "" if baseline is None or baseline.commit.endswith(DIRTY) else short_commit(baseline.commit)
+    times = [
+        s.time
+        for s in witnesses
+        if baseline is None or of_level(s.time, baseline.time) or (same and short_commit(s.commit) == same)
+    ]
+    return (scatter_of_neighbours(times), len(times)) if len(times) > 2 else (None, len(times))
+
+
+def new_baselines(
+    reports: Iterable[CaseReport], committed: Callable[[str], bool], when: str, commit: str
+) -> tuple[Baseline, ...]:
+    """What a first run keeps under ``.perfgate/`` for cases without a baseline, on devices that are not committed."""
+    bare = ((report, report.measurement) for report in reports if _bare(report))
+    return tuple(_kept(report, m, when, commit) for report, m in bare if m and not committed(m.device.key))
+
+
+def _kept(report: CaseReport, measurement: Measurement, when: str, commit: str) -> Baseline:
+    return Baseline(
+        key=report.key,
+        device=measurement.device.key,
+        time=measurement.metrics.find("time")[0].value,
+        commit=commit,
+        who="perfgate",
+        when=when,
+        why="first run on this machine",
+        blind=blindness(report) or 0.0,
+        identity=measurement.identity,
+        local=True,
+        surroundings=surroundings(measurement),
+        limited=bool(limited(measurement.processes)),
+    )
+
+
+def _bare(report: CaseReport) -> bool:
+    timed = report.measurement is not None and bool(report.measurement.metrics.find("time"))
+    return timed and report.baseline is None and any(v.outcome is Outcome.UNBASELINED for v in report.verdicts)
+
+
+def _why(result: CaseResult) -> str:
+    reason = "; ".join(result.trouble) or "its measurement never came"
+    if result.outcome == "died":
+        return f"{reason}; nothing of this test was run again"
+    words = {"skipped": "skipped", "xfailed": "xfailed", "failed": "the test failed while it was measured"}
+    return f"{words[result.outcome]}: {reason}" if result.outcome in words else reason
+
+
+def hushed(report: CaseReport) -> CaseReport:
+    """A case whose test was skipped, or failed by itself: the gate counts it and adds no failure of its own."""
+    if report.measurement is not None:
+        return report
+    return replace(report, excuse=Excuse.NOT_RUN)
+
+
+def off_reason(mode: Mode, pdb: bool) -> str:
+    """Why nothing is measured."""
+    return "--pdb skips measuring" if pdb else f"--perfgate={mode.value}: nothing is measured"
+
+
+Unmeasured = Callable[[CaseKey, str], CaseReport]
+
+
+def with_raised(
+    found: Sequence[CaseReport], raised: Sequence[tuple[CaseKey, str]], unmeasured: Unmeasured
+) -> tuple[CaseReport, ...]:
+    """The reports of a test, those of its calls that raised among them.
+
+    That a region ended well another time measures neither: which entries did the work, nobody knows.
+    """
+    why = {key: f"its {said}, and the test caught that" for key, said in raised}
+    measured = {report.key for report in found}
+    told = [unmeasured(report.key, why[report.key]) if report.key in why else report for report in found]
+    return (*told, *(unmeasured(key, said) for key, said in why.items() if key not in measured))
+
+
+_OF_PIP = ("subprocess-exited-with-error", "metadata-generation-failed", "failed-wheel-build", "from a subprocess")
+"""Pip's own words for somebody else's error."""
+
+
+def in_short(fault: PerfgateError) -> str:
+    """The first line, of what follows the line that calls itself the error, else the last, and where all of it lies."""
+    first, *rest = (line.strip() for line in fault.what.strip().splitlines())
+    errors = [line for line in rest if "error:" in line.lower() and not any(words in line for words in _OF_PIP)]
+    said = [errors[0]] if errors else rest[-1:]
+    return "\n".join([first, *said, *([f"all of it: {fault.place}"] if rest and fault.place else [])])
+
+
+_STRANGE = "called in the test, but not while it was measured: the call does not always happen"
+
+_UNCALLED = "measured before the tests, but never called in the test itself: the call does not always happen"
+
+
+def agreed(
+    court: GateJudge, case: Case, stored: tuple[CaseReport, ...], seen: Sequence[CaseKey]
+) -> tuple[CaseReport, ...]:
+    """The stored verdicts of calls that happened in both, and NOT MEASURED for each that did not."""
+    measured = {report.key for report in stored if report.measurement is not None}
+    told = {report.key for report in stored}
+    if not measured:
+        return stored
+    kept = (r if r.key in seen or r.key not in measured or _static(r) else _uncalled(court, case, r) for r in stored)
+    return (*kept, *(court.unmeasured(case, key, _STRANGE) for key in seen if key not in told))
+
+
+def _static(report: CaseReport) -> bool:
+    """Machine code that the test handed over: no call of it belongs to it."""
+    return report.measurement is not None and report.measurement.identity.timer == STATIC
+
+
+def _uncalled(court: GateJudge, case: Case, report: CaseReport) -> CaseReport:
+    return replace(court.unmeasured(case, report.key, _UNCALLED), measurement=report.measurement)

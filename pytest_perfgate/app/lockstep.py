@@ -1,0 +1,325 @@
+"""Two processes in lock-step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from statistics import median
+
+from pytest_perfgate.core.changes.tests import has_test, same_test
+from pytest_perfgate.core.judge.context import limited
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import IDLE, Samples, Settled, Stop
+from pytest_perfgate.model.plan import Case, CaseKey, Plan
+from pytest_perfgate.model.protocol import (
+    STATIC,
+    Answer,
+    Bye,
+    Capture,
+    Child,
+    Collected,
+    Entered,
+    Finish,
+    Finished,
+    Go,
+    Job,
+    Measure,
+    Ready,
+    Skip,
+    Taken,
+    Waits,
+)
+from pytest_perfgate.model.values import value
+
+BASE, HEAD = 0, 1
+
+_BROUGHT = frozenset({"region", "record", "read", STATIC})
+"""What a test takes by itself: there are no turns to share."""
+
+
+@value
+class TurnTiming:
+    """How the turns are cut: ten of 20 ms, each of samples of 4 ms; at the power limit a long one beside them."""
+
+    batches: int = 10
+    batch_ns: float = 20e6
+    sample_ns: float = 4e6
+    warmup_ns: float = 60e6
+    settle_ns: float = 1e9
+    """Load before a long turn samples, where the device is at its power limit."""
+    settled_ns: float = 0.5e9
+    """Sampling of a long turn."""
+
+
+@value
+class PairedCall:
+    """One test that both sides went through."""
+
+    nodeid: str
+    finished: tuple[Finished, Finished]
+    captures: tuple[tuple[Capture, ...], tuple[Capture, ...]]
+    """With one process's samples a key, those of the turns."""
+
+
+class LeftEarly(Exception):
+    """A side left its call before it was told to: the call raised there."""
+
+    def __init__(self, side: int, answer: Answer) -> None:
+        super().__init__(side)
+        self.side, self.answer = side, answer
+
+
+class LockstepPair:
+    """Leads a base and a head child through the same tests."""
+
+    def __init__(self, children: tuple[Child, Child], timeout_s: float, beat: TurnTiming, *, head_first: bool) -> None:
+        self._children, self._timeout, self._beat = children, timeout_s, beat
+        self._order = (HEAD, BASE) if head_first else (BASE, HEAD)
+        self.standing = ""
+        """The test in which both stand: out of the round if one dies."""
+        self.found: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+        self.errors: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+        self.modules: tuple[tuple[tuple[str, str], ...], ...] = ((), ())
+        self.beside: tuple[tuple[tuple[str, str], ...], ...] = ((), ())
+
+    def play(self, jobs: tuple[Job, Job]) -> Iterator[PairedCall]:
+        """Every test that both sides collected, in order."""
+        plans = {case.nodeid: case.plan for case in jobs[HEAD].cases}
+        for child, job in zip(self._children, jobs):
+            child.send(job)
+        self._meet()
+        shared = self.found[BASE] & self.found[HEAD]
+        while True:
+            base, head = (self._ready(side, shared) for side in (BASE, HEAD))
+            if not isinstance(base, Ready) or not isinstance(head, Ready):
+                ended = [one if isinstance(one, Bye) else Bye() for one in (base, head)]
+                self.modules = tuple(one.modules for one in ended)
+                self.beside = tuple(one.beside for one in ended)
+                return
+            self.standing = head.nodeid
+            yield self._test(self.standing, plans[self.standing])
+            self.standing = ""
+
+    def _meet(self) -> None:
+        collected = [self._next(side) for side in (BASE, HEAD)]
+        if not all(isinstance(one, Collected) for one in collected):
+            raise PerfgateError("child-garbled", "a child did not begin with what it collected")
+        base, head = (one for one in collected if isinstance(one, Collected))
+        self.found = (frozenset(base.found), frozenset(head.found))
+        self.errors = (base.errors, head.errors)
+
+    def _ready(self, side: int, shared: frozenset[str]) -> Answer:
+        """The next test that both have, or the end; others are skipped."""
+        while isinstance(answer := self._next(side), Ready) and answer.nodeid not in shared:
+            self._children[side].send(Skip())
+        return answer
+
+    def _test(self, nodeid: str, plan: Plan) -> PairedCall:
+        for child in self._children:
+            child.send(Go())
+        taken: dict[CaseKey, tuple[Samples, Samples]] = {}
+        told = [self._next(side) for side in (BASE, HEAD)]
+        while any(isinstance(answer, Entered) for answer in told):
+            base, head = told
+            if isinstance(base, Entered) and isinstance(head, Entered) and base.key == head.key:
+                try:
+                    taken[head.key] = self._turns(plan)
+                except LeftEarly as left:
+                    told = self._after(left, told, plan)
+            for side in (BASE, HEAD):
+                if isinstance(told[side], Entered):
+                    self._children[side].send(Finish())
+                    told[side] = self._next(side)
+        ended = (self._finished(told[BASE], nodeid), self._finished(told[HEAD], nodeid))
+        return PairedCall(
+            nodeid=nodeid,
+            finished=ended,
+            captures=(_with_turns(ended[BASE], taken, BASE), _with_turns(ended[HEAD], taken, HEAD)),
+        )
+
+    def _after(self, left: LeftEarly, told: list[Answer], plan: Plan) -> list[Answer]:
+        """What both say where one left its call; the other makes its own all the same, for what follows may need it."""
+        other = HEAD if left.side == BASE else BASE
+        after = {left.side: left.answer, other: told[other]}
+        try:
+            self._measured(other, _warming(plan, self._beat))
+        except LeftEarly as too:
+            after[other] = too.answer
+        return [after[BASE], after[HEAD]]
+
+    def _turns(self, plan: Plan) -> tuple[Samples, Samples]:
+        """Both warm up, then they alternate; each side's turns are joined."""
+        warm = [self._measured(side, _warming(plan, self._beat)) for side in self._order]
+        turn, count = _turn(plan, self._beat, warm[self._order.index(BASE)])
+        taken: tuple[list[Samples], list[Samples]] = ([], [])
+        number = 0
+        while number < count:
+            order = self._order if number % 2 == 0 else self._order[::-1]
+            for side in order:
+                taken[side].append(self._measured(side, turn))
+            count = _paid(count, taken[BASE][-1], taken[HEAD][-1])
+            number += 1
+        settled = self._settled(turn) if limited([*taken[BASE], *taken[HEAD]]) else {}
+        return joined(taken[BASE], settled.get(BASE)), joined(taken[HEAD], settled.get(HEAD))
+
+    def _settled(self, turn: Plan) -> dict[int, Samples]:
+        """A long turn of each side: short ones share the clock that the power of both leaves them."""
+        plan = replace(turn, settle_ns=self._beat.settle_ns, budget_ns=self._beat.settled_ns)
+        return {side: self._measured(side, plan) for side in self._order}
+
+    def _measured(self, side: int, plan: Plan) -> Samples:
+        self._children[side].send(Measure(plan=plan))
+        answer = self._next(side)
+        if isinstance(answer, (Finished, Entered)):
+            raise LeftEarly(side, answer)
+        if not isinstance(answer, Taken):
+            raise PerfgateError("child-garbled", f"a child answered {type(answer).__name__} where samples were due")
+        return answer.samples
+
+    def _next(self, side: int) -> Answer:
+        answer = self._children[side].receive(self._timeout)
+        while isinstance(answer, Waits):
+            answer = self._children[side].receive(self._timeout)
+        return answer
+
+    @staticmethod
+    def _finished(answer: Answer, nodeid: str) -> Finished:
+        if not isinstance(answer, Finished) or answer.nodeid != nodeid:
+            raise PerfgateError("child-garbled", f"a child answered {type(answer).__name__} at the end of {nodeid}")
+        return answer
+
+
+def _warming(plan: Plan, beat: TurnTiming) -> Plan:
+    """One short turn after the warm-up, which tells how long a call takes."""
+    warmup = min(plan.warmup_ns, beat.warmup_ns)
+    return replace(plan, warmup_ns=warmup, budget_ns=2e6, min_samples=3, spread=1.0, calls=plan.calls or 1)
+
+
+def _turn(plan: Plan, beat: TurnTiming, seen: Samples) -> tuple[Plan, int]:
+    """The plan of a turn and how many there are: both sides sample the same number of calls."""
+    calls, typical = plan.calls or 1, median(seen.durations) * seen.batch
+    budget = min(beat.batch_ns, plan.budget_ns / beat.batches)
+    if seen.timer == "host" and IDLE not in dict(seen.notes) and not plan.calls:
+        calls = max(1, round(min(beat.sample_ns, budget / 3) / max(typical, 1.0)))
+    longest = max(budget, typical)
+    count = max(3, min(beat.batches, int(max(plan.budget_ns, 3 * typical) / longest)))
+    endless = plan.max_samples
+    turn = replace(plan, warmup_ns=0, budget_ns=budget, calls=calls, min_samples=endless, spread=0.0, witness=True)
+    return replace(turn, leaning=seen.timer), count
+
+
+def _paid(count: int, base: Samples, head: Samples) -> int:
+    """The turns there are: one that had to be taken again costs the last one, down to the three that there must be."""
+    return max(min(count, 3), count - bool(base.discarded or head.discarded))
+
+
+def settled_of(samples: Samples) -> Settled:
+    """A long turn as one figure."""
+    clock = median(samples.clock_hz) if samples.clock_hz else None
+    return Settled(time=median(samples.durations), watts=samples.watts, clock_hz=clock)
+
+
+def joined(turns: Sequence[Samples], long: Samples | None = None) -> Samples:
+    """The turns of a process as one process's samples; a long one stands beside them."""
+    last = turns[-1]
+    return replace(
+        last,
+        durations=tuple(duration for turn in turns for duration in turn.durations),
+        cpu=tuple(busy for turn in turns for busy in turn.cpu),
+        turns=tuple(len(turn.durations) for turn in turns),
+        settled=settled_of(long) if long else None,
+        clock_hz=tuple(hz for turn in turns for hz in turn.clock_hz),
+        watts=_mean(turn.watts for turn in turns),
+        capped=_mean(turn.capped for turn in turns),
+        unqueued=_mean(turn.unqueued for turn in turns),
+        others=_mean(turn.others for turn in turns),
+        blocked=_mean(turn.blocked for turn in turns),
+        stop=Stop.COUNT,
+        warmups=sum(turn.warmups for turn in turns),
+        discarded=tuple(lost for turn in turns for lost in turn.discarded),
+        problems=tuple(
+            dict.fromkeys(problem for turn in (*turns, *((long,) if long else ())) for problem in turn.problems)
+        ),
+    )
+
+
+def _mean(told: Iterable[float | None]) -> float | None:
+    """Over all turns; nothing where one of them could not tell."""
+    numbers = list(told)
+    known = [number for number in numbers if number is not None]
+    return sum(known) / len(known) if known and len(known) == len(numbers) else None
+
+
+def _with_turns(finished: Finished, taken: dict[CaseKey, tuple[Samples, Samples]], side: int) -> tuple[Capture, ...]:
+    """The captures of a test; calls that the two sides did not share are left out."""
+    kept = []
+    for capture in finished.captures:
+        if capture.key in taken:
+            kept.append(replace(capture, samples=(taken[capture.key][side],)))
+        elif capture.identity.timer in _BROUGHT:
+            kept.append(capture)
+    return tuple(kept)
+
+
+Texts = Callable[[str], "tuple[str | None, str]"]
+"""A test file's text at the base, where it is there, and in the working copy; by its path from the root."""
+
+_UNCOLLECTED = "cannot collect this test file"
+
+
+def base_alone(met: PairedCall) -> bool:
+    """Whether a test raised in the base arm and passed in the head's."""
+    return met.finished[BASE].outcome == "failed" and met.finished[HEAD].outcome == "passed"
+
+
+class OwnFiles:
+    """Which tests the base arm runs from a file of its own, found out by its failing at the head's."""
+
+    def __init__(self, texts: Texts | None) -> None:
+        self._texts = texts
+        self._read: dict[str, tuple[str | None, str]] = {}
+        self.tests: dict[str, str] = {}
+        """Why, by node id."""
+
+    def take(self, lost: Iterable[Case], errors: Sequence[str]) -> None:
+        """Of tests that the base arm could not collect, those that its own version of the file has too."""
+        for case in lost:
+            if any(error.startswith(f"{case.path}:") for error in errors):
+                self._taken(case, _UNCOLLECTED)
+
+    def instead(self, case: Case, met: PairedCall) -> bool:
+        """Whether a test that raised in the base arm alone is to be tried there as its own revision has it."""
+        said = met.finished[BASE].text
+        return base_alone(met) and self._taken(case, f"fails at this test as it is here ({said})")
+
+    def alike(self, cases: Sequence[Case]) -> list[Case]:
+        """The next that share one version of their files: one process collects a file once."""
+        by_head = [case for case in cases if case.nodeid not in self.tests]
+        return by_head or list(cases)
+
+    def files(self, cases: Iterable[Case]) -> tuple[tuple[str, str], ...]:
+        """What the base arm collects in place of the head's, where these are to be run."""
+        paths = dict.fromkeys(case.path for case in cases if case.nodeid in self.tests)
+        return tuple((path, then) for path in paths if (then := self._versions(path)[0]) is not None)
+
+    def edited(self, case: Case) -> bool:
+        """Whether the change edits the file of a test."""
+        then, now = self._versions(case.path)
+        return then != now
+
+    def another(self, case: Case) -> bool:
+        """Whether a test says something else in the two versions of its file."""
+        then, now = self._versions(case.path)
+        return then is not None and not same_test(then, now, case.nodeid)
+
+    def _taken(self, case: Case, why: str) -> bool:
+        then, now = self._versions(case.path)
+        if case.nodeid in self.tests or then in {None, now} or not has_test(then or "", case.nodeid):
+            return False
+        self.tests[case.nodeid] = why
+        return True
+
+    def _versions(self, path: str) -> tuple[str | None, str]:
+        if path not in self._read:
+            self._read[path] = self._texts(path) if self._texts is not None else (None, "")
+        return self._read[path]

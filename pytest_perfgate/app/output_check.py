@@ -1,0 +1,184 @@
+"""Output checked and poisoned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pytest_perfgate.core.judge.samples import digest, poison, untouched
+from pytest_perfgate.core.render.words import first_of
+from pytest_perfgate.model.measurement import Samples
+from pytest_perfgate.model.metric import Finding, Problem
+from pytest_perfgate.model.ports import Contents
+from pytest_perfgate.model.values import array_value
+
+
+@array_value
+class Subject:
+    """The call under scrutiny, in parts."""
+
+    once: Callable[[], Any]
+    """One call with its set-up."""
+    last: Callable[[], Any]
+    """What the last timed call returned."""
+    check: Callable[[Any], None]
+    """Raises where a result is wrong."""
+    reach: tuple[Any, ...]
+    """What the call works with."""
+    prepared: tuple[Any, ...] = ()
+    """What the set-up makes or works with: it may change from call to call."""
+    synchronize: Callable[[], None] = lambda: None
+
+
+@array_value
+class Output:
+    """One array that a call returned, as it was before it was overwritten."""
+
+    saved: Any
+    itemsize: int
+    name: str
+    own: Any = None
+    """The array itself where the call can reach it; a fresh one is let go, so that its memory is used again."""
+
+
+class OutputCheck:
+    """Poison before the timed calls, a look at the last of them, and one call more behind them."""
+
+    def __init__(self, subject: Subject, contents: Contents) -> None:
+        self._subject, self._contents = subject, contents
+        self._problems: list[Problem] = []
+        self._outputs: list[Output | None] = []
+        """None for an array that the call updates in place: it cannot be poisoned."""
+        self._inputs: list[tuple[Any, bytes]] = []
+
+    def before(self) -> None:
+        """Learn what is output and what input; leave the outputs poisoned."""
+        contents, subject = self._contents, self._subject
+        self._problems = []
+        reach = contents.within(*subject.reach)
+        first = self._results(subject.once())
+        free = (*first, *contents.within(*subject.prepared))
+        inputs = [array for array in reach if not self._any(array, free)]
+        self._outputs = [self._saved(array, reach) for array in first]
+        del first, free
+        again = self._results(subject.once())
+        self._outputs = self._steady(again)
+        self._poison(again, 0)
+        del again
+        self._sort(self._results(subject.once()))
+        self._inputs = [(array, digest(contents.read(array))) for array in inputs]
+
+    def after(self) -> tuple[Problem, ...]:
+        """What is wrong with the timed calls; a result that ``check`` refuses is an error."""
+        self._subject.synchronize()
+        result = self._subject.last()
+        self._look(self._contents.within(result), 1, "the timed calls")
+        if not self._problems:
+            self._subject.check(result)
+            self._poison(self._contents.within(result), 0)
+            del result
+            self._look(self._results(self._subject.once()), 0, "a call after the timed ones")
+        changed = (array for array, known in self._inputs if digest(self._contents.read(array)) != known)
+        self._problems += [
+            Problem(code="input-changed", what=f"the call changed {self._contents.name(array)}, an input", retry=False)
+            for array in changed
+        ]
+        return tuple(self._problems)
+
+    def _results(self, returned: Any) -> tuple[Any, ...]:
+        self._subject.synchronize()
+        return self._contents.within(returned)
+
+    def _saved(self, array: Any, reach: Sequence[Any]) -> Output:
+        own = array if self._any(array, reach) else None
+        contents = self._contents
+        return Output(saved=contents.read(array), itemsize=contents.itemsize(array), name=contents.name(array), own=own)
+
+    def _steady(self, again: Sequence[Any]) -> list[Output | None]:
+        """Outputs that may be overwritten: not those of the call's own arrays that are another at every call."""
+        if len(again) != len(self._outputs):
+            return []
+        pairs = zip(self._outputs, again, strict=True)
+        return [output if output and self._same(output, array) else None for output, array in pairs]
+
+    def _same(self, output: Output, array: Any) -> bool:
+        return output.own is None or digest(self._contents.read(array)) == digest(output.saved)
+
+    def _sort(self, again: Sequence[Any]) -> None:
+        """Outputs that a call writes from its inputs alone stay, poisoned once more; others are put back."""
+        known = self._outputs if len(again) == len(self._outputs) else []
+        kept: list[Output | None] = []
+        for output, array in zip(known, again, strict=bool(known)):
+            if output is None:
+                kept.append(None)
+                continue
+            now = self._contents.read(array)
+            left = untouched(output.saved, now, output.itemsize, 0)
+            if left:
+                self._problems.append(unwritten(output.name, left, "a call"))
+            pure = not left and self._same(output, array)
+            kept.append(output if pure else None)
+            if not pure and output.own is not None:
+                self._contents.write(output.own, output.saved)
+        self._outputs = kept
+        self._poison(again, 1)
+
+    def _look(self, arrays: Sequence[Any], turn: int, who: str) -> None:
+        for output, array in zip(self._outputs, arrays, strict=False):
+            if output is None:
+                continue
+            left = untouched(output.saved, self._contents.read(array), output.itemsize, turn)
+            if left:
+                self._problems.append(unwritten(output.name, left, who))
+                self._contents.write(array, output.saved)
+
+    def _poison(self, arrays: Sequence[Any], turn: int) -> None:
+        for output, array in zip(self._outputs, arrays, strict=False):
+            if output is not None:
+                self._contents.write(array, poison(self._contents.read(array).size, turn))
+
+    def _any(self, array: Any, others: Sequence[Any]) -> bool:
+        return any(self._contents.overlap(array, other) for other in others)
+
+
+def scrutinised(take: Callable[[], Samples], scrutiny: OutputCheck | None) -> Samples:
+    """Samples of a call that was held to its word."""
+    if scrutiny is None:
+        return take()
+    scrutiny.before()
+    samples = take()
+    problems = scrutiny.after()
+    return replace(samples, problems=(*samples.problems, *problems))
+
+
+def unwritten(name: str, left: float, who: str) -> Problem:
+    """An output that holds what was put there beforehand."""
+    what = f"{who} left {100 * left:.3g} % of the output {name} unwritten"
+    return Problem(code="output-not-written", what=what, evidence=(("unwritten", f"{left:.4g}"),), retry=False)
+
+
+CONSTANT = "constant inputs"
+
+_LEAST = 2
+"""One array may be what the call fills: of that, nothing is said."""
+
+_NAMED = 3
+
+
+def constant_inputs(contents: Contents, things: Iterable[object]) -> Finding | None:
+    """A note where every array on the device holds one value; an output that is still to be written is no input.
+
+    What cannot be told apart says nothing: as soon as one array holds data, so may all that count.
+    """
+    told: list[str] = []
+    for array in contents.within(*things):
+        level = contents.level(array)
+        if level == "":
+            return None
+        if level is not None:
+            told.append(f"{contents.name(array)} is all {level}")
+    if len(told) < _LEAST:
+        return None
+    why = "a GPU draws less power on such data and may run faster than on yours"
+    return Finding(title=CONSTANT, detail=f"{first_of(told, _NAMED)}: {why}")

@@ -1,0 +1,155 @@
+"""Cases on several devices at once: a lane a device, and cases that need several devices after them."""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+
+from pytest_perfgate.app.instrument import begins, lease_name
+from pytest_perfgate.app.measure import Rounds
+from pytest_perfgate.core.render.words import plural
+from pytest_perfgate.model.device import Device
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import Case
+from pytest_perfgate.model.values import array_value
+
+HOST = frozenset({"auto", "host", "fake"})
+"""Runtimes of which nobody can say beforehand that they use a device."""
+
+
+@array_value
+class Fleet:
+    """The devices that this run may use."""
+
+    devices: tuple[Device, ...]
+    """As the libraries number them; none where nobody can tell."""
+    surroundings: Callable[[Sequence[Device]], Mapping[str, str]]
+    """The variables that make a process see these devices and no others."""
+    hold: Callable[[Sequence[str]], AbstractContextManager[object]]
+    """Leases on all of these, for the children to inherit."""
+
+    @property
+    def alike(self) -> tuple[Device, ...]:
+        """Those that are like the first: cases on another kind of device would have another key."""
+        first = self.devices[:1]
+        return tuple(d for d in self.devices if (d.name, d.memory_bytes) == (first[0].name, first[0].memory_bytes))
+
+    def few(self, wanted: int) -> str:
+        """Why there are not so many to be had; empty where there are."""
+        if len(self.alike) >= wanted:
+            return ""
+        seen = f"{len(self.alike)} of one kind are visible" if self.devices else "none is visible"
+        return f"it asks for {plural(wanted, 'device')}, and {seen}"
+
+
+def run_spread(rounds: Rounds, cases: Sequence[Case], fleet: Fleet) -> None:
+    """Measure all cases, those of devices on all devices at once.
+
+    A case whose library is not named shows in its first round whether it uses a device. What the host
+    measures runs alone: a neighbour would be in its time.
+    """
+    several = [case for case in cases if case.plan.devices > 1]
+    single = [case for case in cases if case.plan.devices <= 1]
+    if not fleet.alike:
+        for number in range(rounds.most):
+            rounds.round(number, single)
+    else:
+        known = [case for case in single if case.plan.runtime not in HOST]
+        asked = [case for case in single if case.plan.runtime in HOST]
+        rounds.round(0, asked)
+        found = [case for case in asked if rounds.kind(case.nodeid) == "gpu"]
+        _in_lanes(rounds, fleet, known, found)
+        alone = [case for case in asked if case not in found]
+        for number in range(1, rounds.most):
+            rounds.round(number, alone)
+    for case in several:
+        _with_several(rounds, fleet, case)
+
+
+def lane_of(nodeid: str, count: int) -> int:
+    """The lane of a case: the same one each time, whatever else is selected."""
+    return zlib.crc32(nodeid.encode()) % count
+
+
+def _in_lanes(rounds: Rounds, fleet: Fleet, known: Sequence[Case], found: Sequence[Case]) -> None:
+    """Every round of the known, and all but the first of those that were found out by it.
+
+    The leases are the run's own until all are through: a child between two cases has a context on its card, and would
+    be a foreign process to whoever measured there meanwhile.
+    """
+    if not known and not found:
+        return
+    devices = fleet.alike
+    late = {case.nodeid for case in found}
+
+    def lane(at: int) -> None:
+        mine = [case for case in (*known, *found) if lane_of(case.nodeid, len(devices)) == at]
+        for number in range(rounds.most):
+            now = [case for case in mine if number or case.nodeid not in late]
+            rounds.round(number, now, fleet.surroundings(devices[at : at + 1]) if len(devices) > 1 else {})
+
+    with fleet.hold([lease_name(device) for device in devices]):
+        at_once([partial(lane, at) for at in range(len(devices))], rounds.stop)
+
+
+def _with_several(rounds: Rounds, fleet: Fleet, case: Case) -> None:
+    few = fleet.few(case.plan.devices)
+    if few:
+        rounds.give_up(case.nodeid, few)
+        return
+    devices = fleet.alike[: case.plan.devices]
+    with fleet.hold([lease_name(device) for device in devices]):
+        for number in range(case.plan.rounds):
+            rounds.round(number, [case], fleet.surroundings(devices))
+
+
+def at_once(works: Iterable[Callable[[], None]], stop: Callable[[], None]) -> None:
+    """All of these in threads; the first failure, or an interrupt, stops them all and is raised."""
+    faults: list[BaseException] = []
+
+    def guarded(work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as fault:  # noqa: BLE001 - raised again by the thread that waits
+            faults.append(fault)
+            stop()
+
+    threads = [threading.Thread(target=guarded, args=(work,), name="perfgate-lane") for work in works]
+    for thread in threads:
+        thread.start()
+    try:
+        for thread in threads:
+            thread.join()
+    except BaseException:
+        stop()
+        for thread in threads:
+            thread.join()
+        raise
+    if faults:
+        raise faults[0]
+
+
+def picked(devices: Sequence[Device], asked: str) -> Device:
+    """The device that ``--perfgate-device`` means: its number, UUID, name, or the key of its baselines.
+
+    A UUID may be cut short, as in ``CUDA_VISIBLE_DEVICES``.
+    """
+    plain = asked.removeprefix("GPU-")
+    for at, device in enumerate(devices):
+        names = {str(at), device.uuid, device.pci, device.name, device.key}
+        if (
+            asked in names
+            or plain == device.uuid.removeprefix("GPU-")
+            or (device.key and asked.startswith(f"{device.key}-"))
+        ):
+            return device
+    begun = [device for device in devices if begins(device, asked)]
+    if len(begun) == 1:
+        return begun[0]
+    known = "; ".join(f"{at}: {device.name} {device.uuid}" for at, device in enumerate(devices))
+    what = f"{plural(len(begun), 'device')} begin with {asked!r}" if begun else f"no device {asked!r} is visible here"
+    why = "what is measured must be the device that was asked for"
+    raise PerfgateError("device-unknown", what, why=why, mend=f"one of {known}")

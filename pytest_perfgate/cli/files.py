@@ -1,0 +1,226 @@
+"""Check, compare, inspect, profile, scrub (files, no tests)."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from pytest_perfgate.app.inspect import check, compare, exit_of, inspect, view
+from pytest_perfgate.app.profile import metrics_data, profile, scrub, sentence
+from pytest_perfgate.cli import output as looking
+from pytest_perfgate.cli import output as verdicts
+from pytest_perfgate.cli.output import placed, plain, say, say_written, write_file
+from pytest_perfgate.core.render.html import render_markdown
+from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.metric import Analysis, Document
+from pytest_perfgate.model.plan import ClockPolicy, Plan, parse_case_key
+
+CHECK_ABOUT = """Hold limits against files, without running anything.
+
+  perfgate check trace.json.gz "overlap >= 80%" "exposed_comm <= 400us"
+  perfgate check kernel.cubin "spills == 0" "registers <= 128"
+
+Arguments with an operator are limits, all others are files. Exit codes: 0 kept, 1 broken, 4 not measured or invalid.
+What was not measured fails here as it does in CI, unless --policy unmeasured=warn says otherwise.
+"""
+
+
+def check_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("words", nargs="+", metavar="FILE|LIMIT")
+    verdicts.add_limit_options(parser)
+    looking.add_options(parser)
+
+
+def run_check(options: argparse.Namespace) -> int:
+    files, limits = verdicts.split_limits(options.words)
+    look = looking.judging_look(options)
+    analysis, found = check(looking.named_files(files), limits, look)
+    verdicts.write_files(options, analysis, found)
+    verdicts.deliver(options, analysis, found)
+    return exit_of(found)
+
+
+COMPARE_ABOUT = """Compare two files of one kind, or two runs; the first is the reference. Limits are optional.
+
+  perfgate compare before.sqlite after.sqlite "slowdown(kernel=*nccl*) <= 5%"
+
+For jobs of several files: perfgate compare before0 before1 -- after0 after1
+"""
+
+
+def compare_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("words", nargs="+", metavar="FILE|LIMIT")
+    parser.add_argument("--view", default="", help="one view of the comparison")
+    verdicts.add_limit_options(parser)
+    parser.add_argument("--reports", metavar="FOLDER", help="write the reports of this comparison and all its tables")
+    looking.add_options(parser)
+
+
+def run_compare(options: argparse.Namespace) -> int:
+    words, limits = verdicts.split_limits(options.words)
+    before, after = verdicts.split_sides(words)
+    look = looking.judging_look(options)
+    analysis, found = compare(looking.named_files(before), looking.named_files(after), limits, look)
+    verdicts.write_files(options, analysis, found)
+    if options.reports:
+        from pytest_perfgate.wiring.profiling import write_reports
+
+        say("\n".join(map(str, write_reports(Path(options.reports), analysis))), options)
+    elif not options.json and options.markdown != "-":
+        looking.write(render_text(view(analysis, options.view), looking.columns(), looking.room()))
+    if found or options.json:
+        verdicts.deliver(options, analysis, found)
+    return exit_of(found)
+
+
+INSPECT_ABOUT = """Say what is in a file: a trace, an Nsight Systems export, an Nsight Compute report, a cubin.
+
+The content tells the kind of a file, not its name.
+
+Several files are the ranks or processes of one job. Nothing is judged here: see perfgate check.
+"""
+
+
+def inspect_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="+", metavar="FILE")
+    parser.add_argument("--view", default="", help="one view of the file; 'list' names them, 'all' shows all")
+    parser.add_argument("--html", metavar="FILE", help="write the views as one HTML page")
+    parser.add_argument("--markdown", metavar="FILE", help="write the views as Markdown; - for standard output")
+    parser.add_argument("--csv", metavar="FOLDER", help="write every table as CSV, all rows")
+    parser.add_argument("--code", metavar="FOLDER", help="write annotated source, machine code and PTX of a report")
+    parser.add_argument("--xlsx", metavar="FILE", help="write every table into one workbook (needs openpyxl)")
+    parser.add_argument("--reports", metavar="FOLDER", help="write the reports of this kind of file and all its tables")
+    looking.add_options(parser)
+
+
+def run_inspect(options: argparse.Namespace) -> int:
+    look = looking.look(options)
+    files = looking.named_files(options.files)
+    analysis = inspect(files, look.options, inspectors=look.inspectors, peek=look.peek)
+    if options.view == "list":
+        names = list(analysis.views)
+        looking.write_json(names) if options.json else looking.write("\n".join(names))
+        return 0
+    names = list(analysis.views) if options.view == "all" else [options.view]
+    documents = {name or next(iter(analysis.views)): view(analysis, name) for name in names}
+    written = _write_files(options, documents) | _write_more(options, documents, analysis)
+    if options.json:
+        looking.write_json(looking.analysis_json(analysis, documents))
+    elif not written:
+        looking.write(
+            "\n".join(render_text(document, looking.columns(), looking.room()) for document in documents.values())
+        )
+    return 0
+
+
+def _write_files(options: argparse.Namespace, documents: dict[str, Document]) -> bool:
+    from pytest_perfgate.wiring import write_pages, write_tables
+
+    if options.markdown == "-":
+        looking.write("\n".join(render_markdown(document) for document in documents.values()))
+    elif options.markdown:
+        write_file(options.markdown, "\n".join(map(render_markdown, documents.values())))
+    if options.html:
+        write_pages(placed(options.html), list(documents.values()))
+    say_written(options)
+    if options.csv:
+        for path in write_tables(Path(options.csv), documents):
+            say(str(path), options)
+    return bool(options.markdown or options.html or options.csv)
+
+
+def _write_more(options: argparse.Namespace, documents: dict[str, Document], analysis: Analysis) -> bool:
+    from pytest_perfgate.wiring.profiling import write_reports, write_workbook
+
+    if options.xlsx:
+        say(str(write_workbook(placed(options.xlsx), documents)), options)
+    if options.reports:
+        say("\n".join(map(str, write_reports(Path(options.reports), analysis))), options)
+    if options.code:
+        for path in _write_texts(Path(options.code), analysis.files):
+            say(str(path), options)
+    return bool(options.xlsx or options.reports or options.code)
+
+
+def _write_texts(folder: Path, texts: Mapping[str, Callable[[], str]]) -> Iterator[Path]:
+    """What belongs beside a report; a report that holds none says so."""
+    if not texts:
+        mend = "perfgate profile NODEID --mode ncu"
+        raise PerfgateError("view-unknown", "the file holds no code to write", mend=mend)
+    for name, build in texts.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(build(), encoding="utf-8")
+        yield path
+
+
+PROFILE_ABOUT = """Profile one test and keep what came out of it under .perfgate/profiles.
+
+  perfgate profile 'tests/test_gemm.py::test_gemm[4096]'
+  perfgate profile 'tests/test_gemm.py::test_gemm[4096]#backward' --mode ncu --mode nsys
+
+The test runs in a child of its own: each call once to compile and tune, once under the profiler. With #NAME only the
+call of that name is watched. Modes: annotation (the default: what classifies a kernel), ncu (deep: source and machine
+code), nsys (timeline, overlap, launch order), torch (operators), cupti (kernel records without a tool), event (time by
+the device's own events), cubin (machine code that the test attaches), and those that other profilers bring.
+"""
+
+
+def profile_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("nodeid", metavar="NODEID[#CALL]")
+    parser.add_argument("--mode", action="append", default=[], metavar="MODE", help="may be given several times")
+    parser.add_argument(
+        "--clocks",
+        choices=[policy.value for policy in ClockPolicy],
+        default="observe",
+        help="of the device (default: observe)",
+    )
+
+
+def run_profile(options: argparse.Namespace) -> int:
+    from pytest_perfgate.wiring.profiling import profile_tools
+
+    tools = profile_tools(Path.cwd())
+    plan = Plan(clocks=ClockPolicy(options.clocks))
+    key = parse_case_key(options.nodeid)
+    done = [profile(key, mode, plan, tools) for mode in options.mode or ["annotation"]]
+    if getattr(options, "json", False):
+        looking.write_json(looking.finite([{"folder": str(one.folder), **metrics_data(one.analysis)} for one in done]))
+        return 0
+    for one in done:
+        looking.write(render_text(next(iter(one.analysis.views.values()))(), looking.columns(), looking.room()))
+        for problem in one.analysis.problems:
+            looking.write(f"not to be trusted: {problem.what}  [{problem.code}]")
+        if one.again:
+            looking.write("the first try failed right after autotuning; this is the second")
+        looking.write(f"kept in {one.folder}")
+    return 0
+
+
+SCRUB_ABOUT = """Take the environment out of an Nsight Systems export before it travels.
+
+nsys stores the variables of every process it sees, tokens included, and what the program printed. The clean copy is
+written beside the export unless --in-place asks for the export itself. A .nsys-rep cannot be cleaned: export it first.
+"""
+
+
+def scrub_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE")
+    parser.add_argument("--output", metavar="FILE", help="where the clean copy goes; default FILE.clean.sqlite")
+    parser.add_argument("--in-place", action="store_true", help="replace the export itself, in one step")
+    parser.add_argument("--force", action="store_true", help="overwrite what --output names")
+
+
+def run_scrub(options: argparse.Namespace) -> int:
+    from pytest_perfgate.wiring.profiling import scrubber
+
+    (path,) = looking.named_files([options.file])
+    out = Path(options.output) if options.output else None
+    done = scrub(path, out, scrubber(), in_place=options.in_place, force=options.force)
+    if options.json:
+        looking.write_json(plain(done))
+    else:
+        looking.write(sentence(done))
+    return 0

@@ -1,0 +1,172 @@
+"""What an unreadable file is, by its first bytes."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from functools import cache
+
+from pytest_perfgate.model.nsys import SQLITE
+
+_IMPORT = "open it once in the nsys-ui of its version, or QdstrmImporter -i FILE.qdstrm, then nsys export --type=sqlite"
+
+_UTF_8 = "save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE > OTHER"
+
+_SQLITE = "an SQLite database"
+
+_NO_PICKLE = "a snapshot of torch's memory holds no times: give the trace of export_chrome_trace"
+
+FROM_REPORT = "of an nsys report the SQLite export is read: nsys export --type=sqlite REPORT.nsys-rep"
+
+_PACKED: tuple[tuple[bytes, str, str], ...] = (
+    (b"PK\x03\x04", "a zip archive", "unpack it (unzip FILE) and give the file inside"),
+    (b"PK\x05\x06", "an empty zip archive", "give the file that was to be packed"),
+    (b"\xfd7zXZ\0", "packed with xz", "unpack it: xz -d FILE"),
+    (b"\x28\xb5\x2f\xfd", "packed with zstd", "unpack it: zstd -d FILE"),
+    (b"BZh", "packed with bzip2", "unpack it: bzip2 -d FILE"),
+    (b"\x04\x22\x4d\x18", "packed with lz4", "unpack it: lz4 -d FILE"),
+    (b"\x5d\0\0", "packed with lzma", "unpack it: xz --format=lzma -d FILE"),
+    (b"\xff\x06\0\0sNaPpY", "packed with snappy", "unpack it and give the file inside"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7-zip archive", "unpack it and give the file inside"),
+    (b"version https://git-lfs", "a pointer of Git LFS, not the file itself", "fetch it: git lfs pull"),
+    (b"%PDF", "a PDF", ""),
+    *((b"\x80" + bytes([level]), "a pickle of Python, which is never opened", _NO_PICKLE) for level in range(2, 6)),
+    (SQLITE, _SQLITE, ""),
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", FROM_REPORT),
+    (b"PAR1", "a Parquet file", FROM_REPORT),
+    (b"ARROW1", "an Arrow file", FROM_REPORT),
+    (b"\xff\xff\xff\xff", "an Arrow stream", FROM_REPORT),
+    (b"U3w[END]NVIDIA Nsight Systems Stream", "a capture that nsys has not made a report of yet", _IMPORT),
+    (b"\xff\xfe", "text in UTF-16", _UTF_8),
+    (b"\xfe\xff", "text in UTF-16", _UTF_8),
+    (b"{\0", "text in UTF-16", _UTF_8),
+)
+
+GZIP, _TAR = b"\x1f\x8b", slice(257, 262)
+
+
+def foreign(head: bytes) -> tuple[str, str]:
+    """What these bytes are and what mends it; empty where they say nothing."""
+    if head.startswith(GZIP):
+        inside = unpacked_head(head)
+        if not inside.strip():
+            return "is a gzip file with nothing in it", "copy it again from where it was made"
+        what, mend = _plain(inside)
+        if what == _SQLITE:
+            mend = "unpack it: gunzip FILE"
+        elif not what and inside.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+            what = "JSON that is no trace"
+        return (f"is a gzip file, and inside {what}", mend) if what else ("", "")
+    what, mend = _plain(head)
+    return (f"is {what}", mend) if what else ("", "")
+
+
+def _plain(head: bytes) -> tuple[str, str]:
+    for magic, what, mend in _PACKED:
+        if head.startswith(magic):
+            return what, mend
+    if head.startswith(GZIP):
+        return "another gzip file", "unpack it once: gunzip FILE"
+    if head[_TAR] == b"ustar":
+        return "a tar archive", "unpack it (tar -xf FILE) and give the file inside"
+    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:200].lower()
+    if start.startswith((b"<!doctype html", b"<html", b"<head")):
+        said = "an HTML page"
+        return said, "the download got a page of login or error instead of the file: open it in a browser and look"
+    if start.startswith(b"<?xml"):
+        return "an XML document", "storage answers so where a file is not there or not yours: look into it"
+    return foreign_text(head)
+
+
+def unpacked_head(head: bytes) -> bytes:
+    """As much as the first bytes of a gzip file tell; nothing where they are damaged."""
+    try:
+        return zlib.decompressobj(wbits=31).decompress(head, 4096)
+    except zlib.error:
+        return b"damaged"
+
+
+_KERNELS = "name the compiled file itself (cubin, fatbin, object, library): it says registers, spills and shared memory"
+
+_ROCPROF = "name *_kernel_trace.csv, *counter_collection.csv, *_kernel_stats.csv or pmc_perf.csv of the same run"
+
+_UNTIMED = "a table of rocprof that has no times of kernels"
+
+_TORCH = "export the trace of the same run: prof.export_chrome_trace(FILE)"
+
+_TABLES: tuple[tuple[str, str, str], ...] = (
+    (
+        r'^"?(?:time ?\(%\)"?,"?total time|start ?\([num]?s(?:ec)?\)"?,"?(?:duration|end) ?\()',
+        "a table of nsys stats",
+        FROM_REPORT,
+    ),
+    (
+        r"\A(?:generating sqlite file|processing \[|using existing sqlite export|notice: existing sqlite export)",
+        "what nsys stats prints",
+        FROM_REPORT,
+    ),
+    (r"^ ?\*\* [^\n]{3,60} \([a-z_]+\):\s*$", "what nsys stats prints", FROM_REPORT),
+    (r'\A\[\s*\{\s*"(?:time \(%\)|start \([num]?s\))"', "a table of nsys stats as JSON", FROM_REPORT),
+    (
+        r'\A\{"(?:data":\["\[unknown\]"|type":\d+,"\w+event":)',
+        "a JSON export of nsys",
+        FROM_REPORT,
+    ),
+    (r"^==\d+== (?:nvprof is|profiling result)", "what nvprof printed", "profile the program with nsys or ncu instead"),
+    (r"^ptxas (?:info|warning) *:", "what a compiler printed of its kernels", _KERNELS),
+    (
+        r"^(?:fatbin (?:elf|ptx) code:|resource usage:$|\s*\.headerflags\s+@|\s+function : \S+$)",
+        "text that cuobjdump or nvdisasm printed",
+        _KERNELS,
+    ),
+    (
+        r'\A"?(?:guid"?,"?)?(?:domain"?,"?function|kind"?,"?(?:direction|operation|function)|codeobj"?,"?vaddr)',
+        _UNTIMED,
+        _ROCPROF,
+    ),
+    (
+        r'\A"?(?:node_id"?,"?logical_node|dispatch_id,kernel_name,gpu_id$|device,hbmbw)',
+        _UNTIMED,
+        _ROCPROF,
+    ),
+    (
+        r'\A\{\s*"rocprofiler-sdk-tool"',
+        "JSON of rocprofv3",
+        "write CSV instead: rocprofv3 --kernel-trace --output-format csv",
+    ),
+    (
+        r'\A\{\s*"schema"\s*:\s*"[\w.-]+",[^{]*"nodes"\s*:',
+        "an execution trace of PyTorch, which records operators and no kernels",
+        _TORCH,
+    ),
+    (r"^(?=[^\n]*self cpu %)[^\n]*# of calls", "a table that PyTorch's profiler printed", _TORCH),
+    (
+        r'\A\[\s*\{\s*"children"\s*:(?s:.)*"frame"\s*:',
+        "a call tree of Triton's Proton",
+        "profile with torch.profiler, nsys or ncu",
+    ),
+    (r"\Abenchmark,device,device name,", "a CSV of NVBench", "its JSON is read: run the benchmark with --json FILE"),
+    (r"\A# devices\s+## \[\d+\] ", "what NVBench prints", "its JSON is read: run the benchmark with --json FILE"),
+    (
+        r"^(?:name,iterations,real_time,cpu_time,time_unit|benchmark +time +cpu +iterations|run on \(\d+ x )",
+        "what Google Benchmark prints",
+        "its JSON is read: --benchmark_out=FILE --benchmark_out_format=json",
+    ),
+    (
+        r'\A\{\s*"arch"\s*:(?s:.)*"machine"\s*:(?s:.)*"ram"\s*:',
+        "what asv wrote of a machine",
+        "name the files of results that lie beside it",
+    ),
+)
+
+
+@cache
+def _patterns() -> tuple[tuple[re.Pattern[bytes], str, str], ...]:
+    """Compiled when the first file is met that nothing reads."""
+    return tuple((re.compile(pattern.encode(), re.MULTILINE), what, mend) for pattern, what, mend in _TABLES)
+
+
+def foreign_text(head: bytes) -> tuple[str, str]:
+    """What a text is by its first lines, and what to give instead; empty where they say nothing."""
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip().replace(b"\r\n", b"\n").lower()
+    return next(((what, mend) for pattern, what, mend in _patterns() if pattern.search(text)), ("", ""))

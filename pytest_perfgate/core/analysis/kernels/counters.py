@@ -1,0 +1,235 @@
+"""Plain names of counters, NVIDIA and AMD."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from pytest_perfgate.model.device import DeviceSpec
+from pytest_perfgate.model.profiles import Counter, KernelFacts
+from pytest_perfgate.model.values import value
+
+_ELAPSED = ".avg.pct_of_peak_sustained_elapsed"
+
+
+@value
+class Plain:
+    """A plain name, the full names that answer it in order, and the section that collects them, where one does."""
+
+    name: str
+    full: tuple[str, ...]
+    section: str = ""
+    scale: float = 1.0
+
+    @property
+    def mend(self) -> str:
+        if self.section:
+            return f"collect it with --section {self.section}"
+        return f"collect it with --metrics {self.full[0]}, or perfgate profile NODEID --mode cubin"
+
+
+PLAIN: tuple[Plain, ...] = (
+    Plain(
+        name="tc_util",
+        full=(
+            f"sm__pipe_tensor_cycles_active{_ELAPSED}",
+            f"sm__pipe_tensor_op_hmma_cycles_active{_ELAPSED}",
+            f"sm__inst_executed_pipe_tensor{_ELAPSED}",
+            "sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active",
+        ),
+        section="ComputeWorkloadAnalysis",
+        scale=0.01,
+    ),
+    Plain(
+        name="dram",
+        full=(f"dram__throughput{_ELAPSED}", f"gpu__dram_throughput{_ELAPSED}"),
+        section="SpeedOfLight",
+        scale=0.01,
+    ),
+    Plain(name="sm", full=(f"sm__throughput{_ELAPSED}",), section="SpeedOfLight", scale=0.01),
+    Plain(
+        name="occupancy",
+        full=("sm__warps_active.avg.pct_of_peak_sustained_active",),
+        section="Occupancy",
+        scale=0.01,
+    ),
+    Plain(name="l2_hit", full=("lts__t_sector_hit_rate.pct",), section="MemoryWorkloadAnalysis", scale=0.01),
+    Plain(name="l1_hit", full=("l1tex__t_sector_hit_rate.pct",), section="MemoryWorkloadAnalysis", scale=0.01),
+    Plain(name="waves", full=("launch__waves_per_multiprocessor",), section="LaunchStats"),
+    Plain(name="registers", full=("launch__registers_per_thread",), section="LaunchStats"),
+    Plain(name="duration", full=("gpu__time_duration.sum",), section="SpeedOfLight"),
+    Plain(name="spills", full=("launch__local_mem_per_thread",)),
+)
+
+PIPES = (
+    ("tensor cores", f"sm__pipe_tensor_cycles_active{_ELAPSED}"),
+    ("tensor cores", f"sm__pipe_tensor_op_hmma_cycles_active{_ELAPSED}"),
+    ("FMA", f"sm__pipe_fma_cycles_active{_ELAPSED}"),
+    ("FMA", f"sm__pipe_fmaheavy_cycles_active{_ELAPSED}"),
+    ("FP64", f"sm__pipe_fp64_cycles_active{_ELAPSED}"),
+    ("ALU", f"sm__pipe_alu_cycles_active{_ELAPSED}"),
+    ("FP64 tensor cores", f"sm__pipe_tensor_op_dmma_cycles_active{_ELAPSED}"),
+    ("FP16", f"sm__inst_executed_pipe_fp16{_ELAPSED}"),
+    ("XU (transcendentals, conversions)", f"sm__inst_executed_pipe_xu{_ELAPSED}"),
+)
+"""What computes. The load-store pipe is in ``sm__throughput`` too, and a kernel bound by it computes nothing."""
+
+INSIDE = (
+    ("L1 data", f"l1tex__data_pipe_lsu_wavefronts{_ELAPSED}"),
+    ("load-store", f"sm__inst_executed_pipe_lsu{_ELAPSED}"),
+    ("L2", f"lts__throughput{_ELAPSED}"),
+)
+"""Memory inside the chip: busy here is neither compute nor DRAM."""
+
+_STALL = ("smsp__average_warps_issue_stalled_", "_per_issue_active.ratio")
+
+_STALL_LATENCY = ("smsp__average_warp_latency_issue_stalled_", ".ratio")
+
+_NO_STALL = "selected"
+
+
+def plain(counters: Mapping[str, Counter]) -> Iterator[tuple[Plain, str, float]]:
+    """(plain name, full name that answered, value inside) of all that was collected."""
+    for entry in PLAIN:
+        for full in entry.full:
+            seen = counters.get(full)
+            if seen is not None and math.isfinite(seen.value):
+                yield entry, full, seen.value * entry.scale
+                break
+
+
+def leading(counters: Mapping[str, Counter], table: tuple[tuple[str, str], ...]) -> tuple[str, float] | None:
+    """The busiest of these, as a fraction of its peak."""
+    seen = [(words, counters[full].value * 0.01) for words, full in table if full in counters]
+    return max((pair for pair in seen if math.isfinite(pair[1])), key=lambda pair: pair[1], default=None)
+
+
+def stalls(counters: Mapping[str, Counter]) -> dict[str, float]:
+    """Share of a warp's time by the reason it waits for; issuing itself is left out of the names, not of the sum."""
+    for head, tail in (_STALL, _STALL_LATENCY):
+        found = {
+            name[len(head) : -len(tail)]: counter.value
+            for name, counter in counters.items()
+            if name.startswith(head) and name.endswith(tail) and not name[len(head) :].startswith("not_issued")
+        }
+        total = sum(found.values())
+        if 0 < total < math.inf:
+            return {reason: number / total for reason, number in found.items() if reason != _NO_STALL}
+    return {}
+
+
+_WAVE = 64
+
+_MOPS = 512
+"""Operations that one count of MFMA_MOPS stands for."""
+
+_VECTOR = (("F16", "fp16"), ("F32", "fp32"), ("F64", "fp64"))
+
+_MATRIX = (("F16", "fp16"), ("BF16", "bf16"), ("F32", "fp32"), ("F64", "fp64"), ("I8", "int8"))
+
+_DERIVED = (("tc_util", "MfmaUtil"), ("occupancy", "OccupancyPercent"))
+"""Plain names that rocprof answers by itself."""
+
+COLLECT = {
+    "tc_util": "--pmc MfmaUtil",
+    "occupancy": "--pmc OccupancyPercent",
+    "l2_hit": "--pmc TCC_HIT_sum TCC_MISS_sum",
+    "dram": "--pmc FETCH_SIZE WRITE_SIZE, with --kernel-trace and --device",
+    "sm": "with --kernel-trace and --device",
+    "duration": "--kernel-trace",
+}
+"""How a plain metric is collected; what is not here no counter of AMD says."""
+
+_EACH = ("ADD", "MUL", "TRANS", "FMA")
+
+_OPERATIONS = (
+    *(f"SQ_INSTS_VALU_{op}_{suffix}" for suffix, _ in _VECTOR for op in _EACH),
+    *(f"SQ_INSTS_VALU_MFMA_MOPS_{suffix}" for suffix, _ in _MATRIX),
+)
+"""All that ``sm`` is a sum of: one that was not collected is not zero."""
+
+
+def collected_with(name: str, counters: Mapping[str, Counter]) -> str:
+    """The options of rocprofv3 that bring a plain metric, as far as these counters do not."""
+    lacking = " ".join(counter for counter in _OPERATIONS if counter not in counters) if name == "sm" else ""
+    return f"--pmc {lacking}, {COLLECT[name]}" if lacking else COLLECT[name]
+
+
+def amd_numbers(facts: KernelFacts, spec: DeviceSpec | None) -> Iterator[tuple[str, float]]:
+    """(plain name, value) of all that these counters and this data sheet allow."""
+    seen = facts.counters
+    hit = _l2_hit(seen)
+    if hit is not None:
+        yield "l2_hit", hit
+    for name, derived in _DERIVED:
+        share = _share(seen, derived)
+        if share is not None:
+            yield name, share
+    if facts.resources is not None and "stack" not in facts.resources.unsaid:
+        yield "spills", facts.resources.stack
+    moved = memory_bytes(seen)
+    if moved is not None and facts.duration and spec and spec.bandwidth:
+        yield "dram", moved / (facts.duration * 1e-9) / spec.bandwidth
+    busy = _compute(seen, facts.duration, spec)
+    if busy is not None:
+        yield "sm", busy
+
+
+def _l2_hit(counters: Mapping[str, Counter]) -> float | None:
+    hits, misses = (_of(counters, name) for name in ("TCC_HIT_sum", "TCC_MISS_sum"))
+    if hits is not None and misses is not None and hits + misses:
+        return hits / (hits + misses)
+    return _share(counters, "L2CacheHit")
+
+
+def _share(counters: Mapping[str, Counter], name: str) -> float | None:
+    """A per cent that rocprof derives; one beyond the whole was summed over something, and says nothing."""
+    derived = _of(counters, name)
+    return derived / 100 if derived is not None and 0 <= derived <= 100 else None
+
+
+def _of(counters: Mapping[str, Counter], *names: str) -> float | None:
+    return next((counters[name].value for name in names if name in counters), None)
+
+
+def memory_bytes(counters: Mapping[str, Counter]) -> float | None:
+    """Bytes between L2 and memory: requests of 32, 64 and 128 bytes, under their names of gfx90a and gfx942.
+
+    Where they were not all asked for, the kilobytes that rocprof derives from them. Of 128 bytes there are none where
+    the counters bear the names of gfx90a.
+    """
+    reads = _of(counters, "TCC_EA0_RDREQ_sum", "TCC_EA_RDREQ_sum")
+    small = _of(counters, "TCC_EA0_RDREQ_32B_sum", "TCC_EA_RDREQ_32B_sum")
+    writes = _of(counters, "TCC_EA0_WRREQ_sum", "TCC_EA_WRREQ_sum")
+    large = _of(counters, "TCC_EA0_WRREQ_64B_sum", "TCC_EA_WRREQ_64B_sum")
+    double = _of(counters, "TCC_BUBBLE_sum")
+    if double is None and "TCC_EA0_RDREQ_sum" not in counters:
+        double = 0.0
+    if reads is None or small is None or writes is None or large is None or double is None:
+        fetched, written = _of(counters, "FETCH_SIZE"), _of(counters, "WRITE_SIZE")
+        return None if fetched is None or written is None else 1024 * (fetched + written)
+    return 128 * double + 64 * (reads - small - double) + 32 * small + 64 * large + 32 * (writes - large)
+
+
+def _compute(counters: Mapping[str, Counter], duration: float | None, spec: DeviceSpec | None) -> float | None:
+    """Time that the counted operations need at the data sheet's rates, as a fraction of the time taken."""
+    if not duration or spec is None or any(name not in counters for name in _OPERATIONS):
+        return None
+    seconds = 0.0
+    for operations, dtype in (*_vector(counters), *_matrix(counters)):
+        peak = spec.peak(dtype)
+        if operations and (peak is None or not peak.datasheet):
+            return None
+        seconds += operations / peak.datasheet if operations and peak and peak.datasheet else 0.0
+    return seconds / (duration * 1e-9)
+
+
+def _vector(counters: Mapping[str, Counter]) -> Iterator[tuple[float, str]]:
+    for suffix, dtype in _VECTOR:
+        each = {op: counters[f"SQ_INSTS_VALU_{op}_{suffix}"].value for op in _EACH}
+        yield _WAVE * (sum(each.values()) + each["FMA"]), dtype
+
+
+def _matrix(counters: Mapping[str, Counter]) -> Iterator[tuple[float, str]]:
+    for suffix, dtype in _MATRIX:
+        yield _MOPS * counters[f"SQ_INSTS_VALU_MFMA_MOPS_{suffix}"].value, dtype

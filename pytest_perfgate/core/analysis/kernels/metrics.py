@@ -1,0 +1,348 @@
+"""Metrics of diagnosed kernels."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from pytest_perfgate.core.analysis.kernels.counters import COLLECT, PLAIN, collected_with
+from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, depth_unknown, why_no_bytes
+from pytest_perfgate.core.analysis.occupancy import cliff, occupancy
+from pytest_perfgate.core.analysis.sass.facts import architecture, static_shared
+from pytest_perfgate.core.analysis.sass.listing import counted, is_pattern, known, since, whole_name
+from pytest_perfgate.core.analysis.sass.mix import COUNTED, Mix, barrier_waits, stall_cycles
+from pytest_perfgate.core.limits.scope import Span, Written, closing, parse_scope
+from pytest_perfgate.core.metric_kinds import KERNEL_KINDS
+from pytest_perfgate.model.device import SmLimits
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, labels
+from pytest_perfgate.model.profiles import KernelCode
+from pytest_perfgate.model.values import value
+
+_DIMENSIONS = {kind.name: kind.dimension for kind in KERNEL_KINDS}
+
+
+def metrics_of(diagnoses: Sequence[Diagnosis], source: str, asked: Iterable[Labels] = ()) -> MetricSet:
+    """Every metric of every kernel. Launches of one kernel carry their number, so that each must hold.
+
+    ``asked`` names instructions that a limit counts beside the opcodes that occur: with modifiers, or not there at all.
+    """
+    every = [mix for d in diagnoses for mix in (d.whole, d.ran) if mix]
+    opcodes = sorted({name for mix in every for name in mix.counts})
+    written = _meant(asked, opcodes, every)
+    named = list(zip(diagnoses, _labels(diagnoses)))
+    several = _in_several_files(diagnoses)
+    found = [
+        _of_file(m, d.facts.source) if (d.name, d.facts.arch) in several else m
+        for d, who in named
+        for m in (*_kernel_metrics(d, who, opcodes), *asked_counts(d, who, written))
+    ]
+    absent = [a for d, who in named for a in (*_absent(d, who, source), *uncounted(d, who, written))]
+    return MetricSet(metrics=tuple(found), absent=tuple(absent))
+
+
+def _in_several_files(diagnoses: Sequence[Diagnosis]) -> set[tuple[str, str]]:
+    """Kernels by name and architecture that more than one file holds: a number alone does not say which is meant."""
+    files = {(d.name, d.facts.arch, d.facts.source) for d in diagnoses}
+    seen = Counter((name, arch) for name, arch, _ in files)
+    return {key for key, number in seen.items() if number > 1}
+
+
+def _of_file(found: Metric, source: str) -> Metric:
+    return replace(found, note="; ".join(filter(None, (found.note, f"of {source}"))))
+
+
+def _meant(asked: Iterable[Labels], opcodes: Sequence[str], every: Sequence[Mix]) -> dict[Labels, str]:
+    """Of what is asked, the instructions that there are: a name that no architecture has is left to be refused."""
+    exact = {opcode for mix in every for opcode in mix.exact}
+    full = {labelled: whole_name(labelled) for labelled in asked}
+    return {
+        labelled: name
+        for labelled, name in full.items()
+        if name not in opcodes and not is_pattern(name) and known(name, exact)
+    }
+
+
+def _labels(diagnoses: Sequence[Diagnosis]) -> list[Labels]:
+    """Kernel, architecture and, as soon as one kernel was launched twice, the number of the launch for all.
+
+    A limit selects the metrics with the fewest labels, so all must carry the same ones or some would be left out.
+    """
+    seen: Counter[tuple[str, str]] = Counter()
+    numbered = []
+    for d in diagnoses:
+        key = (d.name, d.facts.arch)
+        numbered.append((d, seen[key]))
+        seen[key] += 1
+    repeated = max(seen.values(), default=0) > 1
+    arches = any(d.facts.arch for d in diagnoses)
+    return [
+        labels(
+            kernel=d.name,
+            **({"arch": d.facts.arch or "unknown"} if arches else {}),
+            **({"launch": number} if repeated else {}),
+        )
+        for d, number in numbered
+    ]
+
+
+def metric(name: str, number: float, who: Labels, note: str = "") -> Metric:
+    return Metric(name=name, value=float(number), dimension=_DIMENSIONS[name], labels=tuple(sorted(who)), note=note)
+
+
+def _kernel_metrics(diagnosis: Diagnosis, who: Labels, opcodes: Iterable[str]) -> Iterator[Metric]:
+    for name, number in diagnosis.numbers.items():
+        yield metric(name, number, who, diagnosis.answered.get(name) or diagnosis.facts.notes.get(name, ""))
+    if diagnosis.occupancy is not None:
+        yield metric("occupancy_limit", diagnosis.occupancy.fraction, who, ", ".join(diagnosis.occupancy.limiting))
+    elif (told := theoretical(diagnosis)) is not None:
+        yield metric("occupancy_limit", told, who, "as ncu says")
+    if diagnosis.cliff is not None and not diagnosis.cliff.moot:
+        yield metric("cliff_distance", diagnosis.cliff.edge - diagnosis.cliff.shared, who)
+    for reason, share in diagnosis.stalls.items():
+        yield metric("stall", share, (*who, ("reason", reason)))
+    full = "rocprof" if diagnosis.facts.arch.startswith("gfx") else "ncu"
+    label = "counter" if full == "rocprof" else "metric"
+    for name, counter in diagnosis.facts.counters.items():
+        yield metric(full, counter.value, (*who, (label, name)), counter.unit)
+    if diagnosis.ran is not None:
+        for name in dict.fromkeys((*COUNTED, *opcodes, *diagnosis.ran.counts)):
+            note = _too_early(name, diagnosis.facts.arch)
+            yield metric("executed", diagnosis.ran.counts.get(name, 0), (*who, ("opcode", name)), note)
+    if diagnosis.whole is not None and diagnosis.facts.code is not None:
+        yield from _code_metrics(diagnosis, diagnosis.whole, who, opcodes)
+
+
+def _code_metrics(diagnosis: Diagnosis, whole: Mix, who: Labels, opcodes: Iterable[str]) -> Iterator[Metric]:
+    code, inner = diagnosis.facts.code, diagnosis.inner
+    assert code is not None
+    for name in opcodes:
+        yield metric("count", whole.counts.get(name, 0), (*who, ("opcode", name)))
+    yield from _scheduling(code, range(len(code)), who)
+    if inner is None:
+        return
+    if inner.ratio is not None:
+        yield metric("compute_load_ratio", inner.ratio, who)
+    if inner.wide is not None:
+        yield metric("wide_loads", inner.wide, who)
+    if diagnosis.loop is not None:
+        for name in opcodes:
+            yield metric("count", inner.counts.get(name, 0), (*who, ("loop", "main"), ("opcode", name)))
+        yield from _scheduling(code, diagnosis.loop.rows, (*who, ("loop", "main")))
+
+
+def asked_counts(diagnosis: Diagnosis, who: Labels, written: Mapping[Labels, str]) -> Iterator[Metric]:
+    """Counts of the instructions that limits name, in the kernel, in its main loop, as executed."""
+    whole, inner, ran = diagnosis.whole, diagnosis.inner, diagnosis.ran
+    for label, name in written.items():
+        note = _too_early(name, diagnosis.facts.arch)
+        if whole is not None:
+            yield metric("count", counted(name, whole.exact), (*who, *label), note)
+        if whole is not None and inner is not None and diagnosis.loop is not None:
+            yield metric("count", counted(name, inner.exact), (*who, ("loop", "main"), *label), note)
+        if ran is not None and name not in COUNTED and not _bare(name, ran):
+            yield metric("executed", counted(name, ran.exact), (*who, *label), note)
+
+
+def _too_early(name: str, arch: str) -> str:
+    number = architecture(arch)
+    return f"{arch} has no {name.partition('.')[0]}" if number is not None and number < since(name) else ""
+
+
+def _bare(name: str, ran: Mix) -> bool:
+    """Whether modifiers are asked for where the profiler counted opcodes without theirs."""
+    return "." in name and not any("." in opcode for opcode in ran.exact)
+
+
+def uncounted(diagnosis: Diagnosis, who: Labels, written: Mapping[Labels, str]) -> Iterator[Absent]:
+    """Executed instructions whose modifiers nobody counted."""
+    for label, name in written.items():
+        if diagnosis.ran is not None and _bare(name, diagnosis.ran):
+            yield Absent(
+                name="executed",
+                labels=tuple(sorted((*who, *label))),
+                why="opcodes were counted without their modifiers",
+                mend="collect it with --metrics sass__inst_executed_per_opcode_with_modifier_all",
+            )
+
+
+def _scheduling(code: KernelCode, rows: range, who: Labels) -> Iterator[Metric]:
+    """What the control words say; nothing where they were not at hand."""
+    for name, number in (("stall_cycles", stall_cycles(code, rows)), ("barrier_waits", barrier_waits(code, rows))):
+        if number is not None:
+            yield metric(name, number, who)
+
+
+def _absent(diagnosis: Diagnosis, who: Labels, source: str) -> Iterator[Absent]:
+    """What this instrument could have brought and did not, with the section to add."""
+    if source == "ncu":
+        for entry in PLAIN:
+            if entry.name not in diagnosis.numbers:
+                why = why_no_bytes(diagnosis.ran) if entry.name == "spills" else ""
+                yield Absent(name=entry.name, labels=who, why=why or "not collected", mend=entry.mend)
+        if diagnosis.ran is None:
+            yield Absent(name="executed", labels=who, mend="collect it with --section InstructionStats")
+        if not diagnosis.stalls:
+            yield Absent(name="stall", labels=who, mend="collect it with --section WarpStateStats")
+    if source == "rocprof":
+        yield from _absent_of_amd(diagnosis, who)
+    if diagnosis.whole is not None and "spills" not in diagnosis.numbers:
+        yield Absent(name="spills", labels=who, why=depth_unknown(diagnosis.whole), mend="limit count(STL), or stack")
+    if diagnosis.inner is not None and diagnosis.inner.ratio is None:
+        yield Absent(name="compute_load_ratio", labels=who, why=diagnosis.inner.no_ratio)
+    if diagnosis.inner is not None and diagnosis.inner.wide is None:
+        yield Absent(name="wide_loads", labels=who, why="the main loop has no global loads of its own")
+    if diagnosis.occupancy is None and theoretical(diagnosis) is None:
+        mend = "collect it with --section LaunchStats" if source == "ncu" else _name_the_launch(diagnosis)
+        yield Absent(name="occupancy_limit", labels=who, why=_why_no_occupancy(diagnosis), mend=mend)
+
+
+def _absent_of_amd(diagnosis: Diagnosis, who: Labels) -> Iterator[Absent]:
+    for name in (*(entry.name for entry in PLAIN), "stall", "executed"):
+        if name not in diagnosis.numbers and name in COLLECT:
+            options = collected_with(name, diagnosis.facts.counters)
+            yield Absent(name=name, labels=who, mend=f"collect it with rocprofv3 {options}")
+        elif name not in diagnosis.numbers:
+            yield Absent(name=name, labels=who, why="no column of rocprof says it")
+
+
+_THEORETICAL = "sm__maximum_warps_per_active_cycle_pct"
+
+
+def theoretical(diagnosis: Diagnosis) -> float | None:
+    """Theoretical occupancy by the profiler's own word."""
+    told = diagnosis.facts.counters.get(_THEORETICAL)
+    return told.value / 100 if told is not None and math.isfinite(told.value) else None
+
+
+def _name_the_launch(diagnosis: Diagnosis) -> str:
+    arch, threads = diagnosis.facts.arch or "sm_90", diagnosis.facts.most_threads or 256
+    return f"name the launch: occupancy_limit(arch={arch}, threads={threads}), or --set threads={threads}"
+
+
+def _why_no_occupancy(diagnosis: Diagnosis) -> str:
+    facts = diagnosis.facts
+    if facts.launch is None:
+        whose = "a cubin does" if facts.code is not None else "these pages do"
+        return f"the launch is not known: {whose} not say how many threads a block has"
+    if facts.resources is None:
+        return "the registers of a thread are not collected"
+    if "shared" in facts.resources.unsaid:
+        return "the shared memory of a block is not collected"
+    return f"the catalogue has no limits of {diagnosis.facts.arch or 'this architecture'}"
+
+
+_SCOPED = re.compile(r"\b(?:occupancy_limit|cliff_distance)\s*\(([^)]*)\)")
+
+_COUNTS = re.compile(r"\s*(count|executed)\s*\(")
+
+_KINDS = {kind.name: kind for kind in KERNEL_KINDS}
+
+_SIZE = re.compile(r"(\d+)\s*(B|KiB|KB|MiB|MB)?")
+
+_FAMILY = re.compile(r"^(sm_\d+)[af]$")
+"""Code for one architecture alone, or for its family: a multiprocessor of it holds the same."""
+
+_UNITS = {"": 1, "B": 1, "KB": 1000, "KiB": 1024, "MB": 1000**2, "MiB": 1024**2}
+
+
+@value
+class AskedLaunch:
+    """A block of so many threads on an architecture, with what the launch adds to shared memory."""
+
+    threads: int
+    arch: str = ""
+    """Empty: the one that the code was compiled for."""
+    shared: int | None = None
+    """Dynamic bytes as asked; ``None`` where nothing was said."""
+    written: tuple[tuple[str, str], ...] = ()
+    """The scope as it was written, which the metric must answer to."""
+
+
+def asked_launches(options: Mapping[str, str]) -> tuple[AskedLaunch, ...]:
+    """From the options ``threads``, ``arch`` and ``smem``, and from ``limits``: the text of the limits to judge."""
+    scopes = [_pairs(inside) for inside in _SCOPED.findall(options.get("limits", ""))]
+    if "threads" in options:
+        scopes.append({name: options[name] for name in ("threads", "arch", "smem") if name in options})
+    return tuple(dict.fromkeys(_asked(scope) for scope in scopes if "threads" in scope))
+
+
+def _pairs(inside: str) -> dict[str, str]:
+    parts = (part.partition("=") for part in inside.split(","))
+    return {name.strip(): text.strip() for name, sign, text in parts if sign}
+
+
+def _asked(scope: Mapping[str, str]) -> AskedLaunch:
+    written = {name: text for name, text in scope.items() if name in {"threads", "smem", "arch"}}
+    return AskedLaunch(
+        threads=_number("threads", scope["threads"]),
+        arch=_FAMILY.sub(r"\1", scope.get("arch", "")),
+        shared=_number("smem", scope["smem"]) if "smem" in scope else None,
+        written=labels(**written),
+    )
+
+
+def _number(name: str, text: str) -> int:
+    read = _SIZE.fullmatch(text.strip())
+    if not read:
+        raise PerfgateError("kernel-option", f"{name}={text} is no number", mend=f"write {name}=256 or {name}=48KiB")
+    return int(read[1]) * _UNITS[read[2] or ""]
+
+
+def asked_opcodes(options: Mapping[str, str]) -> tuple[Labels, ...]:
+    """Instructions that the limits to judge count: ``count(LDG.E.128)`` or ``count(LDG, modifiers=E.128)``."""
+    scopes = (dict(_scope(line)) for line in options.get("limits", "").splitlines())
+    return tuple(dict.fromkeys(instruction(**scope) for scope in scopes if "opcode" in scope))
+
+
+def instruction(opcode: str, modifiers: str = "", **_: str) -> Labels:
+    """Modifiers are a label of their own, so that a pattern of opcodes selects opcodes alone."""
+    told = modifiers or opcode.partition(".")[2]
+    return (*((("modifiers", told),) if told else ()), ("opcode", opcode))
+
+
+def _scope(line: str) -> Labels:
+    found = _COUNTS.match(line)
+    if found is None:
+        return ()
+    written, opened = Written(text=line), found.end() - 1
+    return parse_scope(written, Span(start=opened + 1, end=closing(written, opened)), _KINDS[found[1]])
+
+
+def asked_metrics(
+    diagnoses: Sequence[Diagnosis], asked: Sequence[AskedLaunch], limits: Mapping[str, SmLimits]
+) -> Iterator[Metric]:
+    """Occupancy and cliff distance of each kernel under each asked launch.
+
+    Code compiled for the asked architecture answers alone; without any, every build answers with its registers.
+    """
+    for launch in asked:
+        exact = [d for d in diagnoses if d.facts.arch == launch.arch]
+        for diagnosis in exact or diagnoses:
+            yield from _answers(diagnosis, launch, limits)
+
+
+def _answers(diagnosis: Diagnosis, asked: AskedLaunch, limits: Mapping[str, SmLimits]) -> Iterator[Metric]:
+    facts = diagnosis.facts
+    arch = asked.arch or facts.arch
+    if facts.resources is None:
+        return
+    if arch not in limits:
+        known = ", ".join(sorted(limits, key=lambda a: int(re.sub(r"\D", "", a) or 0)))
+        raise PerfgateError("kernel-arch", f"the catalogue has no limits of {arch}", mend=f"name one of {known}")
+    given = facts.launch.shared_dynamic if facts.launch else 0
+    shared = static_shared(facts) + (given if asked.shared is None else asked.shared)
+    who = labels(**{"arch": arch, **dict(asked.written), "kernel": diagnosis.name})
+    note = "" if arch == facts.arch else f"registers as compiled for {facts.arch}"
+    resources = facts.resources.registers
+    held = occupancy(limits[arch], threads=asked.threads, registers=resources, shared=shared)
+    step = cliff(limits[arch], threads=asked.threads, registers=resources, shared=shared)
+    most = facts.most_threads
+    over = f"compiled for {most} threads at the most" if most and asked.threads > most else ""
+    why = over or held.why_none or ", ".join(held.limiting)
+    yield metric("occupancy_limit", 0.0 if over else held.fraction, who, "; ".join(filter(None, (why, note))))
+    if not step.moot:
+        yield metric("cliff_distance", step.edge - step.shared, who, note)

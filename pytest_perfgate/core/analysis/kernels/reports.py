@@ -1,0 +1,326 @@
+"""Compact result for other programs, summary, devlog."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_perfgate.core.analysis.classify import Bottleneck
+from pytest_perfgate.core.analysis.decisions import NO_ROW, advice_items, gain_text
+from pytest_perfgate.core.analysis.kernels.bottleneck import code_evidence
+from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
+from pytest_perfgate.core.analysis.kernels.views import Health, health_sentence, moved_table, paired, unhealthy
+from pytest_perfgate.core.analysis.sass.facts import Change, changes, same_code
+from pytest_perfgate.core.render.words import ABSENT, quantity, significant
+from pytest_perfgate.model.metric import Block, Bullets, Column, Document, Finding, Paragraph, Section, Table
+from pytest_perfgate.model.values import Dimension
+
+SCHEMA = 1
+
+_TOP = 3
+
+_STAGES = ("Stage", "Duration (us)", "TC%", "DRAM%", "Occ%", "Bottleneck", "Key Issue")
+
+
+def contract_document(
+    diagnoses: Sequence[Diagnosis],
+    *,
+    version: str = "",
+    configuration: Mapping[str, str] | None = None,
+    baseline: Sequence[Diagnosis] = (),
+) -> Document:
+    """Configuration, stages, the bottleneck of the longest stage, three opportunities, the baseline."""
+    longest = longest_stage(diagnoses)
+    given = {**(configuration or {}), **_configuration(longest)}
+    sections: list[Block] = [
+        Section(
+            title="Configuration",
+            blocks=(Table(columns=tuple(Column(name=n) for n in given), rows=(tuple(given.values()),)),),
+        ),
+        Section(
+            title="Stages",
+            blocks=(Table(columns=tuple(Column(name=n) for n in _STAGES), rows=tuple(map(_stage, diagnoses))),),
+        ),
+        Section(title=f"Bottleneck: {said(longest)}", blocks=(Paragraph(text=root_cause(longest)),)),
+        Section(title="Top 3 Opportunities", blocks=(Bullets(items=tuple(_opportunities(longest)), ordered=True),)),
+    ]
+    for old, new in paired(baseline, diagnoses):
+        sections.append(Section(title=f"vs Baseline: {new.name}", blocks=(moved_table(old, new),)))
+    return Document(title=f"Profile: {longest.name} {version or _written_by(diagnoses)}", blocks=tuple(sections))
+
+
+def profiler_of(diagnoses: Sequence[Diagnosis]) -> str:
+    """The instrument with its version, where the report says it: ``ncu 2025.3.1``."""
+    told = dict.fromkeys(d.facts.notes.get("profiler", "") for d in diagnoses)
+    return ", ".join(filter(None, told))
+
+
+def _written_by(diagnoses: Sequence[Diagnosis]) -> str:
+    return profiler_of(diagnoses) or "(version not collected)"
+
+
+def longest_stage(diagnoses: Sequence[Diagnosis]) -> Diagnosis:
+    return max(diagnoses, key=lambda d: d.numbers.get("duration", 0.0))
+
+
+def _configuration(diagnosis: Diagnosis) -> dict[str, str]:
+    launch = diagnosis.facts.launch
+    return {
+        "device": diagnosis.facts.device or ABSENT,
+        "arch": diagnosis.facts.arch or ABSENT,
+        "block": " x ".join(map(str, launch.block)) if launch else ABSENT,
+        "grid": " x ".join(map(str, launch.grid)) if launch and launch.blocks else ABSENT,
+    }
+
+
+def said(diagnosis: Diagnosis) -> str:
+    """``Memory-bound``; what is no bound keeps its own name."""
+    name: Bottleneck = diagnosis.classification.bottleneck
+    if name in (Bottleneck.INVALID, Bottleneck.BALANCED, Bottleneck.NOT_COLLECTED):
+        return str(name.value).capitalize()
+    return f"{name.value.capitalize()}-bound"
+
+
+def root_cause(diagnosis: Diagnosis) -> str:
+    """Two sentences at the most."""
+    found = diagnosis.classification
+    first = f"{diagnosis.name} is {found.sentence}."
+    return f"{first} {found.notes[0][:1].upper()}{found.notes[0][1:]}." if found.notes else first
+
+
+def _stage(diagnosis: Diagnosis) -> tuple[str, ...]:
+    numbers = diagnosis.numbers
+    return (
+        diagnosis.name,
+        significant(numbers["duration"] / 1e3) if "duration" in numbers else ABSENT,
+        *(significant(numbers[n] * 100, 3) if n in numbers else ABSENT for n in ("tc_util", "dram", "occupancy")),
+        said(diagnosis),
+        _issue(diagnosis),
+    )
+
+
+def _issue(diagnosis: Diagnosis) -> str:
+    titles = (finding.title for finding in top_opportunities(diagnosis) if finding.trigger != NO_ROW)
+    ill = (health_sentence(row, number).partition(" (")[0] for row, number in unhealthy(diagnosis.numbers))
+    return next(titles, None) or next(ill, "none seen")
+
+
+def top_opportunities(diagnosis: Diagnosis) -> tuple[Finding, ...]:
+    """What the bottleneck report says to try first, then other advice and the profiler's own rules by their gain."""
+    own = diagnosis.advice
+    first = [f for f in own[:1] if f.trigger != NO_ROW]
+    every = [*own[len(first) :], *(f for f in diagnosis.facts.findings if f.gain)]
+    return (*first, *sorted(every, key=lambda f: f.gain.high if f.gain else 0.0, reverse=True))[:_TOP]
+
+
+def _opportunities(diagnosis: Diagnosis) -> Iterator[str]:
+    for finding in top_opportunities(diagnosis):
+        gain = f"est. {finding.gain.high * 100:.0f}% gain at most" if finding.gain else gain_text(finding)
+        doubt = f" ({finding.doubt})" if finding.doubt else ""
+        yield f"{finding.title} — {gain}{doubt} — trigger: {finding.trigger}"
+
+
+def contract_data(diagnoses: Sequence[Diagnosis], *, version: str = "") -> dict[str, Any]:
+    """The same as plain data. A number that was not collected is ``null``, never zero."""
+    longest = longest_stage(diagnoses)
+    return {
+        "schema": SCHEMA,
+        "kernel": longest.name,
+        "version": version or profiler_of(diagnoses) or None,
+        "stages": [_stage_data(d) for d in diagnoses],
+        "bottleneck": {
+            "class": longest.classification.bottleneck.value,
+            "measured": longest.classification.measured,
+            "evidence": list(longest.classification.evidence),
+            "runner_up": longest.classification.runner_up.value if longest.classification.runner_up else None,
+            "distance": longest.classification.distance,
+        },
+        "opportunities": [
+            {
+                "name": finding.title,
+                "gain": [finding.gain.low, finding.gain.high] if finding.gain else None,
+                "trigger": finding.trigger,
+                "advice": finding.advice,
+                "doubt": finding.doubt,
+                "conflicts": list(finding.conflicts),
+            }
+            for finding in top_opportunities(longest)
+        ],
+    }
+
+
+def contract_text(diagnoses: Sequence[Diagnosis]) -> str:
+    """The JSON as a file."""
+    return json.dumps(contract_data(diagnoses), indent=2, ensure_ascii=False) + "\n"
+
+
+def _stage_data(diagnosis: Diagnosis) -> dict[str, Any]:
+    numbers = {n: diagnosis.numbers.get(n) for n in ("duration", "tc_util", "dram", "sm", "occupancy", "l2_hit")}
+    return {"name": diagnosis.name, "class": diagnosis.classification.bottleneck.value, **numbers}
+
+
+CONTRACT_SCHEMA: Mapping[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "perfgate profiler contract",
+    "type": "object",
+    "required": ["schema", "kernel", "version", "stages", "bottleneck", "opportunities"],
+    "properties": {
+        "schema": {"const": SCHEMA},
+        "kernel": {"type": "string"},
+        "version": {"type": ["string", "null"], "description": "of the kernel, or else of the instrument"},
+        "stages": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "required": ["name", "class", "duration", "tc_util", "dram", "sm", "occupancy", "l2_hit"],
+                "properties": {
+                    "duration": {"type": ["number", "null"], "description": "nanoseconds"},
+                    **{
+                        n: {"type": ["number", "null"], "description": "0 to 1"}
+                        for n in ("tc_util", "dram", "sm", "occupancy", "l2_hit")
+                    },
+                },
+            },
+        },
+        "bottleneck": {"type": "object", "required": ["class", "measured", "evidence", "runner_up", "distance"]},
+        "opportunities": {
+            "type": "array",
+            "maxItems": _TOP,
+            "items": {"type": "object", "required": ["name", "gain", "trigger", "advice", "doubt", "conflicts"]},
+        },
+    },
+}
+
+
+def analysis_report(diagnoses: Sequence[Diagnosis], title: str, extra: Sequence[tuple[str, str]] = ()) -> Document:
+    """``extra`` brings figures of the whole run: throughput, MFU, speed of light, utilisation."""
+    longest = longest_stage(diagnoses)
+    total = sum(d.numbers.get("duration", 0.0) for d in diagnoses)
+    share = longest.numbers.get("duration", 0.0) / total if total else None
+    part = f" ({quantity(share, Dimension.FRACTION, 3)} of the time)" if share is not None else ""
+    return Document(
+        title=title,
+        blocks=(
+            Section(
+                title="Summary", blocks=(Paragraph(text=f"{longest.name}{part}: {longest.classification.sentence}."),)
+            ),
+            Section(title="Metrics", blocks=(Bullets(items=tuple(_metrics(diagnoses, total, extra))),)),
+            Section(title="Findings", blocks=(Bullets(items=tuple(_findings(diagnoses)), ordered=True),)),
+            Section(title="Recommendations", blocks=(_advice(longest),)),
+        ),
+    )
+
+
+def _metrics(diagnoses: Sequence[Diagnosis], total: float, extra: Sequence[tuple[str, str]]) -> Iterator[str]:
+    yield from (f"{name}: {text}" for name, text in extra)
+    yield f"Kernel count: {len(diagnoses)}"
+    yield f"Kernel time: {quantity(total or None, Dimension.TIME)}"
+    for name, words in (
+        ("tc_util", "Tensor-core utilisation"),
+        ("dram", "Memory bandwidth, of its peak"),
+        ("sm", "Multiprocessor throughput, of its peak"),
+        ("occupancy", "Achieved occupancy"),
+        ("l2_hit", "L2 hit rate"),
+    ):
+        yield f"{words}: {quantity(_weighted(diagnoses, name), Dimension.FRACTION, 3)}"
+
+
+def _weighted(diagnoses: Sequence[Diagnosis], name: str) -> float | None:
+    """The mean over time; absent as soon as one kernel does not have it."""
+    pairs = [(d.numbers.get(name), d.numbers.get("duration")) for d in diagnoses]
+    known = [(number, spent) for number, spent in pairs if number is not None and spent]
+    total = sum(spent for _, spent in known)
+    return sum(number * spent for number, spent in known) / total if len(known) == len(pairs) and total else None
+
+
+def _findings(diagnoses: Sequence[Diagnosis]) -> Iterator[str]:
+    for d in sorted(diagnoses, key=lambda d: d.numbers.get("duration", 0.0), reverse=True):
+        yield f"{d.name}: {d.classification.sentence}"
+        yield from (f"{d.name}: {note}" for note in d.classification.notes)
+        yield from (f"{d.name}: {health_sentence(row, n)}" for row, n in unhealthy(d.numbers) if not _noted(d, row))
+        yield from (f"{d.name}: {f.title} — {f.detail}" for f in d.facts.findings if f.gain)
+
+
+def _noted(diagnosis: Diagnosis, row: Health) -> bool:
+    """Locality stands beside the class already."""
+    return row.name == "l2_hit" and bool(diagnosis.classification.notes)
+
+
+def _advice(longest: Diagnosis) -> Block:
+    told = [f for f in longest.advice if f.trigger != NO_ROW] or longest.advice
+    return Bullets(items=tuple(advice_items(told)), ordered=True)
+
+
+MOST = 10
+"""Changes of the instruction mix that an entry shows; the rest is counted."""
+
+_RESOURCES = frozenset({"registers", "shared memory", "stack", "spills"})
+
+
+def devlog_part(now: Sequence[Diagnosis], then: Sequence[Diagnosis] = ()) -> Document:
+    """One section a kernel; with a version before, what moved in it."""
+    partners = {id(new): old for old, new in paired(then, now)}
+    sections: list[Block] = [
+        Section(title=d.name, blocks=tuple(_kernel(d, partners.get(id(d)), bool(then)))) for d in now
+    ]
+    gone = [d.name for d in then if all(d is not old for old in partners.values())]
+    if gone:
+        sections.append(Paragraph(text=f"No longer there: {', '.join(dict.fromkeys(gone))}."))
+    return Document(title="Kernels", blocks=tuple(sections))
+
+
+def _kernel(new: Diagnosis, old: Diagnosis | None, compared: bool) -> Iterator[Block]:
+    yield Bullets(items=tuple(_said(new, old)))
+    if old is not None:
+        yield moved_table(old, new)
+        yield from _code(old, new)
+    elif compared:
+        yield Paragraph(text="New in this version.")
+
+
+def _said(new: Diagnosis, old: Diagnosis | None) -> Iterator[str]:
+    yield f"Bottleneck: {_class(new)}"
+    if old is not None and old.classification.bottleneck is not new.classification.bottleneck:
+        yield f"Before: {_class(old)}"
+    told = ", ".join(code_evidence(new))
+    if told:
+        yield f"Code: {told}"
+
+
+def _class(diagnosis: Diagnosis) -> str:
+    found = diagnosis.classification
+    if found.bottleneck is Bottleneck.NOT_COLLECTED:
+        return "not collected"
+    return ". ".join((found.sentence, *found.notes))
+
+
+def _code(old: Diagnosis, new: Diagnosis) -> Iterator[Block]:
+    """What the compiler changed, the largest differences first; resources stand in the table above."""
+    if old.facts.code is None or new.facts.code is None:
+        return
+    if same_code(old.facts, new.facts):
+        yield Paragraph(text="The same machine code, to the last control bit.")
+        return
+    found = [change for change in changes(old.facts, new.facts) if change.what not in _RESOURCES]
+    ranked = sorted(found, key=_size, reverse=True)
+    if not ranked:
+        yield Paragraph(text="Other operands or another order; the counts of instructions are the same.")
+        return
+    more = len(ranked) - MOST
+    yield Table(
+        columns=tuple(Column(name=name) for name in ("Instructions", "Previous", "Current", "Change")),
+        rows=tuple(map(_row, ranked[:MOST])),
+        note=f"{more} smaller changes are left out." if more > 0 else "",
+    )
+
+
+def _size(change: Change) -> float:
+    return abs((change.after or 0) - (change.before or 0))
+
+
+def _row(change: Change) -> tuple[str, str, str, str]:
+    before, after = change.before or 0, change.after or 0
+    shown = [quantity(number, Dimension.COUNT) for number in (before, after)]
+    return change.what, shown[0], shown[1], f"{after - before:+,.0f}"

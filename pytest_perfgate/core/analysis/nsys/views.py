@@ -1,0 +1,222 @@
+"""Tables and notes of a job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from pytest_perfgate.core.analysis.classify import communication
+from pytest_perfgate.core.analysis.nsys.metrics import doubts, figures, is_launch, problems, sentences, window_text
+from pytest_perfgate.core.analysis.nsys.overlap import balances
+from pytest_perfgate.model.metric import Block, Bullets, Cell, Column, Document, Paragraph, Table
+from pytest_perfgate.model.nsys import ApiTotal, Job, KernelTotal, OverlapRow, Rank, RankResult, stream_name
+from pytest_perfgate.model.values import Dimension
+
+
+def balance(job: Job) -> Document:
+    """How much more than the mean the busiest part computes."""
+    found = balances(job.ranks)
+    excess = Table(
+        columns=(text("over"), part("balance"), count("parts")),
+        rows=tuple((b.over, b.excess, len(b.parts)) for b in found),
+        note="balance: the busiest part's compute over the mean of the parts, minus one" if found
+        else "one part alone: there is nothing to balance",
+    )  # fmt: skip
+    parts = Table(
+        columns=(text("over"), text("part"), ns("compute_ns"), count("ranks")),
+        rows=tuple((b.over, name, amount, ranks) for b in found for name, amount, ranks in b.parts),
+    )
+    stages = Table(
+        title="Compute per rank and stage",
+        columns=(text("rank"), text("stage"), ns("compute_ns"), part("of its compute")),
+        rows=tuple(
+            (r.rank.name, stage, amount, amount / r.time.computation_ns)
+            for r in job.ranks
+            for stage, amount in r.compute
+        ),
+    )  # fmt: skip
+    tables = tuple(table for table in (excess, parts, stages) if table.rows or table.note)
+    return Document(title="Balance", subtitle=window_text(job.ranks), blocks=tables)
+
+
+def text(name: str) -> Column:
+    return Column(name=name)
+
+
+def ns(name: str) -> Column:
+    """Nanoseconds as bare integers: what people sort and paste."""
+    return Column(name=name, dimension=Dimension.TIME, unit="ns")
+
+
+def time(name: str) -> Column:
+    return Column(name=name, dimension=Dimension.TIME)
+
+
+def part(name: str) -> Column:
+    return Column(name=name, dimension=Dimension.FRACTION)
+
+
+def count(name: str) -> Column:
+    return Column(name=name, dimension=Dimension.COUNT)
+
+
+def notes(job: Job) -> tuple[Block, ...]:
+    """What makes limits INVALID first, then what a reader should doubt."""
+    items = [f"INVALID for limits: {problem.what}" for problem in problems(job)]
+    items += [f"{finding.title}{f' ({finding.detail})' if finding.detail else ''}" for finding in doubts(job)]
+    return (Bullets(items=tuple(items)),) if items else ()
+
+
+_ALWAYS = (text("pid"), text("rank"), text("stage"), ns("exposed_ns"), part("overlap"),
+           part("overlap_min"), part("overlap_max"))  # fmt: skip
+
+_SUMS = (ns("exposed_sum"), part("overlap_sum"))
+
+_NO_ROWS = "no communication on a stream of its own in the window"
+
+_LAST = (count("kernels"), text("window"))
+
+
+def overlap(job: Job) -> Document:
+    """What was hidden, for a person in three sentences and for a tool in a table."""
+    blocks: list[Block] = [Paragraph(text=sentences(job)), overlap_table(job), *_barriers(job)]
+    return Document(title="Overlap per rank and stage", blocks=(*blocks, *notes(job)))
+
+
+def _barriers(job: Job) -> tuple[Table, ...]:
+    """Communication on a stream that computes: it cannot overlap what follows it there."""
+    columns = (text("pid"), text("rank"), text("stream"), ns("barrier_ns"), part("of the window"))
+    rows = tuple(
+        (str(r.rank.pid), r.rank.name, stream_name(s.stream), s.barrier_ns, s.barrier_ns / max(r.time.window_ns, 1))
+        for r in job.ranks
+        for s in r.streams
+        if s.barrier_ns
+    )
+    return (Table(title="Barriers: communication on streams that compute", columns=columns, rows=rows),) if rows else ()
+
+
+def overlap_table(job: Job) -> Table:
+    """Stages, then what lies outside them in brackets."""
+    original = job.reading.original
+    rows = [_row(result, row, original=original) for result in job.ranks for row in _listed(result, original)]
+    note = "(name): outside any stage, by purpose. "
+    note += "_sum: per kernel; the others by union of what runs at once." if not original else ""
+    heads = (*_ALWAYS, *_LAST) if original else (*_ALWAYS, *_SUMS, *_LAST)
+    silent = "no communication in the window" if all(r.whole is None for r in job.ranks) else _NO_ROWS
+    return Table(columns=heads, rows=tuple(rows), note=note.strip() if rows else silent)
+
+
+def _listed(result: RankResult, original: bool) -> tuple[OverlapRow, ...]:
+    """The original drops what lies outside any stage."""
+    return tuple(row for row in result.overlaps if not (original and row.outside))
+
+
+def _row(result: RankResult, row: OverlapRow, *, original: bool) -> tuple[Cell, ...]:
+    share, exposed = figures(row, original=original)
+    name = f"({row.stage})" if row.outside else row.stage
+    first = (str(result.rank.pid), result.rank.name, name, exposed, share, row.least, row.most)
+    sums = () if original else (row.exposed_sum, row.overlap_sum)
+    return (*first, *sums, row.kernels, str(result.lane.window))
+
+
+def setup(job: Job) -> Document:
+    """The mapping of process to rank, device and place in the mesh."""
+    columns = tuple(map(text, ("pid", "rank", "gpu", "device", "mesh", "settings", "named by", "file")))
+    rows = tuple(_rank(job, result.rank) for result in job.ranks)
+    return Document(title="Setup", blocks=(Table(columns=columns, rows=rows), *_files(job), *notes(job)))
+
+
+def _rank(job: Job, rank: Rank) -> tuple[Cell, ...]:
+    facts = job.files[rank.file]
+    device = dict(facts.gpus).get(rank.device)
+    mesh = " ".join(f"{axis}={at}/{size}" for axis, at, size in rank.mesh)
+    settings = " ".join(f"{key}={number}" for key, number in rank.settings)
+    by_thread = bool(re.search(job.reading.preset.thread, rank.label))
+    named = "order of devices" if not rank.label else "its thread's name" if by_thread else "its first labelled range"
+    return (str(rank.pid), rank.name, str(rank.device), device, mesh or "-", settings or "-", named, facts.path)
+
+
+def _files(job: Job) -> tuple[Table, ...]:
+    rows = tuple((facts.path, facts.product or None, facts.schema or None) for facts in job.files)
+    return (Table(columns=(text("file"), text("nsys"), text("schema")), rows=rows),)
+
+
+def window(job: Job) -> Document:
+    """Where every figure is from, and what its edges cut."""
+    columns = (text("pid"), text("rank"), ns("start"), ns("end"), time("length"), count("kernels"),
+               count("straddling"), time("cut off"), text("chosen as"))  # fmt: skip
+    rows = tuple(
+        (str(r.rank.pid), r.rank.name, w.start, w.end, w.length, len(r.lane.kernels), r.lane.straddlers, r.lane.cut,
+         w.how)
+        for r in job.ranks
+        for w in (r.lane.window,)
+    )  # fmt: skip
+    rule = "left out whole" if job.reading.original else "clipped to it"
+    table = Table(columns=columns, rows=rows, note=f"Kernels that straddle an edge of the window are {rule}.")
+    return Document(title="Window", blocks=(table, *notes(job)))
+
+
+def streams(job: Job) -> Document:
+    """Streams that are active in the window, by what runs on them."""
+    columns = (text("pid"), text("rank"), text("stream"), text("kind"), text("purpose"), count("kernels"),
+               ns("busy_ns"), ns("barrier_ns"), text("window"))  # fmt: skip
+    rows = tuple(
+        (str(r.rank.pid), r.rank.name, stream_name(s.stream), s.kind,
+         f"{s.purpose} ({s.detail})" if s.detail else s.purpose, s.kernels, s.busy_ns, s.barrier_ns, str(r.lane.window))
+        for r in job.ranks
+        for s in r.streams
+    )  # fmt: skip
+    note = "A stream computes if any kernel on it does; barrier: communication on such a stream."
+    return Document(title="Streams in the window", blocks=(Table(columns=columns, rows=rows, note=note), *notes(job)))
+
+
+def summary(
+    job: Job, totals: Iterable[tuple[str, KernelTotal]], calls: Iterable[tuple[str, ApiTotal]], *, shown: int = 20
+) -> Document:
+    """Kernels of the whole capture, and the window's devices and host; (rank, total) pairs in."""
+    kernels = kernel_table(totals, communication(job.reading.preset.communication), shown)
+    blocks = (kernels, *window_tables(job, calls, shown), *notes(job))
+    return Document(title="Summary", subtitle=window_text(job.ranks), blocks=blocks)
+
+
+def kernel_table(totals: Iterable[tuple[str, KernelTotal]], talks: re.Pattern[str], shown: int) -> Table:
+    """Kernels by total time; (rank, total) pairs in."""
+    listed = sorted(totals, key=lambda pair: -pair[1].total_ns)
+    whole = sum(total.total_ns for _, total in listed) or 1
+    columns = (text("rank"), text("kernel"), text("class"), count("count"), ns("total_ns"), part("share"),
+               time("mean"), time("min"), time("max"))  # fmt: skip
+    rows: list[tuple[Cell, ...]] = [
+        (rank, t.name, "communication" if talks.search(t.name) else "compute", t.count, t.total_ns,
+         t.total_ns / whole, t.total_ns / t.count, t.least_ns, t.most_ns)
+        for rank, t in listed
+    ]  # fmt: skip
+    return Table(title="Kernels of the whole capture", columns=columns, rows=tuple(rows), limit=shown)
+
+
+def window_tables(job: Job, calls: Iterable[tuple[str, ApiTotal]], shown: int) -> tuple[Table, ...]:
+    """Each device's use of its window, and the host's calls in it."""
+    uses = Table(
+        title="Device in the window: parts that sum to it",
+        columns=(text("rank"), ns("window_ns"), part("computation"), part("exposed_comm"),
+                 part("exposed_copies"), part("idle"), part("launch_share")),
+        rows=tuple(
+            (r.rank.name, t.window_ns, t.computation_ns / w, t.exposed_comm_ns / w, t.exposed_copies_ns / w,
+             t.idle_ns / w, _launching(r.api) / w if r.api else None)
+            for r in job.ranks
+            for t in (r.time,)
+            for w in (max(t.window_ns, 1),)
+        ),
+        note="launch_share: time the host spends launching, over the window, summed over threads",
+    )  # fmt: skip
+    listed = sorted(calls, key=lambda pair: -pair[1].total_ns)
+    host = Table(
+        title="Host calls in the window",
+        columns=(text("rank"), text("call"), count("count"), ns("total_ns")),
+        rows=tuple((rank, row.name, row.count, row.total_ns) for rank, row in listed),
+        limit=shown,
+    )
+    return (uses, host) if listed else (uses,)
+
+
+def _launching(api: Iterable[ApiTotal]) -> int:
+    return sum(row.total_ns for row in api if is_launch(row.name))

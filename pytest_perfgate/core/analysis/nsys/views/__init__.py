@@ -1,1 +1,0 @@
-"""Views of a job: documents that any renderer shows."""

@@ -1,0 +1,386 @@
+"""Runs and other tools' benchmarks as figures."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from statistics import fmean, median, stdev
+from typing import Any
+
+from pytest_perfgate.core.render.words import plural
+from pytest_perfgate.model.measurement import Baseline, Measurement, commit_name, short_commit
+from pytest_perfgate.model.metric import Absent, Column, Finding, Metric, MetricSet, Problem, Table, labels
+from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.profiles import BenchResult
+from pytest_perfgate.model.values import Dimension, Interval, value
+from pytest_perfgate.model.verdict import CaseReport, RunReport
+
+Pair = tuple[str, Metric, Metric]
+
+
+def metrics_of_run(run: RunReport) -> MetricSet:
+    """The metrics of all cases, each with the case as a scope."""
+    measured = [(str(case.key), case.measurement) for case in run.cases if case.measurement]
+    return MetricSet(
+        metrics=tuple(_scoped(name, m) for name, measurement in measured for m in measurement.metrics.metrics),
+        absent=tuple(
+            Absent(name="time", labels=labels(case=str(c.key)), why="not measured")
+            for c in run.cases
+            if not c.measurement
+        ),
+    )
+
+
+def _scoped(case: str, metric: Metric) -> Metric:
+    return replace(metric, labels=tuple(sorted((*metric.labels, ("case", case)))))
+
+
+def pairs(before: RunReport, after: RunReport) -> list[Pair]:
+    """The times of cases that both runs measured alike: same device, same identity."""
+    old = {str(c.key): c.measurement for c in before.cases if c.measurement}
+    found = []
+    for case in after.cases:
+        then, now = old.get(str(case.key)), case.measurement
+        if then and now and not then.identity.differences(now.identity):
+            times = (_time(then), _time(now))
+            if times[0] and times[1]:
+                found.append((str(case.key), times[0], times[1]))
+    return found
+
+
+def _time(measurement: Measurement) -> Metric | None:
+    found = measurement.metrics.find("time")
+    return found[0] if found and found[0].value > 0 else None
+
+
+def compared(before: RunReport, after: RunReport) -> MetricSet:
+    """The slowdown of every case, with the widest interval that both times allow."""
+    return MetricSet(
+        metrics=tuple(
+            Metric(
+                name="slowdown",
+                value=new.value / old.value - 1,
+                dimension=Dimension.FRACTION,
+                labels=labels(case=name),
+                interval=Interval(low=new.low / old.high - 1, high=new.high / old.low - 1),
+                note="two sittings: the machine may have moved between them",
+            )
+            for name, old, new in pairs(before, after)
+        )
+    )
+
+
+def comparison_table(before: RunReport, after: RunReport) -> Table:
+    found = sorted(pairs(before, after), key=_fastest)
+    rows = tuple((name, old.value, new.value, new.value / old.value - 1) for name, old, new in found)
+    columns = (
+        Column(name="case"),
+        Column(name="before", dimension=Dimension.TIME),
+        Column(name="after", dimension=Dimension.TIME),
+        Column(name="slowdown", dimension=Dimension.FRACTION, digits=3),
+    )
+    return Table(columns=columns, rows=rows)
+
+
+def _fastest(pair: Pair) -> float:
+    """What got faster most comes last."""
+    return -pair[2].value / pair[1].value
+
+
+def dropped(before: RunReport, after: RunReport) -> tuple[Problem, ...]:
+    """Cases that the later run lacks, or measured in another way."""
+    paired = {name for name, *_ in pairs(before, after)}
+    gone = [str(c.key) for c in before.cases if c.measurement and str(c.key) not in paired]
+    if not gone:
+        return ()
+    what = f"{plural(len(gone), 'case')} of the earlier run without a counterpart measured alike: {', '.join(gone[:5])}"
+    return (Problem(code="benchmark-dropped", what=what, retry=False),)
+
+
+@value
+class Previous:
+    """One case as it was before."""
+
+    commit: str
+    """Short, marked where the tree had changes; empty where nobody knows it."""
+    when: str
+    """ISO date."""
+    metrics: MetricSet | None = None
+    """What was measured then; nothing where only a time was accepted."""
+    time: float | None = None
+    """The accepted time."""
+
+
+def previous_of(
+    cases: Sequence[CaseReport], report: RunReport, earlier: Iterable[RunReport]
+) -> dict[CaseKey, Previous]:
+    """By case; ``earlier`` are runs, the newest first, of which no more is read than is needed."""
+    version = _version(report)
+    wanted = {case.key: case.measurement for case in cases if case.measurement is not None}
+    found: dict[CaseKey, Previous] = {}
+    tried: dict[CaseKey, Previous] = {}
+    for run in _before(report, earlier) if version else ():
+        if _version(run) and _version(run) != version:
+            before = tried if run.environment.dirty else found
+            before |= dict(_alike(run, {key: now for key, now in wanted.items() if key not in before}))
+        if len(found) == len(wanted):
+            break
+    for case in cases:
+        line = case.baseline
+        if case.key not in found and line is not None and _other(line, version):
+            found[case.key] = Previous(commit=short_commit(line.commit, 7), when=line.when[:10], time=line.time)
+    return tried | found  # what was tried before a commit is most often that commit: it is asked last
+
+
+def _before(report: RunReport, earlier: Iterable[RunReport]) -> Iterator[RunReport]:
+    return (run for run in earlier if run.started < report.started)
+
+
+def _version(run: RunReport) -> str:
+    return short_commit(commit_name(run.environment.commit, dirty=run.environment.dirty))
+
+
+def _other(line: Baseline, version: str) -> bool:
+    """Whether a line is of something else than this version; one of this very commit is no previous one."""
+    commit = short_commit(line.commit)
+    return not (commit and version) or not (version.startswith(commit) or commit.startswith(version))
+
+
+def _alike(run: RunReport, wanted: dict[CaseKey, Measurement]) -> Iterator[tuple[CaseKey, Previous]]:
+    """Cases that this run measured in the same way, on the same device."""
+    for case in run.cases:
+        now, then = wanted.get(case.key), case.measurement
+        if now is None or then is None or case.problems or then.problems:
+            continue
+        if then.metrics.find("time") and not now.identity.differences(then.identity):
+            commit = short_commit(commit_name(run.environment.commit, dirty=run.environment.dirty), 7)
+            yield case.key, Previous(commit=commit, when=run.started[:10], metrics=then.metrics)
+
+
+_TIME, _PART = Dimension.TIME, Dimension.FRACTION
+
+Results = Sequence[BenchResult]
+
+
+def metrics_of(results: Results) -> MetricSet:
+    """A time for each benchmark and whatever rates its tool derived; what was skipped is absent with its reason."""
+    return MetricSet(
+        metrics=tuple(metric for result in results for metric in _metrics(result)),
+        absent=tuple(
+            Absent(name="time", labels=labels(case=r.name), why=r.skipped or "the file has no time for it")
+            for r in results
+            if r.time is None
+        ),
+    )
+
+
+def _metrics(result: BenchResult) -> Iterator[Metric]:
+    scope = labels(case=result.name)
+    if result.time is not None:
+        note = f"{result.statistic} of {result.samples}" if result.samples else result.statistic
+        yield Metric(name="time", value=result.time, dimension=_TIME, labels=scope, note=note)
+        for name, rate, dimension in result.rates:
+            yield Metric(name=name, value=rate, dimension=dimension, labels=scope)
+
+
+def result_table(results: Results) -> Table:
+    columns = (
+        Column(name="benchmark"),
+        Column(name="time", dimension=_TIME),
+        Column(name="of samples"),
+        Column(name="scatter", dimension=_PART, digits=2),
+        Column(name="samples", dimension=Dimension.COUNT),
+        Column(name="device"),
+        Column(name="note"),
+    )
+    rows = tuple((r.name, r.time, r.statistic, r.scatter, r.samples, r.device, r.skipped) for r in results)
+    return Table(columns=columns, rows=rows)
+
+
+def _keyed(results: Results) -> dict[tuple[str, str, int], BenchResult]:
+    """What has a time, by name and device; the second of one name on one device meets the second."""
+    found: dict[tuple[str, str, int], BenchResult] = {}
+    counts: Counter[tuple[str, str]] = Counter()
+    for result in results:
+        found[result.name, result.device, counts[result.name, result.device]] = result
+        counts[result.name, result.device] += 1
+    return {key: result for key, result in found.items() if result.time}
+
+
+def _both(old: BenchResult, new: BenchResult) -> tuple[float, float] | None:
+    """One statistic of both sides: the later file's own, else the first that the earlier one has too."""
+    known = {old.statistic: old.time, **dict(old.also)}
+    for said, time in ((new.statistic, new.time), *new.also):
+        was = known.get(said)
+        if was and time is not None:
+            return was, time
+    return None
+
+
+def _pairs(before: Results, after: Results) -> list[tuple[BenchResult, float, float]]:
+    """Benchmarks that both sides timed by one statistic."""
+    old = _keyed(before)
+    met = ((new, _both(old[key], new)) for key, new in _keyed(after).items() if key in old)
+    return [(new, *both) for new, both in met if both]
+
+
+def comparison_metrics(before: Results, after: Results) -> MetricSet:
+    """The slowdown of each benchmark that both sides have."""
+    found = _pairs(before, after)
+    return MetricSet(
+        metrics=tuple(
+            Metric(name="slowdown", value=new / old - 1, dimension=_PART, labels=labels(case=r.name))
+            for r, old, new in found
+        )
+    )
+
+
+def benchmark_comparison_table(before: Results, after: Results) -> Table:
+    columns = (
+        Column(name="benchmark"),
+        Column(name="before", dimension=_TIME),
+        Column(name="after", dimension=_TIME),
+        Column(name="slowdown", dimension=_PART, digits=3),
+        Column(name="device"),
+    )
+    rows = sorted(((r.name, old, new, new / old - 1, r.device) for r, old, new in _pairs(before, after)), key=_slowest)
+    return Table(
+        columns=columns, rows=tuple(rows), note="within-process figures of one run each: a screen, no conviction"
+    )
+
+
+def _slowest(row: tuple[str, float, float, float, str]) -> float:
+    return -row[3]
+
+
+def differing(before: Results, after: Results) -> tuple[tuple[Finding, ...], tuple[Problem, ...]]:
+    """What only one side has: new ones are a finding, dropped and unlike ones make the comparison doubtful."""
+    old, new = _keyed(before), _keyed(after)
+    fresh, gone = sorted(new.keys() - old.keys()), sorted(old.keys() - new.keys())
+    unlike = sorted(key for key in old.keys() & new.keys() if not _both(old[key], new[key]))
+    findings = (Finding(title=f"{len(fresh)} new benchmarks", detail=_some(fresh)),) if fresh else ()
+    problems = []
+    if gone:
+        what = f"{len(gone)} benchmarks are gone: {_some(gone)}"
+        problems.append(Problem(code="benchmark-dropped", what=what, retry=False))
+    if unlike:
+        one = (old[unlike[0]].statistic, new[unlike[0]].statistic)
+        what = f"{len(unlike)} benchmarks have no figure in common ({one[0]}, then {one[1]}): {_some(unlike)}"
+        problems.append(Problem(code="benchmark-unlike", what=what, retry=False))
+    return findings, tuple(problems)
+
+
+def unread(count: int) -> tuple[Finding, ...]:
+    """What a file holds beside times."""
+    return (Finding(title=f"{count} benchmarks of memory or another unit are not read"),) if count else ()
+
+
+def _some(keys: Sequence[tuple[str, str, int]]) -> str:
+    return ", ".join(name for name, _, _ in keys[:5]) + (", ..." if len(keys) > 5 else "")
+
+
+FIGURES = (
+    "min", "max", "mean", "stddev", "rounds", "median", "iqr", "q1", "q3", "iqr_outliers", "stddev_outliers",
+    "outliers", "ld15iqr", "hd15iqr", "ops", "total",
+)  # fmt: skip
+
+FENCE = 1.5
+"""Interquartile ranges from a quartile to Tukey's fence."""
+
+
+class Figures:
+    """What the samples of one benchmark come to; of none at all there is nothing to say."""
+
+    def __init__(self, data: Sequence[float]) -> None:
+        if not data:
+            raise ValueError("figures need at least one sample")
+        self.data = list(data)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def as_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in FIGURES}
+
+    @cached_property
+    def sorted_data(self) -> list[float]:
+        return sorted(self.data)
+
+    @property
+    def min(self) -> float:
+        return self.sorted_data[0]
+
+    @property
+    def max(self) -> float:
+        return self.sorted_data[-1]
+
+    @property
+    def mean(self) -> float:
+        return fmean(self.data)
+
+    @property
+    def stddev(self) -> float:
+        return stdev(self.data) if len(self.data) > 1 else 0.0
+
+    @property
+    def rounds(self) -> int:
+        return len(self.data)
+
+    @property
+    def median(self) -> float:
+        return median(self.data)
+
+    @property
+    def total(self) -> float:
+        return math.fsum(self.data)
+
+    @property
+    def ops(self) -> float:
+        return self.rounds / self.total if self.total else 0.0
+
+    @property
+    def q1(self) -> float:
+        return self._at((self.rounds - 2) / 4)
+
+    @property
+    def q3(self) -> float:
+        return self._at((3 * self.rounds - 2) / 4)
+
+    @property
+    def iqr(self) -> float:
+        return self.q3 - self.q1
+
+    @property
+    def ld15iqr(self) -> float:
+        """The lowest sample inside of Tukey's fence."""
+        return next(sample for sample in self.sorted_data if sample >= self.q1 - FENCE * self.iqr)
+
+    @property
+    def hd15iqr(self) -> float:
+        """The highest sample inside of Tukey's fence."""
+        return next(sample for sample in reversed(self.sorted_data) if sample <= self.q3 + FENCE * self.iqr)
+
+    @property
+    def stddev_outliers(self) -> int:
+        return self._outside(self.mean - self.stddev, self.mean + self.stddev)
+
+    @property
+    def iqr_outliers(self) -> int:
+        return self._outside(self.q1 - FENCE * self.iqr, self.q3 + FENCE * self.iqr)
+
+    @property
+    def outliers(self) -> str:
+        return f"{self.stddev_outliers};{self.iqr_outliers}"
+
+    def _at(self, place: float) -> float:
+        """The sample at a place between two, from zero; outside of them the nearest."""
+        place = min(max(place, 0.0), self.rounds - 1.0)
+        below = math.floor(place)
+        share = place - below
+        return self.sorted_data[below] * (1 - share) + self.sorted_data[math.ceil(place)] * share
+
+    def _outside(self, low: float, high: float) -> int:
+        return sum(not low <= sample <= high for sample in self.data)

@@ -1,0 +1,320 @@
+"""Operators and trees of two traces matched."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from pytest_perfgate.core.analysis.roofline import bound
+from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow
+from pytest_perfgate.core.analysis.trace.survey import Survey
+from pytest_perfgate.model.device import Roof
+from pytest_perfgate.model.profiles import Category
+from pytest_perfgate.model.values import value
+
+BEYOND = 1.5
+"""A ratio further than this from the expected one is not explained by the hardware."""
+
+SELECTION = 2.0
+"""Twice as slow and more points at kernel selection."""
+
+
+@value
+class Pair:
+    """One thing in both traces, or in one."""
+
+    name: str
+    detail: str
+    before: float | None
+    """Nanoseconds a call in the reference."""
+    after: float | None
+    calls: tuple[int, int]
+    total: tuple[float, float]
+    bound: str = ""
+    expected: float | None = None
+    """The ratio of times that the hardware explains."""
+
+    @property
+    def ratio(self) -> float | None:
+        return self.after / self.before if self.before and self.after is not None else None
+
+    @property
+    def remark(self) -> str:
+        """Neutral words on the difference."""
+        if self.before is None or self.after is None:
+            return "only in the target" if self.before is None else "only in the reference"
+        ratio = self.ratio or 0.0
+        slow = f", {ratio - 1:.0%} slower: look at kernel selection" if ratio > SELECTION else ""
+        if self.expected is None:
+            return f"no expectation{slow}"
+        off = ratio / self.expected
+        if off > BEYOND:
+            return f"unexpected: investigate{slow}"
+        return "faster than expected: the reference may have room" if off < 1 / BEYOND else "expected"
+
+    @property
+    def unexpected(self) -> bool:
+        return self.remark.startswith("unexpected")
+
+
+def by_arguments(before: Sequence[OperatorRow], after: Sequence[OperatorRow], roofs: Roofs) -> tuple[Pair, ...]:
+    """Operators with equal arguments."""
+    return _paired(before, after, lambda row: (row.name, arguments(row)), roofs)
+
+
+def by_operator(before: Sequence[OperatorRow], after: Sequence[OperatorRow], roofs: Roofs) -> tuple[Pair, ...]:
+    """Operators by name."""
+    return _paired(before, after, lambda row: (row.name, ""), roofs)
+
+
+def by_category(before: Sequence[OperatorRow], after: Sequence[OperatorRow], roofs: Roofs) -> tuple[Pair, ...]:
+    """Families of operators."""
+    return _paired(before, after, lambda row: (row.category, ""), roofs)
+
+
+def by_kernel(before: Sequence[KernelRow], after: Sequence[KernelRow]) -> tuple[Pair, ...]:
+    """Kernels by name."""
+    first, second = _kernels(before), _kernels(after)
+    pairs = [_pair(name, "", first.get(name), second.get(name)) for name in dict.fromkeys((*first, *second))]
+    return tuple(sorted(pairs, key=lambda pair: -max(pair.total)))
+
+
+def arguments(row: OperatorRow) -> str:
+    """Shapes and types as one text: what two calls must share to be compared."""
+    call = row.call
+    shapes = " ".join("×".join(map(str, call.dims[at])) or "scalar" for at in call.tensors())
+    return f"{shapes} {'/'.join(dict.fromkeys(call.dtype(at) for at in call.tensors()))}".strip()
+
+
+@value
+class Roofs:
+    """The roofs of reference and target, where they are known."""
+
+    before: Roof | None = None
+    after: Roof | None = None
+
+    def expected(self, row: OperatorRow) -> tuple[str, float | None]:
+        """What binds an operator in the reference, and the ratio of times that the hardware explains."""
+        if row.work is None or self.before is None or self.after is None:
+            return "", None
+        bind = bound(row.work, self.before)
+        if bind == "compute":
+            rates = self.before.rate(row.work.dtype), self.after.rate(row.work.dtype)
+        elif bind == "memory":
+            rates = self.before.bandwidth, self.after.bandwidth
+        else:
+            return bind, None
+        return bind, rates[0] / rates[1] if rates[0] and rates[1] else None
+
+
+def _paired(
+    before: Sequence[OperatorRow],
+    after: Sequence[OperatorRow],
+    key: Callable[[OperatorRow], tuple[str, str]],
+    roofs: Roofs,
+) -> tuple[Pair, ...]:
+    first, second = _grouped(before, key), _grouped(after, key)
+    pairs = []
+    for found in dict.fromkeys((*first, *second)):
+        one, two = first.get(found, []), second.get(found, [])
+        bind, expected = _expectation(one or two, roofs)
+        pairs.append(_pair(*found, _sums(one), _sums(two), bind, expected))
+    return tuple(sorted(pairs, key=lambda pair: -max(pair.total)))
+
+
+def _expectation(rows: Sequence[OperatorRow], roofs: Roofs) -> tuple[str, float | None]:
+    """The time-weighted expectation of a group; none unless every modelled part has one."""
+    found = [(row.total, *roofs.expected(row)) for row in rows]
+    binds = {bind for _, bind, _ in found if bind}
+    known = [(total, ratio) for total, _, ratio in found if ratio is not None]
+    if not known or len(known) < len(found):
+        return binds.pop() if len(binds) == 1 else "", None
+    weight = sum(total for total, _ in known)
+    return binds.pop() if len(binds) == 1 else "mixed", sum(t * r for t, r in known) / weight if weight else None
+
+
+def _grouped(
+    rows: Sequence[OperatorRow], key: Callable[[OperatorRow], tuple[str, str]]
+) -> Mapping[tuple[str, str], list[OperatorRow]]:
+    groups: dict[tuple[str, str], list[OperatorRow]] = defaultdict(list)
+    for row in rows:
+        groups[key(row)].append(row)
+    return groups
+
+
+def _sums(rows: Sequence[OperatorRow]) -> tuple[int, float] | None:
+    return (sum(row.count for row in rows), sum(row.total for row in rows)) if rows else None
+
+
+def _kernels(rows: Sequence[KernelRow]) -> dict[str, tuple[int, float]]:
+    found: dict[str, tuple[int, float]] = {}
+    for row in rows:
+        count, total = found.get(row.name, (0, 0.0))
+        found[row.name] = (count + row.count, total + row.total)
+    return found
+
+
+def _pair(
+    name: str,
+    detail: str,
+    before: tuple[int, float] | None,
+    after: tuple[int, float] | None,
+    bind: str = "",
+    expected: float | None = None,
+) -> Pair:
+    return Pair(
+        name=name,
+        detail=detail,
+        before=before[1] / before[0] if before else None,
+        after=after[1] / after[0] if after else None,
+        calls=(before[0] if before else 0, after[0] if after else 0),
+        total=(before[1] if before else 0.0, after[1] if after else 0.0),
+        bound=bind,
+        expected=expected,
+    )
+
+
+CELLS = 4_000_000
+"""Size of the largest table of distances; longer lists are compared by their counts only."""
+
+
+@value
+class Node:
+    """An operator with the operators below it that reach the GPU."""
+
+    name: str
+    children: tuple[Node, ...] = ()
+    size: int = 1
+    key: int = 0
+
+
+@value
+class Edit:
+    """One difference: its path from the root, and what stands on each side."""
+
+    path: str
+    before: str
+    after: str
+    size: int
+    """Operators that the difference holds."""
+
+
+def forest(seen: Survey) -> Node:
+    """Operators that launch GPU work, under one root."""
+    trace = seen.trace
+    alive = np.zeros(len(trace), bool)
+    at = seen.link.launch[seen.link.launch >= 0]
+    while len(at):
+        alive[at] = True
+        at = seen.tree.parent[at]
+        at = np.unique(at[at >= 0])
+    children: dict[int, list[int]] = defaultdict(list)
+    rows = np.flatnonzero(alive & (trace.category == Category.OPERATOR))
+    order = rows[np.lexsort((-trace.end[rows], trace.start[rows]))]
+    above = np.where(seen.tree.parent[order] >= 0, seen.tree.operator[np.maximum(seen.tree.parent[order], 0)], -1)
+    for row, parent in zip(order.tolist(), above.tolist()):
+        children[parent].append(row)
+    made: dict[int, Node] = {}
+    for row in _deepest_first(children):
+        made[row] = node(trace.names[trace.name[row]], tuple(made[c] for c in children[row]))
+    return node("", tuple(made[c] for c in children[-1]))
+
+
+def _deepest_first(children: dict[int, list[int]]) -> list[int]:
+    """Rows in an order that has every child before its parent, whatever their times say."""
+    walked, ahead = [], list(children[-1])
+    while ahead:
+        row = ahead.pop()
+        walked.append(row)
+        ahead += children[row]
+    return walked[::-1]
+
+
+def node(name: str, children: tuple[Node, ...] = ()) -> Node:
+    """A node with the key by which equal subtrees are known."""
+    return Node(
+        name=name,
+        children=children,
+        size=1 + sum(c.size for c in children),
+        key=hash((name, tuple(c.key for c in children))),
+    )
+
+
+def edits(before: Node, after: Node, path: str = "") -> tuple[Edit, ...]:
+    """What has to change to make one tree the other."""
+    if before.key == after.key:
+        return ()
+    if len(before.children) * len(after.children) > CELLS:
+        return _counted(before, after, path)
+    found: list[Edit] = []
+    for one, two in aligned(before.children, after.children):
+        if one is not None and two is not None and one.name == two.name:
+            found += edits(one, two, f"{path}/{one.name}")
+        else:
+            size = max(one.size if one else 0, two.size if two else 0)
+            found.append(
+                Edit(path=path or "/", before=one.name if one else "", after=two.name if two else "", size=size)
+            )
+    return tuple(found)
+
+
+def aligned(one: Sequence[Node], two: Sequence[Node]) -> list[tuple[Node | None, Node | None]]:
+    """Children matched at the least cost: equal ones free, namesakes for little, others left out."""
+    head = 0
+    while head < min(len(one), len(two)) and one[head].key == two[head].key:
+        head += 1
+    first, second = one[head:], two[head:]
+    cost = np.zeros((len(first) + 1, len(second) + 1), np.int64)
+    cost[:, 0] = np.cumsum([0, *(n.size for n in first)])
+    cost[0, :] = np.cumsum([0, *(n.size for n in second)])
+    for i, left in enumerate(first, 1):
+        for j, right in enumerate(second, 1):
+            best = min(cost[i - 1, j] + left.size, cost[i, j - 1] + right.size)
+            cost[i, j] = min(best, cost[i - 1, j - 1] + _swap(left, right))
+    return _backtracked(cost, first, second)
+
+
+def _swap(left: Node, right: Node) -> int:
+    if left.key == right.key:
+        return 0
+    return 1 + abs(left.size - right.size) if left.name == right.name else left.size + right.size
+
+
+def _backtracked(
+    cost: np.ndarray[tuple[int, ...], np.dtype[np.int64]], first: Sequence[Node], second: Sequence[Node]
+) -> list[tuple[Node | None, Node | None]]:
+    i, j = len(first), len(second)
+    pairs: list[tuple[Node | None, Node | None]] = []
+    while i or j:
+        if i and j and cost[i, j] == cost[i - 1, j - 1] + _swap(first[i - 1], second[j - 1]):
+            i, j = i - 1, j - 1
+            if first[i].name == second[j].name:
+                pairs.append((first[i], second[j]))
+            else:
+                pairs += [(None, second[j]), (first[i], None)]
+        elif i and cost[i, j] == cost[i - 1, j] + first[i - 1].size:
+            i -= 1
+            pairs.append((first[i], None))
+        else:
+            j -= 1
+            pairs.append((None, second[j]))
+    return pairs[::-1]
+
+
+def _counted(before: Node, after: Node, path: str) -> tuple[Edit, ...]:
+    counts: dict[str, int] = defaultdict(int)
+    for sign, side in ((-1, before), (1, after)):
+        for child in side.children:
+            counts[child.name] += sign
+    return tuple(
+        Edit(
+            path=path or "/",
+            before=f"{name} ×{-n}" if n < 0 else "",
+            after=f"{name} ×{n}" if n > 0 else "",
+            size=abs(n),
+        )
+        for name, n in counts.items()
+        if n
+    )

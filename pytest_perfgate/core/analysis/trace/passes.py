@@ -1,0 +1,359 @@
+"""Fusion, backward, replay, stacks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+
+from pytest_perfgate.core.analysis.operators.attention import packed_ends
+from pytest_perfgate.core.analysis.operators.call import Call
+from pytest_perfgate.core.analysis.operators.pointwise import element_types
+from pytest_perfgate.core.analysis.trace.operators import OperatorRow
+from pytest_perfgate.core.analysis.trace.survey import Survey
+from pytest_perfgate.core.analysis.work.products import known_dtype
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.metric import Code, Column, Document, Paragraph, Section, Table
+from pytest_perfgate.model.profiles import HOST, Category
+from pytest_perfgate.model.values import Dimension, value
+
+_INSTANCE = re.compile(r"_\d+$")
+
+SHORT_NS = 50_000
+
+
+@value
+class Candidate:
+    """A kind of module with many short kernels an instance."""
+
+    module: str
+    instances: int
+    kernels: float
+    total: float
+    """GPU nanoseconds of all instances."""
+    mean_kernel: float
+
+
+def fusion_candidates(seen: Survey, least: int = 3) -> tuple[Candidate, ...]:
+    """Modules and annotations whose instances launch at least so many kernels, short on average."""
+    trace = seen.trace
+    kinds = _module_names(seen)
+    counts, spent = _launched(seen), subtree_times(seen)
+    found = []
+    for module, names in kinds.items():
+        rows = np.flatnonzero(
+            np.isin(trace.name, names) & ((trace.category == Category.PYTHON) | (trace.category == Category.OPERATOR))
+        )
+        rows = rows[counts[rows] > 0]
+        if not len(rows):
+            continue
+        kernels, total = float(counts[rows].sum()), float(spent[rows].sum())
+        if kernels / len(rows) >= least and total / kernels < SHORT_NS:
+            found.append(
+                Candidate(
+                    module=module,
+                    instances=len(rows),
+                    kernels=kernels / len(rows),
+                    total=total,
+                    mean_kernel=total / kernels,
+                )
+            )
+    return tuple(sorted(found, key=lambda c: -c.total))
+
+
+def fusion_table(candidates: tuple[Candidate, ...]) -> Table:
+    """One line a kind of module."""
+    return Table(
+        columns=(
+            Column(name="module"),
+            Column(name="instances", dimension=Dimension.COUNT),
+            Column(name="kernels each", dimension=Dimension.COUNT, digits=3),
+            Column(name="GPU time, all instances", dimension=Dimension.TIME),
+            Column(name="mean kernel", dimension=Dimension.TIME),
+        ),
+        rows=tuple((c.module, c.instances, c.kernels, c.total, c.mean_kernel) for c in candidates),
+        note="A module contains its submodules: their times are in it too. Fusing saves at most what is read and "
+        "written between the kernels, and their launches.",
+    )
+
+
+def _module_names(seen: Survey) -> dict[str, list[int]]:
+    kinds: dict[str, list[int]] = defaultdict(list)
+    for number, name in enumerate(seen.trace.names):
+        if name.startswith("nn.Module: "):
+            kinds[_INSTANCE.sub("", name.removeprefix("nn.Module: "))].append(number)
+    return kinds
+
+
+def _launched(seen: Survey) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """GPU rows launched below every host row."""
+    total = np.zeros(len(seen.trace), np.int64)
+    at = seen.link.launch[seen.link.launch >= 0]
+    while len(at):
+        np.add.at(total, at, 1)
+        at = seen.tree.parent[at]
+        at = at[at >= 0]
+    return total
+
+
+ENGINE = "autograd::engine::evaluate_function"
+
+
+@value
+class Passes:
+    """A forward operator's calls and GPU time, and what its gradients took."""
+
+    name: str
+    calls: int
+    matched: int
+    """Calls whose backward pass is in the trace."""
+    forward: float
+    backward: float
+
+
+def passes(seen: Survey) -> tuple[Passes, ...]:
+    """Forward operators that recorded a sequence number, those with the longest passes first."""
+    trace = seen.trace
+    numbered = np.flatnonzero((trace.sequence >= 0) & (trace.category == Category.OPERATOR))
+    engine = np.array([name.startswith(ENGINE) for name in trace.names] or [False])
+    behind = {int(trace.sequence[r]): r for r in numbered[engine[trace.name[numbered]]].tolist()}
+    times = subtree_times(seen)
+    found: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0.0, 0.0])
+    for row in _outermost(seen, numbered[~engine[trace.name[numbered]]]):
+        entry = found[trace.names[trace.name[row]]]
+        other = behind.get(int(trace.sequence[row]))
+        entry[0] += 1
+        entry[2] += float(times[row])
+        if other is not None:
+            entry[1] += 1
+            entry[3] += float(times[other])
+    made = (
+        Passes(name=name, calls=int(calls), matched=int(matched), forward=forward, backward=backward)
+        for name, (calls, matched, forward, backward) in found.items()
+        if forward or backward
+    )
+    return tuple(sorted(made, key=lambda p: -(p.forward + p.backward)))
+
+
+def _outermost(seen: Survey, rows: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> list[int]:
+    """Of forward operators with one number, the last that no other of them holds: it took the number.
+
+    An operator without a gradient reads the number that the next one takes.
+    """
+    trace = seen.trace
+    taken: dict[tuple[int, int], int] = {}
+    for row in rows[np.lexsort((-trace.end[rows], trace.start[rows]))].tolist():
+        key = (int(trace.place[row]), int(trace.sequence[row]))
+        holder = taken.get(key)
+        inside = holder is not None and trace.end[row] <= trace.end[holder]
+        if not inside and not _in_backward(seen, row):
+            taken[key] = row
+    return list(taken.values())
+
+
+def _in_backward(seen: Survey, row: int) -> bool:
+    above = int(seen.tree.parent[row])
+    while above >= 0:
+        if seen.trace.names[seen.trace.name[above]].startswith(ENGINE):
+            return True
+        above = int(seen.tree.parent[above])
+    return False
+
+
+def passes_table(found: tuple[Passes, ...]) -> Table:
+    """One line a forward operator."""
+    time, count = Dimension.TIME, Dimension.COUNT
+    return Table(
+        columns=(
+            Column(name="forward operator"),
+            Column(name="calls", dimension=count),
+            Column(name="with a backward pass", dimension=count),
+            Column(name="forward GPU time", dimension=time),
+            Column(name="backward GPU time", dimension=time),
+            Column(name="backward / forward", dimension=Dimension.RATIO),
+        ),
+        rows=tuple(
+            (p.name, p.calls, p.matched, p.forward, p.backward, p.backward / p.forward if p.forward else None)
+            for p in found
+        ),
+        note="Matched by sequence number; an operator holds what runs inside it.",
+    )
+
+
+SCHEMA = 1
+
+_AS_WIDE = {"1 bytes": "uint8", "2 bytes": "bf16", "4 bytes": "fp32", "8 bytes": "int64", "16 bytes": "complex128"}
+
+_INTEGER = re.compile(r"^-?\d+$")
+
+_FLOAT = re.compile(r"^-?(?:\d+\.\d*|\.\d+|\d+)(?:e[+-]?\d+)?$|^-?(?:inf|nan)$")
+
+_LIST = re.compile(r"^\[[^\[\]]*\]$")
+
+
+def replay_ir(rows: Sequence[OperatorRow], source: str) -> dict[str, Any]:
+    """The intermediate form of several operations: names, shapes, dtypes, strides, scalars."""
+    return {"schema": SCHEMA, "source": source, "operations": [_operation(row) for row in rows]}
+
+
+def render_ir(form: dict[str, Any]) -> str:
+    """The form as JSON text."""
+    return json.dumps(form, indent=2, sort_keys=True) + "\n"
+
+
+def _operation(row: OperatorRow) -> dict[str, Any]:
+    return {
+        "name": row.call.name,
+        "inputs": inputs(row.call),
+        "calls": row.count,
+        "mean_us": row.mean / 1e3,
+        "kernel": row.kernel,
+        "flops": row.work.flops if row.work else None,
+        "bytes": row.work.bytes if row.work else None,
+    }
+
+
+def inputs(call: Call) -> list[dict[str, Any]]:
+    """Arguments by position, each with its kind; contents only where an operator cannot run on random ones."""
+    made = [_input(call, at) for at in range(len(call.types))]
+    for at, values in packed_ends(call).items():
+        made[at]["values"] = list(values)
+    return made
+
+
+def _input(call: Call, at: int) -> dict[str, Any]:
+    if call.tensor(at):
+        strides = call.strides[at] if at < len(call.strides) else ()
+        return {
+            "kind": "tensor",
+            "dtype": known_dtype(call.type(at)),
+            "recorded": call.type(at),
+            "shape": list(call.shape(at)),
+            "strides": list(strides),
+        }
+    if call.type(at) == "TensorList":
+        return _list(call, at)
+    found = parse_scalar(call.text(at))
+    return {"kind": "none"} if found is None else {"kind": "scalar", "value": found}
+
+
+def _list(call: Call, at: int) -> dict[str, Any]:
+    """A list of tensors; its element type is the kernel's, or one as wide where only the width is known."""
+    sorts = element_types(call.kernel)
+    before = sum(call.type(earlier) == "TensorList" for earlier in range(at))
+    sort = sorts[min(before, len(sorts) - 1)] if sorts else ""
+    return {
+        "kind": "tensors",
+        "dtype": _AS_WIDE.get(sort) or known_dtype(sort),
+        "shapes": [list(shape) for shape in call.dims[at]],
+        "strides": [list(steps) for steps in call.strides[at]] if at < len(call.strides) else [],
+    }
+
+
+def parse_scalar(text: str) -> Any:
+    """A recorded scalar or list of scalars; text that is neither stays text, an empty one is absent."""
+    text = text.strip()
+    if not text or text == "None":
+        return None
+    if text in {"True", "False"}:
+        return text == "True"
+    if _INTEGER.match(text):
+        return int(text)
+    if _FLOAT.match(text):
+        return float(text)
+    if _LIST.match(text):
+        return [parse_scalar(part) for part in text[1:-1].split(",") if part.strip()]
+    return text
+
+
+DEPTH = 12
+
+WIDTH = 200
+
+
+def find_operation(seen: Survey, wanted: str) -> int:
+    """The row that an event number, a name or a pattern means: the longest on the GPU of those that fit."""
+    trace = seen.trace
+    if wanted.isdigit() and int(wanted) < len(trace):
+        return int(wanted)
+    names = [i for i, name in enumerate(trace.names) if name == wanted or fnmatchcase(name, wanted)]
+    names = names or [i for i, name in enumerate(trace.names) if wanted.lower() in name.lower()]
+    rows = np.flatnonzero(np.isin(trace.name, names) & np.isin(trace.category, HOST))
+    if not len(rows):
+        raise PerfgateError("trace-no-operation", f"nothing in the trace is called {wanted!r}", place=trace.path)
+    spent = subtree_times(seen)[rows]
+    return int(rows[int(np.argmax(spent))])
+
+
+def subtree_times(seen: Survey) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Kernel nanoseconds below every host row, summed."""
+    total = np.zeros(len(seen.trace), np.int64)
+    linked = seen.link.launch >= 0
+    at, spent = seen.link.launch[linked].copy(), (seen.end - seen.start)[linked].copy()
+    while len(at):
+        np.add.at(total, at, spent)
+        up = seen.tree.parent[at]
+        kept = up >= 0
+        at, spent = up[kept], spent[kept]
+    return total
+
+
+def stack_document(seen: Survey, wanted: str) -> Document:
+    """Parents and subtree of one operation."""
+    row = find_operation(seen, wanted)
+    trace, parents = seen.trace, []
+    above = int(seen.tree.parent[row])
+    while above >= 0:
+        parents.append(trace.names[trace.name[above]])
+        above = int(seen.tree.parent[above])
+    chain = "\n".join(f"{'  ' * depth}{name}" for depth, name in enumerate(reversed(parents))) or "(a root)"
+    return Document(
+        title=f"{trace.names[trace.name[row]]}, event {row}",
+        subtitle=f"window: {seen.label}",
+        blocks=(
+            Section(title="Called by", blocks=(Code(text=chain),)),
+            Section(
+                title="Subtree, with GPU time summed over all kernels below",
+                blocks=(Code(text="\n".join(subtree(seen, row))),),
+            ),
+            Paragraph(text="Consecutive short kernels of one module are candidates for fusion: see --view fusion."),
+        ),
+    )
+
+
+def subtree(seen: Survey, row: int, depth: int = DEPTH) -> list[str]:
+    """The subtree as lines; kernels stand under their launch."""
+    children = _children(seen)
+    kernels: dict[int, list[int]] = defaultdict(list)
+    for at, launch in enumerate(seen.link.launch.tolist()):
+        kernels[launch].append(at)
+    times = subtree_times(seen)
+    lines: list[str] = []
+    todo = [(row, 0)]
+    while todo and len(lines) < WIDTH:
+        here, level = todo.pop()
+        name = seen.trace.names[seen.trace.name[here]]
+        lines.append(f"{'  ' * level}{name}  {_micro(int(times[here]))}")
+        for at in kernels.get(here, ()):
+            kernel = seen.trace.names[seen.trace.name[seen.rows[at]]]
+            lines.append(f"{'  ' * (level + 1)}-> {kernel[:100]}  {_micro(int(seen.end[at] - seen.start[at]))}")
+        below = [c for c in children.get(here, ()) if times[c] > 0]
+        todo += [(child, level + 1) for child in reversed(below)] if level < depth else []
+    return [*lines, "..."] if todo else lines
+
+
+def _children(seen: Survey) -> dict[int, list[int]]:
+    below: dict[int, list[int]] = defaultdict(list)
+    rows = np.flatnonzero(seen.tree.parent >= 0)
+    for child in rows[np.argsort(seen.trace.start[rows], kind="stable")].tolist():
+        below[int(seen.tree.parent[child])].append(child)
+    return below
+
+
+def _micro(ns: int) -> str:
+    return f"{ns:,} ns" if ns else "no GPU time"

@@ -1,0 +1,320 @@
+"""Rates of a window, of steps, impact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pytest_perfgate.core.analysis.roofline import Placement, place
+from pytest_perfgate.core.analysis.trace import tables
+from pytest_perfgate.core.analysis.trace.figures import table_metrics, told_apart
+from pytest_perfgate.core.analysis.trace.metrics import rates
+from pytest_perfgate.core.analysis.trace.operators import GIVEN, KernelRow, OperatorRow
+from pytest_perfgate.core.analysis.trace.passes import fusion_candidates, fusion_table, passes, passes_table
+from pytest_perfgate.core.analysis.trace.survey import Survey, narrowed
+from pytest_perfgate.core.analysis.trace.tables import shapes
+from pytest_perfgate.core.analysis.trace.timeline import busy
+from pytest_perfgate.core.render.words import quantity
+from pytest_perfgate.model.device import Basis, Roof
+from pytest_perfgate.model.metric import Absent, Column, Labels, Metric, MetricSet, Table, labels
+from pytest_perfgate.model.values import Dimension, Interval, array_value, value
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+
+_RATES = (("tflops", "flops", Dimension.FLOPS), ("bandwidth", "bytes", Dimension.BANDWIDTH))
+
+_ROOFS = (("mfu", "compute"), ("sol", "roof"))
+
+_SHEET = ("mfu_datasheet", "sol_datasheet")
+
+NO_WORK = "no operator of this window has a work model"
+
+MODEL = "--view roofline says why; a model is one function: pytest_perfgate_operators"
+
+
+@array_value
+class Calls:
+    """One entry an argument set: what a call of it did, and what roofs would need for that; NaN is unknown."""
+
+    flops: Floats
+    bytes: Floats
+    compute: Floats
+    """Nanoseconds at the peak of its element type."""
+    roof: Floats
+    """Nanoseconds at the roof that binds."""
+
+
+def utilisation(
+    seen: Survey, rows: Sequence[OperatorRow], steps: Sequence[Survey], roof: Roof | None, scopes: Sequence[Labels]
+) -> MetricSet:
+    """``mfu``, ``sol``, ``tflops`` and ``bandwidth`` of all operators: idle time counts, and what has no model."""
+    if not rows:
+        return MetricSet()
+    calls = _calls(rows, roof)
+    counts = np.array([row.count for row in rows], np.float64)
+    spent = np.array([row.total for row in rows], np.float64)
+    parts: list[tuple[Labels, Floats, Floats, float]] = [((), counts, spent, _span(seen))]
+    parts += [(where, *shared, span) for where, shared, span in _parts(seen, rows, steps)]
+    made = [
+        metric
+        for where, number, time, span in parts
+        for name, value, dimension, note in _figures(calls, number, time, span, roof)
+        for scope in scopes
+        for metric in [_metric(name, value, dimension, tuple(sorted((*scope, *where))), note)]
+    ]
+    if any(metric.name in {"tflops", "bandwidth"} for metric in made):
+        return MetricSet(metrics=tuple(made))
+    names = ("tflops", "bandwidth", "intensity")
+    return MetricSet(absent=tuple(Absent(name=n, labels=s, why=NO_WORK, mend=MODEL) for n in names for s in scopes))
+
+
+def utilised(seen: Survey, rows: Sequence[OperatorRow], roof: Roof | None) -> str:
+    """The same of the whole window as a sentence; empty where no work is known."""
+    found = {m.name: quantity(m.value, m.dimension) for m in utilisation(seen, rows, (), roof, ((),)).metrics}
+    named = [f"{found[name]} ({name})" for name in ("tflops", "bandwidth", *_SHEET) if name in found]
+    return f"Over the whole window, idle time included: {', '.join(named)}." if named else ""
+
+
+def _calls(rows: Sequence[OperatorRow], roof: Roof | None) -> Calls:
+    held = [place(row.work, 1.0, roof or Roof(basis=Basis.DATASHEET)) if row.work else None for row in rows]
+    return Calls(
+        flops=_column([row.work.flops if row.work else None for row in rows]),
+        bytes=_column([row.work.bytes if row.work else None for row in rows]),
+        compute=_column([_compute(row, at) for row, at in zip(rows, held)]),
+        roof=_column([at.fraction if at else None for at in held]),
+    )
+
+
+def _compute(row: OperatorRow, at: Placement | None) -> float | None:
+    """What moves and computes nothing needs no peak."""
+    return 0.0 if row.work and row.work.flops == 0 else at.compute if at else None
+
+
+def _column(values: Sequence[float | None]) -> Floats:
+    return np.array([np.nan if one is None else one for one in values], np.float64)
+
+
+def _figures(
+    calls: Calls, counts: Floats, spent: Floats, span: float, roof: Roof | None
+) -> Iterator[tuple[str, float, Dimension, str]]:
+    """Names, numbers, dimensions and notes of one stretch of one or more devices."""
+    everything = float(spent.sum())
+    if span <= 0 or everything <= 0:
+        return
+    for name, field, dimension in _RATES:
+        known, total = _total(getattr(calls, field), counts)
+        if known.any():
+            yield name, total / span * 1e9, dimension, _note(spent, known)
+    both = ~np.isnan(calls.flops) & ~np.isnan(calls.bytes)
+    moved = float((calls.bytes * counts)[both].sum())
+    if moved:
+        yield "intensity", float((calls.flops * counts)[both].sum()) / moved, Dimension.INTENSITY, _only(spent, both)
+    for name, field in _ROOFS if roof else ():
+        known, ideal = _total(getattr(calls, field), counts)
+        if known.any() and roof:
+            note = f"{roof.note}; {_note(spent, known)}"
+            yield f"{name}_datasheet", ideal / span, Dimension.FRACTION, note
+            if roof.note == GIVEN:
+                yield name, ideal / span, Dimension.FRACTION, note
+
+
+def _total(column: Floats, counts: Floats) -> tuple[NDArray[np.bool_], float]:
+    known = ~np.isnan(column) & (counts > 0)
+    return known, float((column * counts)[known].sum())
+
+
+def _note(spent: Floats, known: NDArray[np.bool_]) -> str:
+    """What the figure is of, and how much of it is work that nobody counted."""
+    part = float(spent[known].sum() / spent.sum())
+    rest = "" if part > 0.9995 else "; the rest counts as no work"
+    return f"over the whole window, idle time included; {part:.1%} of operators' time has known work{rest}"
+
+
+def _only(spent: Floats, known: NDArray[np.bool_]) -> str:
+    part = float(spent[known].sum() / spent.sum())
+    return f"of operators with known work, {part:.1%} of operators' time"
+
+
+def _parts(
+    seen: Survey, rows: Sequence[OperatorRow], steps: Sequence[Survey]
+) -> Iterator[tuple[Labels, tuple[Floats, Floats], float]]:
+    """Steps, and devices where there are several: calls and GPU time of each, and its time on all of its devices."""
+    devices = np.unique(seen.device).tolist()
+    stretches = [(part, labels(step=part.window.step)) for part in steps if part.window and part.window.step]
+    if len(devices) > 1:
+        alone = [(device, narrowed(seen, np.flatnonzero(seen.device == device))) for device in devices]
+        stretches += [(part, labels(gpu=device)) for device, part in alone]
+    whole = _Whole(seen, rows) if stretches else None
+    for part, where in stretches:
+        if whole and len(part.rows):
+            yield where, whole.shared(part), _span(part, 1 if dict(where).get("gpu") else len(devices))
+
+
+def _span(seen: Survey, devices: int = 1) -> float:
+    """Nanoseconds from the first start to the last end, or of the window, over all devices together."""
+    found = np.unique(seen.device).tolist()
+    if seen.window is not None:
+        return float((seen.window.end - seen.window.start) * max(devices, len(found)))
+    ends = [(seen.device == device) for device in found]
+    return float(sum(int(seen.end[here].max()) - int(seen.start[here].min()) for here in ends))
+
+
+def _codes(seen: Survey, operators: NDArray[np.int64]) -> NDArray[np.int64]:
+    """One number for a name and its arguments; -1 where no operator is known."""
+    trace, at = seen.trace, np.maximum(operators, 0)
+    wide = len(trace.arguments) + 1
+    found: NDArray[np.int64] = trace.name[at].astype(np.int64) * wide + trace.argument[at] + 1
+    return np.where(operators >= 0, found, -1)
+
+
+class _Whole:
+    """What every call took in all, to know how much of it lies in a part."""
+
+    def __init__(self, seen: Survey, rows: Sequence[OperatorRow]) -> None:
+        self._rows = len(rows)
+        self._owners, instance = np.unique(seen.owner, return_inverse=True)
+        self._full = busy(seen.start, seen.end, instance, len(self._owners)).astype(np.float64)
+        codes = _codes(seen, np.array([row.example for row in rows], np.int64))
+        order = np.argsort(codes)
+        self._row = order[np.searchsorted(codes, _codes(seen, self._owners), sorter=order)]
+
+    def shared(self, part: Survey) -> tuple[Floats, Floats]:
+        """Calls and GPU time of each argument set; a call that straddles the edge of the part counts by its time."""
+        there, instance = np.unique(part.owner, return_inverse=True)
+        spent = busy(part.start, part.end, instance, len(there)).astype(np.float64)
+        at = np.searchsorted(self._owners, there)
+        share = np.divide(spent, self._full[at], out=np.zeros_like(spent), where=self._full[at] > 0)
+        row = self._row[at]
+        calls: Floats = np.bincount(row, weights=share, minlength=self._rows).astype(np.float64)
+        return calls, np.bincount(row, weights=spent, minlength=self._rows).astype(np.float64)
+
+
+def _metric(name: str, number: float, dimension: Dimension, where: Labels, note: str) -> Metric:
+    return Metric(name=name, value=number, dimension=dimension, labels=where, source="trace", note=note)
+
+
+_ROW_RATES = ("calls", "GPU time", "intensity", "rate", "bandwidth", "of the roof")
+"""Columns of the roofline whose metrics are made with the note that says which roof was used, or stand elsewhere."""
+
+
+def row_metrics(
+    seen: Survey,
+    rows: Sequence[OperatorRow],
+    kernels: Sequence[KernelRow],
+    roof: Roof | None,
+    scopes: Sequence[Labels],
+    most: int,
+) -> MetricSet:
+    """What every row of every table of one trace says; the longest rows, where there are more than ``most`` figures."""
+    apart = told_apart(rows)
+    made = chain(
+        table_metrics("arguments", tables.argument_table(rows), apart, scopes, most),
+        table_metrics("roofline", tables.roofline_table(rows, roof), apart, scopes, most, _ROW_RATES),
+        _rated(rows, apart, roof, scopes, most),
+        _kernels(seen, kernels, scopes, most),
+        _modules(seen, scopes, most),
+    )
+    return MetricSet(metrics=tuple(made))
+
+
+def _rated(
+    rows: Sequence[OperatorRow], apart: Sequence[Labels], roof: Roof | None, scopes: Sequence[Labels], most: int
+) -> Iterator[Metric]:
+    for row, where in list(zip(rows, apart))[: most // (8 * len(scopes))]:
+        for scope in scopes:
+            yield from rates([row], roof, tuple(sorted((*scope, *where))))
+
+
+def impact_metrics(
+    rows: Sequence[OperatorRow], top: int, roof: Roof | None, total: float, scopes: Sequence[Labels]
+) -> MetricSet:
+    """What the operators on top would gain at each share of their roof."""
+    named = list(zip(rows[:top], told_apart(rows)))
+    found = [(made, where) for row, where in named if (made := impact(row, roof, total)) is not None]
+    where = [tuple(sorted((*w, ("target", f"{t:.0%}")))) for made, w in found for t, _, _ in made.gains]
+    table = impact_table([made for made, _ in found])
+    known = ("GPU time", "of the roof")
+    return MetricSet(metrics=tuple(table_metrics("impact", table, where, scopes, 10**6, known)))
+
+
+def _kernels(seen: Survey, rows: Sequence[KernelRow], scopes: Sequence[Labels], most: int) -> Iterator[Metric]:
+    if seen.on_host:
+        return
+    several = len(np.unique(seen.device)) > 1
+    where = [
+        labels(kernel=row.name, launcher=row.launcher, stream=row.stream, **({"gpu": row.device} if several else {}))
+        for row in rows
+    ]
+    yield from table_metrics("kernels", tables.kernel_table(rows), where, scopes, most)
+
+
+def _modules(seen: Survey, scopes: Sequence[Labels], most: int) -> Iterator[Metric]:
+    """Modules and passes, where the trace has stacks or sequence numbers at all."""
+    if any(name.startswith("nn.Module: ") for name in seen.trace.names):
+        found = fusion_candidates(seen)
+        where = [labels(module=one.module) for one in found]
+        yield from table_metrics("fusion", fusion_table(found), where, scopes, most)
+    if len(seen.trace) and int(seen.trace.sequence.max()) >= 0:
+        both = passes(seen)
+        yield from table_metrics("backward", passes_table(both), [labels(op=one.name) for one in both], scopes, most)
+
+
+TARGETS = (0.2, 0.5, 0.8)
+
+
+@value
+class Impact:
+    """One operator at its present fraction of the roof, and the gains at each target above it."""
+
+    row: OperatorRow
+    fraction: float
+    gains: tuple[tuple[float, float, float], ...]
+    """(target, time then, end-to-end gain)."""
+
+    @property
+    def interval(self) -> Interval | None:
+        return Interval(low=self.gains[0][2], high=self.gains[-1][2], confidence=0.0) if self.gains else None
+
+
+def impact(row: OperatorRow, roof: Roof | None, total_ns: float) -> Impact | None:
+    """Gains of one operator over a window of ``total_ns``; ``None`` without a model or a roof."""
+    if row.work is None or roof is None or total_ns <= 0:
+        return None
+    fraction = place(row.work, row.total / row.count, roof).fraction
+    if fraction is None or fraction <= 0:
+        return None
+    gains = []
+    for target in TARGETS:
+        if target > fraction:
+            then = row.total * fraction / target
+            gains.append((target, then, (row.total - then) / total_ns))
+    return Impact(row=row, fraction=fraction, gains=tuple(gains))
+
+
+def impact_table(impacts: Sequence[Impact]) -> Table:
+    """One line for each target of each operator."""
+    rows = tuple(
+        (i.row.name, shapes(i.row), i.row.total, i.fraction, f"{target:.0%}", then, gain)
+        for i in impacts
+        for target, then, gain in i.gains
+    )
+    return Table(
+        columns=(
+            Column(name="operator"),
+            Column(name="shapes"),
+            Column(name="GPU time", dimension=Dimension.TIME),
+            Column(name="of the roof", dimension=Dimension.FRACTION),
+            Column(name="if it reached"),
+            Column(name="time then", dimension=Dimension.TIME),
+            Column(name="end-to-end gain, at most", dimension=Dimension.FRACTION),
+        ),
+        rows=rows,
+        note="A gain assumes that the saved time lies on the critical path.",
+    )

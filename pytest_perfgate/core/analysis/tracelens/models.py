@@ -1,0 +1,307 @@
+"""TraceLens' work models where they differ."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from pytest_perfgate.core.analysis.operators import MODELS, category_of
+from pytest_perfgate.core.analysis.operators.call import Call
+from pytest_perfgate.core.analysis.operators.pointwise import NAME as FUSED
+from pytest_perfgate.core.analysis.work.products import known_dtype, width
+from pytest_perfgate.model.values import value
+
+UNARY = {
+    f"aten::{n}"
+    for n in (
+        "copy",
+        "copy_",
+        "clamp_min",
+        "clamp_min_",
+        "clamp_max",
+        "clamp_max_",
+        "sigmoid",
+        "rsqrt",
+        "silu",
+        "neg",
+        "pow",
+    )
+}
+
+BINARY = {f"aten::{n}" for n in ("div", "div_", "mul", "mul_", "add", "add_", "sigmoid_backward", "threshold_backward")}
+
+REDUCE = {f"aten::{n}" for n in ("sum", "mean", "max", "min", "norm", "linalg_norm")}
+
+PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::_scaled_mm"}
+
+ATTENTION = {f"aten::_scaled_dot_product_{kind}_attention" for kind in ("flash", "efficient", "cudnn")}
+
+_FUSED_COST = {"silu": 4, "pow": 2, "rsqrt": 2, "sigmoid": 3, "exp": 2, "tanh": 2, "sqrt": 2}
+
+_SHEETS = (
+    ("GEMM", PRODUCTS),
+    ("CONV_fwd", {"aten::convolution"}),
+    ("SDPA_fwd", ATTENTION),
+    ("UnaryElementwise", UNARY),
+    ("BinaryElementwise", BINARY),
+    ("Reduce_fwd", REDUCE),
+)
+
+
+@value
+class Figures:
+    """Work as the reference counts it."""
+
+    flops: float
+    moved: float
+    spec: str
+    parameters: tuple[tuple[str, Any], ...]
+
+
+def sheet_of(name: str) -> str:
+    """The sheet an operator stands on; empty where the reference has no model."""
+    if "_norm" in name and MODELS.get(name) and name not in {"aten::norm", "aten::rms_norm"} and "linalg" not in name:
+        return "Normalization"
+    if FUSED.match(name):
+        return "triton"
+    return next((sheet for sheet, names in _SHEETS if name in names), "")
+
+
+def category(name: str, kernel: str) -> str:
+    """The reference's category: by its own registry, else by the kernel's name."""
+    if name == "aten::_flash_attention_forward" or name in {"aten::index_select", "aten::embedding"}:
+        return "other"
+    sheet = sheet_of(name)
+    if sheet in {"UnaryElementwise", "BinaryElementwise"}:
+        return "elementwise"
+    if sheet == "Reduce_fwd":
+        return "reduce"
+    if sheet or name in {"aten::cudnn_convolution", "aten::miopen_convolution"}:
+        return category_of(name)
+    for word, found in (("elementwise", "elementwise"), ("reduce", "reduce"), ("multi_tensor_apply",) * 2):
+        if kernel.startswith("void at::native") and word in kernel:
+            return found
+    return "other"
+
+
+def figures(call: Call, kernels: tuple[str, ...] = ()) -> Figures:
+    """Work and parameters of a call; raises where the arguments do not fit."""
+    sheet = sheet_of(call.name)
+    maker = {
+        "GEMM": _product,
+        "CONV_fwd": _convolution,
+        "SDPA_fwd": _attention,
+        "UnaryElementwise": _unary,
+        "BinaryElementwise": _binary,
+        "Reduce_fwd": _reduction,
+        "triton": _triton,
+    }.get(sheet)
+    if sheet == "Normalization":
+        flops, moved = norm_figures(call)
+        return Figures(flops=flops, moved=moved, spec=_spec("vector", call.type(0)), parameters=norm_parameters(call))
+    if maker is None:
+        raise ValueError("no model")
+    return maker(call, kernels)
+
+
+def _product(call: Call, kernels: tuple[str, ...]) -> Figures:
+    work = MODELS[call.name](call)
+    first = 1 if call.name in {"aten::addmm", "aten::baddbmm"} else 0
+    a, b = call.shape(first), call.shape(first + 1)
+    parameters: list[tuple[str, Any]] = [
+        ("M", a[-2]),
+        ("N", b[-1]),
+        ("K", a[-1]),
+        ("bias", first == 1),
+        ("stride_A", call.strides[first]),
+        ("stride_B", call.strides[first + 1]),
+        ("dtype_A_B", (call.type(first), call.type(first + 1))),
+        ("B", a[0] if len(a) == 3 else 1),
+    ]
+    layout = next((k for k in kernels if "Cijk_A" in k), "")
+    if layout:
+        parameters.append(("transpose", ("Cijk_Alik" in layout, "_Bjlk" in layout)))
+    return _figures(work.flops, work.bytes, _spec("matrix", call.type(first)), parameters)
+
+
+def _convolution(call: Call, _: tuple[str, ...]) -> Figures:
+    """A bias is never seen: its concrete value is an empty text, which counts as false."""
+    from pytest_perfgate.core.analysis.work.layers import conv
+
+    options: dict[str, Any] = {
+        "stride": call.numbers(3),
+        "padding": call.numbers(4),
+        "dilation": call.numbers(5),
+        "transposed": call.flag(6),
+        "output_padding": call.numbers(7),
+        "groups": call.number(8),
+    }
+    work = conv(call.shape(0), call.shape(1), dtype=call.dtype(0), **options)
+    parameters = [
+        ("convNd", f"conv{len(call.shape(0)) - 2}d"),
+        ("input_shape", call.shape(0)),
+        ("filter_shape", call.shape(1)),
+        ("dtype_input_weight", (call.type(0), call.type(1))),
+        ("input_stride", call.strides[0]),
+        ("weight_stride", call.strides[1]),
+        ("bias", False),
+        ("stride", options["stride"]),
+        ("padding", options["padding"]),
+        ("dilation", options["dilation"]),
+        ("transposed_conv", options["transposed"]),
+        ("output_padding", options["output_padding"]),
+        ("groups", options["groups"]),
+    ]
+    return _figures(work.flops, work.bytes, _spec("matrix", call.type(0)), parameters)
+
+
+def _attention(call: Call, _: tuple[str, ...]) -> Figures:
+    work = MODELS[call.name](call)
+    q, k, v = call.shape(0), call.shape(1), call.shape(2)
+    parameters = [
+        ("B", q[0]),
+        ("N_Q", q[2]),
+        ("H_Q", q[1]),
+        ("N_KV", k[2]),
+        ("H_KV", k[1]),
+        ("d_h_qk", q[3]),
+        ("d_h_v", v[3]),
+        ("dropout", float(call.text(3) or 0)),
+        ("causal", call.flag(4)),
+        ("flash_impl", "flash" in call.name),
+        ("dtype_A_B", (call.type(0), call.type(1))),
+    ]
+    return _figures(work.flops, work.bytes, _spec("matrix", call.type(0)), parameters)
+
+
+def _unary(call: Call, _: tuple[str, ...]) -> Figures:
+    copied = "copy" in call.name
+    out = call.type(1) if copied else None
+    source = 1 if copied and call.tensor(1) else 0
+    count = prod(call.shape(0))
+    moved = count * (_bytes(call.type(source)) + _bytes(out or call.type(0)))
+    parameters = [
+        ("op_shape", call.shape(0)),
+        ("dtype_in_out", (call.type(0), out)),
+        ("stride_input", call.strides[0]),
+        ("stride_output", call.strides[1] if copied else None),
+    ]
+    return _figures(count, moved, _spec("vector", call.type(0)), parameters)
+
+
+def _binary(call: Call, _: tuple[str, ...]) -> Figures:
+    """A scalar operand counts as four bytes."""
+    one, two = (tuple(call.dims[at]) for at in (0, 1))
+    count = max(prod(one), prod(two))
+    first, second = _bytes(call.type(0)), _bytes(call.type(1))
+    moved = prod(one) * first + prod(two) * second + count * first
+    parameters = [
+        ("shape_in1", one),
+        ("shape_in2", two),
+        ("dtype_in1_in2_out", (call.type(0), call.type(1), None)),
+        ("stride_input1", call.strides[0]),
+        ("stride_input2", call.strides[1]),
+        ("stride_output", None),
+    ]
+    return _figures(count, moved, _spec("vector", call.type(0)), parameters)
+
+
+def _reduction(call: Call, _: tuple[str, ...]) -> Figures:
+    """The result counts as one element whatever the reduced dimensions."""
+    count = prod(call.shape(0))
+    moved = (count + 1) * _bytes(call.type(0))
+    parameters = [
+        ("num_input_elems", count),
+        ("num_output_elems", 1),
+        ("dtype_in_out", (call.type(0), None)),
+        ("reduce_type", call.name.removeprefix("aten::")),
+    ]
+    return _figures(count, moved, _spec("vector", call.type(0)), parameters)
+
+
+def _triton(call: Call, _: tuple[str, ...]) -> Figures:
+    """Costs by fused name over the launch grid; pointwise kernels write their first tensor once more."""
+    from pytest_perfgate.core.analysis.operators.pointwise import fused_operators
+
+    tensors = call.tensors()
+    grid = [call.number(at) for at in range(len(call.types)) if not call.tensor(at)]
+    count = prod(grid)
+    names = fused_operators(call.name)
+    moved = sum(call.size(at) for at in tensors)
+    moved += call.size(tensors[0]) if "_poi_" in call.name else 0
+    listed = sorted({*names, *(("_unsafe_view",) if "_unsafe_view" in call.name else ())})
+    parameters = [
+        ("fused_ops", ", ".join(f"aten.{name}" for name in listed)),
+        ("xnumel", grid[0]),
+        ("rnumel", grid[1] if len(grid) > 1 else 1),
+    ]
+    flops = count * sum(_FUSED_COST.get(name, 1) for name in names)
+    return _figures(flops, moved, f"vector_{call.type(tensors[0]).removeprefix('c10::').lower()}", parameters)
+
+
+def _figures(flops: float | None, moved: float | None, spec: str, parameters: list[tuple[str, Any]]) -> Figures:
+    return Figures(flops=flops or 0.0, moved=moved or 0.0, spec=spec, parameters=tuple(parameters))
+
+
+def _bytes(dtype: str) -> float:
+    return width(dtype) if known_dtype(dtype) else 4.0
+
+
+def _spec(unit: str, dtype: str) -> str:
+    plain = known_dtype(dtype) or ""
+    return f"{unit}_{plain}" if plain.startswith(("fp", "bf")) else ""
+
+
+def norm_figures(call: Call) -> tuple[float, float]:
+    """Operations and bytes."""
+    count, channels, size = prod(call.shape(0)), _channels(call), call.size(0) / max(prod(call.shape(0)), 1)
+    backward, squared = call.name.endswith("_backward"), "rms" in call.name
+    if squared:
+        if backward:
+            flags = call.flags(5)
+            second = len(flags) > 1 and flags[1]
+            return count * (10 if second else 8), size * (3 * count + 2 * channels)
+        rows = count // channels
+        return rows * (2 * channels + 2) + 2 * count, size * (2 * count + channels)
+    if not backward:
+        return 6 * channels + 5 * count, size * (2 * count + 6 * channels)
+    if "miopen" in call.name or "cudnn" in call.name:
+        return 4 * count + 3 * channels, size * (2 * count + channels)
+    vectors = 1 if "layer" in call.name and not _has_bias(call) else 4
+    return 9 * count, size * (3 * count + vectors * channels)
+
+
+def norm_parameters(call: Call) -> tuple[tuple[str, Any], ...]:
+    """The columns of its sheet."""
+    backward, squared = call.name.endswith("_backward"), "rms" in call.name
+    library = "miopen" in call.name or "cudnn" in call.name
+    layered = "layer" in call.name and backward
+    parameters: list[tuple[str, Any]] = [
+        ("op_shape", call.shape(0)),
+        ("dtype_in_out", (call.type(0), None)),
+        ("stride_input", call.strides[0]),
+        ("stride_output", None),
+        ("num_channels", float(_channels(call)) if "group" in call.name and backward else _channels(call)),
+        ("has_bias", False if squared else _has_bias(call) if layered else True),
+        ("is_affine", _has_bias(call) if layered else True),
+        ("is_training", not squared and not (backward and library)),
+    ]
+    if backward:
+        mask = {"native_layer": call.flags(7), "native_group": call.flags(9), "rms": call.flags(5)}
+        found = next((list(flags) for part, flags in mask.items() if part in call.name), [True])
+        parameters.append(("output_mask", found))
+    return tuple(parameters)
+
+
+def _channels(call: Call) -> int:
+    shape = call.shape(0)
+    backward = call.name.endswith("_backward")
+    if "layer" in call.name or "rms" in call.name:
+        return prod(call.numbers(2 if backward else 1))
+    if "group" in call.name and backward:
+        return call.shape(2)[1]
+    return shape[1]
+
+
+def _has_bias(call: Call) -> bool:
+    return call.tensor(6) or not call.name.endswith("_backward")

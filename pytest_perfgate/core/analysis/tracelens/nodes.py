@@ -1,0 +1,207 @@
+"""TraceLens' view of a trace."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pytest_perfgate.core.analysis.classify import Kind
+from pytest_perfgate.core.analysis.operators.call import Call, parse_call
+from pytest_perfgate.core.analysis.trace.survey import Survey
+from pytest_perfgate.model.profiles import Category
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
+    Floats = NDArray[np.float64]
+
+
+Span = tuple[float, float]
+
+
+class Forest:
+    """Operators with the GPU rows below them, in the file's own floating-point microseconds."""
+
+    def __init__(self, seen: Survey) -> None:
+        trace = seen.trace
+        if trace.stamps is None:
+            raise ValueError("the trace was read without its own time stamps")
+        self.seen = seen
+        self.trace = trace
+        self.stamp, self.length = (np.asarray(column, np.float64) for column in trace.stamps)
+        parents, kept = _tree(seen, self.stamp, self.length)
+        arrows = np.isin(trace.correlation[seen.rows], list(trace.flows))
+        linked = np.isin(seen.link.launch, list(kept)) & arrows
+        self.gpu = seen.rows[linked]
+        self.kinds = dict(zip(self.gpu.tolist(), seen.kinds[linked].tolist()))
+        self.direct: dict[int, list[int]] = defaultdict(list)
+        self.below: dict[int, list[int]] = defaultdict(list)
+        self.launch = dict(zip(self.gpu.tolist(), seen.link.launch[linked].tolist()))
+        for row in self.gpu.tolist():
+            at = self.launch[row]
+            if trace.category[at] == Category.RUNTIME:
+                above = int(parents[at])
+                if above >= 0 and trace.category[above] == Category.OPERATOR:
+                    self.direct[above].append(row)
+            while at >= 0:
+                self.below[at].append(row)
+                at = int(parents[at])
+        self.parents = parents
+        self.children: dict[int, list[int]] = defaultdict(list)
+        for row in np.flatnonzero(trace.category == Category.OPERATOR).tolist():
+            if row in self.below:
+                self.children[int(parents[row])].append(row)
+
+    def name(self, row: int) -> str:
+        return self.trace.names[int(self.trace.name[row])]
+
+    def call(self, row: int) -> Call:
+        argument = int(self.trace.argument[row])
+        return (
+            parse_call(self.name(row), self.trace.arguments[argument]) if argument >= 0 else Call(name=self.name(row))
+        )
+
+    def busy(self, rows: Sequence[int]) -> float:
+        """The union of GPU rows, summed in floats."""
+        return measure(merged([(self.stamp[r], self.stamp[r] + self.length[r]) for r in rows]))
+
+    def is_communication(self, row: int) -> bool:
+        return bool(self.kinds[row] == Kind.COMMUNICATION)
+
+    def launchers(self) -> list[int]:
+        """Operators that launch something other than communication themselves, in the order of the file."""
+        rows = (row for row, below in self.direct.items() if any(not self.is_communication(r) for r in below))
+        return sorted(rows)
+
+    def thread(self, row: int) -> tuple[str, str, str]:
+        thread = self.trace.threads[int(self.trace.place[row])]
+        return thread.process_name, thread.process_label, thread.name
+
+
+def _tree(seen: Survey, stamp: Floats, length: Floats) -> tuple[Ints, set[int]]:
+    """Operators and runtime calls nested by float time, without annotations and frames; what straddles is dropped."""
+    trace = seen.trace
+    parent, kept = np.full(len(trace), -1, np.int64), set()
+    stacks: dict[int, list[tuple[float, int]]] = defaultdict(list)
+    host = np.flatnonzero((trace.category == Category.OPERATOR) | (trace.category == Category.RUNTIME))
+    for row in host[np.argsort(stamp[host], kind="stable")].tolist():
+        stack = stacks[int(trace.place[row])]
+        start, end = float(stamp[row]), float(stamp[row] + length[row])
+        while stack and start >= stack[-1][0]:
+            stack.pop()
+        if stack and end > stack[-1][0]:
+            continue
+        parent[row] = stack[-1][1] if stack else -1
+        kept.add(row)
+        stack.append((end, row))
+    return parent, kept
+
+
+def merged(spans: Sequence[Span]) -> list[Span]:
+    """Overlapping or touching spans joined."""
+    joined: list[Span] = []
+    for start, end in sorted(spans, key=lambda span: span[0]):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def measure(spans: Sequence[Span]) -> float:
+    return sum(end - start for start, end in spans)
+
+
+def minus(spans: Sequence[Span], cover: Sequence[Span]) -> list[Span]:
+    """What of disjoint spans a disjoint cover leaves bare."""
+    bare: list[Span] = []
+    for start, end in spans:
+        at = start
+        for low, high in cover:
+            if high <= at or low >= end:
+                continue
+            if low > at:
+                bare.append((at, low))
+            at = max(at, high)
+        if at < end:
+            bare.append((at, end))
+    return bare
+
+
+Row = dict[str, object]
+
+PARTS = ("mean", "median", "std", "min", "max")
+
+
+def aggregates(column: str, numbers: Sequence[float], parts: Sequence[str] = PARTS) -> Row:
+    """``column_mean`` and its siblings; the deviation of one number is unknown."""
+    found = np.asarray(numbers, np.float64)
+    known = {
+        "mean": float(found.mean()),
+        "median": float(np.median(found)),
+        "std": float(found.std(ddof=1)) if len(found) > 1 else None,
+        "min": float(found.min()),
+        "max": float(found.max()),
+        "sum": float(found.sum()),
+    }
+    return {f"{column}_{part}": known[part] for part in parts}
+
+
+def with_shares(rows: list[Row], column: str) -> list[Row]:
+    """Rows by falling column, with their percentage and its running sum."""
+    ordered = sorted(rows, key=lambda row: (-float(row[column]), _order(row)))  # type: ignore[arg-type]
+    total = sum(float(row[column]) for row in ordered)  # type: ignore[arg-type, misc]
+    running = 0.0
+    for row in ordered:
+        share = 100 * float(row[column]) / total if total else 0.0  # type: ignore[arg-type]
+        running += share
+        row["Percentage (%)"], row["Cumulative Percentage (%)"] = share, running
+    return ordered
+
+
+def _order(row: Row) -> int:
+    return int(row.get("ex_UID") or row.get("UID_first") or 0)  # type: ignore[call-overload, no-any-return]
+
+
+Kernels = Sequence[Sequence[tuple[str, object, float]]]
+
+
+def kernel_summary(lists: Kernels) -> str:
+    """Kernels by their position in a call, the shortest first, as the reference writes them into a cell."""
+    return "[" + ", ".join(_entry(name, stream, spent) for name, stream, spent in _columns(lists)) + "]"
+
+
+def _columns(lists: Kernels) -> list[tuple[str, object, list[float]]]:
+    template = next((call for call in lists if call), [])
+    same = [call for call in lists if len(call) == len(template)]
+    found = [(name, stream, [call[at][2] for call in same]) for at, (name, stream, _) in enumerate(template)]
+    return sorted(found, key=lambda column: sum(column[2]))
+
+
+def _entry(name: str, stream: object, spent: Sequence[float]) -> str:
+    found = np.asarray(spent)
+    parts = {
+        "total_duration_us": found.sum(),
+        "mean_duration_us": found.mean(),
+        "median_duration_us": np.median(found),
+        "std_dev_duration_us": found.std(),
+        "min_duration_us": found.min(),
+        "max_duration_us": found.max(),
+    }
+    head = f"{{'name': {name!r}, 'stream': {stream}, 'count': {len(found)}, "
+    return head + ", ".join(f"'{key}': np.float64({float(number)!r})" for key, number in parts.items()) + "}"
+
+
+def truncated_summary(lists: Kernels) -> str:
+    """The same in short."""
+    entries = []
+    for name, stream, spent in _columns(lists):
+        mean = float(np.round(np.mean(spent), 2))
+        short = name if len(name) <= 64 else name[:64] + "..."
+        entries.append(f"{{'name': {short!r}, 'stream': {stream}, 'mean_duration_us': np.float64({mean!r})}}")
+    return "[" + ", ".join(entries) + "]"

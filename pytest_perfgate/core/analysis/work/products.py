@@ -1,0 +1,234 @@
+"""Work of matrix products, collectives, dtypes, stated work."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from pytest_perfgate.model.values import Work
+
+P = ParamSpec("P")
+
+T = TypeVar("T")
+
+_PLAIN = frozenset({int, float, str, bool, type(None)})
+
+
+def exact(count: Callable[P, T]) -> Callable[P, T]:
+    """The same work from Python's own numbers, which have no end."""
+
+    @wraps(count)
+    def counted(*args: P.args, **given: P.kwargs) -> T:
+        if _PLAIN.issuperset(map(type, args)) and _PLAIN.issuperset(map(type, given.values())):
+            return count(*args, **given)
+        return count(*map(plain, args), **{name: plain(value) for name, value in given.items()})
+
+    return counted
+
+
+def plain(value: Any) -> Any:
+    """A number, or numbers, of numpy and the like as Python's; anything else as it is."""
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, (tuple, list)):
+        return tuple(map(plain, value))
+    listed = getattr(value, "tolist", None)
+    return listed() if callable(listed) and hasattr(value, "shape") and not isinstance(value, type) else value
+
+
+@exact
+def gemm(m: int, n: int, k: int, *, dtype: str, bias: bool = False, out: str | None = None) -> Work:
+    """``(m, k) @ (k, n)``, with ``bias`` adding one vector of n; ``out`` is the result's dtype where it differs."""
+    return bmm(1, m, n, k, dtype=dtype, bias=bias) if out is None else _product((1, m, n, k), (dtype, dtype, out), bias)
+
+
+@exact
+def bmm(batch: int, m: int, n: int, k: int, *, dtype: str, bias: bool = False) -> Work:
+    """A batch of independent products ``(m, k) @ (k, n)``."""
+    return _product((batch, m, n, k), (dtype, dtype, dtype), bias)
+
+
+@exact
+def mixed_gemm(sizes: tuple[int, int, int, int], dtypes: tuple[str, str, str], *, bias: str | None = None) -> Work:
+    """A product of ``sizes`` (batch, m, n, k) whose operands, result and bias have dtypes of their own."""
+    return _product(sizes, dtypes, bias is not None, bias)
+
+
+@exact
+def gemm_backward(m: int, n: int, k: int, *, dtype: str, bias: bool = False) -> Work:
+    """Both gradients of ``(m, k) @ (k, n)``; ``bias`` adds the sum over m."""
+    size = width(dtype)
+    flops = 4 * m * n * k + (m * n if bias else 0)
+    moved = size * (2 * m * n + 2 * m * k + 2 * k * n + (n if bias else 0))
+    return Work(flops=flops, bytes=moved, dtype=dtype_name(dtype), working_set=moved, family="gemm backward")
+
+
+def _product(
+    sizes: tuple[int, int, int, int], dtypes: tuple[str, str, str], bias: bool, bias_dtype: str | None = None
+) -> Work:
+    batch, m, n, k = sizes
+    a, b, out = map(width, dtypes)
+    added = width(bias_dtype or dtypes[2]) * n if bias else 0
+    flops = batch * (2 * m * n * k + (m * n if bias else 0))
+    moved = batch * (m * k * a + k * n * b + m * n * out + added)
+    return Work(flops=flops, bytes=moved, dtype=dtype_name(dtypes[0]), working_set=moved, family="gemm")
+
+
+WIDTHS = {
+    "fp64": 8.0,
+    "fp32": 4.0,
+    "tf32": 4.0,
+    "fp16": 2.0,
+    "bf16": 2.0,
+    "fp8": 1.0,
+    "fp4": 0.5,
+    "int64": 8.0,
+    "int32": 4.0,
+    "int16": 2.0,
+    "int8": 1.0,
+    "uint8": 1.0,
+    "bool": 1.0,
+    "complex64": 8.0,
+    "complex128": 16.0,
+}
+"""Bytes an element takes, by canonical name."""
+
+_ALIASES = {
+    "float64": "fp64",
+    "double": "fp64",
+    "float32": "fp32",
+    "float": "fp32",
+    "float16": "fp16",
+    "half": "fp16",
+    "c10::half": "fp16",
+    "bfloat16": "bf16",
+    "c10::bfloat16": "bf16",
+    "c10::float8_e4m3fn": "fp8",
+    "c10::float8_e4m3fnuz": "fp8",
+    "c10::float8_e5m2": "fp8",
+    "c10::float8_e5m2fnuz": "fp8",
+    "float8_e4m3fn": "fp8",
+    "float8_e4m3fnuz": "fp8",
+    "float8_e5m2": "fp8",
+    "float8_e5m2fnuz": "fp8",
+    "c10::float4_e2m1fn_x2": "fp4",
+    "long": "int64",
+    "long int": "int64",
+    "long long": "int64",
+    "int": "int32",
+    "short": "int16",
+    "short int": "int16",
+    "signed char": "int8",
+    "char": "int8",
+    "unsigned char": "uint8",
+    "c10::complex<float>": "complex64",
+    "c10::complex<double>": "complex128",
+    "c10::quint8": "uint8",
+    "c10::qint8": "int8",
+    "uint16": "int16",
+    "uint32": "int32",
+    "uint64": "int64",
+}
+
+
+def known_dtype(name: str) -> str | None:
+    """The canonical name of an element type, or ``None`` where it is no element type."""
+    plain = name.strip().lower().removeprefix("torch.").removeprefix("numpy.")
+    canonical = _ALIASES.get(plain, plain)
+    return canonical if canonical in WIDTHS else None
+
+
+def dtype_name(name: str) -> str:
+    """The canonical name of an element type: ``c10::BFloat16`` and ``torch.bfloat16`` are ``bf16``."""
+    canonical = known_dtype(name)
+    if canonical is None:
+        known = ", ".join(sorted(WIDTHS))
+        raise ValueError(f"unknown dtype {name!r}; known are {known}")
+    return canonical
+
+
+def width(name: str) -> float:
+    """Bytes an element of this type takes."""
+    return WIDTHS[dtype_name(name)]
+
+
+_FACTORS = {"allreduce": 2, "allgather": 1, "reducescatter": 1, "alltoall": 1, "gather": 1, "scatter": 1}
+"""How many times (n - 1) / n of the message crosses each link."""
+
+
+def collective(kind: str, message: float, ranks: int) -> Work:
+    """A collective of ``message`` bytes a rank, as the bytes each link of the bus carries."""
+    moved = message * bus_factor(kind, ranks)
+    return Work(flops=0, bytes=moved, working_set=message, family="collective", note=kind)
+
+
+def bus_factor(kind: str, ranks: int) -> float:
+    """Bus bandwidth over algorithm bandwidth of a collective among ``ranks``."""
+    plain = "".join(char for char in kind.lower() if char.isalpha()).removesuffix("base").removesuffix("v")
+    factor = next((f for name, f in _FACTORS.items() if name in plain), None)
+    return factor * (ranks - 1) / ranks if factor and ranks > 0 else 1.0
+
+
+@exact
+def items(count: float, unit: str = "items") -> Work:
+    """``count`` of something that throughput is told in: tokens, images, requests."""
+    return Work(items=stated("count", count), unit=unit, family="items")
+
+
+@exact
+def custom(
+    *,
+    flops: float | None = None,
+    bytes: float | None = None,  # noqa: A002 - the name that users expect
+    dtype: str = "",
+    working_set: float | None = None,
+    note: str = "",
+) -> Work:
+    """Operations and bytes as the user counts them; at least one of the two."""
+    if flops is None and bytes is None:
+        raise ValueError("custom work states flops=, bytes= or both")
+    for name, count in (("flops", flops), ("bytes", bytes), ("working_set", working_set)):
+        if count is not None:
+            stated(name, count)
+    return Work(
+        flops=flops,
+        bytes=bytes,
+        dtype=dtype_name(dtype) if dtype else "",
+        working_set=bytes if working_set is None else working_set,
+        note=note,
+    )
+
+
+_FIGURES = ("flops", "bytes", "items", "working_set")
+
+
+def stated(name: str, count: Any) -> Any:
+    """The count itself; what is negative, not finite or no number at all is refused."""
+    fault = count_fault(count)
+    if fault:
+        raise ValueError(f"{name}={count!r:.60} {fault}")
+    return count
+
+
+def count_fault(count: Any) -> str:
+    """What keeps something from being a count; empty where it is one."""
+    if isinstance(count, int) and not isinstance(count, bool):
+        return "is negative" if count < 0 else ""
+    try:
+        number = float(count) if not isinstance(count, (str, bytes, bool)) else None
+    except (TypeError, ValueError):
+        number = None
+    if number is None:
+        return "is no number"
+    if not math.isfinite(number):
+        return "is not finite"
+    return "is negative" if number < 0 else ""
+
+
+def work_fault(work: Work) -> str:
+    """What is wrong with the figures of an operator's work, such as one of a negative size; empty where nothing is."""
+    counts = ((name, getattr(work, name)) for name in _FIGURES)
+    found = ((name, count, count_fault(count)) for name, count in counts if count is not None)
+    return next((f"its {name} {fault}: {count!r:.60}" for name, count, fault in found if fault), "")

@@ -1,0 +1,357 @@
+"""Fixtures and conftests that gated tests take."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
+from itertools import chain
+from pathlib import PurePosixPath
+
+from pytest_perfgate.core.changes.source import (
+    Scope,
+    defined,
+    everywhere,
+    is_text,
+    marks_in,
+    meaning,
+    module_of,
+    names_of,
+    reached,
+    said_by,
+    tests_in,
+)
+
+_FILES = 64
+"""Files whose names are kept at a time."""
+
+_AMONG_TESTS = {"tests", "test", "testing"}
+
+Texts = Mapping[str, tuple["str | None", "str | None"]]
+"""Files then and now, by their paths."""
+
+_Taken = tuple[str, int, str]
+"""A module as it is named, how far above the file, and a name in it."""
+
+
+def borrowed(
+    tests: Mapping[str, tuple[str, Collection[str]]],
+    changed: Texts,
+    standing: Mapping[str, str] | None = None,
+    everywhere: Collection[str] = (),
+) -> dict[str, tuple[str, ...]]:
+    """Each of the changed files that these tests take from, with the names that stand for something else.
+
+    ``tests`` are files, each with its text and those of its functions, ``Class::test``, that are meant; ``standing``
+    the conftests and packages above them as they are now; ``everywhere`` fixtures that settings put around all tests.
+    """
+    found: dict[str, set[str]] = {}
+    for path, (text, names) in tests.items():
+        module = _only(module_of(text), names)
+        named = {*reached(module.body), *_strings(module), *everywhere}
+        above = {one: module_of(said) for one, said in (standing or {}).items() if is_above(one, path)}
+        for other in changed.keys() - tests.keys():
+            sides = [_taken_from(side, other, path, module, named) for side in changed[other]]
+            beside = [_by_others(side, other, above, named) for side in changed[other]]
+            found.setdefault(other, set()).update(apart(*sides) | apart(*beside))
+    return {path: tuple(sorted(names)) for path, names in sorted(found.items()) if names}
+
+
+def is_above(file: str, path: str) -> bool:
+    """Whether a file runs before a test because of where both lie: a conftest, or the package that the test is in."""
+    place, test = PurePosixPath(file), PurePosixPath(path)
+    if place.parent not in test.parents:
+        return False
+    return place.name == CONFTEST or (place.name == PACKAGE and (_helps(file) or place.parent == test.parent))
+
+
+def _taken_from(text: str | None, other: str, path: str, module: ast.Module, named: set[str]) -> Meanings:
+    """What a test file itself has of one side of another file."""
+    if is_above(other, path) and PurePosixPath(other).name == CONFTEST:
+        return around(text, named)
+    if _helps(other) or is_above(other, path):
+        given = {name.removesuffix("()") for taken in _used(module) if (name := _named(taken, path, other))}
+        runs = is_above(other, path) or any(_named((*one[:2], EVERY), path, other) for one in _imports(module))
+        return {**_held(text, given), **(loose(text) if runs else {})}
+    given = {name for taken in _taken(module) if (name := _named(taken, path, other))}
+    return _meant(text, given)
+
+
+def _by_others(text: str | None, other: str, above: Mapping[str, ast.Module], named: set[str]) -> Meanings:
+    """What conftests and packages above a test have of one side of another file."""
+    found: dict[str, str] = {}
+    for place, module in above.items():
+        if any(_named((plugin, 0, EVERY), place, other) for plugin in loaded(module)):
+            found.update(around(text, named))
+        taken = {one[2] for one in _imports(module) if _named((*one[:2], EVERY), place, other)}
+        if taken and _helps(other):
+            given = {name.removesuffix("()") for one in _used(module) if (name := _named(one, place, other))}
+            found.update({**_held(text, given), **loose(text)})
+        if taken:
+            found.update(handed_on(text, taken, named))
+    return found
+
+
+def _only(module: ast.Module, names: Collection[str]) -> ast.Module:
+    """The file without its other tests; where one of these is made elsewhere, such as by a base class, all of it."""
+    tests = {name: test for name, test, _ in tests_in(module.body, ())}
+    if not tests.keys() >= {*names}:
+        return module
+    others = {id(test) for name, test in tests.items() if name not in names and test.name.startswith("test")}
+    for node in ast.walk(module):
+        if isinstance(node, (ast.Module, ast.ClassDef)):
+            node.body = [line for line in node.body if id(line) not in others]
+    return module
+
+
+def _strings(module: ast.Module) -> set[str]:
+    """Words of marks: ``usefixtures("quiet")`` names one by its text."""
+    nodes = (node for _, marks in marks_in(module) for mark in marks for node in ast.walk(mark))
+    return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+
+
+def _meant(text: str | None, names: set[str]) -> Meanings:
+    """What names of a module stand for; a function that marks only hand on is what is measured, not how."""
+    if not names:
+        return {}
+    scope = defined(module_of(text or "").body)
+    called = {name.removesuffix("()") for name in names if name.endswith("()")}
+    values = {name for name in names & scope.keys() if not any(isinstance(node, WHOLE) for node in scope[name])}
+    return roots({*values, *(called & scope.keys())}, scope)
+
+
+def _helps(path: str) -> bool:
+    """Whether a module lies among tests, where nobody keeps what is measured."""
+    return not _AMONG_TESTS.isdisjoint(PurePosixPath(path).parts[:-1])
+
+
+def _held(text: str | None, names: set[str]) -> Meanings:
+    """What names of a module stand for, functions too."""
+    if not names:
+        return {}
+    scope = defined(module_of(text or "").body)
+    return roots(names & scope.keys(), scope)
+
+
+@lru_cache(maxsize=_FILES)
+def _used(module: ast.Module) -> tuple[_Taken, ...]:
+    """Names of other modules anywhere in a file, read once for all files that a change edits."""
+    return tuple(_all_used(module))
+
+
+@lru_cache(maxsize=_FILES)
+def _imports(module: ast.Module) -> tuple[_Taken, ...]:
+    return tuple(imports(module))
+
+
+@lru_cache(maxsize=_FILES)
+def _taken(module: ast.Module) -> tuple[_Taken, ...]:
+    return tuple(_all_taken(module))
+
+
+def _all_used(module: ast.Module) -> Iterator[_Taken]:
+    scope = defined(module.body)
+    for name, suffix in chain.from_iterable(map(_spelled, module.body)):
+        first, _, rest = name.partition(".")
+        yield from _imported(scope.get(first, ()), rest, suffix)
+
+
+def _all_taken(module: ast.Module) -> Iterator[_Taken]:
+    """Names of other modules in marks, and in what these stand for in this file; called ones end in ``()``."""
+    scope = defined(module.body)
+    nodes = list(chain.from_iterable(marks for _, marks in marks_in(module)))
+    known: set[str] = set()
+    while nodes:
+        node = nodes.pop()
+        for name, suffix in _spelled(node):
+            first, _, rest = name.partition(".")
+            yield from _imported(scope.get(first, ()), rest, suffix)
+            if first not in known:
+                known.add(first)
+                nodes += [
+                    one for one in scope.get(first, ()) if not isinstance(one, (*WHOLE, ast.Import, ast.ImportFrom))
+                ]
+
+
+def _spelled(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """Names and dotted names below a node, and ``()`` where they are called."""
+    called = {id(one.func) for one in ast.walk(node) if isinstance(one, ast.Call)}
+    for one in ast.walk(node):
+        if isinstance(one, (ast.Name, ast.Attribute)) and isinstance(one.ctx, ast.Load):
+            yield ast.unparse(one), "()" if id(one) in called else ""
+
+
+def _imported(nodes: Iterable[ast.AST], rest: str, suffix: str) -> Iterator[_Taken]:
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom):
+            name = node.names[0].name
+            yield (node.module or "", node.level, f"{name}{'' if rest else suffix}")
+            if rest:
+                inner = ".".join(filter(None, [node.module, name]))
+                yield (inner, node.level, f"{rest}{suffix}")
+        elif isinstance(node, ast.Import) and rest:
+            named = node.names[0]
+            module, _, name = f"{named.name if named.asname else named.name.partition('.')[0]}.{rest}".rpartition(".")
+            yield (module, 0, f"{name}{suffix}")
+
+
+def _named(taken: _Taken, path: str, other: str) -> str:
+    """The name where it is taken from this other file; empty where it is of another."""
+    module, level, name = taken
+    place = _place_of(other)
+    asked = module.replace(".", "/")
+    if level:
+        home = PurePosixPath(path).parents[level - 1] if level <= len(PurePosixPath(path).parents) else None
+        return name if home is not None and place == str(home / asked) else ""
+    return name if asked and (place == asked or place.endswith(f"/{asked}")) else ""
+
+
+@lru_cache(maxsize=_FILES * _FILES)
+def _place_of(file: str) -> str:
+    """A file as imports may name it, with slashes."""
+    return str(PurePosixPath(file).with_suffix("")).removesuffix("/__init__")
+
+
+CONFTEST, PACKAGE = "conftest.py", "__init__.py"
+
+LOOSE = "what it runs when it is imported"
+
+WHOLE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+PLUGINS = "pytest_plugins"
+
+_IMPORT = "import "
+
+_NAMING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Import, ast.ImportFrom, ast.Pass)
+
+EVERY = "*"
+
+_HOOK = "pytest_"
+
+_SAYING = ("pytest_addoption", "pytest_report_header", "pytest_terminal_summary")
+"""Hooks that say something and measure nothing."""
+
+Meanings = Mapping[str, str]
+"""Each name with all that it stands for."""
+
+
+def around(text: str | None, named: set[str]) -> Meanings:
+    """Fixtures that are named, those that need not be, hooks, plugins that it loads, and lines that name nothing."""
+    body = module_of(text or "").body
+    scope = defined(body)
+    functions = {name for name, nodes in scope.items() if any(isinstance(node, WHOLE) for node in nodes)}
+    always = {*everywhere(scope), *_hooks(functions), *(scope.keys() & {PLUGINS})}
+    return {**roots({*(named & functions), *always}, scope), **loose(text)}
+
+
+def handed_on(text: str | None, taken: set[str], named: set[str]) -> Meanings:
+    """What a conftest has of a module that it imports names from: fixtures and hooks, and the module's own lines."""
+    scope = defined(module_of(text or "").body)
+    every = EVERY in taken
+    fixtures = {name for name, nodes in scope.items() if "'fixture'" in _decorators(nodes) and (every or name in taken)}
+    hooks = {name for name in _hooks(scope) if every or name in taken}
+    if not fixtures and not hooks:
+        return {}
+    used = {*(fixtures & named), *(fixtures & {*everywhere(scope)}), *hooks}
+    return {**roots(used, scope), **loose(text)}
+
+
+def loose(text: str | None) -> Meanings:
+    """Lines that do something when the file is imported, with all that they name in turn; what calls give a name to.
+
+    Imports too, each by itself: empty where the file uses it.
+    """
+    body = module_of(text or "").body
+    scope = defined(body)
+    lines = list(_acting(body))
+    said = {LOOSE: said_by(lines) + str(sorted(meaning(reached(lines), scope).items()))} if lines else {}
+    return {**said, **roots(_made(body), scope), **dict(_conftest_imports(body))}
+
+
+def apart(then: Meanings, now: Meanings) -> set[str]:
+    """Names that stand for something else; an import counts where it comes or goes, and nobody uses it."""
+    names = (name for name in {**then, **now} if then.get(name) != now.get(name))
+    differ = {name for name in names if not name.startswith(_IMPORT) or _side_effect(then.get(name), now.get(name))}
+    return {LOOSE if name.startswith(_IMPORT) else name for name in differ}
+
+
+def roots(names: Iterable[str], scope: Scope) -> Meanings:
+    """Each name with all that it stands for, and what that names in turn."""
+    return {name: str(sorted(meaning({name}, scope).items())) for name in names}
+
+
+def loaded(module: ast.Module) -> Iterator[str]:
+    """Modules that a file names as plugins of pytest."""
+    for node in defined(module.body).get(PLUGINS, ()):
+        for word in ast.walk(node):
+            if isinstance(word, ast.Constant) and isinstance(word.value, str):
+                yield word.value
+
+
+def imports(module: ast.Module) -> Iterator[tuple[str, int, str]]:
+    """Every module that a file imports, how far above the file, and the name that is taken; empty for all of it."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import):
+            yield from ((one.name, 0, "") for one in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((node.module or "", node.level, one.name) for one in node.names)
+            yield from ((".".join(filter(None, [node.module, one.name])), node.level, "") for one in node.names)
+
+
+def _acting(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Lines that name nothing, such as one that sets what another module has; those of a class too."""
+    for line in body:
+        if isinstance(line, ast.ClassDef):
+            yield from _acting(line.body)
+        elif not isinstance(line, _NAMING) and not is_text(line) and _acts(line):
+            yield line
+
+
+def _acts(line: ast.stmt) -> bool:
+    """Whether it does more than to name something; a branch may do both."""
+    inner = [one for one in ast.iter_child_nodes(line) if isinstance(one, (ast.stmt, ast.ExceptHandler))]
+    if not inner:
+        return not dict(names_of(line)) and not isinstance(line, ast.Raise)
+    return any(
+        _acts(one) for one in _lines(inner) if not isinstance(one, (*_NAMING, ast.ClassDef)) and not is_text(one)
+    )
+
+
+def _lines(nodes: Iterable[ast.AST]) -> Iterator[ast.stmt]:
+    for node in nodes:
+        if isinstance(node, ast.ExceptHandler):
+            yield from node.body
+        elif isinstance(node, ast.stmt):
+            yield node
+
+
+def _made(body: Iterable[ast.stmt]) -> Iterator[str]:
+    """Names that a call gives what they stand for: it may do more."""
+    for line in body:
+        if isinstance(line, (ast.Assign, ast.AnnAssign)) and any(isinstance(one, ast.Call) for one in ast.walk(line)):
+            yield from dict(names_of(line))
+
+
+def _conftest_imports(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
+    lines = [line for line in body if isinstance(line, (ast.Import, ast.ImportFrom))]
+    used = set(reached(line for line in body if line not in lines))
+    for name, node in (found for line in lines if not _of_python(line) for found in names_of(line)):
+        said = said_by([node])
+        yield f"{_IMPORT}{said}", "" if name in used else said
+
+
+def _side_effect(then: str | None, now: str | None) -> bool:
+    return bool((then is None and now) or (now is None and then))
+
+
+def _of_python(node: ast.AST) -> bool:
+    """An import that only tells how the file is read."""
+    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
+
+
+def _hooks(names: Iterable[str]) -> set[str]:
+    return {name for name in names if name.startswith(_HOOK) and name not in {*_SAYING, PLUGINS}}
+
+
+def _decorators(nodes: Iterable[ast.AST]) -> str:
+    return said_by(mark for node in nodes for mark in getattr(node, "decorator_list", ()))

@@ -1,0 +1,231 @@
+"""Limits removed or weakened in test files."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+
+from pytest_perfgate.core.changes.marks import EXCUSES, Mark, marked
+from pytest_perfgate.core.changes.source import AROUND, ITSELF, PARAMETERS, Parts, other_parameters, parts_of
+from pytest_perfgate.core.changes.tests import same_bodies
+from pytest_perfgate.core.limits.grammar import FAMILY_MEAN, Kinds, parse_limit
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import Limit, Operator
+from pytest_perfgate.model.values import value
+
+Merged = Callable[[str, Sequence[Sequence[Limit]]], tuple[Limit, ...]]
+"""Limits of a test by its node id and those of its marks, with the project's own beneath them."""
+
+Run = Mapping[str, Sequence[tuple[Limit, ...]]]
+"""What each test of a run was asked, by its node id without parameters: once for each way that it was asked."""
+
+_UPPER = (Operator.AT_MOST, Operator.LESS)
+
+_LOWER = (Operator.AT_LEAST, Operator.MORE)
+
+LOOSER, OTHER, TIGHTER = range(3)
+"""What a change of a limit or a setting comes to, what matters most first."""
+
+_BASELINED = ("slowdown", FAMILY_MEAN)
+"""What an accepted line asks for: where the test is gone, its line tells."""
+
+
+@value
+class Asked:
+    """What one test is asked."""
+
+    limits: tuple[Limit, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+    unread: tuple[str, ...] = ()
+    """What is no literal, or no limit that reads."""
+
+
+def relaxed(
+    texts: Mapping[str, tuple[str | None, str | None]], kinds: Kinds, merged: Merged, run: Run | None = None
+) -> Mapping[str, int]:
+    """Each limit of a gated test that these files, then and now, take away or change; first what loosens.
+
+    Where they do not tell what is asked now, such as of a class that another module has, the run itself knows.
+    """
+    then = {path: marked(before or "") for path, (before, _) in texts.items()}
+    now = {path: marked(after or "") for path, (_, after) in texts.items()}
+    found: dict[str, int] = {}
+    for path, tests in then.items():
+        lost = any(name not in now[path] for name in tests)
+        names = same_bodies(texts[path][0] or "", texts[path][1] or "") if lost else {}
+        for name in dict.fromkeys([*tests, *_closer(now[path], tests)]):
+            was = _asked(f"{path}::{name}", _nearest(tests, name), kinds, merged)
+            at, marks = _present(path, _renamed(name, names), now, then)
+            whole = f"{at}::{_renamed(_whole(name), names)}"
+            known = (run or {}).get(whole, ()) if name == _whole(name) else ()
+            asked = None if marks is None else _asked(f"{at}::{name}", marks, kinds, merged)
+            said = _apart(was, asked, known)
+            for text, rank in said:
+                if f"{whole}: {text}" not in found:  # else a parameter or a call says what its test has said
+                    found[f"{at}::{_renamed(name, names)}: {text}"] = rank
+    return dict(sorted(found.items(), key=lambda said: (said[1], said[0])))
+
+
+def _apart(was: Asked, now: Asked | None, known: Sequence[tuple[Limit, ...]]) -> Iterator[tuple[str, int]]:
+    """What became of one test's limits: as its file says it, or where that does not tell, as the run knows it."""
+    if known and (now is None or (now.unread and not was.unread)):
+        return chain.from_iterable(_changed(was, replace(was, limits=limits)) for limits in known)
+    return _gone(was) if now is None else _changed(was, now)
+
+
+def _closer(now: Iterable[str], then: Iterable[str]) -> Iterator[str]:
+    """What has marks now of tests that were there: parameters and calls may have some of their own only now."""
+    known = set(then)
+    yield from (name for name in now if _whole(name) in known)
+
+
+def _whole(name: str) -> str:
+    return name.partition("#")[0].partition("[")[0]
+
+
+def _renamed(name: str, names: Mapping[str, str]) -> str:
+    whole = _whole(name)
+    return names.get(whole, whole) + name.removeprefix(whole)
+
+
+def _nearest(tests: Mapping[str, tuple[Mark, ...]], name: str) -> tuple[Mark, ...] | None:
+    """Marks of a parameter or a call; where it has none of its own, those of its test."""
+    found = tests.get(name)
+    return found if found is not None else tests.get(_whole(name))
+
+
+def _present(
+    path: str, name: str, now: Mapping[str, Mapping[str, tuple[Mark, ...]]], then: Mapping[str, Mapping[str, object]]
+) -> tuple[str, tuple[Mark, ...] | None]:
+    """Where a test is now: in its file, or in the one other that it is new in."""
+    here = _nearest(now[path], name)
+    others = [p for p in now if _whole(name) in now[p] and _whole(name) not in then[p]]
+    if here is not None or len(others) != 1:
+        return path, here
+    return others[0], _nearest(now[others[0]], name)
+
+
+def _asked(nodeid: str, marks: Sequence[Mark] | None, kinds: Kinds, merged: Merged) -> Asked:
+    layers, unread = [], []
+    for mark in marks or ():
+        layer: list[Limit] = []
+        for text in mark.limits:
+            try:
+                layer.append(parse_limit(text, kinds=kinds, on=mark.on))
+            except PerfgateError:  # noqa: PERF203 - a text that does not read is compared as it is written
+                unread.append(text)
+        layers.append(layer)
+        unread += mark.unread
+    settings = {name: said for mark in marks or () for name, said in mark.settings}
+    limits = merged(nodeid.partition("#")[0], layers)
+    return Asked(limits=limits, settings=tuple(settings.items()), unread=tuple(unread))
+
+
+def _gone(was: Asked) -> Iterator[tuple[str, int]]:
+    """A test that is nowhere any more, or gated no more: what no accepted line tells of."""
+    lost = (limit for limit in was.limits if limit.source == "marker" and limit.metric not in _BASELINED)
+    yield from ((f"{_said(limit)} -> none", LOOSER) for limit in lost)
+
+
+def _changed(was: Asked, now: Asked) -> Iterator[tuple[str, int]]:
+    new = [text for text in now.unread if text not in was.unread]
+    old = [text for text in was.unread if text not in now.unread]
+    yield from _limits(was.limits, now.limits, f"not literal: {', '.join(new)}" if new else "none")
+    if old:
+        yield f"limits not literal: {', '.join(old)} -> {', '.join(new) or 'none'}", LOOSER
+    then, here = dict(was.settings), dict(now.settings)
+    for name in {**then, **here}:
+        if then.get(name) != here.get(name) and (not new or name in EXCUSES):
+            rank = LOOSER if name in EXCUSES and name in here else OTHER
+            yield f"{name}: {then.get(name, 'unset')} -> {here.get(name, 'unset')}", rank
+
+
+def _limits(then: Sequence[Limit], now: Sequence[Limit], without: str) -> Iterator[tuple[str, int]]:
+    left = [limit for limit in now if not any(_alike(limit, was) for was in then)]
+    for was in then:
+        if any(_holds(limit, was) for limit in now if limit not in left):
+            continue
+        rivals = [limit for limit in left if limit.key == was.key and _side(limit) == _side(was)]
+        near = min(rivals, key=lambda limit: limit.on != was.on, default=None)
+        if near is None:
+            yield f"{_said(was)} -> {without}", LOOSER
+        else:
+            left.remove(near)
+            yield f"{_said(was)} -> {_said(near)}", TIGHTER if _holds(near, was) else LOOSER
+
+
+def _alike(one: Limit, other: Limit) -> bool:
+    return replace(one, text="", source="") == replace(other, text="", source="")
+
+
+def _holds(limit: Limit, was: Limit) -> bool:
+    """Whether what keeps one limit keeps the other too, wherever that applied."""
+    if limit.key != was.key or limit.dimension is not was.dimension:
+        return False
+    if (limit.on and limit.on != was.on) or not set(limit.except_on) <= set(was.except_on):
+        return False
+    if _side(limit) != _side(was):
+        return False
+    if was.operator is Operator.EQUAL:
+        return limit.bound == was.bound
+    apart = was.bound - limit.bound if was.operator in _UPPER else limit.bound - was.bound
+    return apart > 0 or (
+        apart == 0 and (limit.operator is was.operator or limit.operator in (Operator.LESS, Operator.MORE))
+    )
+
+
+def _side(limit: Limit) -> str:
+    return "upper" if limit.operator in _UPPER else "lower" if limit.operator in _LOWER else "equal"
+
+
+def _said(limit: Limit) -> str:
+    on = f" on {', '.join(limit.on)}" if limit.on else ""
+    apart = f" except on {', '.join(limit.except_on)}" if limit.except_on else ""
+    return f"{limit.text}{on}{apart}"
+
+
+_FIRST = (
+    "limits", "tests", "policy", "target", "mode", "baselines", "devices", "conviction", "pytest", "floor", "facts",
+)  # fmt: skip
+"""Keys that can take a limit away or loosen it, those first that do it plainest."""
+
+
+def changed(then: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
+    """Each key with what it was and what it is; first those that a gate stands on."""
+    apart = (key for key in {**then, **now} if then.get(key) != now.get(key))
+    return tuple(f"{key}: {then.get(key, 'unset')} -> {now.get(key, 'unset')}" for key in sorted(apart, key=_rank))
+
+
+def requirements(then: str, now: str) -> tuple[str, ...]:
+    """Of two lists as JSON, what one has and the other has not."""
+    before, after = json.loads(then), json.loads(now)
+    return (*(f"-{one}" for one in before if one not in after), *(f"+{one}" for one in after if one not in before))
+
+
+def _rank(key: str) -> tuple[int, str]:
+    word = re.split(r"[.\[:]", key, maxsplit=1)[0]
+    word = "pytest" if ": " in key else word
+    return (_FIRST.index(word) if word in _FIRST else len(_FIRST), key)
+
+
+def reworked(then: str, now: str) -> dict[str, tuple[str, ...]]:
+    """What differs of each test of two versions of a file: itself, its parameters, or names that it reaches.
+
+    A test that one of them does not have is another test.
+    """
+    before, after = parts_of(then), parts_of(now)
+    apart = {name: _bodies_differ(parts, after[name]) for name, parts in before.items() if name in after}
+    return {name: parts for name, parts in apart.items() if parts}
+
+
+def _bodies_differ(before: Parts, after: Parts) -> tuple[str, ...]:
+    own = [(part, before[part] != after[part]) for part in (ITSELF, AROUND)]
+    own.append((PARAMETERS, other_parameters(before, after)))
+    if any(differs for _, differs in own):
+        return tuple(part for part, differs in own if differs)  # what it names now is another question
+    both: Mapping[str, str] = {**before, **after}
+    apart = (name for name in both if before.get(name) != after.get(name) and not name.startswith(PARAMETERS))
+    return tuple(sorted(name.removeprefix("self.") for name in apart))

@@ -1,0 +1,226 @@
+"""What the tests of a file are asked, as the file is written: marks, and limits that calls bring along."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+
+from pytest_perfgate.model.values import value
+
+_MARK = ["mark", "perfgate"]
+
+EXCUSES = ("skip", "skipif", "xfail")
+"""Marks of pytest by which a test is not measured, or may fail."""
+
+_FIXTURES = {"perfgate", "benchmark"}
+
+_Function = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+_BARE = "always"
+
+_DEEP = 20
+"""Names that stand for names: nobody writes more, and a circle ends."""
+
+
+@value
+class Mark:
+    """One marker, or one call with limits of its own."""
+
+    limits: tuple[str, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+    """Keywords with their values, as they are written."""
+    on: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    """What is no literal, as it is written."""
+    gates: bool = True
+    """Whether it is one of ours; else an excuse."""
+
+
+def marked(text: str) -> dict[str, tuple[Mark, ...]]:
+    """Each gated test of a file, ``Class::test``, with its marks, the closest last.
+
+    ``test[id]`` and ``test#name`` stand for a parameter and a call that have some of their own. A file that does not
+    parse has no tests.
+    """
+    try:
+        module = ast.parse(text.removeprefix("\ufeff"))
+        return dict(_Reader(module).tests())
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+
+
+class _Reader:
+    """One module: its names stand for what was last assigned to them."""
+
+    def __init__(self, module: ast.Module) -> None:
+        self._module = module
+        statements = list(_statements(module.body))
+        self._names = dict(chain.from_iterable(map(_assigned, statements)))
+        self._classes = {one.name: one for one in statements if isinstance(one, ast.ClassDef)}
+
+    def tests(self) -> Iterator[tuple[str, tuple[Mark, ...]]]:
+        yield from self._tests(self._module.body, "", self._listed(self._names.get("pytestmark")))
+
+    def _tests(
+        self, body: Sequence[ast.stmt], prefix: str, far: tuple[Mark, ...]
+    ) -> Iterator[tuple[str, tuple[Mark, ...]]]:
+        for one in _statements(body):
+            if isinstance(one, ast.ClassDef):
+                marks = (*far, *self._of_class(one))
+                for ancestor in (*self._ancestors(one), one):
+                    yield from self._tests(ancestor.body, f"{prefix}{one.name}::", marks)
+            elif isinstance(one, _Function):
+                yield from self._function(one, f"{prefix}{one.name}", far)
+
+    def _function(self, test: ast.AST, name: str, far: tuple[Mark, ...]) -> Iterator[tuple[str, tuple[Mark, ...]]]:
+        assert isinstance(test, _Function)
+        own = tuple(mark for one in test.decorator_list if (mark := self._mark(one)))
+        asks = _FIXTURES & {arg.arg for arg in (*test.args.posonlyargs, *test.args.args, *test.args.kwonlyargs)}
+        ours = any(mark.gates for mark in own) or (test.name.startswith("test") and any(mark.gates for mark in far))
+        if not asks and not ours:
+            return
+        brought = dict(self._brought(test))
+        marks = (*far, *own, *brought.pop("", ()))
+        yield name, marks
+        for param, closest in chain.from_iterable(map(self._parameters, test.decorator_list)):
+            yield f"{name}[{param}]", (*marks, *closest)
+        yield from ((f"{name}#{call}", (*marks, *closest)) for call, closest in brought.items())
+
+    def _of_class(self, one: ast.ClassDef) -> tuple[Mark, ...]:
+        """Marks of a class and of its bases in this file; its own are the closest."""
+        decorated = tuple(mark for each in one.decorator_list if (mark := self._mark(each)))
+        names = dict(chain.from_iterable(map(_assigned, one.body)))
+        own = (*decorated, *self._listed(names.get("pytestmark")))
+        return (*chain.from_iterable(map(self._of_class, self._bases(one))), *own)
+
+    def _bases(self, one: ast.ClassDef) -> list[ast.ClassDef]:
+        found = (self._classes.get(base.id) for base in one.bases if isinstance(base, ast.Name))
+        return [base for base in found if base is not None and base.lineno < one.lineno]
+
+    def _ancestors(self, one: ast.ClassDef) -> Iterator[ast.ClassDef]:
+        for base in self._bases(one):
+            yield from (*self._ancestors(base), base)
+
+    def _parameters(self, decorator: ast.expr) -> Iterator[tuple[str, tuple[Mark, ...]]]:
+        """``pytest.param(..., marks=)`` of a parametrised test."""
+        for call in ast.walk(decorator):
+            if isinstance(call, ast.Call) and _dotted(call.func)[-1] == "param":
+                given = {word.arg: word.value for word in call.keywords}
+                if marks := self._listed(given.get("marks")):
+                    named = self._literal(given.get("id"))
+                    yield named if isinstance(named, str) else "-".join(map(ast.unparse, call.args)), marks
+
+    def _brought(self, test: ast.AST) -> Iterator[tuple[str, tuple[Mark, ...]]]:
+        """Calls of the fixture with ``limits=``, by their names."""
+        found: dict[str, tuple[Mark, ...]] = {}
+        for call in ast.walk(test):
+            if not isinstance(call, ast.Call) or _dotted(call.func)[0] not in _FIXTURES:
+                continue
+            given = {word.arg: word.value for word in call.keywords}
+            if "limits" in given:
+                named = given.get("name")
+                literal = self._literal(named)
+                name = literal if isinstance(literal, str) else ast.unparse(named) if named else ""
+                limits, unread = self._texts([ast.Starred(value=given["limits"])])
+                found[name] = (*found.get(name, ()), Mark(limits=limits, unread=unread))
+        yield from found.items()
+
+    def _listed(self, node: ast.expr | None) -> tuple[Mark, ...]:
+        """``pytestmark``, or ``marks=``: one mark or a list, of which the first is the closest."""
+        node = self._meant(node)
+        nodes = node.elts[::-1] if isinstance(node, (ast.List, ast.Tuple)) else [node] if node else []
+        return tuple(mark for one in nodes if (mark := self._mark(one)))
+
+    def _mark(self, node: ast.expr) -> Mark | None:
+        node = self._meant(node) or node
+        if isinstance(node, ast.Call):
+            far = self._mark(node.func)
+            if far is not None and not far.gates:
+                said = ast.unparse(node).partition("(")[2].removesuffix(")")
+                return replace(far, settings=((far.settings[0][0], said or _BARE),))
+            return _joined(far, self._called(node)) if far is not None else None
+        words = _dotted(node)
+        if words[-2:-1] == _MARK[:1] and words[-1] in EXCUSES:
+            return Mark(settings=((words[-1], _BARE),), gates=False)
+        return Mark() if words[-2:] == _MARK else None
+
+    def _called(self, call: ast.Call) -> Mark:
+        limits, unread = self._texts(call.args)
+        on: tuple[str, ...] = ()
+        settings = []
+        for word in call.keywords:
+            read = self._literal(word.value) if word.arg else None
+            if word.arg is None or read is None:
+                unread += (f"{word.arg}={ast.unparse(word.value)}" if word.arg else f"**{ast.unparse(word.value)}",)
+            elif word.arg == "on":
+                on = (read,) if isinstance(read, str) else tuple(map(str, read if isinstance(read, Iterable) else ()))
+            else:
+                settings.append((word.arg, repr(read)))
+        return Mark(limits=limits, settings=tuple(settings), on=on, unread=unread)
+
+    def _texts(self, nodes: Iterable[ast.expr]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Limits, and what cannot be read."""
+        limits: list[str] = []
+        unread: list[str] = []
+        for node in nodes:
+            listed = self._meant(node.value) if isinstance(node, ast.Starred) else None
+            if isinstance(listed, (ast.List, ast.Tuple)):
+                inner = self._texts(listed.elts)
+                limits, unread = [*limits, *inner[0]], [*unread, *inner[1]]
+                continue
+            read = self._literal(node)
+            if isinstance(read, str):
+                limits.append(read)
+            else:
+                unread.append(ast.unparse(node))
+        return tuple(limits), tuple(unread)
+
+    def _meant(self, node: ast.expr | None) -> ast.expr | None:
+        """What a name of the module stands for."""
+        for _ in range(_DEEP):
+            if not isinstance(node, ast.Name):
+                break
+            node = self._names.get(node.id)
+        return node
+
+    def _literal(self, node: ast.expr | None) -> object:
+        """The value of a literal, or of a name for one; ``None`` where it is neither."""
+        meant = self._meant(node)
+        try:
+            return ast.literal_eval(meant) if meant is not None else None
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+            return None
+
+
+def _dotted(node: ast.expr) -> list[str]:
+    """The words of ``pytest.mark.perfgate``; what stands before the first point counts where it is a name."""
+    words: list[str] = []
+    while isinstance(node, ast.Attribute):
+        words.append(node.attr)
+        node = node.value
+    return [node.id if isinstance(node, ast.Name) else "", *words[::-1]]
+
+
+def _joined(far: Mark, near: Mark) -> Mark:
+    """A mark that is called once more: pytest joins the arguments."""
+    settings: Mapping[str, str] = {**dict(far.settings), **dict(near.settings)}
+    limits, unread = (*far.limits, *near.limits), (*far.unread, *near.unread)
+    return replace(near, limits=limits, unread=unread, settings=tuple(settings.items()), on=near.on or far.on)
+
+
+def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Statements of one level, those behind an ``if``, ``try`` or ``with`` among them."""
+    for one in body:
+        yield one
+        if isinstance(one, (ast.If, ast.Try, ast.With)):
+            handlers = (line for handler in getattr(one, "handlers", ()) for line in handler.body)
+            yield from _statements((*one.body, *handlers, *getattr(one, "orelse", ()), *getattr(one, "finalbody", ())))
+
+
+def _assigned(one: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
+    targets = one.targets if isinstance(one, ast.Assign) else [one.target] if isinstance(one, ast.AnnAssign) else []
+    for target in targets:
+        if isinstance(target, ast.Name) and isinstance(one, (ast.Assign, ast.AnnAssign)) and one.value is not None:
+            yield target.id, one.value

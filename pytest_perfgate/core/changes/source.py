@@ -1,0 +1,348 @@
+"""One parser of test files: definitions, parameters, files beside."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Union
+
+_Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
+
+Scope = Mapping[str, Sequence[ast.AST]]
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+_UNNAMED = ("setup_module", "setup_function", "setup_class", "setup_method", "setUp", "setUpClass")
+"""What pytest runs before a test that does not name it."""
+
+_SELF = {"self", "cls"}
+
+_FIXTURES = {"perfgate", "benchmark"}
+
+ITSELF = "the test itself"
+
+AROUND = "what stands around it"
+
+Parts = Mapping[str, str]
+"""Each name with all that is said of it."""
+
+
+def parts_of(text: str) -> dict[str, Parts]:
+    """Each function of a file, ``Class::test``, with what it says and what the names in it stand for.
+
+    A file that does not parse has none.
+    """
+    module = module_of(text)
+    scope = defined(module.body)
+    return {name: _parts(test, classes, scope) for name, test, classes in tests_in(module.body, ())}
+
+
+def marks_of(text: str, test: str) -> tuple[str, ...] | None:
+    """All marks of a function, its classes and its file, as they are written; nothing where it is not there."""
+    found = dict(marks_in(module_of(text)))
+    return tuple(map(_dumped, found[test])) if test in found else None
+
+
+def marks_in(module: ast.Module) -> Iterator[tuple[str, tuple[ast.AST, ...]]]:
+    """Each function of a file with its decorators, those of its classes, and lines with marks of whole files."""
+    for name, one, classes in tests_in(module.body, ()):
+        bodies = (module.body, *(each.body for each in classes))
+        wide = (line for body in bodies for line in body if "pytestmark" in dict(names_of(line)))
+        yield name, (*wide, *(mark for part in (*classes, one) for mark in part.decorator_list))
+
+
+def module_of(text: str) -> ast.Module:
+    """The file without what changes no measurement; an empty one where it does not parse."""
+    try:
+        module = ast.parse(text.removeprefix("\ufeff"))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module(body=[], type_ignores=[])
+    for node in ast.walk(module):
+        _bare(node)
+    return module
+
+
+def _bare(node: ast.AST) -> None:
+    """Take away docstrings, annotations of functions, and limits of calls: of those another note tells."""
+    if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+        node.body = [line for line in node.body if not is_text(line)]
+    if isinstance(node, _FUNCTIONS):
+        node.returns = None
+    elif isinstance(node, ast.arg):
+        node.annotation = None
+    elif isinstance(node, ast.Call) and _first(node.func) in _FIXTURES:
+        node.keywords = [word for word in node.keywords if word.arg != "limits"]
+
+
+def _first(node: ast.expr) -> str:
+    """``perfgate`` of ``perfgate.region``."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def tests_in(
+    body: Iterable[ast.stmt], classes: tuple[ast.ClassDef, ...]
+) -> Iterator[tuple[str, _Function, tuple[ast.ClassDef, ...]]]:
+    for one in body:
+        if isinstance(one, ast.ClassDef):
+            yield from tests_in(one.body, (*classes, one))
+        elif isinstance(one, _FUNCTIONS):
+            yield "::".join([*(each.name for each in classes), one.name]), one, classes
+        elif isinstance(one, (ast.If, ast.Try, ast.With)):
+            yield from tests_in([line for line in ast.iter_child_nodes(one) if isinstance(line, ast.stmt)], classes)
+
+
+def _parts(test: _Function, classes: tuple[ast.ClassDef, ...], scope: Scope) -> Parts:
+    """The test's own lines, its parameters, and each name of the file that is reached from there."""
+    given = [split(mark) for mark in test.decorator_list if "parametrize" in _dumped(mark)]
+    marks = [node for frame, _ in given for node in frame]
+    values = {
+        f"{PARAMETERS} {number} {name}": node for number, (_, of) in enumerate(given) for name, node in of.items()
+    }
+    inner = {f"self.{name}": nodes for one in classes for name, nodes in defined(one.body).items()}
+    known: Scope = {**scope, **inner}
+    own = [test.args, *test.body]
+    around = list(_around(test, classes, scope))
+    always = {"*", *_UNNAMED, *(f"self.{name}" for name in _UNNAMED), *everywhere(known)}
+    bases = (name for one in classes for name in reached(one.bases))
+    found = meaning({*always, *reached([*own, *marks, *around]), *bases}, known)
+    apart = meaning(reached(values.values()), known).items()
+    by_value = {f"{PARAMETERS}: {name}": said for name, said in apart if name not in found}
+    said = {name: _dumped(node) for name, node in values.items()}
+    return {ITSELF: said_by(own), AROUND: said_by(around), PARAMETERS: said_by(marks), **said, **by_value, **found}
+
+
+def _around(test: _Function, classes: tuple[ast.ClassDef, ...], scope: Scope) -> Iterator[ast.AST]:
+    """Decorators that are no marks, such as a patch, and fixtures that marks of it, its classes or its file ask for."""
+    wide = (node for one in classes for node in defined(one.body).get("pytestmark", ()))
+    listed = [*scope.get("pytestmark", ()), *wide]
+    for mark in (mark for part in (*classes, test) for mark in part.decorator_list):
+        if _is_mark(mark, scope):
+            listed.append(mark)
+        else:
+            yield mark
+    yield from (node for one in listed for node in ast.walk(one) if isinstance(node, ast.Call) and _uses(node))
+
+
+def _is_mark(decorator: ast.expr, scope: Scope) -> bool:
+    """``pytest.mark.slow``, or a name of this file for one: limits and parameters are told by themselves."""
+    words = _dumped(decorator)
+    named = scope.get(decorator.id, ()) if isinstance(decorator, ast.Name) else ()
+    return "'mark'" in words or any("'mark'" in _dumped(node) for node in named)
+
+
+def _uses(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "usefixtures"
+
+
+def meaning(names: Iterable[str], known: Scope) -> dict[str, str]:
+    """What these names stand for, and all that they name in turn."""
+    found: dict[str, str] = {}
+    waiting = {*names}
+    while waiting:
+        name = waiting.pop()
+        if name in known and name not in found:
+            found[name] = said_by(known[name])
+            waiting |= set(reached(known[name]))
+    return found
+
+
+def everywhere(scope: Scope) -> Iterator[str]:
+    """Fixtures that no test has to name."""
+    for name, nodes in scope.items():
+        if any("autouse" in _dumped(mark) for node in nodes for mark in getattr(node, "decorator_list", ())):
+            yield name
+
+
+def reached(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """Names that these lines say: of the file, of the class, and of fixtures."""
+    for node in (inner for one in nodes for inner in ast.walk(one)):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in _SELF:
+            yield f"self.{node.attr}"
+
+
+def defined(body: Iterable[ast.stmt]) -> Scope:
+    """Names of one level, with all lines that say what each stands for."""
+    found: dict[str, list[ast.AST]] = defaultdict(list)
+    for one in body:
+        for name, node in names_of(one):
+            found[name].append(node)
+    return found
+
+
+def names_of(one: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
+    """What a line names: an import for each of its names, whatever else stands beside them."""
+    if isinstance(one, (*_FUNCTIONS, ast.ClassDef)):
+        yield one.name, one
+    elif isinstance(one, ast.Import):
+        yield from ((a.asname or a.name.partition(".")[0], ast.Import(names=[a])) for a in one.names)
+    elif isinstance(one, ast.ImportFrom):
+        yield from (
+            (a.asname or a.name, ast.ImportFrom(module=one.module, names=[a], level=one.level)) for a in one.names
+        )
+    elif isinstance(one, (ast.If, ast.Try, ast.With, ast.For, ast.While)):
+        inside = {node.id for node in ast.walk(one) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        yield from ((name, one) for name in {*inside, *(name for line in ast.walk(one) for name, _ in _flat(line))})
+    else:
+        stored = (n.id for n in ast.walk(one) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+        yield from ((name, one) for name in dict.fromkeys(stored))
+
+
+def _flat(line: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """Names of a line that holds no others."""
+    if isinstance(line, (*_FUNCTIONS, ast.ClassDef, ast.Import, ast.ImportFrom)):
+        yield from names_of(line)
+
+
+def said_by(nodes: Iterable[ast.AST]) -> str:
+    return "\n".join(map(_dumped, nodes))
+
+
+def _dumped(node: ast.AST) -> str:
+    """All that a line says; of one nested too deep, its parts one after another."""
+    try:
+        return ast.dump(node)
+    except RecursionError:
+        return "\n".join(str([type(one), *(_plain(one))]) for one in ast.walk(node))
+
+
+def _plain(node: ast.AST) -> Iterator[object]:
+    yield from (text for _, text in ast.iter_fields(node) if not isinstance(text, (ast.AST, list)))
+
+
+def is_text(node: ast.AST) -> bool:
+    """A docstring, or another text that nobody reads."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+PARAMETERS = "its parameters"
+
+_PLAIN = (str, int, float, bool, type(None))
+"""Values whose text is the id that pytest gives them."""
+
+
+def split(mark: ast.expr) -> tuple[list[ast.expr], dict[str, ast.expr]]:
+    """A ``parametrize`` mark without its values, and each of those by the id of its case.
+
+    Where ids are given apart, or follow the places of the values, all of it is one.
+    """
+    values = _listed(mark)
+    ids = [name for one in values if (name := _id(one)) is not None]
+    if not isinstance(mark, ast.Call) or not values or len({*ids}) < len(values):
+        return [mark], {}
+    return [mark.func, mark.args[0]], dict(zip(ids, values))
+
+
+def other_parameters(before: Mapping[str, str], after: Mapping[str, str]) -> bool:
+    """Whether cases that both have are parametrised with something else."""
+    shared = (name for name in before if name.startswith(PARAMETERS) and name in after)
+    return any(before[name] != after[name] for name in shared)
+
+
+def _listed(mark: ast.expr) -> Sequence[ast.expr]:
+    """The values of ``parametrize("n", [1, 2])``; none where something else names them, or their ids."""
+    if not isinstance(mark, ast.Call) or mark.keywords or len(mark.args) != 2:
+        return ()
+    return mark.args[1].elts if isinstance(mark.args[1], (ast.List, ast.Tuple)) else ()
+
+
+def _id(node: ast.expr) -> str | None:
+    """The id of a value that is written out, or given one; nothing where pytest would make one up by its place."""
+    if isinstance(node, ast.Call):
+        given = [word.value for word in node.keywords if word.arg == "id"]
+        return str(given[0].value) if given and isinstance(given[0], ast.Constant) and given[0].value else None
+    try:
+        parts = list(_parameter_parts(ast.literal_eval(node)))
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return None
+    return "-".join(map(str, parts)) if all(isinstance(part, _PLAIN) for part in parts) else None
+
+
+def _parameter_parts(value: object) -> Iterator[object]:
+    yield from value if isinstance(value, tuple) else (value,)
+
+
+_BESIDE = re.compile(
+    r"(^|/)\.|^docs?/"
+    r"|\.(py[icxd]?|pxi|ipynb|c|cc|cpp|cxx|h|hh|hpp|hxx|inl|cuh?|hip|f|f90|for|rs|go|s|asm|mm?|cmake|build|in)$"
+    r"|\.(sh|bat|ps1|md|rst|lock|png|svg|html|css)$"
+    r"|(^|/)(pyproject\.toml|setup\.cfg|pytest\.ini|tox\.ini|cmakelists\.txt|makefile|dockerfile)$"
+    r"|(^|/)(package(-lock)?\.json|codecov\.yml|mkdocs\.yml)$"
+    r"|(^|/)(license|copying|authors|changelog|codeowners|news|changes|history)(\.[a-z]+)?$",
+    re.IGNORECASE,
+)
+"""Code, which is the arms' own or known file by file; pages; what describes a project; what hides."""
+
+
+def may_be_read(path: str, baselines: str = "baselines") -> bool:
+    """Whether code may read a file that nobody imports: a table, a model."""
+    return not _BESIDE.search(path) and not path.startswith(f"{baselines.rstrip('/')}/")
+
+
+def same_test(then: str, now: str, test: str) -> bool:
+    """Whether a test file says the same for one of its tests: what its other tests say is no matter.
+
+    Nor are limits, docstrings, and values of ``parametrize`` that only one of the two has.
+    """
+    one, other = _said(then, test), _said(now, test)
+    if one is None or other is None:
+        return False
+    return one.lines == other.lines and all(
+        one.values[name] == other.values[name] for name in one.values.keys() & other.values
+    )
+
+
+def same_program(then: str, now: str) -> bool:
+    """Whether two texts are one program; comments and blank lines are none of it."""
+    return then == now or same_test(then, now, "")
+
+
+class _Said(NamedTuple):
+    """What a file says for one of its tests."""
+
+    lines: list[str]
+    """Its statements without the tests that stand beside that one."""
+    values: dict[str, str]
+    """What its tests are parametrised with, by the ids of the cases."""
+
+
+def _said(text: str, test: str) -> _Said | None:
+    """Nothing where the file does not parse."""
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    parts = [part for part in module_of(text).body if not (test and _is_another(part, test))]
+    values: dict[str, str] = {}
+    for part in parts:
+        for node in ast.walk(part):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                values |= _bare_name(node)
+    return _Said([ast.dump(part) for part in parts], values)
+
+
+def _bare_name(test: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, str]:
+    """Take its limits away, and the values that it is parametrised with: those by the ids of their cases."""
+    values: dict[str, str] = {}
+    for number, mark in enumerate(test.decorator_list):
+        if not isinstance(mark, ast.Call) or not isinstance(mark.func, ast.Attribute):
+            continue
+        if mark.func.attr == "perfgate":
+            mark.args = []
+        elif mark.func.attr == "parametrize":
+            frame, given = split(mark)
+            values |= {f"{test.name} {number} {name}": ast.dump(node) for name, node in given.items()}
+            test.decorator_list[number] = ast.Tuple(elts=frame, ctx=ast.Load())
+    return values
+
+
+def _is_another(part: ast.stmt, test: str) -> bool:
+    named = isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)) and part.name.startswith("test")
+    return named and getattr(part, "name", "") != test

@@ -1,0 +1,274 @@
+"""Tests renamed, moved, gone."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
+from typing import Union
+
+from pytest_perfgate.core.changes.marks import marked
+from pytest_perfgate.core.judge.family import family_of
+from pytest_perfgate.core.limits.scope import nearest
+from pytest_perfgate.model.measurement import Baseline
+from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.values import value
+
+_Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
+
+
+def same_bodies(then: str, now: str) -> dict[str, str]:
+    """Each function that is gone from a file, with the one new function that does exactly the same.
+
+    What several do is nobody's mark; a file that does not parse has no functions.
+    """
+    before, after = _bodies(then), _bodies(now)
+    gone = {name: body for name, body in before.items() if name not in after}
+    new = {name: body for name, body in after.items() if name not in before}
+    times = Counter(gone.values()), Counter(new.values())
+    marked = {body: name for name, body in new.items() if times[1][body] == 1}
+    return {name: marked[body] for name, body in gone.items() if times[0][body] == 1 and body in marked}
+
+
+def same_function(then: str, now: str, test: str) -> bool:
+    """Whether the function of a test, parameters and calls aside, does exactly the same in two files."""
+    name, _ = function_of(test)
+    body = _bodies(then).get(name)
+    return body is not None and body == _bodies(now).get(name)
+
+
+def renamed_nodes(gone: Iterable[str], new: Iterable[str], names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Node ids that are gone, with those of the same parameters under the new name of their function."""
+    known = set(new)
+    for node in gone:
+        path, _, test = node.partition("::")
+        name, rest = function_of(test)
+        twin = f"{path}::{names.get(name, '')}{rest}"
+        if twin in known:
+            yield node, twin
+
+
+def function_of(test: str) -> tuple[str, str]:
+    """``Class::test`` and what follows it: parameters, the name of a call."""
+    name = test.partition("#")[0].partition("[")[0]
+    return name, test.removeprefix(name)
+
+
+def _bodies(text: str) -> dict[str, str]:
+    """What each function says, without its name and its decorators."""
+    return {name: _said(function) for name, function in _functions(_tree(text), "")}
+
+
+def _tests(text: str) -> dict[str, tuple[str, list[str]]]:
+    """The same, with what each is parametrised with."""
+    return {name: (_said(function), _parameters(function)) for name, function in _functions(_tree(text), "")}
+
+
+def _tree(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _functions(node: ast.AST | None, prefix: str) -> Iterator[tuple[str, _Function]]:
+    for child in ast.iter_child_nodes(node) if node is not None else ():
+        if isinstance(child, ast.ClassDef):
+            yield from _functions(child, f"{prefix}{child.name}::")
+        elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield f"{prefix}{child.name}", child
+
+
+def _said(function: _Function) -> str:
+    documented = ast.get_docstring(function) is not None
+    given = [
+        part for part in ast.iter_child_nodes(function.args) if not (isinstance(part, ast.arg) and part.arg == "self")
+    ]
+    return "\n".join(ast.dump(part) for part in (*given, *function.body[documented:]))
+
+
+def _parameters(function: _Function) -> list[str]:
+    return [text for text in map(ast.dump, function.decorator_list) if "parametrize" in text]
+
+
+def same_test(then: str, now: str, nodeid: str) -> bool:
+    """Whether the function of a test, and what it is parametrised with, is the same in both versions of its file."""
+    name = _test_of(nodeid)
+    before, after = _tests(then), _tests(now)
+    return name in after and before.get(name) == after[name]
+
+
+def has_test(text: str, nodeid: str) -> bool:
+    """Whether a file has the function of a test."""
+    return _test_of(nodeid) in _bodies(text)
+
+
+def is_new(then: str | None, now: str, nodeid: str) -> bool:
+    """Whether a test came with this version of its file; one that does the same as one that went is none."""
+    if then is None:
+        return True
+    known = {*_bodies(then), *same_bodies(then, now).values()}
+    return _tree(then) is not None and _test_of(nodeid) in _bodies(now).keys() - known
+
+
+def _test_of(nodeid: str) -> str:
+    return function_of(nodeid.partition("::")[2])[0]
+
+
+_Pair = tuple[str, str]
+
+
+def twins(gone: Sequence[str], new: Sequence[str], names: Mapping[str, str] | None = None) -> Iterator[_Pair]:
+    """What each may be called now; a new test was one of them at most.
+
+    ``names`` are functions that are known to be called otherwise now, and come first; then those of the own family,
+    those of another function with the same parameters, and any of a like name.
+    """
+    known = dict(renamed_nodes(gone, new, names or {}))
+    yield from known.items()
+    taken = set(known.values())
+    lost, left = [name for name in gone if name not in known], [name for name in new if name not in taken]
+    for among in (_family, _parallel, _any):
+        paired = dict(_paired(lost, left, among(left)))
+        yield from paired.items()
+        taken = set(paired.values())
+        lost, left = [name for name in lost if name not in paired], [name for name in left if name not in taken]
+
+
+def _paired(lost: Sequence[str], left: Sequence[str], among: Callable[[str], Iterable[str]]) -> Iterator[_Pair]:
+    """Each that is lost with the most like of those that it may be and that are left."""
+    free = set(left)
+    for name in lost:
+        if twin := _like(name, [one for one in among(name) if one in free]):
+            free.remove(twin)
+            yield name, twin
+
+
+def _like(name: str, new: Sequence[str]) -> str:
+    """The new test whose own name is nearest; the path before it is alike for all of a file. Empty where none is."""
+    tests: dict[str, str] = {}
+    for one in sorted(new, key=lambda one: one.partition("::")[0] != name.partition("::")[0]):
+        tests.setdefault(one.partition("::")[2], one)
+    return next((tests[near] for near in nearest(name.partition("::")[2], tests, 1)), "")
+
+
+def _family(new: Sequence[str]) -> Callable[[str], Iterable[str]]:
+    """New tests that differ in their parameters only."""
+    families = _grouped(new, lambda name: name.partition("[")[0])
+    return lambda name: families.get(family_of(CaseKey(nodeid=name)), ())
+
+
+def _parallel(new: Sequence[str]) -> Callable[[str], Iterable[str]]:
+    """New tests of other functions with the same parameters and the same name of a call."""
+    known = _grouped(new, _rest)
+    return lambda name: known.get(_rest(name), ()) if _rest(name) else ()
+
+
+def _any(new: Sequence[str]) -> Callable[[str], Iterable[str]]:
+    return lambda _name: new
+
+
+def _rest(name: str) -> str:
+    return function_of(name.partition("::")[2])[1]
+
+
+def _grouped(names: Iterable[str], mark: Callable[[str], str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found.setdefault(mark(name), []).append(name)
+    return found
+
+
+@value
+class Successor:
+    """A line that is new, in the place of one that is gone."""
+
+    gone: Baseline
+    new: Baseline
+
+    @property
+    def slower(self) -> float:
+        """By how much; never for times that were measured differently."""
+        theirs, ours = self.gone.identity, self.new.identity
+        if theirs is not None and ours is not None and theirs.differences(ours):
+            return 0.0
+        return self.new.time / self.gone.time - 1
+
+
+def heirs(
+    gone: Iterable[Baseline], new: Iterable[Baseline], functions: Mapping[str, str] | None = None
+) -> Iterator[Successor]:
+    """New lines of a device, each with the line that it probably takes the place of."""
+    old, fresh = ({(line.device, str(line.key)): line for line in lines} for lines in (gone, new))
+    for device in sorted({device for device, _ in fresh}):
+        before, after = (sorted(name for at, name in lines if at == device) for lines in (old, fresh))
+        for was, now in twins(before, after, functions):
+            yield Successor(gone=old[device, was], new=fresh[device, now])
+
+
+def absent(path: str, then: str, now: str | None, found: frozenset[str], reach: Reach) -> Iterator[str]:
+    """Those of one file, each with what became of it; parameters are not looked at."""
+    tests = dict.fromkeys(name.partition("#")[0].partition("[")[0] for name in marked(then))
+    here, names = {node.partition("[")[0] for node in found}, same_bodies(then, now or "")
+    known = marked(now or "")
+    for test in tests:
+        node = f"{path}::{test}"
+        if node in here or not reach.holds(node) or not test.rpartition("::")[2].startswith("test"):
+            continue
+        said = f"now {names[test]}" if test in names else "here, and not collected" if test in known else "gone"
+        yield f"{node}: {said}"
+
+
+@value
+class Reach:
+    """Where pytest looked for tests; paths are those of node ids, relative to the root."""
+
+    beneath: tuple[str, ...] = ()
+    """Folders, files and node ids that were named; without any the whole project."""
+    without: tuple[str, ...] = ()
+    """Paths and patterns that were left out."""
+    unknown: str = ""
+    """The option that keeps anybody from saying where it looked."""
+
+    def holds(self, nodeid: str) -> bool:
+        """Whether a test of this name would have been collected."""
+        if self.leaves_out(nodeid):
+            return False
+        places = _places(nodeid.partition("::")[0])
+        return not self.beneath or any(named in places or _is_below(nodeid, named) for named in self.beneath)
+
+    def leaves_out(self, nodeid: str) -> bool:
+        """Whether it was told not to look there."""
+        places = _places(nodeid.partition("::")[0])
+        return any(place == out or fnmatchcase(place, out) for place in places for out in self.without)
+
+
+def _places(path: str) -> list[str]:
+    """The file itself and every folder above, the root of the project as the last."""
+    parts = path.split("/")
+    return ["/".join(parts[:end]) for end in range(len(parts), 0, -1)] + ["."]
+
+
+def _is_below(nodeid: str, named: str) -> bool:
+    """Whether a node id is what another names: the test, one of its parameters, or a test of its class."""
+    return nodeid == named or nodeid.startswith((f"{named}[", f"{named}::"))
+
+
+def forerunner(files: Mapping[str, bool], device: str, path: str, below: str) -> str:
+    """The file that held the lines of a test file before; empty where there was none.
+
+    Of a folder beside this one only a file that went: what is still there is another project's own. ``below`` is
+    where this root lies, from the top of the repository: a root above it named the same test by a longer path.
+    """
+    tails = {f"/{device}/{path}.yaml": False}
+    parts = PurePosixPath(below).parts
+    tails |= {f"/{device}/{'/'.join(parts[at:])}/{path}.yaml": True for at in range(len(parts))}
+    found = (
+        one
+        for one, kept in files.items()
+        for tail, above in tails.items()
+        if one.endswith(tail) and (above or not kept)
+    )
+    return next(found, "")

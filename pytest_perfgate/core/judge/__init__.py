@@ -1,0 +1,1 @@
+"""A measurement against limits, a baseline and a revision."""

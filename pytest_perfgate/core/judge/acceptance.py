@@ -1,0 +1,363 @@
+"""What accepting changes; lines loosened by hand."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+
+from pytest_perfgate.core.changes.tests import heirs
+from pytest_perfgate.core.judge.accepted_line import (
+    Signature,
+    carried,
+    committed,
+    line_of,
+    moves_end,
+    other_identity,
+    renewed,
+    uncompared,
+    unexplained,
+    with_sitting,
+)
+from pytest_perfgate.core.judge.family import family_of
+from pytest_perfgate.core.judge.samples import of_level
+from pytest_perfgate.core.render.words import plural, quantity
+from pytest_perfgate.model.measurement import DIRTY, Baseline, Measurement, Sitting, short_commit
+from pytest_perfgate.model.metric import Metric
+from pytest_perfgate.model.plan import Mode, Outcome, Plan
+from pytest_perfgate.model.values import Dimension, value
+from pytest_perfgate.model.verdict import CaseReport, RunReport
+
+_BETWEEN = 2.0
+"""Standard deviations between sittings that are no movement."""
+
+_KNOWN = 2
+"""Sittings from which on their scatter says something."""
+
+_UNKNOWN = 0.03
+"""What two sittings of the same code usually differ by at least, where the line stands on one."""
+
+_WIDE = 0.25
+"""Half an interval that says nothing, where no slowdown limit tells what is asked."""
+
+_CLEARLY = 0.9
+"""What a sitting may leave unseen of what the accepted one did, to count as having seen more."""
+
+_ROUNDING = 1e-4
+
+_MOVED = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.MOVED, Outcome.SUSPECT})
+
+
+class Change(str, enum.Enum):
+    """What accepting a case does to its line."""
+
+    NEW = "new"
+    FASTER = "faster"
+    SLOWER = "slower"
+    OTHER = "measured differently"
+    RENEWED = "renewed"
+    """Within its noise, and its acceptance has run out or is given another end."""
+    SITTING = "one more sitting"
+    COUNTED = "counted already"
+    """The line was made from this sitting, or it was added to it before."""
+    SHARPER = "seen better"
+    """Within its noise, and this sitting saw more than the accepted one."""
+    COMMITTED = "commit renewed"
+    """Within its noise, and what the line measured is in a commit now: two arms can be made of it."""
+    MOVED = "moved"
+    """Slower, and measured beside what was accepted it was not: the machine, not the code."""
+    PINNED = "measured on one core"
+    UNASKED = "asked for by no limit"
+    """New, and no limit on the slowdown would ever be held against it."""
+    KEPT = "kept"
+    UNTRUSTED = "not to be trusted"
+    UNTIMED = "without a time"
+
+
+MEASURED = frozenset({Change.NEW, Change.FASTER, Change.SLOWER, Change.OTHER, Change.SHARPER})
+"""Lines that stand on this sitting alone."""
+
+
+@value
+class Decision:
+    """One case of a record, and what accepting it would write."""
+
+    report: CaseReport
+    change: Change
+    before: Baseline | None = None
+    after: Baseline | None = None
+    why: str = ""
+    blind: float | None = None
+    """The smallest slowdown that the sitting could have seen, where that is more than its limit asks."""
+    scanty: str = ""
+    twin: Baseline | None = None
+    """The line of a test that is gone, whose place this one takes with a slower time."""
+    ends: bool = False
+    """Whether the line before was accepted for a while that has ended, or is given another end: a decision."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether this is written with a reason only."""
+        if self.change is Change.OTHER and self.before is not None and not self.ends:
+            return not self.before.local
+        return self.change in {Change.SLOWER, Change.RENEWED} or self.ends or self.twin is not None
+
+    @property
+    def writes(self) -> bool:
+        return self.after is not None
+
+
+def decide(
+    report: CaseReport, before: Baseline | None, sittings: Sequence[Sitting], signature: Signature, *, add: bool = False
+) -> Decision:
+    """What accepting this case comes to; nothing is written here."""
+    found = _decision(report, before, sittings, signature, add=add)
+    if found.after is None or found.change is Change.RENEWED:
+        return found
+    blind = blindness(report)
+    after = replace(found.after, blind=blind or 0.0) if found.change in MEASURED else found.after
+    return replace(found, blind=blind, after=after)
+
+
+def asked_slowdown(report: CaseReport) -> float:
+    """The slowdown that the case's limits ask about."""
+    bounds = [v.limit.bound for v in report.verdicts if v.limit.metric == "slowdown" and v.limit.bound > 0]
+    return min(bounds, default=_WIDE)
+
+
+def blindness(report: CaseReport) -> float | None:
+    """How little this sitting saw; nothing where it saw what the case's slowdown limit asks."""
+    time = _time(report.measurement)
+    if time is None:
+        return None
+    half = (time.high - time.low) / (2 * time.value)
+    asking = [v for v in report.verdicts if v.limit.metric == "slowdown"]
+    if half <= asked_slowdown(report):
+        return None
+    accepted = report.baseline.blind if report.baseline else 0.0
+    return max([half, *(v.visible for v in asking if v.visible is not None and v.visible > accepted)])
+
+
+def _decision(
+    report: CaseReport, before: Baseline | None, sittings: Sequence[Sitting], signature: Signature, *, add: bool
+) -> Decision:
+    measurement = report.measurement
+    time = _time(measurement)
+    if measurement is None or time is None:
+        return Decision(report=report, change=Change.UNTIMED, before=before, why="nothing was timed")
+    problems = (*report.problems, *measurement.problems)
+    if problems or not 0 < time.value < math.inf:
+        why = problems[0].what if problems else f"a time of {time.value} ns is none"
+        return Decision(report=report, change=Change.UNTRUSTED, before=before, why=why)
+    change = _change(report, before, measurement, time)
+    if before is not None and uncompared(report, before, time, signature.when):
+        change = Change.OTHER
+    if add and before is not None and _one_more(change, before, signature):
+        if why := _counted(before, time, signature):
+            return Decision(report=report, change=Change.COUNTED, before=before, why=why)
+        return Decision(
+            report=report,
+            change=Change.SITTING,
+            before=before,
+            after=with_sitting(before, time.value, measurement, signature),
+        )
+    line = line_of(measurement, time, sittings, signature)
+    if change is Change.KEPT and before is not None:
+        return _kept(report, before, line, signature)
+    ends = before is not None and bool(before.expires) and _runs_out(before, signature)
+    found = Decision(report=report, change=change, before=before, after=line, ends=ends)
+    if before is None or not before.expires or found.asks:
+        return found
+    return replace(found, after=carried(line, before, signature))  # no reason is asked for: its end is still to come
+
+
+def _kept(report: CaseReport, before: Baseline, line: Baseline, signature: Signature) -> Decision:
+    """The same time: what else its line may gain."""
+    if _runs_out(before, signature):
+        return Decision(report=report, change=Change.RENEWED, before=before, after=renewed(before, signature))
+    if _saw_more(report, before):
+        return Decision(report=report, change=Change.SHARPER, before=before, after=carried(line, before, signature))
+    after = committed(before, signature)
+    if after.commit != before.commit:
+        return Decision(report=report, change=Change.COMMITTED, before=before, after=after)
+    return Decision(report=report, change=Change.KEPT, before=before, why="within its noise")
+
+
+def _saw_more(report: CaseReport, before: Baseline) -> bool:
+    """Whether this sitting is better evidence of the same time: less blind, or of more processes than a scanty one."""
+    processes = report.measurement.processes if report.measurement else ()
+    blind, more = blindness(report) or 0.0, 0 < before.processes < len(processes)
+    return blind < _CLEARLY * before.blind or (more and blind <= before.blind)
+
+
+def _one_more(change: Change, before: Baseline, signature: Signature) -> bool:
+    """Whether a sitting may be added; to give an acceptance another end is a decision, which has a reason."""
+    same = change is Change.KEPT or _same_code(change, before, signature)
+    return same and bool(signature.why or not moves_end(before, signature))
+
+
+def _same_code(change: Change, before: Baseline, signature: Signature) -> bool:
+    """Whether a sitting that lies off is still one of what the line measured: only then it adds to the scatter."""
+    known = bool(before.commit) and not before.commit.endswith(DIRTY)
+    return change is not Change.OTHER and known and short_commit(before.commit) == short_commit(signature.commit)
+
+
+def _counted(before: Baseline, time: Metric, signature: Signature) -> str:
+    """Why a sitting is not counted again; empty where it is new."""
+    if signature.started and signature.started <= before.counted:
+        return f"it began at {signature.started}; the line counts sittings up to {before.counted}"
+    same = not before.counted and f"{time.value:.5g}" == f"{before.time:.5g}"
+    return "the line was made from this time" if same else ""
+
+
+def _runs_out(before: Baseline, signature: Signature) -> bool:
+    """An acceptance with an end: it has come, or it is moved."""
+    over = before.expires[:10] < signature.when[:10]
+    return bool(before.expires and over) or moves_end(before, signature)
+
+
+def _time(measurement: Measurement | None) -> Metric | None:
+    found = measurement.metrics.find("time") if measurement else ()
+    return found[0] if found and not found[0].labels else None
+
+
+def _change(report: CaseReport, before: Baseline | None, measurement: Measurement, time: Metric) -> Change:
+    if before is None:
+        return Change.NEW
+    if before.identity is not None and before.identity.differences(measurement.identity):
+        return Change.OTHER
+    apart = noise(before, time)
+    quiet = abs(time.value / before.time - 1) <= apart
+    if quiet and unexplained(before, report.baseline, apart):
+        return Change.OTHER if other_identity(before, report.baseline) else Change.SLOWER
+    if quiet and not _judged_moved(report, before):
+        return Change.KEPT
+    return Change.SLOWER if time.value > before.time else Change.FASTER
+
+
+def _judged_moved(report: CaseReport, before: Baseline) -> bool:
+    """Whether the gate itself said so of this line, with more evidence than one interval.
+
+    A line that was accepted since was never judged by this report.
+    """
+    if report.baseline is not None and report.baseline.time != before.time:
+        return False
+    return any(v.outcome in _MOVED and v.limit.metric == "slowdown" for v in report.verdicts)
+
+
+def noise(before: Baseline, time: Metric) -> float:
+    """The relative difference that is no movement: of this sitting, and between sittings."""
+    within = (time.high - time.low) / (2 * time.value)
+    return max(math.hypot(within, between_sittings(before)), _ROUNDING)
+
+
+def between_sittings(line: Baseline) -> float:
+    """What two sittings of the same code differ by."""
+    return _BETWEEN * line.scatter if line.sittings >= _KNOWN else max(_BETWEEN * line.scatter, _UNKNOWN)
+
+
+def scanty(decision: Decision, report: RunReport) -> Decision:
+    """The decision with what its sitting lacks, and a line that says on how many processes it stands."""
+    measurement = decision.report.measurement
+    if decision.after is None or measurement is None:
+        return decision
+    count = len(measurement.processes)
+    said = _lacking(report, count)
+    if not said or decision.change not in MEASURED | {Change.SITTING}:
+        return decision
+    after = replace(decision.after, processes=count) if decision.change in MEASURED else decision.after
+    return replace(decision, after=after, scanty=said)
+
+
+def _lacking(report: RunReport, count: int) -> str:
+    """Why a sitting is less than a whole one; empty where it is not."""
+    if report.mode == Mode.QUICK.value:
+        return "from a quick run: one process, that of the tests"
+    counts = [len(case.measurement.processes) for case in report.cases if case.measurement is not None]
+    if not report.complete and count < max(Plan().rounds, *counts):
+        return f"from an interrupted run: {plural(count, 'process', 'processes')}"
+    return ""
+
+
+def unmoved(found: Decision) -> Decision:
+    """A slower time of code that two arms found no slower writes nothing: it would hide as much from then on."""
+    if found.change is not Change.SLOWER or not _machine_moved(found.report):
+        return found
+    why = "the machine moved, not the code: accepted only where it is named itself"
+    return Decision(report=found.report, change=Change.MOVED, before=found.before, why=why)
+
+
+def unasked(found: Decision, families: Collection[str]) -> Decision:
+    """A new line that no limit asks for would be one too many from the next complete run on."""
+    report = found.report
+    asked = not report.verdicts or any(v.limit.metric == "slowdown" for v in report.verdicts)
+    if found.change is not Change.NEW or asked or family_of(report.key) in families:
+        return found
+    return Decision(report=report, change=Change.UNASKED, why="no limit of this case asks for an accepted time")
+
+
+def on_one_core(reports: Iterable[CaseReport]) -> bool:
+    """Whether cases were measured as both arms of a revision are on the host: pinned to one core."""
+    cases = tuple(reports)
+    return any(case.arms is not None for case in cases) and any(map(pinned, cases))
+
+
+def unpinned(found: Decision, *, beside: bool) -> Decision:
+    """A line of one core would be compared with no run that is beside nothing; one that was such before stays such."""
+    report, before = found.report, found.before
+    if not (beside and found.writes and pinned(report)):
+        return found
+    was = before.identity if before is not None else None
+    if was is not None and report.measurement is not None and was.affinity == report.measurement.identity.affinity:
+        return found
+    why = "both arms of --perfgate-against are; other runs compare their times with no such line"
+    return Decision(report=report, change=Change.PINNED, before=before, why=why)
+
+
+def pinned(report: CaseReport) -> bool:
+    """Whether a case was held on one core."""
+    return report.measurement is not None and report.measurement.identity.affinity.isdecimal()
+
+
+def _machine_moved(report: CaseReport) -> bool:
+    outcomes = {v.outcome for v in report.verdicts if v.limit.metric == "slowdown"}
+    return Outcome.MOVED in outcomes and Outcome.REGRESSED not in outcomes
+
+
+def inherited(found: Sequence[Decision], gone: Sequence[Baseline]) -> tuple[Decision, ...]:
+    """New lines that are slower than one that is gone are no clean start: another name is no reason."""
+    new = {str(d.report.key): d for d in found if d.change is Change.NEW}
+    slower = {
+        str(heir.new.key): heir.gone
+        for heir in heirs(gone, [d.after for d in new.values() if d.after is not None])
+        if heir.slower > _unseen(new[str(heir.new.key)].report, heir.gone)
+    }
+    return tuple(replace(d, twin=slower.get(str(d.report.key))) for d in found)
+
+
+def _unseen(report: CaseReport, gone: Baseline) -> float:
+    """What is no slowdown: less than the limit asks about, or than the line that is gone could have told."""
+    return max(asked_slowdown(report), gone.blind, between_sittings(gone))
+
+
+def loosened(then: Baseline, edited: Baseline, measurement: Measurement | None) -> str:
+    """What the change makes of the line, and what is measured; empty where accepting could have written that.
+
+    Accepting writes what was measured, and sittings of one code lie on one level: what lies off it came by hand, or
+    from code or a machine that this is not.
+    """
+    found = [metric for metric in measurement.metrics.find("time") if not metric.labels] if measurement else []
+    if measurement is None or not found or edited.time <= then.time or not 0 < found[0].value < math.inf:
+        return ""
+    if edited.identity is not None and edited.identity.differences(measurement.identity):
+        return ""
+    time = found[0]
+    if (
+        of_level(time.value, edited.time)
+        or edited.time <= time.high
+        or edited.time / time.value - 1 <= noise(edited, time)
+    ):
+        return ""
+    was, now, seen = (quantity(each, Dimension.TIME) for each in (then.time, edited.time, time.value))
+    return f"{was} -> {now}, measured {seen}"

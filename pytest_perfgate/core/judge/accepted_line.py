@@ -1,0 +1,217 @@
+"""What an accepted line says, and when a change widens it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from statistics import median
+
+from pytest_perfgate.core.judge.context import limited, surroundings
+from pytest_perfgate.core.judge.samples import scatter_of
+from pytest_perfgate.core.render.words import plural, sight
+from pytest_perfgate.model.measurement import DIRTY, Baseline, Measurement, Sitting, short_commit
+from pytest_perfgate.model.metric import Metric
+from pytest_perfgate.model.plan import Outcome
+from pytest_perfgate.model.values import value
+from pytest_perfgate.model.verdict import CaseReport
+
+
+@value
+class Signature:
+    """Who accepts, when, from which commit, why and until when."""
+
+    who: str = ""
+    when: str = ""
+    why: str = ""
+    commit: str = ""
+    expires: str = ""
+    started: str = ""
+    """When the run that is accepted began; it tells one sitting from another."""
+    named: bool = False
+    """Whether the case was named itself: an end is then meant for it, though its line had none."""
+
+
+def line_of(measurement: Measurement, time: Metric, sittings: Sequence[Sitting], signature: Signature) -> Baseline:
+    scatter, count = scatter_of(sittings, time.value)
+    return Baseline(
+        key=measurement.key,
+        device=measurement.device.key,
+        time=time.value,
+        scatter=scatter,
+        sittings=max(1, count),
+        commit=short_commit(signature.commit),
+        who=signature.who,
+        when=signature.when,
+        why=signature.why,
+        expires=signature.expires,
+        identity=measurement.identity,
+        surroundings=surroundings(measurement),
+        limited=bool(limited(measurement.processes)),
+    )
+
+
+def with_sitting(before: Baseline, time: float, measurement: Measurement, signature: Signature) -> Baseline:
+    """The mean over one sitting more, with the scatter that it brings."""
+    n, step = before.sittings, math.log(time / before.time)
+    variance = ((n - 1) * before.scatter**2 + step**2 * n / (n + 1)) / n
+    after = replace(
+        before,
+        time=before.time * math.exp(step / (n + 1)),
+        scatter=math.sqrt(variance),
+        sittings=n + 1,
+        blind=math.expm1(math.log1p(before.blind) * n / (n + 1)),
+        commit=_commit(before, signature),
+        identity=before.identity or measurement.identity,
+        surroundings=surroundings(measurement),
+        counted=max(signature.started, before.counted),
+    )
+    return carried(after, before, signature)
+
+
+def carried(line: Baseline, before: Baseline, signature: Signature) -> Baseline:
+    """A line that is no new decision: its end stays, and its reason with who gave it and when, until there is another.
+
+    With another day an old reason would pass for a new one.
+    """
+    line = replace(line, expires=signature.expires if moves_end(before, signature) else before.expires)
+    if (before.why or before.expires) and not signature.why:
+        return replace(line, who=before.who, when=before.when, why=before.why)
+    return replace(line, who=signature.who or before.who, when=signature.when or before.when, why=signature.why)
+
+
+def moves_end(before: Baseline, signature: Signature) -> bool:
+    """Whether an acceptance is given another end; of many cases only those that have one are meant."""
+    return signature.expires not in {"", before.expires} and (bool(before.expires) or signature.named)
+
+
+def renewed(before: Baseline, signature: Signature) -> Baseline:
+    """The same time, accepted anew by whoever signs; without a new end it holds for good."""
+    return replace(
+        before,
+        commit=_commit(before, signature),
+        when=signature.when,
+        who=signature.who,
+        why=signature.why,
+        expires=signature.expires,
+    )
+
+
+def committed(before: Baseline, signature: Signature) -> Baseline:
+    """The same line with a commit that can be built; what is said of other lines is no reason of this one."""
+    return carried(replace(before, commit=_commit(before, signature)), before, replace(signature, why=""))
+
+
+def _commit(before: Baseline, signature: Signature) -> str:
+    """The line's commit; where that was a tree in no commit, the one that measures the same."""
+    clean = signature.commit and not signature.commit.endswith(DIRTY)
+    return short_commit(signature.commit) if clean and before.commit.endswith(DIRTY) else before.commit
+
+
+LIMIT = 0.05
+"""How far a case may drift from its anchor, however small the steps."""
+
+RECENT = 3
+"""Sittings whose median stands for today: one alone may be a bad day."""
+
+
+@value
+class Drift:
+    """How far a case has come from its anchor."""
+
+    anchor: float
+    now: float
+    limit: float
+    steps: int
+    """Sittings since the anchor."""
+    largest: float
+    """The largest single step among them, as a fraction."""
+
+    @property
+    def change(self) -> float:
+        return self.now / self.anchor - 1
+
+    @property
+    def alarms(self) -> bool:
+        return self.change > self.limit
+
+    @property
+    def sentence(self) -> str:
+        """What happened; empty while the anchor holds."""
+        if not self.alarms:
+            return ""
+        small = "no step of them beyond the limit" if self.largest <= self.limit else "with a step beyond the limit"
+        return f"slower than the anchor after {plural(self.steps, 'sitting')}, {small}"
+
+
+def drift(sittings: Sequence[Sitting], anchor: float, limit: float, since: str = "") -> Drift | None:
+    """The newest sittings against the anchor's time; ``None`` before there is one.
+
+    ``since`` is the commit of the anchor: where the line has it, only what came after counts.
+    """
+    times = [sitting.time for sitting in _after(sittings, since)]
+    if not times or anchor <= 0:
+        return None
+    steps = [now / then - 1 for then, now in zip([anchor, *times], times)]
+    return Drift(anchor=anchor, now=median(times[-RECENT:]), limit=limit, steps=len(times), largest=max(steps))
+
+
+def _after(sittings: Sequence[Sitting], commit: str) -> Sequence[Sitting]:
+    at = next((at for at, sitting in enumerate(sittings) if commit and sitting.commit.startswith(commit)), None)
+    return sittings if at is None else sittings[at + 1 :] or sittings[at:]
+
+
+_MUCH = 0.05
+"""Scatter, or blindness, that a sitting on a quiet machine does not come to."""
+
+_FAR = 2.0
+"""How much more of it than before is no matter of one sitting more."""
+
+
+def widened(then: Baseline, edited: Baseline) -> tuple[str, ...]:
+    """What the edit makes of the line beside its time; nothing where a reason of its own speaks for it."""
+    return () if reasoned(edited, then) else tuple(_widened(then, edited))
+
+
+def _widened(then: Baseline, edited: Baseline) -> Iterator[str]:
+    for name in ("scatter", "blind"):
+        was, now = getattr(then, name), getattr(edited, name)
+        if now > max(_MUCH, _FAR * was):
+            yield f"{name} {sight(was)} -> {sight(now)}"
+    if then.expires and (not edited.expires or edited.expires > then.expires):
+        yield f"expires {then.expires} -> {edited.expires or 'never'}"
+    clean = then.commit and not then.commit.endswith(DIRTY)
+    if clean and edited.commit != then.commit and edited.time == then.time:
+        yield f"commit {short_commit(then.commit, 7)} -> {short_commit(edited.commit, 7) or 'none'}"
+
+
+def reasoned(edited: Baseline, before: Baseline | None) -> bool:
+    """A reason of its own: one that stands there from the acceptance before explains nothing new."""
+    stale = before is not None and (edited.why, edited.when) == (before.why, before.when)
+    return bool(edited.why.strip()) and not stale
+
+
+def unexplained(line: Baseline, judged: Baseline | None, noise: float) -> bool:
+    """Whether a line of the change under test is slower, or measured differently, and says no reason of its own."""
+    if judged is None or judged.local or reasoned(line, judged):
+        return False
+    return line.time > judged.time * (1 + noise) or other_identity(line, judged)
+
+
+def other_identity(line: Baseline, before: Baseline | None) -> bool:
+    """Whether two lines were measured differently, as far as both say how."""
+    if before is None or before.identity is None or line.identity is None:
+        return False
+    return line.identity != before.identity or line.limited != before.limited
+
+
+def uncompared(report: CaseReport, before: Baseline, time: Metric, today: str) -> bool:
+    """Whether the gate refused to compare with this line, such as for its versions: its own time says nothing then.
+
+    One that was accepted from this very sitting, with a reason, is the answer to that.
+    """
+    refused = (v.baseline for v in report.verdicts if v.outcome is Outcome.UNBASELINED)
+    judged = next((line for line in refused if line is not None), None)
+    if judged is None or (judged.expires and judged.expires[:10] < today[:10]):
+        return False
+    return not reasoned(before, judged) or f"{time.value:.5g}" != f"{before.time:.5g}"

@@ -1,0 +1,252 @@
+"""A time against the accepted one."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pytest_perfgate.core.judge.accepted_line import reasoned
+from pytest_perfgate.core.judge.against_limit import against_limit, holds, speed_up, undecided
+from pytest_perfgate.core.judge.against_revision import renewing, run_out, unheld_line
+from pytest_perfgate.core.judge.context import (
+    REASON,
+    JudgeContext,
+    Ruling,
+    Tolerance,
+    Trial,
+    accepted_facts,
+    facts_of,
+    incomparable,
+    moves,
+    tolerance,
+)
+from pytest_perfgate.core.judge.suspects import (
+    Suspicion,
+    beside_accepted,
+    clock_event,
+    convict,
+    expired,
+    near,
+    other_state,
+    renewed,
+)
+from pytest_perfgate.core.render.words import by_floor, quantity, sight, signed
+from pytest_perfgate.model.measurement import Baseline, Measurement
+from pytest_perfgate.model.metric import Metric
+from pytest_perfgate.model.plan import Limit, Operator, Outcome
+from pytest_perfgate.model.values import Dimension
+
+SUSPICIOUS = 9.0
+"""A speed-up that asks for a look: ten times."""
+
+_MAY_BE_OFF = "the accepted time may be off by as much"
+
+DOUBTFUL = "ten times faster: is the work still done?"
+
+
+def against_baseline(limit: Limit, trial: Trial) -> Ruling:
+    """Screen against the accepted time; a suspect goes on to conviction."""
+    ruling = _held(limit, trial)
+    if trial.context.replaced is None or trial.baseline is None:
+        return ruling
+    return remeasured(ruling, trial.baseline, trial.measurement, trial.context)
+
+
+def _held(limit: Limit, trial: Trial) -> Ruling:
+    reason = unheld_line(trial)
+    if trial.baseline is None:
+        return _unbaselined(trial, reason)
+    if reason and renewing(trial) is None:
+        return _unbaselined(trial, f"{reason}{_silent(trial)}", REASON)
+    assert trial.seen is not None
+    metric = next(m for m in trial.metrics.find("slowdown") if not m.labels)
+    allowed = tolerance(limit, trial, trial.seen, trial.baseline.time)._replace(blind=trial.baseline.blind)
+    if expired(trial.baseline, trial.context):
+        visible = max(allowed.counts, trial.seen.visible)
+        suspicion = Suspicion(limit=limit, metric=metric, counts=allowed.counts, visible=visible)
+        return renewed(suspicion, trial) or _unbaselined(trial, run_out(trial.baseline), REASON)
+    if limit.bound < 0:
+        return _demanded(limit, trial, metric, allowed)
+    ruling, since = _screened(limit, trial, metric, allowed), _moved(trial, trial.baseline)
+    return ruling._replace(evidence=(*ruling.evidence, *since), raised=allowed.raised)
+
+
+def _demanded(limit: Limit, trial: Trial, metric: Metric, allowed: Tolerance) -> Ruling:
+    """A speed-up that must be there: one that the accepted time may be off by is none yet."""
+    assert trial.seen is not None
+    ruling = against_limit(limit, trial)._replace(against=True)
+    if ruling.outcome is not Outcome.PASSED or holds(limit, (1 + metric.high) * (1 + allowed.blind) - 1):
+        return ruling
+    return ruling._replace(
+        outcome=Outcome.UNDECIDED,
+        sentence=f"{_too_noisy(allowed)}: {_MAY_BE_OFF}",
+        next=tuple(beside_accepted(trial)),
+        visible=max(trial.seen.visible, allowed.blind),
+    )
+
+
+def _moved(trial: Trial, baseline: Baseline) -> tuple[tuple[str, str], ...]:
+    """Versions that are others than when the time was accepted."""
+    if trial.context.facts == "off" or baseline.surroundings is None:
+        return ()
+    found = moves(accepted_facts(baseline), facts_of(trial.measurement.device))
+    return tuple(("since accepted", f"{name} {then} -> {now}") for name, then, now in found)
+
+
+def _silent(trial: Trial) -> str:
+    """A line of the change that could be compared, were there a reason for it."""
+    edited = trial.context.edited
+    if edited is None or expired(edited, trial.context) or incomparable(edited, trial.measurement, trial.context):
+        return ""
+    return "; the line of this change gives no reason of its own"
+
+
+def _unbaselined(trial: Trial, reason: str, then: str = "") -> Ruling:
+    """What there is to accept; a time that becomes this machine's own line waits for nobody."""
+    local = trial.context.policy.records and trial.baseline is None and not trial.context.unbaselined
+    kept = "; this measurement is kept under .perfgate/ as the local one, and judges the next run" if local else ""
+    return Ruling(
+        outcome=Outcome.UNBASELINED,
+        sentence=f"{reason}{kept}",
+        next=() if local else (trial.accepting(then),),
+        against=trial.baseline is not None,
+    )
+
+
+def _screened(limit: Limit, trial: Trial, metric: Metric, allowed: Tolerance) -> Ruling:
+    seen = trial.seen
+    assert seen is not None
+    visible = max(allowed.counts, seen.visible, allowed.blind)
+    suspicion = Suspicion(limit=limit, metric=metric, counts=allowed.counts, visible=visible)
+    if apart := other_state(suspicion, trial):
+        return apart
+    if _kept(limit.operator, metric.high, allowed.asked):
+        return _kept_ruling(metric, allowed, visible, trial)
+    if metric.value > allowed.counts:
+        clocked = clock_event(suspicion, trial)
+        return clocked or _calmed(convict(suspicion, trial), limit, metric, trial, visible)
+    return _spanning(metric, trial, allowed, visible)
+
+
+def _kept(operator: Operator, high: float, asked: float) -> bool:
+    return high < asked if operator is Operator.LESS else high <= asked
+
+
+def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: Trial) -> Ruling:
+    faster = speed_up(metric)
+    if faster > max(allowed.counts, allowed.blind):
+        if taken := _taken(trial, allowed):
+            return Ruling(outcome=Outcome.PASSED, sentence=taken, metric=metric, visible=visible, against=True)
+        return Ruling(
+            outcome=Outcome.IMPROVED,
+            sentence="faster than accepted" if faster < SUSPICIOUS else DOUBTFUL,
+            next=(trial.accepting(" --improved"),),
+            metric=metric,
+            visible=visible,
+            against=True,
+        )
+    if allowed.blind > allowed.counts:
+        return _of_a_blind_sitting(metric, allowed, visible, trial)
+    return Ruling(
+        outcome=Outcome.PASSED,
+        sentence=f"the upper bound of the slowdown keeps {by_floor('the limit', allowed.raised)}",
+        metric=metric,
+        visible=visible,
+        against=True,
+    )
+
+
+def _taken(trial: Trial, allowed: Tolerance) -> str:
+    """That the change accepts its own speed-up, and what is measured agrees: nothing is left to accept."""
+    edited = _agreeing(trial, allowed)
+    if edited is None or trial.baseline is None or edited.time >= trial.baseline.time:
+        return ""
+    return f"faster, and this change accepts {quantity(edited.time, Dimension.TIME)}"
+
+
+def _agreeing(trial: Trial, allowed: Tolerance) -> Baseline | None:
+    """The line of the change, where it holds and what is measured agrees with it."""
+    edited = trial.context.edited
+    if edited is None or expired(edited, trial.context):
+        return None
+    if incomparable(edited, trial.measurement, trial.context):
+        return None
+    return edited if near(trial, edited, max(allowed.counts, edited.blind)) else None
+
+
+def _of_a_blind_sitting(metric: Metric, allowed: Tolerance, visible: float, trial: Trial) -> Ruling:
+    """It keeps the limit of a time that is not known well enough: slower by less, it would have kept it too."""
+    better = _agreeing(trial, allowed)
+    if better is not None and better.blind < allowed.blind:
+        now, steps = quantity(better.time, Dimension.TIME), tuple[str, ...]()
+        then = f"this change accepts {now} from one that saw more, which judges once it is merged"
+    else:
+        then = _MAY_BE_OFF
+        assert trial.seen is not None
+        steps = (_again(metric, trial),) if trial.seen.visible < allowed.blind else ()
+    return Ruling(
+        outcome=Outcome.UNDECIDED,
+        sentence=f"{_too_noisy(allowed)}: {then}",
+        next=steps,
+        metric=metric,
+        visible=visible,
+        against=True,
+    )
+
+
+def _too_noisy(allowed: Tolerance) -> str:
+    return f"the accepted sitting was too noisy to see less than {sight(allowed.blind)}"
+
+
+def _again(metric: Metric, trial: Trial) -> str:
+    """Accepting what saw more; a time that may count as slower asks for a reason."""
+    return trial.accepting(REASON if metric.value > 0 else "")
+
+
+def _calmed(ruling: Ruling, limit: Limit, metric: Metric, trial: Trial, visible: float) -> Ruling:
+    """Processes in groups, some of them no slower: nothing convicts that but two arms."""
+    grouped = trial.modes and metric.low <= limit.bound and ruling.outcome is Outcome.SUSPECT
+    return _spread(undecided(metric, trial), visible) if grouped else ruling
+
+
+def _spanning(metric: Metric, trial: Trial, allowed: Tolerance, visible: float) -> Ruling:
+    ruling = undecided(metric, trial)
+    if allowed.own > allowed.asked:
+        own = f"unchanged code moves by {signed(allowed.own)} here, and the limit is finer than that"
+        ruling = ruling._replace(sentence=f"{ruling.sentence}; {own}")
+    return _spread(ruling, visible)
+
+
+def _spread(ruling: Ruling, visible: float) -> Ruling:
+    seen = f"{ruling.sentence}; the smallest slowdown it could have seen is {signed(visible)}"
+    return ruling._replace(sentence=seen, visible=visible, against=True)
+
+
+class RemeasuredBaseline(NamedTuple):
+    """The lines that a measurement is held against."""
+
+    baseline: Baseline | None
+    edited: Baseline | None = None
+    replaced: Baseline | None = None
+    """The merge base's line, where it cannot be compared and the change accepts another with a reason."""
+
+
+def standing(
+    measurement: Measurement, then: Baseline | None, edited: Baseline | None, context: JudgeContext
+) -> RemeasuredBaseline:
+    """The change's own line judges only where the merge base's cannot, and with a reason of its own."""
+    if edited is None or not incomparable(then, measurement, context):
+        return RemeasuredBaseline(then, edited)
+    if incomparable(edited, measurement, context) or not reasoned(edited, then):
+        return RemeasuredBaseline(then, edited)
+    return RemeasuredBaseline(edited, None, then)
+
+
+def remeasured(ruling: Ruling, baseline: Baseline, measurement: Measurement, context: JudgeContext) -> Ruling:
+    """Nobody knows whether it is slower than before: what keeps the new line is accepted, not passed."""
+    assert context.replaced is not None
+    was, now = (quantity(line.time, Dimension.TIME) for line in (context.replaced, baseline))
+    apart = incomparable(context.replaced, measurement, context)
+    said = f'{apart}; {was} was accepted before, this change accepts {now}: "{baseline.why}"'
+    if ruling.outcome is Outcome.PASSED:
+        return ruling._replace(outcome=Outcome.ACCEPTED, sentence=said)
+    return ruling._replace(evidence=(*ruling.evidence, ("accepted", said)))

@@ -1,0 +1,332 @@
+"""A metric against a number."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from pytest_perfgate.core.judge.context import JudgeContext, Ruling, Trial, verdict
+from pytest_perfgate.core.judge.metrics import DERIVED
+from pytest_perfgate.core.judge.policy import CI
+from pytest_perfgate.core.limits.grammar import noun
+from pytest_perfgate.core.limits.merge import no_instruction, not_in_the_report, scope_within
+from pytest_perfgate.core.limits.scope import proposal, render_scope, some_of
+from pytest_perfgate.core.render.words import quantity
+from pytest_perfgate.model.codes import CODES
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.metric import Absent, Analysis, Labels, Metric, MetricSet, Problem, matches
+from pytest_perfgate.model.plan import Limit, Mode, Operator, Outcome, Policy
+from pytest_perfgate.model.verdict import Verdict
+
+PLAY = 1.05
+"""How far a figure may pass a measured ceiling before the ceiling is doubted."""
+
+BELIEVED = 2.0
+"""Past twice a measured ceiling no noise of measuring it explains the figure."""
+
+FAR_PAST_CEILING = "more than twice the measured ceiling, so the ceiling or the work count is wrong"
+
+CHECK_CEILING = ("perfgate ceilings, on a quiet machine; and count the work= of this call again",)
+
+_HOLDS: Mapping[Operator, Callable[[float, float], bool]] = {
+    Operator.AT_MOST: operator.le,
+    Operator.LESS: operator.lt,
+    Operator.AT_LEAST: operator.ge,
+    Operator.MORE: operator.gt,
+    Operator.EQUAL: operator.eq,
+}
+
+PAST_PEAK = "more than the hardware can do, so the peak or the work count is wrong"
+
+CHECK_PEAK = ("check --peak and --bandwidth, or --device",)
+
+OF_A_PEAK = ("mfu", "mfu_datasheet", "sol", "sol_datasheet")
+"""Fractions of a peak, which no true figure exceeds by more than the play."""
+
+_OF_CEILING = frozenset({"mfu_ceiling", "sol_ceiling"})
+
+_ALIASED = frozenset({"mfu", "sol"})
+
+_SEVERITY = (Outcome.PASSED, Outcome.UNSTABLE, Outcome.UNDECIDED, Outcome.NOT_MEASURED, Outcome.INVALID, Outcome.BROKEN)
+
+
+def against_limit(limit: Limit, trial: Trial) -> Ruling:
+    """The worst of all metrics that the limit's scope selects; each must hold."""
+    scope = scope_within(limit, trial.measurement.key)
+    found = trial.metrics.find(limit.metric, scope)
+    if not found:
+        return _not_found(limit, trial)
+    rulings = [_one(limit, metric, trial) for metric in found]
+    rulings += [_lacking(limit, gap) for gap in beside(limit.metric, scope, found, trial.metrics)]
+    return worst_first(limit, rulings)[0]
+
+
+def worst_first(limit: Limit, rulings: Sequence[Ruling]) -> list[Ruling]:
+    """Rulings of one limit by outcome, and those of one outcome by how far they are on the wrong side."""
+    sign = -1.0 if limit.operator in {Operator.AT_LEAST, Operator.MORE} else 1.0
+
+    def badness(ruling: Ruling) -> tuple[int, float]:
+        if ruling.metric is None:
+            return _SEVERITY.index(ruling.outcome), 0.0
+        number = ruling.metric.value
+        far = abs(number - limit.bound) if limit.operator is Operator.EQUAL else sign * number
+        return _SEVERITY.index(ruling.outcome), far
+
+    return sorted(rulings, key=badness, reverse=True)
+
+
+def beside(name: str, scope: Labels, found: Sequence[Metric], metrics: MetricSet) -> tuple[Absent, ...]:
+    """What a limit means as well and is not there: the stage of a rank among ranks that have it."""
+    absences = metrics.absences(name)
+    if not absences:
+        return ()
+    level = {label for label, _ in found[0].labels}
+    return tuple(
+        absent
+        for absent in absences
+        if absent.labels and {label for label, _ in absent.labels} == level and matches(absent.labels, scope)
+    )
+
+
+def _lacking(limit: Limit, absent: Absent) -> Ruling:
+    """What was not collected, or is not to be trusted."""
+    coded = f"  [{absent.code}]" if absent.code else ""
+    return Ruling(
+        outcome=Outcome.INVALID if absent.code else Outcome.NOT_MEASURED,
+        sentence=f"{limit.metric}{render_scope(absent.labels)}: {absent.why}{coded}",
+        next=(absent.mend,) if absent.mend else (),
+    )
+
+
+def _not_found(limit: Limit, trial: Trial) -> Ruling:
+    scope = scope_within(limit, trial.measurement.key)
+    meant = trial.metrics.missing(limit.metric, scope)
+    if meant is not None and scope:
+        return _lacking(limit, meant)
+    uncollected = not_in_the_report(limit, trial.metrics)
+    if uncollected is not None and trial.metrics.find(limit.metric):
+        return _lacking(limit, uncollected)
+    missing = trial.metrics.missing(limit.metric)
+    others = [m for m in trial.metrics.metrics if m.name == limit.metric]
+    if others:
+        held = sorted({render_scope(m.labels) for m in others if m.labels})
+        strange = no_instruction(limit, trial.metrics)
+        if strange is not None:
+            said = f"{strange[0]}; {strange[1]}"
+            return Ruling(outcome=Outcome.NOT_MEASURED, sentence=said, fails=True)
+        what = render_scope(limit.labels)
+        near = proposal(what, held, all_of="there are")
+        return Ruling(
+            outcome=Outcome.NOT_MEASURED,
+            sentence=f"the scope {what} of {limit.metric} matches nothing; {near}".rstrip("; "),
+            fails=True,
+        )
+    kind = trial.context.kinds.get(limit.metric)
+    why = missing.why if missing else f"nothing here produces {limit.metric}"
+    if missing and (missing.mend or missing.code):
+        return _lacking(limit, replace(missing, labels=()))
+    source = f"capture it: it comes from {kind.source}" if kind and kind.source != "time" else ""
+    return Ruling(
+        outcome=Outcome.NOT_MEASURED,
+        sentence=f"{limit.metric}: {why}",
+        next=(source,) if source else (),
+    )
+
+
+def _one(limit: Limit, metric: Metric, trial: Trial) -> Ruling:
+    if metric.dimension is not limit.dimension:
+        return Ruling(
+            outcome=Outcome.INVALID,
+            sentence=f"{metric.name} is {noun(metric.dimension)}, its limit {noun(limit.dimension)}",
+            metric=metric,
+        )
+    if _past_ceiling(metric, trial):
+        if metric.value > BELIEVED:
+            return Ruling(outcome=Outcome.INVALID, sentence=FAR_PAST_CEILING, next=CHECK_CEILING, metric=metric)
+        return Ruling(
+            outcome=Outcome.UNDECIDED,
+            sentence="above the measured ceiling: the ceiling is too low to judge by",
+            next=("perfgate ceilings",),
+            metric=metric,
+        )
+    if above_peak(metric):
+        return Ruling(outcome=Outcome.INVALID, sentence=PAST_PEAK, next=CHECK_PEAK, metric=metric)
+    return _held(limit, metric, trial)
+
+
+def above_peak(metric: Metric) -> bool:
+    """Whether a profile says more than the hardware can do."""
+    return metric.source == "trace" and metric.name in OF_A_PEAK and metric.value > PLAY
+
+
+def _past_ceiling(metric: Metric, trial: Trial) -> bool:
+    measured = metric.name in _OF_CEILING or (metric.name in _ALIASED and trial.measurement.device.kind != "gpu")
+    return measured and metric.value > PLAY
+
+
+def _held(limit: Limit, metric: Metric, trial: Trial) -> Ruling:
+    keeps = kept(limit, metric)
+    if keeps:
+        return Ruling(
+            outcome=Outcome.PASSED,
+            sentence="the whole interval keeps the limit" if metric.interval else "keeps the limit",
+            metric=metric,
+        )
+    return undecided(metric, trial) if keeps is None else _broken(metric, trial)
+
+
+def kept(limit: Limit, metric: Metric) -> bool | None:
+    """Whether the whole interval keeps a limit, or misses it; nothing where it spans that."""
+    low, high = holds(limit, metric.low), holds(limit, metric.high)
+    if limit.operator is Operator.EQUAL:
+        return low and high
+    return low if low is high else None
+
+
+def speed_up(metric: Metric) -> float:
+    """How much faster a slowdown's upper bound is at the least; where nothing is left of the time, without end."""
+    return 1 / (1 + metric.high) - 1 if metric.high > -1 else math.inf
+
+
+def holds(limit: Limit, number: float) -> bool:
+    """Whether one number keeps a limit."""
+    return _HOLDS[limit.operator](number, limit.bound)
+
+
+def _broken(metric: Metric, trial: Trial) -> Ruling:
+    sentence = "the whole interval misses the limit" if metric.interval else "misses the limit"
+    return Ruling(outcome=Outcome.BROKEN, sentence=sentence, next=_looks(metric, trial), metric=metric)
+
+
+def _looks(metric: Metric, trial: Trial) -> tuple[str, ...]:
+    """What tells more of a figure that misses its limit: where the time goes, and since when."""
+    if not trial.measurement.processes:
+        return ()
+    if metric.name not in DERIVED:
+        return trial.profiles
+    full = trial.context.mode is Mode.FULL
+    return (*trial.profiles, f"perfgate history {trial.name}" if full else f"{trial.rerun} --perfgate=full")
+
+
+def undecided(metric: Metric, trial: Trial) -> Ruling:
+    """The interval spans the limit: because the processes disagree in groups, or for want of evidence."""
+    if trial.modes and metric.name in DERIVED:
+        return Ruling(
+            outcome=Outcome.UNSTABLE,
+            sentence="the processes fall into groups on both sides of the limit",
+            next=("perfgate doctor",),
+            metric=metric,
+        )
+    more = f"{trial.rerun} --perfgate=full --perfgate-rounds={2 * max(len(trial.measurement.processes), 3)}"
+    return Ruling(
+        outcome=Outcome.UNDECIDED,
+        sentence="the interval spans the limit",
+        next=(more,) if metric.name in DERIVED else (),
+        metric=metric,
+    )
+
+
+def judge_artifact(analysis: Analysis, limits: Sequence[Limit], policy: Policy = CI) -> tuple[Verdict, ...]:
+    """One verdict for each metric that each limit selects; every one of them must hold.
+
+    Who holds limits against a file asks for an answer: what was not measured fails, wherever this is,
+    unless the policy says otherwise.
+    """
+    context = JudgeContext(policy=policy)
+    return tuple(verdict(limit, ruling, context) for limit in limits for ruling in _judged(analysis, limit))
+
+
+def _judged(analysis: Analysis, limit: Limit) -> list[Ruling]:
+    if analysis.problems:
+        return [_invalid(limit, analysis.problems)]
+    selected = analysis.metrics.find(limit.metric, limit.labels)
+    if selected:
+        lacking = beside(limit.metric, limit.labels, selected, analysis.metrics)
+        rulings = [_artifact_ruling(limit, metric, analysis.window) for metric in selected]
+        rulings += [_missing_metric(f"{limit.metric}{render_scope(absent.labels)}", absent) for absent in lacking]
+        return worst_first(limit, rulings)
+    absent = analysis.metrics.missing(limit.metric, limit.labels)
+    if absent is None and limit.metric not in analysis.metrics.names():
+        absent = analysis.metrics.missing(limit.metric)
+    if absent is not None or limit.metric not in analysis.metrics.names():
+        return [_missing_metric(limit.metric, absent or _unknown(limit.metric, analysis.kind))]
+    uncollected = not_in_the_report(limit, analysis.metrics)
+    if uncollected is not None:
+        return [_missing_metric(limit.metric, uncollected)]
+    raise _unmatched(limit, analysis.metrics)
+
+
+def _unknown(metric: str, kind: str) -> Absent:
+    """A figure that this kind of file never has."""
+    if metric == "slowdown":
+        mend = "compare two: perfgate compare BEFORE AFTER LIMIT"
+        return Absent(name=metric, why="one file alone is no slower than itself", mend=mend)
+    return Absent(name=metric, why=f"nothing in {kind} gives it")
+
+
+def _invalid(limit: Limit, problems: Sequence[Problem]) -> Ruling:
+    """Every limit is named: which of them a run of several could not answer must be told apart."""
+    first, more = problems[0], len(problems) - 1
+    others = f" (and {more} more problem{'s' * (more > 1)})" if more else ""
+    code = CODES.get(first.code)
+    return Ruling(
+        outcome=Outcome.INVALID,
+        sentence=f"{limit.text}: {first.what}{others}",
+        next=(code.mend,) if code and code.mend else (),
+        evidence=first.evidence,
+    )
+
+
+def _missing_metric(name: str, absent: Absent) -> Ruling:
+    """What was not collected is NOT MEASURED; what there is no sense in asking for here is INVALID."""
+    return Ruling(
+        outcome=Outcome.INVALID if absent.code else Outcome.NOT_MEASURED,
+        sentence=f"{name}: {absent.why}" if absent.code else f"{name} was not collected: {absent.why}",
+        next=(absent.mend,) if absent.mend else (),
+    )
+
+
+def _artifact_ruling(limit: Limit, metric: Metric, window: str) -> Ruling:
+    shown = quantity(metric.value, metric.dimension)
+    bound = quantity(limit.bound, limit.dimension)
+    notes = (("at", window.removeprefix("window ")), ("note", metric.note))
+    if above_peak(metric):
+        return _above_peak(f"{metric.name}{render_scope(metric.labels)} is {shown}", metric, notes)
+    return Ruling(
+        outcome=Outcome.PASSED if holds(limit, metric.value) else Outcome.BROKEN,
+        sentence=f"{metric.name}{render_scope(metric.labels)} is {shown}, limit {limit.operator.value} {bound}",
+        metric=metric,
+        evidence=tuple(note for note in notes if note[1]),
+    )
+
+
+def _above_peak(what: str, metric: Metric, notes: Sequence[tuple[str, str]]) -> Ruling:
+    """More of a peak than there is: the peak or the work count is wrong, so no limit is kept by it."""
+    return Ruling(
+        outcome=Outcome.INVALID,
+        sentence=f"{what}: {PAST_PEAK}",
+        metric=metric,
+        next=CHECK_PEAK,
+        evidence=tuple(note for note in notes if note[1]),
+    )
+
+
+def _unmatched(limit: Limit, metrics: MetricSet) -> PerfgateError:
+    """The scope matched nothing: say what there is, nearest first."""
+    there = [m for m in metrics.metrics if m.name == limit.metric]
+    names = sorted({name for m in there for name, _ in m.labels})
+    unknown = [name for name, _ in limit.labels if name not in names]
+    if unknown:
+        known = ", ".join(names) or "no scopes"
+        what = f"'{limit.text}': {limit.metric} has no scope '{unknown[0]}' here, only {known}"
+        return PerfgateError("limit-scope", what, place=limit.source, mend=proposal(unknown[0], names))
+    strange = no_instruction(limit, metrics)
+    if strange is not None:
+        return PerfgateError("limit-scope", f"'{limit.text}': {strange[0]}", place=limit.source, mend=strange[1])
+    asked = {name for name, text in limit.labels if not any(matches(m.labels, ((name, text),)) for m in there)}
+    asked = asked or {name for name, _ in limit.labels}
+    values = sorted({text for m in there for name, text in m.labels if name in asked})
+    what = f"'{limit.text}': no {limit.metric} matches {render_scope(limit.labels)}"
+    return PerfgateError("limit-scope", what, place=limit.source, mend=f"there are: {some_of(values)}")

@@ -1,0 +1,259 @@
+"""Head against a named revision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from pytest_perfgate.core.judge.accepted_line import reasoned
+from pytest_perfgate.core.judge.against_limit import kept, speed_up
+from pytest_perfgate.core.judge.context import JudgeContext, Ruling, Trial, incomparable, tolerance
+from pytest_perfgate.core.judge.rounds import LEAST
+from pytest_perfgate.core.judge.suspects import (
+    SAME,
+    Suspicion,
+    clock_event,
+    expired,
+    not_told_apart,
+    power_facts,
+    shift_metric,
+    suspects,
+    wanting,
+)
+from pytest_perfgate.core.limits.merge import applies_on, limits_for, without_case
+from pytest_perfgate.core.render.words import plural, quantity, signed
+from pytest_perfgate.model.device import Device
+from pytest_perfgate.model.measurement import Baseline
+from pytest_perfgate.model.metric import Metric, Problem
+from pytest_perfgate.model.plan import CaseKey, Choice, Limit, Outcome
+from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.verdict import THEN, Arm, Arms, CaseReport, Decision, Paired
+
+_CLOSE = 0.02
+"""So far outside of its interval nobody sees that two times do not agree with the verdict."""
+
+BARE = "it loads nothing of the package"
+
+
+def against_revision(limit: Limit, trial: Trial) -> Ruling:
+    """The exact test convicts, the interval acquits, and what is left says what it could have seen."""
+    paired, seen = trial.paired, trial.seen
+    assert paired is not None
+    assert seen is not None
+    if limit.bound < 0:
+        return _demanded(limit, trial, shift_metric(paired))
+    allowed = tolerance(limit, trial, seen, seen.time / (1 + paired.shift))
+    return _decided(limit, trial, shift_metric(paired), allowed.counts)._replace(raised=allowed.raised)
+
+
+def _demanded(limit: Limit, trial: Trial, metric: Metric) -> Ruling:
+    """A speed-up that must be there: the interval of the pairs decides, and nobody is convicted for want of one."""
+    paired = trial.paired
+    assert paired is not None
+    if paired.edited:
+        return _ruling(trial, Outcome.SUSPECT, not_compared(paired), metric, (f"{trial.rerun} --perfgate=full",))
+    if paired.rounds < LEAST:
+        return _ruling(trial, Outcome.UNDECIDED, _open(paired), metric, (_more(trial, paired),))
+    keeps = kept(limit, metric)
+    if keeps is None and paired.unstable:
+        return _ruling(trial, Outcome.UNSTABLE, _grouped(paired), metric, ())
+    if keeps is None:
+        return _ruling(trial, Outcome.UNDECIDED, _spanning(paired), metric, (_more(trial, paired),))
+    if keeps and paired.same:
+        return _ruling(trial, Outcome.MOVED, f"faster in {_beside(paired)}, {SAME}", metric, ("perfgate doctor",))
+    said = f"the whole interval of {_beside(paired)} {'keeps' if keeps else 'misses'} the limit"
+    then = () if keeps else trial.profiles
+    return _ruling(trial, Outcome.PASSED if keeps else Outcome.BROKEN, said, metric, then)
+
+
+def _decided(limit: Limit, trial: Trial, metric: Metric, counts: float) -> Ruling:
+    paired = trial.paired
+    assert paired is not None
+    said = _beside(paired)
+    if paired.edited:
+        return _ruling(trial, Outcome.SUSPECT, not_compared(paired), metric, (f"{trial.rerun} --perfgate=full",))
+    slower = paired.decision is Decision.SLOWER and paired.shift >= counts
+    if slower and paired.same:
+        return _ruling(trial, Outcome.MOVED, f"slower in {said}, {SAME}", metric, ("perfgate doctor",))
+    if slower:
+        suspicion = Suspicion(limit=limit, metric=metric, counts=counts, visible=paired.visible or counts)
+        look = (*trial.profiles, f"git diff --stat {paired.base}")
+        convicted = _ruling(trial, Outcome.REGRESSED, f"slower in {said}", metric, look)
+        return clock_event(suspicion, trial) or convicted
+    if metric.high < counts and paired.rounds >= LEAST:
+        faster = speed_up(metric) > counts
+        return _ruling(trial, Outcome.IMPROVED if faster else Outcome.PASSED, f"no slower in {said}", metric, ())
+    if paired.unstable:
+        return _ruling(trial, Outcome.UNSTABLE, _grouped(paired), metric, ())
+    return _ruling(trial, Outcome.UNDECIDED, f"{_open(paired)}{wanting(paired)}", metric, (_more(trial, paired),))
+
+
+def _beside(paired: Paired) -> str:
+    return f"{plural(paired.rounds, 'round')} beside {paired.base}"
+
+
+def _grouped(paired: Paired) -> str:
+    return f"processes stand in groups over {_beside(paired)}: the machine or the code is in two states"
+
+
+def _more(trial: Trial, paired: Paired) -> str:
+    """The command that plays twice as many rounds."""
+    return f"{trial.rerun} --perfgate-against {paired.base} --perfgate-rounds={2 * max(paired.rounds, 5)}"
+
+
+def not_compared(paired: Paired) -> str:
+    """Why two arms say nothing of a test that the change edits beside the package."""
+    files = ", ".join(paired.edited)
+    return f"{BARE}, and the change under test edits {files}: both arms take that from the head, so it is not compared"
+
+
+def arm_facts(paired: Paired) -> Iterator[tuple[str, str]]:
+    """How the arms differ from a package of two revisions under one test tree."""
+    if paired.bare and not paired.edited:
+        apart = "what differs is a file that it reads, or the machine"
+        yield "arms", f"{BARE}: {apart if paired.decision is Decision.SLOWER else 'both arms are the same'}"
+    if paired.shared and paired.revision:
+        yield "arms", not_told_apart(paired)
+    if paired.own_file:
+        yield "arms", f"the base arm {paired.own_file}, and ran the file of {paired.base}"
+    if paired.own_test:
+        yield "arms", "the test says something else there: where it has more to do now, that is in the slowdown"
+
+
+def _facts(paired: Paired, seen_ns: float) -> Iterator[tuple[str, str]]:
+    if paired.base_ns:
+        yield THEN, f"{quantity(paired.base_ns, Dimension.TIME)}  {paired.base}, beside it"
+        yield from _stretched(paired, seen_ns / paired.base_ns - 1)
+    yield from arm_facts(paired)
+    yield from power_facts(paired)
+    for name, then, now in paired.moved:
+        yield "moved", f"{name} {then} -> {now}"
+
+
+def _stretched(paired: Paired, apart: float) -> Iterator[tuple[str, str]]:
+    """Why the two times that are shown are further apart than the verdict says, or less far."""
+    bounds = paired.interval
+    if bounds is not None and not bounds.low - _CLOSE <= apart <= bounds.high + _CLOSE:
+        yield "busy", f"{signed(apart)} from then to now: other work is in both; the verdict is of turns side by side"
+
+
+def _open(paired: Paired) -> str:
+    """Why it is undecided."""
+    if paired.rounds < LEAST:
+        return f"the budget ended after {paired.rounds} of at least {LEAST} rounds beside {paired.base}"
+    if paired.untried:
+        return f"suspected in {_beside(paired)}, and the budget ended before it was tried"
+    return _spanning(paired)
+
+
+def _spanning(paired: Paired) -> str:
+    return f"the interval of {_beside(paired)} spans the limit"
+
+
+def _ruling(trial: Trial, outcome: Outcome, sentence: str, metric: Metric, then: tuple[str, ...]) -> Ruling:
+    paired, seen = trial.paired, trial.seen
+    assert paired is not None
+    assert seen is not None
+    return Ruling(
+        outcome=outcome,
+        sentence=sentence,
+        next=then,
+        metric=metric,
+        visible=paired.visible,
+        rounds=paired.rounds,
+        evidence=tuple(_facts(paired, seen.time)),
+    )
+
+
+def unheld(trial: Trial) -> str:
+    """Why nothing is held against the line, or the arm; empty where something is, and where there is none."""
+    if trial.paired is not None and trial.paired.revision:
+        return not_compared(trial.paired) if trial.paired.edited else ""
+    return unheld_line(trial) if trial.baseline is not None else ""
+
+
+def unheld_line(trial: Trial) -> str:
+    """Why the accepted time is none to hold anything against."""
+    reason = incomparable(trial.baseline, trial.measurement, trial.context)
+    if reason or trial.baseline is None:
+        return reason
+    return run_out(trial.baseline) if expired(trial.baseline, trial.context) else ""
+
+
+def renewing(trial: Trial) -> Baseline | None:
+    """The line with which the change under test accepts anew, with a reason, where this may be compared with both."""
+    edited, before = trial.context.edited, trial.baseline
+    if edited is None or expired(edited, trial.context) or not reasoned(edited, before):
+        return None
+    apart = any(incomparable(line, trial.measurement, trial.context) for line in (before, edited))
+    return None if apart else edited
+
+
+def accepting(trial: Trial) -> Baseline | None:
+    """The same, where it takes the place of the line of before: that has run out, or is faster."""
+    line, before = renewing(trial), trial.baseline
+    if line is None or before is None or (trial.paired is not None and trial.paired.revision):
+        return None
+    return line if expired(before, trial.context) or line.time > before.time else None
+
+
+def run_out(baseline: Baseline) -> str:
+    """When the acceptance of a line ended, and what it was for."""
+    why = f': "{baseline.why}"' if baseline.why else ""
+    return f"the acceptance expired on {baseline.expires}{why}"
+
+
+def arms_of(paired: Paired | None) -> Arms | None:
+    """The arms that a slowdown rests on, where the user named a revision."""
+    if paired is None or not paired.revision:
+        return None
+    return Arms(base=paired.base, same=paired.same, differences=paired.differences)
+
+
+UNASKED = 0.03
+"""For a call that no limit on the slowdown is meant for."""
+
+
+def arm_limit(limits: Iterable[Limit], key: CaseKey, device: Device) -> float:
+    """τ of a call, from all limits of its test."""
+    meant = (limit for limit in limits_for(limits, key) if applies_on(limit, device))
+    return min((one.bound for one in meant if _allows(one)), default=UNASKED)
+
+
+def suspected_limit(report: CaseReport) -> float:
+    """τ of a suspect: of the limits that its verdicts are about."""
+    return min((v.limit.bound for v in suspects(report.verdicts) if _allows(v.limit)), default=UNASKED)
+
+
+def _allows(limit: Limit) -> bool:
+    """Whether it allows a slowdown of the call itself; one that demands an improvement is asked otherwise."""
+    return limit.metric == "slowdown" and limit.bound >= 0 and not without_case(limit)
+
+
+NEW = "new here: nothing to compare with"
+
+
+def newcomer(context: JudgeContext, why: str = NEW) -> JudgeContext:
+    """Its slowdown has nothing to be held against, and nobody needs to accept it first."""
+    policy = replace(context.policy, missing=Choice.WARN)
+    return replace(context, policy=policy, unbaselined=why)
+
+
+def foreign_modules(arm: Arm, loaded: Sequence[tuple[str, str]]) -> Problem | None:
+    """The problem of an arm that loaded files from elsewhere, or nothing to prove it by."""
+    root = arm.root.rstrip("/") + "/"
+    strangers = [file for file, _ in loaded if not file.startswith(root)]
+    if strangers:
+        evidence = (("arm", arm.name), ("belongs below", arm.root), *(("loaded", file) for file in strangers[:5]))
+        more = f" and {len(strangers) - 1} more" if len(strangers) > 1 else ""
+        what = f"the {arm.name} arm loaded files of the package under test that are not its own: {strangers[0]}{more}"
+        return Problem(code="arm-foreign-module", what=what, evidence=evidence, retry=False)
+    if not loaded:
+        what = f"the {arm.name} arm loaded no module of the package under test ({', '.join(arm.modules)})"
+        return Problem(code="arm-foreign-module", what=what, evidence=(("arm", arm.name),), retry=False)
+    return None
+
+
+def same_code(one: Sequence[tuple[str, str]], other: Sequence[tuple[str, str]]) -> bool:
+    """Whether both arms loaded the same contents: then a difference is the machine's."""
+    return bool(one) and sorted(digest for _, digest in one) == sorted(digest for _, digest in other)

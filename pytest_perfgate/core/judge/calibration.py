@@ -1,0 +1,328 @@
+"""Error rates of the gate from A/A rounds, and their page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+
+import numpy as np
+
+from pytest_perfgate.core.judge.rounds import (
+    MARGIN,
+    SURELY,
+    Design,
+    Pairs,
+    confirming_rounds,
+    convicted,
+    finding,
+    served,
+    suspected,
+)
+from pytest_perfgate.core.render.pictures import MARK, OTHER, SOFT, Axis, Frame, dot, line, picture, words
+from pytest_perfgate.core.render.words import signed, span
+from pytest_perfgate.core.stats.inference import clopper_pearson, hodges_lehmann
+from pytest_perfgate.model.metric import Block, Column, Document, Paragraph, Picture, Table
+from pytest_perfgate.model.values import Dimension, Interval, value
+from pytest_perfgate.model.verdict import Decision
+
+INJECTED = (0.02, 0.03, 0.05, 0.10)
+
+LIMITS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.10, 0.15, 0.20)
+
+LEAST = 15
+"""Rounds below which screening and confirming would share their data."""
+
+
+@value
+class Rate:
+    """So many of so many, with the exact bounds of the rate."""
+
+    hits: int
+    count: int
+
+    @property
+    def rate(self) -> float:
+        return self.hits / self.count
+
+    @property
+    def bounds(self) -> Interval:
+        return clopper_pearson(self.hits, self.count)
+
+
+@value
+class Injected:
+    """A slowdown that was really there: one side was kept busy for so much longer."""
+
+    by: float
+    found: float
+    """The middle of the shifts that were measured."""
+    seen: Rate
+    rounds: int
+
+
+@value
+class Recorded:
+    """Rounds as they were measured: the same code on both sides, and with one side kept busy."""
+
+    pairs: Mapping[str, Pairs]
+    slowed: Mapping[float, Mapping[str, Pairs]] = field(default_factory=dict)
+    shares: Mapping[str, float] = field(default_factory=dict)
+    """Seconds of a round by test."""
+
+
+@value
+class Calibration:
+    """What the gate does here."""
+
+    limit: float
+    rounds: int
+    tests: int
+    alarms: Rate
+    """Suites of unchanged code that convicted anything."""
+    undecided: Rate
+    power: tuple[tuple[float, Rate], ...]
+    """Slowed tests that were convicted, by slowdown."""
+    processes: float
+    """A side, on average over the suite."""
+    own: tuple[tuple[str, float, float, int], ...]
+    """Test, the 99th percentile of its own A/A shift, the smallest limit that suits it, rounds that show it."""
+    seconds: float
+    """Of one verdict on the whole suite, where the rounds were clocked."""
+    injected: tuple[Injected, ...]
+
+    @property
+    def suits(self) -> float:
+        """The smallest usual limit that suits every test."""
+        return max((limit for _, _, limit, _ in self.own), default=self.limit)
+
+
+def calibration(recorded: Recorded, limit: float, *, suites: int, seed: int = 0) -> Calibration:
+    """Draw suites from the measured rounds and judge them; slowdowns scale the head's times, or were injected."""
+    dice = np.random.default_rng(seed)
+    measured, names = recorded.pairs, list(recorded.pairs)
+    drawn = [{name: int(dice.integers(len(measured[name].base))) for name in names} for _ in range(suites)]
+    clean = [_judged(measured, starts, limit, recorded.shares) for starts in drawn]
+    decisions = [one for judged in clean for one in judged.decisions.values()]
+    scaled = {by: {name: _scaled(pairs, by) for name, pairs in measured.items()} for by in INJECTED}
+    return Calibration(
+        limit=limit,
+        rounds=min(len(pairs.base) for pairs in measured.values()),
+        tests=len(measured),
+        alarms=Rate(hits=sum(Decision.SLOWER in judged.decisions.values() for judged in clean), count=suites),
+        undecided=Rate(hits=decisions.count(Decision.UNDECIDED), count=len(decisions)),
+        power=tuple((by, _seen(recorded, slowed, drawn, limit)) for by, slowed in scaled.items()),
+        processes=float(np.mean([judged.processes for judged in clean])),
+        own=tuple((name, *_suits(measured[name])) for name in names),
+        seconds=float(np.mean([judged.seconds for judged in clean])),
+        injected=tuple(
+            Injected(
+                by=by,
+                found=float(np.median([np.expm1(hodges_lehmann(pairs.differences)) for pairs in slowed.values()])),
+                seen=_seen(recorded, slowed, drawn, limit),
+                rounds=min(len(pairs.base) for pairs in slowed.values()),
+            )
+            for by, slowed in sorted(recorded.slowed.items())
+            if slowed
+        ),
+    )
+
+
+def _seen(recorded: Recorded, slowed: Mapping[str, Pairs], drawn: Sequence[Mapping[str, int]], limit: float) -> Rate:
+    """How often one slowed test in an otherwise clean suite is convicted, each test in its turn."""
+    names, hits = list(slowed), 0
+    for number, starts in enumerate(drawn):
+        name = names[number % len(names)]
+        judged = _judged({**recorded.pairs, name: slowed[name]}, starts, limit, {})
+        hits += judged.decisions[name] is Decision.SLOWER
+    return Rate(hits=hits, count=len(drawn))
+
+
+def own_shift(differences: Sequence[float], count: int = 5) -> float:
+    """The 99th percentile of what screening would have read on unchanged code."""
+    ahead = [*differences, *differences[: count - 1]]
+    shifts = [abs(hodges_lehmann(ahead[at : at + count])) for at in range(len(differences))]
+    return float(np.expm1(np.quantile(shifts, 0.99)))
+
+
+def _suits(pairs: Pairs) -> tuple[float, float, int]:
+    """The test's own shift, the smallest usual limit above it that ten rounds show, and the rounds that surely do."""
+    design, own = Design(), own_shift(pairs.differences)
+    scatter = finding(pairs, 0.0).scatter
+    need = max(own, math.expm1(SURELY * scatter / math.sqrt(design.confirm)) / 2)
+    limit = next((limit for limit in LIMITS if limit >= need), LIMITS[-1])
+    rounds = math.ceil((SURELY * scatter / math.log1p(limit) / (1 - MARGIN)) ** 2)
+    return own, limit, max(design.confirm, rounds)
+
+
+@value
+class _Judged:
+    decisions: Mapping[str, Decision]
+    processes: float
+    seconds: float
+
+
+def _judged(
+    measured: Mapping[str, Pairs], starts: Mapping[str, int], limit: float, shares: Mapping[str, float]
+) -> _Judged:
+    design, counts = Design(), dict.fromkeys(measured, limit)
+    cut = {name: _block(pairs, starts[name], 0, design.screen) for name, pairs in measured.items()}
+    found = {name: finding(pairs, limit) for name, pairs in cut.items()}
+    suspects = suspected(found, counts)
+    more = confirming_rounds(len(suspects), design) if suspects else 0
+    planned = {name: _block(measured[name], starts[name], design.screen, more) for name in suspects}
+    fresh = {name: served(pairs, limit, design) for name, pairs in planned.items()}
+    found |= convicted(fresh, counts, design)
+    tried = {name: len(pairs.base) for name, pairs in fresh.items()}
+    return _Judged(
+        decisions={name: one.decision for name, one in found.items()},
+        processes=design.screen + sum(tried.values()) / len(measured),
+        seconds=design.screen * math.fsum(shares.values())
+        + math.fsum(rounds * shares.get(name, 0.0) for name, rounds in tried.items()),
+    )
+
+
+def _scaled(pairs: Pairs, by: float) -> Pairs:
+    return replace(pairs, head=tuple(time * (1 + by) for time in pairs.head))
+
+
+def _block(pairs: Pairs, start: int, skip: int, count: int) -> Pairs:
+    at = [(start + skip + step) % len(pairs.base) for step in range(count)]
+    return Pairs(base=tuple(pairs.base[i] for i in at), head=tuple(pairs.head[i] for i in at), spread=pairs.spread)
+
+
+def calibration_document(found: Calibration) -> Document:
+    """Rates with their bounds, the power curve, and a limit for each test."""
+    alarms = (
+        f"{_rate(found.alarms)} of suites of this project's {found.tests} tests alarm on unchanged code, at "
+        f"{signed(found.limit)}; {_rate(found.undecided)} of verdicts stay undecided; "
+        f"{found.processes:.1f} processes a side on average{_cost(found)}."
+    )
+    source = (
+        f"Suites are resampled from {found.rounds} rounds with the same code on both sides; slowdowns scale the times "
+        "of one side. The bounds count resampled suites, which repeat one another the more, the fewer rounds there "
+        "are: other days may differ by more."
+    )
+    power = Table(
+        title="Slowdowns that are convicted",
+        columns=(Column(name="slowdown"), Column(name="seen"), Column(name="bounds")),
+        rows=tuple((signed(by), f"{rate.rate:.1%}", _bounds(rate)) for by, rate in found.power),
+    )
+    fraction = Dimension.FRACTION
+    own = Table(
+        title="Tests",
+        columns=(
+            Column(name="test"),
+            Column(name="own shift, 99 %", dimension=fraction, digits=2, absent="-"),
+            Column(name="limit that suits", dimension=fraction, digits=2, absent="-"),
+            Column(name="rounds that show it", dimension=Dimension.COUNT, absent="-"),
+        ),
+        rows=found.own,
+    )
+    said: tuple[Block, ...] = (Paragraph(text=alarms), Paragraph(text=source), power, *_injected(found), curve(found))
+    return Document(title="Calibration", blocks=(*said, Paragraph(text=_advice(found)), own))
+
+
+def _cost(found: Calibration) -> str:
+    return f"; {span(found.seconds)} a run" if found.seconds else ""
+
+
+def _injected(found: Calibration) -> tuple[Table, ...]:
+    """Slowdowns that were really there, beside those that only scale times."""
+    if not found.injected:
+        return ()
+    rows = tuple(
+        (signed(one.by), signed(one.found), one.rounds, f"{one.seen.rate:.1%}", _bounds(one.seen))
+        for one in found.injected
+    )
+    columns = (
+        Column(name="injected"),
+        Column(name="measured"),
+        Column(name="rounds", dimension=Dimension.COUNT, absent="-"),
+        Column(name="seen"),
+        Column(name="bounds"),
+    )
+    return (Table(title="Slowdowns that were injected: one side was kept busy", columns=columns, rows=rows),)
+
+
+def _advice(found: Calibration) -> str:
+    """The limit and the rounds to write down."""
+    rounds = max((rounds for *_, rounds in found.own), default=0)
+    text = f'"slowdown <= {found.suits:.0%}" suits all tests here'
+    return f"{text}; --perfgate-rounds={rounds} surely shows it in each." if rounds > Design().confirm else f"{text}."
+
+
+def curve(found: Calibration) -> Picture:
+    """How surely a slowdown is seen: where times were scaled, and where one side was really kept busy."""
+    scaled = [(0.0, found.alarms), *found.power]
+    real = [(one.found, one.seen) for one in found.injected]
+    frame = Frame(
+        x=Axis(low=-0.002, high=1.05 * max(by for by, _ in (*scaled, *real)), label="slowdown", text="{:.0%}".format),
+        y=Axis(low=0, high=1.04, label="convicted", text="{:.0%}".format),
+        top=34,
+    )
+    across, _ = frame.at(found.limit, 0)
+    marks = [
+        line(frame, [(found.limit, 0), (found.limit, 1.04)], colour=SOFT, dash="5 4"),
+        words(across + 5, frame.top + 30, f"limit {found.limit:.1%}", colour=SOFT),
+        line(frame, [(by, rate.rate) for by, rate in scaled]),
+        *_points(frame, scaled, MARK),
+        *_points(frame, real, OTHER),
+        *_legend(frame, found),
+    ]
+    alt = f"power: {', '.join(f'{signed(by)} {rate.rate:.0%}' for by, rate in found.power)}"
+    return Picture(svg=picture(frame, marks, alt), alt=alt)
+
+
+def _points(frame: Frame, points: Sequence[tuple[float, Rate]], colour: str) -> list[str]:
+    """Each with its bounds, and the figures for whoever points at it."""
+    bands = [line(frame, [(by, r.bounds.low), (by, r.bounds.high)], colour=colour) for by, r in points]
+    dots = [dot(frame, by, r.rate, title=f"{signed(by)}: {_rate(r)}", colour=colour) for by, r in points]
+    return [*bands, *dots]
+
+
+def _legend(frame: Frame, found: Calibration) -> list[str]:
+    kinds = [("times scaled", MARK), *([("one side kept busy", OTHER)] if found.injected else [])]
+    said = words(frame.left, 18, f"Slowdowns that are convicted; rounds: {found.rounds}")
+    named = [
+        words(frame.left + 330 + 110 * at, 18, f"● {kind}", colour=colour) for at, (kind, colour) in enumerate(kinds)
+    ]
+    return [said, *named]
+
+
+def calibration_facts(found: Calibration) -> dict[str, object]:
+    """All of it by name, rates with their bounds: for programs."""
+    return {
+        "limit": found.limit,
+        "rounds": found.rounds,
+        "alarms": _facts(found.alarms),
+        "undecided": _facts(found.undecided),
+        "processes": found.processes,
+        "seconds": found.seconds,
+        "power": [{"by": by, "seen": _facts(rate)} for by, rate in found.power],
+        "injected": [
+            {"by": one.by, "found": one.found, "rounds": one.rounds, "seen": _facts(one.seen)} for one in found.injected
+        ],
+        "suits": found.suits,
+        "tests": [
+            {"test": name, "own_shift": own, "limit": limit, "rounds": rounds} for name, own, limit, rounds in found.own
+        ],
+    }
+
+
+def _facts(rate: Rate) -> dict[str, float]:
+    return {
+        "hits": rate.hits,
+        "count": rate.count,
+        "rate": rate.rate,
+        "low": rate.bounds.low,
+        "high": rate.bounds.high,
+    }
+
+
+def _rate(rate: Rate) -> str:
+    return f"{rate.rate:.1%} ({rate.hits}/{rate.count}, {_bounds(rate)})"
+
+
+def _bounds(rate: Rate) -> str:
+    return f"{rate.bounds.low:.1%} to {rate.bounds.high:.1%}"

@@ -1,0 +1,363 @@
+"""What a judge knows besides the measurement; comparability."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field, replace
+from typing import NamedTuple
+
+from pytest_perfgate.core.judge.policy import LOCAL, effect
+from pytest_perfgate.core.metric_kinds import by_name
+from pytest_perfgate.core.render.words import quantity
+from pytest_perfgate.core.stats.summary import Summary, median
+from pytest_perfgate.model.device import Device
+from pytest_perfgate.model.measurement import (
+    DIRTY,
+    Baseline,
+    Environment,
+    Identity,
+    Measurement,
+    Samples,
+    Settled,
+    Sitting,
+    Stop,
+)
+from pytest_perfgate.model.metric import Metric, MetricKind, MetricSet, Problem
+from pytest_perfgate.model.plan import Effect, Limit, Mode, Outcome, Policy
+from pytest_perfgate.model.protocol import Capture
+from pytest_perfgate.model.values import Dimension, value
+from pytest_perfgate.model.verdict import Paired, Verdict
+
+_BUILT_IN = by_name()
+
+
+@value
+class Unpaired:
+    """Why the two builds of a case could not be compared, so that its stored line judges it."""
+
+    why: str
+    step: str = ""
+    """What would make the comparison possible."""
+    base_missing: bool = False
+    """Whether no clone has the commit: nothing that is fetched brings it."""
+
+
+@value
+class JudgeContext:
+    """The policy and the circumstances of a run, or of one case in it."""
+
+    policy: Policy = LOCAL
+    mode: Mode = Mode.FULL
+    kinds: Mapping[str, MetricKind] = field(default_factory=lambda: _BUILT_IN, repr=False)
+    gates: int = 1
+    """How many slowdown gates the run has: the price of asking often."""
+    scatter: float | None = None
+    """Relative scatter between sittings from the history; the baseline's own where unknown."""
+    sittings: int = 0
+    """Sittings behind ``scatter``."""
+    own_shift: float = 0.0
+    """The 99th percentile of this case's own A/A shift, where it was calibrated."""
+    floor_ns: float = 2000.0
+    """Differences below this are none, per timed sample: a batch of calls divides it."""
+    paired_available: bool = False
+    """Whether a suspect will be confirmed in two arms: then nothing else convicts it."""
+    edited: Baseline | None = None
+    """The line of the work tree where this change edits it; ``baseline`` is the merge base's."""
+    replaced: Baseline | None = None
+    """The merge base's line, where it cannot be compared and ``baseline`` is the one that this change accepts."""
+    today: str = ""
+    """ISO date, against which an acceptance expires."""
+    facts: str = "shown"
+    """How closely the versions around a device must agree with the baseline's: a level of ``core.gate.facts``."""
+    then_hz: float | None = None
+    """The clock of the sittings that were accepted, where the history knows it."""
+    unpaired: Unpaired | None = None
+    """Why this case was not compared between two builds, where it should have been."""
+    unbaselined: str = ""
+    """Why there is no baseline, where the caller knows more than that."""
+    pytest: str = "pytest"
+    """How this run was started, as far as the next one must be started so too."""
+
+
+REASON = ' --reason "..."'
+
+
+class Trial(NamedTuple):
+    """One measurement on the bench: what was seen, what it is held against, what is wrong with it."""
+
+    measurement: Measurement
+    context: JudgeContext
+    metrics: MetricSet
+    problems: tuple[Problem, ...]
+    baseline: Baseline | None
+    seen: Summary | None
+    modes: bool
+    paired: Paired | None
+
+    @property
+    def name(self) -> str:
+        """The case, quoted for a shell."""
+        return shlex.quote(str(self.measurement.key))
+
+    @property
+    def profiles(self) -> tuple[str, ...]:
+        """The command that looks into this test; what runs on the host alone has no kernels to look into."""
+        return (f"perfgate profile {self.name}",) if self.measurement.device.kind != "host" else ()
+
+    @property
+    def rerun(self) -> str:
+        """The command that runs this test once more, which pytest knows without its calls; more stands behind it."""
+        return f"{self.context.pytest} {shlex.quote(self.measurement.key.nodeid)}"
+
+    def accepting(self, option: str = "") -> str:
+        """The command that accepts this time; where CI refuses to write, from the record that it leaves."""
+        source = "--from RECORD " if self.context.policy.ci else ""
+        return f"perfgate accept {source}{self.name}{option}"
+
+
+class Ruling(NamedTuple):
+    """An outcome with its reason; becomes a verdict beside its limit."""
+
+    outcome: Outcome
+    sentence: str
+    next: tuple[str, ...] = ()
+    evidence: tuple[tuple[str, str], ...] = ()
+    metric: Metric | None = None
+    visible: float | None = None
+    rounds: int = 0
+    against: bool = False
+    """Whether the baseline was asked."""
+    raised: float | None = None
+    """What the absolute floor raised the limit to."""
+    fails: bool = False
+    """Fails whatever the policy says."""
+
+
+def verdict(limit: Limit, ruling: Ruling, context: JudgeContext, trial: Trial | None = None) -> Verdict:
+    """The ruling as a verdict, its effect taken from the policy."""
+    done = Effect.FAIL if ruling.fails else effect(ruling.outcome, context.policy, context.mode)
+    return Verdict(
+        limit=limit,
+        outcome=ruling.outcome,
+        effect=done,
+        metric=ruling.metric,
+        baseline=trial.baseline if trial and ruling.against else None,
+        visible=_visible(ruling, trial),
+        sentence=ruling.sentence,
+        next=ruling.next,
+        evidence=ruling.evidence,
+        rounds=ruling.rounds,
+        raised=ruling.raised,
+        interval=ruling.metric.interval if ruling.metric else None,
+    )
+
+
+def _visible(ruling: Ruling, trial: Trial | None) -> float | None:
+    """What could have been seen: the ruling's own figure, else that of the sitting."""
+    if ruling.visible is not None:
+        return ruling.visible
+    return trial.seen.visible if trial and trial.seen else None
+
+
+FLOOR_AT_MOST = 0.5
+"""The absolute floor never hides more than this: a doubled time is seen however short the call."""
+
+
+class Tolerance(NamedTuple):
+    """All as fractions of the accepted time."""
+
+    asked: float
+    """The limit, or the absolute floor where that is larger."""
+    own: float
+    """What unchanged code moves by here: its own A/A shift, or a tick of the timer."""
+    raised: float | None = None
+    """What the floor raised the limit to, where it did."""
+    blind: float = 0.0
+    """What the accepted sitting could not see: the accepted time may be off by as much."""
+
+    @property
+    def counts(self) -> float:
+        """τ: what is smaller is no slowdown."""
+        return max(self.asked, self.own)
+
+
+def tolerance(limit: Limit, trial: Trial, seen: Summary, then: float) -> Tolerance:
+    """τ of one limit. The floor is of what the timer was shown: a batch of calls divides it.
+
+    No floor raises a demanded improvement: it excuses a slowdown that is too short to time, and that is none.
+    """
+    floor = min(_floor(trial) / seen.batch / then, FLOOR_AT_MOST) if limit.bound >= 0 else limit.bound
+    return Tolerance(
+        asked=max(limit.bound, floor),
+        own=max(trial.context.own_shift, seen.resolution / then),
+        raised=floor if floor > limit.bound else None,
+    )
+
+
+def _floor(trial: Trial) -> float:
+    """Times that were measured elsewhere were shown to no timer of ours: nobody knows what that could not tell."""
+    elsewhere = all(process.stop is Stop.RECORDED for process in trial.measurement.processes)
+    return 0.0 if elsewhere else trial.context.floor_ns
+
+
+def incomparable(baseline: Baseline | None, measurement: Measurement, context: JudgeContext) -> str:
+    """Why the baseline may not be compared with this measurement; empty when it may."""
+    if baseline is None:
+        return context.unbaselined or "there is no baseline for this device"
+    if not (baseline.time > 0 and math.isfinite(baseline.time)):
+        return f"the accepted time reads {baseline.time} ns"
+    if baseline.device != measurement.device.key:
+        return f"the baseline is of {baseline.device}, this is {measurement.device.key}: not compared"
+    return measured_differently(baseline, measurement) or _surroundings(baseline, measurement, context.facts)
+
+
+def measured_differently(baseline: Baseline, measurement: Measurement) -> str:
+    """What differs between how a line was measured and how this was."""
+    if baseline.identity is None or baseline.identity == measurement.identity:
+        return ""
+    apart = measurement.identity.differences(baseline.identity)
+    said = ", ".join(f"{name} was {then or 'empty'} and is {now or 'empty'}" for name, now, then in apart)
+    return f"measured differently, not compared: {said}" if said else ""
+
+
+def _surroundings(baseline: Baseline, measurement: Measurement, level: str) -> str:
+    if level in {"off", "shown"}:
+        return ""
+    found = moves(accepted_facts(baseline), facts_of(measurement.device), level)
+    said = ", ".join(f"{name} was {then} and is {now}" for name, then, now in found)
+    return f"measured with other versions, not compared: {said}" if said else ""
+
+
+KEPT = ("driver", "toolkit", "framework", "ptxas")
+
+LEVELS = ("off", "shown", "major", "minor", "exact")
+"""How closely versions must agree for a baseline to be compared; ``shown`` only tells what differs."""
+
+Fact = tuple[str, str]
+
+Move = tuple[str, str, str]
+"""(name, then, now)"""
+
+_VERSION = re.compile(r"(.*?)(\d+)(?:\.(\d+))?")
+
+
+def facts_of(device: Device) -> tuple[Fact, ...]:
+    """The versions that a baseline keeps."""
+    known = dict(device.facts)
+    return tuple((name, known[name]) for name in KEPT if known.get(name))
+
+
+def accepted_facts(baseline: Baseline) -> tuple[Fact, ...]:
+    """Those around the accepted sitting; none where the line kept no environment."""
+    known = dict(baseline.surroundings.facts) if baseline.surroundings else {}
+    found = ((name, known.get(f"device {name}") or known.get(name, "")) for name in KEPT)
+    return tuple((name, text) for name, text in found if text)
+
+
+def moves(then: Iterable[Fact], now: Iterable[Fact], level: str = "exact") -> tuple[Move, ...]:
+    """What differs at this level; what one side does not know is no difference."""
+    here = dict(now)
+    both = ((name, was, here[name]) for name, was in then if name in here)
+    return tuple(move for move in both if rounded(move[1], level) != rounded(move[2], level))
+
+
+def rounded(text: str, level: str) -> tuple[str, ...]:
+    """A version as far as this level looks: ``torch 2.13.0`` is ``torch``, 2, 13 at ``minor``."""
+    found = _VERSION.match(text) if level != "exact" else None
+    if found is None:
+        return (text,)
+    name, major, minor = found.group(1), found.group(2), found.group(3) or ""
+    return (name, major) if level == "major" else (name, major, minor)
+
+
+APART = 0.02
+"""Clocks nearer than this are the same."""
+
+UNKNOWN = "not known: the line was accepted without its environment"
+
+Facts = tuple[tuple[str, str, str], ...]
+"""(name, then, now)"""
+
+
+def surroundings(measurement: Measurement) -> Environment:
+    """What is kept beside an accepted time: what outlives the run, the device's own facts among it."""
+    around = measurement.environment.lasting
+    known = dict(around.facts)
+    device = ((f"device {name}", text) for name, text in measurement.device.facts if text and name not in known)
+    return replace(around, facts=(*around.facts, *device))
+
+
+def moved(baseline: Baseline | None, measurement: Measurement, sittings: Sequence[Sitting] = ()) -> Facts:
+    """Everything that differs between the accepted sitting and this one."""
+    if baseline is None:
+        return ()
+    then = baseline.surroundings
+    facts = then.differences(surroundings(measurement)) if then is not None else ()
+    return (*_clocks(baseline, measurement, sittings), *facts)
+
+
+def named(baseline: Baseline | None, facts: Facts) -> str:
+    """The facts in one line; that nothing is known is not that nothing differs."""
+    if facts:
+        return ", ".join(f"{name} {then} -> {now}" for name, then, now in facts)
+    known = baseline is not None and baseline.surroundings is not None
+    return "nothing that perfgate records" if known else UNKNOWN
+
+
+def _clocks(baseline: Baseline, measurement: Measurement, sittings: Sequence[Sitting]) -> Facts:
+    now, then = clock_of(measurement.processes), accepted_clock(baseline, sittings)
+    if now is None or then is None or abs(now / then - 1) <= APART:
+        return ()
+    return (("clock", quantity(then, Dimension.CLOCK), quantity(now, Dimension.CLOCK)),)
+
+
+LIMITED = 0.1
+"""The share of the sampling at the power limit from which on that is the state of a process."""
+
+
+def limited(processes: Iterable[Samples]) -> bool | None:
+    """Whether a sitting ran at the power limit, as half of its processes did; none where nobody looked."""
+    shares = [process.capped for process in processes if process.capped is not None]
+    return median(sorted(shares)) >= LIMITED if shares else None
+
+
+def how_measured(identity: Identity, *, at_limit: bool | None) -> str:
+    """The identity of a sitting with its state of power: the sittings of one state scatter by what is theirs."""
+    return f"{identity.text()}{', power=limited' if at_limit else ''}"
+
+
+def settled_turns(rounds: Iterable[tuple[Capture, Capture]]) -> list[tuple[Settled, Settled]]:
+    """The long turns of base and head, round by round; none unless every round has both."""
+    found = [[capture.samples[-1].settled for capture in both] for both in rounds]
+    return [(base, head) for base, head in found if base and head] if all(map(all, found)) else []
+
+
+def clock_of(processes: Iterable[Samples]) -> float | None:
+    """The clock that a sitting ran at: the median over its processes; unknown where one of them did not see it."""
+    clocks = [median(sorted(one.clock_hz)) if one.clock_hz else 0.0 for one in processes]
+    return median(sorted(clocks)) if clocks and min(clocks) > 0 else None
+
+
+def accepted_clock(baseline: Baseline | None, sittings: Sequence[Sitting]) -> float | None:
+    """The clock at which a line was measured: that of the newest sitting of its commit that knows one."""
+    if baseline is None or not baseline.commit:
+        return None
+    same = (s for s in reversed(sittings) if s.commit and _one_commit(s.commit, baseline.commit))
+    return next((s.clock_hz for s in same if s.clock_hz), None)
+
+
+def _one_commit(one: str, other: str) -> bool:
+    """Hashes of different lengths name one commit when the shorter begins the longer; changes are changes to both."""
+    first, second = one.removesuffix(DIRTY), other.removesuffix(DIRTY)
+    alike = one.endswith(DIRTY) == other.endswith(DIRTY)
+    return alike and (first.startswith(second) or second.startswith(first))
+
+
+def paired_clocks(rounds: Iterable[tuple[Capture, Capture]]) -> tuple[float, float] | None:
+    """The clocks of base and head over the rounds of two arms; nothing where one of them is not known."""
+    sides = list(zip(*rounds))
+    base, head = (clock_of(s for capture in side for s in capture.samples) for side in sides) if sides else (None, None)
+    return (base, head) if base is not None and head is not None else None

@@ -1,0 +1,263 @@
+"""The mean over a parametrised test."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from statistics import fmean
+
+from pytest_perfgate.core.judge.against_limit import holds
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.policy import effect
+from pytest_perfgate.core.judge.rounds import Design, beyond
+from pytest_perfgate.core.judge.samples import excused
+from pytest_perfgate.core.judge.suspects import BESIDE, SAME
+from pytest_perfgate.core.limits.grammar import FAMILY_MEAN
+from pytest_perfgate.core.limits.merge import applies_on
+from pytest_perfgate.core.limits.scope import CHANGES
+from pytest_perfgate.core.render.words import edges, plural, quantity, sight, signed
+from pytest_perfgate.core.stats.inference import hodges_lehmann, pairs_needed, predict, prior, signed_rank
+from pytest_perfgate.model.measurement import Baseline, Measurement
+from pytest_perfgate.model.metric import Metric, MetricSet
+from pytest_perfgate.model.plan import Case, CaseKey, Limit, Outcome
+from pytest_perfgate.model.values import Dimension, Interval
+from pytest_perfgate.model.verdict import CaseReport, SuiteNote
+
+Families = Mapping[str, Sequence[Limit]]
+
+
+def family_of(key: CaseKey) -> str:
+    """The node id without its parameters, and the call's name where it has one."""
+    family = key.nodeid.partition("[")[0]
+    return f"{family}#{key.name}" if key.name else family
+
+
+def family_limits(cases: Iterable[Case]) -> dict[str, tuple[Limit, ...]]:
+    """The limits on means, by the family that they run over."""
+    found: dict[str, dict[tuple[object, ...], Limit]] = {}
+    for case in cases:
+        family = case.family or case.nodeid.partition("[")[0]
+        for limit in case.limits:
+            if limit.metric == FAMILY_MEAN:
+                found.setdefault(family, {})[limit.key, limit.operator, limit.on] = limit
+    return {family: tuple(limits.values()) for family, limits in found.items()}
+
+
+def family_notes(reports: Sequence[CaseReport], families: Families, context: JudgeContext) -> Iterable[SuiteNote]:
+    """A note for each limit on a mean: what it came to, over which cases."""
+    among = sum(map(len, families.values()))
+    for family, limits in families.items():
+        for limit in limits:
+            pattern = dict(limit.labels).get("family", "")
+            if pattern and not _fits(family, pattern):
+                continue
+            members = [r for r in reports if family_of(r.key) == family or family_of(r.key).startswith(f"{family}#")]
+            yield from _judged(family, limit, members, context, among)
+
+
+def is_in_a_mean(key: CaseKey, families: Families) -> bool:
+    """Whether a limit on a mean judges this case with the others of its family."""
+    family = key.nodeid.partition("[")[0]
+    patterns = (dict(limit.labels).get("family", "") for limit in families.get(family, ()))
+    return any(not pattern or _fits(family, pattern) for pattern in patterns)
+
+
+def _fits(family: str, pattern: str) -> bool:
+    return fnmatchcase(family, pattern) or fnmatchcase(family.rpartition("::")[2], pattern)
+
+
+def _judged(
+    family: str, limit: Limit, members: list[CaseReport], context: JudgeContext, among: int
+) -> Iterable[SuiteNote]:
+    measured = [r for r in members if r.measurement is not None]
+    if measured and measured[0].measurement and not applies_on(limit, measured[0].measurement.device):
+        return
+    of = dict(limit.labels)["of"]
+    meant = [in_force(report, limit) for report in members] if of in CHANGES else members
+    metrics = [_metric(report, of) for report in meant]
+    if not members or None in metrics:
+        gaps = [report for report, metric in zip(meant, metrics) if metric is None]
+        yield _note(family, limit, Outcome.NOT_MEASURED, _gaps(of, gaps, members), context)
+        return
+    mean = geometric_mean([m for m in metrics if m is not None], change=of in CHANGES)
+    outcome, why = accepted_by_change(*_outcome(limit, mean, of, meant, context, among), members, meant)
+    yield _note(family, limit, outcome, f"{_reading(mean, of)} over {plural(len(members), 'case')}{why}", context)
+
+
+def _gaps(of: str, gaps: Sequence[CaseReport], members: Sequence[CaseReport]) -> str:
+    if not members:
+        return "no case was measured"
+    why = next((report.unheld for report in gaps if report.unheld and of in CHANGES), "")
+    count = f"{of} of {len(gaps)} of {plural(len(members), 'case')} was not measured"
+    return f"{count}: {why}" if why else count
+
+
+def _metric(report: CaseReport, of: str) -> Metric | None:
+    """The one figure of a case; a slowdown that its own limit would not be held against is none."""
+    if report.measurement is None or report.problems or (of in CHANGES and report.unheld):
+        return None
+    found = report.measurement.metrics.find(of)
+    return found[0] if len(found) == 1 and not found[0].labels else None
+
+
+def geometric_mean(metrics: Sequence[Metric], *, change: bool) -> Metric:
+    """The mean of logarithms, with the errors of the members taken as independent of each other."""
+    base = 1.0 if change else 0.0
+    numbers = [[max(base + edge, 1e-300) for edge in (m.low, m.value, m.high)] for m in metrics]
+    middle = math.fsum(math.log(n[1]) for n in numbers) / len(numbers)
+    down = math.sqrt(math.fsum(math.log(n[1] / n[0]) ** 2 for n in numbers)) / len(numbers)
+    up = math.sqrt(math.fsum(math.log(n[2] / n[1]) ** 2 for n in numbers)) / len(numbers)
+    return Metric(
+        name=FAMILY_MEAN,
+        value=math.exp(middle) - base,
+        dimension=metrics[0].dimension,
+        interval=Interval(low=math.exp(middle - down) - base, high=math.exp(middle + up) - base),
+    )
+
+
+def _outcome(
+    limit: Limit, mean: Metric, of: str, members: list[CaseReport], context: JudgeContext, among: int
+) -> tuple[Outcome, str]:
+    low, high = holds(limit, mean.low), holds(limit, mean.high)
+    if low and high:
+        return _known(limit, mean, of, members)
+    if low or high:
+        return Outcome.UNDECIDED, "; the interval spans the limit"
+    if of not in CHANGES or limit.bound < 0:
+        return Outcome.BROKEN, "; the whole interval misses the limit"
+    reach, arms = max(_reach(members, context), _blind(members)), all(map(_by_arms, members))
+    convicted = arms and slower_together(together(members), limit.bound, among)
+    if mean.value <= reach and not convicted:
+        said = f"; chance explains up to {signed(reach)}, for one sitting moves all cases together"
+        return open_together(members, among) if arms else (Outcome.SUSPECT, said)
+    if any(member.arms and member.arms.same for member in members):
+        return Outcome.MOVED, f"; {SAME}"
+    excuses = [excuse for member in members if (excuse := _excuse(member, reach))]
+    if excuses:
+        more = f" ({len(excuses)} of {plural(len(members), 'case')})" if len(members) > 1 else ""
+        return Outcome.SUSPECT, f"; chance explains up to {signed(reach)}; {excuses[0]}{more}"
+    return Outcome.REGRESSED, "; slower side by side" if convicted else f"; chance explains up to {signed(reach)}"
+
+
+def _by_arms(member: CaseReport) -> bool:
+    """Whether its slowdown is between two arms, and not against what the change under test accepts."""
+    slowdown = _metric(member, "slowdown")
+    return slowdown is not None and slowdown.source.startswith(BESIDE)
+
+
+def _known(limit: Limit, mean: Metric, of: str, members: list[CaseReport]) -> tuple[Outcome, str]:
+    """A mean against lines that are not known well enough keeps its limit only where it is faster by more than that."""
+    blind = _blind(members)
+    if of in CHANGES and blind > max(limit.bound, 0.0) and 1 / (1 + mean.high) - 1 <= blind:
+        return Outcome.UNDECIDED, f"; the accepted sittings were too noisy to see less than {sight(blind)}"
+    return Outcome.PASSED, ""
+
+
+def _blind(members: list[CaseReport]) -> float:
+    """The mean of what the accepted sittings did not see, where they are asked."""
+    unknown = [math.log1p(line.blind) for line in map(_line, members) if line]
+    return math.expm1(math.fsum(unknown) / len(members))
+
+
+def _line(member: CaseReport) -> Baseline | None:
+    """The accepted time that its slowdown is against; none where that is another arm."""
+    return None if member.arms else member.baseline
+
+
+def _excuse(member: CaseReport, reach: float) -> str:
+    """What keeps a case that alone would be beyond chance from speaking against its family."""
+    slowdown, line = _metric(member, "slowdown"), _line(member)
+    if member.measurement is None or line is None or slowdown is None or slowdown.value <= reach:
+        return ""
+    return excused(member.measurement.processes, line.time, reach)
+
+
+def _reach(members: list[CaseReport], context: JudgeContext) -> float:
+    """One sitting shifts a whole family, so a mean is judged like one case."""
+    measurement = members[0].measurement
+    sittings = min((line.sittings for line in map(_line, members) if line), default=1)
+    expected = prior(
+        measurement.device.kind if measurement else "host", measurement.identity.clocks if measurement else "off"
+    )
+    return predict(expected, scatter=expected, sittings=sittings, gates=context.gates).reach
+
+
+def _reading(mean: Metric, of: str) -> str:
+    change = of in CHANGES
+    middle = signed(mean.value) if change else quantity(mean.value, mean.dimension)
+    return f"{middle} {edges(mean, change=change)}"
+
+
+def _note(family: str, limit: Limit, outcome: Outcome, text: str, context: JudgeContext) -> SuiteNote:
+    return SuiteNote(
+        kind=FAMILY_MEAN if outcome is not Outcome.NOT_MEASURED else "unmeasured",
+        effect=effect(outcome, context.policy, context.mode),
+        text=f"{outcome.value}: {family}: {limit.text}: {text}",
+        names=(family,),
+    )
+
+
+ALPHA = Design().alpha
+
+
+def together(members: Sequence[CaseReport]) -> tuple[float, ...]:
+    """Logarithms of head over base, one a round: the mean over all cases; none where their rounds are not alike."""
+    sides = [member.arms.differences if member.arms else () for member in members]
+    if len({len(side) for side in sides}) != 1:
+        return ()
+    return tuple(fmean(column) for column in zip(*sides))
+
+
+def slower_together(differences: Sequence[float], bound: float, among: int) -> bool:
+    """The exact test of one case, of the mean of each round; of so many means together."""
+    if not differences or math.expm1(hodges_lehmann(differences)) < bound:
+        return False
+    return signed_rank(beyond(differences, bound)) <= ALPHA / among
+
+
+def open_together(members: Sequence[CaseReport], among: int) -> tuple[Outcome, str]:
+    """Why rounds of two arms do not convict a mean that exceeds its limit, and how many could."""
+    needed = pairs_needed(ALPHA / among)
+    played = sorted({len(member.arms.differences) for member in members if member.arms})
+    if len(played) == 1 and played[0] >= needed:
+        return Outcome.UNDECIDED, f"; {plural(played[0], 'round')} do not convict it"
+    said = " to ".join(map(str, (played[0], played[-1]) if len(played) > 1 else played))
+    rounds = max(needed, Design().confirm)
+    return Outcome.SUSPECT, f"; {said} rounds a case convict no mean, --perfgate-rounds={rounds} could"
+
+
+def in_force(report: CaseReport, limit: Limit) -> CaseReport:
+    """The case against the line that the change accepts with a reason, where what was measured agrees with that.
+
+    One that is no slower than the limit allows, while the line of before holds, is not asked: nothing is accepted.
+    """
+    line, measurement = report.accepts, report.measurement
+    if line is None or measurement is None:
+        return report
+    time, before = _plain(measurement, "time"), _plain(measurement, "slowdown")
+    if time is None or before is None or (before.value <= limit.bound and not report.unheld):
+        return report
+    if abs(math.log(time.value / line.time)) > math.log1p(limit.bound):
+        return report
+    interval = Interval(low=time.low / line.time - 1, high=time.high / line.time - 1)
+    value = time.value / line.time - 1
+    slowdown = Metric(name="slowdown", value=value, dimension=Dimension.FRACTION, interval=interval)
+    held = measurement.with_metrics(MetricSet(metrics=(slowdown,)))
+    return replace(report, measurement=held, baseline=line, unheld="")
+
+
+def _plain(measurement: Measurement, name: str) -> Metric | None:
+    return next((metric for metric in measurement.metrics.find(name) if not metric.labels), None)
+
+
+def accepted_by_change(
+    outcome: Outcome, why: str, members: list[CaseReport], meant: list[CaseReport]
+) -> tuple[Outcome, str]:
+    """A mean that keeps its limit by what the change accepts is accepted, not passed, and says so."""
+    count = sum(now is not then for now, then in zip(meant, members))
+    if not count:
+        return outcome, why
+    said = f"{why}; {count} of {plural(len(members), 'case')} against what this change accepts"
+    return (Outcome.ACCEPTED if outcome is Outcome.PASSED else outcome), said

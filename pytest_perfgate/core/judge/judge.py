@@ -1,0 +1,281 @@
+"""One measurement against all its limits; limits without a measurement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from pytest_perfgate.core.judge.against_baseline import against_baseline
+from pytest_perfgate.core.judge.against_limit import against_limit
+from pytest_perfgate.core.judge.against_revision import accepting, against_revision, arm_facts, arms_of, unheld
+from pytest_perfgate.core.judge.context import JudgeContext, Ruling, Trial, verdict
+from pytest_perfgate.core.judge.metrics import DERIVED, timed_metrics, timing
+from pytest_perfgate.core.judge.rounds import split
+from pytest_perfgate.core.judge.samples import problems_of
+from pytest_perfgate.core.judge.suspects import shift_metric, suspects, unpaired_ruling
+from pytest_perfgate.core.limits.grammar import FAMILY_MEAN
+from pytest_perfgate.core.limits.merge import (
+    applies_on,
+    case_of,
+    elsewhere,
+    limits_for,
+    parts_of,
+    replaced_on,
+    unmatched_cases,
+    without_case,
+)
+from pytest_perfgate.core.limits.scope import proposal
+from pytest_perfgate.core.metric_kinds import CODE_NAMES
+from pytest_perfgate.core.render.words import plural
+from pytest_perfgate.core.stats.summary import Summary
+from pytest_perfgate.model.measurement import Baseline, Measurement
+from pytest_perfgate.model.metric import Finding, MetricSet, Problem
+from pytest_perfgate.model.plan import CaseKey, Effect, Limit, Mode, Outcome
+from pytest_perfgate.model.protocol import STATIC, CaseResult
+from pytest_perfgate.model.values import Interval
+from pytest_perfgate.model.verdict import CaseReport, Paired, SuiteNote
+
+RECORDED = "give record() times above zero, and unit= if they are no nanoseconds"
+
+JUDGING_FAILED = "judging-failed"
+
+OF_OTHERS = Ruling(outcome=Outcome.NOT_APPLICABLE, sentence="nothing was timed: it is for tests that time a call")
+
+__all__ = ["JudgeContext", "judge", "not_measured", "suspects"]
+
+
+def judge(
+    measurement: Measurement,
+    limits: Sequence[Limit],
+    *,
+    baseline: Baseline | None,
+    context: JudgeContext,
+    paired: Paired | None = None,
+) -> CaseReport:
+    """Every limit that is meant for this call, judged; the report's measurement carries all metrics.
+
+    ``paired`` turns suspicion into a conviction or an acquittal, or, where the user named a revision, takes
+    the place of the stored baseline.
+    """
+    trial = _trial(measurement, context, baseline, paired)
+    device = measurement.device
+    parts = parts_of(measurement.metrics) if any(map(case_of, limits)) else ()
+    meant = [limit for limit in limits_for(limits, measurement.key, parts) if not replaced_on(limit, device)]
+    others = elsewhere(meant, measurement, context.kinds)
+    return CaseReport(
+        key=measurement.key,
+        verdicts=tuple(
+            verdict(
+                limit, OF_OTHERS if limit in others else _with_arms(_ruling(limit, trial), limit, trial), context, trial
+            )
+            for limit in meant
+            if limit.metric != FAMILY_MEAN
+        ),
+        measurement=measurement.with_metrics(trial.metrics),
+        baseline=baseline,
+        problems=trial.problems,
+        unheld=unheld(trial),
+        accepts=accepting(trial),
+        arms=arms_of(paired),
+    )
+
+
+def _trial(measurement: Measurement, context: JudgeContext, baseline: Baseline | None, paired: Paired | None) -> Trial:
+    seen = timing(measurement)
+    modes = seen is not None and split(seen.medians, seen.spread, seen.resolution) is not None
+    if seen is not None and modes:
+        seen = seen._replace(interval=_hull(seen))
+    derived = timed_metrics(measurement, baseline, seen)
+    if paired is not None and paired.revision:
+        derived = _with_shift(derived, paired)
+    metrics = _joined(derived, measurement.metrics, timed=bool(measurement.processes))
+    problems = problems_of(measurement, metrics, timed=seen is not None)
+    return Trial(
+        measurement=measurement,
+        context=context,
+        metrics=metrics,
+        problems=problems + (paired.problems if paired else ()),
+        baseline=baseline,
+        seen=seen,
+        modes=modes,
+        paired=paired,
+    )
+
+
+def _hull(seen: Summary) -> Interval:
+    """With processes in groups, either group may be the truth."""
+    return Interval(
+        low=min(seen.interval.low, *seen.medians),
+        high=max(seen.interval.high, *seen.medians),
+        confidence=seen.interval.confidence,
+    )
+
+
+def _with_shift(derived: MetricSet, paired: Paired) -> MetricSet:
+    others = tuple(m for m in derived.metrics if m.name != "slowdown")
+    return MetricSet(
+        metrics=(*others, shift_metric(paired)),
+        absent=tuple(a for a in derived.absent if a.name != "slowdown"),
+    )
+
+
+def _joined(derived: MetricSet, others: MetricSet, *, timed: bool) -> MetricSet:
+    """Derived metrics beside those of captures; of a timed call the derived name wins."""
+    if not others.metrics and not others.absent:
+        return derived
+    if not timed:
+        have = set(others.names())
+        return MetricSet(
+            metrics=others.metrics, absent=others.absent + tuple(a for a in derived.absent if a.name not in have)
+        )
+    own = {(m.name, m.labels) for m in derived.metrics}
+    strange = (m for m in others.metrics if (m.name, m.labels) not in own)
+    return derived | MetricSet(
+        metrics=tuple(m for m in strange if m.labels or m.name not in DERIVED),
+        absent=tuple(a for a in others.absent if a.name not in DERIVED),
+    )
+
+
+def _ruling(limit: Limit, trial: Trial) -> Ruling:
+    if not applies_on(limit, trial.measurement.device):
+        named = ", ".join(limit.on)
+        return Ruling(
+            outcome=Outcome.NOT_APPLICABLE,
+            sentence=f"meant for {named}, this is {trial.measurement.device.name or trial.measurement.device.key}",
+        )
+    if trial.problems:
+        return _invalid(trial.problems, trial)
+    if limit.metric == "slowdown" and not without_case(limit) and trial.measurement.processes:
+        by_revision = trial.paired is not None and trial.paired.revision
+        return against_revision(limit, trial) if by_revision else against_baseline(limit, trial)
+    return against_limit(limit, trial)
+
+
+def _with_arms(ruling: Ruling, limit: Limit, trial: Trial) -> Ruling:
+    """The ruling on a slowdown with how its two builds differ, or why they were not compared."""
+    if limit.metric != "slowdown":
+        return ruling
+    if trial.context.unpaired is not None:
+        return unpaired_ruling(ruling, trial.context.unpaired)
+    if trial.paired is not None and not trial.paired.revision:  # a named revision tells its facts itself
+        return ruling._replace(evidence=(*ruling.evidence, *arm_facts(trial.paired)))
+    return ruling
+
+
+def _recorded(trial: Trial, problems: tuple[Problem, ...]) -> bool:
+    """Whether times that were handed in are no times: measuring again reads the same."""
+    timers = {process.timer for process in trial.measurement.processes}
+    return timers == {"record"} and any(p.code == "bad-timing" for p in problems)
+
+
+def _invalid(problems: tuple[Problem, ...], trial: Trial) -> Ruling:
+    """The first problem with its evidence, and what others there are: the same one may be of several processes."""
+    others = dict.fromkeys(("problem", f"{p.what}  [{p.code}]") for p in problems)
+    more = f" (and {len(others) - 1} more)" if len(others) > 1 else ""
+    again = any(p.retry for p in problems)
+    mend = (RECORDED,) if _recorded(trial, problems) else ()
+    return Ruling(
+        outcome=Outcome.INVALID,
+        sentence=f"{problems[0].what}  [{problems[0].code}]{more}",
+        next=(f"{trial.rerun} --perfgate=full",) if again else mend,
+        evidence=(*problems[0].evidence, *others),
+    )
+
+
+def not_measured(key: CaseKey, limits: Sequence[Limit], why: str, context: JudgeContext) -> CaseReport:
+    """The report of a case that was collected and never measured: each of its limits says why."""
+    off = context.mode is Mode.OFF
+    then = (f"{context.pytest} '{key.nodeid}' --perfgate=full",) if off else ()
+    return without_measurement(
+        key, limits, context, lambda _: Ruling(outcome=Outcome.NOT_MEASURED, sentence=why, next=then)
+    )
+
+
+def not_called(key: CaseKey, limits: Sequence[Limit], why: str, context: JudgeContext) -> CaseReport:
+    """The report of a test that timed nothing; a limit on machine code lacks the capture that reads it, not a call."""
+
+    def ruling(limit: Limit) -> Ruling:
+        if limit.metric not in CODE_NAMES:
+            return Ruling(outcome=Outcome.NOT_MEASURED, sentence=why)
+        unread = f"nothing was told to read machine code for it: the test has no capture={STATIC!r}"
+        step = f"@pytest.mark.perfgate({limit.text!r}, capture={STATIC!r})"
+        return Ruling(outcome=Outcome.NOT_MEASURED, sentence=unread, next=(step,))
+
+    return without_measurement(key, limits, context, ruling)
+
+
+def judging_failed(measurement: Measurement, limits: Sequence[Limit], what: str, context: JudgeContext) -> CaseReport:
+    """INVALID under each limit, whatever the policy says; what was measured stays in the record."""
+    ruling = Ruling(
+        outcome=Outcome.INVALID, sentence=what, next=("report it: this is a fault of perfgate",), fails=True
+    )
+    report = without_measurement(measurement.key, limits, context, lambda _: ruling)
+    problem = Problem(code=JUDGING_FAILED, what=what, retry=False)
+    return replace(report, measurement=measurement, problems=(problem,))
+
+
+def without_measurement(
+    key: CaseKey, limits: Sequence[Limit], context: JudgeContext, ruling: Callable[[Limit], Ruling]
+) -> CaseReport:
+    """The report of a case that has no measurement to judge: one ruling a limit, means over families apart."""
+    meant = [limit for limit in limits if limit.metric != FAMILY_MEAN]
+    return CaseReport(key=key, verdicts=tuple(verdict(limit, ruling(limit), context) for limit in meant))
+
+
+NOBODY = "(no such call)"
+
+WIDE = frozenset({"configuration", "command line"})
+"""Sources of limits that are for every gated test: one without such a call is not meant by them."""
+
+
+def lost_limits(
+    reports: Sequence[CaseReport], limits: Iterable[Limit], context: JudgeContext
+) -> tuple[CaseReport, ...]:
+    """The report of limits whose ``case=`` names no call of their test; ``reports`` are of the calls it made."""
+    parts = {part for report in reports if report.measurement for part in parts_of(report.measurement.metrics)}
+    lost = unmatched_cases(dict.fromkeys(limits), [report.key for report in reports], parts)
+    devices = [report.measurement.device for report in reports if report.measurement is not None]
+    meant = [limit for limit in lost if not devices or applies_on(limit, devices[0])]
+    if not meant:
+        return ()
+    calls = sorted({report.key.name for report in reports if report.key.name} | parts)
+    rulings = ((limit, _lost_ruling(limit, calls, of_file=bool(parts))) for limit in meant)
+    key = CaseKey(nodeid=reports[0].key.nodeid, name=NOBODY)
+    return (CaseReport(key=key, verdicts=tuple(verdict(limit, ruling, context) for limit, ruling in rulings)),)
+
+
+def _lost_ruling(limit: Limit, calls: Sequence[str], *, of_file: bool) -> Ruling:
+    """A limit of the test itself is wrong, as any scope that matches nothing; a wide one is about other tests."""
+    named = case_of(limit)
+    if limit.source in WIDE:
+        return Ruling(outcome=Outcome.NOT_APPLICABLE, sentence=f"no call of this test has the name '{named}'")
+    near = proposal(named, calls, all_of="there are") if calls else "none of its calls has a name"
+    return Ruling(
+        outcome=Outcome.NOT_MEASURED,
+        sentence=f"case={named} names no call of the test{' and nothing in its files' if of_file else ''}; {near}",
+        next=() if of_file else (f"name the call: perfgate(..., name={named!r})",),
+        fails=True,
+    )
+
+
+UNFINISHED = "measured in fewer processes than asked for"
+
+
+def with_trouble(measurement: Measurement, result: CaseResult) -> Measurement:
+    """The measurement with what ended its rounds before their time."""
+    if not result.trouble:
+        return measurement
+    asked = plural(result.case.plan.rounds, "process", "processes")
+    said = " ".join(result.trouble[0].split())
+    told = Finding(title=UNFINISHED, detail=f"{len(result.captures)} of {asked}, then {said}")
+    return replace(measurement, findings=(*measurement.findings, told))
+
+
+def unfinished(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
+    """One note for all of them: what is judged saw less, and a test that fails now and then is no steady one."""
+    found = [(r.key, one) for r in reports if r.measurement for one in r.measurement.findings]
+    names = tuple(f"{key}: {one.detail}" for key, one in found if one.title == UNFINISHED)
+    if names:
+        yield SuiteNote(
+            kind="unfinished", effect=Effect.WARN, text=f"{plural(len(names), 'case')} {UNFINISHED}", names=names
+        )

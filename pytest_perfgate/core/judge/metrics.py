@@ -1,0 +1,349 @@
+"""Metrics of a timed call: absolute, against the baseline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from pytest_perfgate.core.analysis.roofline import Fraction, balance_point, no_roof, of_compute, of_memory, roof_of
+from pytest_perfgate.core.judge.samples import sound
+from pytest_perfgate.core.render.words import first_of
+from pytest_perfgate.core.stats.summary import Summary, median, summary
+from pytest_perfgate.model.device import Roof
+from pytest_perfgate.model.measurement import Baseline, Measurement
+from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, selected
+from pytest_perfgate.model.values import Dimension, Interval, Work
+
+RATES = {
+    "tflops": ("flops", Dimension.FLOPS),
+    "bandwidth": ("bytes", Dimension.BANDWIDTH),
+    "throughput": ("items", Dimension.RATE),
+}
+"""What a rate counts: a field of the work, which is its noun as well."""
+
+TAILS = ("", "_datasheet", "_ceiling")
+
+FRACTIONS = {f"{stem}{tail}": (stem, tail) for tail in TAILS for stem in ("mfu", "sol")}
+
+WORKED = (*RATES, "intensity", *FRACTIONS)
+"""In the order of reports."""
+
+OF_WORK = tuple(sorted(WORKED))
+
+DERIVED = frozenset({"time", "slowdown", "launch_gap", "span", *OF_WORK})
+"""What this module alone produces; the same names from elsewhere give way."""
+
+_NAMED = 5
+
+_NO_BASELINE = Absent(name="slowdown", why="no baseline for this device", mend="perfgate accept")
+
+_NO_GAP = Absent(name="launch_gap", why="the timer does not see the device's side", mend="use the cupti timer")
+
+_NO_SPAN = Absent(name="span", why="the timer does not see kernels apart", mend='use timer="cupti"')
+
+
+def metrics_of(measurement: Measurement, baseline: Baseline | None) -> MetricSet:
+    """Every metric that the samples and the work give, each with an interval, or why it is absent."""
+    return timed_metrics(measurement, baseline, timing(measurement))
+
+
+def timing(measurement: Measurement) -> Summary | None:
+    """The summed-up sitting; nothing where the samples are not to be trusted."""
+    ordered = [sorted(process.durations) for process in measurement.processes]
+    return summary(measurement.processes, ordered) if ordered and all(map(sound, ordered)) else None
+
+
+def timed_metrics(measurement: Measurement, baseline: Baseline | None, seen: Summary | None) -> MetricSet:
+    """The same, of a sitting that was summed up before."""
+    if seen is None:
+        why = "the samples are not to be trusted" if measurement.processes else "nothing was timed"
+        mend = "" if measurement.processes else _instead(measurement.metrics.names())
+        return MetricSet(absent=absences(tuple(sorted(DERIVED)), why, mend))
+    return Derived(Call(measurement, baseline, seen))
+
+
+def _instead(names: Sequence[str]) -> str:
+    """What a test may limit that timed nothing: what it read."""
+    return f"give the test a limit on what it read: {first_of(names, _NAMED)}" if names else ""
+
+
+class Call:
+    """One timed call, which makes its metrics by name, each once."""
+
+    def __init__(self, measurement: Measurement, baseline: Baseline | None, seen: Summary) -> None:
+        self.measurement, self.baseline, self.seen = measurement, baseline, seen
+        self._made: dict[str, Made] = {}
+        self._absolute: Absolute | tuple[Absent, ...] | None = None
+
+    def made(self, name: str) -> Made:
+        """All of that name, or why there is none, beside those that are worked out with it."""
+        if name not in self._made:
+            self._made[name] = _MAKERS[name](self, name) if name in _MAKERS else ()
+        return self._made[name]
+
+    @property
+    def absolute(self) -> Absolute | tuple[Absent, ...]:
+        """The figures of its work."""
+        if self._absolute is None:
+            self._absolute = absolute(self.measurement, self.seen)
+        return self._absolute
+
+    def everything(self) -> Made:
+        """Each of them, in the order of reports."""
+        timed = [one for name in _TIMED for one in self.made(name)]
+        if not isinstance(self.absolute, Absolute):
+            return (*timed, *self.absolute)
+        return (*timed, *[one for name in WORKED for one in self.made(name)])
+
+
+class Derived(MetricSet):
+    """The metrics of one timed call, each worked out when it is first asked for.
+
+    They rest on frozen values, so a later look sees what an earlier one would have; the set equals the plain one
+    that holds them all, and becomes it where it is copied.
+    """
+
+    __slots__ = ("_call",)
+    _call: Call
+
+    def __init__(self, call: Call) -> None:
+        object.__setattr__(self, "_call", call)
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        return _metrics(self._call.everything())
+
+    @property
+    def absent(self) -> tuple[Absent, ...]:
+        return _absent(self._call.everything())
+
+    def absences(self, name: str) -> tuple[Absent, ...]:
+        return _absent([one for one in self._call.made(name) if one.name == name])
+
+    def find(self, name: str, scope: Labels = ()) -> tuple[Metric, ...]:
+        return selected([one for one in self._call.made(name) if isinstance(one, Metric) and one.name == name], scope)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MetricSet) and (self.metrics, self.absent) == (other.metrics, other.absent)
+
+    def __hash__(self) -> int:
+        return hash((self.metrics, self.absent))
+
+    def __reduce__(self) -> tuple[Callable[..., MetricSet], tuple[object, ...]]:
+        return _plain, (self.metrics, self.absent)
+
+
+def _plain(metrics: tuple[Metric, ...], absent: tuple[Absent, ...]) -> MetricSet:
+    return MetricSet(metrics=metrics, absent=absent)
+
+
+def _metrics(made: Made) -> tuple[Metric, ...]:
+    return tuple([one for one in made if isinstance(one, Metric)])
+
+
+def _absent(made: Made) -> tuple[Absent, ...]:
+    return tuple([one for one in made if isinstance(one, Absent)])
+
+
+def _time(call: Call, _name: str) -> Made:
+    seen = call.seen
+    return (Metric(name="time", value=seen.time, dimension=Dimension.TIME, interval=seen.interval),)
+
+
+def _slowdown(call: Call, _name: str) -> Made:
+    """Time over accepted time, minus one; the overhead of timing stays in both."""
+    seen, baseline = call.seen, call.baseline
+    if baseline is None or baseline.time <= 0:
+        return (_NO_BASELINE,)
+    then, now = baseline.time, seen.interval
+    interval = Interval(low=now.low / then - 1, high=now.high / then - 1, confidence=now.confidence)
+    return (Metric(name="slowdown", value=seen.time / then - 1, dimension=Dimension.FRACTION, interval=interval),)
+
+
+def _launch_gap(call: Call, _name: str) -> Made:
+    gaps = sorted([p.launch_gap for p in call.measurement.processes if p.launch_gap is not None])
+    return (_of_processes("launch_gap", Dimension.TIME, gaps),) if gaps else (_NO_GAP,)
+
+
+def _of_kernels(call: Call, _name: str) -> Made:
+    """What an instrument that records kernels sees: from the first start to the last end, and how full that is."""
+    seen = [process for process in call.measurement.processes if process.span]
+    if not seen or len(seen) < len(call.measurement.processes):
+        return (_NO_SPAN,)
+    spans = [median(sorted(process.span)) for process in seen]
+    busy = [median(sorted(process.durations)) for process in seen]
+    full = [math.fsum(process.durations) / math.fsum(process.span) for process in seen]
+    return (
+        _of_processes("span", Dimension.TIME, sorted(spans)),
+        _of_processes("busy_time", Dimension.TIME, sorted(busy)),
+        _of_processes("busy", Dimension.FRACTION, sorted(full)),
+    )
+
+
+def _beside_span(call: Call, _name: str) -> Made:
+    return call.made("span")
+
+
+def _of_processes(name: str, dimension: Dimension, found: list[float]) -> Metric:
+    """The middle of what processes saw; their extremes are its interval."""
+    interval = Interval(low=found[0], high=found[-1], confidence=0.0) if len(found) > 1 else None
+    return Metric(name=name, value=median(found), dimension=dimension, interval=interval)
+
+
+def _of_work(call: Call, name: str) -> Made:
+    figures = call.absolute
+    return figures.figure(name) if isinstance(figures, Absolute) else [a for a in figures if a.name == name]
+
+
+_TIMED: Mapping[str, Callable[[Call, str], Made]] = {
+    "time": _time,
+    "slowdown": _slowdown,
+    "launch_gap": _launch_gap,
+    "span": _of_kernels,
+}
+
+_BESIDE = {"busy_time": _beside_span, "busy": _beside_span}
+
+_MAKERS = {**_TIMED, **_BESIDE, **dict.fromkeys(WORKED, _of_work)}
+
+Made = Sequence[Metric | Absent]
+
+
+@lru_cache(maxsize=256)
+def absences(names: tuple[str, ...], why: str, mend: str) -> tuple[Absent, ...]:
+    """The same reason for each of them."""
+    return tuple(Absent(name=name, why=why, mend=mend) for name in names)
+
+
+class Net(NamedTuple):
+    """The time of a call without the overhead of timing it, and between what it lies."""
+
+    time: float
+    low: float
+    high: float
+    confidence: float
+
+    def under(self, amount: float) -> tuple[float, Interval]:
+        """An amount over the time."""
+        return amount / self.time, Interval(low=amount / self.high, high=amount / self.low, confidence=self.confidence)
+
+
+class Part(NamedTuple):
+    """A fraction of a roof with its value; without an interval it does not apply."""
+
+    of: Fraction
+    value: float = 0.0
+    interval: Interval | None = None
+
+    def metric(self, name: str, *, note: str = "", labels: Labels = ()) -> Metric:
+        """The part under a name."""
+        return Metric(
+            name=name,
+            value=self.value,
+            dimension=Dimension.FRACTION,
+            labels=labels,
+            interval=self.interval,
+            note=note,
+        )
+
+
+class Absolute:
+    """The absolute figures of one call; what several of them rest on is worked out once."""
+
+    def __init__(self, measurement: Measurement, work: Work, timed: Net) -> None:
+        self._measurement, self._work, self._timed = measurement, work, timed
+        self._compute: dict[int, Part] = {}
+        self._memory: dict[int, Part] = {}
+
+    def figure(self, name: str) -> Made:
+        """All metrics of one name of ``WORKED``, or why there is none."""
+        if name in RATES:
+            return (self._rate(name),)
+        if name == "intensity":
+            return (self._intensity(),)
+        stem, tail = FRACTIONS[name]
+        roof, alias = roof_of(self._measurement.device, tail)
+        if roof is None:
+            return absences((name,), *no_roof(self._measurement.device, tail))
+        return (_mfu(name, self._of_compute(roof), alias),) if stem == "mfu" else self._sol(name, roof, alias)
+
+    def _rate(self, name: str) -> Metric | Absent:
+        noun, dimension = RATES[name]
+        amount: float | None = getattr(self._work, noun)
+        if not amount:
+            return absences((name,), f"the work counts no {noun}", f"pass work= with {noun}")[0]
+        value, interval = self._timed.under(amount * 1e9)
+        return Metric(name=name, value=value, dimension=dimension, interval=interval)
+
+    def _intensity(self) -> Metric | Absent:
+        if self._work.intensity is None:
+            return Absent(name="intensity", why="the work lacks operations or bytes", mend="pass work= with both")
+        return Metric(name="intensity", value=self._work.intensity, dimension=Dimension.INTENSITY)
+
+    def _sol(self, name: str, roof: Roof, alias: str) -> Made:
+        parts = (self._of_compute(roof), self._of_memory(roof))
+        return _sol(name, parts, (_sides(self._work, roof), alias))
+
+    def _of_compute(self, roof: Roof) -> Part:
+        found = self._compute.get(id(roof))
+        if found is None:
+            found = self._compute[id(roof)] = self._part(of_compute(self._work, roof))
+        return found
+
+    def _of_memory(self, roof: Roof) -> Part:
+        found = self._memory.get(id(roof))
+        if found is None:
+            at = self._measurement
+            found = self._memory[id(roof)] = self._part(of_memory(self._work, roof, at.device, at.identity))
+        return found
+
+    def _part(self, of: Fraction) -> Part:
+        return Part(of) if of.least_ns is None else Part(of, *self._timed.under(of.least_ns))
+
+
+_ASK = {"throughput": "pass work=work.items(n, 'rows')", "bandwidth": "pass work=work.copy(bytes)"}
+"""What makes up for it where operations are not what is counted."""
+
+
+def absolute(measurement: Measurement, seen: Summary) -> Absolute | tuple[Absent, ...]:
+    """The figures, or why a call has none at all; they alone leave the overhead of timing out."""
+    if measurement.work is None:
+        return tuple(
+            Absent(name=n, why="no work= was given", mend=_ASK.get(n, "pass work=work.gemm(...)")) for n in OF_WORK
+        )
+    interval, overhead = seen.interval, seen.overhead
+    timed = Net(seen.time - overhead, interval.low - overhead, interval.high - overhead, interval.confidence)
+    if timed.low <= 0:
+        return absences(OF_WORK, "the call is no longer than the overhead of timing it", "raise calls=")
+    return Absolute(measurement, measurement.work, timed)
+
+
+def _mfu(name: str, compute: Part, alias: str) -> Metric | Absent:
+    """The compute part alone."""
+    if compute.interval is None:
+        return Absent(name=name, why=compute.of.why, mend=compute.of.mend)
+    return compute.metric(name, note=alias)
+
+
+def _sol(name: str, parts: tuple[Part, Part], said: tuple[str, str]) -> Made:
+    """The larger part, which roof it is, and what is known of the other; ``sol`` itself also roof by roof."""
+    held = [part for part in parts if part.interval is not None]
+    lacking = [f"{part.of.roof} {part.of.why}" for part in parts if part.interval is None]
+    if not held:
+        return (Absent(name=name, why="; ".join(lacking), mend=parts[0].of.mend),)
+    binding = held[0] if held[0].value >= held[-1].value else held[-1]
+    words = (f"{binding.of.roof} roof", *said, *lacking)
+    found = [binding.metric(name, note="; ".join([word for word in words if word]))]
+    if name == "sol":
+        found += [part.metric(name, labels=(("roof", part.of.roof),)) for part in held]
+    return found
+
+
+def _sides(work: Work, roof: Roof) -> str:
+    """Operations per byte of the work, and those at which compute begins to bind."""
+    edge = balance_point(work, roof)
+    if work.intensity is None or edge is None:
+        return ""
+    return f"{work.intensity:.3g} FLOP/B, ridge at {edge:.3g}"

@@ -1,0 +1,173 @@
+"""Outcome and policy to effect and exit code: one table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from pytest_perfgate.core.limits.scope import proposal
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import Choice, Effect, Mode, Outcome, Policy, Rule
+from pytest_perfgate.model.project import POLICIES
+from pytest_perfgate.model.verdict import CaseReport, SuiteNote
+
+KEPT, REGRESSED, UNDECIDED, UNMEASURED = 0, 1, 3, 4
+"""Exit codes of the command line; 2 is usage, 10 and up are our own errors."""
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        outcome=Outcome.PASSED,
+        meaning="limits kept by the whole interval; the upper bound of the slowdown is below its limit, or below the "
+        "floor for short calls where that raised it, which is then said",
+    ),
+    Rule(
+        outcome=Outcome.IMPROVED,
+        meaning="the lower bound of the speed-up is above the smallest change that counts",
+        key="improved",
+        exit=REGRESSED,
+    ),
+    Rule(
+        outcome=Outcome.ACCEPTED,
+        meaning="slower, or measured differently, but this change edits the baseline's line with a reason that the "
+        "measurement agrees with",
+    ),
+    Rule(
+        outcome=Outcome.NOT_APPLICABLE,
+        meaning="its `on=` names other devices",
+    ),
+    Rule(
+        outcome=Outcome.MOVED,
+        meaning="slower than the stored baseline, but not than its own commit measured beside it here",
+        key="moved",
+        exit=REGRESSED,
+    ),
+    Rule(
+        outcome=Outcome.SUSPECT,
+        meaning="slower, and nothing here can convict: quick mode, or no second arm",
+        key="suspect",
+        exit=UNDECIDED,
+    ),
+    Rule(
+        outcome=Outcome.UNSTABLE,
+        meaning="the processes fall into groups that are far apart",
+        key="undecided",
+        exit=UNDECIDED,
+    ),
+    Rule(
+        outcome=Outcome.UNDECIDED,
+        meaning="the interval spans the limit",
+        key="undecided",
+        exit=UNDECIDED,
+    ),
+    Rule(
+        outcome=Outcome.UNBASELINED,
+        meaning="a slowdown limit without a baseline that can be compared on this device",
+        key="missing",
+        exit=UNMEASURED,
+    ),
+    Rule(
+        outcome=Outcome.NOT_MEASURED,
+        meaning="collected, but never measured, or the metric never appeared",
+        key="unmeasured",
+        exit=UNMEASURED,
+    ),
+    Rule(
+        outcome=Outcome.INVALID,
+        meaning="the measurement is not to be trusted",
+        effect=Effect.FAIL,
+        exit=UNMEASURED,
+    ),
+    Rule(
+        outcome=Outcome.REGRESSED,
+        meaning="slower, and convicted",
+        effect=Effect.FAIL,
+        exit=REGRESSED,
+    ),
+    Rule(
+        outcome=Outcome.BROKEN,
+        meaning="a limit is missed by the whole interval",
+        effect=Effect.FAIL,
+        exit=REGRESSED,
+    ),
+)
+
+RULE: Mapping[Outcome, Rule] = {rule.outcome: rule for rule in RULES}
+
+CHOICES: Mapping[str, tuple[Choice, ...]] = {key: tuple(map(Choice, values)) for key, values, _ in POLICIES}
+
+LOCAL = Policy()
+
+CI = Policy(ci=True, missing=Choice.FAIL, unused=Choice.FAIL, unmeasured=Choice.FAIL)
+
+REQUEST = replace(CI, baseless=Choice.FAIL)
+"""In CI of a change that is about to be merged."""
+
+_EFFECTS = {
+    Choice.IGNORE: Effect.PASS,
+    Choice.RECORD: Effect.WARN,
+    Choice.WARN: Effect.WARN,
+    Choice.FAIL: Effect.FAIL,
+}
+
+OWN_GATE = "own gate"
+"""The note on a change that edits its own gate."""
+
+_NOTES = {"geomean": REGRESSED, OWN_GATE: REGRESSED}
+"""Exit codes of suite notes that fail; the rest were not measured."""
+
+
+def effect(outcome: Outcome, policy: Policy, mode: Mode = Mode.FULL) -> Effect:
+    """What an outcome does to the test; a gate that is off locally is counted and no more."""
+    rule = RULE[outcome]
+    if mode is Mode.OFF and not policy.ci and outcome is Outcome.NOT_MEASURED:
+        return Effect.PASS
+    return chosen(policy, rule.key) if rule.key else rule.effect
+
+
+def chosen(policy: Policy, key: str) -> Effect:
+    """What the policy's choice for a key does."""
+    choice: Choice = getattr(policy, key)
+    return _EFFECTS[choice]
+
+
+def exit_code(reports: Iterable[CaseReport], notes: Iterable[SuiteNote] = ()) -> int:
+    """The command line's exit code: a regression outweighs what was not measured, that what is undecided."""
+    failing = [v.outcome for report in reports for v in report.verdicts if report.effect_of(v) is Effect.FAIL]
+    codes = {RULE[outcome].exit or REGRESSED for outcome in failing}
+    codes |= {_NOTES.get(note.kind, UNMEASURED) for note in notes if note.effect is Effect.FAIL}
+    return next((code for code in (REGRESSED, UNMEASURED, UNDECIDED) if code in codes), KEPT)
+
+
+Pairs = Iterable[str] | Mapping[str, str]
+
+
+def parse_policy(pairs: Pairs, ci: bool, place: str = "", *, request: bool = False) -> Policy:
+    """The defaults of CI or of a laptop with ``KEY=VALUE`` laid over them, the last of a key winning.
+
+    In a merge request somebody relies on the lines of before: a run that has none fails there by default.
+    """
+    items = pairs.items() if isinstance(pairs, Mapping) else (_pair(text, place) for text in pairs)
+    given = {key: _choice(key, choice, place) for key, choice in items}
+    base = (REQUEST if request else CI) if ci else LOCAL
+    choices = {key: given.get(key, getattr(base, key)) for key in CHOICES}
+    return Policy(ci=ci, **choices)
+
+
+def _pair(text: str, place: str) -> tuple[str, str]:
+    key, sign, choice = (part.strip() for part in text.partition("="))
+    if not sign:
+        raise PerfgateError(
+            "policy-unknown", f"'{text}' is no KEY=VALUE", mend="write missing=warn, for one", place=place
+        )
+    return key, choice
+
+
+def _choice(key: str, choice: str, place: str) -> Choice:
+    if key not in CHOICES:
+        mend = proposal(key, CHOICES, all_of="the keys")
+        raise PerfgateError("policy-unknown", f"there is no policy '{key}'", mend=mend, place=place)
+    allowed = {c.value: c for c in CHOICES[key]}
+    if choice not in allowed:
+        mend = f"choose {', '.join(allowed)}"
+        raise PerfgateError("policy-unknown", f"'{key}' cannot be '{choice}'", mend=mend, place=place)
+    return allowed[choice]

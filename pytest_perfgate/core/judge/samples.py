@@ -1,0 +1,367 @@
+"""Can these samples be trusted: process time, levels, contention."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import accumulate, takewhile
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from pytest_perfgate.core.judge.context import limited, paired_clocks, settled_turns
+from pytest_perfgate.core.judge.rounds import Pairs
+from pytest_perfgate.core.render.words import plural, sight, signed
+from pytest_perfgate.core.stats.inference import scatter_of_neighbours
+from pytest_perfgate.core.stats.summary import median
+from pytest_perfgate.model.device import Basis
+from pytest_perfgate.model.measurement import Measurement, Samples, Settled, Sitting
+from pytest_perfgate.model.metric import MetricSet, Problem
+from pytest_perfgate.model.plan import Plan
+from pytest_perfgate.model.protocol import Capture
+from pytest_perfgate.model.verdict import PowerLimited
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Bytes = npt.NDArray[np.uint8]
+
+
+BOUND = 1.02
+"""Wall over CPU time of the least stretched sample, up to which a call is nothing but computing."""
+
+CLOCKS_APART, WATTS_APART = 0.005, 0.02
+"""How far the clocks, or the watts, of two builds lie apart that share neither."""
+
+LEAST_TURNS = 3
+"""Of fewer turns the middle is no witness."""
+
+
+def pair_of(rounds: Sequence[tuple[Capture, Capture]]) -> Pairs:
+    """Base and head of every round as one number each, by the same clock on both sides.
+
+    The base is the number of its process; the head is as far from it as the turns of the two were apart.
+    """
+    if differs_in_power(long := settled_turns(rounds)):
+        spreads = sorted(spread(capture.samples[-1], busy=False) for both in rounds for capture in both)
+        base, head = zip(*((before.time, after.time) for before, after in long))
+        return Pairs(base=base, head=head, spread=median(spreads))
+    sides = [[capture.samples[-1] for capture in side] for side in zip(*rounds)]
+    busy = all(computes(side) and all(map(_witnessed, side)) for side in sides)
+    base = tuple(time_of(samples, busy=busy) for samples in sides[0])
+    head = tuple(time * apart(*both, busy=busy) for time, both in zip(base, zip(*sides)))
+    spreads = sorted(spread(samples, busy=busy) for side in sides for samples in side)
+    return Pairs(base=base, head=head, spread=median(spreads))
+
+
+def differs_in_power(turns: Sequence[tuple[Settled, Settled]]) -> bool:
+    """Whether the sides of long turns ran at other clocks, or drew another power, in every round and by enough.
+
+    At the power limit a build that draws more runs at a lower clock; short turns of both share one clock.
+    """
+    clocks = [(base.clock_hz, head.clock_hz) for base, head in turns]
+    watts = [(base.watts, head.watts) for base, head in turns]
+    return _all_apart(clocks, CLOCKS_APART) or _all_apart(watts, WATTS_APART)
+
+
+def _all_apart(pairs: Sequence[tuple[float | None, float | None]], least: float) -> bool:
+    logs = [math.log(after / before) for before, after in pairs if before and after]
+    if not logs or len(logs) < len(pairs):
+        return False
+    return (min(logs) > 0 or max(logs) < 0) and abs(median(sorted(logs))) >= least
+
+
+def power_limited(rounds: Sequence[tuple[Capture, Capture]]) -> PowerLimited | None:
+    """What the sides drew and ran at, where the power limit held their clocks: in long turns, if there were any."""
+    sides = [[capture.samples[-1] for capture in side] for side in zip(*rounds)]
+    if not limited([samples for side in sides for samples in side]):
+        return None
+    if not (long := settled_turns(rounds)):
+        return PowerLimited(clocks_hz=paired_clocks(rounds))
+    return PowerLimited(
+        clocks_hz=_middles([(base.clock_hz, head.clock_hz) for base, head in long]),
+        watts=_middles([(base.watts, head.watts) for base, head in long]),
+        decides=differs_in_power(long),
+    )
+
+
+def _middles(pairs: Sequence[tuple[float | None, float | None]]) -> tuple[float, float] | None:
+    known = [(base, head) for base, head in pairs if base and head]
+    if len(known) < len(pairs):
+        return None
+    base, head = (median(sorted(side)) for side in zip(*known))
+    return base, head
+
+
+def apart(base: Samples, head: Samples, *, busy: bool) -> float:
+    """Head over base: the middle of the ratios of neighbouring turns; where none were taken, of the whole processes.
+
+    A process whose clock or neighbours change half way is far from itself; its turns are not far from the other's.
+    """
+    neighbours = zip(_turns(base, busy=busy), _turns(head, busy=busy))
+    turns = [(before, after) for before, after in neighbours if before > 0 and after > 0]
+    if len(turns) < LEAST_TURNS or len(base.turns) != len(head.turns):
+        return time_of(head, busy=busy) / time_of(base, busy=busy)
+    return median(sorted(after / before for before, after in turns))
+
+
+def _turns(samples: Samples, *, busy: bool) -> list[float]:
+    """One number a turn: the least, or the middle of a device's own times."""
+    times = samples.cpu if busy and is_host(samples) else samples.durations
+    ends = list(accumulate(samples.turns))
+    if not ends or ends[-1] != len(times) or min(samples.turns) < 1:
+        return []
+    of_turn = min if is_host(samples) else _middle
+    return [of_turn(times[end - count : end]) for end, count in zip(ends, samples.turns)]
+
+
+def _middle(times: Sequence[float]) -> float:
+    return median(sorted(times))
+
+
+def is_host(samples: Samples) -> bool:
+    return samples.timer in {"host", "region"}
+
+
+def computes(side: Sequence[Samples]) -> bool:
+    """Whether the call is one thread that computes: in most processes it does so whenever it has a processor.
+
+    On a busy core every sample may lose time to a queue; a longer call then loses more than its share, so by the wall
+    it would be slower than it is.
+    """
+    return median(sorted(min(least_stretch(samples), _given(samples)) for samples in side)) <= BOUND
+
+
+def _given(samples: Samples) -> float:
+    """Time that the calling thread did not spend in queues, over what it computed; without end where none can tell."""
+    busy = fmean(samples.cpu) if samples.cpu else 0.0
+    return (busy + samples.blocked) / busy if samples.blocked is not None and busy > 0 else math.inf
+
+
+def _witnessed(samples: Samples) -> bool:
+    """Whether every sample has processor time beside it: a coarse clock reads none for a short call."""
+    return len(samples.cpu) == len(samples.durations) and min(samples.cpu) > 0
+
+
+def least_stretch(samples: Samples) -> float:
+    if len(samples.cpu) != len(samples.durations):
+        return math.inf
+    return min((wall / busy for wall, busy in zip(samples.durations, samples.cpu) if busy > 0), default=math.inf)
+
+
+def time_of(samples: Samples, *, busy: bool) -> float:
+    """The lowest tenth of CPU times, or the smallest wall time: what disturbs a process only makes it slower.
+
+    A device's own times know no neighbours: of them, the median. Recorded data chose each (docs/verdicts.md).
+    """
+    if not is_host(samples):
+        return median(sorted(samples.durations))
+    ordered = sorted(samples.cpu if busy else samples.durations)
+    return ordered[(len(ordered) - 1) // 10] if busy else ordered[0]
+
+
+def spread(samples: Samples, *, busy: bool) -> float:
+    """The interquartile range within the process, as a fraction of its median."""
+    ordered = sorted(samples.cpu if busy else samples.durations)
+    last = len(ordered) - 1
+    return (ordered[(3 * last + 3) // 4] - ordered[last // 4]) / median(ordered)
+
+
+_LEVEL = 0.15
+"""Nearly four standard deviations between sittings on the noisiest kind of machine."""
+
+
+def scatter_of(sittings: Sequence[Sitting], time: float) -> tuple[float, int]:
+    """(relative scatter between sittings at the accepted level, how many); another level says nothing here."""
+    times = [sitting.time for sitting in _of_level(sittings, time)]
+    return scatter_of_neighbours(times), len(times)
+
+
+def _of_level(sittings: Sequence[Sitting], time: float) -> list[Sitting]:
+    """The newest sittings, back to the first that lies further off than any machine scatters."""
+    return list(takewhile(lambda s: of_level(s.time, time), reversed(sittings)))
+
+
+def of_level(measured: float, time: float) -> bool:
+    """Whether a time lies no further from another than machines scatter between sittings."""
+    return 0 < measured < math.inf and abs(math.log(measured / time)) <= _LEVEL
+
+
+SHORTEST_NS, LONGEST_NS = 1e-6, 1e18
+"""A femtosecond and some thirty years: what lies outside is no time of a call, whoever recorded it."""
+
+
+def untrusted_samples(measurement: Measurement) -> tuple[Problem, ...]:
+    """What is wrong with the samples themselves."""
+    return tuple(_samples(measurement))
+
+
+def sound(ordered: Sequence[float]) -> bool:
+    """Sorted samples that are times of a call, and some of them; what is no number spoils the sum."""
+    return bool(ordered) and _plausible(ordered[0]) and _plausible(ordered[-1]) and math.isfinite(sum(ordered))
+
+
+def untimed(samples: Samples) -> str:
+    """Why one process's samples are no times of a call; empty where they are."""
+    if not samples.durations:
+        return f"every sample was discarded: {gone}" if (gone := _gone(samples)) else "there is no sample"
+    lost = next((problem.what for problem in samples.problems if problem.code == "bad-timing"), "")
+    return lost or ("" if sound(sorted(samples.durations)) else _reads(samples.durations, ""))
+
+
+def _gone(samples: Samples) -> str:
+    return ", ".join(f"{d.count} x {d.reason}" for d in samples.discarded)
+
+
+def _reads(durations: Sequence[float], within: str) -> str:
+    at = next(n for n, d in enumerate(durations) if not _plausible(d))
+    absurd = ", which is no time that a call can take" if 0 < durations[at] < math.inf else ""
+    return f"sample {at + 1} of {len(durations)}{within} reads {durations[at]} ns{absurd}"
+
+
+def _plausible(duration: float) -> bool:
+    return SHORTEST_NS <= duration <= LONGEST_NS
+
+
+def problems_of(measurement: Measurement, metrics: MetricSet, *, timed: bool) -> tuple[Problem, ...]:
+    """Everything that makes all limits on this measurement INVALID; ``timed`` when its samples were summed up."""
+    recorded = [*measurement.problems, *[p for process in measurement.processes for p in process.problems]]
+    samples = () if timed else untrusted_samples(measurement)
+    return (*dict.fromkeys(recorded), *samples, *_above_peak(measurement, metrics))
+
+
+def _samples(measurement: Measurement) -> Iterator[Problem]:
+    for number, process in enumerate(measurement.processes, 1):
+        durations = process.durations
+        if not durations:
+            gone = _gone(process)
+            what = f"every sample of process {number} was discarded: {gone}" if gone else f"process {number} is empty"
+            yield Problem(code="no-samples", what=what)
+        elif not sound(sorted(durations)):
+            what = _reads(durations, f" in process {number}")
+            yield Problem(code="bad-timing", what=what, retry=process.timer != "record")
+
+
+def _above_peak(measurement: Measurement, metrics: MetricSet) -> Iterator[Problem]:
+    """Faster than a physical peak; a measured ceiling is no such thing."""
+    if measurement.device.roof(Basis.CLOCK) is None or measurement.device.kind != "gpu":
+        return
+    for metric in metrics.find("sol"):
+        if not metric.labels and metric.value > 1:
+            yield Problem(
+                code="above-peak",
+                what=f"{metric.value * 100:.3g} % of the physical peak ({metric.note})",
+                evidence=(("sol", f"{metric.value:.4g}"),),
+                retry=False,
+            )
+
+
+PATTERNS = (0xBE, 0x3F)
+"""Bytes that make a plain number near one of every float format, negative and positive: poison that slows no kernel.
+
+A call that adds to it, or keeps what is positive, leaves neither the poison nor what it left before.
+"""
+
+CHANCE = {1: 0.1, 2: 0.004}
+"""The share of elements of so many bytes that may hold a pattern by chance, where each call writes other values."""
+
+RARE = 1e-5
+
+
+def poison(size: int, turn: int) -> Bytes:
+    """So many bytes of a pattern; turns alternate."""
+    import numpy as np
+
+    return np.full(size, PATTERNS[turn % len(PATTERNS)], dtype=np.uint8)
+
+
+def untouched(before: Bytes, after: Bytes, itemsize: int, turn: int) -> float:
+    """The share of elements that still hold the poison, and did not hold it by themselves.
+
+    Small elements hold it by chance, now and then, where a call writes other values each time.
+    """
+    if before.size != after.size or not after.size:
+        return 0.0
+    import numpy as np
+
+    pattern = PATTERNS[turn % len(PATTERNS)]
+    was, now = ((data.reshape(-1, itemsize) == pattern).all(axis=1) for data in (before, after))
+    share = float(np.mean(now & ~was))
+    return share if share > CHANCE.get(itemsize, RARE) else 0.0
+
+
+def digest(data: Bytes) -> bytes:
+    """A fingerprint of an array's bytes."""
+    return hashlib.blake2b(data.data, digest_size=16).digest()
+
+
+def left_of(plan: Plan, spent_ns: float, samples: int) -> Plan | None:
+    """The plan for what the first try left of its warm-up and budget; ``None`` where it is too little to sample.
+
+    Too little is less than the samples asked for took the first time. A turn of two processes is a slice of a budget
+    that whoever deals the turns keeps: it is taken whole once more, and paid for there.
+    """
+    if plan.witness:
+        return plan
+    whole = plan.warmup_ns + plan.budget_ns
+    part = 1 - spent_ns / whole if whole > 0 else 0.0
+    needed = max(plan.min_samples, plan.least_samples) * spent_ns / max(samples, 1)
+    if part <= 0 or plan.budget_ns * part < needed:
+        return None
+    return replace(plan, warmup_ns=plan.warmup_ns * part, budget_ns=plan.budget_ns * part)
+
+
+def exhausted(plan: Plan, spent_ns: float) -> tuple[str, str]:
+    """Why there was no other try, as evidence."""
+    whole = plan.warmup_ns + plan.budget_ns
+    left = max(0.0, whole - spent_ns)
+    least = max(plan.min_samples, plan.least_samples)
+    return ("not taken again", f"{left / 1e9:.3g} s of {whole / 1e9:.3g} s were left: too little for {least} samples")
+
+
+LEAST = 3
+"""Fresh processes, below which nobody knows how far two of them are apart."""
+
+UNKNOWN = 1.0
+"""Neighbours, where the system does not tell how many there were."""
+
+MOST = 2.0
+"""Neighbours that one call can feel: half a core's other thread, and the memory that all share."""
+
+FEW = 0.05
+"""Processors in use by others, up to which they are not worth a word."""
+
+
+def excused(processes: Sequence[Samples], time: float, reach: float) -> str:
+    """What keeps a sitting that is slower than ``reach`` from a conviction; empty where nothing does.
+
+    Times of a device, or measured elsewhere, know no neighbours. On the host, what a call queued for a processor is
+    not its own, and what is left may be slower by as much as its neighbours took of what they share.
+    """
+    if not all(is_host(one) and one.durations for one in processes):
+        return ""
+    if len(processes) < LEAST:
+        count = plural(len(processes), "process", "processes")
+        return f"{count} cannot tell how far processes are apart: it takes {LEAST}"
+    own = [_own(one) for one in processes]
+    known = [number for number in own if number is not None]
+    if len(known) < len(own):
+        return "nobody can tell how long the calls waited for a processor; a quieter machine would"
+    shift = median(sorted(known)) / time - 1
+    neighbours = min(max(UNKNOWN if one.others is None else one.others for one in processes), MOST)
+    shared = (1 + reach) * (1 + (neighbours if neighbours > FEW else 0.0)) - 1
+    if shift > shared:
+        return ""
+    left = f"without waiting for a processor it is {signed(shift) if shift > 0 else 'no slower'}"
+    if shift <= reach:
+        return f"{left}: the machine was busy"
+    return f"with {neighbours:.1f} processors in use by others up to {sight(shared)}, and {left}"
+
+
+def _own(samples: Samples) -> float | None:
+    """A call's time without queueing: never more than its usual time."""
+    if samples.unqueued is not None:
+        return min(samples.unqueued, median(sorted(samples.durations)))
+    return median(sorted(samples.cpu)) if computes([samples]) else None

@@ -1,0 +1,273 @@
+"""Verdicts on the suite: common moves, floors, what left it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
+
+from pytest_perfgate.core.changes.tests import Reach, twins
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.family import Families, family_notes
+from pytest_perfgate.core.judge.judge import unfinished
+from pytest_perfgate.core.judge.policy import OWN_GATE, chosen
+from pytest_perfgate.core.limits.merge import case_of
+from pytest_perfgate.core.limits.scope import CHANGES
+from pytest_perfgate.core.render.own_gate import HEADING, edit_lines
+from pytest_perfgate.core.render.words import plural, signed
+from pytest_perfgate.model.measurement import Baseline
+from pytest_perfgate.model.plan import CaseKey, Effect, Mode, Outcome, Policy
+from pytest_perfgate.model.values import value
+from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
+
+SKIPPED = "skipped"
+"""The note on tests that are there and were skipped."""
+
+UNUSED = "unused"
+"""The note on lines that no limit asks for, which may be pruned."""
+
+
+@value
+class LeftOut:
+    """What was not chosen: by ``addopts`` or a conftest where no word of the command line asks for less."""
+
+    deselected: frozenset[str] = frozenset()
+    reach: Reach | None = None
+    """Where the run looked, where it was told so by settings alone."""
+    commanded: bool = False
+    """The command line asks for less: what that leaves out is counted, and named elsewhere."""
+
+
+@value
+class Suite:
+    """What the run set out to do."""
+
+    context: JudgeContext
+    collected: frozenset[str] = frozenset()
+    """Node ids of every gated test that was collected and chosen."""
+    deselected: frozenset[str] = frozenset()
+    """Those of gated tests that were collected and not chosen."""
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    """Those of gated tests that skipped themselves or were skipped, and of files that did so whole, with the reason."""
+    reach: Reach = field(default_factory=Reach)
+    baselines: Sequence[Baseline] = ()
+    """All that are accepted on the device of this run, whoever asks for them."""
+    gone: Sequence[Baseline] = ()
+    """Those of the merge base that are accepted no more."""
+    moved: Mapping[str, str] = field(default_factory=dict)
+    """Cases that a line under another path carries on, with their names there."""
+    followed: frozenset[str] = frozenset()
+    """Cases of the merge base that go on in the same file under another name."""
+    left_out: LeftOut = field(default_factory=LeftOut)
+    expected: Sequence[Baseline] = ()
+    """Those of skipped tests that are committed for a device of this machine."""
+    families: Families = field(default_factory=dict)
+    complete: bool = True
+    """Nothing interrupted the run."""
+    filtered: bool = False
+    """Node ids, ``-k`` or ``-m`` left tests out."""
+
+
+def judge_suite(reports: Sequence[CaseReport], suite: Suite) -> tuple[SuiteNote, ...]:
+    """Notes on the whole run; what is missing is asked only of complete runs, and only where they looked."""
+    notes = [*family_notes(reports, suite.families, suite.context), *_quick_in_ci(suite), *_nowhere(reports, suite)]
+    notes += [*floored(reports), *_skipped(suite), *moved_together(reports), *unfinished(reports)]
+    if suite.complete:
+        notes += [*_dropped(suite), *_unused(reports, suite)]
+        if suite.context.policy.ci:
+            found = suite.collected | suite.deselected
+            notes += [
+                *removed(_lost(suite), found, suite.reach, suite.moved),
+                *left_out(suite.baselines, found, suite.left_out),
+            ]
+            asked = frozenset(str(r.key) for r in reports if any(v.limit.metric in CHANGES for v in r.verdicts))
+            notes += unlined(suite.gone, asked, chosen(suite.context.policy, "missing"))
+    return tuple(notes)
+
+
+def own_gate_note(notes: Sequence[SuiteNote], policy: Policy) -> tuple[SuiteNote, ...]:
+    """The note that fails a run whose change edits its own gate, where the policy asks for that."""
+    edits = tuple(f"{word}: {text}" for word, text in edit_lines(notes))
+    if not edits or chosen(policy, "own_gate") is not Effect.FAIL:
+        return ()
+    text = f"{HEADING} in {plural(len(edits), 'place')}: make them in a change of their own (policy own_gate = fail)"
+    return (SuiteNote(kind=OWN_GATE, effect=Effect.FAIL, text=text, names=edits),)
+
+
+def _lost(suite: Suite) -> list[Baseline]:
+    """Lines that went and that nothing of their file carries on."""
+    return [line for line in suite.gone if str(line.key) not in suite.followed]
+
+
+def _quick_in_ci(suite: Suite) -> Iterator[SuiteNote]:
+    if suite.context.policy.ci and suite.context.mode is Mode.QUICK:
+        yield SuiteNote(
+            kind="quick",
+            effect=Effect.WARN,
+            text="quick mode in CI: one process a case, so no slowdown is convicted; --perfgate=full decides",
+        )
+
+
+def _nowhere(reports: Sequence[CaseReport], suite: Suite) -> Iterator[SuiteNote]:
+    """Limits that were not applicable wherever they were asked."""
+    places: dict[tuple[str, tuple[str, ...]], list[tuple[Verdict, str]]] = {}
+    for report in reports:
+        for v in report.verdicts:
+            places.setdefault((v.limit.text, v.limit.on), []).append((v, str(CaseKey(nodeid=report.key.nodeid))))
+    for (text, on), asked in places.items():
+        if all(v.outcome is Outcome.NOT_APPLICABLE for v, _ in asked):
+            where = f" (on {', '.join(on)})" if on else ""
+            yield SuiteNote(
+                kind="nowhere",
+                effect=_without_call(suite) if case_of(asked[0][0].limit) and not on else Effect.WARN,
+                text=f"{text}{where} applied to no case of this run",
+                names=tuple(dict.fromkeys(name for _, name in asked)),
+            )
+
+
+def _without_call(suite: Suite) -> Effect:
+    """A scope that matches nothing in the whole project is a mistake; in a part of it the call may be elsewhere."""
+    part = suite.filtered or not suite.complete
+    return Effect.WARN if part else chosen(suite.context.policy, "unmeasured")
+
+
+def _skipped(suite: Suite) -> Iterator[SuiteNote]:
+    """Tests with an accepted baseline that this machine could have measured, and that were skipped."""
+    left = {b.key.nodeid: suite.skipped.get(b.key.nodeid, suite.skipped.get(b.key.path)) for b in suite.expected}
+    names = sorted(nodeid for nodeid, reason in left.items() if reason is not None)
+    if names:
+        count = plural(len(names), "gated test")
+        yield SuiteNote(
+            kind=SKIPPED,
+            effect=chosen(suite.context.policy, "unmeasured"),
+            text=f"not measured: {count} skipped that {'has' if len(names) == 1 else 'have'} an accepted baseline here",
+            names=tuple(f"{name}: {left[name]}" if left[name] else name for name in names),
+        )
+
+
+def _dropped(suite: Suite) -> Iterator[SuiteNote]:
+    """Accepted tests that were not collected any more: deleted, renamed, or hidden behind an ``if``."""
+    if suite.reach.unknown:
+        yield from _unsought(suite)
+        return
+    found = suite.collected | suite.deselected
+    gone = sorted({str(b.key) for b in suite.baselines if b.key.nodeid not in found and _sought(b.key, suite)})
+    if not gone:
+        return
+    accepted = {b.key.nodeid for b in suite.baselines}
+    new = sorted(found - accepted)
+    moved = dict(twins(gone, new))
+    yield SuiteNote(
+        kind="dropped",
+        effect=chosen(suite.context.policy, "unused"),
+        text=f"{plural(len(gone), 'accepted case')} no longer collected; perfgate prune removes what is gone",
+        names=tuple(f"{name} (renamed to {moved[name]}?)" if name in moved else name for name in gone),
+    )
+
+
+def _sought(key: CaseKey, suite: Suite) -> bool:
+    """Whether the run looked where a test was; a file that skipped itself whole is there."""
+    return key.path not in suite.skipped and suite.reach.holds(key.nodeid)
+
+
+def _unsought(suite: Suite) -> Iterator[SuiteNote]:
+    """Nobody can say what such a run would have collected: where somebody relies on it, that is said."""
+    if suite.context.policy.ci and suite.baselines:
+        text = f"dropped tests were not looked for: {suite.reach.unknown}"
+        yield SuiteNote(kind="not looked for", effect=Effect.WARN, text=text)
+
+
+def _unused(reports: Sequence[CaseReport], suite: Suite) -> Iterator[SuiteNote]:
+    """Baselines of tests that ran, and that no slowdown limit asked for."""
+    asked = {str(r.key) for r in reports if any(v.limit.metric == "slowdown" for v in r.verdicts)}
+    ran = {r.key.nodeid for r in reports} - set(suite.skipped)
+    idle = sorted(
+        str(b.key)
+        for b in suite.baselines
+        if b.key.nodeid in ran and str(b.key) not in asked and not _of_family(b.key, suite.families)
+    )
+    if idle:
+        yield SuiteNote(
+            kind=UNUSED,
+            effect=chosen(suite.context.policy, "unused"),
+            text=f"{plural(len(idle), 'baseline')} that no limit asked for; perfgate prune removes what is unused",
+            names=tuple(idle),
+        )
+
+
+def _of_family(key: CaseKey, families: Families) -> bool:
+    """Whether a mean over its family needs its accepted time."""
+    return any(dict(m.labels).get("of") in CHANGES for m in families.get(key.nodeid.partition("[")[0], ()))
+
+
+_MEND = "calls=N times more calls together, and the setting floor moves it"
+
+
+def floored(reports: Iterable[CaseReport]) -> Iterator[SuiteNote]:
+    """A warning where the floor alone lets cases pass."""
+    names = [
+        f"{report.key}: {v.limit.text}, the floor raised it to {signed(v.raised)}: {signed(v.metric.value)}"
+        for report in reports
+        for v in report.verdicts
+        if v.raised is not None and v.metric is not None and _by_floor_alone(v, v.metric.value)
+    ]
+    if names:
+        text = f"{plural(len(names), 'limit')} kept only as the floor for short calls raised it: {_MEND}"
+        yield SuiteNote(kind="floor", effect=Effect.WARN, text=text, names=tuple(names))
+
+
+def _by_floor_alone(verdict: Verdict, slowdown: float) -> bool:
+    return verdict.outcome is Outcome.PASSED and slowdown > verdict.limit.bound
+
+
+_FEW = 3
+"""Fewer may each have a cause of its own."""
+
+
+def moved_together(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
+    """Half of what has a baseline, or more: before each is accepted as it is now, the machine is to be looked at."""
+    held = [report for report in reports if report.measurement is not None and report.baseline is not None]
+    moved = [report for report in held if any(v.outcome is Outcome.MOVED for v in report.verdicts)]
+    if len(moved) >= _FEW and 2 * len(moved) >= len(held):
+        text = (
+            f"{len(moved)} of {len(held)} cases with a baseline moved, so it is the machine rather than each of them: "
+            "perfgate doctor; measure again where it is quiet before any of them is accepted"
+        )
+        yield SuiteNote(kind="together", effect=Effect.WARN, text=text)
+
+
+def removed(
+    gone: Iterable[Baseline], found: frozenset[str], reach: Reach, moved: Mapping[str, str]
+) -> Iterator[SuiteNote]:
+    """Accepted cases of the merge base that went with their lines: nothing here could miss them."""
+    lost = {str(b.key) for b in gone if b.key.nodeid not in found and reach.holds(b.key.nodeid)}
+    names = sorted(f"{name} -> {moved[name]}, where this run did not look" if name in moved else name for name in lost)
+    if names and not reach.unknown:
+        what = "moved out of this run's reach" if lost <= set(moved) else "gone in this change"
+        text = f"{plural(len(names), 'accepted case')} of the merge base {what}, tests and lines both"
+        yield SuiteNote(kind="removed", effect=Effect.WARN, text=text, names=tuple(names))
+
+
+def unlined(gone: Iterable[Baseline], asked: frozenset[str], effect: Effect) -> Iterator[SuiteNote]:
+    """Accepted cases whose lines this change takes away while their limits stay: from then on nothing judges them."""
+    names = sorted({str(b.key) for b in gone if str(b.key) in asked})
+    if names:
+        text = (
+            f"{plural(len(names), 'accepted line')} of the merge base taken away by this change, and the limit is still"
+            " here: put it back, or accept what is measured with a reason"
+        )
+        yield SuiteNote(kind="taken away", effect=effect, text=text, names=tuple(names))
+
+
+def left_out(lines: Sequence[Baseline], found: frozenset[str], left: LeftOut) -> Iterator[SuiteNote]:
+    """Accepted cases that the project's own settings keep from being measured, run after run."""
+    names = sorted({str(b.key) for b in lines if _left(b.key.nodeid, found, left)})
+    if names:
+        by = "deselected" if left.commanded else "by addopts or a conftest and no word of the command"
+        text = f"{plural(len(names), 'accepted case')} not measured, {by}"
+        yield SuiteNote(kind="left out", effect=Effect.WARN, text=text, names=() if left.commanded else tuple(names))
+
+
+def _left(nodeid: str, found: frozenset[str], left: LeftOut) -> bool:
+    if nodeid in left.deselected:
+        return True
+    return left.reach is not None and nodeid not in found and left.reach.leaves_out(nodeid)

@@ -1,0 +1,381 @@
+"""What becomes of a suspect: confirmed, cleared, undecided."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from pytest_perfgate.core.judge.accepted_line import reasoned
+from pytest_perfgate.core.judge.context import (
+    REASON,
+    JudgeContext,
+    Ruling,
+    Trial,
+    Unpaired,
+    clock_of,
+    incomparable,
+    limited,
+    named,
+)
+from pytest_perfgate.core.judge.samples import LEAST, excused
+from pytest_perfgate.core.render.words import about, edges, first_of, plural, quantity, sight, signed
+from pytest_perfgate.core.stats.inference import Prediction, freedom, predict, prior
+from pytest_perfgate.model.measurement import DIRTY, Baseline, short_commit
+from pytest_perfgate.model.metric import Metric
+from pytest_perfgate.model.plan import Limit, Mode, Outcome
+from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.verdict import Decision, Paired, Verdict
+
+SLOWER = "slower than accepted"
+
+AGAINST = "--perfgate-against"
+
+_SHOWN = 3
+
+DOCTOR = "perfgate doctor"
+
+SAME = "though both sides ran the same code: it is the machine or the measurement that moves, not the code"
+
+
+class Suspicion(NamedTuple):
+    """A slowdown beyond what counts, not yet held against anybody."""
+
+    limit: Limit
+    metric: Metric
+    counts: float
+    visible: float
+
+
+def convict(suspicion: Suspicion, trial: Trial) -> Ruling:
+    """Ask the change itself, then the two arms, then what a new sitting could read by chance."""
+    if trial.context.edited is not None:
+        ruling = _edited(suspicion, trial)
+        if ruling is not None:
+            return ruling
+    ruling = _held_against(suspicion, trial)
+    return ruling._replace(evidence=(*ruling.evidence, *_unheard(trial)))
+
+
+def _held_against(suspicion: Suspicion, trial: Trial) -> Ruling:
+    """By two arms, or by what a new sitting could read by chance."""
+    if trial.paired is not None:
+        return by_arms(suspicion, trial)
+    if trial.context.mode is Mode.QUICK:
+        return _suspect(suspicion, "measured in one process; a full run decides", (f"{trial.rerun} --perfgate=full",))
+    if trial.context.paired_available:
+        return _suspect(suspicion, "to be confirmed beside the accepted commit", ())
+    return _by_prediction(suspicion, trial)
+
+
+def expired(line: Baseline, context: JudgeContext) -> bool:
+    """Whether an acceptance has run out; it holds on its last day."""
+    return bool(line.expires) and line.expires[:10] < context.today
+
+
+def renewed(suspicion: Suspicion, trial: Trial) -> Ruling | None:
+    """An acceptance that ran out, accepted anew by the change under test; nothing where the two do not agree."""
+    edited = trial.context.edited
+    return _agreed(suspicion, trial, edited, "the acceptance before has expired") if edited is not None else None
+
+
+def _edited(suspicion: Suspicion, trial: Trial) -> Ruling | None:
+    """The change edits the baseline's line: with a reason and in agreement it is accepted, while that holds."""
+    edited = trial.context.edited
+    assert edited is not None
+    if expired(edited, trial.context) or incomparable(edited, trial.measurement, trial.context):
+        return None
+    if trial.baseline is not None and edited.time <= trial.baseline.time:
+        return None
+    if not reasoned(edited, trial.baseline):
+        stood = f' of its own: "{edited.why}" stood there before' if edited.why.strip() else ""
+        return _ruling(
+            suspicion,
+            Outcome.REGRESSED,
+            f"{SLOWER}, and this change edits the baseline without a reason{stood}",
+            (trial.accepting(REASON),),
+        )
+    return _agreed(suspicion, trial, edited, SLOWER)
+
+
+def _unheard(trial: Trial) -> Iterator[tuple[str, str]]:
+    """A reason that the change gives for a time that cannot be held against this one."""
+    edited = trial.context.edited
+    if edited is None or expired(edited, trial.context) or not reasoned(edited, trial.baseline):
+        return
+    if apart := incomparable(edited, trial.measurement, trial.context):
+        accepts = f'this change accepts {quantity(edited.time, Dimension.TIME)}, "{edited.why}"'
+        yield "why", f"{accepts}, which says nothing here: {apart}"
+
+
+def _agreed(suspicion: Suspicion, trial: Trial, edited: Baseline, said: str) -> Ruling | None:
+    """Accepted where the measurement agrees with the new value, alone or beside the commit of the old one."""
+    assert trial.seen is not None
+    accepts = f'{said}; this change accepts {quantity(edited.time, Dimension.TIME)}: "{edited.why}"'
+    if near(trial, edited, suspicion.counts) or _beside(suspicion, trial, edited):
+        return _ruling(suspicion, Outcome.ACCEPTED, accepts, ())
+    if near(trial, edited, edited.blind):
+        noisy = f"{accepts}, from a sitting too noisy to see less than {sight(edited.blind)}"
+        sees = trial.seen.visible < edited.blind
+        then = (trial.accepting(REASON),) if sees else ()
+        return _ruling(suspicion, Outcome.UNDECIDED, noisy, then)
+    return None
+
+
+def near(trial: Trial, edited: Baseline, play: float) -> bool:
+    """Whether what was seen agrees with a line of the change."""
+    assert trial.seen is not None
+    return abs(math.log(trial.seen.time / edited.time)) <= math.log1p(play)
+
+
+def _beside(suspicion: Suspicion, trial: Trial, edited: Baseline) -> bool:
+    """Whether two arms found the slowdown that was accepted: a sitting that lies off as a whole moves both of them."""
+    paired, before = trial.paired, trial.baseline
+    if paired is None or paired.interval is None or before is None:
+        return False
+    accepted, play = edited.time / before.time, 1 + suspicion.counts
+    return (1 + paired.interval.low) / play <= accepted <= (1 + paired.interval.high) * play
+
+
+def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
+    """Two arms measured side by side decide."""
+    paired = trial.paired
+    assert paired is not None
+    beside = f"than {paired.base or 'the base'} beside it over {plural(paired.rounds, 'round')}: {signed(paired.shift)}"
+    facts = tuple(("moved", f"{name} {then} -> {now}") for name, then, now in paired.moved)
+    facts = (("beside", paired.stands_in), *facts) if paired.stands_in else facts
+    facts = (*facts, *power_facts(paired))
+    slower = paired.decision is Decision.SLOWER and paired.shift >= suspicion.counts
+    if slower and paired.same:
+        return _ruling(suspicion, Outcome.MOVED, f"slower {beside}, {SAME}", (DOCTOR,), facts)
+    if slower:
+        convicted = _ruling(suspicion, Outcome.REGRESSED, f"slower {beside}", _act(trial), facts)
+        return resting_on_arms(convicted, suspicion.metric, paired, len(trial.measurement.processes))
+    if paired.decision is Decision.NOT_SLOWER and paired.shared:
+        sentence = f"{SLOWER}, but not {beside}; {not_told_apart(paired)}: it may be that, or the machine"
+        return _ruling(suspicion, Outcome.SUSPECT, sentence, _act(trial), facts)
+    if paired.decision is Decision.NOT_SLOWER:
+        sentence = f"{SLOWER}, but not {beside}; what differs: {named(trial.baseline, paired.moved)}"
+        known = paired.moved or trial.baseline is None or trial.baseline.surroundings is None
+        return _ruling(suspicion, Outcome.MOVED, sentence, (trial.accepting(REASON) if known else DOCTOR,), facts)
+    if paired.unstable:
+        said = f"{SLOWER}; processes stand in groups beside {paired.base or 'the base'}"
+        return _ruling(suspicion, Outcome.UNSTABLE, said, _act(trial), facts)
+    said = f"{SLOWER}; undecided whether slower {beside}{wanting(paired)}"
+    return _ruling(suspicion, Outcome.UNDECIDED, said, _act(trial), facts)
+
+
+def not_told_apart(paired: Paired) -> str:
+    """Files that both arms took from the head, though they are other ones since the base."""
+    shown, base = first_of(paired.shared, _SHOWN), paired.base or "the base"
+    return f"{shown} changed since {base}, and both arms read the version of the head"
+
+
+def wanting(paired: Paired) -> str:
+    """How much more time what is undecided asks for."""
+    return f"; {about(paired.wants_s)} more would decide it" if paired.wants_s else ""
+
+
+def _by_prediction(suspicion: Suspicion, trial: Trial) -> Ruling:
+    assert trial.baseline is not None
+    chance = prediction(trial)
+    reach = max(chance.reach, trial.baseline.blind)
+    explained = f"after {_sittings(chance.sittings)} chance explains up to {sight(reach)}"
+    if suspicion.metric.value > reach and suspicion.metric.low > suspicion.counts:
+        excuse = excused(trial.measurement.processes, trial.baseline.time, reach)
+        if not excuse:
+            sentence = f"{SLOWER}, beyond chance: {explained}"
+            return _ruling(suspicion, Outcome.REGRESSED, sentence, _act(trial))
+        explained = f"{explained}; {excuse}"
+    elif suspicion.metric.value > reach:
+        explained = f"{explained}, and this is more; what keeps it from a conviction is {_loose(suspicion, trial)}"
+    return _suspect(suspicion, explained, tuple(_decides(trial)))
+
+
+def _decides(trial: Trial) -> Iterator[str]:
+    """What would tell: more processes where there were too few, another arm where its tree can be built."""
+    if len(trial.measurement.processes) < LEAST:
+        yield f"{trial.rerun} --perfgate=full --perfgate-rounds={LEAST}"
+    yield from beside_accepted(trial)
+    yield trial.accepting(REASON)
+
+
+def beside_accepted(trial: Trial) -> Iterator[str]:
+    """The command that measures beside what was accepted, where that can be built."""
+    unpaired = trial.context.unpaired
+    if unpaired is not None and unpaired.base_missing:
+        return
+    if trial.baseline is not None and trial.baseline.commit and not uncommitted(trial.baseline):
+        yield f"{trial.rerun} {AGAINST} {trial.baseline.commit}"
+
+
+def _loose(suspicion: Suspicion, trial: Trial) -> str:
+    """An interval of its own that does not exclude what counts for nothing."""
+    count = len(trial.measurement.processes)
+    rests = f"of {plural(count, 'process', 'processes')}"
+    begins = signed(suspicion.metric.low)
+    return f"its own interval {rests}: it begins at {begins}, where {signed(suspicion.counts)} count"
+
+
+def unpaired_ruling(ruling: Ruling, unpaired: Unpaired) -> Ruling:
+    """A ruling by the stored line, with why two builds did not decide."""
+    steps = (unpaired.step, *ruling.next) if unpaired.step else ruling.next
+    return ruling._replace(evidence=(*ruling.evidence, ("no arms", unpaired.why)), next=steps)
+
+
+def uncommitted(baseline: Baseline | None) -> str:
+    """Why no arm can be made of what a line measured: its tree is in no commit. Empty where it is in one."""
+    if baseline is None or not baseline.commit.endswith(DIRTY):
+        return ""
+    commit = short_commit(baseline.commit.removesuffix(DIRTY), 7)
+    return f"it was accepted from {commit} with changes that were never committed: that tree cannot be built again"
+
+
+def prediction(trial: Trial) -> Prediction:
+    """What one more sitting could read, from the history's scatter or the baseline's."""
+    context, baseline = trial.context, trial.baseline
+    expected = prior(trial.measurement.device.kind, trial.measurement.identity.clocks)
+    assert baseline is not None
+    scatter, sittings, known = baseline.scatter, baseline.sittings, None
+    if context.scatter is not None and context.sittings > 1:
+        scatter, sittings, known = context.scatter, context.sittings, freedom(context.sittings)
+    return predict(expected, scatter=scatter, sittings=sittings, gates=context.gates, freedom=known)
+
+
+def _sittings(count: int) -> str:
+    return f"{count} sittings" if count > 1 else "one sitting"
+
+
+def _act(trial: Trial) -> tuple[str, ...]:
+    return (*trial.profiles, trial.accepting(REASON))
+
+
+def _suspect(suspicion: Suspicion, why: str, then: tuple[str, ...]) -> Ruling:
+    return _ruling(suspicion, Outcome.SUSPECT, f"{SLOWER}; {why}", then)
+
+
+def _ruling(
+    suspicion: Suspicion,
+    outcome: Outcome,
+    sentence: str,
+    then: tuple[str, ...],
+    evidence: tuple[tuple[str, str], ...] = (),
+) -> Ruling:
+    return Ruling(
+        outcome=outcome,
+        sentence=sentence,
+        next=then,
+        evidence=evidence,
+        metric=suspicion.metric,
+        visible=suspicion.visible,
+        against=True,
+    )
+
+
+def suspects(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
+    """Verdicts that two arms would decide."""
+    asked = {Outcome.SUSPECT, Outcome.REGRESSED}
+    return tuple(v for v in verdicts if v.outcome in asked and v.limit.metric == "slowdown")
+
+
+def clock_event(suspicion: Suspicion, trial: Trial) -> Ruling | None:
+    """INVALID where the cycles of a call stayed within what counts; nothing where a clock is not known.
+
+    Where two arms can be made, they decide: at one clock for both, and what moved is named.
+    """
+    if trial.paired is None and trial.context.paired_available:
+        return None
+    if limited(trial.measurement.processes) or (trial.paired is not None and trial.paired.limited is not None):
+        return None  # at the power limit the clock follows from what the code draws
+    if trial.paired is not None:
+        then, now = trial.paired.clocks_hz or (None, None)
+        shift, since = trial.paired.shift, f"in {trial.paired.base or 'the base'} beside it"
+    else:
+        then = trial.context.then_hz
+        now = clock_of(trial.measurement.processes) if then is not None else None
+        shift, since = suspicion.metric.value, "when it was accepted"
+    if now is None or then is None:
+        return None
+    cycles = (1 + shift) * now / then - 1
+    if shift < suspicion.counts or cycles > suspicion.counts:
+        return None
+    clocks = tuple((name, quantity(hz, Dimension.CLOCK)) for name, hz in (("clock now", now), ("clock then", then)))
+    said = f"{signed(shift)} in time but {signed(cycles)} in cycles"
+    return Ruling(
+        outcome=Outcome.INVALID,
+        sentence=f"{said}: the clock ran at {clocks[0][1]}, and at {clocks[1][1]} {since}",
+        next=(f"{trial.rerun} --perfgate=full --perfgate-clocks=lock", "perfgate clocks"),
+        evidence=clocks,
+        metric=suspicion.metric,
+        visible=suspicion.visible,
+        rounds=trial.paired.rounds if trial.paired is not None else 0,
+        against=trial.paired is None or not trial.paired.revision,
+    )
+
+
+def other_state(suspicion: Suspicion, trial: Trial) -> Ruling | None:
+    """A sitting at the power limit and a line that was not, or the other way round: two builds decide, nothing else.
+
+    The clocks of the two states are 10 to 30 % apart, and no history says by how much for this code.
+    """
+    now = limited(trial.measurement.processes)
+    if trial.baseline is None or now is None or now == trial.baseline.limited:
+        return None
+    states = ("at the device's power limit", "below the device's power limit")
+    then, here = states if trial.baseline.limited else states[::-1]
+    said = f"accepted {then}, measured {here}"
+    if trial.paired is not None and trial.paired.decision is not Decision.NOT_SLOWER:
+        return by_arms(suspicion, trial)
+    if trial.paired is not None:
+        beside = plural(trial.paired.rounds, "round")
+        return _of_states(suspicion, Outcome.PASSED, f"{said}; no slower in {beside} beside {trial.paired.base}", ())
+    if trial.context.paired_available:
+        return _of_states(suspicion, Outcome.SUSPECT, f"{said}; to be decided beside the accepted commit", ())
+    then_what = tuple(beside_accepted(trial)) or (trial.accepting(REASON),)
+    return _of_states(suspicion, Outcome.UNDECIDED, f"{said}: nothing is held against such a line", then_what)
+
+
+def _of_states(suspicion: Suspicion, outcome: Outcome, sentence: str, then: tuple[str, ...]) -> Ruling:
+    return Ruling(
+        outcome=outcome, sentence=sentence, next=then, metric=suspicion.metric, visible=suspicion.visible, against=True
+    )
+
+
+BESIDE = "paired, against "
+"""Before the base, in the source of a slowdown that two arms found."""
+
+
+def shift_metric(paired: Paired) -> Metric:
+    """The slowdown that the pairs found."""
+    return Metric(
+        name="slowdown",
+        value=paired.shift,
+        dimension=Dimension.FRACTION,
+        interval=paired.interval,
+        source=f"{BESIDE}{paired.base}",
+    )
+
+
+def power_facts(paired: Paired) -> Iterator[tuple[str, str]]:
+    """What both sides drew and ran at, where the device was at its power limit."""
+    if paired.limited is None:
+        return
+    told = [
+        f"{then} then, {now} now"
+        for figures, dimension in ((paired.limited.clocks_hz, Dimension.CLOCK), (paired.limited.watts, Dimension.POWER))
+        if figures is not None
+        for then, now in [[quantity(figure, dimension) for figure in figures]]
+    ]
+    decides = "; turns of a second decide, since short ones share one clock" if paired.limited.decides else ""
+    yield "power", f"at the device's limit: {', '.join(told) or 'clocks are not known'}{decides}"
+
+
+def resting_on_arms(ruling: Ruling, screened: Metric, paired: Paired, processes: int) -> Ruling:
+    """A conviction shows the figure that convicted; what the screening saw stands below it."""
+    between = edges(screened, change=True)
+    seen = f"{signed(screened.value)} {between}".rstrip() + f" of {plural(processes, 'process', 'processes')}"
+    return ruling._replace(
+        metric=shift_metric(paired),
+        rounds=paired.rounds,
+        evidence=(*ruling.evidence, ("against the accepted time", seen)),
+    )

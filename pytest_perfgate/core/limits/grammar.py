@@ -1,0 +1,310 @@
+"""`METRIC[(SCOPE)] OP VALUE[UNIT]`: parser, bounds, units."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+
+from pytest_perfgate.core.limits.scope import Span, Written, check_sense, closing, parse_scope, proposal, render_scope
+from pytest_perfgate.model.metric import Labels, MetricKind
+from pytest_perfgate.model.plan import Limit, Operator
+from pytest_perfgate.model.values import TIME_UNITS, Dimension
+
+Kinds = Mapping[str, MetricKind]
+
+_METRIC = re.compile(r"\s*([A-Za-z_][\w.]*)\s*", re.ASCII)
+
+_OPERATOR = re.compile(r"\s*(<=|>=|==|=<|=>|!=|≤|≥|=|<|>)")
+
+_SPELLINGS = {"≤": "<=", "≥": ">="}
+
+_MISTAKES = {"=<": "<=", "=>": ">=", "=": "<= or >=", "!=": "<= or >="}
+
+_SHAPE = "a limit reads METRIC[(SCOPE)] OP VALUE[UNIT], such as 'mfu >= 55%'"
+
+FAMILY_MEAN = "geomean"
+"""The one metric whose positional scope names another metric and takes its dimension."""
+
+
+def parse_limit(text: str, *, kinds: Kinds, source: str = "marker", place: str = "", on: tuple[str, ...] = ()) -> Limit:
+    """Read one limit; every way of being wrong raises an error of its own, with the place in the text."""
+    written = Written(text=text, place=place)
+    kind, at = _kind(written, kinds)
+    labels, at = _labels(written, at, kind)
+    operator, at, sign = _operator(written, at)
+    measured = _measured(written, kind, labels, kinds)
+    head = f"{kind.name}{render_scope(labels, kind)} {operator.value}"
+    bound, dimension = parse_bound(written, Span(start=at, end=len(text)), measured.dimension, head)
+    check_sense(written, sign, measured, operator, bound)
+    return Limit(
+        metric=kind.name,
+        labels=labels,
+        operator=operator,
+        bound=bound,
+        dimension=dimension,
+        text=" ".join(text.split()),
+        source=source,
+        on=tuple(on),
+    )
+
+
+def _kind(written: Written, kinds: Kinds) -> tuple[MetricKind, int]:
+    match = _METRIC.match(written.text)
+    if not match:
+        what = "the limit is empty" if not written.text.strip() else "the limit does not start with a metric"
+        raise written.fault("limit-syntax", what, Span(start=0, end=1), _SHAPE)
+    if match[1] not in kinds:
+        raise written.fault(
+            "limit-unknown-metric",
+            f"nothing produces a metric '{match[1]}'",
+            Span(start=match.start(1), end=match.end(1)),
+            proposal(match[1], kinds, all_of="the metrics"),
+        )
+    return kinds[match[1]], match.end()
+
+
+def _labels(written: Written, at: int, kind: MetricKind) -> tuple[Labels, int]:
+    if written.text[at : at + 1] != "(":
+        return (), at
+    end = closing(written, at)
+    return parse_scope(written, Span(start=at + 1, end=end), kind), end + 1
+
+
+def _operator(written: Written, at: int) -> tuple[Operator, int, Span]:
+    match = _OPERATOR.match(written.text, at)
+    if not match:
+        rest = written.text[at:].strip()
+        what = f"an operator is expected, not '{rest.split()[0]}'" if rest else "the limit ends before it compares"
+        start = at + (len(written.text[at:]) - len(written.text[at:].lstrip()))
+        raise written.fault("limit-syntax", what, Span(start=start, end=start + 1), _SHAPE)
+    sign, span = match[1], Span(start=match.start(1), end=match.end(1))
+    if sign in _MISTAKES:
+        raise written.fault("limit-syntax", f"'{sign}' is no operator of limits", span, f"write {_MISTAKES[sign]}")
+    return Operator(_SPELLINGS.get(sign, sign)), match.end(), span
+
+
+def _measured(written: Written, kind: MetricKind, labels: Labels, kinds: Kinds) -> MetricKind:
+    """The kind whose number is compared: for a mean over a family, that of the metric it names."""
+    if kind.name != FAMILY_MEAN:
+        return kind
+    of = dict(labels).get("of", "")
+    if of not in kinds or kinds[of].name == FAMILY_MEAN:
+        start = written.text.index(kind.name)
+        raise written.fault(
+            "limit-scope",
+            f"a mean of what? '{of}' is no metric" if of else "a mean of what?",
+            Span(start=start, end=start + len(kind.name)),
+            proposal(of, kinds) if of else f"name the metric: {FAMILY_MEAN}(slowdown) <= 1%",
+        )
+    return kinds[of]
+
+
+_NUMBER = re.compile(r"[+\-−]?(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+\-−]?\d+)?", re.ASCII)
+
+_COMMAS = re.compile(r"([+\-−]?\d+(?:,\d+)+(?:\.\d+)?)(?: ?[^\s\d,.][^\s,]*)?", re.ASCII)
+
+_GROUPED = re.compile(r"[+\-−]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
+
+_MAY_BE_NEGATIVE = frozenset({Dimension.FRACTION, Dimension.PLAIN, Dimension.TEMPERATURE, Dimension.COUNT})
+
+
+def parse_bound(written: Written, span: Span, dimension: Dimension, head: str) -> tuple[float, Dimension]:
+    """The bound in the units of the inside, and what it measures; ``head`` is the limit up to the number."""
+    begin = span.start + _blanks(written.text[span.start : span.end])
+    match = _NUMBER.match(written.text, begin, span.end)
+    if not match:
+        raise _no_number(written, Span(start=begin, end=max(begin, span.end)), head, dimension)
+    number = _number(written, Span(start=begin, end=match.end()))
+    rest = Span(start=match.end() + _blanks(written.text[match.end() : span.end]), end=span.end)
+    unit = written.text[rest.start : rest.end].strip()
+    rest = Span(start=rest.start, end=rest.start + len(unit))
+    whole = Span(start=begin, end=rest.end if unit else match.end())
+    if unit[:1] == "," and not any(op.value in unit for op in Operator):
+        raise _comma(written, whole, head, dimension)
+    if not unit:
+        return _bare(written, whole, number, dimension, head), dimension
+    bound, measured = _with_unit(written, rest, number, dimension, head)
+    if bound < 0 and measured not in _MAY_BE_NEGATIVE:
+        raise _negative(written, whole)
+    return bound, measured
+
+
+def _blanks(text: str) -> int:
+    return len(text) - len(text.lstrip())
+
+
+def _number(written: Written, span: Span) -> float:
+    text = written.text[span.start : span.end].replace("−", "-")
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise written.fault("limit-number", f"'{text}' is no number that a metric can reach", span)
+    return number
+
+
+def _no_number(written: Written, span: Span, head: str, dimension: Dimension) -> Exception:
+    shown = written.text[span.start : span.end].strip()
+    what = f"'{shown}' is not a number" if shown else "the number is missing"
+    span = Span(start=span.start, end=span.start + len(shown))
+    return written.fault("limit-number", what, span, f"write a number and its unit: {_examples(head, '5', dimension)}")
+
+
+def _examples(head: str, number: str, dimension: Dimension) -> str:
+    units = USUAL.get(dimension, ()) or ("",)
+    return " or ".join(f"{head} {number}{' ' if len(unit) > 2 else ''}{unit}" for unit in units)
+
+
+def _bare(written: Written, span: Span, number: float, dimension: Dimension, head: str) -> float:
+    shown = written.text[span.start : span.end]
+    if dimension is Dimension.FRACTION:
+        if abs(number) < 1:
+            return number
+        raise written.fault(
+            "limit-unit",
+            f"{shown} of what? a bare number is a fraction below 1",
+            span,
+            f"write {head} {shown}% (or {head} {number / 100:g})",
+        )
+    if number < 0 and dimension not in _MAY_BE_NEGATIVE:
+        raise _negative(written, span)
+    if not number or dimension in UNITLESS:
+        return number
+    raise written.fault(
+        "limit-unit",
+        f"{shown} needs a unit: the metric is {noun(dimension)}",
+        span,
+        f"write {_examples(head, shown, dimension)}",
+    )
+
+
+def _negative(written: Written, span: Span) -> Exception:
+    return written.fault("limit-number", "the metric is never negative, so the limit means nothing", span)
+
+
+def _with_unit(written: Written, span: Span, number: float, dimension: Dimension, head: str) -> tuple[float, Dimension]:
+    unit = written.text[span.start : span.end]
+    if unit in UNITS[dimension]:
+        return number * UNITS[dimension][unit], dimension
+    measured = dimension_of(unit)
+    if measured and dimension is Dimension.PLAIN:
+        return number * UNITS[measured][unit], measured
+    if measured:
+        raise _misfit(written, span, dimension, measured, head)
+    if any(op.value in unit for op in Operator):
+        raise written.fault("limit-syntax", "one limit compares once", span, "write two limits, each in its own string")
+    raise written.fault(
+        "limit-unit",
+        f"unknown unit '{unit}'",
+        span,
+        proposal(unit, UNITS[dimension] or KNOWN) or _wanted(dimension),
+    )
+
+
+def _misfit(written: Written, span: Span, dimension: Dimension, measured: Dimension, head: str) -> Exception:
+    unit = written.text[span.start : span.end]
+    what = f"'{unit}' measures {noun(measured)}, '{head.split(maxsplit=1)[0]}' is {noun(dimension)}"
+    mend = _wanted(dimension)
+    if dimension is Dimension.FRACTION and measured is Dimension.RATIO:
+        mend = "a change is written in percent: 1.03x is 3%"
+    return written.fault("limit-unit", what, span, mend)
+
+
+def _wanted(dimension: Dimension) -> str:
+    units = USUAL.get(dimension, ())
+    return f"units that fit: {', '.join(units)}" if units else "write the number without a unit"
+
+
+def _comma(written: Written, whole: Span, head: str, dimension: Dimension) -> Exception:
+    """A comma is the decimal point of some and groups the thousands of others; where it can be both, both are said."""
+    text = written.text[whole.start : whole.end]
+    at = whole.start + text.index(",")
+    span = Span(start=at, end=whole.end)
+    match = _COMMAS.fullmatch(text)
+    if match is None:
+        return written.fault("limit-number", "a comma ends the number", span, "write 1000 or 1_000")
+    number, unit = match[1], text[match.end(1) :]
+    readings = [number.replace(",", "_")] if _GROUPED.fullmatch(number) else []
+    readings += [number.replace(",", ".")] if number.count(",") == 1 and "." not in number else []
+    if not readings:
+        return written.fault("limit-number", "a comma ends the number", span, "write 1000 or 1_000")
+    below_one = dimension is Dimension.FRACTION and number.lstrip("+-−")[0] == "0"
+    said = (f"{head} {one}{unit}" if unit or below_one else _examples(head, one, dimension) for one in readings)
+    return written.fault("limit-number", "a comma ends the number", span, f"write {' or '.join(said)}")
+
+
+_DECIMAL = (("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15))
+
+_BINARY = (("Ki", 2.0**10), ("Mi", 2.0**20), ("Gi", 2.0**30), ("Ti", 2.0**40))
+
+
+def _prefixed(*stems: str) -> dict[str, float]:
+    return {prefix + stem: factor for stem in stems for prefix, factor in _DECIMAL}
+
+
+def _bytes(tail: str) -> dict[str, float]:
+    plain = _prefixed(f"B{tail}") | {f"KB{tail}": 1e3}
+    return plain | {f"{prefix}B{tail}": factor for prefix, factor in _BINARY}
+
+
+UNITS: Mapping[Dimension, Mapping[str, float]] = {
+    Dimension.TIME: TIME_UNITS,
+    Dimension.FRACTION: {"%": 0.01},
+    Dimension.RATIO: {"x": 1.0, "×": 1.0},
+    Dimension.BYTES: _bytes(""),
+    Dimension.BANDWIDTH: _bytes("/s"),
+    Dimension.FLOPS: _prefixed("FLOPS", "FLOP/s", "OPS", "OP/s"),
+    Dimension.WORK: _prefixed("FLOP", "OP"),
+    Dimension.RATE: _prefixed("/s"),
+    Dimension.INTENSITY: {"FLOP/B": 1.0},
+    Dimension.CLOCK: _prefixed("Hz"),
+    Dimension.TEMPERATURE: {"°C": 1.0, "C": 1.0},
+    Dimension.POWER: {"mW": 1e-3} | _prefixed("W"),
+    Dimension.COUNT: {},
+    Dimension.PLAIN: {},
+}
+"""Unit to factor; a time is in nanoseconds, a fraction between 0 and 1, the rest per second."""
+
+UNITLESS = frozenset({Dimension.COUNT, Dimension.PLAIN, Dimension.RATIO, Dimension.INTENSITY})
+"""Dimensions whose bare number means only one thing."""
+
+USUAL: Mapping[Dimension, tuple[str, ...]] = {
+    Dimension.TIME: ("ns", "us", "ms", "s"),
+    Dimension.FRACTION: ("%",),
+    Dimension.RATIO: ("x",),
+    Dimension.BYTES: ("B", "KiB", "MB", "GB"),
+    Dimension.BANDWIDTH: ("GB/s", "TB/s"),
+    Dimension.FLOPS: ("GFLOPS", "TFLOPS"),
+    Dimension.WORK: ("GFLOP", "TFLOP"),
+    Dimension.RATE: ("/s", "k/s", "M/s"),
+    Dimension.INTENSITY: ("FLOP/B",),
+    Dimension.CLOCK: ("MHz", "GHz"),
+    Dimension.TEMPERATURE: ("°C",),
+    Dimension.POWER: ("W",),
+    Dimension.COUNT: (),
+    Dimension.PLAIN: (),
+}
+"""What an error proposes."""
+
+KNOWN: tuple[str, ...] = tuple(dict.fromkeys(unit for table in UNITS.values() for unit in table))
+
+
+def dimension_of(unit: str) -> Dimension | None:
+    """What a unit measures; no unit measures two things."""
+    return next((dimension for dimension, table in UNITS.items() if unit in table), None)
+
+
+_NOUNS = {
+    Dimension.BYTES: "a number of bytes",
+    Dimension.FLOPS: "a rate of operations",
+    Dimension.WORK: "a number of operations",
+    Dimension.INTENSITY: "an intensity",
+    Dimension.PLAIN: "a plain number",
+}
+
+
+def noun(dimension: Dimension) -> str:
+    """What a dimension is called in a sentence."""
+    return _NOUNS.get(dimension, f"a {dimension.value}")

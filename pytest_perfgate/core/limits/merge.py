@@ -1,0 +1,285 @@
+"""Which limits hold for a case; selection by pattern."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from functools import reduce
+
+from pytest_perfgate.core.analysis.sass.listing import closest, is_pattern, known, whole_name
+from pytest_perfgate.core.limits.scope import either
+from pytest_perfgate.model.device import Device
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Measurement
+from pytest_perfgate.model.metric import Absent, Labels, MetricKind, MetricSet
+from pytest_perfgate.model.metric import matches as metric_matches
+from pytest_perfgate.model.plan import CaseKey, Limit
+from pytest_perfgate.model.project import ConfigPattern
+from pytest_perfgate.model.protocol import READ, STATIC
+
+Layer = Iterable[Limit]
+
+_FAR = frozenset({"configuration", "default", "command line"})
+
+
+def merge_limits(*layers: Layer) -> tuple[Limit, ...]:
+    """Join layers, the closest last: each replaces its keys in those before, on the devices it names.
+
+    Two limits of one layer on the same key both hold: ``registers >= 32`` beside ``registers <= 128``.
+    """
+    return reduce(_laid_over, (tuple(layer) for layer in layers), ())
+
+
+def _laid_over(far: tuple[Limit, ...], near: tuple[Limit, ...]) -> tuple[Limit, ...]:
+    kept = (_shadowed(limit, [n for n in near if n.key == limit.key]) for limit in far)
+    return (*(limit for limit in kept if limit is not None), *near)
+
+
+def _shadowed(limit: Limit, rivals: list[Limit]) -> Limit | None:
+    """What is left of a limit beside closer ones: nothing, or itself except on their devices."""
+    if not rivals:
+        return limit
+    if any(not rival.on or (limit.on and set(limit.on) <= set(rival.on)) for rival in rivals):
+        return None
+    taken = {pattern for rival in rivals for pattern in rival.on}
+    return replace(limit, except_on=tuple(sorted({*limit.except_on, *taken})))
+
+
+def applies_on(limit: Limit, device: Device) -> bool:
+    """Whether a limit is meant for this device."""
+    if not limit.on and not limit.except_on:
+        return True
+    names = _names(device)
+    wanted = not limit.on or any(_named(pattern, names) for pattern in limit.on)
+    return wanted and not any(_named(pattern, names) for pattern in limit.except_on)
+
+
+def replaced_on(limit: Limit, device: Device) -> bool:
+    """Whether a closer limit took its place on this device."""
+    return any(_named(pattern, _names(device)) for pattern in limit.except_on)
+
+
+def _names(device: Device) -> list[str]:
+    """What a device answers to: key, name, model, architecture, kind; ``H200*`` finds ``NVIDIA H200``."""
+    texts = [device.key, device.name, device.arch, device.kind, device.spec.name if device.spec else ""]
+    words = [text.replace("-", " ").replace("_", " ").split(" ") for text in texts[:2]]
+    tails = [" ".join(parts[n:]) for parts in words for n in range(len(parts))]
+    return [text.casefold() for text in (*texts, *tails) if text]
+
+
+def _named(pattern: str, names: list[str]) -> bool:
+    pattern = pattern.casefold()
+    return any(fnmatchcase(name, pattern) for name in names)
+
+
+def limits_for(limits: Layer, key: CaseKey, parts: Collection[str] = ()) -> tuple[Limit, ...]:
+    """Limits that a call answers to; one that names the call (``case=``) wins over one that names none.
+
+    ``parts`` are the cases that a file held which the call brought along: a limit may name one of those instead.
+    """
+    limits = tuple(limits)
+    if not any(limit.labels for limit in limits):
+        return limits
+    chosen = [limit for limit in limits if _meant_for(limit, key) or names_part(limit, parts)]
+    named = {(limit.metric, without_case(limit)) for limit in chosen if case_of(limit) and _meant_for(limit, key)}
+    return tuple(limit for limit in chosen if (limit.metric, limit.labels) not in named)
+
+
+def unmatched_cases(limits: Layer, keys: Iterable[CaseKey], parts: Collection[str] = ()) -> tuple[Limit, ...]:
+    """Limits whose ``case=`` names neither a call that was made nor a case of a file: a scope that matches nothing."""
+    known = tuple(keys)
+    named = (limit for limit in limits if case_of(limit) and not names_part(limit, parts))
+    return tuple(limit for limit in named if not any(_meant_for(limit, key) for key in known))
+
+
+def parts_of(metrics: MetricSet) -> frozenset[str]:
+    """The cases that a file held: what ``case=`` may name beside the call that brought it."""
+    labels = [one.labels for one in metrics.metrics] + [one.labels for one in metrics.absent]
+    return frozenset(text for held in labels for name, text in held if name == "case")
+
+
+def names_part(limit: Limit, parts: Collection[str]) -> bool:
+    """Whether the ``case=`` of a limit is one of these."""
+    wanted = (("case", case_of(limit)),)
+    return any(metric_matches((("case", part),), wanted) for part in parts)
+
+
+def scope_within(limit: Limit, key: CaseKey) -> Labels:
+    """The labels that select among the metrics of a call; its name selects the call itself."""
+    return without_case(limit) if _meant_for(limit, key) else limit.labels
+
+
+def elsewhere(limits: Sequence[Limit], measurement: Measurement, kinds: Mapping[str, MetricKind]) -> tuple[Limit, ...]:
+    """Limits on times that the whole project has, of what a test read and nothing timed: they are for other tests.
+
+    None where the file tells of such a figure, or where there is no other limit: nothing passes for want of one.
+    """
+    if measurement.processes or measurement.identity.timer not in {READ, STATIC}:
+        return ()
+    told = {*measurement.metrics.names(), *(absent.name for absent in measurement.metrics.absent)}
+    timed = {name for name, kind in kinds.items() if kind.source == "time"} - told
+    found = tuple(limit for limit in limits if limit.source in _FAR and limit.metric in timed)
+    return found if len(found) < len(limits) else ()
+
+
+def without_case(limit: Limit) -> tuple[tuple[str, str], ...]:
+    """The labels that select among the metrics of one call."""
+    return tuple([pair for pair in limit.labels if pair[0] != "case"]) if limit.labels else ()
+
+
+def case_of(limit: Limit) -> str:
+    """The name of the call that a limit speaks of; empty where it speaks of all."""
+    return next((text for name, text in limit.labels if name == "case"), "")
+
+
+def _meant_for(limit: Limit, key: CaseKey) -> bool:
+    case = case_of(limit)
+    return not case or metric_matches((("case", key.name),), (("case", case),))
+
+
+Selects = Callable[[CaseKey], bool]
+
+_TOKEN = re.compile(r"\s*(?:([()])|([^\s()]+))")
+
+
+def named(names: Iterable[str]) -> Selects:
+    """Cases that one of these names: a node id whole, without parameters, a test's own name, a file, a folder."""
+    wanted = [name.strip().replace("\\", "/") if "::" not in name else name.strip() for name in names]
+    return lambda key: any(_is_spelled(key, name) or _lies_in(key, name) for name in wanted)
+
+
+def spelled(names: Iterable[str]) -> Selects:
+    """Cases that one of these names means itself, and not by the file or the folder that holds it."""
+    wanted = [name.strip() for name in names]
+    return lambda key: any(_is_spelled(key, name) for name in wanted)
+
+
+def _lies_in(key: CaseKey, name: str) -> bool:
+    return key.path == name or key.path.startswith(name.rstrip("/") + "/")
+
+
+def _is_spelled(key: CaseKey, name: str) -> bool:
+    whole, test = str(key), key.test
+    forms = (
+        whole,
+        key.nodeid,
+        test,
+        key.nodeid.partition("::")[2],
+        _bare(key.nodeid),
+        _bare(key.nodeid).partition("::")[2],
+        f"{key.nodeid}#{key.name}",
+    )
+    return name in forms or _as_written(name) in forms
+
+
+def _as_written(name: str) -> str:
+    """As a key says it: in parameters, and only there, pytest escapes what is no ASCII."""
+    head, bracket, rest = name.partition("[")
+    parameters, closed, tail = rest.rpartition("]")
+    escaped = "".join(sign if sign.isascii() else sign.encode("unicode_escape").decode() for sign in parameters)
+    return f"{head}{bracket}{escaped}{closed}{tail}"
+
+
+def _bare(nodeid: str) -> str:
+    """The node id without parameters."""
+    path, _, test = nodeid.partition("::")
+    return f"{path}::{test.partition('[')[0]}"
+
+
+def matching(expression: str) -> Selects:
+    """Cases that a ``-k`` expression selects: words are parts of the name, with and, or, not, brackets."""
+    tokens = list(_tokens(expression))
+    tree, rest = _either(tokens, 0, expression)
+    if rest != len(tokens):
+        raise _fault(expression, f"'{tokens[rest]}' is not expected")
+    return lambda key: tree(str(key).lower())
+
+
+def _tokens(expression: str) -> Iterator[str]:
+    for bracket, word in _TOKEN.findall(expression):
+        yield bracket or word
+
+
+Holds = Callable[[str], bool]
+
+
+def _either(tokens: list[str], at: int, expression: str) -> tuple[Holds, int]:
+    left, at = _both(tokens, at, expression)
+    parts = [left]
+    while at < len(tokens) and tokens[at] == "or":
+        right, at = _both(tokens, at + 1, expression)
+        parts.append(right)
+    return lambda name: any(part(name) for part in parts), at
+
+
+def _both(tokens: list[str], at: int, expression: str) -> tuple[Holds, int]:
+    left, at = _single(tokens, at, expression)
+    parts = [left]
+    while at < len(tokens) and tokens[at] == "and":
+        right, at = _single(tokens, at + 1, expression)
+        parts.append(right)
+    return lambda name: all(part(name) for part in parts), at
+
+
+def _single(tokens: list[str], at: int, expression: str) -> tuple[Holds, int]:
+    if at >= len(tokens):
+        raise _fault(expression, "it ends where a name is expected")
+    word = tokens[at]
+    if word == "not":
+        inner, after = _single(tokens, at + 1, expression)
+        return lambda name: not inner(name), after
+    if word == "(":
+        inner, after = _either(tokens, at + 1, expression)
+        if tokens[after : after + 1] != [")"]:
+            raise _fault(expression, "a bracket is not closed")
+        return inner, after + 1
+    if word in {")", "and", "or"}:
+        raise _fault(expression, f"'{word}' is not expected")
+    return lambda name: word.lower() in name, at + 1
+
+
+def _fault(expression: str, what: str) -> PerfgateError:
+    mend = "write, for one, -k 'gemm and not fp16'"
+    return PerfgateError("command-usage", f"-k '{expression}': {what}", mend=mend)
+
+
+def matches(nodeid: str, pattern: str) -> bool:
+    """Whether a pattern means a test; the brackets of node ids stand for themselves."""
+    return fnmatchcase(nodeid, pattern.replace("[", "[[]"))
+
+
+def unmatched(tables: Iterable[ConfigPattern], nodeids: Collection[str]) -> list[ConfigPattern]:
+    """Tables whose pattern no node id matches."""
+    return [table for table in tables if not any(matches(nodeid, table.pattern) for nodeid in nodeids)]
+
+
+COUNTS = frozenset({"count", "executed"})
+
+
+def no_instruction(limit: Limit, metrics: MetricSet) -> tuple[str, str] | None:
+    """(what is wrong, what was probably meant) where the limit names an instruction that does not exist."""
+    asked = whole_name(limit.labels)
+    if limit.metric not in COUNTS or not asked or is_pattern(asked):
+        return None
+    seen = {dict(m.labels).get("opcode", "") for m in metrics.metrics if m.name == limit.metric} - {""}
+    if known(asked, seen):
+        return None
+    root, _, modifiers = asked.partition(".")
+    what = f"{root} has no modifiers {modifiers}" if known(root, seen) else f"{root} is no opcode"
+    near = closest(asked, seen)
+    return what, f"did you mean {either(near)}?" if near else "perfgate inspect FILE --view mix shows those there are"
+
+
+_OPEN = {"ncu": ("metric", "--metrics"), "rocprof": ("counter", "--pmc")}
+"""Metrics that stand for any counter: the scope that names it, and the profiler's option that collects it."""
+
+
+def not_in_the_report(limit: Limit, metrics: MetricSet) -> Absent | None:
+    """Why a counter is not there, where its name alone is what no figure has: it is no wrong scope."""
+    label, option = _OPEN.get(limit.metric, ("", ""))
+    asked = dict(limit.labels).get(label)
+    if asked is None or metrics.find(limit.metric, ((label, asked),)):
+        return None
+    return Absent(name=limit.metric, why=f"{asked} is not in the report", mend=f"collect it with {option} {asked}")

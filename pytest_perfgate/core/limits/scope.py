@@ -1,0 +1,250 @@
+"""Scopes, senses, near misses ("did you mean"), faults of a limit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from pytest_perfgate.core.render.words import first_of
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.metric import Labels, MetricKind
+from pytest_perfgate.model.plan import Operator
+from pytest_perfgate.model.values import Dimension, value
+
+ALWAYS = ("case",)
+"""Every metric of a call can be narrowed to the ``name=`` of that call."""
+
+_NAME = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)\s*")
+
+_PLAIN = re.compile(r"[\w.*?:/+@$~!|-]+(?: [\w.*?:/+@$~!|-]+)*", re.ASCII)
+
+_OPEN, _CLOSE = "([{<", ")]}>"
+
+
+def scopes_of(kind: MetricKind) -> tuple[str, ...]:
+    """Every scope that a metric understands."""
+    return tuple(dict.fromkeys((*filter(None, (kind.positional,)), *kind.scopes, *ALWAYS)))
+
+
+def closing(written: Written, start: int) -> int:
+    """Where the parenthesis opened at ``start`` closes; quotes hide what they hold."""
+    depth, at, text = 0, start, written.text
+    while at < len(text):
+        char = text[at]
+        if char in "\"'":
+            at = _quote_end(written, at)
+        elif char == "(":
+            depth += 1
+        elif char == ")":
+            depth -= 1
+            if not depth:
+                return at
+        at += 1
+    raise written.fault(
+        "limit-syntax",
+        "the parenthesis is never closed",
+        Span(start=start, end=start + 1),
+        "close it, or quote the text that holds parentheses of its own",
+    )
+
+
+def _quote_end(written: Written, start: int) -> int:
+    text, at = written.text, start + 1
+    while at < len(text):
+        if text[at] == "\\":
+            at += 1
+        elif text[at] == text[start]:
+            return at
+        at += 1
+    raise written.fault(
+        "limit-syntax", "the quote is never closed", Span(start=start, end=start + 1), f"add a closing {text[start]}"
+    )
+
+
+def pieces(written: Written, span: Span) -> list[Span]:
+    """Spans between the commas that stand outside quotes and brackets."""
+    text, found, depth, begin, at = written.text, [], 0, span.start, span.start
+    while at < span.end:
+        char = text[at]
+        if char in "\"'":
+            at = _quote_end(written, at)
+        elif char in _OPEN:
+            depth += 1
+        elif char in _CLOSE:
+            depth = max(0, depth - 1)
+        elif char == "," and not depth:
+            found.append(Span(start=begin, end=at))
+            begin = at + 1
+        at += 1
+    return [*found, Span(start=begin, end=span.end)]
+
+
+def parse_scope(written: Written, span: Span, kind: MetricKind) -> Labels:
+    """The labels that a scope asks for; named, or the bare word that the metric's kind has a name for."""
+    found: dict[str, str] = {}
+    for piece in pieces(written, span):
+        name, text = _label(written, piece, kind)
+        if name in found:
+            raise written.fault("limit-scope", f"the scope '{name}' is given twice", piece, "keep one of them")
+        found[name] = text
+    return tuple(sorted(found.items()))
+
+
+def _label(written: Written, piece: Span, kind: MetricKind) -> tuple[str, str]:
+    raw = written.text[piece.start : piece.end]
+    named = _NAME.match(raw)
+    if named:
+        _check_name(written, piece, kind, named[1])
+        return named[1], _text(written, Span(start=piece.start + named.end(), end=piece.end))
+    text = _text(written, piece)
+    if not kind.positional:
+        raise written.fault(
+            "limit-scope",
+            f"'{kind.name}' does not say which scope '{text}' is",
+            piece,
+            f"name it: {' or '.join(f'{kind.name}({name}={text})' for name in scopes_of(kind)[:4])}",
+        )
+    return kind.positional, text
+
+
+def _check_name(written: Written, piece: Span, kind: MetricKind, name: str) -> None:
+    allowed = scopes_of(kind)
+    if name not in allowed:
+        start = piece.start + written.text[piece.start : piece.end].index(name)
+        raise written.fault(
+            "limit-scope",
+            f"'{kind.name}' has no scope '{name}'",
+            Span(start=start, end=start + len(name)),
+            proposal(name, allowed, all_of=f"scopes of {kind.name}"),
+        )
+
+
+def _text(written: Written, span: Span) -> str:
+    raw = written.text[span.start : span.end]
+    text = raw.strip()
+    if text[:1] in {'"', "'"}:
+        end = _quote_end(written, span.start + raw.index(text[0]))
+        if end != span.start + len(raw.rstrip()) - 1:
+            raise written.fault(
+                "limit-syntax",
+                "text follows the closing quote",
+                Span(start=end + 1, end=span.end),
+                "quote the whole value",
+            )
+        text = re.sub(r"\\([\\\"'])", r"\1", text[1:-1])
+    if not text:
+        raise written.fault("limit-scope", "an empty scope selects nothing", span, "write what it selects, or drop it")
+    return text
+
+
+def render_scope(labels: Labels, kind: MetricKind | None = None) -> str:
+    """Labels between parentheses, the bare word first; nothing where there are none."""
+    positional = kind.positional if kind else ""
+    ordered = sorted(labels, key=lambda pair: (pair[0] != positional, pair[0]))
+    words = [quoted(text) if name == positional else f"{name}={quoted(text)}" for name, text in ordered]
+    return f"({', '.join(words)})" if words else ""
+
+
+def quoted(text: str) -> str:
+    """The text bare where it reads back alike, in double quotes otherwise."""
+    if _PLAIN.fullmatch(text):
+        return text
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+CHANGES = frozenset({"slowdown"})
+"""Metrics of change: a lower bound on them would demand a regression."""
+
+OF_A_PEAK = frozenset({"mfu", "sol"})
+"""Fractions of a physical peak: nothing reaches more than all of it."""
+
+_EXACT = frozenset({Dimension.COUNT, Dimension.BYTES, Dimension.PLAIN})
+
+_UPPER_BOUNDS = frozenset({Operator.AT_MOST, Operator.LESS})
+
+_LOWER_BOUNDS = frozenset({Operator.AT_LEAST, Operator.MORE})
+
+
+def check_sense(written: Written, sign: Span, kind: MetricKind, operator: Operator, bound: float) -> None:
+    """Refuse what no measurement could keep, or what would demand a regression."""
+    if operator is Operator.EQUAL and kind.dimension not in _EXACT:
+        raise written.fault(
+            "limit-direction", f"a measured {kind.dimension.value} never equals a number", sign, "write <= or >="
+        )
+    if kind.name in CHANGES and operator in _LOWER_BOUNDS:
+        raise written.fault(
+            "limit-direction",
+            "this would demand a regression",
+            sign,
+            f"write {kind.name} <= ...; to demand an improvement, {kind.name} <= -5%",
+        )
+    if kind.name in OF_A_PEAK and operator in _LOWER_BOUNDS and bound > 1:
+        raise written.fault("limit-direction", "nothing reaches more than the whole of a physical peak", sign)
+    if fault := _out_of_reach(kind.name, operator, bound):
+        raise written.fault("limit-number", f"{fault}, so the limit means nothing", sign)
+
+
+def _out_of_reach(name: str, operator: Operator, bound: float) -> str:
+    """Why no call keeps a limit; ``mfu >= 0%`` is kept by each that was measured, which is something to ask."""
+    if name in CHANGES and bound <= -1:
+        return "nothing is faster by all of its time"
+    if name == "time" and operator in _UPPER_BOUNDS and bound <= 0:
+        return "every call takes some time"
+    return ""
+
+
+_SHOWN = 12
+
+
+def nearest(word: str, valid: Iterable[str], count: int = 3) -> tuple[str, ...]:
+    """Valid words close to a wrong one, the closest first; only case or blanks wrong comes before all."""
+    from difflib import get_close_matches
+
+    words = list(dict.fromkeys(valid))
+    same = [w for w in words if w.casefold() == word.casefold()]
+    folded = {w.casefold(): w for w in words}
+    close = [folded[c] for c in get_close_matches(word.casefold(), folded, n=count, cutoff=0.55)]
+    inside = [w for w in words if len(word) > 2 and (word.casefold() in w.casefold())]
+    return tuple(dict.fromkeys([*same, *close, *inside]))[:count]
+
+
+def proposal(word: str, valid: Iterable[str], *, all_of: str = "") -> str:
+    """``did you mean 'mfu' or 'mfu_ceiling'?``, or all there are when nothing is near."""
+    words = tuple(dict.fromkeys(valid))
+    near = nearest(word, words)
+    if near:
+        return f"did you mean {either(near)}?"
+    return f"{all_of}: {some_of(sorted(words))}" if all_of and words else ""
+
+
+def some_of(words: Sequence[str]) -> str:
+    """The first dozen, and how many more there are."""
+    return first_of(words, _SHOWN)
+
+
+def either(words: Iterable[str]) -> str:
+    """``'a', 'b' or 'c'``."""
+    quoted = [f"'{w}'" for w in words]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
+
+
+@value
+class Span:
+    """A piece of a limit's text."""
+
+    start: int
+    end: int
+
+
+@value
+class Written:
+    """A limit as it was written, and where."""
+
+    text: str
+    place: str = ""
+
+    def fault(self, code: str, what: str, span: Span, mend: str = "") -> PerfgateError:
+        """The error to raise: the sentence, the text, and a caret under the place."""
+        marks = " " * span.start + "^" * max(1, span.end - span.start)
+        shown = "".join(c if c.isprintable() else " " for c in self.text)
+        return PerfgateError(code, f"{what}\n    {shown}\n    {marks}", mend=mend, place=self.place)

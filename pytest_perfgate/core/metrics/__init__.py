@@ -1,1 +1,0 @@
-"""The metrics that can be limited, as data."""

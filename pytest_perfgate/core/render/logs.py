@@ -1,0 +1,391 @@
+"""Devlog, history, acceptance pages."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from pytest_perfgate.core.analysis.results import Previous
+from pytest_perfgate.core.judge.acceptance import Change, Decision
+from pytest_perfgate.core.judge.accepted_line import LIMIT, drift
+from pytest_perfgate.core.judge.context import how_measured
+from pytest_perfgate.core.render.block import printable
+from pytest_perfgate.core.render.pictures import timeline, told
+from pytest_perfgate.core.render.words import ABSENT, plural, quantity, shown, signed
+from pytest_perfgate.core.stats.inference import ChangePoint, change_points
+from pytest_perfgate.model.measurement import Baseline, Measurement, Sitting, short_commit
+from pytest_perfgate.model.metric import Block, Column, Document, Metric, MetricSet, Paragraph, Section, Table
+from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.values import Better, Dimension, value
+from pytest_perfgate.model.verdict import CaseReport
+
+ROWS: tuple[tuple[str, str, Dimension, Better], ...] = (
+    ("Duration", "time", Dimension.TIME, Better.LOWER),
+    ("Achieved TFLOPs/s", "tflops", Dimension.FLOPS, Better.HIGHER),
+    ("Achieved GB/s", "bandwidth", Dimension.BANDWIDTH, Better.HIGHER),
+    ("Occupancy", "occupancy", Dimension.FRACTION, Better.HIGHER),
+    ("TC Util", "tc_util", Dimension.FRACTION, Better.HIGHER),
+)
+
+_OWN = ("Issues", "Insights")
+"""Paragraphs that people write; an entry written again keeps them."""
+
+_EMPTY = "_none yet_"
+
+_MANY = 4
+"""From so many cases on, those of which only the time is known share a table."""
+
+
+@value
+class Version:
+    """What an entry is about."""
+
+    name: str
+    """A tag, or a short commit."""
+    changed: str = ""
+    when: str = ""
+
+
+def render_entry(
+    version: Version,
+    cases: Sequence[CaseReport],
+    kept: Mapping[str, str] | None = None,
+    before: Mapping[CaseKey, Previous] | None = None,
+    kernels: str = "",
+) -> str:
+    """One entry: a heading, then each case with its table, its bottleneck, its kernels, what people wrote."""
+    lines = [f"## {_one_line(version.name)}" + (f" ({version.when})" if version.when else ""), ""]
+    lines += [_one_line(version.changed), ""] if version.changed else []
+    known = before or {}
+    measured = [(case.key, case.measurement) for case in cases if case.measurement is not None]
+    bare = [(key, found) for key, found in measured if shown(partial(_is_bare, found), lambda _: False)]
+    bare = bare if len(bare) >= _MANY else []
+    shared = {key for key, _ in bare}
+    for key, found in measured:
+        if key not in shared:
+            instead = partial(_unshown, key)
+            lines += [*shown(partial(_case_lines, key, found, known.get(key)), instead), ""]
+    lines += [*_bare_lines(bare, known), ""] if bare else []
+    lines += [kernels.rstrip(), ""] if kernels else []
+    for name in _OWN:
+        lines += [f"**{name}**", "", (kept or {}).get(name) or _EMPTY, ""]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _is_bare(measurement: Measurement) -> bool:
+    """Whether nothing but its time is known: an entry of its own would say so five times."""
+    told = any(measurement.metrics.find(name) for _, name, *_ in ROWS[1:])
+    return not told and _bottleneck(measurement) == ABSENT and bool(measurement.metrics.find("time"))
+
+
+def _bare_lines(bare: Sequence[tuple[CaseKey, Measurement]], before: Mapping[CaseKey, Previous]) -> Iterator[str]:
+    """Cases of which only the time is known, a line each."""
+    places = dict.fromkeys(printable(m.device.name or m.device.key) for _, m in bare)
+    yield from (f"### {len(bare)} cases of which only the time was collected ({_one_line(', '.join(places))})", "")
+    yield from ("| Case | Duration | vs Previous | Previous |", "|---|---:|---:|---|")
+    for key, measurement in bare:
+        name = _one_line(str(key)).replace("|", "\\|")
+        yield f"| {name} {shown(partial(_bare_cells, measurement, before.get(key)), _cells)} |"
+
+
+def _cells(why: str) -> str:
+    return f"| {ABSENT} |  | {_one_line(why).replace('|', '/')}"
+
+
+def _bare_cells(measurement: Measurement, before: Previous | None) -> str:
+    _, figure, change = _row(ROWS[0], measurement, before).strip("|").split("|")
+    told = _told(before).removeprefix("Previous: ").removesuffix(".")
+    return f"| {figure.strip()} | {change.strip()} | {_one_line(told)}"
+
+
+def _unshown(key: CaseKey, why: str) -> list[str]:
+    return [f"### {_one_line(str(key))}", "", _one_line(why)]
+
+
+def _case_lines(key: CaseKey, measurement: Measurement, before: Previous | None) -> list[str]:
+    locked = ", locked clocks" if measurement.identity.clocks == "lock" else ""
+    dtype = f", {measurement.work.dtype}" if measurement.work and measurement.work.dtype else ""
+    device = printable(measurement.device.name or measurement.device.key)
+    given = _one_line(key.nodeid.partition("[")[2].removesuffix("]"))
+    shape = f", {given}" if given else ""
+    lines = [f"### {_one_line(str(key))}", "", f"**Performance** ({device}{locked}{dtype}{shape}):", ""]
+    lines += ["| Metric | Value | vs Previous |", "|---|---:|---:|"]
+    lines += [_row(row, measurement, before) for row in ROWS]
+    return [*lines, "", _one_line(_told(before)), "", f"**Bottleneck**: {_bottleneck(measurement)}"]
+
+
+def _told(before: Previous | None) -> str:
+    """What "previous" is: without that a change of so many percent says nothing."""
+    if before is None:
+        return "Previous: none that was measured alike."
+    of = ", ".join(filter(None, (before.commit, before.when)))
+    return f"Previous: {'measured' if before.metrics is not None else 'the accepted time'}{f' ({of})' if of else ''}."
+
+
+def _row(row: tuple[str, str, Dimension, Better], measurement: Measurement, before: Previous | None) -> str:
+    title, name, dimension, better = row
+    found = _of_longest(measurement.metrics, name)
+    figure = quantity(found.value, dimension) if found else ABSENT
+    if found is None or before is None:
+        return f"| {title} | {figure} |  |"
+    if before.metrics is not None:
+        return f"| {title} | {figure} | {_change(found, _of_longest(before.metrics, name))} |"
+    return f"| {title} | {figure} | {_against(found, better, measurement, before.time)} |"
+
+
+def _of_longest(metrics: MetricSet, name: str) -> Metric | None:
+    """The metric of the call, or of the kernel that takes longest; of several without times none speaks for all."""
+    found = metrics.find(name)
+    plain = next((m for m in found if not m.labels), None)
+    if plain or len(found) < 2:
+        return plain or (found[0] if found else None)
+    times = {m.labels: m.value for m in metrics.find("duration")}
+    known = [m for m in found if m.labels in times]
+    return max(known, key=lambda m: times[m.labels], default=None)
+
+
+def _change(now: Metric, then: Metric | None) -> str:
+    """The figure against the same figure; fractions differ by points."""
+    if then is None:
+        return ABSENT
+    if now.dimension is Dimension.FRACTION:
+        return f"{(now.value - then.value) * 100:+.1f} points"
+    return signed(now.value / then.value - 1) if then.value else ""
+
+
+def _against(found: Metric, better: Better, measurement: Measurement, then: float | None) -> str:
+    """Where only a time is known, rates of the same work follow from it; nothing else does."""
+    time = _of_longest(measurement.metrics, "time")
+    if time is None or not then or found.dimension is Dimension.FRACTION:
+        return ""
+    return signed(time.value / then - 1 if better is Better.LOWER else then / time.value - 1)
+
+
+def _bottleneck(measurement: Measurement) -> str:
+    told = (f for f in measurement.findings if "bound" in f"{f.title} {f.detail.partition(':')[0]}".lower())
+    finding = next(told, None)
+    if finding:
+        return _one_line(f"{finding.title}. {finding.detail}".strip())
+    sol = next((m for m in measurement.metrics.find("sol") if not m.labels), None)
+    return f"{quantity(sol.value, Dimension.FRACTION, 3)} of SOL; {_one_line(sol.note)}" if sol else ABSENT
+
+
+def written(log: str, entry: str) -> str:
+    """The log with this entry: in the place of one with the same heading, otherwise at the end."""
+    heading = entry.partition("\n")[0]
+    span = _span(log, heading)
+    if span is None:
+        head = log.rstrip("\n") + "\n\n" if log.strip() else "# Development log\n\n"
+        return head + entry
+    start, end = span
+    tail = log[end:]
+    return log[:start] + entry + ("\n" + tail if tail else "")
+
+
+def kept_paragraphs(log: str, version: Version) -> dict[str, str]:
+    """What people wrote in the entry of this version."""
+    heading = render_entry(version, ()).partition("\n")[0]
+    span = _span(log, heading)
+    if span is None:
+        return {}
+    text = log[span[0] : span[1]]
+    found = {}
+    for name, end in zip(_OWN, ("**Insights**", "")):
+        _, sign, rest = text.partition(f"**{name}**")
+        body = (rest.partition(end)[0] if end else rest).strip()
+        if sign and body and body != _EMPTY:
+            found[name] = body
+    return found
+
+
+def _span(log: str, heading: str) -> tuple[int, int] | None:
+    """(start, end) of the entry with this heading; its date may differ."""
+    name = re.sub(r" \(\d{4}-\d{2}-\d{2}\)\Z", "", heading)
+    match = re.search(rf"^{re.escape(name)}(?: \(\d{{4}}-\d{{2}}-\d{{2}}\))?[ \t]*$", log, re.MULTILINE)
+    if not match:
+        return None
+    following = re.search(r"^## ", log[match.end() :], re.MULTILINE)
+    return match.start(), match.end() + following.start() if following else len(log)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(printable(text).split())
+
+
+Told = tuple[CaseKey, str, Sequence[Sitting], "Baseline | None"]
+
+_BARS = "▁▂▃▄▅▆▇█"
+
+_TIME = Dimension.TIME
+
+Anchors = Mapping[tuple[str, str], Baseline]
+"""(device, case) to the line of the revision that is the fixed anchor."""
+
+
+def history_document(cases: Sequence[Told], *, overview: bool, anchors: Anchors | None = None) -> Document:
+    """All cases with their last sitting, or each case with all of its own."""
+    held = anchors or {}
+    blocks: tuple[Block, ...] = (_overview(cases),) if overview else tuple(_section(case, held) for case in cases)
+    return Document(title="History", blocks=blocks)
+
+
+def _overview(cases: Sequence[Told]) -> Table:
+    columns = (
+        Column(name="case"),
+        Column(name="device"),
+        Column(name="last", dimension=_TIME),
+        Column(name="accepted", dimension=_TIME, absent="-"),
+        Column(name="when"),
+    )
+    rows = tuple(
+        (printable(str(key)), device, s[-1].time if s else None, b.time if b else "none", s[-1].when[:16] if s else "")
+        for key, device, s, b in cases
+    )
+    return Table(columns=columns, rows=rows)
+
+
+def _section(case: Told, anchors: Anchors) -> Section:
+    key, device, sittings, baseline = case
+    accepted = baseline.time if baseline else None
+    changes = change_points([s.time for s in sittings]) if all(s.time > 0 for s in sittings) else ()
+    line = f"{bars([s.time for s in sittings])}  accepted: {quantity(accepted, _TIME) if accepted else 'nothing'}"
+    said = [line, told(sittings, changes), anchored(sittings, anchors.get((device, str(key)), baseline))]
+    paragraphs = tuple(Paragraph(text=text) for text in said if text)
+    drawn = (timeline(printable(str(key)), sittings, changes, accepted),) if len(sittings) > 1 else ()
+    return Section(
+        title=f"{printable(str(key))} on {device}", blocks=(*paragraphs, *drawn, _sittings(sittings, baseline, changes))
+    )
+
+
+def _sittings(sittings: Sequence[Sitting], accepted: Baseline | None, changes: Sequence[ChangePoint]) -> Table:
+    """A row a sitting; what never occurs has no column, and how it was measured one only where that changed."""
+    hows = [s.identity for s in sittings] if len({s.identity for s in sittings} - {""}) > 1 else []
+    before: list[float | None] = [None, *(s.time for s in sittings)]
+    new = {change.index: signed(change.change) for change in changes}
+    columns: list[tuple[Column, Sequence[object]]] = [
+        (Column(name="when"), [s.when[:16] for s in sittings]),
+        (Column(name="commit"), [short_commit(s.commit, 7) for s in sittings]),
+        (Column(name="time", dimension=_TIME), [s.time for s in sittings]),
+        (
+            Column(name="against accepted"),
+            [_history_change(s.time, accepted.time if accepted and _like(s, accepted) else None) for s in sittings],
+        ),
+        (Column(name="against the one before"), [_history_change(s.time, then) for s, then in zip(sittings, before)]),
+        (Column(name="new level"), [new.get(at, "") for at in range(len(sittings))]),
+        (Column(name="processes", dimension=Dimension.COUNT), [s.processes for s in sittings]),
+        (Column(name="measured with"), [printable(how) for how in hows]),
+    ]
+    shown = [(column, cells) for column, cells in columns if any(cell != "" for cell in cells)]
+    return Table(columns=tuple(column for column, _ in shown), rows=tuple(zip(*(cells for _, cells in shown))))
+
+
+def anchored(sittings: Sequence[Sitting], baseline: Baseline | None) -> str:
+    """How the line stands against its fixed anchor, the accepted time where none is named; empty while it holds."""
+    alike = [s for s in sittings if baseline is not None and _like(s, baseline)]
+    found = drift(alike, baseline.time, LIMIT, since=baseline.commit) if baseline else None
+    return f"ANCHOR  {signed(found.change)}: {found.sentence}" if found and found.alarms else ""
+
+
+def _like(sitting: Sitting, line: Baseline) -> bool:
+    """Whether it was measured as the accepted time was, as far as both say how."""
+    if not sitting.identity or line.identity is None:
+        return True
+    return sitting.identity == how_measured(line.identity, at_limit=line.limited)
+
+
+def _history_change(time: float, then: float | None) -> str:
+    return signed(time / then - 1) if then else ""
+
+
+def bars(times: Sequence[float]) -> str:
+    """A line of bars from the fastest to the slowest."""
+    low, high = min(times, default=0.0), max(times, default=0.0)
+    if high <= low:
+        return _BARS[3] * len(times)
+    return "".join(_BARS[round((t - low) / (high - low) * (len(_BARS) - 1))] for t in times)
+
+
+_WHOLE = "a full run sees more, and takes its place"
+
+_AGAIN = "run again on a quieter machine, or keep it"
+
+_SAID = (Change.UNTRUSTED, Change.UNTIMED, Change.COUNTED, Change.MOVED, Change.PINNED)
+
+
+def acceptance_lines(found: Sequence[Decision], *, dry: bool = False) -> Iterator[str]:
+    """One line for each case that changes or cannot; the rest is counted, and each warning stands once."""
+    for decision in found:
+        if decision.writes or decision.change in _SAID:
+            blind = "" if decision.blind is None else f"  blind below {signed(decision.blind)}"
+            yield f"{_line(decision)}{blind}"
+    written = sum(d.writes for d in found)
+    counts = Counter(d.change for d in found if not d.writes)
+    rest = ", ".join(f"{count} {change.value}" for change, count in counts.items())
+    verb = "would be accepted" if dry else "accepted"
+    yield f"{written} {verb}" + (f"; {rest}" if rest else "") if found else "nothing to accept"
+    yield from _warnings([d for d in found if d.writes or d.change in _SAID])
+
+
+def _warnings(shown: Sequence[Decision]) -> Iterator[str]:
+    """What is to be known of several decisions at once, with how many."""
+    few = Counter(d.scanty for d in shown if d.scanty)
+    for scanty, count in few.items():
+        yield f"warning  {count} of {plural(len(shown), 'case')}, {scanty}; {_WHOLE}"
+    if blind := sum(d.blind is not None for d in shown):
+        share = f"{blind} of {plural(len(shown), 'case')}"
+        yield f"warning  {share} could not have seen a slowdown as small as the limit; {_AGAIN}"
+
+
+def _warning(decision: Decision) -> str:
+    """What a sitting is worth that is too wide for its limit, or of too few processes; empty where it is neither."""
+    told = [f"{decision.scanty}; {_WHOLE}"] if decision.scanty else []
+    if decision.blind is not None:
+        seen = f"the smallest slowdown this sitting could have seen is {signed(decision.blind)}"
+        told.append(f"{seen}; {_AGAIN}")
+    return "; ".join(told)
+
+
+def decision_lines(decision: Decision) -> Iterator[str]:
+    """The case, then and now, and what is to be known before it is accepted."""
+    yield _line(decision)
+    if warning := _warning(decision):
+        yield f"  warning  {warning}"
+
+
+def _line(decision: Decision) -> str:
+    name = printable(str(decision.report.key))
+    if decision.after is None:
+        return f"{decision.change.value:<9}  {name}  {decision.why}"
+    now = quantity(decision.after.time, Dimension.TIME)
+    if decision.before is None:
+        return f"{decision.change.value:<9}  {name}  {now}{_heritage(decision)}"
+    then = quantity(decision.before.time, Dimension.TIME)
+    shift = signed(decision.after.time / decision.before.time - 1)
+    return f"{decision.change.value:<9}  {name}  {then} -> {now}  {shift}"
+
+
+def _heritage(decision: Decision) -> str:
+    """Whose place a new line takes, where that was faster."""
+    if decision.twin is None or decision.after is None:
+        return ""
+    shift = signed(decision.after.time / decision.twin.time - 1)
+    then = quantity(decision.twin.time, Dimension.TIME)
+    return f"  {shift} after {printable(str(decision.twin.key))}, which is gone ({then})"
+
+
+def acceptance_json(found: Sequence[Decision]) -> list[dict[str, Any]]:
+    return [
+        {
+            "case": str(d.report.key),
+            "change": d.change.value,
+            "before_ns": d.before.time if d.before else None,
+            "twin": str(d.twin.key) if d.twin else "",
+            "after_ns": d.after.time if d.after else None,
+            "why": d.why,
+            "warning": _warning(d),
+        }
+        for d in found
+    ]

@@ -1,0 +1,181 @@
+"""Numbers, plurals, spans as people write them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from pytest_perfgate.model.errors import SHOWING, fault_sentence
+from pytest_perfgate.model.metric import Metric
+from pytest_perfgate.model.values import Dimension
+
+_DECIMAL = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+
+_BINARY = ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
+
+_TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+
+_SUFFIX = {
+    Dimension.BANDWIDTH: "B/s",
+    Dimension.FLOPS: "FLOPS",
+    Dimension.WORK: "FLOP",
+    Dimension.RATE: "/s",
+    Dimension.CLOCK: "Hz",
+    Dimension.POWER: "W",
+}
+
+ABSENT = "not collected"
+
+_FAR = 100.0
+
+_UNREAD = 1e21
+"""From here on digits are no longer read."""
+
+_TENFOLD = 10.0
+
+
+def quantity(number: float | None, dimension: Dimension, digits: int = 4) -> str:
+    """A number with the unit that makes it readable; ``None`` and NaN are not collected."""
+    if number is None or math.isnan(number):
+        return ABSENT
+    if math.isinf(number):
+        return "inf" if number > 0 else "-inf"
+    if dimension is Dimension.FRACTION:
+        return f"{significant(number * 100, digits)} %"
+    if dimension is Dimension.RATIO:
+        return f"{significant(number, digits)}x"
+    if dimension is Dimension.COUNT:
+        whole = float(number).is_integer() and abs(number) < _UNREAD
+        return f"{number:,.0f}" if whole else significant(number, digits)
+    if dimension is Dimension.TEMPERATURE:
+        return f"{significant(number, digits)} °C"
+    if dimension is Dimension.INTENSITY:
+        return f"{significant(number, digits)} FLOP/B"
+    return _scaled(number, dimension, digits)
+
+
+def signed(number: float, digits: int = 2) -> str:
+    """A relative change: ``+7.9 %``, ``+1,859 %``; past a hundred times it only says that it is past counting."""
+    if number >= _FAR:
+        return "over 10,000 %"
+    places = digits - 1 if number < _TENFOLD else 0
+    return f"{round(number * 100, places) + 0.0:+,.{places}f} %"
+
+
+def sight(visible: float) -> str:
+    """The smallest slowdown that could have been seen."""
+    return signed(visible)
+
+
+def significant(number: float, digits: int = 4) -> str:
+    """Fixed notation with so many significant digits; an exponent only where nobody would count the zeros."""
+    if number == 0:
+        return "0"
+    if abs(number) >= _UNREAD:
+        return f"{number:.{digits - 1}e}"
+    places = max(0, digits - 1 - math.floor(math.log10(abs(number))))
+    text = f"{number:,.{min(places, 9)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _scaled(number: float, dimension: Dimension, digits: int) -> str:
+    if dimension is Dimension.TIME:
+        steps: tuple[tuple[float, str], ...] = _TIMES
+    elif dimension is Dimension.BYTES:
+        steps = _BINARY
+    elif dimension in _SUFFIX:
+        steps = tuple((step, prefix + _SUFFIX[dimension]) for step, prefix in _DECIMAL)
+    else:
+        return significant(number, digits)
+    step, unit = next((pair for pair in steps if abs(number) >= pair[0]), steps[-1])
+    return f"{significant(number / step, digits)} {unit}"
+
+
+def plural(count: int, noun: str, several: str = "") -> str:
+    """``1 case``, ``2 cases``; ``several`` where an s is not enough."""
+    return f"{count} {noun if count == 1 else several or noun + 's'}"
+
+
+def first_of(names: Sequence[str], most: int) -> str:
+    """``a, b and 3 more``."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def by_floor(limit: str, raised: float | None) -> str:
+    """The limit, and what the floor raised it to where it did."""
+    return f"{limit} (the floor raised it to {signed(raised)})" if raised is not None else limit
+
+
+def span(amount: float) -> str:
+    """``1 min 10 s`` of seconds."""
+    if amount < 1:
+        return "under 1 s"
+    whole = round(amount)
+    hours, minutes, seconds = whole // 3600, whole // 60 % 60, whole % 60
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+
+
+def about(amount: float) -> str:
+    """An estimate: ``about 1 min 10 s``, and of a moment ``under 1 s``."""
+    return span(amount) if amount < 1 else f"about {span(amount)}"
+
+
+_NEAR = str.maketrans(
+    {"µ": "u", "μ": "u", "°": "", "×": "x", "·": "-", "–": "-", "−": "-", "…": "...", "≤": "<=", "≥": ">=", "→": "->"}
+)
+
+
+def writable(text: str, encoding: str | None) -> str:
+    """The text itself where the encoding has its letters; else those that are near, and escapes for the rest."""
+    known = encoding or "utf-8"
+    try:
+        text.encode(known)
+    except UnicodeEncodeError:
+        return text.translate(_NEAR).encode(known, "backslashreplace").decode(known)
+    except LookupError:
+        return text
+    return text
+
+
+SAYING = 10.0
+"""Ten times either way and more is no range that a reader can use: two processes that disagree give one."""
+
+
+def edges(metric: Metric, *, change: bool, rests_on: str = "", decided: bool = False) -> str:
+    """``[371.4 µs, 424 µs]``, of a change ``[+7.1, +8.6]``; empty for a figure without an interval.
+
+    An interval that ``decided`` said enough, however wide it is.
+    """
+    if metric.interval is None:
+        return ""
+    if not decided and says_nothing(metric, change=change):
+        return f"[too wide to say{': ' if rests_on else ''}{rests_on}]"
+    if change:
+        return f"[{_sign(metric.low)}, {_sign(metric.high)}]"
+    return f"[{quantity(metric.low, metric.dimension)}, {quantity(metric.high, metric.dimension)}]"
+
+
+def says_nothing(metric: Metric, *, change: bool) -> bool:
+    """Whether the truth may be ten times more and ten times less; a change is of a ratio, one above it."""
+    base = 1.0 if change else 0.0
+    value, low, high = (base + number for number in (metric.value, metric.low, metric.high))
+    return value > 0 and high >= SAYING * value and low <= value / SAYING
+
+
+def _sign(fraction: float) -> str:
+    return signed(fraction).removesuffix(" %")
+
+
+T = TypeVar("T")
+
+
+def shown(render: Callable[[], T], instead: Callable[[str], T]) -> T:
+    """What a renderer makes; where it stumbles, what ``instead`` makes of the sentence that says so."""
+    try:
+        return render()
+    except Exception as fault:  # noqa: BLE001 - whatever it is, the others are shown
+        return instead(fault_sentence(fault, "showed this", SHOWING))

@@ -1,0 +1,302 @@
+"""Signed rank, Hodges-Lehmann, Holm, binomial, prediction, change points."""
+
+from __future__ import annotations
+
+import enum
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from pytest_perfgate.core.stats.summary import median, t_quantile
+from pytest_perfgate.model.values import Interval, value
+
+EXACT_UP_TO = 200
+"""Differences up to which the null distribution is counted out; beyond, its normal limit is as good."""
+
+
+def signed_rank(differences: Sequence[float]) -> float:
+    """One-sided p of "above zero": exact with ties and zeros, since ranks are kept at their doubled middles.
+
+    Zeros take part in the ranking and count for neither side (Pratt), so that one more pair that shows no
+    difference never makes a shift more certain.
+    """
+    ranks = doubled_ranks(differences)
+    moving = [rank for rank, d in zip(ranks, differences) if d != 0]
+    above = sum(rank for rank, d in zip(ranks, differences) if d > 0)
+    if not moving:
+        return 1.0
+    if len(moving) > EXACT_UP_TO:
+        return _normal_tail(above, moving)
+    return float(_tail(tuple(sorted(moving)))[above])
+
+
+def pairs_needed(alpha: float) -> int:
+    """Pairs below which the exact test can never reject at this level."""
+    return max(1, math.ceil(-math.log2(alpha) - 1e-12))
+
+
+def doubled_ranks(differences: Sequence[float]) -> list[int]:
+    """Twice the rank of each absolute difference; those that tie share their middle."""
+    order = sorted(abs(d) for d in differences)
+    return [bisect_left(order, abs(d)) + bisect_right(order, abs(d)) + 1 for d in differences]
+
+
+@lru_cache(maxsize=512)
+def _tail(ranks: tuple[int, ...]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Probability that the ranks that fall above zero sum to at least each number."""
+    import numpy as np
+
+    chance = np.zeros(sum(ranks) + 1)
+    chance[0] = 1.0
+    reach = 0
+    for rank in ranks:
+        chance[rank : reach + rank + 1] += chance[: reach + 1].copy()
+        chance *= 0.5
+        reach += rank
+    return np.minimum(np.cumsum(chance[::-1])[::-1], 1.0)
+
+
+def _normal_tail(above: int, ranks: Sequence[int]) -> float:
+    mean = math.fsum(ranks) / 2
+    deviation = math.sqrt(math.fsum(r * r for r in ranks) / 4)
+    return 0.5 * math.erfc((above - 1 - mean) / deviation / math.sqrt(2))
+
+
+@lru_cache(maxsize=512)
+def walsh_rank(count: int, alpha: float) -> tuple[int, float]:
+    """Which Walsh average from either end bounds the interval, and what it covers; 0 where the last ones do not reach.
+
+    A hair above the level is on it: a level is a rounded number, the probabilities are not.
+    """
+    below = [1 - chance for chance in _tail(tuple(range(1, count + 1))).tolist()]
+    rank = bisect_right(below, alpha / 2 + 1e-15, lo=1) - 1
+    return rank, 1 - 2 * below[max(rank, 1)]
+
+
+CONFIDENCE = 0.95
+
+
+def hodges_lehmann(differences: Sequence[float]) -> float:
+    """The shift of paired differences; robust against close to a third of them being wrong."""
+    return median(walsh_averages(differences))
+
+
+def walsh_averages(differences: Sequence[float]) -> list[float]:
+    """The averages of all pairs of differences, each with itself too, sorted."""
+    return sorted((d + other) / 2 for at, d in enumerate(differences) for other in differences[at:])
+
+
+def shift_interval(differences: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
+    """The exact interval of the shift.
+
+    Below six pairs even all of the averages cover less than 95 %: the interval then states what it covers.
+    """
+    averages = walsh_averages(differences)
+    rank, covered = walsh_rank(len(differences), round(1 - confidence, 12))
+    at = max(rank - 1, 0)
+    return Interval(low=averages[at], high=averages[len(averages) - 1 - at], confidence=covered)
+
+
+def adjusted(levels: Sequence[float], among: int = 0) -> tuple[float, ...]:
+    """Each p as it counts after Holm: rejected at any family-wise level that is no smaller.
+
+    Of so many tests ``among`` which these are, where the others are asked elsewhere: those may all be surer.
+    """
+    order = sorted(range(len(levels)), key=levels.__getitem__)
+    tests = max(among, len(levels))
+    counted, highest = [0.0] * len(levels), 0.0
+    for step, at in enumerate(order):
+        highest = max(highest, min(1.0, (tests - step) * levels[at]))
+        counted[at] = highest
+    return tuple(counted)
+
+
+def clopper_pearson(hits: int, count: int, confidence: float = CONFIDENCE) -> Interval:
+    """The exact two-sided interval of a rate, found where the binomial tails meet the level."""
+    if not 0 <= hits <= count or count < 1:
+        raise ValueError(f"{hits} hits of {count}")
+    tail = (1 - confidence) / 2
+    if 2 * hits > count:  # the sums are over the rarer kind
+        other = clopper_pearson(count - hits, count, confidence)
+        return Interval(low=1 - other.high, high=1 - other.low, confidence=confidence)
+    low = 0.0 if hits == 0 else _crossing(lambda rate: 1 - tail - at_most(hits - 1, count, rate))
+    high = _crossing(lambda rate: tail - at_most(hits, count, rate))
+    return Interval(low=low, high=high, confidence=confidence)
+
+
+def at_most(hits: int, count: int, rate: float) -> float:
+    """Probability of so many hits or fewer."""
+    if rate <= 0 or rate >= 1:
+        return float(rate <= 0 or hits >= count)
+    up, down = math.log(rate), math.log1p(-rate)
+    whole = math.lgamma(count + 1)
+    terms = (
+        whole - math.lgamma(k + 1) - math.lgamma(count - k + 1) + k * up + (count - k) * down for k in range(hits + 1)
+    )
+    return min(1.0, math.fsum(math.exp(term) for term in terms))
+
+
+def _crossing(rising: Callable[[float], float]) -> float:
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if rising(middle) > 0 else (middle, high)
+    return (low + high) / 2
+
+
+PRIOR_DOF = 4
+
+ALARM = 0.01
+"""The chance that a clean suite of all gates alarms at all."""
+
+
+class Prior(float, enum.Enum):
+    """Relative scatter between sittings that a class of device is known for."""
+
+    GPU_LOCKED = 0.005
+    GPU_FREE = 0.015
+    CPU = 0.04
+
+
+def prior(kind: str, clocks: str) -> Prior:
+    """The class of a device by its kind and by what was done to its clocks."""
+    if kind != "gpu":
+        return Prior.CPU
+    return Prior.GPU_LOCKED if clocks == "lock" else Prior.GPU_FREE
+
+
+class Prediction(NamedTuple):
+    """How far one new sitting may lie from the accepted value without anything having changed."""
+
+    scatter: float
+    """Between sittings, shrunk towards the prior."""
+    dof: int
+    sittings: int
+    gates: int
+
+    @property
+    def reach(self) -> float:
+        """The largest slowdown that chance explains, as a fraction."""
+        return math.expm1(self.log_reach)
+
+    @property
+    def log_reach(self) -> float:
+        quantile = t_quantile(1 - ALARM / self.gates, self.dof)
+        return quantile * self.scatter * math.sqrt(1 + 1 / self.sittings)
+
+
+def predict(
+    expected: float, *, scatter: float = 0.0, sittings: int = 1, gates: int = 1, freedom: int | None = None
+) -> Prediction:
+    """The prediction for one new sitting from the prior's scatter and that of the accepted sittings.
+
+    ``freedom`` is what the scatter rests on, where that is not one less than the sittings.
+    """
+    seen = max(sittings, 1) - 1 if freedom is None else freedom
+    dof = PRIOR_DOF + seen
+    pooled = math.sqrt((PRIOR_DOF * expected**2 + seen * scatter**2) / dof)
+    return Prediction(scatter=pooled, dof=dof, sittings=max(sittings, 1), gates=max(gates, 1))
+
+
+_KEPT = 2 / 3
+"""What neighbours know of the scatter, beside what all pairs would know if nothing had moved."""
+
+
+def scatter_of_neighbours(times: Sequence[float]) -> float:
+    """The standard deviation of logarithms, from differences of neighbours; zero for fewer than two.
+
+    A level that moves once adds to one difference alone, and a slow drift to none that counts. (J. von Neumann, 1941.)
+    """
+    steps = [math.log(after / before) for before, after in pairwise(times)]
+    return math.sqrt(math.fsum([step * step for step in steps]) / (2 * len(steps))) if steps else 0.0
+
+
+def freedom(count: int) -> int:
+    """Degrees of freedom of such a scatter."""
+    return max(0, round(_KEPT * (count - 1)))
+
+
+Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+
+LEVEL = 0.05
+
+PERMUTATIONS = 199
+
+LEAST = 3
+"""Sittings between two changes: fewer are noise."""
+
+
+@value
+class ChangePoint:
+    """From this sitting on the line runs elsewhere."""
+
+    index: int
+    before: float
+    """Median of the segment that ends here."""
+    after: float
+    p: float
+
+    @property
+    def change(self) -> float:
+        """As a fraction of what was before."""
+        return self.after / self.before - 1
+
+
+def change_points(
+    numbers: Sequence[float], *, seed: int = 0, level: float = LEVEL, least: int = LEAST
+) -> tuple[ChangePoint, ...]:
+    """Where a line changes, in order: the best split of any segment is tried first, until one is no surprise.
+
+    Positive numbers are taken by their logarithms, so that a change is a fraction.
+    """
+    line = np.log(np.asarray(numbers, dtype=float))
+    random = np.random.default_rng(seed)
+    cuts: list[tuple[int, float]] = []
+    while True:
+        edges = sorted([0, *(at for at, _ in cuts), len(line)])
+        found = [(*_best(line[a:b], least), a) for a, b in pairwise(edges) if b - a >= 2 * least]
+        if not found:
+            break
+        strength, at, start = max(found)
+        p = _chance(line, edges, least, strength, random)
+        if p > level:
+            break
+        cuts.append((start + at, p))
+    return _described(numbers, sorted(cuts))
+
+
+def _best(segment: Array, least: int) -> tuple[float, int]:
+    """The strongest split of a segment: its statistic and its place."""
+    count = len(segment)
+    apart = np.abs(segment[:, None] - segment[None, :])
+    corner = np.zeros((count + 1, count + 1))
+    corner[1:, 1:] = apart.cumsum(axis=0).cumsum(axis=1)
+    m = np.arange(least, count - least + 1)
+    n = count - m
+    left, whole = corner[m, m], corner[count, count]
+    across = corner[m, count] - left
+    right = whole - left - 2 * across
+    energy = 2 * across / (m * n) - left / (m * np.maximum(m - 1, 1)) - right / (n * np.maximum(n - 1, 1))
+    strength = m * n / (m + n) * energy
+    at = int(np.argmax(strength))
+    return float(strength[at]), int(m[at])
+
+
+def _chance(line: Array, edges: list[int], least: int, strength: float, random: np.random.Generator) -> float:
+    """How often a shuffle within segments splits as strongly."""
+    pieces = [line[a:b] for a, b in pairwise(edges) if b - a >= 2 * least]
+    hits = 0
+    for _ in range(PERMUTATIONS):
+        hits += max(_best(random.permutation(piece), least)[0] for piece in pieces) >= strength
+    return (hits + 1) / (PERMUTATIONS + 1)
+
+
+def _described(numbers: Sequence[float], cuts: list[tuple[int, float]]) -> tuple[ChangePoint, ...]:
+    edges = [0, *(at for at, _ in cuts), len(numbers)] if cuts else []
+    level = [float(np.median(np.asarray(numbers[a:b], dtype=float))) for a, b in pairwise(edges)]
+    return tuple(ChangePoint(index=at, before=level[i], after=level[i + 1], p=p) for i, (at, p) in enumerate(cuts))

@@ -1,0 +1,231 @@
+"""Configuration, repository, CI run as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pytest_perfgate.model.values import value
+
+
+@value
+class ConfigPattern:
+    """Settings for the tests whose node ids a pattern matches; of several, later ones are closer."""
+
+    pattern: str
+    limits: tuple[str, ...] = ()
+    on: tuple[str, ...] = ()
+    timer: str = ""
+    capture: tuple[str, ...] = ()
+    rounds: int = 0
+    budget: float = 0.0
+    place: str = ""
+
+
+@value
+class ConfigProject:
+    """One package of the repository that an arm builds."""
+
+    path: str
+    build: str = ""
+    """Its own command; the project's ``build``, else pip."""
+
+
+@value
+class Config:
+    """The project's settings; a default stands wherever the file is silent."""
+
+    limits: tuple[str, ...] = ()
+    """Limits of every gated test; none means ``slowdown <= 3%``."""
+    tests: tuple[ConfigPattern, ...] = ()
+    mode: str = ""
+    rounds: int = 0
+    budget: float = 0.0
+    warmup: float = -1.0
+    samples: int = 0
+    timer: str = ""
+    runtime: str = ""
+    cache: str = ""
+    clocks: str = ""
+    data: str = ""
+    floor: float = -1.0
+    capture: tuple[str, ...] = ()
+    policy: tuple[tuple[str, str], ...] = ()
+    devices: tuple[str, ...] = ()
+    """Patterns of devices whose baselines are committed."""
+    baselines: str = "baselines"
+    history: str = ""
+    launcher: tuple[str, ...] = ()
+    timeout: float = 600.0
+    """Seconds that a child may be silent."""
+    plugins: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    """Import names of the packages under test: the proof of an arm."""
+    editable: tuple[str, ...] = ()
+    arms: str = ""
+    build: str = ""
+    projects: tuple[ConfigProject, ...] = ()
+    """Packages that an arm builds, where they are not the repository's one."""
+    test_paths: tuple[str, ...] = ()
+    """What a worktree arm takes from the working copy beside the test files and their conftests."""
+    conviction: str = ""
+    target: str = ""
+    anchor: str = ""
+    communication: tuple[str, ...] = ()
+    ranges_key: str = ""
+    device: tuple[tuple[str, object], ...] = ()
+    """(name, table) of the project's own data sheets."""
+    nsys: tuple[tuple[str, str], ...] = ()
+    """(option, text): how exports of Nsight Systems are read."""
+    source: str = ""
+    """The file it was read from."""
+    facts: str = ""
+    """How closely the versions around a device must agree with those of the baseline."""
+
+
+@value
+class ConfigKey:
+    """One key of the table: how it is written, what it does."""
+
+    name: str
+    kind: str
+    doc: str
+    default: str = ""
+    choices: tuple[str, ...] = ()
+
+
+_MODES, _CLOCKS = ("full", "quick", "off"), ("lock", "try-lock", "observe", "off")
+
+KEYS: tuple[ConfigKey, ...] = (
+    ConfigKey(
+        name="limits",
+        kind="texts",
+        doc="limits of every gated test",
+        default="`slowdown <= 3%` for a test that nothing gives a limit",
+    ),
+    ConfigKey(name="tests", kind="tests", doc="settings per node-id pattern: `[[tool.perfgate.tests]]`"),
+    ConfigKey(name="mode", kind="choice", doc="what a run does", default="full in CI, else quick", choices=_MODES),
+    ConfigKey(name="rounds", kind="count", doc="fresh processes a case in full mode", default="3"),
+    ConfigKey(name="budget", kind="seconds", doc="sampling time of a case in one process", default="1 s"),
+    ConfigKey(name="warmup", kind="seconds", doc="longest warm-up of a case in one process", default="200 ms"),
+    ConfigKey(name="samples", kind="count", doc="fewest samples of a case in one process", default="20"),
+    ConfigKey(name="timer", kind="text", doc="instrument that times", default="auto"),
+    ConfigKey(name="runtime", kind="text", doc="library whose work is timed", default="auto"),
+    ConfigKey(name="cache", kind="choice", doc="state of the last cache", default="warm", choices=("cold", "warm")),
+    ConfigKey(name="clocks", kind="choice", doc="what is done to clocks", default="observe", choices=_CLOCKS),
+    ConfigKey(
+        name="facts",
+        kind="choice",
+        doc="how closely versions of driver, toolkit, framework and ptxas must agree with the baseline's",
+        default="shown",
+        choices=("off", "shown", "major", "minor", "exact"),
+    ),
+    ConfigKey(name="data", kind="text", doc="name of the data policy, part of the identity", default="user"),
+    ConfigKey(
+        name="floor",
+        kind="seconds",
+        doc="smallest difference between timed samples that counts as slower; recorded times have none",
+        default="2 us",
+    ),
+    ConfigKey(name="capture", kind="texts", doc="captures of every gated test", default="none"),
+    ConfigKey(name="policy", kind="policy", doc="what outcomes do: `[tool.perfgate.policy]`, see outcomes"),
+    ConfigKey(name="devices", kind="texts", doc="devices whose baselines are committed", default="none"),
+    ConfigKey(name="baselines", kind="text", doc="folder of the baselines", default="baselines"),
+    ConfigKey(name="history", kind="text", doc="database of the history", default=".perfgate/history.db"),
+    ConfigKey(name="launcher", kind="words", doc="command in front of every child", default="none"),
+    ConfigKey(name="timeout", kind="seconds", doc="silence after which a child is ended", default="10 min"),
+    ConfigKey(name="plugins", kind="texts", doc="modules with hooks for the command line", default="none"),
+    ConfigKey(name="packages", kind="texts", doc="import names of the packages under test", default="found"),
+    ConfigKey(name="editable", kind="texts", doc="other editable dependencies that both arms share", default="none"),
+    ConfigKey(
+        name="arms", kind="choice", doc="how arms are separated", default="package", choices=("package", "worktree")
+    ),
+    ConfigKey(name="build", kind="text", doc="commands that build an arm, one a line", default="pip"),
+    ConfigKey(
+        name="projects",
+        kind="projects",
+        doc="folders of the packages that an arm builds; a table `{path = ..., build = ...}` has its own command",
+        default="the repository",
+    ),
+    ConfigKey(
+        name="test_paths",
+        kind="texts",
+        doc='files and folders that `arms = "worktree"` takes from the working copy beside the tests',
+        default="the tests and their conftests",
+    ),
+    ConfigKey(
+        name="conviction",
+        kind="choice",
+        doc="what convicts a slowdown against the baseline",
+        default="paired where an arm can be built",
+        choices=("paired", "interval"),
+    ),
+    ConfigKey(
+        name="target",
+        kind="text",
+        doc="branch that changes are merged into: the lines of the merge base with it judge",
+        default="found",
+    ),
+    ConfigKey(name="anchor", kind="text", doc="revision whose baselines are the fixed anchor", default="none"),
+    ConfigKey(name="communication", kind="texts", doc="patterns of the project's communication kernels"),
+    ConfigKey(
+        name="nsys", kind="options", doc="how exports are read: `[tool.perfgate.nsys]` with preset, anchor, stage, ..."
+    ),
+    ConfigKey(name="ranges_key", kind="text", doc="how profiler ranges are named", default="built in"),
+    ConfigKey(name="device", kind="tables", doc="data sheets of your own devices: `[tool.perfgate.device.NAME]`"),
+)
+
+TEST_KEYS: tuple[ConfigKey, ...] = (
+    ConfigKey(name="pattern", kind="text", doc="glob over node ids"),
+    ConfigKey(name="limits", kind="texts", doc="limits of these tests"),
+    ConfigKey(name="on", kind="texts", doc="devices on which these limits apply"),
+    ConfigKey(name="timer", kind="text", doc="instrument that times them"),
+    ConfigKey(name="capture", kind="texts", doc="captures of these tests"),
+    ConfigKey(name="rounds", kind="count", doc="fresh processes a case"),
+    ConfigKey(name="budget", kind="seconds", doc="sampling time of a case in one process"),
+)
+
+POLICIES: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("missing", ("fail", "warn", "record"), "no baseline for this device"),
+    ("unused", ("fail", "warn", "ignore"), "a baseline without a test, or a test that is gone"),
+    ("improved", ("ignore", "warn", "fail"), "faster than the baseline"),
+    ("undecided", ("warn", "fail"), "the interval spans the limit"),
+    ("suspect", ("warn", "fail"), "slower, and nothing here can convict"),
+    ("moved", ("warn", "fail"), "the machine moved, not the code"),
+    ("unmeasured", ("warn", "fail"), "collected, but never measured"),
+    ("baseless", ("warn", "fail"), "in CI, no merge base: the change's own baselines judged"),
+    ("own_gate", ("warn", "fail"), "in CI, the change edits limits, marks, lines, settings or tests that judge it"),
+)
+"""(key, values, meaning) of the policy."""
+
+
+@value
+class Base:
+    """The revision before the change under test, or why there is none."""
+
+    commit: str = ""
+    """Empty where no revision can be asked."""
+    name: str = ""
+    """What it is to the commit under test: ``the merge base with origin/main``."""
+    why: str = ""
+    """Why there is none; of one that was guessed, why it may not be what was there before."""
+    mend: str = ""
+
+
+FACT = "ci run"
+"""What a record calls it among the facts of its environment."""
+
+_NAMES = (
+    "GITHUB_RUN_ID",
+    "CI_PIPELINE_ID",
+    "BUILD_BUILDID",
+    "BUILDKITE_BUILD_ID",
+    "CIRCLE_WORKFLOW_ID",
+    "BITBUCKET_PIPELINE_UUID",
+    "BUILD_TAG",
+)
+"""Of all jobs of a run together: one may measure, and another deliver."""
+
+
+def ci_run(environment: Mapping[str, str]) -> str:
+    """The name of the run; empty outside of CI, and where CI gives none."""
+    return next((environment[name] for name in _NAMES if environment.get("CI") and environment.get(name)), "")

@@ -1,0 +1,334 @@
+"""Messages between parent and child, child specification."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Protocol, Union
+
+from pytest_perfgate.model.device import Device
+from pytest_perfgate.model.errors import PerfgateError, restored
+from pytest_perfgate.model.measurement import Artifact, Identity, Samples
+from pytest_perfgate.model.metric import Finding, MetricSet, Problem
+from pytest_perfgate.model.plan import Case, CaseKey, Plan
+from pytest_perfgate.model.values import Work, value
+
+
+@value
+class ChildSpec:
+    """How a child is started: its interpreter, its environment, what stands before it."""
+
+    argv: tuple[str, ...]
+    """Arguments for pytest."""
+    python: tuple[str, ...]
+    """The interpreter and its flags."""
+    cwd: Path
+    env: tuple[tuple[str, str], ...]
+    """The whole environment but the channel's own variable."""
+    prefix: tuple[str, ...] = ()
+    """A launcher or a profiler in front of the command."""
+    cpus: tuple[int, ...] = ()
+    """Cores it is pinned to; none leaves it free."""
+    label: str = "child"
+
+
+@value
+class Job:
+    """Parent: the cases to run, in this order, and what the parent's session knows."""
+
+    cases: tuple[Case, ...]
+    options: tuple[tuple[str, str], ...] = ()
+    """The user's own options as JSON texts."""
+    markers: tuple[str, ...] = ()
+    """Registered markers: those of plugins that a child does not load."""
+    capture: str = ""
+    """The capture to enter around regions, by name."""
+    out: str = ""
+    """Folder for what captures leave."""
+    cpus: tuple[int, ...] = ()
+    """Cores that the child keeps to once it has collected; none leaves it free."""
+    modules: tuple[str, ...] = ()
+    """Top-level names of the package under test: the child proves where it loaded them from."""
+    beside: bool = False
+    """Whether the child of an arm says at its end what else it loaded from below the root."""
+    files: tuple[tuple[str, str], ...] = ()
+    """Test files, by their path from the root, that are collected with another text than the disk's."""
+
+
+@value
+class Go:
+    """Parent: run the test you are ready for."""
+
+
+@value
+class Skip:
+    """Parent: leave that test out."""
+
+
+@value
+class Measure:
+    """Parent: take samples of the call you stand in, under this plan; any number of times."""
+
+    plan: Plan
+
+
+@value
+class Finish:
+    """Parent: enough of this call; go on with the test."""
+
+
+@value
+class Hello:
+    """Child: the proof that it is ours, and who it is."""
+
+    token: str
+    pid: int
+    python: str = ""
+
+
+@value
+class Collected:
+    """Child: which of the asked-for tests it found, and what collection complained of."""
+
+    found: tuple[str, ...]
+    errors: tuple[str, ...] = ()
+
+
+@value
+class Ready:
+    """Child: about to set this test up."""
+
+    nodeid: str
+
+
+@value
+class Entered:
+    """Child: the test stands in ``perfgate(fn)``."""
+
+    key: CaseKey
+    samples: int = 0
+    """Samples that the call asks for at least."""
+
+
+@value
+class Waits:
+    """Child: it lives, and waits for what another process has."""
+
+    text: str
+
+
+@value
+class Taken:
+    """Child: the samples of one ``Measure``."""
+
+    key: CaseKey
+    samples: Samples
+
+
+@value
+class Capture:
+    """All that one child knows about one key."""
+
+    key: CaseKey
+    samples: tuple[Samples, ...]
+    """One for every ``Measure``, or those that the test brought along."""
+    device: Device
+    identity: Identity
+    work: Work | None = None
+    limits: tuple[str, ...] = ()
+    metrics: MetricSet = MetricSet()
+    artifacts: tuple[Artifact, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    """What the analysis of an artifact saw."""
+    problems: tuple[Problem, ...] = ()
+
+
+@value
+class Finished:
+    """Child: the test is over."""
+
+    nodeid: str
+    outcome: str
+    """passed, failed, skipped or xfailed."""
+    text: str = ""
+    captures: tuple[Capture, ...] = ()
+    seconds: float = 0.0
+    raised: tuple[tuple[CaseKey, str], ...] = ()
+    """Calls and regions that raised while the test caught it: ``(key, "call raised ValueError: odd")``."""
+
+
+@value
+class Bye:
+    """Child: nothing left to run; the files it had loaded, as proof of the arm."""
+
+    modules: tuple[tuple[str, str], ...] = ()
+    beside: tuple[tuple[str, str], ...] = ()
+    """Other modules below the root, tests and what lies beside them: (path from the root, hash)."""
+
+
+Command = Union[Job, Go, Skip, Measure, Finish]
+
+Answer = Union[Hello, Collected, Ready, Entered, Waits, Taken, Finished, Bye]
+
+
+class Child(Protocol):
+    """A running child, seen from its parent."""
+
+    label: str
+
+    def send(self, command: Command) -> None: ...
+
+    def receive(self, timeout_s: float) -> Answer:
+        """The next answer; ``child-crashed``, ``child-hung`` or ``child-garbled`` where none comes."""
+
+    def close(self) -> None:
+        """Ends it and everything it started; safe to repeat."""
+
+    def tail(self) -> str:
+        """The last lines it printed."""
+
+
+class Nursery(Protocol):
+    """Starts children."""
+
+    def spawn(self, spec: ChildSpec) -> Child: ...
+
+
+class Parent(Protocol):
+    """The parent, seen from its child."""
+
+    def send(self, answer: Answer) -> None: ...
+
+    def receive(self) -> Command: ...
+
+
+@value
+class CaseResult:
+    """What all rounds of one case came to, before anything was judged."""
+
+    case: Case
+    captures: tuple[tuple[Capture, ...], ...] = ()
+    """One entry a round that finished."""
+    trouble: tuple[str, ...] = ()
+    """Why a round did not finish, one sentence each."""
+    outcome: str = "passed"
+    """How the test itself ended where it did not pass: skipped, xfailed, failed, crashed.
+
+    ``died`` where the body itself ended its child: it is never run again.
+    """
+    seconds: float = 0.0
+    raised: tuple[tuple[CaseKey, str], ...] = ()
+    """Calls and regions that raised while the test caught it, each once."""
+
+
+@value
+class Fault:
+    """What is wrong with one test, on its way to the worker that runs it."""
+
+    nodeid: str
+    code: str
+    what: str
+    why: str = ""
+    mend: str = ""
+    place: str = ""
+
+    @classmethod
+    def of(cls, nodeid: str, error: PerfgateError) -> Fault:
+        return cls(
+            nodeid=nodeid, code=error.code.name, what=error.what, why=error.why, mend=error.mend, place=error.place
+        )
+
+    def error(self) -> PerfgateError:
+        return restored(self.code, self.what, self.why, self.mend, self.place)
+
+
+CAPTURES = ("event", "annotation", "ncu", "nsys", "torch", "cupti", "cubin")
+"""The one list of captures: ``capture=``, ``--perfgate-capture`` and ``perfgate profile --mode``."""
+
+IN_PROCESS = frozenset({"torch", "cupti"})
+"""Captures that need no launcher around the process, and so can stand beside the timing of a test."""
+
+STATIC = "cubin"
+"""The capture of machine code that a test hands over: it needs neither a device nor a clock."""
+
+TIMED = "event"
+"""The capture that is the timing itself."""
+
+READ = "read"
+"""What figures of a file that a test read have in place of a timer."""
+
+VARIABLE = "PERFGATE_PROFILE"
+"""Tells a child which instrument to enter around the region, and where its folder is."""
+
+LOG, TOLD = "profiler.log", "child.json"
+"""Files in the folder of a profile: what the child printed, and what it says of itself."""
+
+
+def external(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The captures that are taken in a run of their own, after the timing."""
+    return tuple(dict.fromkeys(name for name in names if name not in {TIMED, STATIC}))
+
+
+def code_alone(captures: Sequence[Capture]) -> bool:
+    """Whether a test brought machine code and nothing else: it is the same in every process, so one has read it all."""
+    return bool(captures) and all(capture.identity.timer == STATIC for capture in captures)
+
+
+@value
+class Assignment:
+    """What a profiled child is told."""
+
+    mode: str
+    out: str
+    call: str | None = None
+    """The name of the one call to watch; none watches every one."""
+    clocks: str = ""
+    """The policy of the command line; empty leaves it to the test's own plan."""
+    options: tuple[tuple[str, str], ...] = ()
+    """The user's own options as JSON texts, where the child was not given them on its command line."""
+    markers: tuple[str, ...] = ()
+    bare: bool = False
+    """Whether the child runs without the plugins that select, repeat and report."""
+
+    def text(self) -> str:
+        return json.dumps(asdict(self))
+
+
+def parse_assignment(text: str) -> Assignment:
+    """What ``Assignment.text`` wrote."""
+    held: dict[str, Any] = json.loads(text)
+    held["options"] = tuple((str(name), str(given)) for name, given in held["options"])
+    held["markers"] = tuple(held["markers"])
+    return Assignment(**held)
+
+
+@value
+class Told:
+    """What a profiled child says of itself when its test is over."""
+
+    outcome: str = ""
+    """passed, failed or skipped; empty when it never came to an end."""
+    text: str = ""
+    error: tuple[str, str, str] = ("", "", "")
+    """(code, what, mend) of an error of ours that ended the test."""
+    entered: int = 0
+    """How often the instrument was entered."""
+    seen: tuple[str, ...] = ()
+    """Names of the calls that the test made."""
+    facts: tuple[tuple[str, Any], ...] = ()
+    """Device, parameters, dtype, clocks, notes: what the profile was taken with."""
+
+
+def parse_told(held: dict[str, Any]) -> Told:
+    """What a child wrote as JSON."""
+    code, what, mend = (*held.get("error", ()), "", "", "")[:3]
+    return Told(
+        outcome=str(held.get("outcome", "")),
+        text=str(held.get("text", "")),
+        error=(str(code), str(what), str(mend)),
+        entered=int(held.get("entered", 0)),
+        seen=tuple(held.get("seen", ())),
+        facts=tuple((name, given) for name, given in held.get("facts", ())),
+    )

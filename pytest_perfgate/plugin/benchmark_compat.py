@@ -1,0 +1,246 @@
+"""Options of pytest-benchmark and codspeed."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import platform
+import re
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest import TestCase
+
+import pytest
+
+import pytest_perfgate
+from pytest_perfgate.clock import HOST_CLOCK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+
+_SEATS = ("benchmark", "codspeed")
+"""The names under which their plugins are loaded."""
+
+_SAID = pytest.StashKey[list[str]]()
+
+_FLAGS = {
+    "--benchmark-only": "skip the tests without a benchmark",
+    "--benchmark-skip": "skip the benchmarks",
+    "--benchmark-disable": "call each benchmark once and measure nothing, as --perfgate=off",
+    "--benchmark-enable": "take --benchmark-disable back",
+}
+
+_RULE = "perfgate's own rule decides how often a call runs"
+
+_KEPT = "every run is kept under .perfgate/"
+
+_TABLE = "the report is perfgate's own"
+
+_IDLE: dict[str, tuple[str, tuple[str, ...]]] = {
+    _RULE: (
+        "min-time max-time min-rounds precision confidence timer calibration-precision warmup-iterations",
+        ("warmup", "disable-gc"),
+    ),
+    _KEPT: ("save storage netrc", ("autosave", "save-data")),
+    _TABLE: ("sort group-by columns name time-unit", ("verbose", "quiet", "histogram")),
+    "perfgate compare takes two records": ("", ("compare",)),
+    "perfgate profiles kernels, not lines of Python": ("cprofile cprofile-loops cprofile-top", ("cprofile-dump",)),
+}
+"""Why an option is idle, those that take a value, and those that may stand alone."""
+
+_ALONE = {"disable-gc", "autosave", "save-data", "verbose", "quiet"}
+
+_CODSPEED = {"--codspeed-warmup-time": _RULE, "--codspeed-max-time": _RULE, "--codspeed-max-rounds": _RULE}
+
+_FAIL = re.compile(r"(?:(min|max|mean|median):)?([0-9]*\.?[0-9]+)%")
+
+
+def take_seats(manager: pytest.PytestPluginManager) -> None:
+    """Sit where their plugins would: they stay out though they are installed, and who asks for them finds somebody."""
+    for name in _SEATS:
+        if not manager.has_plugin(name) and not manager.is_blocked(name):
+            manager.register(Seat(), name)
+
+
+class Seat:
+    """Stands in for a plugin of theirs."""
+
+
+def intruder(manager: pytest.PytestPluginManager) -> str:
+    """A plugin of theirs that came in before us."""
+    loaded = (
+        name for name in (*_SEATS, "pytest_benchmark.plugin", "pytest_codspeed.plugin") if manager.has_plugin(name)
+    )
+    return next((name for name in loaded if not isinstance(manager.get_plugin(name), Seat)), "")
+
+
+def add_inherited(parser: pytest.Parser) -> None:
+    """Their options, each with what it does here."""
+    group = parser.getgroup(
+        "benchmark-compat", "options of pytest-benchmark and pytest-codspeed, for suites that pass them"
+    )
+    for name, doc in _FLAGS.items():
+        group.addoption(name, action="store_true", help=doc)
+    group.addoption("--benchmark-json", metavar="PATH", help="write the figures as pytest-benchmark would")
+    group.addoption(
+        "--benchmark-compare-fail", action="append", nargs="+", default=[], metavar="EXPR",
+        help="a share such as mean:5%% becomes the limit 'slowdown <= 5%%'",
+    )  # fmt: skip
+    for instead, (values, rest) in _IDLE.items():
+        for name in values.split():
+            group.addoption(f"--benchmark-{name}", action="append", metavar="VALUE", help=f"idle: {instead}")
+        for name in rest:
+            settings: dict[str, Any] = {"action": "store_true"} if name in _ALONE else {"nargs": "?", "const": ""}
+            group.addoption(f"--benchmark-{name}", help=f"idle: {instead}", **settings)
+    group.addoption("--codspeed", action="store_true", help="skip the tests without a benchmark")
+    group.addoption("--codspeed-mode", metavar="MODE", help="idle: perfgate measures time")
+    for name, instead in _CODSPEED.items():
+        group.addoption(name, metavar="VALUE", help=f"idle: {instead}")
+
+
+def heed(config: pytest.Config) -> None:
+    """Let what was passed have its meaning, and remember what there is to say of it."""
+    option, said = config.option, list(idle_lines(config.option))
+    if option.benchmark_disable and not option.benchmark_enable:
+        if option.perfgate_mode or option.perfgate_against:
+            said.append("--benchmark-disable gives way to the gate that the command line asks for")
+        else:
+            option.perfgate_mode = "off"
+            said.append("--benchmark-disable: nothing was measured; --benchmark-enable takes it back")
+    expressions = [text for given in option.benchmark_compare_fail for text in given]
+    if option.benchmark_skip and not option.benchmark_only:
+        option.perfgate_mode = "off"
+    limits = [limit_of(text) for text in expressions]
+    if limits and not any(text.startswith("slowdown") for text in option.perfgate_limit):
+        option.perfgate_limit = [*option.perfgate_limit, *limits]
+        said.append(f"--benchmark-compare-fail {' '.join(expressions)}: held as {', '.join(limits)}")
+    config.stash[_SAID] = said
+
+
+def limit_of(expression: str) -> str:
+    """``mean:5%`` as a limit; a difference in seconds has no place in a gate that knows the noise."""
+    found = _FAIL.fullmatch(expression)
+    if found is None:
+        raise pytest.UsageError(
+            f"--benchmark-compare-fail={expression}: only a share of a time can be held here, such as mean:5%\n"
+            "next: --perfgate-limit 'slowdown <= 5%' or 'time <= 3 ms'"
+        )
+    return f"slowdown <= {found[2]}%"
+
+
+def idle_lines(option: Any) -> Iterator[str]:
+    """One line a reason, with the options that were passed and do nothing."""
+    for instead, (values, rest) in _IDLE.items():
+        names = [f"--benchmark-{name}" for name in (*values.split(), *rest)]
+        passed = [name for name in names if _passed(option, name)]
+        passed += [name for name, why in _CODSPEED.items() if why is instead and _passed(option, name)]
+        if passed:
+            yield f"idle: {', '.join(passed)} ({instead})"
+
+
+def _passed(option: Any, name: str) -> bool:
+    given = getattr(option, name[2:].replace("-", "_"), None)
+    return given is not None and given is not False
+
+
+def said(config: pytest.Config) -> list[str]:
+    """What the end of the run tells of options that were passed."""
+    return config.stash.get(_SAID, [])
+
+
+def select(option: Any, items: Iterable[pytest.Item]) -> None:
+    """``--benchmark-only`` and ``--benchmark-skip``, as they are with pytest-benchmark."""
+    only = option.benchmark_only or option.codspeed
+    if not only and not option.benchmark_skip:
+        return
+    name = "--codspeed" if option.codspeed else "--benchmark-only" if only else "--benchmark-skip"
+    for item in items:
+        if bool(only) != ("perfgate" in getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.skip(reason=f"{name} leaves this out"))
+
+
+FIGURES = "perfgate_benchmark"
+"""The attribute of a test's report that carries its figures, also from a worker."""
+
+
+class BenchmarkJson:
+    """Gathers what the tests were shown and writes it after the last."""
+
+    def __init__(self, path: str) -> None:
+        self._path, self._found = Path(path), {}  # type: ignore[var-annotated]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        figures = getattr(report, FIGURES, None)
+        if figures is not None:
+            self._found[report.nodeid] = figures
+
+    def pytest_sessionfinish(self) -> None:
+        now = dt.datetime.fromtimestamp(HOST_CLOCK.date(), dt.timezone.utc)
+        text = json.dumps(document(list(self._found.values()), now), indent=1)
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.write_text(text + "\n", encoding="utf-8")
+        except OSError as fault:
+            raise pytest.UsageError(f"--benchmark-json={self._path}: {fault.strerror or fault}") from None
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        count = len(self._found)
+        terminalreporter.write_line(f"wrote {self._path}: {count} benchmark{'' if count == 1 else 's'}")
+
+
+def plain(figures: dict[str, Any]) -> Any:
+    """Figures as they travel: parameters of other types by their names."""
+    return json.loads(json.dumps(figures, default=str))
+
+
+def document(benchmarks: list[dict[str, Any]], now: dt.datetime) -> dict[str, Any]:
+    """The whole file. The machine is named as far as a comparison needs it."""
+    return {
+        "machine_info": {
+            "node": "",
+            "machine": platform.machine(),
+            "system": platform.system(),
+            "release": platform.release(),
+            "python_implementation": platform.python_implementation(),
+            "python_version": platform.python_version(),
+        },
+        "commit_info": {},
+        "benchmarks": benchmarks,
+        "datetime": now.isoformat(),
+        "version": f"perfgate {pytest_perfgate.__version__}",
+    }
+
+
+_WHOLE = pytest.StashKey[bool]()
+
+
+def gate_whole(items: Iterable[pytest.Item]) -> None:
+    """Give each such test our fixture; with pytest-benchmark the mark alone means nothing."""
+    for item in items:
+        if _is_whole(item):
+            item.stash[_WHOLE] = True
+            names: list[str] = item.fixturenames  # type: ignore[attr-defined]
+            if "perfgate" not in names:
+                names.append("perfgate")
+
+
+def measure_whole(item: Any, fixture: Callable[..., Any]) -> bool | None:
+    """Call the test by a fixture that nobody asked for, where it is one of those."""
+    if not item.stash.get(_WHOLE, False):
+        return None
+    given = {name: item.funcargs[name] for name in item._fixtureinfo.argnames}  # noqa: SLF001 - as pytest calls it
+    item.funcargs["benchmark"] = fixture(item.funcargs["perfgate"], item)
+    item.funcargs["benchmark"](partial(item.obj, **given))
+    return True
+
+
+def _is_whole(item: pytest.Item) -> bool:
+    if not isinstance(item, pytest.Function) or "perfgate" in item._fixtureinfo.argnames:  # noqa: SLF001 - as above
+        return False
+    if {"benchmark", "codspeed_benchmark"} & set(item.fixturenames) or issubclass(item.cls or object, TestCase):
+        return False
+    marked = item.get_closest_marker("benchmark") is not None and find_spec("pytest_codspeed") is not None
+    return marked or item.get_closest_marker("codspeed_benchmark") is not None

@@ -1,0 +1,375 @@
+"""What a call asks and returns."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import repeat
+from math import isfinite
+from typing import Any, NamedTuple
+
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Discard, Samples, Stop
+from pytest_perfgate.model.metric import Finding, MetricSet, Problem
+from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.values import Work
+
+
+class Schedule(NamedTuple):
+    """What a suite of pytest-benchmark says of how often a call runs."""
+
+    samples: int = 0
+    """At least."""
+    iterations: int = 1
+    """Calls behind one sample, at least."""
+    warmups: int = 0
+    """Runs of so many iterations before anything is timed."""
+
+
+FREE = Schedule()
+"""Nothing was said: perfgate's own rule decides."""
+
+
+@dataclass
+class Asked:
+    """One ``perfgate(fn, …)``."""
+
+    key: CaseKey
+    fn: Callable[..., Any]
+    args: tuple[Any, ...] = ()
+    setup: Callable[[], Any] | None = None
+    work: Work | None = None
+    check: Callable[[Any], Any] | None = None
+    calls: int = 1
+    limits: tuple[str, ...] = ()
+    schedule: Schedule = FREE
+    _made: list[Any] = field(default_factory=list)
+
+    def once(self) -> Any:
+        """Call it once, setup first, and let ``check`` see what it returned."""
+        result = self.called()
+        self.judge(result)
+        return result
+
+    def judge(self, result: Any) -> None:
+        """Let ``check`` see what a call returned."""
+        said = None if self.check is None else self.check(result)
+        if not agreed(said):
+            shown = repr(said) if isinstance(said, (str, bytes)) or not str(said).strip() else str(said)
+            what = f"check= returned {shown[:60]} for what the call returned"
+            unclear = "" if "False" in shown else "let it return True or False, such as bool(...all()), or raise"
+            raise PerfgateError("check-failed", what, mend=unclear, place=str(self.key))
+
+    def called(self) -> Any:
+        """Call it once, setup first."""
+        self.prepare()
+        return self.timed()()
+
+    def prepare(self) -> Any:
+        """What runs before each timed call, outside of the time; what it made."""
+        if self.setup is not None:
+            self._made[:] = spread(self.setup())
+        return tuple(self._made)
+
+    def sample(self, call: Callable[[], Any]) -> Callable[[], Any]:
+        """The call as often as one sample asks for at least."""
+        return repeated(call, self.schedule.iterations) if self.schedule.iterations > 1 else call
+
+    def warm_up(self) -> None:
+        """The untimed runs that were asked for, each with its set-up."""
+        run = self.sample(self.timed())
+        for _ in repeat(None, self.schedule.warmups):
+            self.prepare()
+            run()
+
+    def timed(self) -> Callable[[], Any]:
+        """The call and nothing around it."""
+        if self.setup is not None:
+            return Prepared(self.fn, self.args, self._made, self.setup)
+        return partial(self.fn, *self.args) if self.args else self.fn
+
+    def kept(self) -> Kept:
+        """The call, which keeps what it returned last: for ``check`` to see the output of a timed call."""
+        call = self.timed()
+        return KeptPrepared(call) if isinstance(call, Prepared) else Kept(call)
+
+
+def repeated(call: Callable[[], Any], times: int) -> Callable[[], Any]:
+    """The call so many times over; what the last one returned."""
+
+    def run() -> Any:
+        result = None
+        for _ in repeat(None, times):
+            result = call()
+        return result
+
+    return run
+
+
+def spread(made: Any) -> tuple[Any, ...]:
+    """What a set-up returned, as the arguments that it stands for."""
+    return () if made is None else made if isinstance(made, tuple) else (made,)
+
+
+class Prepared:
+    """A call on what its set-up made last, or bound to one making of it."""
+
+    __slots__ = ("args", "fn", "made", "setup")
+
+    def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...], made: list[Any], setup: Any) -> None:
+        self.fn, self.args, self.made, self.setup = fn, args, made, setup
+
+    def __call__(self) -> Any:
+        return self.fn(*self.made, *self.args)
+
+    def bind(self, made: Any) -> Callable[[], Any]:
+        """The call on these inputs for good, as a graph needs it that rotates buffers."""
+        return partial(self.fn, *spread(made), *self.args)
+
+
+class Kept:
+    """A call and its last result."""
+
+    __slots__ = ("call", "last")
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self.call = call
+        self.last: Any = None
+
+    def __call__(self) -> Any:
+        self.last = None
+        self.last = self.call()
+        return self.last
+
+
+class KeptPrepared(Kept):
+    """The same of a call with a set-up."""
+
+    __slots__ = ()
+
+    def bind(self, made: Any) -> Callable[[], Any]:
+        """Bound to these inputs; the result of any of them may be the last."""
+        assert isinstance(self.call, Prepared)
+        call = self.call.bind(made)
+
+        def run() -> Any:
+            self.last = call()
+            return self.last
+
+        return run
+
+
+def agreed(said: Any) -> bool:
+    """Whether a check is content: it says yes, or says nothing and did not raise.
+
+    One truth of numpy, torch or CuPy is one; a number or a whole array says neither yes nor no, so it is no yes.
+    """
+    if said is None or isinstance(said, bool):
+        return said is not False
+    one = str(getattr(said, "dtype", "")) in {"bool", "torch.bool"} and getattr(said, "shape", None) == ()
+    return one and bool(said)
+
+
+@dataclass
+class Brought:
+    """Samples or metrics that the test has taken by itself: a region, a record, an artifact."""
+
+    key: CaseKey
+    kind: str
+    durations: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+    """Processor time beside each entry of a region."""
+    work: Work | None = None
+    limits: tuple[str, ...] = ()
+    metrics: MetricSet = field(default_factory=MetricSet)
+    findings: tuple[Finding, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    def samples(self) -> tuple[Samples, ...]:
+        """One process's samples; none where nothing was timed. What is no number is counted, never averaged."""
+        if not self.durations:
+            return ()
+        finite = tuple(duration for duration in self.durations if isfinite(duration))
+        lost = len(self.durations) - len(finite)
+        what = f"{lost} of {len(self.durations)} samples are no number"
+        return (
+            Samples(
+                durations=finite,
+                timer=self.kind,
+                stop=Stop.COUNT if self.kind == "region" else Stop.RECORDED,
+                cpu=tuple(self.cpu),
+                discarded=(Discard(reason="not a number", count=lost),) if lost else (),
+                problems=(Problem(code="bad-timing", what=what, retry=False),) if lost else (),
+            ),
+        )
+
+
+Metrics = Callable[[CaseKey], MetricSet | None]
+
+Fate = Callable[[CaseKey], str]
+"""Why a call has no measurement, as far as somebody knows."""
+
+
+def _unknown(_: CaseKey) -> str:
+    return ""
+
+
+class MetricMissing(PerfgateError, AttributeError):
+    """A number that this call has not: whoever only asks whether there is one (``hasattr``) hears no."""
+
+
+class View:
+    """``view.result`` is what the call returned; ``view.time`` and any other metric by its name.
+
+    Times are nanoseconds, fractions 0 to 1. Reading what was not measured is an error.
+    """
+
+    def __init__(self, key: CaseKey, result: Any = None, *, metrics: Metrics, fate: Fate = _unknown) -> None:
+        self.key, self.result, self._metrics, self._fate = key, result, metrics, fate
+
+    def __getattr__(self, name: str) -> float:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        metrics = self._metrics(self.key)
+        if metrics is None:
+            raise MetricMissing("not-measured", f"{name} of {self.key} was read, and this run measures nothing")
+        found = metrics.find(name)
+        if not found:
+            raise _missing(name, metrics, str(self.key), self._fate(self.key))
+        return found[0].value
+
+    def __repr__(self) -> str:
+        return f"<perfgate {self.key}>"
+
+
+def _missing(name: str, metrics: MetricSet, key: str, fate: str) -> MetricMissing:
+    """A name that no metric of this call has: misspelt, or nothing measured it here."""
+    from pytest_perfgate.core.limits.scope import nearest, some_of
+    from pytest_perfgate.core.metric_kinds import by_name
+
+    names, said = metrics.names(), f"{name} of {key} was not measured"
+    if not names:
+        why = fate or "nothing was measured of it: it failed while it was measured, or was not measured yet"
+        return MetricMissing("not-measured", said, why=why, mend="perfgate report says what became of it")
+    has = f"this call has {some_of(sorted(names))}"
+    gap = metrics.missing(name)
+    if gap is not None or name in by_name():
+        why = gap.why if gap is not None else "nothing that measured this call produces it"
+        mend = (gap.mend if gap is not None else "") or has
+        return MetricMissing("not-measured", said, why=why, mend=mend)
+    near = nearest(name, names, 1) or nearest(name, by_name(), 1)
+    mend = f"did you mean {near[0]!r}? {has}" if near else has
+    return MetricMissing("not-measured", said, why="no metric has that name", mend=mend)
+
+
+_FUTURE = "a future"
+
+_LIST = "lambda: list(f()), or a loop over it"
+
+_STEPPING = (
+    *("accumulate", "batched", "combinations", "combinations_with_replacement", "compress", "dropwhile"),
+    *("filterfalse", "groupby", "pairwise", "permutations", "product", "starmap", "takewhile", "zip_longest"),
+)
+"""Of itertools; some versions of Python lack one or another."""
+
+_STEPS = [getattr(itertools, name) for name in _STEPPING if hasattr(itertools, name)]
+
+_WORKING: tuple[Any, ...] = (map, filter, zip, type(iter(int, 1)), *_STEPS)
+"""Iterators that work at each step, whatever they go through; ``re.finditer`` calls as ``iter(f, end)`` does."""
+
+_PASSING: tuple[Any, ...] = (enumerate, itertools.chain, itertools.cycle, itertools.islice, type(itertools.tee(())[0]))
+"""Those that hand on what is there: lazy where what they go through is."""
+
+_CARRYING: tuple[Any, ...] = (*_PASSING, list, tuple, type(iter([])), type(iter(())))
+
+_PROMISES: tuple[tuple[Any, str, str], ...] = (
+    (Coroutine, "a coroutine", "lambda: asyncio.run(f()), or a loop's run_until_complete"),
+    (Generator, "a generator", _LIST),
+    (AsyncGenerator, "an async generator", "lambda: asyncio.run(g()), where the coroutine g() goes through it"),
+    (_WORKING, "an iterator", _LIST),
+)
+
+_LAZY = (
+    (("add_done_callback",), _FUTURE, "lambda: f().result(), or a loop's run_until_complete"),
+    (("__dask_graph__", "compute"), "a graph", "lambda: f().compute()"),
+    (("collect_schema", "collect"), "a query", "lambda: f().collect()"),
+)
+"""Methods by which classes that nobody needs to import are known: futures of any library, dask, polars."""
+
+_LOOKED_AT = 1000
+"""Of a collection: what is longer holds more of the same."""
+
+_DEEPEST = 8
+
+
+def refuse_unrun(result: object) -> None:
+    """What a call only promised was not measured: its making takes no time."""
+    if told := _told(result):
+        raise _unrun(f"{told[0]} that nobody ran: only its making was timed", f"measure {told[1]}")
+    if type(result) in {list, tuple}:
+        _refuse_held(result)
+
+
+def _refuse_held(results: Any) -> None:
+    """Several handed to a pool at once: the first tells; one beside what was done is lazy all the same."""
+    looked = results[:_LOOKED_AT]
+    found = next(filter(None, map(_told, looked)), None)
+    if found is None:
+        return
+    if found[0] == _FUTURE and _told(looked[0]) == found:
+        said = "futures that nobody waited for: only their making was timed"
+        raise _unrun(said, "measure lambda: [one.result() for one in f()]")
+    for unrun in looked:
+        _closed(unrun)
+    said = f"a {type(results).__name__} with {found[0]} that nobody ran: only its making was timed"
+    raise _unrun(said, "let the call run it, or go through it, before it returns")
+
+
+def _unrun(said: str, mend: str) -> PerfgateError:
+    return PerfgateError("call-wrong", f"the call returned {said}", mend=mend)
+
+
+def _told(result: object) -> tuple[str, str] | None:
+    """What a thing promises and how that is measured; a thing that raises at being asked promises nothing."""
+    try:
+        found = next(_promised(result), None)
+    except Exception:  # noqa: BLE001 - anybody's code
+        return None
+    if found:
+        _closed(result)
+    return found
+
+
+def _closed(result: object) -> None:
+    """Nobody is to be warned that it was never awaited."""
+    with suppress(Exception):
+        if isinstance(result, (Coroutine, Generator)):
+            result.close()
+
+
+def _promised(result: object) -> Iterator[tuple[str, str]]:
+    yield from ((what, mend) for kind, what, mend in _PROMISES if isinstance(result, kind))
+    yield from ((what, mend) for methods, what, mend in _LAZY if _has(result, methods) and not _plain(result))
+    if type(result) in _PASSING and _lazy_source(result):
+        yield "an iterator", _LIST
+
+
+def _has(thing: object, methods: Iterable[str]) -> bool:
+    return all(callable(getattr(type(thing), method, None)) for method in methods)
+
+
+def _plain(thing: Any) -> bool:
+    """One that could hold a graph of dask and holds none, as a data set of xarray in memory."""
+    return _has(thing, ("__dask_graph__",)) and thing.__dask_graph__() is None
+
+
+def _lazy_source(passing: object, depth: int = _DEEPEST) -> bool:
+    """Whether what an iterator hands on comes of one that works at each step; nothing of it is taken."""
+    sources = gc.get_referents(passing)[:_LOOKED_AT]
+    if any(isinstance(source, (Generator, *_WORKING)) for source in sources):
+        return True
+    return depth > 0 and any(_lazy_source(source, depth - 1) for source in sources if type(source) in _CARRYING)

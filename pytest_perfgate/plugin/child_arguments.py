@@ -1,0 +1,206 @@
+"""What a child is started with."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_perfgate.app.measure import ChildSettings
+from pytest_perfgate.clock import seconds
+from pytest_perfgate.core.judge.rounds import Design, confirming_rounds
+from pytest_perfgate.core.render.words import about, span
+from pytest_perfgate.model.plan import Case
+from pytest_perfgate.model.project import Config
+from pytest_perfgate.model.protocol import ChildSpec, Job
+from pytest_perfgate.model.verdict import Arm
+
+if TYPE_CHECKING:
+    from pytest_perfgate.plugin.reporting import Progress
+    from pytest_perfgate.plugin.state import SessionState
+
+
+_LEFT_OUT = (
+    "cacheprovider",
+    "junitxml",
+    "xdist",
+    "xdist.looponfail",
+    "pytest_cov",
+    "timeout",
+    "rerunfailures",
+    "randomly",
+    "random_order",
+    "pastebin",
+    "stepwise",
+    "faulthandler",
+)
+"""Plugins that select, repeat, shuffle or report: in a child they would do it a second time."""
+
+_OWN_GROUPS = {
+    "general", "reporting", "debugconfig", "logging", "pytest-warnings", "collect", "terminal reporting", "xdist",
+    "cov", "timeout", "rerunfailures", "pytest-randomly", "random_order", "perfgate", "benchmark", "distributed",
+    "re-run failing tests to eliminate flaky failures", "hypothesis", "test session debugging and configuration",
+}  # fmt: skip
+
+_LENIENT = (
+    "-o", "strict_config=false", "-o", "required_plugins=",
+    "-W", "ignore:Unknown config option:pytest.PytestConfigWarning",
+)  # fmt: skip
+"""The configuration may speak to plugins that a child leaves out: here that is no mistake."""
+
+
+def child_spec(config: pytest.Config, settings: Config, cases: Sequence[Case]) -> ChildSpec:
+    """A child of this session that runs these cases."""
+    from pytest_perfgate.wiring import interpreter
+
+    here = "" in sys.path or str(Path.cwd()) in sys.path
+    return ChildSpec(
+        argv=tuple(arguments(config, cases)),
+        python=interpreter(here=here),
+        cwd=config.invocation_params.dir,
+        env=tuple(sorted(environment(os.environ.items()).items())),
+        prefix=settings.launcher,
+        label="the measuring child",
+    )
+
+
+def arguments(config: pytest.Config, cases: Iterable[Case]) -> list[str]:
+    """Every argument spelled out; whatever ``addopts`` and the environment would add is gone."""
+    files = dict.fromkeys(case.nodeid.partition("::")[0] for case in cases)
+    told = ["-o", "addopts=", "-q", f"--rootdir={config.rootpath}", f"--import-mode={config.option.importmode}"]
+    if config.inipath is not None:
+        told += ["-c", str(config.inipath)]
+    for name in _LEFT_OUT:
+        told += ["-p", f"no:{name}"]
+    for plugin in _plugins(config):
+        told += ["-p", plugin]
+    if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD") and "pytest_perfgate.plugin" not in told:
+        told += ["-p", "pytest_perfgate.plugin"]
+    for setting in config.option.override_ini or ():
+        if not setting.startswith(("addopts", "strict_config")):
+            told += ["-o", setting]
+    told += _LENIENT
+    for rule in config.option.pythonwarnings or ():
+        told += ["-W", rule]
+    return [*told, *(str(config.rootpath / name) for name in files)]
+
+
+def _plugins(config: pytest.Config) -> Iterable[str]:
+    """What the command line, ``addopts`` and the environment loaded by name."""
+    return (*(config.option.plugins or ()), *filter(None, os.environ.get("PYTEST_PLUGINS", "").split(",")))
+
+
+def arm_arguments(config: pytest.Config, cases: Iterable[Case], arm: Arm) -> list[str]:
+    """The arguments of a child of an arm: the head's tests, and nothing of the head's package on the path."""
+    told = arguments(config, cases)
+    top, here = config.rootpath, Path(arm.cwd)
+    if arm.mode == "worktree":
+        return [_moved(text, top, here) for text in told]
+    beside = _beside(config, cases)
+    kept = [str(place) for place in (*config.getini("pythonpath"), *beside) if not _holds(Path(place), arm.modules)]
+    told = [text for text in told if not text.startswith("--import-mode=")]
+    told[2:2] = ["--import-mode=importlib", "-o", f"pythonpath={shlex.join(kept)}"]
+    return told
+
+
+def _beside(config: pytest.Config, cases: Iterable[Case]) -> Iterable[Path]:
+    """Folders that pytest's usual import modes put on the path: tests import what lies beside them."""
+    if config.option.importmode == "importlib":
+        return []
+    files = (config.rootpath / case.nodeid.partition("::")[0] for case in cases)
+    return dict.fromkeys(_import_root(file.parent) for file in files)
+
+
+def _import_root(folder: Path) -> Path:
+    """The first folder upwards that is no package."""
+    return _import_root(folder.parent) if (folder / "__init__.py").is_file() else folder
+
+
+def _moved(text: str, top: Path, here: Path) -> str:
+    """An argument that names a place below the root, as it is in the arm's checkout."""
+    head, sign, tail = text.partition("=") if text.startswith("--rootdir=") else ("", "", text)
+    place = Path(tail)
+    inside = place.is_absolute() and place.is_relative_to(top)
+    return f"{head}{sign}{here / place.relative_to(top)}" if inside else text
+
+
+def _holds(place: Path, modules: Sequence[str]) -> bool:
+    """Whether a folder of ``pythonpath`` would put the head's package before the arm's."""
+    return any((place / name).is_dir() or (place / f"{name}.py").is_file() for name in modules)
+
+
+_STEERING = ("PYTEST_", "COV_CORE_", "COVERAGE_PROCESS_")
+"""Variables that select tests, or have coverage watch every line of a process that is timed."""
+
+
+def environment(inherited: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The environment without what would steer pytest from outside."""
+    kept = {name: text for name, text in inherited if not name.startswith(_STEERING)}
+    if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):
+        kept["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"]
+    kept["PYTHONHASHSEED"] = kept.get("PYTHONHASHSEED", "random")
+    return kept
+
+
+def child_job(config: pytest.Config) -> Job:
+    """What travels over the channel rather than on the command line."""
+    return Job(cases=(), options=tuple(_own_options(config)), markers=tuple(_markers(config)))
+
+
+def _markers(config: pytest.Config) -> Iterable[str]:
+    return (line for line in config.getini("markers") if not line.startswith("perfgate("))
+
+
+def _own_options(config: pytest.Config) -> Iterable[tuple[str, str]]:
+    """Options of the user's own plugins and conftests, as far as JSON can carry them."""
+    parser = config._parser  # noqa: SLF001 - no public way to tell whose an option is
+    groups = [parser._anonymous, *(g for g in parser._groups if g.name not in _OWN_GROUPS)]  # noqa: SLF001
+    for option in (option for group in groups for option in group.options):
+        name = option.dest
+        try:
+            yield name, json.dumps(getattr(config.option, name))
+        except (TypeError, ValueError, AttributeError):
+            continue
+
+
+def crew_of(session: SessionState, progress: Progress) -> ChildSettings:
+    """Children of the working copy, with the session's own settings."""
+    config, project = session.settings.pytest, session.settings.project
+    return ChildSettings(
+        nursery=session.court.tools.nursery,
+        spec=lambda some: child_spec(config, project, some),
+        job=child_job(config),
+        timeout_s=project.timeout,
+        progress=progress,
+        clock=seconds,
+        tell=progress.tell,
+        leanings=session.court.accepted.timers(),
+    )
+
+
+START_S, TEST_S = 2.5, 0.6
+"""What starting two processes takes, and one test in both."""
+
+
+def hearing_s(suspects: int, design: Design) -> float:
+    """Seconds of the fresh rounds that so many suspects are tried in, beside the building of two arms."""
+    return confirming_rounds(suspects, design) * (START_S + suspects * TEST_S)
+
+
+def trying_line(suspects: int, design: Design) -> str:
+    """``; if one is suspected, about 31 s more; if all 38 are, 4 min 13 s``."""
+    if not suspects:
+        return ""
+    one = f"; if one is suspected, {about(hearing_s(1, design))} more"
+    return one if suspects == 1 else f"{one}; if all {suspects} are, {span(hearing_s(suspects, design))}"
+
+
+def triable(cases: Iterable[Case]) -> int:
+    """Cases that a slowdown could make suspects."""
+    return sum(any(limit.metric == "slowdown" for limit in case.limits) for case in cases)

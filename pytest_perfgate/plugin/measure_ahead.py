@@ -1,0 +1,279 @@
+"""Collect, measure, run; cost said before."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_perfgate.app.measure import Rounds, measurements
+from pytest_perfgate.app.spread import run_spread
+from pytest_perfgate.clock import seconds
+from pytest_perfgate.core.judge.rounds import SCREENING, Design, shrunk
+from pytest_perfgate.core.render.words import about, plural
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import Mode
+from pytest_perfgate.plugin.arms import measured_alone, newcomers
+from pytest_perfgate.plugin.captures import captured
+from pytest_perfgate.plugin.child_arguments import crew_of, triable, trying_line
+from pytest_perfgate.plugin.reporting import Progress
+from pytest_perfgate.wiring.devices import fleet, lift_left, pick_device
+from pytest_perfgate.wiring.stores import record_store
+
+if TYPE_CHECKING:
+    import pytest
+
+    from pytest_perfgate.model.plan import Case
+    from pytest_perfgate.model.protocol import CaseResult
+    from pytest_perfgate.model.verdict import CaseReport
+    from pytest_perfgate.plugin.state import SessionState
+
+
+def measure_ahead(session: SessionState) -> None:
+    """Measure all cases in children, then judge them; what was measured stays when it is interrupted."""
+    session.court.read_baselines(session.cases.values())
+    if session.settings.options.perfgate_against:
+        measure_against(session)
+        return
+    config = session.settings.pytest
+    costs = config.rootpath / ".perfgate" / "costs.json"
+    cases = on_device(session.settings.options, list(session.cases.values()))
+    if session.mode is Mode.QUICK:
+        cases = [replace(case, plan=replace(case.plan, rounds=1)) for case in cases]
+    known = read_costs(costs)
+    keeps = SCREENING if session.court.tools.convict is not None else 1.0
+    part = affordable(cases, known, keeps * session.left_s())
+    progress = Progress(config, cost_line(cases, known, part) + suspicion_line(session, cases), cases)
+    cases = [sampled(case, part) for case in cases]
+    rounds, begun = Rounds(cases, crew_of(session, progress)), seconds()
+    try:
+        run_spread(rounds, cases, fleet(progress.tell))
+        took = seconds() - begun
+        results = captured(session, rounds.results(), progress.tell)
+    except BaseException:
+        keep_measured(session, {nodeid: result for nodeid, result in rounds.results().items() if result.captures})
+        raise
+    finally:
+        progress.close()
+    judge_measured(session, results)
+    if part == 1:
+        write_costs(costs, costs_of(results, took))
+
+
+def judge_measured(session: SessionState, results: Mapping[str, CaseResult]) -> None:
+    """Judge everything, and try the suspects; an interrupted trial leaves what the screening said."""
+    fit = fit_results(session, results)
+    try:
+        session.reports.update(session.court.judge_all(fit))
+    except BaseException:
+        keep_measured(session, fit)
+        raise
+
+
+def keep_measured(session: SessionState, results: Mapping[str, CaseResult]) -> None:
+    """Somebody wants this run to end: what was measured is judged by itself, and nobody is tried any more."""
+    fit = fit_results(session, results)
+    session.reports.update((nodeid, _kept(session, result)) for nodeid, result in fit.items())
+
+
+def _kept(session: SessionState, result: CaseResult) -> tuple[CaseReport, ...]:
+    """What judges may not read, and the run fails with that: its measurement is kept all the same."""
+    try:
+        return session.court.judge_result(result)
+    except PerfgateError as fault:
+        court, why = session.court, fault.what
+        found = measurements(result, court.tools)
+        return tuple(replace(court.unmeasured(result.case, one.key, why), measurement=one) for one in found)
+
+
+def fit_results(session: SessionState, results: Mapping[str, CaseResult]) -> dict[str, CaseResult]:
+    """A limit of a call that does not read is the fault of its test alone; the others keep what was measured."""
+    readable = dict(results)
+    session.died.update(nodeid for nodeid, result in results.items() if result.outcome == "died")
+    for nodeid, result in results.items():
+        try:
+            session.court.read_limits(result)
+        except PerfgateError as fault:  # noqa: PERF203 - a wrong limit is the fault of its test alone
+            session.faults[nodeid] = fault
+            readable[nodeid] = replace(result, captures=(), trouble=(fault.what.splitlines()[0],))
+    return readable
+
+
+def on_device(options: Any, cases: list[Case]) -> list[Case]:
+    """The cases on the device that was asked for, which children will see alone."""
+    pick_device(options)
+    asked = options.perfgate_device or ""
+    return [replace(case, plan=replace(case.plan, device=asked)) for case in cases] if asked else cases
+
+
+def measure_against(session: SessionState) -> None:
+    """Measure all cases in two arms, then judge by what they came to."""
+    from pytest_perfgate.app.changed_project import unready
+    from pytest_perfgate.app.compare_arms import untimed_in
+    from pytest_perfgate.app.lockstep import BASE
+    from pytest_perfgate.plugin.arms import MERGE_BASE
+    from pytest_perfgate.plugin.arms import ArmRunner as Bailiff
+
+    asked = session.settings.options.perfgate_against
+    before = session.court.accepted.base
+    revision = asked if asked != MERGE_BASE else before.commit
+    if not revision:
+        raise PerfgateError("arm-no-merge-base", before.why or "no commit lies before this one", mend=before.mend)
+    comparison, paired = Bailiff(session).against(revision, list(session.cases.values()))
+    base, head = comparison.arms
+    session.court.paired, session.court.revision = paired, base.revision
+    session.court.alike = comparison.same or base.tree == head.tree
+    new = newcomers(session, base.revision, comparison.troubles())
+    session.court.new = frozenset(case.nodeid for case in new)
+    session.court.unready = {n: why for n, why in unready(comparison).items() if n not in session.court.new}
+    session.court.untimed = untimed_in(comparison.arms, comparison.rounds, (BASE,))
+    alone = [*new, *(session.cases[nodeid] for nodeid in session.court.unready)]
+    measured = {**comparison.results(), **(measured_alone(session, alone) if alone else {})}
+    results = captured(session, measured, lambda text: Progress(session.settings.pytest, text).close())
+    judge_measured(session, results)
+
+
+def suspicion_line(session: SessionState, cases: Iterable[Case]) -> str:
+    """What suspects would cost, where a suspect is tried at all: it needs a baseline to be slower than."""
+    store = session.court.tools.baselines
+    if session.court.tools.convict is None or store is None or not store.devices():
+        return ""
+    return trying_line(triable(cases), Design())
+
+
+STARTING = ""
+"""Among the costs of cases: what a round takes beside them, the starting of its child above all."""
+
+_START_S = 1.0
+"""A guess at that, for the first run."""
+
+_LONGEST_S = 86400.0
+"""No round of a case takes a day: what reads so is of a clock that somebody set."""
+
+_SHORTEST = 0.1
+"""The part of its sampling time that a case keeps at least."""
+
+
+def cost_line(cases: Iterable[Case], known: Mapping[str, float], part: float = 1.0) -> str:
+    """``38 cases, 3 rounds, about 1 min 10 s``: no bound, for nobody knows how busy the machine will be."""
+    cases = list(cases)
+    guessed = sum(case.nodeid not in known for case in cases)
+    starts, total = seconds_of(cases, known)
+    whole = " if no time settles early" if guessed > len(cases) / 2 else ""
+    cut = f"; sampling cut to {part:.0%} by the budget" if part < 1 else ""
+    rounds = max(case.plan.rounds for case in cases)
+    return f"{plural(len(cases), 'case')}, {plural(rounds, 'round')}, {about(starts + part * total)}{whole}{cut}"
+
+
+def seconds_of(cases: Iterable[Case], known: Mapping[str, float]) -> tuple[float, float]:
+    """What starting children takes, and all sampling."""
+    cases = list(cases)
+    most = {case.nodeid: (case.plan.warmup_ns + case.plan.budget_ns) / 1e9 for case in cases}
+    total = sum(case.plan.rounds * known.get(case.nodeid, most[case.nodeid]) for case in cases)
+    return max((case.plan.rounds for case in cases), default=0) * known.get(STARTING, _START_S), total
+
+
+def affordable(cases: Iterable[Case], known: Mapping[str, float], left_s: float) -> float:
+    """The part of their sampling time that so many seconds allow."""
+    starts, total = seconds_of(cases, known)
+    return shrunk(total, max(0.0, left_s - starts), _SHORTEST)
+
+
+def sampled(case: Case, part: float) -> Case:
+    """The case with a part of its sampling time."""
+    if part == 1:
+        return case
+    return replace(
+        case, plan=replace(case.plan, warmup_ns=case.plan.warmup_ns * part, budget_ns=case.plan.budget_ns * part)
+    )
+
+
+def quick_parts(session: SessionState) -> dict[str, Case]:
+    """Quick mode measures inside the tests: each gets its part of the budget beforehand."""
+    once = [replace(case, plan=replace(case.plan, rounds=1)) for case in session.cases.values()]
+    part = affordable(once, {}, session.left_s())
+    return {nodeid: sampled(case, part) for nodeid, case in session.cases.items()}
+
+
+def costs_of(results: Mapping[str, CaseResult], took_s: float) -> dict[str, float]:
+    """What to expect of the next run: seconds of a round of each case, and of a round beside its cases.
+
+    Where cases ran on several devices at once the whole takes no longer than its parts, and tells nothing of starting.
+    """
+    measured = {nodeid: result for nodeid, result in results.items() if result.captures}
+    costs = {nodeid: round(result.seconds, 4) for nodeid, result in measured.items()}
+    rounds = max((result.case.plan.rounds for result in measured.values()), default=0)
+    sampling = sum(result.case.plan.rounds * result.seconds for result in measured.values())
+    complete = len(measured) == len(results)
+    return {**costs, STARTING: round((took_s - sampling) / rounds, 4)} if complete and took_s > sampling > 0 else costs
+
+
+def read_costs(path: Path) -> dict[str, float]:
+    """Seconds a round of each case took last time; what is lost or cannot be costs only a worse guess."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        costs = {str(name): float(cost) for name, cost in found.items()}
+        return {name: cost for name, cost in costs.items() if 0 <= cost <= _LONGEST_S}
+    except (OSError, ValueError, TypeError, AttributeError, OverflowError):
+        return {}
+
+
+def write_costs(path: Path, costs: Mapping[str, float]) -> None:
+    """Keep them beside those of other cases."""
+    try:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps({**read_costs(path), **costs}), encoding="utf-8")
+    except OSError:
+        return
+
+
+@contextmanager
+def tidied(config: pytest.Config) -> Iterator[None]:
+    """A child that was killed leaves the clocks that it locked: the run that it belonged to puts them back."""
+    try:
+        yield
+    finally:
+        for line in lift_left():
+            Progress(config, line).close()
+
+
+def begin(session: SessionState) -> None:
+    """From here on the last run is this one, also where it is killed."""
+    with contextlib.suppress(PerfgateError):  # a folder that takes nothing says so where the record is written
+        _pointer(session).suspend(_without_record(session))
+
+
+def take_back(session: SessionState) -> None:
+    """Nothing was measured: what is accepted and reported is what an earlier run left."""
+    with contextlib.suppress(PerfgateError):
+        _pointer(session).resume(_without_record(session))
+
+
+def _pointer(session: SessionState) -> Any:
+    return record_store(session.settings.pytest.rootpath).pointer
+
+
+def _without_record(session: SessionState) -> str:
+    since = f"the run that began at {session.started.isoformat(timespec='seconds')}"
+    return f"{since} has left no record: it goes on, or it was killed"
+
+
+def insist_on_folder(folder: Path) -> None:
+    """An error where a folder is there and may not be looked into; one that is not there yet is made later."""
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                entry.stat(follow_symlinks=False)
+                break
+    except (FileNotFoundError, NotADirectoryError):  # the latter says so where it is written
+        return
+    except OSError as fault:
+        what = f"{fault.strerror or fault}: local baselines, the history and the record of a run lie there"
+        why = "a run would judge without what was accepted here, and leave no record"
+        mend = f"make it yours (chown, chmod u+rwx {folder}), or delete it: what it holds is of this checkout alone"
+        raise PerfgateError("file-refused", what, why=why, mend=mend, place=str(folder)) from fault

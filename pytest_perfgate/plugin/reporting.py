@@ -1,0 +1,337 @@
+"""Progress, complaints, properties."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pytest
+
+from pytest_perfgate.core.judge.suspects import BESIDE
+from pytest_perfgate.core.render.own_gate import HEADING
+from pytest_perfgate.core.render.text import display_width
+from pytest_perfgate.core.render.words import shown, writable
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import Outcome
+from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.verdict import CaseReport
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_perfgate.model.plan import Case
+    from pytest_perfgate.model.protocol import Finished
+
+
+def say_amid(config: pytest.Config, text: str) -> None:
+    """A line in the middle of a test, whose output pytest captures."""
+    capture: Any = config.pluginmanager.get_plugin("capturemanager")
+    with capture.global_and_fixture_disabled() if capture else nullcontext():
+        Progress(config, text).close()
+
+
+class Progress:
+    """Called for each test that a child has finished."""
+
+    def __init__(self, config: pytest.Config, headline: str, cases: Sequence[Case] = ()) -> None:
+        self._out: Any = config.pluginmanager.get_plugin("terminalreporter")
+        self._live = bool(self._out and self._out.isatty)
+        self._counts: dict[int, int] = {}
+        self._rounds = {case.nodeid: case.plan.rounds for case in cases}
+        self._width = columns(config)
+        self._say(f"perfgate: {headline}")
+
+    def __call__(self, number: int, case: Case, finished: Finished) -> None:
+        self._counts[number] = self._counts.get(number, 0) + 1
+        mark = "" if finished.outcome == "passed" else f" ({finished.outcome})"
+        if mark:
+            self._rounds[case.nodeid] = number + 1  # its last
+        text = f"perfgate: {self._at(number)}: {case.nodeid}{mark}"
+        if self._live:
+            self._draw(text)
+        elif mark or self._counts[number] == 1:
+            self._say(text)
+
+    def _at(self, number: int) -> str:
+        """``round 1 of 3, case 2 of 8``."""
+        cases = sum(rounds > number for rounds in self._rounds.values())
+        return f"round {number + 1} of {max(self._rounds.values())}, case {self._counts[number]} of {cases}"
+
+    def met(self, place: str, number: int, nodeid: str) -> None:
+        """Both arms went through a test; elsewhere than on a terminal the first of each round is a line."""
+        text = f"perfgate: {place}: {nodeid}"
+        if self._live:
+            self._draw(text)
+        elif number == 1:
+            self._say(text)
+
+    def tell(self, text: str) -> None:
+        """A line of its own."""
+        self.close()
+        self._say(f"perfgate: {text}")
+
+    def close(self) -> None:
+        if self._live:
+            self._draw("")
+
+    def _draw(self, text: str) -> None:
+        """On the line that stands, and back to its start: pytest writes its dots there, and counts only its own."""
+        writer = self._out._tw  # noqa: SLF001 - as pytest's own plugins do
+        before = writer._current_line  # noqa: SLF001
+        writer.write(f"\r{in_columns(text, writer.fullwidth - 1)}\r", flush=True)
+        writer._current_line = before  # noqa: SLF001
+
+    def _say(self, text: str) -> None:
+        if self._out is not None:
+            self._out.ensure_newline()
+            for line in folded(text, self._width):
+                self._out.write_line(line)
+
+
+def in_columns(text: str, width: int) -> str:
+    """As much of the text as so many columns hold, filled up with blanks."""
+    while display_width(text) > width:
+        text = text[:-1]
+    return text + " " * (width - display_width(text))
+
+
+def here(text: str) -> str:
+    """As this terminal can write it; pytest would escape the ends of lines too."""
+    return writable(text, getattr(sys.__stdout__, "encoding", None))
+
+
+@contextmanager
+def usage_errors(told: Iterable[str] = ()) -> Iterator[None]:
+    """Our own errors leave pytest as usage errors: the sentence, no trace; none that a test was failed with."""
+    try:
+        yield
+    except PerfgateError as fault:
+        if fault.text() in told:
+            return
+        raise pytest.UsageError(fault.text()) from None
+
+
+@contextmanager
+def readable() -> Iterator[None]:
+    """Our own errors fail the test with their sentence, without the trace of our code."""
+    try:
+        yield
+    except PerfgateError as fault:
+        raise pytest.fail.Exception(here(fault.text()), pytrace=False) from None
+
+
+def told_once(fault: PerfgateError, nodeid: str, told: dict[str, str]) -> str:
+    """A fault whole for the first test that meets it, such as a file of baselines that does not read."""
+    text = fault.text()
+    first = told.setdefault(text, nodeid)
+    return text if first == nodeid else f"{text.partition(chr(10))[0]}\n  why   {first} says it whole"
+
+
+_TOLD = pytest.StashKey[str]()
+
+
+def refuse(item: pytest.Item, text: str) -> NoReturn:
+    """Fail a test with what we have to say of it, and no trace of our code."""
+    item.stash[_TOLD] = text = here(text)
+    pytest.fail(text, pytrace=False)
+
+
+def headed(item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestReport) -> None:
+    """What failed it stands above in full; pytest's list at the end, whole in CI, needs the first line of it."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    told = item.stash.get(_TOLD, None)
+    if crash is not None and told is not None and call.excinfo is not None and str(call.excinfo.value) == told:
+        crash.message = crash.message.partition("\n")[0]
+
+
+def complain(config: pytest.Config, fault: PerfgateError) -> None:
+    """At the end of a run: it fails with the sentence, and what pytest has to say of its tests is still said."""
+    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:
+        reporter.write_line("")
+        reporter.write_line(f"ERROR: {fault.text()}", red=True)
+    fail(config)
+
+
+def fail(config: pytest.Config) -> None:
+    """A run of which something was lost has not passed."""
+    session: Any = config.pluginmanager.get_plugin("session")
+    if session is not None and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.USAGE_ERROR
+
+
+_HOME = f"{Path(__file__).parent.parent}/".replace("\\", "/")
+
+_CALLING = ("adapters/timers/", "plugin/asked.py", "core/analysis/ops/", "compat.py")
+"""Where the user's callables are called, and what the user gave is refused: a fault that ends here is in the user's."""
+
+_THEIRS = (Exception, pytest.fail.Exception, pytest.skip.Exception)
+"""A test that fails or skips by pytest's own words raises what is no ``Exception``."""
+
+
+class UsersFrames:
+    """What the user's code raises leaves without our frames; ``--full-trace`` keeps every one.
+
+    No generator: ``contextlib`` puts the traceback back that it was given.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._all = bool(config.option.fulltrace)
+
+    def __enter__(self) -> None:
+        """Nothing to do yet."""
+
+    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, trace: object) -> None:
+        __tracebackhide__ = True  # a fault with no frame of the user's at all is shown as if we were not here
+        if isinstance(fault, _THEIRS) and not self._all:
+            raise fault.with_traceback(without_ours(fault.__traceback__))
+
+
+def without_ours(trace: TracebackType | None) -> TracebackType | None:
+    """The traceback without the frames of this package; the last one stays, if the fault may be its own."""
+    links: list[TracebackType] = []
+    while trace is not None:
+        links.append(trace)
+        trace = trace.tb_next
+    kept = [link for link in links if not _ours(link)]
+    if links and _ours(links[-1]) and not (kept and _place(links[-1]).startswith(_CALLING)):
+        kept.append(links[-1])
+    rebuilt = None
+    for link in reversed(kept):
+        rebuilt = TracebackType(rebuilt, link.tb_frame, link.tb_lasti, link.tb_lineno)
+    return rebuilt
+
+
+def _ours(link: TracebackType) -> bool:
+    return _file(link).startswith(_HOME)
+
+
+def _place(link: TracebackType) -> str:
+    return _file(link).removeprefix(_HOME)
+
+
+def _file(link: TracebackType) -> str:
+    return link.tb_frame.f_code.co_filename.replace("\\", "/")
+
+
+SEEN = "perfgate_seen"
+"""The attribute of a worker's report that names the calls its test made."""
+
+_UNITS = {
+    Dimension.TIME: "_ns",
+    Dimension.BYTES: "_bytes",
+    Dimension.BANDWIDTH: "_bytes_per_s",
+    Dimension.FLOPS: "_flop_per_s",
+    Dimension.RATE: "_per_s",
+    Dimension.CLOCK: "_hz",
+}
+
+
+def properties(reports: Iterable[CaseReport]) -> Iterator[tuple[str, object]]:
+    """(name, value) pairs, such as ``perfgate.time_ns``; a named call stands before its metric."""
+    for report in reports:
+        stem = f"perfgate.{report.key.name}." if report.key.name else "perfgate."
+        yield f"{stem}outcome", report.worst.value if report.verdicts else "without a limit"
+        yield from shown(partial(_figures, report, stem), partial(_unshown, stem))
+
+
+def _unshown(stem: str, why: str) -> list[tuple[str, object]]:
+    return [(f"{stem}unshown", why)]
+
+
+def _figures(report: CaseReport, stem: str) -> list[tuple[str, object]]:
+    """The figures of the measurement; what two arms convicted by stands in the place of what the screening saw."""
+    metrics = report.measurement.metrics.metrics if report.measurement else ()
+    by_arms = {v.metric.name: v.metric for v in report.verdicts if v.metric and v.metric.source.startswith(BESIDE)}
+    plain = (by_arms.get(metric.name, metric) for metric in metrics if not metric.labels)
+    return [(f"{stem}{one.name}{_UNITS.get(one.dimension, '')}", f"{one.value:.6g}") for one in plain]
+
+
+ANY = 10**6
+"""Columns of what is no terminal: a log is searched by its lines."""
+
+_LEAST = 60
+
+
+def columns(config: pytest.Config) -> int:
+    """The terminal's, or any number."""
+    out: Any = config.pluginmanager.get_plugin("terminalreporter")
+    return max(_LEAST, out._tw.fullwidth) if out is not None and out.isatty else ANY  # noqa: SLF001
+
+
+def folded(line: str, width: int) -> list[str]:
+    """A sentence on as many lines as it takes; a command stays whole, to be pasted."""
+    if len(line) <= width or line.lstrip().startswith("next "):
+        return [line]
+    return textwrap.wrap(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+_OURS = re.compile(r"perfgate (accept|report|review|prune|history|doctor|ceilings|clocks)\b")
+
+_NAMED = re.compile(r"((?:pytest|perfgate profile)\b[^']*?\s)('(?:[^']|'\"'\"')*'|[\w@%+=:./-]*::[\w@%+=:./-]*\w)")
+"""A command that takes node ids as pytest does, from where it is started, and the first of them."""
+
+
+class Standpoint:
+    """The folder in which pytest was started, seen beside the project's own."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._here = Path(config.invocation_params.dir)
+        self._root = config.rootpath
+        self._way = self.path(self._root)
+
+    def path(self, path: Path) -> str:
+        """How to reach a file or a folder from here; on another drive there is only its whole name."""
+        try:
+            return Path(os.path.relpath(path, self._here)).as_posix()
+        except ValueError:
+            return str(path)
+
+    def nodeid(self, name: str) -> str:
+        """A test as pytest takes it here."""
+        return name if self._way == "." else f"{self._way}/{name}"
+
+    def command(self, text: str) -> str:
+        """A command that was written for the project's folder."""
+        if self._way == ".":
+            return text
+        if _OURS.match(text):
+            return f"{text} --root {shlex.quote(self._way)}"
+        if found := _NAMED.match(text):
+            (name,) = shlex.split(found[2])
+            return f"{found[1]}{shlex.quote(self.nodeid(name))}{text[found.end() :]}"
+        return f"{text} {shlex.quote(self._way)}" if text.startswith("pytest ") else text
+
+
+_RED = frozenset({Outcome.REGRESSED, Outcome.BROKEN, Outcome.INVALID})
+
+_GREEN = frozenset({Outcome.PASSED, Outcome.ACCEPTED, Outcome.IMPROVED})
+
+_PLAIN = frozenset({Outcome.NOT_APPLICABLE})
+
+_COLOURS = {
+    **{one.value: "red" if one in _RED else "green" if one in _GREEN else "yellow" for one in set(Outcome) - _PLAIN},
+    "fail": "red",
+    "pass": "green",
+    "warn": "yellow",
+    "next": "bold",
+    HEADING: "yellow",
+}
+
+
+def write_painted(out: Any, line: str) -> None:
+    """A line of the terminal's section."""
+    word = line.partition("  ")[0]
+    colour = _COLOURS.get(word.lower())
+    if colour:
+        out.write(word, **{colour: True})
+    out.write_line(line[len(word) :] if colour else line)

@@ -1,0 +1,148 @@
+"""Selected, skipped, where collected."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Union
+
+import pytest
+
+from pytest_perfgate.core.changes.tests import Reach
+from pytest_perfgate.core.judge.policy import chosen
+from pytest_perfgate.core.judge.suite import LeftOut
+from pytest_perfgate.core.limits.merge import unmatched
+from pytest_perfgate.core.limits.scope import proposal
+from pytest_perfgate.core.render.block import printable
+from pytest_perfgate.core.render.words import first_of
+from pytest_perfgate.model.plan import Effect
+from pytest_perfgate.model.verdict import SuiteNote
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.project import ConfigPattern
+    from pytest_perfgate.plugin.state import SessionState
+
+
+_DESELECTED = pytest.StashKey[set[str]]()
+
+_FILTERS = ("-k", "-m", "--deselect", "--ignore", "--lf", "--last-failed", "--sw", "--stepwise")
+
+
+def deselected(config: pytest.Config) -> set[str]:
+    """Gated tests that were found and not chosen, those of workers among them: they are no dropped ones."""
+    return config.stash.setdefault(_DESELECTED, set())
+
+
+def is_filtered(config: pytest.Config) -> bool:
+    """Whether the command line left tests out: then the run is not the whole suite's."""
+    option = config.option
+    selected = [option.keyword, option.markexpr, option.deselect, option.ignore, option.ignore_glob]
+    again = [getattr(option, name, False) for name in ("lf", "last_failed", "stepwise")]
+    return any(selected) or any(again) or bool(deselected(config)) or bool(_named(config))
+
+
+def left_out(config: pytest.Config) -> LeftOut:
+    """What was left out, and whether a word of the command line asks for less."""
+    if any(str(word).startswith(_FILTERS) for word in config.invocation_params.args):
+        return LeftOut(deselected=frozenset(deselected(config)), commanded=True)
+    return LeftOut(deselected=frozenset(deselected(config)), reach=reach_of(config))
+
+
+def reach_of(config: pytest.Config) -> Reach:
+    """Where it looked. What ``-k`` and ``-m`` leave out it has found; ``--lf`` does not even open the files."""
+    option = config.option
+    unknown = "--lf" if getattr(option, "lf", False) or getattr(option, "last_failed", False) else ""
+    unknown = unknown or ("--pyargs" if getattr(option, "pyargs", False) else "")
+    left = (*(option.ignore or ()), *(option.ignore_glob or ()))
+    named = () if unknown else tuple(_place(config, text) for text in config.args)
+    return Reach(
+        beneath=() if "." in named else named,
+        without=tuple(_place(config, str(path)) for path in left),
+        unknown=unknown,
+    )
+
+
+def keeps_baselines(root: Path, ci: Mapping[str, str]) -> bool:
+    """Whether a project has a folder of baselines, or had one before this change, as far as CI and git tell at once."""
+    from pytest_perfgate.wiring.stores import kept_before
+
+    folder = _folder(root)
+    return (root / folder).is_dir() or kept_before(root, folder, ci)
+
+
+def _folder(root: Path) -> str:
+    """Where baselines lie; the settings of a project are read only where it has any."""
+    settings = root / "pyproject.toml"
+    if not (settings.is_file() and b"tool.perfgate" in settings.read_bytes()):
+        return "baselines"
+    from pytest_perfgate.plugin.reporting import usage_errors
+    from pytest_perfgate.wiring import configuration
+
+    with usage_errors():
+        return configuration(root).baselines
+
+
+def _named(config: pytest.Config) -> list[str]:
+    """Arguments that are less than the whole project; none where they are all of it, as its testpaths are."""
+    if config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        return []
+    here, root = config.invocation_params.dir, config.rootpath
+    given = {os.path.normpath(here / arg) for arg in config.args}
+    whole = {os.path.normpath(root / path) for path in config.getini("testpaths")}
+    return [] if str(root) in given or (whole and whole <= given) else list(config.args)
+
+
+def _place(config: pytest.Config, text: str) -> str:
+    """A path or node id of the command line as node ids have it: relative to the root."""
+    path, names, test = text.partition("::")
+    whole = config.invocation_params.dir / path
+    try:
+        found = Path(os.path.relpath(whole, config.rootpath)).as_posix()
+    except ValueError:  # another drive
+        found = whole.as_posix()
+    return f"{found}{names}{test}"
+
+
+def skip_reason(report: Union[pytest.TestReport, pytest.CollectReport]) -> str:
+    """Why a test, or a file, says that it was skipped, in a line."""
+    said = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
+    return printable(" ".join(said.removeprefix("Skipped: ").split()))
+
+
+def skipped_files(config: pytest.Config) -> Mapping[str, str]:
+    """Files that skipped themselves whole while they were collected, with the reason."""
+    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+    skipped = reporter.stats.get("skipped", []) if reporter is not None else []
+    return {report.nodeid: skip_reason(report) for report in skipped if isinstance(report, pytest.CollectReport)}
+
+
+def pattern_notes(session: SessionState, *, filtered: bool) -> tuple[SuiteNote, ...]:
+    """What a whole run can tell; where it left tests out, or was interrupted, the table may be for those."""
+    if filtered or not session.complete:
+        return ()
+    known = {*session.cases, *session.faults}
+    idle = unmatched(session.settings.project.tests, known)
+    if not idle:
+        return ()
+    hidden = _unopened(session.settings.pytest)
+    said = "; ".join(
+        ["no gated test has a node id that they match: what they say is done to nothing"]
+        + ([f"{hidden} skipped whole, which may hide some"] if hidden else [])
+    )
+    names = tuple(f"{table.place}: {table.pattern!r}{_near(table, known)}" for table in idle)
+    effect = Effect.WARN if hidden else chosen(session.court.context.policy, "unmeasured")
+    return (
+        SuiteNote(kind="unmatched", effect=effect, text=f"patterns of [[tool.perfgate.tests]]: {said}", names=names),
+    )
+
+
+def _near(table: ConfigPattern, known: Collection[str]) -> str:
+    near = proposal(table.pattern, sorted(known))
+    return f"; {near}" if near else ""
+
+
+def _unopened(config: pytest.Config) -> str:
+    """Files whose tests nobody saw, because they skipped themselves while they were collected."""
+    files = sorted(skipped_files(config))
+    return first_of(files, 3)

@@ -1,0 +1,184 @@
+"""Xdist workers."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Container, Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_perfgate.plugin import is_gated, role_of
+from pytest_perfgate.plugin.options import child_environment
+from pytest_perfgate.plugin.reporting import SEEN
+from pytest_perfgate.plugin.state import ReadablePhases, Settings
+
+if TYPE_CHECKING:
+    from pytest_perfgate.plugin.fixture import Gate
+    from pytest_perfgate.plugin.session import GateSession
+
+
+CASES, VERDICTS, FAULTS, DIED = "cases-{}.json", "verdicts.json", "faults.json", "died.json"
+
+LEFT_OUT = "left-out-{}.json"
+
+
+class WorkerRole(ReadablePhases):
+    """Hooks of a worker."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.settings = Settings(config)
+        told: dict[str, Any] = getattr(config, "workerinput", {})
+        self._folder = Path(told.get("perfgate", ""))
+        self._name = str(told.get("workerid", ""))
+        self._session: GateSession | None = None
+        self._loaded = False
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Before the worker tells the controller that it has collected."""
+        items = [item for item in session.items if is_gated(item)]
+        if items:
+            from pytest_perfgate.plugin.selection import deselected
+            from pytest_perfgate.plugin.session import GateSession
+            from pytest_perfgate.wiring import write_values
+
+            self._session = GateSession(self.settings, ahead=True)
+            self._session.collect(items)
+            write_values(self._folder / CASES.format(self._name), tuple(self._session.cases.values()))
+            write_values(
+                self._folder / LEFT_OUT.format(self._name), sorted({*deselected(session.config), *self._session.faults})
+            )
+
+    def before(self, session: pytest.Session, gated: list[pytest.Item]) -> None:
+        """The controller measures."""
+
+    def after(self, session: pytest.Session) -> None:
+        """The controller reports."""
+
+    def gate(self, item: pytest.Item) -> Gate:
+        return self._told().gate(item)
+
+    def died(self) -> Container[str]:
+        return self._told().died if self._session is not None else ()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        __tracebackhide__ = True
+        if self._session is None:
+            result = yield
+            self._judged_late(item)
+            return result
+        from pytest_perfgate.plugin.reporting import UsersFrames, readable
+
+        session = self._told()
+        with readable(), UsersFrames(item.config):
+            result = yield
+        session.judge(item)
+        return result
+
+    def _judged_late(self, item: pytest.Item) -> None:
+        """A test without a marker may ask for the fixture while it runs."""
+        if self._session is not None:
+            self._session.judge(item)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[Any]) -> Generator[None, Any, Any]:
+        report = yield
+        if self._session is not None:
+            from pytest_perfgate.plugin.reporting import headed
+
+            headed(item, call, report)
+        if self._session is not None and report.when == "call" and item.nodeid in self._session.judged:
+            setattr(report, SEEN, self._session.seen(item.nodeid))
+        return report
+
+    def _told(self) -> GateSession:
+        """The session with the verdicts that the controller wrote, once all had collected."""
+        if self._session is None:  # nothing was gated when this worker collected
+            from pytest_perfgate.plugin.session import GateSession
+
+            self._session = GateSession(self.settings, ahead=True)
+        if not self._loaded:
+            from pytest_perfgate.model.protocol import Fault
+            from pytest_perfgate.model.verdict import CaseReport
+            from pytest_perfgate.wiring import read_values
+
+            self._loaded = True
+            for report in read_values(self._folder / VERDICTS, CaseReport):
+                self._session.store(report)
+            self._session.died.update(read_values(self._folder / DIED, str))
+            for fault in read_values(self._folder / FAULTS, Fault):
+                self._session.faults[fault.nodeid] = fault.error()
+        return self._session
+
+
+class DistributedRole:
+    """Hooks that pytest-xdist calls in its controller."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._collecting: set[str] = set()
+        self._measured = False
+        if getattr(config.option, "perfgate_device", None):
+            self._narrow()
+
+    def _narrow(self) -> None:
+        """Before there is a worker: what this process shows of devices is what workers and children inherit."""
+        from pytest_perfgate.plugin.reporting import usage_errors
+        from pytest_perfgate.wiring.devices import pick_device
+
+        with usage_errors():
+            pick_device(self._config.option)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="perfgate-")
+        node.workerinput["perfgate"] = self._folder.name
+        self._collecting.add(node.gateway.id)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: Any) -> None:
+        self._heard_of(node)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        self._heard_of(node)
+
+    def pytest_unconfigure(self) -> None:
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def _heard_of(self, node: Any) -> None:
+        """The last worker to finish collecting lets the measuring begin; none has a test yet."""
+        self._collecting.discard(node.gateway.id)
+        if not self._collecting and not self._measured and self._folder is not None:
+            self._measured = True
+            self._measure(Path(self._folder.name))
+
+    def _measure(self, folder: Path) -> None:
+        from pytest_perfgate.plugin.selection import deselected, keeps_baselines
+
+        listed = sorted(folder.glob(CASES.format("*")))
+        ci = child_environment(self._config)
+        if not listed and not (ci.get("CI") and keeps_baselines(self._config.rootpath, ci)):
+            return
+        from pytest_perfgate.model.plan import Case
+        from pytest_perfgate.model.protocol import Fault
+        from pytest_perfgate.plugin.reporting import usage_errors
+        from pytest_perfgate.wiring import read_values, write_values
+
+        session = role_of(self._config).session
+        for path in listed:
+            session.cases.update((case.nodeid, case) for case in read_values(path, Case))
+        for path in folder.glob(LEFT_OUT.format("*")):
+            deselected(self._config).update(read_values(path, str))
+        if not getattr(self._config.option, "setuponly", False):
+            session.measure()
+        with usage_errors():
+            write_values(folder / FAULTS, [Fault.of(nodeid, error) for nodeid, error in session.faults.items()])
+            write_values(folder / DIED, sorted(session.died))
+            write_values(folder / VERDICTS, [report for found in session.reports.values() for report in found])
