@@ -18,16 +18,17 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parents[2])]
 from replay import written  # noqa: E402
 
+from ci.rates import upper_bound  # noqa: E402
 from pytest_perfgate.core.judge.context import JudgeContext  # noqa: E402
 from pytest_perfgate.core.judge.judge import judge  # noqa: E402
-from pytest_perfgate.core.judge.rounds import Design, Pairs, confirming_rounds, convicted, finding, served, suspected
+from pytest_perfgate.core.judge.rounds import Design, Pairs, confirming_rounds, convicted, finding, served, suspected  # noqa: E402
 from pytest_perfgate.core.judge.samples import pair_of  # noqa: E402
 from pytest_perfgate.core.limits.grammar import parse_limit  # noqa: E402
 from pytest_perfgate.core.metric_kinds import by_name  # noqa: E402
-from pytest_perfgate.core.stats.inference import clopper_pearson, upper_bound  # noqa: E402
+from pytest_perfgate.core.stats.inference import clopper_pearson  # noqa: E402
 from pytest_perfgate.model.device import Device  # noqa: E402
-from pytest_perfgate.model.measurement import (  # noqa: E402  # noqa: E402
-    Baseline,  # noqa: E402
+from pytest_perfgate.model.measurement import (  # noqa: E402
+    Baseline,
     Identity,
     Measurement,
     Samples,
