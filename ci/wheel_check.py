@@ -38,6 +38,7 @@ def test_a_gate_runs(perfgate) -> None:
         ("perfgate --version", f"perfgate {pytest_perfgate.__version__}"),
         ("perfgate --help", "doctor"),
         ("perfgate devices H100", "H100"),
+        ("perfgate explain limit-syntax", "Next: "),
         ("pytest --help", "--perfgate-against"),
     ],
 )

@@ -126,6 +126,12 @@ class ClockWatch(Protocol):
 
     def clock_hz(self) -> tuple[float, ...]: ...
 
+    def watts(self) -> float | None:
+        """What the device drew while samples were taken."""
+
+    def capped(self) -> float | None:
+        """The share of the sampling in which the power limit held the clock down; none where nobody looked."""
+
     def facts(self) -> tuple[tuple[str, str], ...]: ...
 
 

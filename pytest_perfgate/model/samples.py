@@ -44,10 +44,16 @@ class Samples:
     resolution: float = 0.0
     """Nanoseconds that a measurement can tell apart, whatever its batch."""
     warmups: int = 0
+    warmup_ns: float = 0.0
+    """What warming up took; a device is warm when its clock, its power and the time of a call hold still."""
     launch_gap: float | None = None
     """Host-visible minus device-busy nanoseconds per call."""
     cycles: tuple[float, ...] = ()
     clock_hz: tuple[float, ...] = ()
+    watts: float | None = None
+    """What the device drew while samples were taken, the middle of the looks; ``None`` where it does not tell."""
+    capped: float | None = None
+    """The share of the sampling in which the power limit held the clock down; ``None`` where nobody looked."""
     discarded: tuple[Discard, ...] = ()
     problems: tuple[Problem, ...] = ()
     notes: tuple[tuple[str, str], ...] = ()

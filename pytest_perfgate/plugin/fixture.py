@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, CaseKey
+from pytest_perfgate.model.quantity import TIME_UNITS
 from pytest_perfgate.model.samples import Samples
 from pytest_perfgate.model.work import Work
 from pytest_perfgate.plugin.asked import Asked, Brought, Schedule
@@ -23,8 +24,6 @@ from pytest_perfgate.plugin.raising import noted
 from pytest_perfgate.plugin.spelling import insist_on_whole
 from pytest_perfgate.plugin.view import View
 from pytest_perfgate.plugin.words import insist_on_callables, note_text, unknown_arguments
-
-_UNITS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
 
 
 class Gate:
@@ -98,10 +97,10 @@ class Gate:
     ) -> View:
         """Judge times that were measured elsewhere, such as by a C++ binary or by ranks under torchrun."""
         with self._noted(name, "record()"):
-            if unit not in _UNITS:
-                what, mend = f"record() does not know the unit {unit!r}", f"one of {', '.join(_UNITS)}"
+            if unit not in TIME_UNITS:
+                what, mend = f"record() does not know the unit {unit!r}", f"one of {', '.join(TIME_UNITS)}"
                 raise PerfgateError("call-wrong", what, mend=mend)
-            durations = [_number(sample) * _UNITS[unit] for sample in samples]
+            durations = [_number(sample) * TIME_UNITS[unit] for sample in samples]
             brought = Brought(self._outermost(name), "record", durations, work=_work(work), limits=_texts(limits))
             self._bench.bring(brought)
         return View(brought.key, metrics=self._bench.metrics, fate=self._bench.fate)

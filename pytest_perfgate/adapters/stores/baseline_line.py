@@ -12,9 +12,9 @@ from typing import Any
 from pytest_perfgate.model.baseline import Baseline, short_commit
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.quantity import TIME_UNITS
 
-UNITS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
-_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([a-zµ%]+)\Z")
+_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([a-zµμ%]+)\Z")
 WORD = r"[0-9A-Za-z][0-9A-Za-z.+-]*"
 """What stands without quotes, as a pattern."""
 _PLAIN = re.compile(rf"{WORD}\Z")
@@ -151,9 +151,9 @@ def _wrong(place: str, wanted: str, found: Node) -> PerfgateError:
 
 def _parse_time(node: Node, place: str) -> float:
     match = _QUANTITY.match(node) if isinstance(node, str) else None
-    if not match or match[2] not in UNITS:
+    if not match or match[2] not in TIME_UNITS:
         raise _wrong(place, "a time with its unit, such as 412.31us", node)
-    nanoseconds = float(match[1]) * UNITS[match[2]]
+    nanoseconds = float(match[1]) * TIME_UNITS[match[2]]
     if not 0 < nanoseconds < math.inf:
         raise _wrong(place, "a time above zero", node)
     return nanoseconds

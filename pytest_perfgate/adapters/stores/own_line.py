@@ -6,8 +6,9 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from pytest_perfgate.adapters.stores.baseline_line import FIELDS, IDENTITY, UNITS, WORD
+from pytest_perfgate.adapters.stores.baseline_line import FIELDS, IDENTITY, WORD
 from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.quantity import TIME_UNITS
 
 _SAFE = r"[^\"\\\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]*"
 _SHARE, _COUNT, _DAY = r"([0-9]+(?:\.[0-9]+)?)%", r"([1-9][0-9]{0,8})", r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
@@ -47,7 +48,7 @@ def own_fields(line: str, device: str) -> tuple[str, dict[str, Any]] | None:
     name, time, unit, scatter, sittings, blind, processes, *texts, identity = match.groups()
     if not 0 < float(time) < _LARGEST:
         return None
-    fields: dict[str, Any] = {"time": float(time) * UNITS[unit]}
+    fields: dict[str, Any] = {"time": float(time) * TIME_UNITS[unit]}
     if scatter:
         fields["scatter"] = float(scatter) / 100
     if sittings:

@@ -195,6 +195,13 @@ CODES: tuple[Code, ...] = (
         mend="write both files with one version of the tool and one set of options",
     ),
     Code(
+        name="explain-unknown",
+        family=Family.USAGE,
+        title="perfgate explain was given a word that it does not know",
+        why="it explains error codes, outcomes, terms, metrics and settings",
+        mend="perfgate explain lists every word",
+    ),
+    Code(
         name="command-usage",
         family=Family.USAGE,
         title="A command was not understood",
