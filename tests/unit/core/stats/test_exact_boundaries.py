@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -101,3 +102,13 @@ def test_the_larger_group_decides_whether_all_orders_are_counted() -> None:
     oracle = stats.mannwhitneyu(a, b, alternative="greater", method="asymptotic").pvalue
     assert mann_whitney(a, b) == pytest.approx(oracle)
     assert mann_whitney([1, 1], [1, 2]) == pytest.approx(0.9331928)
+
+
+def test_numbers_that_are_no_times_are_passed_over() -> None:
+    """A zero has no logarithm: it made every statistic of the line no number."""
+    (clean,) = change_points([1.0] * 8 + [2.0] * 8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (found,) = change_points([0.0, *[1.0] * 8, -1.0, *[2.0] * 4, float("nan"), *[2.0] * 4])
+    assert (clean.index, found.index) == (8, 10)
+    assert (found.before, found.after) == (1.0, 2.0)
