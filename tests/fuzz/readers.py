@@ -84,12 +84,13 @@ def inspected(path: Path) -> Seen:
 _TROUBLE = re.compile(
     r"left out|cut|invalid|not |no |never|none|missing|damage|skip|lost|drop|with(?:out| no)|unknown", re.IGNORECASE
 )
-_SIGNED = frozenset({"slowdown", "change"})
+_ANY = frozenset({"slowdown", "change", "ncu", "rocprof"})
+"""Metrics that may be below zero: changes, and counters that are handed through as the profiler named them."""
 
 
 def possible(metric: Metric) -> bool:
     """Whether a figure is one that can be."""
-    if metric.name in _SIGNED:
+    if metric.name in _ANY:
         return math.isfinite(metric.value)
     most = 1 + 1e-9 if metric.dimension is Dimension.FRACTION else math.inf
     return math.isfinite(metric.value) and 0 <= metric.value <= most

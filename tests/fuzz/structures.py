@@ -268,7 +268,7 @@ def _rename(rng: Random, database: sqlite3.Connection, table: str, columns: list
 
 
 def _again(rng: Random, database: sqlite3.Connection, table: str, columns: list[str]) -> None:
-    listed = ", ".join(f'"{name}"' for name in columns)
+    listed = ", ".join(f'"{name}"' for name in columns if name != "id")
     row = _one(rng, database, table)
     database.execute(f"insert or ignore into {table} ({listed}) select {listed} from {table} where rowid = {row}")
 
