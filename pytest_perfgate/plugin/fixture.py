@@ -80,6 +80,8 @@ class Gate:
                 brought = Brought(self._key(name), "region", work=_work(work), limits=_texts(limits))
                 self._regions[brought.key] = brought
                 self._bench.bring(brought)
+            else:
+                _refuse_other(brought, _work(work), _texts(limits))
             with self._bench.around(brought):
                 given, begun = HOST_CLOCK.thread(), HOST_CLOCK.wall()
                 yield
@@ -174,6 +176,16 @@ class Gate:
             raise PerfgateError("call-wrong", f"{what} in one test", mend="give each a name=", place=self._case.nodeid)
         self._names.add(name)
         return CaseKey(nodeid=self._case.nodeid, name=name)
+
+
+def _refuse_other(first: Brought, work: Work | None, limits: tuple[str, ...]) -> None:
+    """What a later entry of a region brings is what the first one brought: anything else would judge nothing."""
+    other = [name for name, given, known in (("limits=", limits, first.limits), ("work=", work, first.work))
+             if given and given != known]  # fmt: skip
+    if other:
+        what = f"region({first.key.name!r}) is entered again with {' and '.join(other)} that its first entry has not"
+        mend = f"give {' and '.join(other)} when the region is entered first, or another name="
+        raise PerfgateError("call-wrong", what, mend=mend, place=first.key.nodeid)
 
 
 def refuse_in_teardown(nodeid: str) -> None:

@@ -41,6 +41,7 @@ FIELDS = (
     "expires",
     "environment",
     "counted",
+    "power",
     "identity",
 )
 """All fields, in the order in which they stand."""
@@ -67,6 +68,7 @@ def render_line(name: str, baseline: Baseline, extra: Mapping[str, Node] | None 
     parts += [f"expires: {_word(baseline.expires)}"] if baseline.expires else []
     parts += [f"environment: {_word(baseline.environment)}"] if baseline.environment else []
     parts += [f"counted: {_quoted(baseline.counted)}"] if baseline.counted else []
+    parts += ["power: limited"] if baseline.limited else []
     if baseline.identity is not None:
         parts.append(f"identity: {_identity_text(baseline.identity, baseline.device)}")
     parts += [f"{_word(key)}: {_flow(node)}" for key, node in (extra or {}).items()]
@@ -140,6 +142,8 @@ def parse_fields(fields: Node, place: str, device: str) -> tuple[dict[str, Any],
     known: dict[str, Any] = {
         name: _PARSERS[name](fields[name], f"{place}.{name}") for name in _PARSERS if name in fields
     }
+    if "power" in fields:
+        known["limited"] = _parse_power(fields["power"], f"{place}.power")
     if "identity" in fields:
         known["identity"] = _identity(fields["identity"], f"{place}.identity", device)
     return known, {name: node for name, node in fields.items() if name not in FIELDS}
@@ -186,6 +190,12 @@ def _parse_date(node: Node, place: str) -> str:
     except ValueError:
         raise _wrong(place, "a day of the calendar", node) from None
     return node
+
+
+def _parse_power(node: Node, place: str) -> bool:
+    if node != "limited":
+        raise _wrong(place, "'limited', or no such field", node)
+    return True
 
 
 def _identity(node: Node, place: str, device: str) -> Identity:

@@ -25,6 +25,7 @@ _FORMS = {
     "expires": _DAY,
     "environment": f"({WORD})",
     "counted": _TEXT,
+    "power": "(limited)",
     "identity": rf"\{{((?:(?:, )?[a-z]+: (?:{WORD}|\"{_SAFE}\"))*)\}}",
 }
 """Each field behind the time, as we write it; one that has no form here is missed when this is imported."""
@@ -45,7 +46,7 @@ def own_fields(line: str, device: str) -> tuple[str, dict[str, Any]] | None:
     match = _OWN.match(line)
     if match is None:
         return None
-    name, time, unit, scatter, sittings, blind, processes, *texts, identity = match.groups()
+    name, time, unit, scatter, sittings, blind, processes, *texts, power, identity = match.groups()
     if not 0 < float(time) < _LARGEST:
         return None
     fields: dict[str, Any] = {"time": float(time) * TIME_UNITS[unit]}
@@ -58,6 +59,8 @@ def own_fields(line: str, device: str) -> tuple[str, dict[str, Any]] | None:
     if processes:
         fields["processes"] = int(processes)
     fields |= {k: t for k, t in zip(_TEXTS, texts) if t is not None}
+    if power:
+        fields["limited"] = True
     if identity is not None:
         fields["identity"] = _identity(identity, device)
         if fields["identity"] is None:

@@ -108,7 +108,9 @@ _EFFECTS = {
     Choice.WARN: Effect.WARN,
     Choice.FAIL: Effect.FAIL,
 }
-_NOTES = {"geomean": REGRESSED}
+OWN_GATE = "own gate"
+"""The note on a change that edits its own gate."""
+_NOTES = {"geomean": REGRESSED, OWN_GATE: REGRESSED}
 """Exit codes of suite notes that fail; the rest were not measured."""
 
 
