@@ -45,8 +45,8 @@ def change_points(
     """
     places = [at for at, number in enumerate(numbers) if 0 < number < inf]
     if len(places) < len(numbers):
-        found = change_points([numbers[at] for at in places], seed=seed, level=level, least=least)
-        return tuple(replace(one, index=places[one.index]) for one in found)
+        changes = change_points([numbers[at] for at in places], seed=seed, level=level, least=least)
+        return tuple(replace(one, index=places[one.index]) for one in changes)
     line = np.log(np.asarray(numbers, dtype=float))
     random = np.random.default_rng(seed)
     cuts: list[tuple[int, float]] = []
