@@ -13,7 +13,7 @@ from pytest_perfgate.app.past import Past
 from pytest_perfgate.app.raised import with_raised
 from pytest_perfgate.app.told import in_short
 from pytest_perfgate.core.gate.acceptance import blindness
-from pytest_perfgate.core.gate.clocks import accepted_clock
+from pytest_perfgate.core.gate.clocks import accepted_clock, limited
 from pytest_perfgate.core.gate.context import JudgeContext, Unpaired
 from pytest_perfgate.core.gate.conviction import uncommitted
 from pytest_perfgate.core.gate.grammar import FAMILY_MEAN, parse_limit
@@ -257,6 +257,7 @@ def _kept(report: CaseReport, measurement: Measurement, when: str, commit: str) 
         identity=measurement.identity,
         local=True,
         surroundings=surroundings(measurement),
+        limited=bool(limited(measurement.processes)),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pytest_perfgate.app.compare_arms import CONFIRM, SCREEN, Comparison
@@ -27,9 +27,11 @@ from pytest_perfgate.core.gate.rounds import (
     finding,
     suspected,
 )
+from pytest_perfgate.core.gate.witness import power_limited
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.core.render.spans import about
 from pytest_perfgate.core.stats.interval import median
+from pytest_perfgate.model.children import Capture
 from pytest_perfgate.model.paired import Decision, Paired
 from pytest_perfgate.model.plan import CaseKey
 
@@ -178,8 +180,13 @@ class Hearing:
             untried=key in self._untried,
             wants_s=self._wants(key, found, len(suspects)),
             base_ns=_usual(self._all, key),
-            clocks_hz=paired_clocks((self._all.captures(CONFIRM) or self._all.captures(SCREEN)).get(key, ())),
+            clocks_hz=paired_clocks(self._last(key)),
+            limited=power_limited(self._last(key)),
         )
+
+    def _last(self, key: CaseKey) -> Sequence[tuple[Capture, Capture]]:
+        """The rounds that decide a case: fresh ones where it was tried."""
+        return self._all.captures(CONFIRM).get(key) or self._all.captures(SCREEN).get(key) or ()
 
     def _say(self, text: str) -> None:
         self._all.stage.say(text)

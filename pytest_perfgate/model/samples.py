@@ -31,6 +31,16 @@ class Discard:
 
 
 @value
+class Settled:
+    """One turn that was long enough for clock and power to settle under this side's load alone."""
+
+    time: float
+    """The middle of its samples, nanoseconds per call."""
+    watts: float | None = None
+    clock_hz: float | None = None
+
+
+@value
 class Samples:
     """One process: nanoseconds per call, in order, and how they came about."""
 
@@ -64,6 +74,8 @@ class Samples:
     """First start to last end of a call's kernels, where the instrument sees both that and the busy time."""
     turns: tuple[int, ...] = ()
     """How many samples each turn gave, where two processes took turns."""
+    settled: Settled | None = None
+    """A longer turn beside them, where the device was at its power limit."""
     unqueued: float | None = None
     """Mean nanoseconds per call, less those in which its threads waited for a processor; ``None``: nobody can tell."""
     others: float | None = None

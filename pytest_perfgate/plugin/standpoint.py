@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,8 @@ if TYPE_CHECKING:
     import pytest
 
 _OURS = re.compile(r"perfgate (accept|report|review|prune|history|doctor|ceilings|clocks)\b")
-_NAMED = re.compile(r"((?:pytest|perfgate profile)\b[^']*)'")
-"""What takes node ids as pytest does: from where it is started."""
+_NAMED = re.compile(r"((?:pytest|perfgate profile)\b[^']*?\s)('(?:[^']|'\"'\"')*'|[\w@%+=:./-]*::[\w@%+=:./-]*\w)")
+"""A command that takes node ids as pytest does, from where it is started, and the first of them."""
 
 
 class Standpoint:
@@ -39,11 +40,8 @@ class Standpoint:
         if self._way == ".":
             return text
         if _OURS.match(text):
-            return f"{text} --root {_quoted(self._way)}"
+            return f"{text} --root {shlex.quote(self._way)}"
         if found := _NAMED.match(text):
-            return f"{found[1]}'{self.nodeid(text[found.end() :])}"
-        return f"{text} {_quoted(self._way)}" if text.startswith("pytest ") else text
-
-
-def _quoted(way: str) -> str:
-    return way if re.fullmatch(r"[\w./-]+", way) else "'" + way.replace("'", "'\"'\"'") + "'"
+            (name,) = shlex.split(found[2])
+            return f"{found[1]}{shlex.quote(self.nodeid(name))}{text[found.end() :]}"
+        return f"{text} {shlex.quote(self._way)}" if text.startswith("pytest ") else text

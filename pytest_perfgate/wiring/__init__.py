@@ -41,7 +41,7 @@ _INSPECTORS: tuple[Part, ...] = (
         _PATTERNS,
     ),
     ("app.inspections.cubin:Cubin", "adapters.readers.cubin:read_cubins", _CATALOGUE),
-    ("app.inspections.ncu:Ncu", "adapters.readers.ncu:read_ncu", _CATALOGUE),
+    ("app.inspections.ncu:Ncu", "adapters.readers.ncu:read_ncu", _CATALOGUE, "adapters.readers.ncu:long_head"),
     ("app.inspections.rocprof:Rocprof", "adapters.readers.rocprof:read_rocprof", _CATALOGUE),
     ("app.inspections.records:Runs", "adapters.stores.records:read_record"),
     ("app.inspections.benchmarks:nvbench", "adapters.readers.nvbench:read_nvbench"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from pytest_perfgate.model.quantity import TIME_UNITS
+
 _ELAPSED = ".avg.pct_of_peak_sustained_elapsed"
 
 _L1 = "l1tex__throughput.avg.pct_of_peak_sustained_active"
@@ -50,8 +52,7 @@ _FULL = re.compile(r"[a-z0-9]\w*__\w+(?:\.\w+)*")
 """A full name, alone or beside its label."""
 _PREFIXES = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _BASES = ("byte", "hz", "Hz", "inst", "cycle", "cycles", "block", "thread", "warp", "sector")
-_LONG = {"nsecond": 1.0, "usecond": 1e3, "msecond": 1e6, "second": 1e9, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9,
-         "\u00b5s": 1e3, "\u03bcs": 1e3}  # fmt: skip
+_LONG = {**TIME_UNITS, "nsecond": 1.0, "usecond": 1e3, "msecond": 1e6, "second": 1e9}
 
 
 _SHARE_MOST = 110.0

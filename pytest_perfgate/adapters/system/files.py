@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,6 +51,14 @@ def first_bytes(path: Path, count: int) -> bytes:
     """The beginning of a file."""
     with path.open("rb") as file:
         return file.read(count)
+
+
+def unpacked_head(head: bytes, count: int) -> bytes:
+    """As much as the first bytes of a gzip file tell; nothing where they are damaged."""
+    try:
+        return zlib.decompressobj(wbits=31).decompress(head, count)
+    except zlib.error:
+        return b""
 
 
 def last_lines(text: str, count: int, width: int = 240) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import field
 from typing import NamedTuple
@@ -72,10 +73,6 @@ class JudgeContext:
 REASON = ' --reason "..."'
 
 
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "'\"'\"'") + "'"
-
-
 class Trial(NamedTuple):
     """One measurement on the bench: what was seen, what it is held against, what is wrong with it."""
 
@@ -91,7 +88,7 @@ class Trial(NamedTuple):
     @property
     def name(self) -> str:
         """The case, quoted for a shell."""
-        return _quoted(str(self.measurement.key))
+        return shlex.quote(str(self.measurement.key))
 
     @property
     def profiles(self) -> tuple[str, ...]:
@@ -101,7 +98,7 @@ class Trial(NamedTuple):
     @property
     def rerun(self) -> str:
         """The command that runs this test once more, which pytest knows without its calls; more stands behind it."""
-        return f"{self.context.pytest} {_quoted(self.measurement.key.nodeid)}"
+        return f"{self.context.pytest} {shlex.quote(self.measurement.key.nodeid)}"
 
     def accepting(self, option: str = "") -> str:
         """The command that accepts this time; where CI refuses to write, from the record that it leaves."""

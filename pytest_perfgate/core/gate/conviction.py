@@ -10,7 +10,7 @@ from pytest_perfgate.core.gate.comparable import incomparable
 from pytest_perfgate.core.gate.context import REASON, JudgeContext, Trial, Unpaired
 from pytest_perfgate.core.gate.reasons import reasoned
 from pytest_perfgate.core.gate.ruling import Ruling
-from pytest_perfgate.core.gate.shift import resting_on_arms
+from pytest_perfgate.core.gate.shift import power_facts, resting_on_arms
 from pytest_perfgate.core.gate.surroundings import named
 from pytest_perfgate.core.gate.waiting import LEAST, excused
 from pytest_perfgate.core.render.plural import first_of, plural
@@ -139,6 +139,7 @@ def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
     beside = f"than {paired.base or 'the base'} beside it over {plural(paired.rounds, 'round')}: {signed(paired.shift)}"
     facts = tuple(("moved", f"{name} {then} -> {now}") for name, then, now in paired.moved)
     facts = (("beside", paired.stands_in), *facts) if paired.stands_in else facts
+    facts = (*facts, *power_facts(paired))
     slower = paired.decision is Decision.SLOWER and paired.shift >= suspicion.counts
     if slower and paired.same:
         return _ruling(suspicion, Outcome.MOVED, f"slower {beside}, {SAME}", (DOCTOR,), facts)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue
-from pytest_perfgate.adapters.readers.ncu import read_ncu
+from pytest_perfgate.adapters.readers.ncu import long_head, read_ncu
 from pytest_perfgate.app.inspections.ncu import Ncu
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
@@ -206,3 +206,12 @@ def test_a_report_that_is_cut_anywhere_is_refused_or_has_whole_launches(tmp_path
         except PerfgateError as error:
             seen.append(error.code.name)
     assert [one for one in seen if one not in {"ncu-report", "ncu-nothing"}] == [1]
+
+
+@pytest.mark.parametrize("name", ["run.log", "page.csv", "page.csv.gz", "out"])
+def test_a_page_behind_much_that_the_program_printed_is_told(tmp_path: Path, name: str) -> None:
+    page = "".join(f"step {n}: loss {1 / (n + 1):.3f}\n" for n in range(2_000)) + LONG + K + J
+    data = gzip.compress(page.encode()) if name.endswith("gz") else page.encode()
+    path = written(tmp_path, data, name)
+    assert Ncu(read_ncu, DeviceCatalogue, long_head).recognises(path, path.read_bytes()[:4096])
+    assert [k.name for k in read_ncu([path])] == ["k", "j"]
