@@ -8,6 +8,7 @@ from statistics import median
 from typing import Protocol
 
 from pytest_perfgate.core.render.quantity import quantity
+from pytest_perfgate.model.capabilities import SupportsWait
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.document import Block, Bullets, Column, Document, Paragraph, Section, Table
 from pytest_perfgate.model.errors import PerfgateError
@@ -147,7 +148,7 @@ def tried(ward: Ward, runtime: Runtime, timer: str) -> tuple[tuple[float | None,
 
 def timed_here(found: Availability, runtimes: Sequence[Runtime]) -> Availability:
     """Event mode runs nothing by itself: it works where a library has a device with events."""
-    if found.name != TIMED or any(hasattr(runtime, "wait") for runtime in runtimes):
+    if found.name != TIMED or any(isinstance(runtime, SupportsWait) for runtime in runtimes):
         return found
     return replace(found, usable=False, why="no library here has a device with events")
 

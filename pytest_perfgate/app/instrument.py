@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from pytest_perfgate.app.machine import keyed
+from pytest_perfgate.model.capabilities import SupportsAdopt, SupportsTouches
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Identity
@@ -31,9 +32,8 @@ def choose_runtime(plan: Plan, runtimes: Sequence[Runtime], modules: frozenset[s
     It has taken the queue that the call uses: on which device, and what timers can do there, depends on that.
     """
     runtime = _chosen(plan, runtimes, modules, call)
-    adopt = getattr(runtime, "adopt", None)
-    if call is not None and adopt is not None:
-        adopt(call)
+    if call is not None and isinstance(runtime, SupportsAdopt):
+        runtime.adopt(call)
     return runtime
 
 
@@ -48,7 +48,7 @@ def _chosen(plan: Plan, runtimes: Sequence[Runtime], modules: frozenset[str], ca
             found = runtime.availability()
             if found.usable:
                 return runtime
-            if call is not None and hasattr(runtime, "touches"):
+            if call is not None and isinstance(runtime, SupportsTouches):
                 _insist(found, "runtime")
     return runtimes[-1]
 
@@ -68,8 +68,7 @@ def choose_timer(plan: Plan, timers: Sequence[Timer], runtime: Runtime) -> Timer
 
 def _touches(runtime: Runtime, call: object) -> bool:
     """Whether a call has anything of the library within reach; a library that cannot tell is believed."""
-    asked = getattr(runtime, "touches", None)
-    return call is None or asked is None or bool(asked(call))
+    return call is None or not isinstance(runtime, SupportsTouches) or runtime.touches(call)
 
 
 def per_call(samples: Samples, calls: int) -> Samples:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from pytest_perfgate.core.analysis.roofs import ceiling_roof, roofs
 from pytest_perfgate.core.gate.retry import exhausted, left_of
+from pytest_perfgate.model.capabilities import SupportsSettled
 from pytest_perfgate.model.ceilings import Ceilings
 from pytest_perfgate.model.device import Basis, Device
 from pytest_perfgate.model.plan import ClockPolicy, Plan
@@ -28,11 +29,10 @@ def keyed(device: Device, plan: Plan, clocks_hz: Sequence[float] = ()) -> Device
 
 def settled(device: Device, plan: Plan, clocks: Clocks | None) -> tuple[Plan, str]:
     """The plan as it will be measured, and why clocks that were to be locked are only observed."""
-    decide = getattr(clocks, "settled", None)
-    if plan.clocks is not ClockPolicy.TRY or device.kind != "gpu" or decide is None:
-        return plan, ""
-    found: tuple[Plan, str] = decide(device, plan)
-    return found
+    watch: object = clocks
+    if plan.clocks is ClockPolicy.TRY and device.kind == "gpu" and isinstance(watch, SupportsSettled):
+        return watch.settled(device, plan)
+    return plan, ""
 
 
 def lease_name(device: Device) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.baseline import Baseline, Sitting
+from pytest_perfgate.model.capabilities import SupportsWait
 from pytest_perfgate.model.device import Availability, Device, DeviceSpec
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.plan import CaseKey, Plan
@@ -58,11 +59,8 @@ class Runtime(Protocol):
         """Evict the last cache: at least twice its size, read off the device."""
 
 
-class QueueRuntime(Runtime, Protocol):
+class QueueRuntime(Runtime, SupportsWait, Protocol):
     """A runtime whose device works through queues of its own, beside the host."""
-
-    def wait(self, event: Any) -> None:
-        """Until the device has passed this event; other queues may still be busy."""
 
     def block(self) -> Callable[[], None]:
         """Stop the queue here until the returned function is called, from any thread; or ``block-unsupported``."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from pytest_perfgate.model.capabilities import SupportsWait
+
 if TYPE_CHECKING:
     from pytest_perfgate.model.config import Config
     from pytest_perfgate.model.device import Device
+    from pytest_perfgate.model.ports import Runtime
 
 DEVICE_NS = 0.5e9
 """Device time that a measurement on a GPU takes at least."""
@@ -243,18 +246,22 @@ def machine(runtimes: Any) -> tuple[list[Device], list[Any]]:
     return [runtime.device() for runtime, one in found if one.usable], [one for _, one in found]
 
 
-def finest(runtime: Any, timer: str = "events") -> tuple[float | None, float | None]:
+def finest(runtime: Runtime, timer: str = "events") -> tuple[float | None, float | None]:
     """Overhead and resolution of a timer: of an empty pair of events, of the host's clock, of CUPTI's stamps."""
     import time
 
     if timer == "auto":
         return None, None
+    from pytest_perfgate.adapters.timers.bench import queue_of
+
     if timer == "host":
         from pytest_perfgate.adapters.timers.host import probe_clock
         from pytest_perfgate.adapters.timers.synchronised import waiting
 
         resolution, overhead = probe_clock(time.perf_counter_ns)
-        return (waiting(runtime, time.perf_counter_ns) if hasattr(runtime, "wait") else overhead), resolution
+        if isinstance(runtime, SupportsWait):
+            overhead = waiting(queue_of(runtime, timer), time.perf_counter_ns)
+        return overhead, resolution
     if timer == "cupti":
         from pytest_perfgate.model.errors import PerfgateError
 
@@ -263,7 +270,7 @@ def finest(runtime: Any, timer: str = "events") -> tuple[float | None, float | N
         return 0.0, 1.0
     from pytest_perfgate.adapters.timers.pairs import empty_pair
 
-    empty = empty_pair(runtime)
+    empty = empty_pair(queue_of(runtime, timer))
     return empty.overhead, empty.resolution
 
 

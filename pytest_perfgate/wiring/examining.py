@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pytest_perfgate.model.capabilities import SupportsOwnQueue
 from pytest_perfgate.wiring import clocks as clocks_page
 from pytest_perfgate.wiring import devices as devices_page
 
@@ -16,7 +17,7 @@ def ward(instruments: Any, profilers: Any) -> Any:
 
     devices, libraries = devices_page.machine(instruments.runtimes)
     for runtime in instruments.runtimes:
-        if hasattr(runtime, "own_queue") and runtime.availability().usable:
+        if runtime.availability().usable and isinstance(runtime, SupportsOwnQueue):
             runtime.own_queue()
     management = clocks_page.management()
     library = management.availability()

@@ -12,6 +12,7 @@ from pytest_perfgate.adapters.timers.bench import Bench, Rules, Warmth, queue_av
 from pytest_perfgate.adapters.timers.events import launch_gap
 from pytest_perfgate.adapters.timers.pairs import believable
 from pytest_perfgate.adapters.timers.undisturbed import Undisturbed
+from pytest_perfgate.model.capabilities import SupportsCuda
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Plan
@@ -74,7 +75,7 @@ class CuptiTimer:
 
     def availability(self, runtime: Runtime) -> Availability:
         found = queue_availability(self.name, runtime)
-        if found.usable and not getattr(runtime, "cuda", False):
+        if found.usable and not (isinstance(runtime, SupportsCuda) and runtime.cuda):
             return Availability(name=self.name, usable=False, why=f"{runtime.name} does not run on CUDA")
         return self._recorder.availability() if found.usable else found
 
