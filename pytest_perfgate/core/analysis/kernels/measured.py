@@ -10,7 +10,7 @@ from dataclasses import replace
 from pytest_perfgate.core.analysis.kernels.amd import COLLECT, collected_with
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
 from pytest_perfgate.core.analysis.kernels.local_memory import depth_unknown, why_no_bytes
-from pytest_perfgate.core.analysis.kernels.plain import PLAIN
+from pytest_perfgate.core.analysis.kernels.plain import PLAIN, stalls_missing
 from pytest_perfgate.core.analysis.sass.control import barrier_waits, stall_cycles
 from pytest_perfgate.core.analysis.sass.facts import architecture
 from pytest_perfgate.core.analysis.sass.mix import COUNTED, Mix
@@ -183,7 +183,8 @@ def _absent(diagnosis: Diagnosis, who: Labels, source: str) -> Iterator[Absent]:
         if diagnosis.ran is None:
             yield Absent(name="executed", labels=who, mend="collect it with --section InstructionStats")
         if not diagnosis.stalls:
-            yield Absent(name="stall", labels=who, mend="collect it with --section WarpStateStats")
+            why = stalls_missing(diagnosis.facts.counters) or "not collected"
+            yield Absent(name="stall", labels=who, why=why, mend="collect it with --section WarpStateStats")
     if source == "rocprof":
         yield from _absent_of_amd(diagnosis, who)
     if diagnosis.whole is not None and "spills" not in diagnosis.numbers:
