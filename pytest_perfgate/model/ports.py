@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.baseline import Baseline, Sitting
 from pytest_perfgate.model.device import Availability, Device, DeviceSpec
-from pytest_perfgate.model.measurement import Artifact, Environment
+from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.plan import CaseKey, Plan
 from pytest_perfgate.model.problem import Problem
 from pytest_perfgate.model.repository import Base
@@ -168,14 +168,6 @@ class Inspector(Protocol):
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis: ...
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis: ...
-
-
-class Probe(Protocol):
-    """Finds out about a machine."""
-
-    def devices(self) -> tuple[Device, ...]: ...
-
-    def environment(self) -> Environment: ...
 
 
 class Catalogue(Protocol):
