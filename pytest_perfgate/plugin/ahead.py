@@ -10,7 +10,6 @@ from pytest_perfgate.app.lanes import run_spread
 from pytest_perfgate.app.measure import Rounds
 from pytest_perfgate.clock import seconds
 from pytest_perfgate.core.gate.budget import SCREENING
-from pytest_perfgate.core.gate.rounds import Design
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Mode
 from pytest_perfgate.plugin.captures import captured
@@ -134,8 +133,11 @@ def measure_against(session: Docket) -> None:
 
 
 def suspicion_line(session: Docket, cases: Iterable[Case]) -> str:
-    """What suspects would cost, where a suspect is tried at all: it needs a baseline to be slower than."""
+    """What two builds would cost, where there are any to be asked: a line's commit, or the base of the change."""
     store = session.court.tools.baselines
-    if session.court.tools.convict is None or store is None or not store.devices():
+    lines = store is not None and bool(store.devices())
+    if session.court.tools.convict is None or not (
+        lines or (session.settings.ci and session.court.accepted.base.commit)
+    ):
         return ""
-    return trying_line(triable(cases), Design())
+    return trying_line(triable(cases))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_perfgate.core.gate.against_limit import kept, speed_up
+from pytest_perfgate.core.gate.against_limit import kept
 from pytest_perfgate.core.gate.context import Trial
-from pytest_perfgate.core.gate.conviction import SAME, Suspicion, not_told_apart, wanting
+from pytest_perfgate.core.gate.conviction import SAME, Suspicion, not_told_apart, slow_processes, wanting
 from pytest_perfgate.core.gate.cycles import clock_event
 from pytest_perfgate.core.gate.rounds import LEAST
 from pytest_perfgate.core.gate.ruling import Ruling
@@ -68,11 +68,12 @@ def _decided(limit: Limit, trial: Trial, metric: Metric, counts: float) -> Rulin
     if slower:
         suspicion = Suspicion(limit=limit, metric=metric, counts=counts, visible=paired.visible or counts)
         look = (*trial.profiles, f"git diff --stat {paired.base}")
-        convicted = _ruling(trial, Outcome.REGRESSED, f"slower in {said}", metric, look)
+        how = slow_processes(paired) or "slower"
+        convicted = _ruling(trial, Outcome.REGRESSED, f"{how} in {said}", metric, look)
         return clock_event(suspicion, trial) or convicted
     if metric.high < counts and paired.rounds >= LEAST:
-        faster = speed_up(metric) > counts
-        return _ruling(trial, Outcome.IMPROVED if faster else Outcome.PASSED, f"no slower in {said}", metric, ())
+        outcome = Outcome.IMPROVED if paired.faster else Outcome.PASSED
+        return _ruling(trial, outcome, f"{'faster' if paired.faster else 'no slower'} in {said}", metric, ())
     if paired.unstable:
         return _ruling(trial, Outcome.UNSTABLE, _grouped(paired), metric, ())
     return _ruling(trial, Outcome.UNDECIDED, f"{_open(paired)}{wanting(paired)}", metric, (_more(trial, paired),))
@@ -88,7 +89,7 @@ def _grouped(paired: Paired) -> str:
 
 def _more(trial: Trial, paired: Paired) -> str:
     """The command that plays twice as many rounds."""
-    return f"{trial.rerun} --perfgate-against {paired.base} --perfgate-rounds={2 * max(paired.rounds, 5)}"
+    return f"{trial.rerun} --perfgate-against {paired.base} --perfgate-rounds={2 * max(paired.rounds, LEAST)}"
 
 
 def not_compared(paired: Paired) -> str:
@@ -130,8 +131,6 @@ def _open(paired: Paired) -> str:
     """Why it is undecided."""
     if paired.rounds < LEAST:
         return f"the budget ended after {paired.rounds} of at least {LEAST} rounds beside {paired.base}"
-    if paired.untried:
-        return f"suspected in {_beside(paired)}, and the budget ended before it was tried"
     return _spanning(paired)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pytest_perfgate.core.gate.conviction import suspects
+from pytest_perfgate.core.gate.conviction import contested
 from pytest_perfgate.core.gate.merge import applies_on, limits_for, without_case
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.limit import Limit
@@ -21,9 +21,9 @@ def arm_limit(limits: Iterable[Limit], key: CaseKey, device: Device) -> float:
     return min((one.bound for one in meant if _allows(one)), default=UNASKED)
 
 
-def suspected_limit(report: CaseReport) -> float:
-    """τ of a suspect: of the limits that its verdicts are about."""
-    return min((v.limit.bound for v in suspects(report.verdicts) if _allows(v.limit)), default=UNASKED)
+def contested_limit(report: CaseReport) -> float:
+    """τ of a case that two builds decide: of the limits that its open verdicts are about."""
+    return min((v.limit.bound for v in contested(report, ci=True) if _allows(v.limit)), default=UNASKED)
 
 
 def _allows(limit: Limit) -> bool:

@@ -6,14 +6,15 @@ import math
 from collections.abc import Iterable, Mapping
 from statistics import NormalDist
 
-from pytest_perfgate.core.gate.rounds import LEAST, MARGIN, Design, Finding, confirming_rounds
+from pytest_perfgate.core.gate.rounds import CLEARS, LEAST, MARGIN, Design, Finding
+from pytest_perfgate.model.paired import Decision
 from pytest_perfgate.model.values import value
 
 MOST = 200
 """Rounds beyond which a case is not worth its time: its shift all but equals what counts."""
-SCREENING = 0.6
-"""The part of a budget that screening may take: the rest is for suspects."""
-_POWER, _ACQUITTAL = 0.8, 0.975
+SCREENING = 0.4
+"""The part of a budget that the accepted times may take: the rest is for the two builds."""
+_POWER = 0.8
 
 
 @value
@@ -24,7 +25,7 @@ class Want:
     seconds: float
     """Of one round."""
     suspected: bool
-    """Fresh rounds convict or acquit a suspect; of others the screening goes on."""
+    """It reads slower than its limit."""
 
     @property
     def cost(self) -> float:
@@ -41,20 +42,26 @@ class Allotment:
     """Seconds, the starting of processes included."""
 
 
-def conviction_rounds(found: Finding, counts: float, suspects: int, design: Design) -> int:
-    """Fresh rounds that convict a suspect of this shift and scatter in four of five cases."""
+def wanted(found: Finding, counts: float, design: Design) -> int:
+    """Rounds that are still to come before a case of this shift and scatter is decided, in four of five cases."""
+    if found.decision is not Decision.UNDECIDED:
+        return max(0, design.looks[0] - found.rounds)
+    needs = slower_rounds if found.shift >= counts else clearing_rounds
+    return max(1, needs(found, counts, design) - found.rounds)
+
+
+def slower_rounds(found: Finding, counts: float, design: Design) -> int:
+    """The first look to come at which a case of this shift and scatter is found slower."""
     gap = math.log1p(found.shift) - MARGIN * math.log1p(max(counts, 0.0))
-    level = NormalDist().inv_cdf(1 - design.alpha / max(suspects, 1))
-    return max(confirming_rounds(suspects, design), _rounds(level, found.scatter, gap))
+    needs = _rounds(NormalDist().inv_cdf(1 - design.level), found.scatter, gap)
+    ahead = (look for look in design.looks if look >= needs and look > found.rounds)
+    return next(ahead, max(needs, found.rounds + 1))
 
 
-def acquittal_rounds(found: Finding, counts: float) -> int:
-    """Rounds, those of the screening included, after which the interval of this shift keeps below what counts.
-
-    A second look after more rounds acquits wrongly in at most 5 % instead of 2.5 %.
-    """
+def clearing_rounds(found: Finding, counts: float, design: Design) -> int:  # noqa: ARG001 - as the other one is asked
+    """Rounds after which the interval of this shift and scatter keeps below what counts."""
     gap = math.log1p(max(counts, 0.0)) - math.log1p(found.shift)
-    return max(LEAST, _rounds(NormalDist().inv_cdf(_ACQUITTAL), found.scatter, gap))
+    return max(LEAST, _rounds(NormalDist().inv_cdf(1 - CLEARS), found.scatter, gap))
 
 
 def _rounds(level: float, scatter: float, gap: float) -> int:
@@ -65,7 +72,7 @@ def _rounds(level: float, scatter: float, gap: float) -> int:
 
 
 def allotted(wants: Mapping[str, Want], left_s: float, start_s: float) -> Allotment:
-    """Suspects first, then the undecided; of each those that are nearest to a decision.
+    """What reads slower first, then the rest; of each those that are nearest to a decision.
 
     A round starts its processes once for all cases in it, so rounds that others have anyway cost less.
     """
@@ -79,10 +86,9 @@ def allotted(wants: Mapping[str, Want], left_s: float, start_s: float) -> Allotm
 
 
 def cost_of(wants: Iterable[Want], start_s: float) -> float:
-    """Seconds of rounds that are played together, suspects apart from the rest."""
+    """Seconds of rounds that are played together."""
     wants = list(wants)
-    laps = sum(max((w.rounds for w in wants if w.suspected is kind), default=0) for kind in (True, False))
-    return laps * start_s + math.fsum(want.cost for want in wants)
+    return max((want.rounds for want in wants), default=0) * start_s + math.fsum(want.cost for want in wants)
 
 
 def shrunk(needed_s: float, has_s: float, least: float) -> float:

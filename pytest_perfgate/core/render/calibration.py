@@ -71,7 +71,7 @@ def _advice(found: Calibration) -> str:
     """The limit and the rounds to write down."""
     rounds = max((rounds for *_, rounds in found.own), default=0)
     text = f'"slowdown <= {found.suits:.0%}" suits all tests here'
-    return f"{text}; --perfgate-rounds={rounds} surely shows it in each." if rounds > Design().confirm else f"{text}."
+    return f"{text}; --perfgate-rounds={rounds} surely shows it in each." if rounds > Design().most else f"{text}."
 
 
 def curve(found: Calibration) -> Picture:

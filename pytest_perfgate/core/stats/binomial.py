@@ -42,6 +42,13 @@ def at_most(hits: int, count: int, rate: float) -> float:
     return min(1.0, math.fsum(math.exp(term) for term in terms))
 
 
+def fisher(hits: int, others: int, count: int) -> float:
+    """Fisher's exact test of two groups of ``count``: the chance of so many of all hits, or more, in the first."""
+    both = hits + others
+    ways = sum(math.comb(count, k) * math.comb(count, both - k) for k in range(hits, min(both, count) + 1))
+    return ways / math.comb(2 * count, both)
+
+
 def _crossing(rising: Callable[[float], float]) -> float:
     low, high = 0.0, 1.0
     for _ in range(60):

@@ -44,8 +44,11 @@ class Prediction(NamedTuple):
 
     @property
     def log_reach(self) -> float:
-        quantile = t_quantile(1 - ALARM / self.gates, self.dof)
-        return quantile * self.scatter * math.sqrt(1 + 1 / self.sittings)
+        return self.log_within(ALARM / self.gates)
+
+    def log_within(self, level: float) -> float:
+        """How far above the accepted value a new sitting lies with this chance, as a logarithm."""
+        return t_quantile(1 - level, self.dof) * self.scatter * math.sqrt(1 + 1 / self.sittings)
 
 
 def predict(
