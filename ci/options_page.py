@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from importlib import import_module
 from pathlib import Path
 
 from pytest_perfgate.cli.commands import GROUPS
+from pytest_perfgate.cli.dispatch import add_arguments
 from pytest_perfgate.model.config import KEYS, POLICIES, TEST_KEYS, ConfigKey
 from pytest_perfgate.plugin.collect import KEYWORDS
 from pytest_perfgate.plugin.options import OPTIONS
@@ -74,7 +74,7 @@ def command_rows() -> list[list[str]]:
     found: dict[tuple[str, str], list[str]] = {}
     for command in (name for group in LISTED for name in GROUPS[group]):
         parser = argparse.ArgumentParser(add_help=False)
-        import_module(f"pytest_perfgate.cli.{command.replace('-', '_')}").arguments(parser)
+        add_arguments(command, parser)
         for action in parser._actions:  # noqa: SLF001 - argparse tells nobody else what it knows
             if action.option_strings and action.help is not argparse.SUPPRESS:
                 value = f" {action.metavar or action.dest.upper()}" if action.nargs != 0 else ""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_perfgate.core.stats.binomial import upper_bound
+from ci.rates import upper_bound
 
 COUNTED = ("runs", "cases", "alarms")
 

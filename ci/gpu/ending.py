@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from pytest_perfgate.adapters.bindings.processes import lineage, started
+from pytest_perfgate.adapters.system.processes import lineage, started
 
 PATIENCE_S = 5.0
 LOOK_S = 0.5

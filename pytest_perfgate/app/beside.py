@@ -93,7 +93,10 @@ def _edited(case: Case, paths: Iterable[str], root: Path, show: Show) -> Iterato
         if path == case.path:
             if then is not None and not same_test(then, now, test):
                 yield path
-        elif then is None or not same_program(then, now):
+        elif then is None:
+            if (root / path).exists():
+                yield path
+        elif not same_program(then, now):
             yield path
 
 

@@ -80,13 +80,15 @@ class Comparison:
         """Other files below the root that the head's process of a test had loaded: tests, and what lies beside them."""
         self.own = OwnFiles(stage.texts)
         self._out: set[str] = set()
+        self._seconds: Mapping[str, float] = {}
+        self._reckoned = 0
         self._rounds = 0
         """Of the phase that is played."""
         self._until = stage.clock() + stage.budget_s if stage.budget_s else math.inf
 
     def resume(self, kept: Iterable[PairedRound]) -> None:
         """Take up what an interrupted run of the same arms has left."""
-        self.rounds = [one for one in kept if one.nodeid in self.cases]
+        self.rounds, self._reckoned = [one for one in kept if one.nodeid in self.cases], 0
         self._out = {one.nodeid for one in self.rounds if one.trouble}
 
     @property
@@ -95,8 +97,10 @@ class Comparison:
         return self._until - self.stage.clock()
 
     def cost(self, nodeid: str) -> float:
-        """Seconds of a case in one round, as seen so far."""
-        return fmean([one.seconds for one in self.rounds if one.nodeid == nodeid] or [0.0])
+        """Seconds of a case in one round, as seen so far; all are reckoned anew after new rounds alone."""
+        if self._reckoned != len(self.rounds):
+            self._seconds, self._reckoned = _seconds(self.rounds), len(self.rounds)
+        return self._seconds.get(nodeid, 0.0)
 
     def play(self, phase: str, counts: Mapping[str, int], over: Over = lambda: ()) -> None:
         """So many rounds of each case that is not over, together; a budget ends them between two rounds."""
@@ -129,7 +133,7 @@ class Comparison:
 
     def results(self) -> dict[str, CaseResult]:
         """The head's side as any measuring run leaves it."""
-        return {nodeid: _result(case, self.rounds) for nodeid, case in self.cases.items()}
+        return _results(self.cases, _by_case(self.rounds))
 
     def troubles(self) -> dict[str, str]:
         """What was first said of each test that did not run on both sides, or was not timed there."""
@@ -185,13 +189,11 @@ class Comparison:
         return done
 
     def _after_death(self, fault: PerfgateError, standing: str, at: tuple[str, int], cases: list[Case]) -> list[Case]:
-        lost = [standing] if standing else [case.nodeid for case in cases if not self._has(at, case.nodeid)]
+        has = {one.nodeid for one in self.rounds if (one.phase, one.number) == at}
+        lost = [standing] if standing else [case.nodeid for case in cases if case.nodeid not in has]
         for nodeid in lost:
             self._note(*at, nodeid, fault.what, died=bool(standing) and fault.code.name in FATAL)
-        return [case for case in cases if case.nodeid not in lost and not self._has(at, case.nodeid)]
-
-    def _has(self, at: tuple[str, int], nodeid: str) -> bool:
-        return any((one.phase, one.number, one.nodeid) == (*at, nodeid) for one in self.rounds)
+        return [case for case in cases if case.nodeid not in {*lost, *has}]
 
     def _note(self, phase: str, number: int, nodeid: str, why: str, *, died: bool = False) -> None:
         self._out.add(nodeid)
@@ -207,11 +209,24 @@ class Comparison:
             else:
                 self.same = False
             return
-        for arm, loaded in zip(self.arms, duet.modules):
-            problem = foreign_modules(arm, loaded) if arm.modules else None
-            if problem is not None:
-                self.problems[arm.name] = problem
+        found = ((arm, foreign_modules(arm, loaded)) for arm, loaded in zip(self.arms, duet.modules) if arm.modules)
+        self.problems.update({arm.name: problem for arm, problem in found if problem is not None})
         self.same = self.same and same_code(*duet.modules)
+
+
+def _by_case(rounds: Iterable[PairedRound]) -> dict[str, list[PairedRound]]:
+    found: dict[str, list[PairedRound]] = {}
+    for one in rounds:
+        found.setdefault(one.nodeid, []).append(one)
+    return found
+
+
+def _seconds(rounds: Iterable[PairedRound]) -> dict[str, float]:
+    return {nodeid: fmean(one.seconds for one in mine) for nodeid, mine in _by_case(rounds).items()}
+
+
+def _results(cases: Mapping[str, Case], rounds: Mapping[str, Sequence[PairedRound]]) -> dict[str, CaseResult]:
+    return {nodeid: _result(case, rounds.get(nodeid, ())) for nodeid, case in cases.items()}
 
 
 def _troubles(arms: Sequence[Arm], rounds: Sequence[PairedRound]) -> dict[str, str]:
@@ -225,8 +240,7 @@ def _outcome(rounds: Iterable[PairedRound]) -> str:
     return "died" if any(one.died for one in lost) else "crashed" if lost else "passed"
 
 
-def _result(case: Case, rounds: Iterable[PairedRound]) -> CaseResult:
-    mine = [one for one in rounds if one.nodeid == case.nodeid]
+def _result(case: Case, mine: Sequence[PairedRound]) -> CaseResult:
     return CaseResult(
         case=case,
         captures=tuple(one.head for one in mine if one.head),

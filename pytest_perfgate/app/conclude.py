@@ -23,7 +23,7 @@ from pytest_perfgate.app.settings import changed_settings
 from pytest_perfgate.app.tracked import binary_files, tracked_files
 from pytest_perfgate.app.uprooted import uprooted_lines
 from pytest_perfgate.core.gate.anchor import LIMIT, drift
-from pytest_perfgate.core.gate.clocks import clock_of
+from pytest_perfgate.core.gate.clocks import clock_of, how_measured, limited
 from pytest_perfgate.core.gate.family import family_limits
 from pytest_perfgate.core.gate.overlooked import LeftOut
 from pytest_perfgate.core.gate.policy import chosen
@@ -275,6 +275,6 @@ def _sittings(report: RunReport, commit: str) -> Iterable[Sitting]:
                 when=report.started,
                 commit=commit,
                 processes=len(measurement.processes),
-                identity=measurement.identity.text(),
+                identity=how_measured(measurement.identity, at_limit=limited(measurement.processes)),
                 clock_hz=clock_of(measurement.processes),
             )

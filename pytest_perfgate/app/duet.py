@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from statistics import median
 
+from pytest_perfgate.core.gate.clocks import limited
 from pytest_perfgate.model.children import (
     Answer,
     Bye,
@@ -26,7 +27,7 @@ from pytest_perfgate.model.children import (
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey, Plan
 from pytest_perfgate.model.profiling import STATIC
-from pytest_perfgate.model.samples import IDLE, Samples, Stop
+from pytest_perfgate.model.samples import IDLE, Samples, Settled, Stop
 from pytest_perfgate.model.values import value
 
 BASE, HEAD = 0, 1
@@ -38,7 +39,8 @@ _BROUGHT = frozenset({"region", "record", "read", STATIC})
 class Beat:
     """How the turns are cut: ten of 5 ms on the host, of samples of a third of that, and of 20 ms on a device.
 
-    A device's clocks and its other process need longer turns than the host's: nothing shorter was tried on one.
+    A device's clocks and its other process need longer turns than the host's: nothing shorter was tried on one. At the
+    power limit a long turn stands beside them.
     """
 
     batches: int = 10
@@ -46,6 +48,10 @@ class Beat:
     device_ns: float = 20e6
     sample_ns: float = 4e6
     warmup_ns: float = 20e6
+    settle_ns: float = 1e9
+    """Load before a long turn samples, where the device is at its power limit."""
+    settled_ns: float = 0.5e9
+    """Sampling of a long turn."""
 
 
 @value
@@ -156,7 +162,13 @@ class Duet:
                 taken[side].append(self._measured(side, turn))
             count = _paid(count, taken[BASE][-1], taken[HEAD][-1])
             number += 1
-        return joined(taken[BASE]), joined(taken[HEAD])
+        settled = self._settled(turn) if limited([*taken[BASE], *taken[HEAD]]) else {}
+        return joined(taken[BASE], settled.get(BASE)), joined(taken[HEAD], settled.get(HEAD))
+
+    def _settled(self, turn: Plan) -> dict[int, Samples]:
+        """A long turn of each side: short ones share the clock that the power of both leaves them."""
+        plan = replace(turn, settle_ns=self._beat.settle_ns, budget_ns=self._beat.settled_ns)
+        return {side: self._measured(side, plan) for side in self._order}
 
     def _measured(self, side: int, plan: Plan) -> Samples:
         self._children[side].send(Measure(plan=plan))
@@ -205,21 +217,33 @@ def _paid(count: int, base: Samples, head: Samples) -> int:
     return max(min(count, 3), count - bool(base.discarded or head.discarded))
 
 
-def joined(turns: Sequence[Samples]) -> Samples:
-    """The turns of a process as one process's samples."""
+def settled_of(samples: Samples) -> Settled:
+    """A long turn as one figure."""
+    clock = median(samples.clock_hz) if samples.clock_hz else None
+    return Settled(time=median(samples.durations), watts=samples.watts, clock_hz=clock)
+
+
+def joined(turns: Sequence[Samples], long: Samples | None = None) -> Samples:
+    """The turns of a process as one process's samples; a long one stands beside them."""
     last = turns[-1]
     return replace(
         last,
         durations=tuple(duration for turn in turns for duration in turn.durations),
         cpu=tuple(busy for turn in turns for busy in turn.cpu),
         turns=tuple(len(turn.durations) for turn in turns),
+        settled=settled_of(long) if long else None,
+        clock_hz=tuple(hz for turn in turns for hz in turn.clock_hz),
+        watts=_mean(turn.watts for turn in turns),
+        capped=_mean(turn.capped for turn in turns),
         unqueued=_mean(turn.unqueued for turn in turns),
         others=_mean(turn.others for turn in turns),
         blocked=_mean(turn.blocked for turn in turns),
         stop=Stop.COUNT,
         warmups=sum(turn.warmups for turn in turns),
         discarded=tuple(lost for turn in turns for lost in turn.discarded),
-        problems=tuple(dict.fromkeys(problem for turn in turns for problem in turn.problems)),
+        problems=tuple(
+            dict.fromkeys(problem for turn in (*turns, *((long,) if long else ())) for problem in turn.problems)
+        ),
     )
 
 

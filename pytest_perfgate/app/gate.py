@@ -12,36 +12,34 @@ from pytest_perfgate.app.assemble import measurements
 from pytest_perfgate.app.past import Past
 from pytest_perfgate.app.raised import with_raised
 from pytest_perfgate.app.told import in_short
-from pytest_perfgate.app.unjudged import unjudged
 from pytest_perfgate.core.gate.acceptance import blindness
-from pytest_perfgate.core.gate.against_revision import arm_facts
-from pytest_perfgate.core.gate.clocks import accepted_clock
-from pytest_perfgate.core.gate.context import JudgeContext
-from pytest_perfgate.core.gate.conviction import AGAINST, uncommitted
+from pytest_perfgate.core.gate.clocks import accepted_clock, limited
+from pytest_perfgate.core.gate.context import JudgeContext, Unpaired
+from pytest_perfgate.core.gate.conviction import uncommitted
 from pytest_perfgate.core.gate.grammar import FAMILY_MEAN, parse_limit
-from pytest_perfgate.core.gate.judge import judge, not_measured
+from pytest_perfgate.core.gate.judge import JUDGING_FAILED, judge, judging_failed, not_called, not_measured
 from pytest_perfgate.core.gate.levels import of_level
 from pytest_perfgate.core.gate.lost import lost_limits
 from pytest_perfgate.core.gate.merge import elsewhere, merge_limits
-from pytest_perfgate.core.gate.newcomer import by_its_line, newcomer
+from pytest_perfgate.core.gate.newcomer import newcomer
 from pytest_perfgate.core.gate.relaxed import Merged
 from pytest_perfgate.core.gate.remeasured import standing
 from pytest_perfgate.core.gate.surroundings import moved, surroundings
 from pytest_perfgate.core.gate.unfinished import with_trouble
-from pytest_perfgate.core.metrics.kernel import CODE_NAMES
 from pytest_perfgate.core.metrics.registry import by_name
 from pytest_perfgate.core.stats.successive import scatter_of_neighbours
 from pytest_perfgate.model.baseline import DIRTY, Baseline, Sitting, commit_name, short_commit
 from pytest_perfgate.model.children import CaseResult
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.limit import Effect, Limit, Outcome
+from pytest_perfgate.model.faults import fault_sentence
+from pytest_perfgate.model.limit import Limit, Outcome
 from pytest_perfgate.model.measurement import Environment, Measurement
 from pytest_perfgate.model.metric import MetricKind, MetricSet
 from pytest_perfgate.model.paired import Paired
 from pytest_perfgate.model.plan import Case, CaseKey, Mode
 from pytest_perfgate.model.profiling import STATIC, TIMED
 from pytest_perfgate.model.tools import GateTools
-from pytest_perfgate.model.verdict import CaseReport, Verdict
+from pytest_perfgate.model.verdict import CaseReport, Excuse
 
 COMMIT_FIRST = "commit, run again, and accept that"
 
@@ -101,18 +99,18 @@ class Court:
     def _uncalled(self, case: Case) -> CaseReport:
         """A test that timed nothing; limits on machine code lack the capture that reads it, not a call."""
         why = "the test called perfgate() nowhere, and entered no region"
-        report = self.unmeasured(case, CaseKey(nodeid=case.nodeid), why)
-        if set(case.plan.captures) - {TIMED}:
-            return report
-        return replace(report, verdicts=tuple(map(_unasked, report.verdicts)))
+        key = CaseKey(nodeid=case.nodeid)
+        if set(case.plan.captures) - {TIMED} or self.context.mode is Mode.OFF:
+            return self.unmeasured(case, key, why)
+        return not_called(key, case.limits, why, self.context)
 
     def _all_limits(self, case: Case, reports: Iterable[CaseReport]) -> Iterable[Limit]:
         """Those of the case, and those that its calls brought along."""
         brought = [report.measurement for report in reports if report.measurement and report.measurement.limits]
         return (*case.limits, *(limit for measurement in brought for limit in self.limits(case, measurement)))
 
-    def judged(self, case: Case, measurement: Measurement) -> CaseReport:
-        """One measurement under the case's limits."""
+    def judged(self, case: Case, measurement: Measurement, unpaired: Unpaired | None = None) -> CaseReport:
+        """One measurement under the case's limits; ``unpaired`` where two builds were to decide and could not."""
         if not measurement.processes and measurement.metrics == MetricSet() and not measurement.problems:
             why = "its region was never entered" if measurement.identity.timer == "region" else "nothing was recorded"
             return self.unmeasured(case, measurement.key, why)
@@ -128,21 +126,23 @@ class Court:
             replaced=replaced,
             then_hz=accepted_clock(baseline, past),
             unbaselined=self._unbaselined(measurement),
-            paired_available=self.tools.convict is not None,
+            paired_available=self.tools.convict is not None and unpaired is None,
+            unpaired=unpaired,
         )
         if measurement.key.nodeid in self.new:
             baseline, context = None, newcomer(context)
         unready = self.unready.get(measurement.key.nodeid, "") or self.untimed.get(measurement.key, "")
+        if unready:
+            context = replace(context, unpaired=Unpaired(why=unready))
         if unready and baseline is None:
             context = newcomer(context, "nothing to compare with")
         paired, limits = self.paired.get(measurement.key), self.limits(case, measurement)
         try:
-            report = judge(measurement, limits, baseline=baseline, context=context, paired=paired)
-            return by_its_line(report, unready) if unready else report
+            return judge(measurement, limits, baseline=baseline, context=context, paired=paired)
         except PerfgateError:
             raise
         except Exception as fault:  # noqa: BLE001 - one case that breaks the judge must not cost the others theirs
-            return unjudged(measurement, limits, fault, context)
+            return judging_failed(measurement, limits, fault_sentence(fault, "judged this", JUDGING_FAILED), context)
 
     def with_arms(self, case: Case, report: CaseReport, paired: Paired | None) -> CaseReport:
         """A suspect judged again, by what two arms measured beside each other."""
@@ -150,22 +150,13 @@ class Court:
             return self.without_arms(case, report, None)
         facts = moved(report.baseline, report.measurement, self._past(report.measurement))
         self.paired = {**self.paired, report.key: replace(paired, moved=facts)}
-        judged, told = self.judged(case, report.measurement), tuple(arm_facts(paired))
-        return replace(judged, verdicts=tuple(replace(v, evidence=(*v.evidence, *told)) for v in judged.verdicts))
+        return self.judged(case, report.measurement)
 
     def without_arms(self, case: Case, report: CaseReport, fault: PerfgateError | None, heard: str = "") -> CaseReport:
         """A suspect that no arm could be made for: the prediction interval decides, and why is said."""
         if report.measurement is None:
             return report
-        told = in_short(fault) if fault is not None else heard or "it did not run in both arms"
-        why = uncommitted(report.baseline) or told
-        plain = Court(replace(self.tools, convict=None), self.context).judged(case, report.measurement)
-        mend = COMMIT_FIRST if why != told else fault.mend if fault is not None else ""
-        if gone := fault is not None and fault.code.name == "revision-missing" and why == told:
-            mend = ""
-        step = (mend,) if mend else ()
-        said = (replace(v, evidence=(*v.evidence, ("no arms", why)), next=(*step, *v.next)) for v in plain.verdicts)
-        return replace(plain, verdicts=tuple(map(_without_revision, said) if gone else said))
+        return self.judged(case, report.measurement, _unpaired(report.baseline, fault, heard))
 
     def limits(self, case: Case, measurement: Measurement) -> tuple[Limit, ...]:
         """The case's limits under those that the fixture's call brought, as far as they can be of what it measured."""
@@ -217,17 +208,15 @@ def _brought(text: str, kinds: Mapping[str, MetricKind], place: str) -> Limit:
     return limit
 
 
-def _without_revision(verdict: Verdict) -> Verdict:
-    """A commit that no clone has cannot be compared with, whatever is fetched."""
-    return replace(verdict, next=tuple(step for step in verdict.next if AGAINST not in step))
-
-
-def _unasked(verdict: Verdict) -> Verdict:
-    """A limit on machine code that nothing was told to read."""
-    if verdict.limit.metric not in CODE_NAMES:
-        return verdict
-    why = f"nothing was told to read machine code for it: the test has no capture={STATIC!r}"
-    return replace(verdict, sentence=why, next=(f"@pytest.mark.perfgate({verdict.limit.text!r}, capture={STATIC!r})",))
+def _unpaired(baseline: Baseline | None, fault: PerfgateError | None, heard: str) -> Unpaired:
+    """Why no two builds decided: the accepted tree is in no commit, it cannot be built, or the test failed there."""
+    if why := uncommitted(baseline):
+        return Unpaired(why=why, step=COMMIT_FIRST)
+    if fault is None:
+        return Unpaired(why=heard or "it did not run in both arms")
+    if fault.code.name == "revision-missing":
+        return Unpaired(why=in_short(fault), base_missing=True)
+    return Unpaired(why=in_short(fault), step=fault.mend)
 
 
 def _scatter(past: Sequence[Sitting], baseline: Baseline | None, environment: Environment) -> tuple[float | None, int]:
@@ -268,6 +257,7 @@ def _kept(report: CaseReport, measurement: Measurement, when: str, commit: str) 
         identity=measurement.identity,
         local=True,
         surroundings=surroundings(measurement),
+        limited=bool(limited(measurement.processes)),
     )
 
 
@@ -288,7 +278,7 @@ def hushed(report: CaseReport) -> CaseReport:
     """A case whose test was skipped, or failed by itself: the gate counts it and adds no failure of its own."""
     if report.measurement is not None:
         return report
-    return replace(report, verdicts=tuple(replace(v, effect=Effect.PASS) for v in report.verdicts))
+    return replace(report, excuse=Excuse.NOT_RUN)
 
 
 def off_reason(mode: Mode, pdb: bool) -> str:

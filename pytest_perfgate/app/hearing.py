@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from pytest_perfgate.app.compare_arms import ROUND, Comparison
@@ -10,8 +10,10 @@ from pytest_perfgate.app.duet import BASE
 from pytest_perfgate.core.gate.budget import Want, allotted, wanted
 from pytest_perfgate.core.gate.clocks import paired_clocks
 from pytest_perfgate.core.gate.rounds import Finding, Pairs, look, more_slow
+from pytest_perfgate.core.gate.witness import power_limited
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.core.stats.interval import median
+from pytest_perfgate.model.children import Capture
 from pytest_perfgate.model.paired import Decision, Paired
 from pytest_perfgate.model.plan import CaseKey
 
@@ -99,8 +101,13 @@ class Hearing:
             slow=found.slow,
             wants_s=self._wants_s(key, found),
             base_ns=_usual(self._all, key),
-            clocks_hz=paired_clocks(self._all.captures(ROUND).get(key, ())),
+            clocks_hz=paired_clocks(self._rounds(key)),
+            limited=power_limited(self._rounds(key)),
         )
+
+    def _rounds(self, key: CaseKey) -> Sequence[tuple[Capture, Capture]]:
+        """The rounds that decided a case."""
+        return self._all.captures(ROUND).get(key, [])[: self._found[key].rounds]
 
     def _told(self) -> str:
         """``38 of 40 decided in 7 to 14 rounds, 2 open after 30``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from pytest_perfgate.core.analysis.foreign import foreign
+from pytest_perfgate.core.analysis.foreign import GZIP, foreign, unpacked_head
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.document import Document
 from pytest_perfgate.model.errors import PerfgateError
@@ -79,6 +79,8 @@ def _folder(path: Path, inspectors: Sequence[Inspector], peek: Peek) -> Perfgate
 def unknown(path: Path, head: bytes, inspectors: Sequence[Inspector]) -> PerfgateError:
     """The error for a file that nothing reads: what it is where its first bytes tell, else what is read."""
     seen, mend = foreign(head)
+    if head.startswith(GZIP) and any(one.recognises(path.with_suffix(""), unpacked_head(head)) for one in inspectors):
+        mend = "unpack it: gunzip FILE"
     what = seen or ("is empty" if not head and path.is_file() else "is of no kind that anything here reads")
     known = "kinds: " + ", ".join(one.name for one in inspectors)
     thing = "folder" if path.is_dir() else "file"

@@ -107,5 +107,7 @@ def _told(samples: Samples, watch: ClockWatch, problems: tuple[Problem, ...]) ->
         samples,
         problems=(*samples.problems, *problems),
         clock_hz=watch.clock_hz(),
+        watts=watch.watts(),
+        capped=watch.capped(),
         notes=(*samples.notes, *watch.facts()),
     )

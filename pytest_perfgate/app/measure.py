@@ -128,6 +128,8 @@ class Rounds:
         try:
             child = self._crew.nursery.spawn(_surrounded(self._crew.spec(cases), env))
             self._children.add(child)
+            if self._stopped:  # while it was started: whoever stopped could not know of it
+                return cases
             job = replace(self._crew.job, cases=tuple(cases))
             for message in conversation(child, job, self._crew.timeout_s, self._leaning):
                 if isinstance(message, Ready):

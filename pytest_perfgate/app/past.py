@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pytest_perfgate.core.gate.clocks import how_measured, limited
 from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Measurement
@@ -39,6 +40,6 @@ class Past:
 
 def sittings_like(measurement: Measurement, store: HistoryStore) -> Sequence[Sitting]:
     """The newest of a case: with other threads, another timer or cache it is another measurement, and no scatter."""
-    how = measurement.identity.text()
+    how = how_measured(measurement.identity, at_limit=limited(measurement.processes))
     found = store.read(measurement.key, measurement.device.key, _READ)
     return [sitting for sitting in found if sitting.identity in {"", how}][-_LAST_SITTINGS:]

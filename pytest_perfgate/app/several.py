@@ -44,7 +44,7 @@ class Together:
 
 
 class Watches:
-    """What several watches saw; clocks and facts are those of the first."""
+    """What several watches saw; clocks, watts and facts are those of the first."""
 
     def __init__(self, cards: Sequence[Device], watches: Sequence[ClockWatch]) -> None:
         self._cards, self._watches = cards, watches
@@ -58,6 +58,13 @@ class Watches:
 
     def clock_hz(self) -> tuple[float, ...]:
         return self._watches[0].clock_hz()
+
+    def watts(self) -> float | None:
+        return self._watches[0].watts()
+
+    def capped(self) -> float | None:
+        """Of the device that was held down the longest: the others wait for it."""
+        return max((share for watch in self._watches if (share := watch.capped()) is not None), default=None)
 
     def facts(self) -> tuple[tuple[str, str], ...]:
         return (*self._watches[0].facts(), ("devices watched", str(len(self._watches))))

@@ -1,11 +1,4 @@
-"""Accept measured times as the baseline, from the last record or the one that CI uploaded.
-
-  perfgate accept                              what is new or faster, and what is slower with a reason
-  perfgate accept 'test_gemm[4096]' --reason "exact rounding costs 8 %"
-  perfgate accept --from https://ci.example/artifacts/record.json --new
-
-A line is rewritten only where the time moved beyond its noise, or where a commit now holds what it measured.
-"""
+"""Accept measured times as the baseline, from the last record or the one that CI uploaded."""
 
 from __future__ import annotations
 
@@ -24,7 +17,17 @@ if TYPE_CHECKING:
     from datetime import date
 
 
-def arguments(parser: ArgumentParser) -> None:
+ACCEPT_ABOUT = """Accept measured times as the baseline, from the last record or the one that CI uploaded.
+
+  perfgate accept                              what is new or faster, and what is slower with a reason
+  perfgate accept 'test_gemm[4096]' --reason "exact rounding costs 8 %"
+  perfgate accept --from https://ci.example/artifacts/record.json --new
+
+A line is rewritten only where the time moved beyond its noise, or where a commit now holds what it measured.
+"""
+
+
+def accept_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NODEID", help="cases, tests, files or folders (default: all)")
     parser.add_argument("-k", dest="expression", default="", metavar="EXPR", help="cases whose names match")
     parser.add_argument("--reason", default="", metavar="TEXT", help="why; asked for wherever a time got slower")
@@ -39,7 +42,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.set_defaults(each=False)
 
 
-def run(options: Namespace) -> int:
+def run_accept(options: Namespace) -> int:
     from pytest_perfgate.app.accept import accept, check_decisions, decisions
 
     project = Project(options)

@@ -1,7 +1,4 @@
-"""How often the gate cries wolf here, and how small a slowdown it sees: measured with your tests on your machine.
-
-Both sides run the same code. Rounds are kept: run again, it adds to them.
-"""
+"""How often the gate cries wolf here, and how small a slowdown it sees: measured with your tests on your machine."""
 
 from __future__ import annotations
 
@@ -19,8 +16,15 @@ from pytest_perfgate.cli.project import Project, add_root
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.errors import PerfgateError
 
+CALIBRATE_ABOUT = """Measure how often the gate raises a false alarm here, and how small a slowdown it sees.
 
-def arguments(parser: ArgumentParser) -> None:
+It runs your tests on your machine.
+
+Both sides run the same code. Rounds are kept: run again, it adds to them.
+"""
+
+
+def calibrate_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--minutes", type=from_zero, default=10.0, metavar="N", help="measure for so long; 0: not at all (default 10)"
     )
@@ -35,7 +39,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--pytest", default="", metavar="ARGS", help="arguments for pytest, in one text: '-k gemm'")
 
 
-def run(options: Namespace) -> int:
+def run_calibrate(options: Namespace) -> int:
     from pytest_perfgate.core.gate.calibration import calibration
     from pytest_perfgate.core.render.calibration import calibration_document, calibration_facts, curve
     from pytest_perfgate.core.render.svg import alone

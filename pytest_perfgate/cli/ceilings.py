@@ -1,7 +1,4 @@
-"""Measure the highest rates that this machine reaches: a large product of each dtype, a large copy.
-
-They are kept beside the baselines and give a host, or a device without a data sheet, its roof.
-"""
+"""Measure the highest rates that this machine reaches: a large product of each dtype, a large copy."""
 
 from __future__ import annotations
 
@@ -15,8 +12,13 @@ from pytest_perfgate.cli.output import show
 from pytest_perfgate.cli.project import Project, add_root
 from pytest_perfgate.wiring import devices as wiring_devices
 
+CEILINGS_ABOUT = """Measure the highest rates that this machine reaches: a large product of each dtype, a large copy.
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+They are kept beside the baselines and give a host, or a device without a data sheet, its roof.
+"""
+
+
+def ceilings_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runtime", default="host", choices=("host", "torch"), help="what to measure with")
     parser.add_argument("--dry-run", action="store_true", help="measure and show, keep nothing")
     parser.add_argument("--show", action="store_true", help="show what is kept, measure nothing")
@@ -24,7 +26,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_root(parser)
 
 
-def run(options: argparse.Namespace) -> int:
+def run_ceilings(options: argparse.Namespace) -> int:
     project = Project(options)
     bench = wiring_devices.ceiling_bench(project.config, options.runtime, options.clocks, _told)
     store = wiring_devices.ceiling_store(project.baselines)

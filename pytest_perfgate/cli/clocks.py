@@ -1,7 +1,4 @@
-"""Show, lock or reset the clocks of devices.
-
-show never touches a card. lock holds until reset; runs that lock by themselves need neither.
-"""
+"""Show, lock or reset the clocks of devices."""
 
 from __future__ import annotations
 
@@ -16,8 +13,13 @@ from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.wiring import clocks as wiring_clocks
 
+CLOCKS_ABOUT = """Show, lock or reset the clocks of devices.
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+show never touches a card. lock holds until reset; runs that lock by themselves need neither.
+"""
+
+
+def clocks_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", nargs="?", default="show", choices=("show", "lock", "reset"))
     parser.add_argument(
         "--mhz", type=above_zero, default=0.0, help="SM clock to lock at (default: the catalogue's, or base)"
@@ -26,7 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_root(parser)
 
 
-def run(options: argparse.Namespace) -> int:
+def run_clocks(options: argparse.Namespace) -> int:
     project, locks = Project(options), wiring_clocks.clock_locks()
     cards = _cards(options.device, must=options.action != "show")
     if options.action == "lock":

@@ -1,9 +1,4 @@
-"""Compare two files of one kind, or two runs; the first is the reference. Limits are optional.
-
-  perfgate compare before.sqlite after.sqlite "slowdown(kernel=*nccl*) <= 5%"
-
-For jobs of several files: perfgate compare before0 before1 -- after0 after1
-"""
+"""Compare two files of one kind, or two runs; the first is the reference. Limits are optional."""
 
 from __future__ import annotations
 
@@ -16,8 +11,15 @@ from pytest_perfgate.cli import looking, verdicts
 from pytest_perfgate.cli.output import say
 from pytest_perfgate.core.render.text import render_text
 
+COMPARE_ABOUT = """Compare two files of one kind, or two runs; the first is the reference. Limits are optional.
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+  perfgate compare before.sqlite after.sqlite "slowdown(kernel=*nccl*) <= 5%"
+
+For jobs of several files: perfgate compare before0 before1 -- after0 after1
+"""
+
+
+def compare_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="+", metavar="FILE|LIMIT")
     parser.add_argument("--view", default="", help="one view of the comparison")
     verdicts.add_options(parser)
@@ -25,7 +27,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     looking.add_options(parser)
 
 
-def run(options: argparse.Namespace) -> int:
+def run_compare(options: argparse.Namespace) -> int:
     words, limits = verdicts.split_limits(options.words)
     before, after = verdicts.split_sides(words)
     look = looking.judging_look(options)

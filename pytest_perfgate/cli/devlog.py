@@ -1,10 +1,4 @@
-"""Write the last run into a kernel's log: what it achieves, against the commit that was measured before it.
-
-"vs Previous" is the newest earlier record of another commit, measured alike; without one, the accepted time; without
-that, what was tried before it was committed.
-
-An entry of the same version is written again in its place; Issues and Insights that people wrote stay.
-"""
+"""Write the last run into a kernel's log: what it achieves, against the commit that was measured before it."""
 
 from __future__ import annotations
 
@@ -18,8 +12,16 @@ from pytest_perfgate.cli.looking import write, write_json
 from pytest_perfgate.cli.output import write_file
 from pytest_perfgate.cli.project import Project, add_root
 
+DEVLOG_ABOUT = """Write the last run into a kernel's log: what it achieves, against the commit measured before it.
 
-def arguments(parser: ArgumentParser) -> None:
+"vs Previous" is the newest earlier record of another commit, measured alike; without one, the accepted time; without
+that, what was tried before it was committed.
+
+An entry of the same version is written again in its place; Issues and Insights that people wrote stay.
+"""
+
+
+def devlog_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NODEID", help="only these cases")
     parser.add_argument("--file", default="", metavar="FILE", help="the log (default: print the entry)")
     parser.add_argument("--version", default="", metavar="NAME", help="the entry's name (default: the commit)")
@@ -30,7 +32,7 @@ def arguments(parser: ArgumentParser) -> None:
     add_root(parser)
 
 
-def run(options: Namespace) -> int:
+def run_devlog(options: Namespace) -> int:
     from pytest_perfgate.app.accept import Request, selected
     from pytest_perfgate.core.analysis.previous import previous_of
     from pytest_perfgate.core.render.devlog import kept_paragraphs, render_entry, written

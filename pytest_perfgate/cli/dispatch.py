@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterator
 from importlib import import_module
+from types import ModuleType
 from typing import Any, NoReturn
 
 import pytest_perfgate
@@ -18,6 +19,29 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.refusals import refusal, speaks_of_a_file
 
 USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
+
+
+_HOMES = {"merge-driver": "merge_driver"}
+"""Commands that stand in a module of another name."""
+
+
+def command_module(name: str) -> ModuleType:
+    """The module of a command: it holds ``run_NAME``, ``NAME_arguments`` and ``NAME_ABOUT``."""
+    return import_module(f"pytest_perfgate.cli.{_HOMES.get(name, name)}")
+
+
+def description(name: str) -> str:
+    """The text that ``perfgate NAME --help`` begins with."""
+    return str(getattr(command_module(name), f"{_key(name).upper()}_ABOUT"))
+
+
+def add_arguments(name: str, parser: argparse.ArgumentParser) -> None:
+    """Give the parser the arguments of a command."""
+    getattr(command_module(name), f"{_key(name)}_arguments")(parser)
+
+
+def _key(name: str) -> str:
+    return name.replace("-", "_")
 
 
 def dispatch(argv: list[str]) -> int:
@@ -50,8 +74,9 @@ def overview() -> str:
 def _guarded(name: str, rest: list[str]) -> int:
     try:
         with _tidy_output():
-            module = import_module(f"pytest_perfgate.cli.{name.replace('-', '_')}")
-            return int(module.run(_alone(_parsed(name, module, rest))))
+            module = command_module(name)
+            run = getattr(module, f"run_{_key(name)}")
+            return int(run(_alone(_parsed(name, module, rest))))
     except PerfgateError as error:
         return _said(error, as_json="--json" in rest)
     except KeyboardInterrupt:
@@ -70,13 +95,13 @@ def _guarded(name: str, rest: list[str]) -> int:
 def _parsed(name: str, module: Any, rest: list[str]) -> argparse.Namespace:
     parser = (_Told if "--json" in rest else _Near)(
         prog=f"perfgate {name}",
-        description=module.__doc__,
+        description=description(name),
         formatter_class=Page,
         allow_abbrev=False,
     )
     parser.add_argument("--json", action="store_true", help="print JSON for another program")
-    module.arguments(parser)
-    if not getattr(module, "PASSES_ON", False):
+    add_arguments(name, parser)
+    if not getattr(module, f"{_key(name).upper()}_PASSES_ON", False):
         return parser.parse_intermixed_args(rest, argparse.Namespace(given=rest))
     options, words = parser.parse_known_args(rest)
     options.words = words

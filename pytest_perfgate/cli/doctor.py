@@ -1,8 +1,4 @@
-"""Say what works here, what does not and why, and what mends it: the project, then the machine.
-
-It changes nothing. The last line times one call against itself for a few seconds. One screen, device by
-device; all that was found is behind --verbose and --json.
-"""
+"""Say what works here, what does not and why, and what mends it: the project, then the machine."""
 
 from __future__ import annotations
 
@@ -20,10 +16,17 @@ if TYPE_CHECKING:
     from pytest_perfgate.app.diagnosis import Ward
     from pytest_perfgate.app.doctor import Finding
 
+
+DOCTOR_ABOUT = """Say what works here, what does not and why, and what mends it: the project, then the machine.
+
+It changes nothing. The last line times one call against itself for a few seconds. One screen, device by
+device; all that was found is behind --verbose and --json.
+"""
+
 _BELOW = " " * 17
 
 
-def arguments(parser: ArgumentParser) -> None:
+def doctor_arguments(parser: ArgumentParser) -> None:
     add_root(parser)
     parser.add_argument("-v", "--verbose", action="store_true", help="all that was found, each part in a table")
     parser.add_argument(
@@ -31,7 +34,7 @@ def arguments(parser: ArgumentParser) -> None:
     )
 
 
-def run(options: Namespace) -> int:
+def run_doctor(options: Namespace) -> int:
     from pytest_perfgate.app.diagnosis import diagnosis
     from pytest_perfgate.app.doctor import Level, brief, examined
     from pytest_perfgate.app.screen import groups, screen

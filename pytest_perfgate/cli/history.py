@@ -11,8 +11,10 @@ from pytest_perfgate.cli.output import plain, show, write_file
 from pytest_perfgate.cli.project import Project, add_root
 from pytest_perfgate.model.errors import PerfgateError
 
+HISTORY_ABOUT = """A case over time: its sittings, the commits they were measured at, what was accepted."""
 
-def arguments(parser: ArgumentParser) -> None:
+
+def history_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "case", nargs="?", default="", metavar="CASE", help="a node id or part of one (default: list all)"
     )
@@ -22,7 +24,7 @@ def arguments(parser: ArgumentParser) -> None:
     add_root(parser)
 
 
-def run(options: Namespace) -> int:
+def run_history(options: Namespace) -> int:
     from pytest_perfgate.core.render.history import history_document
 
     project = Project(options)

@@ -1,9 +1,4 @@
-"""Begin baselines from another tool's results: pytest-benchmark, asv, NVBench or Google Benchmark JSON.
-
-  perfgate import .benchmarks/Linux-CPython-3.11-64bit/0001_main.json
-
-A line that stands already is not touched. Imported times were measured differently: they screen until accepted anew.
-"""
+"""Begin baselines from another tool's results: pytest-benchmark, asv, NVBench or Google Benchmark JSON."""
 
 # ruff: noqa: N999
 from __future__ import annotations
@@ -14,8 +9,15 @@ from pathlib import Path
 from pytest_perfgate.cli.looking import named_files, write, write_json
 from pytest_perfgate.cli.project import Project, add_root
 
+IMPORT_ABOUT = """Begin baselines from another tool's results: pytest-benchmark, asv, NVBench or Google Benchmark JSON.
 
-def arguments(parser: ArgumentParser) -> None:
+  perfgate import .benchmarks/Linux-CPython-3.11-64bit/0001_main.json
+
+A line that stands already is not touched. Imported times were measured differently: they screen until accepted anew.
+"""
+
+
+def import_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE")
     parser.add_argument(
         "--device", default="", metavar="KEY", help="the device they were measured on (default: this host)"
@@ -25,7 +27,7 @@ def arguments(parser: ArgumentParser) -> None:
     add_root(parser)
 
 
-def run(options: Namespace) -> int:
+def run_import(options: Namespace) -> int:
     import datetime as dt
 
     from pytest_perfgate.app.imports import imported

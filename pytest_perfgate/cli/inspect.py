@@ -1,7 +1,4 @@
-"""Say what is in a file: a trace, an Nsight Systems export, an Nsight Compute report, a cubin, told apart by content.
-
-Several files are the ranks or processes of one job. Nothing is judged here: see perfgate check.
-"""
+"""Say what is in a file: a trace, an Nsight Systems export, an Nsight Compute report, a cubin."""
 
 from __future__ import annotations
 
@@ -18,8 +15,15 @@ from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.document import Document
 from pytest_perfgate.model.errors import PerfgateError
 
+INSPECT_ABOUT = """Say what is in a file: a trace, an Nsight Systems export, an Nsight Compute report, a cubin.
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+The content tells the kind of a file, not its name.
+
+Several files are the ranks or processes of one job. Nothing is judged here: see perfgate check.
+"""
+
+
+def inspect_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE")
     parser.add_argument("--view", default="", help="one view of the file; 'list' names them, 'all' shows all")
     parser.add_argument("--html", metavar="FILE", help="write the views as one HTML page")
@@ -31,7 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     looking.add_options(parser)
 
 
-def run(options: argparse.Namespace) -> int:
+def run_inspect(options: argparse.Namespace) -> int:
     look = looking.look(options)
     files = looking.named_files(options.files)
     analysis = inspect(files, look.options, inspectors=look.inspectors, peek=look.peek)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,13 +16,6 @@ def invisible(root: Path, plugins: Sequence[str]) -> tuple[Path, ...]:
     named = {name.replace(".", "/") + ".py" for name in plugins}
     paths = (path.relative_to(root) for path in _conftests(root))
     return tuple(p for p in paths if p.as_posix() not in named and _HOOK in (root / p).read_bytes())
-
-
-def say_invisible(root: Path, plugins: Sequence[str]) -> None:
-    """Name such conftests on standard error, where a command may have missed what they bring."""
-    for path in invisible(root, plugins):
-        mend = 'move them to a module and name it in [tool.perfgate] plugins = ["..."]'
-        sys.stderr.write(f"note: the hooks of {path.as_posix()} are invisible to the command line; {mend}\n")
 
 
 def _conftests(root: Path) -> Iterator[Path]:

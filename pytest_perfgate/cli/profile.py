@@ -1,13 +1,4 @@
-"""Profile one test and keep what came out of it under .perfgate/profiles.
-
-  perfgate profile 'tests/test_gemm.py::test_gemm[4096]'
-  perfgate profile 'tests/test_gemm.py::test_gemm[4096]#backward' --mode ncu --mode nsys
-
-The test runs in a child of its own: each call once to compile and tune, once under the profiler. With #NAME only the
-call of that name is watched. Modes: annotation (the default: what classifies a kernel), ncu (deep: source and machine
-code), nsys (timeline, overlap, launch order), torch (operators), cupti (kernel records without a tool), event (time by
-the device's own events), cubin (machine code that the test attaches), and those that other profilers bring.
-"""
+"""Profile one test and keep what came out of it under .perfgate/profiles."""
 
 from __future__ import annotations
 
@@ -20,8 +11,19 @@ from pytest_perfgate.cli import looking
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.plan import ClockPolicy, Plan, parse_case_key
 
+PROFILE_ABOUT = """Profile one test and keep what came out of it under .perfgate/profiles.
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+  perfgate profile 'tests/test_gemm.py::test_gemm[4096]'
+  perfgate profile 'tests/test_gemm.py::test_gemm[4096]#backward' --mode ncu --mode nsys
+
+The test runs in a child of its own: each call once to compile and tune, once under the profiler. With #NAME only the
+call of that name is watched. Modes: annotation (the default: what classifies a kernel), ncu (deep: source and machine
+code), nsys (timeline, overlap, launch order), torch (operators), cupti (kernel records without a tool), event (time by
+the device's own events), cubin (machine code that the test attaches), and those that other profilers bring.
+"""
+
+
+def profile_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("nodeid", metavar="NODEID[#CALL]")
     parser.add_argument("--mode", action="append", default=[], metavar="MODE", help="may be given several times")
     parser.add_argument(
@@ -32,7 +34,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> int:
+def run_profile(options: argparse.Namespace) -> int:
     from pytest_perfgate.wiring.profiling import profile_tools
 
     tools = profile_tools(Path.cwd())

@@ -8,14 +8,16 @@ from pathlib import Path
 from pytest_perfgate.cli.looking import write, write_json
 from pytest_perfgate.cli.project import Project, add_root
 
+PRUNE_ABOUT = """Remove baselines whose tests are gone; only after a full run, nothing left out, that passed."""
 
-def arguments(parser: ArgumentParser) -> None:
+
+def prune_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show what would be removed")
     parser.add_argument("--in-ci", action="store_true", help="write although CI is set")
     add_root(parser)
 
 
-def run(options: Namespace) -> int:
+def run_prune(options: Namespace) -> int:
     from pytest_perfgate.app.prune import prune, unused
     from pytest_perfgate.cli.accept import check_place
 

@@ -1,10 +1,4 @@
-"""Show the last run, or a record, as text, HTML or Markdown; or take it somewhere.
-
-  perfgate report --html report.html
-  perfgate report --to github            edits the one comment of this pull request
-
-Without an option it is text, here. In CI it exits by what the gate found, as `perfgate run` does; with a RECORD by 0.
-"""
+"""Show the last run, or a record, as text, HTML or Markdown; or take it somewhere."""
 
 from __future__ import annotations
 
@@ -17,8 +11,16 @@ from pytest_perfgate.cli.output import plain, say, say_written, show, write_file
 from pytest_perfgate.cli.project import Project, add_root
 from pytest_perfgate.model.errors import PerfgateError
 
+REPORT_ABOUT = """Show the last run, or a record, as text, HTML or Markdown; or take it somewhere.
 
-def arguments(parser: ArgumentParser) -> None:
+  perfgate report --html report.html
+  perfgate report --to github            edits the one comment of this pull request
+
+Without an option it is text, here. In CI it exits by what the gate found, as `perfgate run` does; with a RECORD by 0.
+"""
+
+
+def report_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("source", nargs="?", default="", metavar="RECORD|URL", help="instead of the last record")
     parser.add_argument("--from", default="", metavar="RECORD|URL", dest="origin", help="the same, as accept has it")
     parser.add_argument("--html", default="", metavar="FILE", help="write one self-contained HTML file")
@@ -29,7 +31,7 @@ def arguments(parser: ArgumentParser) -> None:
     add_root(parser)
 
 
-def run(options: Namespace) -> int:
+def run_report(options: Namespace) -> int:
     from pytest_perfgate.core.render.html import render_html
     from pytest_perfgate.core.render.markdown import render_markdown
     from pytest_perfgate.core.render.report import run_document

@@ -14,11 +14,15 @@ from pytest_perfgate.cli.looking import columns, write, write_json
 from pytest_perfgate.cli.project import Project, add_root
 from pytest_perfgate.model.errors import PerfgateError
 
+REVIEW_ABOUT = (
+    """Walk through what moved, one case after the other, and accept or skip each; nothing is written before the end."""
+)
+
 _KEYS = "a or y accept, s or n skip, q stop asking, ? this help"
 _MEANS = {"a": "a", "y": "a", "s": "s", "n": "s", "q": "q"}
 
 
-def arguments(parser: ArgumentParser) -> None:
+def review_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NODEID", help="only these cases")
     parser.add_argument("-k", dest="expression", default="", metavar="EXPR", help="cases whose names match")
     parser.add_argument("--from", dest="source", default="", metavar="RECORD|URL", help="instead of the last record")
@@ -28,7 +32,7 @@ def arguments(parser: ArgumentParser) -> None:
     )
 
 
-def run(options: Namespace) -> int:
+def run_review(options: Namespace) -> int:
     from pytest_perfgate.app.accept import accept, decisions, refuse_pinned
 
     project = Project(options)

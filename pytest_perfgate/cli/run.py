@@ -1,9 +1,4 @@
-"""Run pytest, and exit by what the gate found rather than by pytest's own codes.
-
-  perfgate run tests/bench -k gemm --perfgate-against origin/main
-
-Everything but --json, --policy and --root goes to pytest. Without --perfgate= it is a full run.
-"""
+"""Run pytest, and exit by what the gate found rather than by pytest's own codes."""
 
 from __future__ import annotations
 
@@ -16,7 +11,14 @@ from typing import Any
 from pytest_perfgate.cli.looking import write_json
 from pytest_perfgate.cli.project import Project, add_root
 
-PASSES_ON = True
+RUN_ABOUT = """Run pytest, and exit by what the gate found rather than by pytest's own codes.
+
+  perfgate run tests/bench -k gemm --perfgate-against origin/main
+
+Everything but --json, --policy and --root goes to pytest. Without --perfgate= it is a full run.
+"""
+
+RUN_PASSES_ON = True
 """Words that this command does not know are pytest's."""
 _STDERR = 2
 _INTERRUPTED, _TESTS_FAILED, _USAGE, _NOTHING = 130, 1, 2, 4
@@ -27,7 +29,7 @@ _FROM_PYTEST = {0: 0, 1: _TESTS_FAILED, 2: _INTERRUPTED, 3: 14, 4: _USAGE, 5: _N
 _UNGATED = "nothing was measured: no gated test ran, and pytest left no record; look at what was collected and chosen"
 
 
-def arguments(parser: ArgumentParser) -> None:
+def run_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--policy",
         action="append",
@@ -38,7 +40,7 @@ def arguments(parser: ArgumentParser) -> None:
     add_root(parser)
 
 
-def run(options: Namespace) -> int:
+def run_run(options: Namespace) -> int:
     project = Project(options)
     words = options.words[1:] if options.words[:1] == ["--"] else options.words
     words = [*_policies(options.policy), *words]

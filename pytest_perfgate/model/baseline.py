@@ -51,6 +51,8 @@ class Baseline:
     """Digest of what surrounded the accepted sitting, as the line has it."""
     surroundings: Environment | None = None
     """What the digest stands for, where it is known."""
+    limited: bool = False
+    """Accepted at the device's power limit: a time that was not is held against it by two builds alone."""
     counted: str = ""
     """When the newest sitting started that was added to the accepted one; empty while none was."""
 

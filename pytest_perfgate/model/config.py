@@ -191,5 +191,6 @@ POLICIES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("moved", ("warn", "fail"), "the machine moved, not the code"),
     ("unmeasured", ("warn", "fail"), "collected, but never measured"),
     ("baseless", ("warn", "fail"), "in CI, no merge base: the change's own baselines judged"),
+    ("own_gate", ("warn", "fail"), "in CI, the change edits limits, marks, lines, settings or tests that judge it"),
 )
 """(key, values, meaning) of the policy."""

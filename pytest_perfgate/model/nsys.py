@@ -43,6 +43,8 @@ class ExportFacts:
     """Launches of CUDA graphs whose kernels were not recorded."""
     lacking: tuple[str, ...] = ()
     """Columns that figures need and the export does not have, as ``TABLE.column``."""
+    untimed: tuple[tuple[str, int], ...] = ()
+    """(table, rows of it without a start or an end): they are in no figure."""
 
 
 @array_value
@@ -94,7 +96,7 @@ OPEN = 1 << 62
 
 @array_value
 class Ranges:
-    """NVTX ranges from time zero on."""
+    """NVTX ranges, in order of neither time nor thread."""
 
     start: Ints
     end: Ints
@@ -106,6 +108,11 @@ class Ranges:
 
     def __len__(self) -> int:
         return len(self.start)
+
+    def where(self, kept: NDArray[np.bool_] | Ints) -> Ranges:
+        columns = (self.start[kept], self.end[kept], self.tid[kept], self.text[kept])
+        start, end, tid, text = columns
+        return Ranges(start=start, end=end, tid=tid, text=text, texts=self.texts)
 
 
 @array_value

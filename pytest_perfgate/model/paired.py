@@ -20,6 +20,16 @@ class Decision(str, enum.Enum):
 
 
 @value
+class PowerLimited:
+    """Base and head of a comparison on a device at its power limit, as far as it tells."""
+
+    clocks_hz: tuple[float, float] | None = None
+    watts: tuple[float, float] | None = None
+    decides: bool = False
+    """Whether turns of a second or more decided: the sides differ in them, and short turns share one clock."""
+
+
+@value
 class Paired:
     """One case in two arms. Convictions across a suite are corrected before they get here."""
 
@@ -70,6 +80,8 @@ class Paired:
     """What a call took in the base arm, the middle of its processes; 0 where nobody knows."""
     clocks_hz: tuple[float, float] | None = None
     """The clocks that base and head ran at, where both are known."""
+    limited: PowerLimited | None = None
+    """What the sides drew and ran at, where the power limit held their clocks."""
 
     @property
     def rounds(self) -> int:

@@ -51,6 +51,8 @@ class Plan:
     """Samples that a budget does not cut: the test asked for so many by name."""
     max_samples: int = 2000
     warmup_ns: float = 200e6
+    settle_ns: float = 0.0
+    """Load before the first sample, whatever agrees earlier: a device at its power limit takes as long to settle."""
     budget_ns: float = 1e9
     """Sampling time per process and case."""
     spread: float = 0.005

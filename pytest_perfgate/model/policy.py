@@ -35,6 +35,8 @@ class Policy:
     """Collected, but never measured."""
     baseless: Choice = Choice.WARN
     """Committed lines judged in CI, and there is no merge base whose lines could."""
+    own_gate: Choice = Choice.WARN
+    """In CI, the change edits limits, marks, lines, settings or tests by which it is judged."""
 
     @property
     def records(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.baseline import Baseline, Sitting
 from pytest_perfgate.model.device import Availability, Device, DeviceSpec
-from pytest_perfgate.model.measurement import Artifact, Environment
+from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.plan import CaseKey, Plan
 from pytest_perfgate.model.problem import Problem
 from pytest_perfgate.model.repository import Base
@@ -126,6 +126,12 @@ class ClockWatch(Protocol):
 
     def clock_hz(self) -> tuple[float, ...]: ...
 
+    def watts(self) -> float | None:
+        """What the device drew while samples were taken."""
+
+    def capped(self) -> float | None:
+        """The share of the sampling in which the power limit held the clock down; none where nobody looked."""
+
     def facts(self) -> tuple[tuple[str, str], ...]: ...
 
 
@@ -162,14 +168,6 @@ class Inspector(Protocol):
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis: ...
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis: ...
-
-
-class Probe(Protocol):
-    """Finds out about a machine."""
-
-    def devices(self) -> tuple[Device, ...]: ...
-
-    def environment(self) -> Environment: ...
 
 
 class Catalogue(Protocol):

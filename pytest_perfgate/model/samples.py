@@ -31,6 +31,16 @@ class Discard:
 
 
 @value
+class Settled:
+    """One turn that was long enough for clock and power to settle under this side's load alone."""
+
+    time: float
+    """The middle of its samples, nanoseconds per call."""
+    watts: float | None = None
+    clock_hz: float | None = None
+
+
+@value
 class Samples:
     """One process: nanoseconds per call, in order, and how they came about."""
 
@@ -44,10 +54,16 @@ class Samples:
     resolution: float = 0.0
     """Nanoseconds that a measurement can tell apart, whatever its batch."""
     warmups: int = 0
+    warmup_ns: float = 0.0
+    """What warming up took; a device is warm when its clock, its power and the time of a call hold still."""
     launch_gap: float | None = None
     """Host-visible minus device-busy nanoseconds per call."""
     cycles: tuple[float, ...] = ()
     clock_hz: tuple[float, ...] = ()
+    watts: float | None = None
+    """What the device drew while samples were taken, the middle of the looks; ``None`` where it does not tell."""
+    capped: float | None = None
+    """The share of the sampling in which the power limit held the clock down; ``None`` where nobody looked."""
     discarded: tuple[Discard, ...] = ()
     problems: tuple[Problem, ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
@@ -58,6 +74,8 @@ class Samples:
     """First start to last end of a call's kernels, where the instrument sees both that and the busy time."""
     turns: tuple[int, ...] = ()
     """How many samples each turn gave, where two processes took turns."""
+    settled: Settled | None = None
+    """A longer turn beside them, where the device was at its power limit."""
     unqueued: float | None = None
     """Mean nanoseconds per call, less those in which its threads waited for a processor; ``None``: nobody can tell."""
     others: float | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.limit import Effect, Limit, Outcome
 from pytest_perfgate.model.measurement import Environment, Measurement
@@ -37,6 +39,26 @@ class Verdict:
     raised: float | None = None
     """What the absolute floor raised the limit to: less, a timer of short calls cannot tell."""
 
+    def without_figures(self, why: str) -> Verdict:
+        """What it came to, for a record that cannot hold its figures."""
+        return Verdict(limit=self.limit, outcome=self.outcome, effect=self.effect, sentence=f"{self.sentence}; {why}")
+
+
+class Excuse(str, Enum):
+    """What became of a test that keeps its verdicts from failing the run."""
+
+    NONE = ""
+    NOT_RUN = "not run"
+    """Skipped, or failed by itself: pytest says so, and the gate adds no failure of its own."""
+    EXPECTED_TO_FAIL = "expected to fail"
+    """``xfail``: its failures are warnings."""
+
+    def soften(self, effect: Effect) -> Effect:
+        """What is left of the effect of a verdict."""
+        if self is Excuse.NOT_RUN:
+            return Effect.PASS
+        return Effect.WARN if self is Excuse.EXPECTED_TO_FAIL and effect is Effect.FAIL else effect
+
 
 @value
 class Arms:
@@ -64,10 +86,15 @@ class CaseReport:
     """The line with which the change under test accepts another time, with a reason of its own."""
     arms: Arms | None = None
     """What its slowdown is against; nothing where that is the accepted time."""
+    excuse: Excuse = Excuse.NONE
+
+    def effect_of(self, verdict: Verdict) -> Effect:
+        """What one of its verdicts does to the run."""
+        return self.excuse.soften(verdict.effect)
 
     @property
     def effect(self) -> Effect:
-        effects = {v.effect for v in self.verdicts}
+        effects = {self.effect_of(v) for v in self.verdicts}
         return next((e for e in (Effect.FAIL, Effect.WARN) if e in effects), Effect.PASS)
 
     @property

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.app.assemble import measurements
 from pytest_perfgate.app.beside import with_files
 from pytest_perfgate.app.compare_arms import Comparison, Stage
+from pytest_perfgate.app.duet import Beat
 from pytest_perfgate.app.hearing import Hearing
 from pytest_perfgate.clock import seconds
 from pytest_perfgate.core.gate.against_revision import not_compared
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from pytest_perfgate.plugin.docket import Docket
 
 MERGE_BASE = "@merge-base"
+DEVICE_WARMUP_NS = 60e6
+"""A device wakes up for longer than a host's caches fill."""
 _FRESH = {"PYTHONDONTWRITEBYTECODE": "1"}
 """Compiled files are read where the user's environment has them, and none is written into it."""
 
@@ -172,16 +175,17 @@ class Bailiff:
         return self._config.rootpath / ".perfgate" / "rounds" / f"{digests}.bin"
 
     def _stage(self, both: tuple[Arm, Arm]) -> Stage:
-        left = self._session.left_s()
+        left, cpus = self._session.left_s(), one_core(list(self._session.cases.values()))
         return Stage(
             nursery=self._session.court.tools.nursery,
             spec=self._spec,
-            job=replace(child_job(self._config), cpus=one_core(list(self._session.cases.values()))),
+            job=replace(child_job(self._config), cpus=cpus),
             timeout_s=self._project.timeout,
             say=self._say,
             show=self._progress.met if self._progress is not None else None,
             keep=FinishedRounds(self._path(both), self._session, self._say),
             clock=seconds,
+            beat=Beat() if cpus else Beat(warmup_ns=DEVICE_WARMUP_NS),
             texts=file_texts(self._session, both[0].revision),
             budget_s=max(left, 1.0) if isfinite(left) else 0.0,
         )

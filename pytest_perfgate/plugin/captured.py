@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -61,7 +62,7 @@ def untaken(case: Case) -> tuple[MetricSet, tuple[Finding, ...]]:
     modes = [name for name in external(case.plan.captures) if name not in IN_PROCESS]
     if not modes:
         return MetricSet(), ()
-    quoted = "'" + case.nodeid.replace("'", "'\"'\"'") + "'"
+    quoted = shlex.quote(case.nodeid)
     why = "it needs a run of its own, and --perfgate=quick has none"
     commands = " or ".join(f"perfgate profile {quoted} --mode {mode}" for mode in modes)
     mend = f"pytest {quoted} --perfgate=full, or {commands}"

@@ -5,6 +5,10 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -24,6 +28,9 @@ from pytest_perfgate.plugin.spans import seconds
 from pytest_perfgate.plugin.spelling import insist_on_whole
 
 DEFAULT_LIMIT = "slowdown <= 3%"
+_LETTERS = 80
+"""Of a parameter's text."""
+_PLAIN = frozenset({int, float, complex, bool, type(None), Decimal, Fraction})
 KEYWORDS = ("on", "capture", "timer", "runtime", "cache", "clocks", "data", "rounds", "budget", "devices")
 
 
@@ -252,4 +259,17 @@ def _patterned(plan: Plan, pattern: ConfigPattern) -> Plan:
 
 def _params(item: pytest.Item) -> tuple[tuple[str, str], ...]:
     callspec = getattr(item, "callspec", None)
-    return tuple((name, str(value)[:80]) for name, value in callspec.params.items()) if callspec else ()
+    return tuple((name, _param(value)[:_LETTERS]) for name, value in callspec.params.items()) if callspec else ()
+
+
+def _param(value: Any) -> str:
+    """Plain values as text; of anything else its type: writing out an array may take seconds, or raise."""
+    if isinstance(value, str):
+        return value[:_LETTERS]
+    if isinstance(value, (list, tuple)):
+        return f"({', '.join(map(_param, value[:_LETTERS]))})"
+    if isinstance(value, (type, FunctionType)):
+        return value.__qualname__
+    kind = type(value)
+    plain = kind in _PLAIN or isinstance(value, Enum) or any(one.__name__ == "dtype" for one in kind.__mro__)
+    return str(value) if plain else kind.__name__

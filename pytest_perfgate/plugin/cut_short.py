@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.render.plural import plural
@@ -73,7 +74,7 @@ def _onward(session: Docket, missing: Sequence[Case]) -> list[str]:
         return [f"next  {_BEHIND}"]
     if missing and len(missing) <= _NAMED and len(missing) < len(session.cases):
         here = Standpoint(session.settings.pytest)
-        names = " ".join("'" + here.nodeid(case.nodeid).replace("'", "'\"'\"'") + "'" for case in missing)
+        names = " ".join(shlex.quote(here.nodeid(case.nodeid)) for case in missing)
         rest = "that measures the rest; the same command again measures everything"
         return [f"next  pytest --perfgate={session.mode.value} {names}", rest]
     return ["next  the same command again: it measures everything anew"]

@@ -10,9 +10,8 @@ from pytest_perfgate.app.gate import Court, hushed
 from pytest_perfgate.clock import HOST_CLOCK, seconds
 from pytest_perfgate.core.gate.context import JudgeContext
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.plan import Case, Mode
-from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
+from pytest_perfgate.model.verdict import CaseReport, Excuse, SuiteNote
 from pytest_perfgate.plugin.outside import outside
 from pytest_perfgate.plugin.told import told
 from pytest_perfgate.wiring import gate_tools
@@ -109,7 +108,7 @@ class Docket:
     def recorded_reports(self) -> list[CaseReport]:
         """Every report as the record has it: what is expected to fail does not fail the run there either."""
         return [
-            replace(report, verdicts=tuple(map(_excused, report.verdicts)))
+            replace(report, excuse=Excuse.EXPECTED_TO_FAIL)
             if f"{report.worst.value}: {report.key}" in self.excused
             else report
             for report in self.all_reports()
@@ -130,7 +129,3 @@ class Docket:
             facts=self.settings.project.facts or "shown",
             pytest=self.settings.command,
         )
-
-
-def _excused(verdict: Verdict) -> Verdict:
-    return replace(verdict, effect=Effect.WARN) if verdict.effect is Effect.FAIL else verdict

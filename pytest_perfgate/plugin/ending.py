@@ -14,6 +14,7 @@ from pytest_perfgate.app.captures import capture_notes
 from pytest_perfgate.app.conclude import RECORD, Ending, keep, run_report, suite_notes
 from pytest_perfgate.clock import seconds
 from pytest_perfgate.core.gate.grammar import FAMILY_MEAN
+from pytest_perfgate.core.gate.suite import own_gate_note
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.verdict import SuiteNote
@@ -40,6 +41,7 @@ def close_session(session: Docket, *, complete: bool) -> None:
         session.notes += capture_notes(reports, session.court.context.policy)
         session.notes += (*commanded_notes(session), *unreported_notes(session))
         session.notes += pattern_notes(session, filtered=is_filtered(session.settings.pytest))
+        session.notes += own_gate_note(session.notes, session.court.context.policy)
     announce(session.settings.pytest, session.notes)
 
 

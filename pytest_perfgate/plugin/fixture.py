@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, CaseKey
+from pytest_perfgate.model.quantity import TIME_UNITS
 from pytest_perfgate.model.samples import Samples
 from pytest_perfgate.model.work import Work
 from pytest_perfgate.plugin.asked import Asked, Brought, Schedule
@@ -23,8 +24,6 @@ from pytest_perfgate.plugin.raising import noted
 from pytest_perfgate.plugin.spelling import insist_on_whole
 from pytest_perfgate.plugin.view import View
 from pytest_perfgate.plugin.words import insist_on_callables, note_text, unknown_arguments
-
-_UNITS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
 
 
 class Gate:
@@ -81,6 +80,8 @@ class Gate:
                 brought = Brought(self._key(name), "region", work=_work(work), limits=_texts(limits))
                 self._regions[brought.key] = brought
                 self._bench.bring(brought)
+            else:
+                _refuse_other(brought, _work(work), _texts(limits))
             with self._bench.around(brought):
                 given, begun = HOST_CLOCK.thread(), HOST_CLOCK.wall()
                 yield
@@ -98,10 +99,10 @@ class Gate:
     ) -> View:
         """Judge times that were measured elsewhere, such as by a C++ binary or by ranks under torchrun."""
         with self._noted(name, "record()"):
-            if unit not in _UNITS:
-                what, mend = f"record() does not know the unit {unit!r}", f"one of {', '.join(_UNITS)}"
+            if unit not in TIME_UNITS:
+                what, mend = f"record() does not know the unit {unit!r}", f"one of {', '.join(TIME_UNITS)}"
                 raise PerfgateError("call-wrong", what, mend=mend)
-            durations = [_number(sample) * _UNITS[unit] for sample in samples]
+            durations = [_number(sample) * TIME_UNITS[unit] for sample in samples]
             brought = Brought(self._outermost(name), "record", durations, work=_work(work), limits=_texts(limits))
             self._bench.bring(brought)
         return View(brought.key, metrics=self._bench.metrics, fate=self._bench.fate)
@@ -175,6 +176,16 @@ class Gate:
             raise PerfgateError("call-wrong", f"{what} in one test", mend="give each a name=", place=self._case.nodeid)
         self._names.add(name)
         return CaseKey(nodeid=self._case.nodeid, name=name)
+
+
+def _refuse_other(first: Brought, work: Work | None, limits: tuple[str, ...]) -> None:
+    """What a later entry of a region brings is what the first one brought: anything else would judge nothing."""
+    other = [name for name, given, known in (("limits=", limits, first.limits), ("work=", work, first.work))
+             if given and given != known]  # fmt: skip
+    if other:
+        what = f"region({first.key.name!r}) is entered again with {' and '.join(other)} that its first entry has not"
+        mend = f"give {' and '.join(other)} when the region is entered first, or another name="
+        raise PerfgateError("call-wrong", what, mend=mend, place=first.key.nodeid)
 
 
 def refuse_in_teardown(nodeid: str) -> None:

@@ -85,7 +85,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "--perfgate-policy",
         "what an outcome does, as KEY=VALUE: missing, unused, improved, undecided, suspect, moved, unmeasured, "
-        "baseless; repeatable",
+        "baseless, own_gate; repeatable",
         {"metavar": "KEY=VALUE", "action": "append", "default": []},
         "missing=record",
         "missing=fail unused=fail unmeasured=fail; in a merge request baseless=fail",

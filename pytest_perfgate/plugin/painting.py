@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pytest_perfgate.core.render.own_gate import HEADING
 from pytest_perfgate.model.limit import Outcome
 
 _RED = frozenset({Outcome.REGRESSED, Outcome.BROKEN, Outcome.INVALID})
@@ -15,6 +16,7 @@ _COLOURS = {
     "pass": "green",
     "warn": "yellow",
     "next": "bold",
+    HEADING: "yellow",
 }
 
 

@@ -115,7 +115,7 @@ class GateSession(Docket):
         item.user_properties.extend(properties(reports))
         here = Standpoint(self.settings.pytest)
         width = min(WIDTH, columns(self.settings.pytest))
-        failing = [render_block(here.report(report), width) for report in reports if report.effect is Effect.FAIL]
+        failing = [render_block(report, width, here.command) for report in reports if report.effect is Effect.FAIL]
         if failing:
             refuse(item, "\n\n".join(failing))
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import replace
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pytest
 
-    from pytest_perfgate.model.verdict import CaseReport
-
 _OURS = re.compile(r"perfgate (accept|report|review|prune|history|doctor|ceilings|clocks)\b")
-_NAMED = re.compile(r"((?:pytest|perfgate profile)\b[^']*)'")
-"""What takes node ids as pytest does: from where it is started."""
+_NAMED = re.compile(r"((?:pytest|perfgate profile)\b[^']*?\s)('(?:[^']|'\"'\"')*'|[\w@%+=:./-]*::[\w@%+=:./-]*\w)")
+"""A command that takes node ids as pytest does, from where it is started, and the first of them."""
 
 
 class Standpoint:
@@ -42,16 +40,8 @@ class Standpoint:
         if self._way == ".":
             return text
         if _OURS.match(text):
-            return f"{text} --root {_quoted(self._way)}"
+            return f"{text} --root {shlex.quote(self._way)}"
         if found := _NAMED.match(text):
-            return f"{found[1]}'{self.nodeid(text[found.end() :])}"
-        return f"{text} {_quoted(self._way)}" if text.startswith("pytest ") else text
-
-    def report(self, report: CaseReport) -> CaseReport:
-        """A report whose commands are those that work here."""
-        verdicts = (replace(v, next=tuple(self.command(step) for step in v.next)) for v in report.verdicts)
-        return replace(report, verdicts=tuple(verdicts))
-
-
-def _quoted(way: str) -> str:
-    return way if re.fullmatch(r"[\w./-]+", way) else "'" + way.replace("'", "'\"'\"'") + "'"
+            (name,) = shlex.split(found[2])
+            return f"{found[1]}{shlex.quote(self.nodeid(name))}{text[found.end() :]}"
+        return f"{text} {shlex.quote(self._way)}" if text.startswith("pytest ") else text

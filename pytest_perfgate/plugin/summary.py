@@ -16,6 +16,7 @@ from pytest_perfgate.core.gate.withheld import on_one_core, pinned
 from pytest_perfgate.core.render.block import WIDTH, printable, render_block
 from pytest_perfgate.core.render.floor import by_floor
 from pytest_perfgate.core.render.guard import shown
+from pytest_perfgate.core.render.own_gate import HEADING, other_notes, own_gate_lines
 from pytest_perfgate.core.render.plural import first_of, plural
 from pytest_perfgate.core.render.report import NONE, sighted
 from pytest_perfgate.core.render.text import display_width, table_lines
@@ -69,12 +70,15 @@ def _write_verdicts(out: Any, session: Docket, reports: list[CaseReport]) -> Non
     fresh, families = 0 if session.lost else kept, family_limits(session.cases.values())
     style = out.config.option.tbstyle
     width = columns(session.settings.pytest)
+    recorded = session.recorded_reports()
+    notes = other_notes(recorded, session.notes)
+    edits = own_gate_lines(recorded, session.notes)
     parts: list[Callable[[], list[str]]] = [
+        lambda: _folded(own_gate_section(edits), width),
         partial(_tables, reports, every=out.verbosity > 0, width=width),
         partial(blocks, reports, here, min(WIDTH, width)),
-        lambda: _folded(accepted_lines(reports), width),
-        lambda: _folded((f"{note.effect.value}  {said_of(note, style)}" for note in session.notes), width),
-        lambda: _folded([*hidden(session), *refused(reports), *constant(reports)], width),
+        lambda: _folded((f"{note.effect.value}  {said_of(note, style)}" for note in notes), width),
+        lambda: _folded([*([] if edits else hidden(session)), *refused(reports), *constant(reports)], width),
         lambda: _folded([counted(session.mode.value, reports, fresh, families)] if reports else [], width),
         lambda: written_lines(session.written, here.path),
     ]
@@ -111,7 +115,7 @@ def _folded(texts: Iterable[str], width: int) -> list[str]:
 
 def blocks(reports: Sequence[CaseReport], here: Standpoint, width: int) -> list[str]:
     told = [r for r in reports if r.effect is Effect.WARN and (r.worst not in _PLAIN or _has_more(r))][:_SHOWN]
-    return [render_block(here.report(report), width).rstrip() for report in told]
+    return [render_block(report, width, here.command).rstrip() for report in told]
 
 
 def _has_more(report: CaseReport) -> bool:
@@ -200,11 +204,13 @@ def written_lines(written: Sequence[Path], shown: Callable[[Path], str]) -> list
     return [f"wrote {shown(place)}" + (f": {folders[place]} files" if place in folders else "") for place in first]
 
 
-def accepted_lines(reports: Sequence[CaseReport]) -> list[str]:
-    """Slower times that this change accepts, each with its reason: they pass, and never in silence."""
-    found = [(report.key, v) for report in reports for v in report.verdicts if v.outcome is Outcome.ACCEPTED]
-    more = [f"accepted  and {len(found) - _SHOWN} more: perfgate report"] if len(found) > _SHOWN else []
-    return [printable(f"accepted  {key}  {v.limit.text}: {v.sentence}") for key, v in found[:_SHOWN]] + more
+def own_gate_section(edits: Sequence[tuple[str, str]]) -> list[str]:
+    """By what this change edits its own gate, a line each: it may pass, and never in silence."""
+    if not edits:
+        return []
+    room = max(len(word) for word, _ in edits)
+    more = [f"  and {len(edits) - _SHOWN} more: perfgate report"] if len(edits) > _SHOWN else []
+    return [HEADING, *(printable(f"  {word:<{room}}  {text}") for word, text in edits[:_SHOWN]), *more]
 
 
 def counted(mode: str, reports: list[CaseReport], fresh: int = 0, families: Families | None = None) -> str:

@@ -18,6 +18,10 @@ def _unknown(_: CaseKey) -> str:
     return ""
 
 
+class MetricMissing(PerfgateError, AttributeError):
+    """A number that this call has not: whoever only asks whether there is one (``hasattr``) hears no."""
+
+
 class View:
     """``view.result`` is what the call returned; ``view.time`` and any other metric by its name.
 
@@ -32,7 +36,7 @@ class View:
             raise AttributeError(name)
         metrics = self._metrics(self.key)
         if metrics is None:
-            raise PerfgateError("not-measured", f"{name} of {self.key} was read, and this run measures nothing")
+            raise MetricMissing("not-measured", f"{name} of {self.key} was read, and this run measures nothing")
         found = metrics.find(name)
         if not found:
             raise _missing(name, metrics, str(self.key), self._fate(self.key))
@@ -42,7 +46,7 @@ class View:
         return f"<perfgate {self.key}>"
 
 
-def _missing(name: str, metrics: MetricSet, key: str, fate: str) -> PerfgateError:
+def _missing(name: str, metrics: MetricSet, key: str, fate: str) -> MetricMissing:
     """A name that no metric of this call has: misspelt, or nothing measured it here."""
     from pytest_perfgate.core.gate.nearest import nearest, some_of
     from pytest_perfgate.core.metrics.registry import by_name
@@ -50,13 +54,13 @@ def _missing(name: str, metrics: MetricSet, key: str, fate: str) -> PerfgateErro
     names, said = metrics.names(), f"{name} of {key} was not measured"
     if not names:
         why = fate or "nothing was measured of it: it failed while it was measured, or was not measured yet"
-        return PerfgateError("not-measured", said, why=why, mend="perfgate report says what became of it")
+        return MetricMissing("not-measured", said, why=why, mend="perfgate report says what became of it")
     has = f"this call has {some_of(sorted(names))}"
     gap = metrics.missing(name)
     if gap is not None or name in by_name():
         why = gap.why if gap is not None else "nothing that measured this call produces it"
         mend = (gap.mend if gap is not None else "") or has
-        return PerfgateError("not-measured", said, why=why, mend=mend)
+        return MetricMissing("not-measured", said, why=why, mend=mend)
     near = nearest(name, names, 1) or nearest(name, by_name(), 1)
     mend = f"did you mean {near[0]!r}? {has}" if near else has
-    return PerfgateError("not-measured", said, why="no metric has that name", mend=mend)
+    return MetricMissing("not-measured", said, why="no metric has that name", mend=mend)

@@ -41,7 +41,7 @@ _INSPECTORS: tuple[Part, ...] = (
         _PATTERNS,
     ),
     ("app.inspections.cubin:Cubin", "adapters.readers.cubin:read_cubins", _CATALOGUE),
-    ("app.inspections.ncu:Ncu", "adapters.readers.ncu:read_ncu", _CATALOGUE),
+    ("app.inspections.ncu:Ncu", "adapters.readers.ncu:read_ncu", _CATALOGUE, "adapters.readers.ncu:long_head"),
     ("app.inspections.rocprof:Rocprof", "adapters.readers.rocprof:read_rocprof", _CATALOGUE),
     ("app.inspections.records:Runs", "adapters.stores.records:read_record"),
     ("app.inspections.benchmarks:nvbench", "adapters.readers.nvbench:read_nvbench"),
@@ -131,8 +131,9 @@ class CommandLineTools:
         if path.is_dir():
             return b""
         try:
-            with path.open("rb") as file:
-                return file.read(4096)
+            from pytest_perfgate.adapters.system.files import first_bytes
+
+            return first_bytes(path, 4096)
         except OSError as error:
             raise refusal(error, str(path)) from error
 
@@ -268,7 +269,7 @@ def gate_tools(root: Path, project: Config, kinds: Any, environment: Any = None)
 def write_values(path: Path, values: Sequence[Any]) -> None:
     """Values of the model for another process of this run."""
     from pytest_perfgate.adapters.children.codec import encode_value
-    from pytest_perfgate.adapters.stores.files import write_atomically
+    from pytest_perfgate.adapters.system.files import write_atomically
 
     write_atomically(path, encode_value(list(values)))
 

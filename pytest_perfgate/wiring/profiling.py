@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,7 +74,7 @@ def profile_tools(root: Path, hooks: Any = None, command: Command | None = None,
     """What profiling asks of the world; a pytest brings its own plugins, command line and environment."""
     from functools import partial
 
-    from pytest_perfgate.adapters.stores.profiles import ProfileFolders, run_logged
+    from pytest_perfgate.adapters.stores.profiles import ProfileFolders
     from pytest_perfgate.app.profile import ProfileTools
     from pytest_perfgate.wiring.devices import leases
 
@@ -83,7 +84,7 @@ def profile_tools(root: Path, hooks: Any = None, command: Command | None = None,
     return ProfileTools(
         profilers=tuple(joined(found.pytest_perfgate_profilers())),
         folders=folders,
-        execute=partial(run_logged, env=env),
+        execute=partial(_execute, env),
         inspect=lambda paths, limits="": _inspected(
             paths, tools, {"limits": limits, **(folders.statement(paths[0]) if paths else {})}
         ),
@@ -92,6 +93,17 @@ def profile_tools(root: Path, hooks: Any = None, command: Command | None = None,
         timeout_s=project.timeout,
         alone=partial(held.hold, "profiler"),
     )
+
+
+def _execute(
+    env: Environ | None, argv: Sequence[str], log: Path, *, extra: Mapping[str, str], cwd: Path, timeout_s: float
+) -> int:
+    """Run a child under a profiler with its output in a fresh log."""
+    from pytest_perfgate.adapters.system.commands import run_logged
+
+    log.unlink(missing_ok=True)
+    variables = {**(os.environ if env is None else env), **extra}
+    return run_logged(argv, log, folder=cwd, env=variables, timeout_s=timeout_s)
 
 
 def _inspected(paths: Sequence[Path], tools: CommandLineTools, stated: Mapping[str, str]) -> Any:

@@ -13,7 +13,7 @@ import pytest
 
 from ci.gpu import accumulated, parts, processes, recordings, truth
 from ci.gpu.page import page
-from pytest_perfgate.adapters.bindings.processes import alive
+from pytest_perfgate.adapters.system.processes import alive
 from pytest_perfgate.model.device import Availability
 from tests.bench.simulated import FakeRecorder, SimulatedCheck
 

@@ -18,8 +18,8 @@ import pytest
 from ci.gpu import processes
 from ci.gpu.ending import below, end
 from ci.gpu.page import bars, failed, page, unshown
-from pytest_perfgate.adapters.bindings.processes import started
 from pytest_perfgate.adapters.runtimes.torch import TorchRuntime
+from pytest_perfgate.adapters.system.processes import started
 from tests.bench import simulated
 
 ROOT = Path(__file__).resolve().parents[2]

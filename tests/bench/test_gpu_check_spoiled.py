@@ -31,13 +31,19 @@ def test_rows_that_the_card_spoiled_are_neither_held_nor_missed(check, monkeypat
     class Watch:
         @staticmethod
         def problems():
-            return (Problem(code="throttled", what="power cap"), Problem(code="work-escaped", what="elsewhere"))
+            return (Problem(code="throttled", what="power brake"), Problem(code="work-escaped", what="elsewhere"))
 
         @staticmethod
         def clock_hz():
             return ()
 
         facts = clock_hz
+
+        @staticmethod
+        def watts():
+            return None
+
+        capped = watts
 
     held = []
 
@@ -49,7 +55,7 @@ def test_rows_that_the_card_spoiled_are_neither_held_nor_missed(check, monkeypat
 
     monkeypatch.setattr(parts.wired, "clocks", Clocks)
     rows = list(parts.slowdowns(check))
-    assert [row["what"] for row in rows if row.get("invalid") == ["power cap"]] == ["+2 %", "+0 %"]
+    assert [row["what"] for row in rows if row.get("invalid") == ["power brake"]] == ["+2 %", "+0 %"]
     rows += list(parts.agreement(check))
     assert not [row for row in rows if "held" in row]
     result = {"device": "x", "facts": {}, "why": "", "parts": {"P": rows}}
@@ -68,11 +74,11 @@ def test_the_suite_says_what_spoiled_it_and_such_rounds_do_not_count(check, monk
     )  # fmt: skip
     told = processes.suite("observe")
     assert (len(told.medians), told.problems) == (processes.CASES, [])
-    spoilt = iter([sitting(1.0, "power cap"), sitting(1.0)] * 3 + [sitting(1.0)] * 4)
+    spoilt = iter([sitting(1.0, "power brake"), sitting(1.0)] * 3 + [sitting(1.0)] * 4)
     monkeypatch.setattr(processes, "suite", lambda clocks: next(spoilt))
     *rounds, last = processes.same(check)
     assert ["invalid" in row for row in rounds] == [True] * 3 + [False] * 2
-    assert (last["bar"], last["invalid"], "held" in last) == ("same", ["power cap"] * 3, False)
+    assert (last["bar"], last["invalid"], "held" in last) == ("same", ["power brake"] * 3, False)
 
 
 def test_a_part_that_may_not_lock_says_so() -> None:

@@ -95,5 +95,5 @@ def test_run_hands_policies_to_pytest(monkeypatch: pytest.MonkeyPatch, place: Pl
         "gemm",
     ]
     parser = argparse.ArgumentParser()
-    run_command.arguments(parser)
+    run_command.run_arguments(parser)
     assert "--policy" in parser.format_help()

@@ -9,6 +9,7 @@ from pathlib import Path
 from pytest_perfgate.core.analysis.trace.figures import FIGURES
 from pytest_perfgate.core.gate.policy import CHOICES, CI, LOCAL, RULES, effect
 from pytest_perfgate.core.gate.units import UNITLESS, UNITS
+from pytest_perfgate.core.glossary import ADVICE, TERMS
 from pytest_perfgate.core.metrics.registry import BUILT_IN
 from pytest_perfgate.model.limit import Effect
 from pytest_perfgate.model.metric import MetricKind
@@ -18,6 +19,7 @@ CAPTURE = ("stage", "rank", "gpu", "stream", "step", "kernel", "op", "category",
 ARGUMENTS = ("shapes", "types", "strides", "scalars")
 _NOTES = {
     "unused": "tests that are gone, and baselines that no limit asks for",
+    "own_gate": "in CI, the change edits limits, marks, lines, settings or tests by which it is judged",
     "baseless": "committed lines that CI judges without a merge base; where CI names a target branch, `fail` by default",
 }
 SCOPES = {  # larger sets first: a metric that takes one whole says its name
@@ -118,8 +120,27 @@ def figures() -> str:
     return table(["view", "figure", "metric", "scopes beside `case`"], rows)
 
 
+def advice() -> str:
+    return table(
+        ["outcome", "what to do"], [[outcome.name.replace("_", " "), text] for outcome, text in ADVICE.items()]
+    )
+
+
+def terms() -> str:
+    rows = [
+        [f'<a id="{anchor(term.name)}"></a>**{term.name}**', term.meaning, f"[{term.page}]({term.page}.md)"]
+        for term in sorted(TERMS, key=lambda term: term.name.casefold())
+    ]
+    return table(["term", "meaning", "more"], rows)
+
+
+def anchor(name: str) -> str:
+    return name.casefold().replace(" ", "-")
+
+
 TABLES = {
-    "outcomes.md": {"outcomes": outcomes, "policies": policies},
+    "glossary.md": {"terms": terms},
+    "outcomes.md": {"outcomes": outcomes, "advice": advice, "policies": policies},
     "traces.md": {"figures": figures},
     "limits.md": {"metrics": metrics, "scopes": scopes, "units": units},
 }

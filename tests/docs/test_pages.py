@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.readers.tools import find_tool
 from tests.docs.pages import PAGES, ROOT, RUN, Block, blocks, commands, unmet
+from tests.tools import has_tools
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -80,7 +80,7 @@ def brought(block: Block, project: Path) -> bool:
     (project / folder).mkdir(parents=True, exist_ok=True)
     for name in names.split(", "):
         shutil.copy(ROOT / name, project / folder)
-    return bool(find_tool("nvdisasm") and find_tool("cuobjdump"))
+    return has_tools("nvdisasm", "cuobjdump")
 
 
 @pytest.mark.filterwarnings("default:.* is read twice")

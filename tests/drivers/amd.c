@@ -10,7 +10,8 @@ int fake_ticks = 1000, fake_held = 0, fake_tick_step = 1000, fake_held_step = 0,
 static void hang(int at) { while (fake_hang == at) pause(); }
 int fake_permission = 0; /* status that setting clocks returns */
 int fake_memory_status = 0, fake_reset_status = 0, fake_clock_status = 0;
-int fake_throttle_after = -1; /* looks until the power cap holds the clocks down */
+int fake_throttle_after = -1; /* looks until the clocks are held down */
+int fake_heat = 0;           /* by heat, and not by the power cap */
 int fake_lost_after = -1;     /* looks until the driver is gone */
 int fake_clock = 2100, fake_temperature = 50, fake_pid = 0, fake_cap = 0, fake_above = 0, fake_memory_least = 0;
 int fake_sets = 0, fake_resets = 0, fake_looks = 0, fake_cards = 2, fake_unnumbered = 0;
@@ -95,13 +96,16 @@ int amdsmi_get_violation_status(void *h, struct violations *v) {
     fake_violation_reads++;
     memset(v, 0xff, sizeof *v);
     v->prochot = v->socket = v->vr = 0;
-    v->power = fake_throttle_after >= 0 && fake_looks > fake_throttle_after;
+    int down = fake_throttle_after >= 0 && fake_looks > fake_throttle_after;
+    v->power = down && !fake_heat;
+    v->socket = down && fake_heat;
     return OK;
 }
 int amdsmi_get_gpu_metrics_info(void *h, unsigned char *m) { /* a counter, then what held the clocks, in its ticks */
     if (fake_metrics_status) return fake_metrics_status;
     memset(m, 0xff, OFFSET + 6 * sizeof(uint64_t));
-    uint64_t told[6] = {fake_ticks += fake_tick_step, 0, fake_held += fake_held_step, 0, 0, 0};
+    uint64_t held = fake_held += fake_held_step;
+    uint64_t told[6] = {fake_ticks += fake_tick_step, 0, fake_heat ? 0 : held, fake_heat ? held : 0, 0, 0};
     memcpy(m + OFFSET, told, sizeof told);
     return OK;
 }

@@ -57,6 +57,7 @@ def region(plan, clocks=None, least=3, **during: int) -> dict:
         "codes": [problem.code for problem in watch.problems()],
         "whats": [problem.what for problem in watch.problems()],
         "facts": dict(watch.facts()), "clocks": sorted(set(watch.clock_hz())),
+        "capped": watch.capped(),
         "cap": cap, "memory": memory, "after": library.cap, "sets": library.sets, "resets": library.resets,
         "owner": owner.pid == os.getpid() if owner else None, "left": len(read_locks()),
     }  # fmt: skip
@@ -113,6 +114,12 @@ def observed() -> dict:
 
 @scenario
 def throttled() -> dict:
+    Library().heat = 1
+    return region(OBSERVE, throttle_after=Library().looks + 2, least=6)
+
+
+@scenario
+def power_limited() -> dict:
     return region(OBSERVE, throttle_after=Library().looks + 2, least=6)
 
 
@@ -120,10 +127,12 @@ def throttled() -> dict:
 def counted() -> dict:
     """A card that counts: three ticks of a hundred are too many, and the slow way of asking is not taken."""
     library = Library()
-    library.metrics_status, library.held_step = 0, 30
+    library.metrics_status, library.held_step, library.heat = 0, 30, 1
     held = region(OBSERVE)
     library.held_step = 5
-    return {**held, "little": region(OBSERVE)["codes"], "reads": library.violation_reads}
+    little = region(OBSERVE)["codes"]
+    library.held_step, library.heat = 500, 0
+    return {**held, "little": little, "power": region(OBSERVE), "reads": library.violation_reads}
 
 
 @scenario

@@ -48,6 +48,8 @@ def told(watch) -> dict:
         "evidence": [list(map(list, problem.evidence)) for problem in watch.problems()],
         "facts": dict(watch.facts()),
         "clocks": sorted(set(watch.clock_hz())),
+        "capped": watch.capped(),
+        "watts": watch.watts(),
     }
 
 
@@ -134,16 +136,21 @@ def off() -> dict:
     return {**told(watch), "looks": library.looks - before, "sets": library.sets}
 
 
+def half_way(reason: int) -> dict:
+    library = Library()
+    library.held_by, library.throttle_after = reason, library.looks + 3
+    return region(OBSERVE, least=8)
+
+
 @scenario
 def throttled_half_way() -> dict:
-    library = Library()
-    library.throttle_after = library.looks + 3
-    return region(OBSERVE, least=8)
+    return half_way(0x20)
 
 
 @scenario
 def held_before_and_while_sampling() -> dict:
     """A second of it before the samples is no matter; a thirtieth of that while they are taken is."""
+    Library().held_by = 0x20
     seconds = ctypes.c_ulonglong.in_dll(ctypes.CDLL("libnvidia-ml.so.1"), "fake_violation")
 
     def sampled(before: int, within: int) -> list:
@@ -250,7 +257,7 @@ def held_by_another() -> dict:
     lock = write_lock(card().uuid, 1.5e9, memory=False)
     from pathlib import Path
 
-    from pytest_perfgate.adapters.bindings.processes import started
+    from pytest_perfgate.adapters.system.processes import started
 
     path = Path(lock.path)
     path.write_text(path.read_text().replace(str(os.getpid()), str(os.getppid())).replace(

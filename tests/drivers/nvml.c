@@ -8,7 +8,9 @@
 int fake_hang = 0;           /* what never returns: 1 the start, 2 finding a device, 3 its clocks, 4 putting them back */
 static void hang(int at) { while (fake_hang == at || (getenv("FAKE_HANG") && atoi(getenv("FAKE_HANG")) == at)) pause(); }
 int fake_permission = 0;     /* status that setting clocks returns */
-int fake_throttle_after = -1; /* looks until the power cap holds the clocks down */
+int fake_throttle_after = -1; /* looks until the clocks are held down */
+int fake_held_by = 4;        /* by which reason: 4 power cap, 0x20 and 0x40 heat, 0x80 power brake */
+int fake_watts = 650;
 int fake_drop_lock_after = -1; /* looks until the lock is lost */
 int fake_lost_after = -1;    /* looks until the card is off the bus */
 int fake_temperature = 50, fake_cooling = 0, fake_pid = 0, fake_reasons = 1;
@@ -74,7 +76,7 @@ int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(void *part, void **h) { *h = (v
 int nvmlDeviceGetGpuInstanceId(void *part, unsigned *id) { *id = of(part) - 4; return of(part) > 10 ? OK : INVALID; }
 int nvmlDeviceGetEnforcedPowerLimit(void *h, unsigned *w) { *w = 700000; return OK; }
 int nvmlDeviceGetPowerManagementDefaultLimit(void *h, unsigned *w) { *w = 700000; return OK; }
-int nvmlDeviceGetPowerUsage(void *h, unsigned *w) { *w = 650000; return OK; }
+int nvmlDeviceGetPowerUsage(void *h, unsigned *w) { *w = fake_watts * 1000; return OK; }
 int nvmlDeviceGetMigMode(void *h, unsigned *now, unsigned *later) { *now = *later = 1; return mig() && of(h) == CARDS ? OK : NOT_SUPPORTED; }
 
 int nvmlDeviceGetClockInfo(void *h, int kind, unsigned *mhz) {
@@ -88,14 +90,15 @@ int nvmlDeviceGetClockInfo(void *h, int kind, unsigned *mhz) {
 int nvmlDeviceGetCurrentClocksEventReasons(void *h, unsigned long long *r) {
     int down = fake_throttle_after >= 0 && fake_looks > fake_throttle_after;
     if (down) fake_violation += 1000000000ull;
-    *r = fake_reasons | (down ? 4 : 0);
+    *r = fake_reasons | (down ? fake_held_by : 0);
     return OK;
 }
 int nvmlDeviceGetTemperature(void *h, int sensor, unsigned *t) { *t = fake_temperature; fake_temperature -= fake_cooling; return OK; }
 int nvmlDeviceGetTemperatureThreshold(void *h, int kind, unsigned *t) { *t = 90; return OK; }
 struct field { unsigned id, scope; long long stamp, latency; unsigned type, status; unsigned long long number; };
 int nvmlDeviceGetFieldValues(void *h, int n, struct field *f) {
-    for (int i = 0; i < n; i++) { f[i].status = OK; f[i].number = f[i].id == 74 ? fake_violation : 0; }
+    unsigned counter = fake_held_by == 0x20 ? 269 : fake_held_by == 0x40 ? 270 : fake_held_by == 0x80 ? 271 : 74;
+    for (int i = 0; i < n; i++) { f[i].status = OK; f[i].number = f[i].id == counter ? fake_violation : 0; }
     return OK;
 }
 struct process { unsigned pid; unsigned long long memory; unsigned gpu, compute; };

@@ -48,12 +48,14 @@ def test_a_refused_lock_is_an_error_with_the_librarys_own_reason(amd) -> None:
 def test_observing_never_touches_the_card(amd) -> None:
     told = amd("observed")
     assert (told["sets"], told["resets"], told["codes"], told["clocks"]) == (0, 0, [], [2.1e9])
-    assert (told["facts"]["power"], told["facts"]["memory clock"]) == ("640 W at most", "1300 MHz")
+    assert (told["facts"]["power"], told["facts"]["memory clock"]) == ("640 W at most, 640 W sampled", "1300 MHz")
 
 
 def test_what_happens_to_the_card_is_invalid(amd) -> None:
     assert amd("throttled")["codes"] == ["throttled"]
-    assert "power cap" in amd("throttled")["whats"][0]
+    assert "software thermal slowdown" in amd("throttled")["whats"][0]
+    limited = amd("power_limited")
+    assert (limited["codes"], 0 < limited["capped"] <= 1) == ([], True)
     assert amd("above_its_cap")["codes"] == ["clock-moved"]
     assert amd("stranger")["codes"] == ["foreign-process"]
     assert amd("own")["codes"] == []
@@ -64,7 +66,8 @@ def test_what_happens_to_the_card_is_invalid(amd) -> None:
 
 def test_a_card_that_counts_what_held_its_clocks_is_believed_to_the_share(amd) -> None:
     told = amd("counted")
-    assert told["whats"] == ["the device held its clocks down: power cap"]
+    assert told["whats"] == ["the device held its clocks down: software thermal slowdown"]
+    assert (told["power"]["codes"], told["power"]["capped"]) == ([], 0.5)
     assert told["little"] == []
     assert told["reads"] == 0
     assert "throttling" not in told["facts"]

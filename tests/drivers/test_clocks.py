@@ -56,7 +56,8 @@ def test_observing_never_touches_the_card(clocks) -> None:
     told = clocks("observed")
     assert (told["sets"], told["resets"], told["codes"]) == (0, 0, [])
     assert told["clocks"] == [1.98e9]
-    assert told["facts"]["power"] == "650 W at most"
+    assert told["facts"]["power"] == "650 W at most, 650 W sampled"
+    assert (told["capped"], told["watts"]) == (0.0, 650.0)
 
 
 def test_off_does_not_even_look(clocks) -> None:
@@ -65,11 +66,25 @@ def test_off_does_not_even_look(clocks) -> None:
     assert told["facts"]["clocks"] == "not observed: clocks=off"
 
 
-def test_throttling_half_way_is_invalid_with_its_evidence(clocks) -> None:
+def test_throttling_half_way_is_invalid_with_its_evidence(clocks, scenarios) -> None:
     told = clocks("throttled_half_way")
     assert told["codes"] == ["throttled"]
     names = [name for name, _ in told["evidence"][0]]
-    assert names == ["power cap", "power cap, counted"]
+    assert names == ["software thermal slowdown", "software thermal slowdown, counted"]
+    assert scenarios("power_scenarios.py", "power_brake")["codes"] == ["throttled"]
+
+
+def test_the_power_limit_is_a_state_that_is_recorded(scenarios) -> None:
+    told = scenarios("power_scenarios.py", "power_limited")
+    assert told["codes"] == []
+    assert 0 < told["capped"] <= 1
+    assert told["facts"]["at the power limit"].endswith("% of the sampling")
+
+
+def test_a_device_has_settled_when_clock_and_power_hold_still_under_load(scenarios) -> None:
+    told = scenarios("power_scenarios.py", "warmed_up")
+    assert told["steady"] == [False, True, False, True]
+    assert told["after"] is True
 
 
 def test_counters_are_held_against_the_time_in_which_samples_were_taken(clocks) -> None:
@@ -77,7 +92,7 @@ def test_counters_are_held_against_the_time_in_which_samples_were_taken(clocks) 
     assert told["before"] == [[], []]
     codes, evidence = told["within"]
     assert codes == ["throttled"]
-    assert evidence[0][0][0] == "power cap, counted"
+    assert evidence[0][0][0] == "software thermal slowdown, counted"
     assert evidence[0][0][1].endswith("% of the sampling")
 
 

@@ -23,6 +23,19 @@ ROWS = """
         perfgate.region()
 
     @gate("time <= 1s")
+    def test_region_limited_later(perfgate):
+        for limits in ((), ("time <= 1ns",)):
+            with perfgate.region(limits=limits):
+                pass
+
+    @gate("time <= 1s")
+    def test_region_with_other_work(perfgate):
+        from pytest_perfgate import work
+        for n in (4, 4, 8):
+            with perfgate.region(work=work.gemm(n, 4, 4, dtype="fp32"), limits=["time <= 1s"]):
+                pass
+
+    @gate("time <= 1s")
     def test_nothing_recorded(perfgate):
         perfgate.record([])
 

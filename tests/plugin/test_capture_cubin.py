@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.readers.tools import find_tool
 from tests.kernels import CUBINS
 from tests.plugin.projects import Project
+from tests.tools import has_tools
 
 needs_tools = pytest.mark.skipif(
-    not (find_tool("nvdisasm") and find_tool("cuobjdump")),
+    not has_tools("nvdisasm", "cuobjdump"),
     reason="nvdisasm and cuobjdump are not installed (extra: ncu)",
 )
 HEAD = """

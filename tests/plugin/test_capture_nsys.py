@@ -107,10 +107,10 @@ def test_quick_mode_says_how_to_take_a_capture_whether_a_limit_needs_it_or_not(s
     assert run.outcome("test_call") == "passed"
     shown = " ".join(run.text.split())
     assert "1 capture asked for and not taken" in shown
-    assert "next: pytest 'test_it.py::test_call' --perfgate=full, or perfgate profile" in shown
+    assert "next: pytest test_it.py::test_call --perfgate=full, or perfgate profile" in shown
     assert run.outcome("test_needed") == "passed"
     assert "needs a run of its own, and --perfgate=quick has none" in shown
-    assert "next pytest 'test_it.py::test_needed' --perfgate=full, or perfgate profile" in shown
+    assert "next pytest test_it.py::test_needed --perfgate=full, or perfgate profile" in shown
     assert "there is no capture 'nsis'" in run.says("test_misspelt")
     assert "nsys" in run.says("test_misspelt")
 

@@ -172,7 +172,7 @@ def test_interrupting_keeps_what_was_measured_and_leaves_no_child(project: Proje
     text, _ = running.communicate(timeout=30)
     assert running.returncode == 2, text
     assert "cut short: 1 of 2 cases measured and kept\n  not measured  test_slow.py::test_endless\n" in text
-    assert "next  pytest --perfgate=full 'test_slow.py::test_endless'\n" in text
+    assert "next  pytest --perfgate=full test_slow.py::test_endless\n" in text
     assert "plugin/session.py" in text.partition("! KeyboardInterrupt !")[2], "no frame of the children is shown"
     record = last_record(project.root)
     assert record.complete is False

@@ -115,9 +115,9 @@ def test_a_profile_leaves_a_folder_with_what_it_was_taken_with(project: Path) ->
 
 
 def test_kernels_that_a_test_hands_over_need_no_gpu(project: Path) -> None:
-    from pytest_perfgate.adapters.readers.tools import find_tool
+    from tests.tools import has_tools
 
-    if find_tool("nvdisasm") is None or find_tool("cuobjdump") is None:
+    if not has_tools("nvdisasm", "cuobjdump"):
         pytest.skip("nvdisasm and cuobjdump are not installed (extra: ncu)")
     cubin = CUBINS / "above_cliff.sm_86.cubin"
     (project / "test_k.py").write_text(f"def test_k(perfgate):\n    perfgate.attach('k.cubin', {str(cubin)!r})\n")

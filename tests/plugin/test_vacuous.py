@@ -71,6 +71,12 @@ def test_calls_that_differ_between_rounds(in_ci: Run) -> None:
     assert "#always" not in in_ci.says("test_in_some_rounds")
 
 
+@pytest.mark.parametrize(("test", "named"), [("limited_later", "limits="), ("with_other_work", "work=")])
+def test_a_region_whose_later_entries_bring_something_else(in_ci: Run, here: Run, test: str, named: str) -> None:
+    for run in (in_ci, here):
+        failing(run, f"test_region_{test}", "is entered again with", named)
+
+
 def test_a_region_that_is_never_entered(in_ci: Run, here: Run) -> None:
     failing(in_ci, "test_region_never_entered", "NOT MEASURED")
     failing(in_ci, "test_nothing_recorded", "NOT MEASURED", "nothing was recorded")

@@ -21,3 +21,9 @@ def test_names_and_exits_are_unique() -> None:
 def test_every_code_that_is_raised_is_in_the_table() -> None:
     raised = {c for path in PACKAGE.rglob("*.py") for c in RAISED.findall(path.read_text(encoding="utf-8"))}
     assert raised <= set(codes.CODES)
+
+
+def test_every_code_says_what_happened_and_what_to_do_next() -> None:
+    for code in codes.CODES.values():
+        assert code.title, code.name
+        assert code.mend, code.name

@@ -24,8 +24,9 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[2]))
 
+from ci.rates import upper_bound  # noqa: E402
 from pytest_perfgate.adapters.stores.records import read_record  # noqa: E402
-from pytest_perfgate.core.stats.binomial import clopper_pearson, upper_bound  # noqa: E402
+from pytest_perfgate.core.stats.binomial import clopper_pearson  # noqa: E402
 
 TESTS = """
 import pytest

@@ -9,9 +9,9 @@ from math import factorial
 from statistics import NormalDist
 
 import numpy as np
+from mann_whitney import mann_whitney
 from suites import TESTS, Suite
 
-from pytest_perfgate.core.stats.mann_whitney import mann_whitney
 from pytest_perfgate.core.stats.student import t_quantile
 
 Array = np.ndarray

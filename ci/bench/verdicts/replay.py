@@ -21,7 +21,8 @@ import ours  # noqa: E402
 import peers  # noqa: E402
 from suites import CONDITIONS, TESTS, Library, suite  # noqa: E402
 
-from pytest_perfgate.core.stats.binomial import clopper_pearson, upper_bound  # noqa: E402
+from ci.rates import upper_bound  # noqa: E402
+from pytest_perfgate.core.stats.binomial import clopper_pearson  # noqa: E402
 
 SLOWED = 2
 """Tests of a suite that really are slower, where power is measured."""

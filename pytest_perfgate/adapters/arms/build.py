@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -14,11 +13,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pytest_perfgate.adapters.arms.backend import is_buildable, missing_tools, scripts_first, taken_for_package
-from pytest_perfgate.adapters.arms.command import run_logged
+from pytest_perfgate.adapters.system.commands import TIMED_OUT, abridged, answer, log_tail, run_logged
 from pytest_perfgate.model.arm import ArmSettings
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.values import value
 
+_VERSION_S, _KILLED = 30.0, 137
 _STEERED = ("CMAKE", "CUDA", "CXX", "HIP", "LD", "MESON", "NVCC", "PKG_CONFIG", "ROCM", "RUST", "SKBUILD", "TORCH_CUDA")
 _FLAGS = ("CC", "CFLAGS", "CPATH", "CPPFLAGS", "LIBRARY_PATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "ARCHFLAGS")
 
@@ -75,8 +75,7 @@ def toolchain() -> str:
     for name in (os.environ.get("CC", "cc"), os.environ.get("CXX", "c++")):
         compiler = shutil.which(shlex.split(name)[0] if name.strip() else "cc")
         if compiler:
-            done = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
-            said.append(done.stdout.partition("\n")[0])
+            said.append((answer([compiler, "--version"], _VERSION_S) or "").partition("\n")[0])
     return "\n".join(said)
 
 
@@ -99,8 +98,24 @@ def _by_command(lines: Sequence[str], folder: Path, site: Site, timeout_s: float
     for line in lines:
         words = [_filled(part, fill) for part in shlex.split(line, comments=True)]
         if words:
-            run_logged(words, folder, site.log, dict(site.environment), timeout_s)
+            _build(words, folder, site, timeout_s)
     shutil.rmtree(site.scratch, ignore_errors=True)
+
+
+def _build(command: Sequence[str], folder: Path, site: Site, timeout_s: float) -> None:
+    """Run one command of a build, or say why it failed, with the tail of its log."""
+    try:
+        code = run_logged(command, site.log, folder=folder, env=dict(site.environment), timeout_s=timeout_s)
+    except FileNotFoundError as fault:
+        raise _failure(command, str(fault.strerror), site.log) from fault
+    if code == TIMED_OUT:
+        raise _failure(command, f"no end after {timeout_s:.0f} s", site.log)
+    if code:
+        raise _failure(command, f"exit {code}{' (killed: out of memory?)' * (code == _KILLED)}", site.log)
+
+
+def _failure(command: Sequence[str], how: str, log: Path) -> PerfgateError:
+    return PerfgateError("arm-build-failed", f"{abridged(command)}: {how}{log_tail(log)}", place=str(log))
 
 
 def _filled(part: str, fill: dict[str, Path]) -> str:
@@ -122,7 +137,7 @@ def _by_pip(folder: Path, site: Site, timeout_s: float) -> None:
     line += ["--disable-pip-version-check", "--no-input", "--target", str(site.packages)]
     line += [] if missing else ["--no-build-isolation"]
     try:
-        run_logged([*line, str(folder)], folder, site.log, dict(site.environment), timeout_s)
+        _build([*line, str(folder)], folder, site, timeout_s)
     except PerfgateError as fault:
         if not missing:
             raise

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from pytest_perfgate.adapters.arms.git import Git
-from pytest_perfgate.adapters.arms.lock import is_alive
+from pytest_perfgate.adapters.system.git import Git
+from pytest_perfgate.adapters.system.locks import is_locked
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.arm import Leftover
 
@@ -39,11 +39,11 @@ def leftovers(home: Path, git: Git) -> Iterator[Leftover]:
 
 def _unfinished(home: Path) -> Iterator[Leftover]:
     for entry in sorted(home.iterdir()) if home.is_dir() else ():
-        if entry.is_dir() and not (entry / READY).is_file() and not is_alive(home / f"{entry.name}.lock"):
+        if entry.is_dir() and not (entry / READY).is_file() and not is_locked(home / f"{entry.name}.lock"):
             tree = entry / "tree"
             mend = f"git worktree remove --force --force '{tree}'; " if tree.exists() else ""
             yield Leftover(path=str(entry), what="an arm that was never finished", mend=f"{mend}rm -r '{entry}'")
-        if entry.is_file() and not is_alive(entry):
+        if entry.is_file() and not is_locked(entry):
             yield Leftover(path=str(entry), what="a lock whose owner is gone", mend=f"rm '{entry}'")
 
 
@@ -59,7 +59,7 @@ def forget_unused(home: Path, git: Git) -> None:
 
 def _forget(folder: Path, used: float, git: Git) -> None:
     lock = folder.parent / f"{folder.name}.lock"
-    if HOST_CLOCK.date() - used > _UNUSED_S and not is_alive(lock):
+    if HOST_CLOCK.date() - used > _UNUSED_S and not is_locked(lock):
         discard(folder, git)
         lock.unlink(missing_ok=True)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import site
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from pytest_perfgate.adapters.system.commands import run_captured
 from pytest_perfgate.model.errors import PerfgateError
 
 PARENT = "perfgate_parent.pth"
@@ -20,9 +20,9 @@ def make_overlay(folder: Path, editable: Sequence[str]) -> tuple[Path, Path]:
     install of the package under test stays out of sight; other editable packages are listed.
     """
     line = [sys.executable, "-I", "-m", "venv", "--without-pip", "--symlinks", str(folder)]
-    done = subprocess.run(line, capture_output=True, text=True, errors="replace", check=False)
+    done = run_captured(line, None)
     if done.returncode:
-        said = (done.stdout + done.stderr).strip()[-400:]
+        said = (done.stdout + done.stderr).decode("utf-8", "replace").strip()[-400:]
         raise PerfgateError("arm-not-made", f"python -m venv: exit {done.returncode}: {said}", place=str(folder))
     scripts = "Scripts" if sys.platform == "win32" else "bin"
     python = folder / scripts / Path(sys.executable).name

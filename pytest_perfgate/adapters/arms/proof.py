@@ -24,9 +24,9 @@ def loaded_modules(names: Collection[str]) -> tuple[tuple[str, str], ...]:
     """
     wanted = set(names)
     files = {
-        str(Path(file).resolve())
+        str(file.resolve())
         for name, module in list(sys.modules.items())
-        if name.split(".", 1)[0] in wanted and isinstance(file := getattr(module, "__file__", None), str)
+        if name.split(".", 1)[0] in wanted and (file := _file_of(module)) is not None
     }
     files.update(foreign_libraries(_mapped(), Path(sys.prefix).parent))
     return tuple((file, _digest(Path(file))) for file in sorted(files))
@@ -35,15 +35,26 @@ def loaded_modules(names: Collection[str]) -> tuple[tuple[str, str], ...]:
 def beside_modules(root: Path, names: Collection[str]) -> tuple[tuple[str, str], ...]:
     """(path from the root, hash) of loaded modules below it that are neither the package's nor installed."""
     places = {
-        Path(file).resolve()
+        file.resolve()
         for name, module in list(sys.modules.items())
-        if name.split(".", 1)[0] not in names and isinstance(file := getattr(module, "__file__", None), str)
+        if name.split(".", 1)[0] not in names and (file := _file_of(module)) is not None
     }
     top = root.resolve()
     inside = {place.relative_to(top).as_posix(): place for place in places if place.is_relative_to(top)}
     return tuple(
         (path, _digest(inside[path])) for path in sorted(inside) if not _INSTALLED.intersection(path.split("/"))
     )
+
+
+def _file_of(module: object) -> Path | None:
+    """The file that a module was loaded from.
+
+    Modules that a library makes up name a file that is none (``torch.ops`` says ``_ops.py``); a lazy one would import
+    or raise when asked, and is looked at without asking.
+    """
+    told = getattr(module, "__dict__", {}).get("__file__")
+    file = Path(told) if isinstance(told, str) else None
+    return file if file is not None and file.is_absolute() and file.is_file() else None
 
 
 def foreign_libraries(mapped: Collection[str], arm: Path) -> list[str]:

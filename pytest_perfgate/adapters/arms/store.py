@@ -19,14 +19,14 @@ from pytest_perfgate.adapters.arms.build import (
     nothing_in,
     toolchain,
 )
-from pytest_perfgate.adapters.arms.checkout import check_out
-from pytest_perfgate.adapters.arms.git import Git, Revision
 from pytest_perfgate.adapters.arms.keeping import READY, discard, forget_unused, hide_from_git, leftovers
 from pytest_perfgate.adapters.arms.layout import inside_package, lay_over, only_tests, source_modules, with_conftests
-from pytest_perfgate.adapters.arms.lock import held
 from pytest_perfgate.adapters.arms.overlay import launch_line, make_overlay, surroundings
 from pytest_perfgate.adapters.arms.proof import content_of
 from pytest_perfgate.adapters.arms.room import explained
+from pytest_perfgate.adapters.system.files import write_atomically
+from pytest_perfgate.adapters.system.git import Git, Revision, check_out
+from pytest_perfgate.adapters.system.locks import exclusive
 from pytest_perfgate.model.arm import Arm, ArmSettings, Leftover
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -64,7 +64,7 @@ class ArmStore:
         folder = self._home / digest
         with explained(f"the {name} arm ({revision or 'the working copy'}, {wanted.commit[:10]})", self._home):
             hide_from_git(self._home.parent)
-            with held(self._home / f"{digest}.lock"):
+            with exclusive(self._home / f"{digest}.lock"):
                 if reused := (folder / READY).is_file():
                     os.utime(folder / READY)
                 else:
@@ -153,9 +153,7 @@ class ArmStore:
             shutil.rmtree(folder / "env", ignore_errors=True)
             shutil.rmtree(folder / "build", ignore_errors=True)
             raise
-        scratch = folder / "ready.part"
-        scratch.write_text(json.dumps(facts), encoding="utf-8")
-        scratch.replace(folder / READY)
+        write_atomically(folder / READY, json.dumps(facts).encode())
         forget_unused(self._home, self._git)
 
     def _made(self, folder: Path, tree: Path, mode: str, empty: Sequence[str]) -> dict[str, object]:

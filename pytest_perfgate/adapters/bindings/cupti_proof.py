@@ -16,6 +16,7 @@ from pathlib import Path
 
 from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
 from pytest_perfgate.adapters.bindings.cupti import BUFFER, CuptiRecorder, prove
+from pytest_perfgate.adapters.system.commands import run_captured
 from pytest_perfgate.model.errors import PerfgateError
 
 PATIENCE_S = 60.0
@@ -59,15 +60,12 @@ def _installed(package: str) -> str:
 def _tried() -> str:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", __name__],
-            env=env, capture_output=True, text=True, errors="replace", timeout=PATIENCE_S, check=False,
-        )  # fmt: skip
+        done = run_captured([sys.executable, "-m", __name__], PATIENCE_S, env=env)
     except subprocess.TimeoutExpired:
         return f"the proof of its counter did not end within {PATIENCE_S:g} s"
     if done.returncode < 0:
         return f"the proof of its counter died of signal {-done.returncode}"
-    said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+    said = done.stderr.decode("utf-8", "replace").strip().splitlines() or [f"exit code {done.returncode}"]
     return said[-1] if done.returncode else ""
 
 

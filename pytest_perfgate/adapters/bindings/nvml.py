@@ -22,8 +22,10 @@ from pytest_perfgate.model.values import value
 
 HARMLESS = 0x1 | 0x2 | 0x100
 """Idle, a clock that somebody set, a clock for the display."""
+POWER_CAP = "power cap"
+"""The one reason that is a state: large products run at the power limit, however cool and well the card is."""
 REASONS = {
-    0x4: "power cap",
+    0x4: POWER_CAP,
     0x8: "hardware slowdown",
     0x10: "sync boost",
     0x20: "software thermal slowdown",
@@ -34,7 +36,7 @@ REASONS = {
 }
 HOTTEST = 200.0
 """Degrees; a threshold above it, or of nought, is none."""
-VIOLATIONS = {74: "power cap", 269: "software thermal slowdown", 270: "hardware thermal slowdown", 271: "power brake"}
+VIOLATIONS = {74: POWER_CAP, 269: "software thermal slowdown", 270: "hardware thermal slowdown", 271: "power brake"}
 """Fields that count, in nanoseconds, how long a reason has held a clock down."""
 
 

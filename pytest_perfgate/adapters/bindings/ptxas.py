@@ -6,11 +6,11 @@ import functools
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 from pytest_perfgate.adapters.bindings.border import BORDER
+from pytest_perfgate.adapters.system.commands import answer
 
 _VERSION = re.compile(r"\bV(\d+(?:\.\d+)+)")
 
@@ -49,9 +49,5 @@ def _program() -> str:
 def _told(program: str) -> str:
     if not program:
         return ""
-    try:
-        done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=10, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    found = _VERSION.search(done.stdout)
+    found = _VERSION.search(answer([program, "--version"], 10) or "")
     return found.group(1) if found else ""

@@ -5,32 +5,37 @@ from __future__ import annotations
 import functools
 import sys
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 DEPTH = 6
+MOST = 10_000
+"""Objects that are looked at; plain numbers and texts are none."""
+_PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None)})
 
 
 def touched(call: Any, kind: type[T] | tuple[type[T], ...]) -> tuple[T, ...]:
-    """Every object of this kind within reach of a call, in the order found, each once."""
-    found: dict[int, T] = {}
-    _look(call, kind, found, set(), DEPTH)
-    return tuple(found.values())
-
-
-def _look(thing: Any, kind: Any, found: dict[int, Any], seen: set[int], depth: int) -> None:
-    if id(thing) in seen or depth < 0:
-        return
-    seen.add(id(thing))
-    if _is(thing, kind):
-        found[id(thing)] = thing
-        return
-    for part in _told(_parts(thing)):
-        _look(part, kind, found, seen, depth - 1)
+    """Objects of this kind within reach of a call, the nearest first, each once; a huge table ends the search."""
+    found: list[T] = []
+    seen: dict[int, Any] = {}  # holds what it has seen: the address of an object that is gone is given again
+    level = [call]
+    for _ in range(DEPTH + 1):
+        inner: list[Any] = []
+        for thing in level:
+            if id(thing) in seen:
+                continue
+            seen[id(thing)] = thing
+            if _is(thing, kind):
+                found.append(thing)
+            else:
+                inner.extend(islice(_told(_parts(thing)), max(0, MOST - len(seen) - len(inner))))
+        level = inner
+    return tuple(found)
 
 
 def _is(thing: Any, kind: Any) -> bool:
@@ -48,13 +53,19 @@ def _told(parts: Iterator[Any]) -> Iterator[Any]:
 
 def _parts(thing: Any) -> Iterator[Any]:
     if isinstance(thing, Mapping):
-        yield from thing.values()
+        yield from _not_plain(thing.values())
     elif isinstance(thing, (list, tuple, set, frozenset, deque)):
-        yield from thing
+        yield from _not_plain(thing)
     elif isinstance(thing, functools.partial):
         yield from (thing.func, thing.args, thing.keywords)
     else:
         yield from _of_function(thing)
+
+
+def _not_plain(things: Collection[Any]) -> Iterator[Any]:
+    """What a table holds beside plain numbers and texts: of those there may be millions."""
+    if not _PLAIN.issuperset(map(type, things)):
+        yield from (thing for thing in things if type(thing) not in _PLAIN)
 
 
 def _of_function(thing: Any) -> Iterator[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from contextlib import suppress
 from typing import Any
 
 from pytest_perfgate.adapters.children.codec import decode_line, encode_line
@@ -21,7 +22,9 @@ class Line:
     def __init__(self, connection: socket.socket) -> None:
         self._connection, self._rest = connection, b""
 
-    def send(self, message: Answer | Command) -> None:
+    def send(self, message: Answer | Command, timeout_s: float | None = None) -> None:
+        """Hands a message over; ``TimeoutError`` when the other side does not take it."""
+        self._connection.settimeout(timeout_s)
         self._connection.sendall(encode_line(message))
 
     def receive(self, timeout_s: float | None = None) -> Any:
@@ -39,6 +42,9 @@ class Line:
         return decode_line(line)
 
     def close(self) -> None:
+        """Ends both directions; a thread that waits for a message wakes up."""
+        with suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
         self._connection.close()
 
 

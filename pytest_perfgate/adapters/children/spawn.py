@@ -9,17 +9,21 @@ import socket
 import subprocess
 import sys
 import tempfile
-from typing import IO, Any
+import threading
+import time
+from contextlib import suppress
+from typing import IO
 
 from pytest_perfgate.adapters.children.channel import VARIABLE, Line
-from pytest_perfgate.adapters.children.strays import PARENT
+from pytest_perfgate.adapters.children.strays import PARENT, any_running
 from pytest_perfgate.clock import seconds
 from pytest_perfgate.model.children import Answer, ChildSpec, Command, Hello
 from pytest_perfgate.model.errors import PerfgateError
 
 _TAIL_BYTES = 4000
 _POLL_S = 0.2
-_START_S = 120.0
+_START_S, _SEND_S = 120.0, 120.0
+_END_S, _GRACE_S = 5.0, 3.0
 
 
 class LocalNursery:
@@ -56,10 +60,17 @@ class LocalChild:
         self.label, self._process, self._door, self._output = label, process, door, output
         self._line: Line | None = None
         self._said = ""
+        self._closing = threading.Lock()
+        self._closed = False
 
     def send(self, command: Command) -> None:
         try:
-            self._answering().send(command)
+            self._answering().send(command, _SEND_S)
+        except TimeoutError as fault:
+            self.close()
+            raise PerfgateError(
+                "child-hung", f"{self.label} read nothing for {_SEND_S:.0f} s{self._words()}"
+            ) from fault
         except OSError as fault:
             raise self._ended() from fault
 
@@ -80,15 +91,17 @@ class LocalChild:
         return answer
 
     def close(self) -> None:
-        """Ends the whole process group: gently, then not."""
-        self._said = self._said or self.tail()
-        if self._line is not None:
-            self._line.close()
-        self._door[0].close()
-        if self._process.poll() is None:
+        """Ends the whole process group, also of a child that died: gently, then not."""
+        with self._closing:
+            if self._closed:
+                return
+            self._said = self.tail()
+            if self._line is not None:
+                self._line.close()
+            self._door[0].close()
             _end_group(self._process)
-        if not self._output.closed:
             self._output.close()
+            self._closed = True
 
     def tail(self) -> str:
         if self._output.closed:
@@ -110,13 +123,13 @@ class LocalChild:
         return self._line
 
     def _ended(self) -> PerfgateError:
-        code: Any = None
         try:
-            code = self._process.wait(timeout=5)
+            code = self._process.wait(timeout=_END_S)
         except subprocess.TimeoutExpired:
-            code = None
+            how = f"closed its channel and still ran {_END_S:.0f} s later"
+        else:
+            how = f"died of {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
         self.close()
-        how = f"died of {_signal_name(-code)}" if code is not None and code < 0 else f"ended with exit code {code}"
         return PerfgateError("child-crashed", f"{self.label} {how}{self._words()}")
 
     def _words(self) -> str:
@@ -152,17 +165,36 @@ def _pin(pid: int, cpus: tuple[int, ...]) -> None:
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """Asks every member of the group to end, and kills those that did not; its leader may be dead already."""
     for how in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, how)
         except (ProcessLookupError, PermissionError):
             break
-        try:
-            process.wait(timeout=3)
+        if _ends(process, seconds() + _GRACE_S):
             break
-        except subprocess.TimeoutExpired:
-            continue
     process.poll()
+
+
+def _ends(process: subprocess.Popen[bytes], until: float) -> bool:
+    """Whether the leader and everything in its group ended in time."""
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=max(0.0, until - seconds()))
+        while _lives(process.pid):
+            if seconds() > until:
+                return False
+            time.sleep(0.02)
+        return True
+    return False
+
+
+def _lives(group: int) -> bool:
+    """Whether a group has a member that runs; the dead that nobody reaps, as in many containers, are none."""
+    try:
+        os.killpg(group, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return any_running(group)
 
 
 def _signal_name(number: int) -> str:

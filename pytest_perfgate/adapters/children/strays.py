@@ -28,6 +28,29 @@ def stray_children(processes: Path = _PROCESSES) -> tuple[int, ...]:
     return tuple(sorted(_found(processes)))
 
 
+def any_running(group: int, processes: Path = _PROCESSES) -> bool:
+    """Whether a process group has a member that is no zombie; where there is no ``/proc``, it may have one."""
+    if not processes.is_dir():
+        return True
+    return any(_state(folder) not in ("Z", "X") for folder in processes.glob("[0-9]*") if _group(folder) == group)
+
+
+def _stat(folder: Path) -> list[str]:
+    """What the kernel says of a process behind its name: its state, its parent, its group."""
+    try:
+        return (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _state(folder: Path) -> str:
+    return next(iter(_stat(folder)), "X")
+
+
+def _group(folder: Path) -> int:
+    return int(next(iter(_stat(folder)[2:3]), -1))
+
+
 def _found(processes: Path) -> Iterator[int]:
     for folder in processes.glob("[0-9]*"):
         parent = _parent(folder)

@@ -11,10 +11,10 @@ from typing import Any
 from pytest_perfgate.adapters.bindings.amdsmi import Amd
 from pytest_perfgate.adapters.bindings.nvml import Nvml
 from pytest_perfgate.adapters.bindings.patience import silence
-from pytest_perfgate.adapters.bindings.processes import Others, others
 from pytest_perfgate.adapters.devices.locks import run_head
 from pytest_perfgate.adapters.devices.owning import Card, Held, take_lock
 from pytest_perfgate.adapters.devices.watching import UNLOCKED, DeviceWatch, Lock, read_back
+from pytest_perfgate.adapters.system.processes import Others, others
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import ClockPolicy, Plan
@@ -208,6 +208,12 @@ class Unwatched:
 
     def clock_hz(self) -> tuple[float, ...]:
         return ()
+
+    def watts(self) -> float | None:
+        return None
+
+    def capped(self) -> float | None:
+        return None
 
     def facts(self) -> tuple[tuple[str, str], ...]:
         return (("clocks", f"not observed: {self._why}"),)

@@ -14,8 +14,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from pytest_perfgate.adapters.bindings.processes import alive, started
 from pytest_perfgate.adapters.devices.locks import lock_folder, make_folder, usable
+from pytest_perfgate.adapters.system.locks import try_lock, unlock
+from pytest_perfgate.adapters.system.processes import alive, started
 from pytest_perfgate.model.errors import PerfgateError
 
 VARIABLE = "PERFGATE_LEASES"
@@ -145,27 +146,14 @@ def _opened(path: Path) -> int:
             return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
 
-if sys.platform == "win32":
-
-    def _taken(_file: int) -> bool:
-        """Locks, process groups and signals are those of POSIX throughout; nobody has tried another system."""
+def _taken(file: int) -> bool:
+    """Whether the lock is ours now; locks, process groups and signals are those of POSIX throughout."""
+    if sys.platform == "win32":
         raise PerfgateError("platform-unsupported", "nothing is measured on Windows itself")
+    return try_lock(file)
 
-    def _let_go(_file: int) -> None:
-        """Nothing was taken."""
 
-else:
-    import fcntl
-
-    def _taken(file: int) -> bool:
-        """Whether the lock is ours now."""
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
-    def _let_go(file: int) -> None:
-        """By word, not by closing: a process that the measured call forked has the file open as long as it lives."""
-        os.ftruncate(file, 0)
-        fcntl.flock(file, fcntl.LOCK_UN)
+def _let_go(file: int) -> None:
+    """By word, not by closing: a process that the measured call forked has the file open as long as it lives."""
+    os.ftruncate(file, 0)
+    unlock(file)

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pytest_perfgate.adapters.bindings.processes import alive, started
+from pytest_perfgate.adapters.system.files import replace_content
+from pytest_perfgate.adapters.system.processes import alive, started
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.values import value
 
@@ -106,14 +107,9 @@ def keep_lock(lock: ClockLock) -> None:
     """A lock on file, its file replaced whole."""
     record = {name: getattr(lock, name) for name in ("device", "pid", "started", "sm_hz", "memory", "run")}
     path = lock_path(lock.device)
-    draft = path.with_suffix(f".{os.getpid()}.draft")
     make_folder(path.parent)
     with usable(path):
-        try:
-            draft.write_text(json.dumps(record), encoding="utf-8")
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
+        replace_content(path, json.dumps(record).encode())
 
 
 def make_folder(folder: Path) -> Path:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import platform
 import re
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+from pytest_perfgate.adapters.system.commands import answer
 
 _CPUINFO = Path("/proc/cpuinfo")
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -92,11 +93,7 @@ def _parse_size(text: str) -> float:
 
 def _sysctl(name: str) -> str:
     """What macOS tells; nothing where it does not know the name."""
-    try:
-        done = subprocess.run([_SYSCTL, "-n", name], capture_output=True, text=True, timeout=5, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip()
+    return (answer([_SYSCTL, "-n", name], 5) or "").strip()
 
 
 def _text(path: Path) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from statistics import median
 from typing import NamedTuple, Protocol
 
-from pytest_perfgate.adapters.bindings.nvml import ClockSample, Counts
-from pytest_perfgate.adapters.bindings.processes import Others
+from pytest_perfgate.adapters.bindings.nvml import HARMLESS, POWER_CAP, REASONS, ClockSample, Counts
+from pytest_perfgate.adapters.system.processes import Others
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.sampling import Sampling
@@ -31,6 +32,8 @@ class Look(NamedTuple):
     sample: ClockSample
     before: int
     after: int
+    load: int
+    """Which warm-up had begun before it."""
 
 
 class Reading(NamedTuple):
@@ -59,9 +62,9 @@ class Sight:
         """Whether it went well; whatever goes wrong is a fault, since a thread that ends is missed by nobody."""
         try:
             self._count(last=last)
-            before = self._sampling.mark
+            before, load = self._sampling.mark, self._sampling.loads
             sample = self._device.sample()
-            self._looks.append(Look(sample, before, self._sampling.mark))
+            self._looks.append(Look(sample, before, self._sampling.mark, load))
             pids = self._device.processes()
             self.blind = self.blind or pids is None
             self._tell_apart(self._strangers(pids or ()))
@@ -98,6 +101,10 @@ class Sight:
     def every(self) -> list[ClockSample]:
         return [look.sample for look in self._looks]
 
+    def loaded(self) -> list[ClockSample]:
+        """Those since the newest warm-up began."""
+        return [look.sample for look in self._looks if look.load == self._sampling.loads]
+
     def inside(self) -> list[ClockSample]:
         """Those that fell into sampling: before it the device may idle, while the host compiles the first call.
 
@@ -108,12 +115,30 @@ class Sight:
         begun = [look for look in self._looks if look.before % 2]
         return [look.sample for look in begun if look.after == look.before] or [look.sample for look in begun]
 
+    def watts(self) -> float | None:
+        """What was drawn while samples were taken, the middle of the looks."""
+        drawn = [sample.watts for sample in self.inside() if sample.watts is not None]
+        return median(drawn) if drawn else None
+
+    def capped(self) -> float | None:
+        """The share of the sampling at the power limit: as counted, or as looked at where that is more."""
+        looked = [POWER_CAP in reasons(sample) for sample in self.inside()]
+        if not looked and not self.counted:
+            return None
+        counted = self.held().get(POWER_CAP, 0.0)
+        return min(1.0, max(counted, sum(looked) / len(looked) if looked else 0.0))
+
     def held(self) -> Mapping[str, float]:
         """The share of the sampling for which each reason held the clocks down, as the device's counters tell."""
         return shares(self._readings, throughout=self._untimed())
 
     def _untimed(self) -> bool:
         return self._sampling.mark == self._mark
+
+
+def reasons(sample: ClockSample) -> set[str]:
+    """What held the clocks down at a look."""
+    return {name for bit, name in REASONS.items() if sample.reasons & bit & ~HARMLESS}
 
 
 def shares(readings: Sequence[Reading], *, throughout: bool = False) -> dict[str, float]:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from pytest_perfgate.adapters.bindings.nvml import HARMLESS, REASONS
+from pytest_perfgate.adapters.bindings.nvml import POWER_CAP, ClockSample
 from pytest_perfgate.adapters.bindings.patience import PATIENCE_S, expendable
-from pytest_perfgate.adapters.bindings.processes import Others
-from pytest_perfgate.adapters.devices.sight import Pids, Sight, Watched
+from pytest_perfgate.adapters.devices.sight import Pids, Sight, Watched, reasons
+from pytest_perfgate.adapters.system.processes import Others
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.problem import Problem
 from pytest_perfgate.model.sampling import SAMPLING, Sampling
@@ -24,7 +24,11 @@ PLAY = 0.01
 FASTEST_HZ = 1e10
 """What is above, or nought, is no clock: drivers answer so where they do not know."""
 SHARE = 0.01
-"""A reason that held the clocks for more of the sampling than this makes it invalid."""
+"""A reason that held the clocks for more of the sampling than this makes it invalid; the power limit never does."""
+STILL = 5
+"""Looks in a row that have to agree before a device has settled."""
+STILL_CLOCK, STILL_WATTS = 0.02, 0.03
+"""How far these looks may be apart."""
 
 
 class Lock(NamedTuple):
@@ -79,14 +83,17 @@ class DeviceWatch:
             self._wake.set()
 
         self._sampling.tell(wake)
+        self._held_still = self._sampling.ask(self.steady)
         self._thread.start()
         if not self._looked.wait(self._patience):
             self._sampling.tell(before)
+            self._sampling.ask(self._held_still)
             self._done = True
             raise PerfgateError("driver-silent", self._silence())
 
     def end(self) -> None:
         self._sampling.tell(self._before)
+        self._sampling.ask(self._held_still)
         self._done = True
         self._wake.set()
         self._thread.join(self._patience)
@@ -105,11 +112,21 @@ class DeviceWatch:
     def _silence(self) -> str:
         return f"the driver did not answer for {self._patience:g} s"
 
+    def steady(self) -> bool:
+        """Whether clock and power hold still; a device that can no longer be looked at is waited for by nobody."""
+        return not self._thread.is_alive() or (still(self._sight.loaded()) and self._held_still())
+
     # What it came to.
 
     def clock_hz(self) -> tuple[float, ...]:
         """Of the looks while samples were taken."""
         return _told(sample.sm_hz for sample in self._sight.inside())
+
+    def watts(self) -> float | None:
+        return self._sight.watts()
+
+    def capped(self) -> float | None:
+        return self._sight.capped()
 
     def facts(self) -> tuple[tuple[str, str], ...]:
         return (*self._facts, *self._seen())
@@ -128,7 +145,10 @@ class DeviceWatch:
         yield ("temperature", f"{max(s.temperature for s in every):.0f} degrees C at most")
         watts = [s.watts for s in every if s.watts is not None]
         if watts:
-            yield ("power", f"{max(watts):.0f} W at most")
+            drawn = self.watts()
+            yield ("power", f"{max(watts):.0f} W at most" + (f", {drawn:.0f} W sampled" if drawn is not None else ""))
+        if share := self.capped():
+            yield ("at the power limit", f"{100 * share:.0f} % of the sampling")
         if self._sight.blind:
             yield ("other processes", "the device does not tell")
         if count := len(self._sight.elsewhere):
@@ -140,27 +160,12 @@ class DeviceWatch:
             yield ("throttling", "known from the looks alone: the device has no counters of it")
 
     def problems(self) -> tuple[Problem, ...]:
-        return (*self._extra, *self._lost(), *self._throttled(), *self._moved(), *self._others())
+        return (*self._extra, *self._lost(), *throttled(self._sight), *self._moved(), *self._others())
 
     def _lost(self) -> Iterator[Problem]:
         silent = self._silence() if self._silent else ""
         if what := self._sight.fault or silent or self._sight.failed():
             yield Problem(code="device-lost", what=what, retry=False)
-
-    def _throttled(self) -> Iterator[Problem]:
-        inside = self._sight.inside()
-        seen: dict[str, int] = {}
-        for sample in inside:
-            for bit, name in REASONS.items():
-                if sample.reasons & bit & ~HARMLESS:
-                    seen[name] = seen.get(name, 0) + 1
-        shares = self._sight.held()
-        grave = {name for name, share in shares.items() if share > SHARE} | set(seen)
-        if grave:
-            evidence = [(name, f"in {count} of {len(inside)} looks") for name, count in seen.items()]
-            evidence += [(f"{name}, counted", f"{100 * share:.1f} % of the sampling") for name, share in shares.items()]
-            what = f"the device held its clocks down: {', '.join(sorted(grave))}"
-            yield Problem(code="throttled", what=what, evidence=tuple(evidence))
 
     def _moved(self) -> Iterator[Problem]:
         clocks = self.clock_hz()
@@ -187,6 +192,37 @@ class DeviceWatch:
             pids = ", ".join(map(str, sorted(foreign)))
             what = f"another process used the device while measuring: {pids}"
             yield Problem(code="foreign-process", what=what, evidence=(("processes", pids),))
+
+
+def throttled(sight: Sight) -> Iterator[Problem]:
+    """What held the clocks down, the power limit left out: that is a state."""
+    inside = sight.inside()
+    seen: dict[str, int] = {}
+    for sample in inside:
+        for name in reasons(sample) - {POWER_CAP}:
+            seen[name] = seen.get(name, 0) + 1
+    shares = {name: share for name, share in sight.held().items() if name != POWER_CAP}
+    grave = {name for name, share in shares.items() if share > SHARE} | set(seen)
+    if grave:
+        evidence = [(name, f"in {count} of {len(inside)} looks") for name, count in seen.items()]
+        evidence += [(f"{name}, counted", f"{100 * share:.1f} % of the sampling") for name, share in shares.items()]
+        what = f"the device held its clocks down: {', '.join(sorted(grave))}"
+        yield Problem(code="throttled", what=what, evidence=tuple(evidence))
+
+
+def still(looks: Sequence[ClockSample]) -> bool:
+    """Whether the last looks agree; at the power limit a clock never holds still, and the power alone tells."""
+    recent = looks[-STILL:]
+    if len(recent) < STILL:
+        return False
+    watts = [sample.watts for sample in recent if sample.watts is not None]
+    capped = all(POWER_CAP in reasons(sample) for sample in recent)
+    clocks = [] if capped else list(_told(sample.sm_hz for sample in recent))
+    return _close(watts, STILL_WATTS) and _close(clocks, STILL_CLOCK)
+
+
+def _close(numbers: Sequence[float], within: float) -> bool:
+    return not numbers or max(numbers) <= min(numbers) * (1 + within)
 
 
 def _told(clocks: Iterable[float]) -> tuple[float, ...]:

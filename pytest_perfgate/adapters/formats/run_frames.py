@@ -47,7 +47,7 @@ def _rows(case: CaseReport, commit: str) -> Iterator[dict[str, Any]]:
             **shared,
             "limit": verdict.limit.text,
             "outcome": verdict.outcome.value,
-            "effect": verdict.effect.value,
+            "effect": case.effect_of(verdict).value,
             "metric": metric.name if metric else None,
             "value": metric.value if metric else None,
             "low": metric.low if metric else None,

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from pytest_perfgate.adapters.profilers.nsys import behind
+from pytest_perfgate.adapters.system.commands import run_captured
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
@@ -41,18 +42,10 @@ class Ncu:
         if shutil.which(argv[0]) is None:
             return Availability(name=self.name, usable=False, why=f"{argv[0]} is not on the PATH", mend=mend)
         try:
-            done = subprocess.run(
-                argv,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=60,
-                check=False,
-                stdin=subprocess.DEVNULL,
-            )
+            done = run_captured(argv, 60)
         except (OSError, subprocess.TimeoutExpired) as error:
             return Availability(name=self.name, usable=False, why=f"ncu --version: {error}", mend=mend)
-        found = _VERSION.search(done.stdout)
+        found = _VERSION.search(done.stdout.decode("utf-8", "replace"))
         if done.returncode or found is None:
             return Availability(name=self.name, usable=False, why="ncu --version says no version", mend=mend)
         return Availability(name=self.name, usable=True, version=found[1])

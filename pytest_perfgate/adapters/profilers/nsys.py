@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import shutil
-import signal
 import subprocess
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from pytest_perfgate.adapters.profilers.profiler_api import switched
+from pytest_perfgate.adapters.system.commands import abridged, run_captured
+from pytest_perfgate.adapters.system.files import indented, last_lines
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
@@ -114,23 +113,16 @@ def _ran(argv: Sequence[str], timeout_s: float) -> str:
     """What a command printed; its tail is in the error when it fails, and its whole group ends with it."""
     if shutil.which(argv[0]) is None:
         raise PerfgateError("nsys-tool", f"{argv[0]} is not on the PATH")
-    with tempfile.TemporaryFile("w+", errors="replace") as output:
-        child = subprocess.Popen(
-            list(argv), stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True
-        )
-        try:
-            code = child.wait(timeout_s)
-        except BaseException as error:
-            _end(child)
-            if not isinstance(error, subprocess.TimeoutExpired):
-                raise
-            what = f"{shlex.join(argv[:4])} … took over {timeout_s:.0f} s"
-            raise PerfgateError("nsys-child", f"{what}{_tail(output.seek, output.read)}") from error
-        if code:
-            what = f"{shlex.join(argv[:4])} … ended with exit code {code}"
-            raise PerfgateError("nsys-child", f"{what}{_tail(output.seek, output.read)}")
-        output.seek(0)
-        return output.read()
+    try:
+        done = run_captured(argv, timeout_s)
+    except subprocess.TimeoutExpired as late:
+        said = (late.output or b"") + (late.stderr or b"")
+        raise PerfgateError("nsys-child", f"{abridged(argv)} took over {timeout_s:.0f} s{_tail(said)}") from late
+    output = done.stdout + done.stderr
+    if done.returncode:
+        what = f"{abridged(argv)} ended with exit code {done.returncode}{_tail(output)}"
+        raise PerfgateError("nsys-child", what)
+    return output.decode("utf-8", "replace")
 
 
 def _import(stream: Path, timeout_s: float) -> None:
@@ -153,17 +145,6 @@ def _importer(stream: Path) -> Path:
     return places[0]
 
 
-def _tail(seek: Callable[[int], int], read: Callable[[], str]) -> str:
-    seek(0)
-    lines = read().strip().splitlines()[-_TAIL_LINES:]
-    return "; it said:\n" + "\n".join(f"    {line}" for line in lines) if lines else " and said nothing"
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    """The whole group: a profiler's child outlives the profiler otherwise."""
-    for how in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError):
-            os.killpg(child.pid, how)
-        with suppress(subprocess.TimeoutExpired):
-            child.wait(5)
-            return
+def _tail(output: bytes) -> str:
+    lines = last_lines(output.decode("utf-8", "replace"), _TAIL_LINES)
+    return f"; its last lines:{indented(lines)}" if lines else " and printed nothing"

@@ -14,6 +14,7 @@ from pathlib import Path
 from pytest_perfgate.adapters.readers.elf import CubinFile, architecture, check_whole, is_cubin, parse_cubin, read_head
 from pytest_perfgate.adapters.readers.strangers import AMD_MACHINE, ARCHIVE, elf_machine, not_compiled, stranger
 from pytest_perfgate.adapters.readers.tools import every_tool, tool
+from pytest_perfgate.adapters.system.commands import run_captured
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.kernel import CODE_SUFFIXES, Disassembly, Launch
 from pytest_perfgate.model.values import value
@@ -250,9 +251,7 @@ def _code(said: str) -> str:
 
 def _run(command: Sequence[str], where: Path | None = None) -> subprocess.CompletedProcess[bytes]:
     try:
-        return subprocess.run(
-            command, cwd=where, capture_output=True, check=False, timeout=_SECONDS, stdin=subprocess.DEVNULL
-        )
+        return run_captured(command, _SECONDS, folder=where)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise PerfgateError("kernel-tool-failed", f"{Path(command[0]).name}: {error}") from error
 

@@ -11,9 +11,8 @@ from typing import Any
 from pytest_perfgate.adapters.readers.json_text import mapping, member, nanoseconds, number, objects, read_json
 from pytest_perfgate.model.benchmark import BenchFile, BenchResult
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.model.quantity import TIME_UNITS, Dimension
 
-_UNITS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 _RATES = {
     "bytes_per_second": ("bandwidth", Dimension.BANDWIDTH),
     "items_per_second": ("throughput", Dimension.RATE),
@@ -115,7 +114,7 @@ def _scatter(aggregates: Mapping[str, Row], times: Sequence[float]) -> float | N
 def _time(row: Row, place: str) -> float | None:
     """Wall time, unless the benchmark was told to time by hand, which it writes there too."""
     unit = row.get("time_unit") or "ns"
-    if unit not in _UNITS:
-        what = f"{row['name']} is timed in {unit!r}; known are {', '.join(_UNITS)}"
+    if unit not in TIME_UNITS:
+        what = f"{row['name']} is timed in {unit!r}; known are {', '.join(TIME_UNITS)}"
         raise PerfgateError("artifact-unreadable", what, place=place)
-    return nanoseconds(row.get("real_time"), _UNITS[unit])
+    return nanoseconds(row.get("real_time"), TIME_UNITS[unit])

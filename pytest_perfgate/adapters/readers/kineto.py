@@ -24,6 +24,8 @@ from pytest_perfgate.model.trace import Trace
 _BYTE = re.compile(r"\(byte (\d+)\)")
 _LONGEST_HEADER = 64 * 2**20
 _PROBE = 2**20
+_HEAD = 4096
+"""Bytes of a file's beginning that a longer file has."""
 _COPIED = "copy the file again, or profile again and let the profiler's context end before the process exits"
 
 
@@ -110,7 +112,24 @@ def looks_like_kineto(path: Path, head: bytes) -> bool:
     head = text.readable(head)
     start = head.lstrip()[:1]
     known = (b'"traceEvents"', b'"deviceProperties"', b'"ph"', b'"schemaVersion"')
-    return start in {b"{", b"["} and any(mark in head for mark in known)
+    if start in {b"{", b"["} and any(mark in head for mark in known):
+        return True
+    return start == b"{" and len(head) >= _HEAD and _opens_later(path)
+
+
+def _opens_later(path: Path) -> bool:
+    """Whether a list of events follows a header that is longer than the first bytes: metadata of a large job is."""
+    tail, behind = b"", 0
+    try:
+        for block in text.blocks(path):
+            if text.OPENING.search(tail + block):
+                return True
+            tail, behind = block[-64:], behind + len(block)
+            if behind > _LONGEST_HEADER:
+                break
+    except PerfgateError:
+        pass
+    return False
 
 
 def _joined(first: Header, second: Header) -> Header:
@@ -127,6 +146,7 @@ def _parts(path: Path, start: int = 0, end: int | None = None) -> Iterator[Heade
         if found is None:
             raise _unopened(head, path)
         bare = found.re is text.BARE
+        _refuse_overwritten(head[: found.end()], 0, path)
         if not bare:
             yield _decoded_header(head[: found.end()] + b"]}", 0, path)
         rest, offset = head[found.end() :], found.end()
@@ -135,16 +155,28 @@ def _parts(path: Path, start: int = 0, end: int | None = None) -> Iterator[Heade
         cut = text.last_cut(rest)
         if cut < 0:
             continue
+        _refuse_overwritten(rest[: cut + 1], offset, path)
         yield _decoded_list(b"[" + rest[: cut + 1] + b"]", offset - 1, path)
         following = rest.index(b"{", cut + 1)
         offset += following
         rest = rest[following:]
+    _refuse_overwritten(rest.rstrip(b"\0"), offset, path)
     if bare:
         yield _decoded_list(b"[" + rest, offset - 1, path)
     elif end is None:
         yield from _ending(rest, offset, path)
     elif rest.strip():
         yield _decoded_list(b"[" + rest.rstrip().rstrip(b",") + b"]", offset - 1, path)
+
+
+def _refuse_overwritten(chunk: bytes, offset: int, path: Path, *, closely: bool = False) -> None:
+    """Damage that still reads as JSON would leave events out of every figure, and limits would pass."""
+    found = text.overwritten(chunk, closely=closely)
+    if found:
+        at, byte = found
+        count = len(chunk) - at - len(chunk[at:].lstrip(byte))
+        what = f"{count:,} bytes {byte[0]:#04x} overwrite it from byte {offset + at:,} of the unpacked file on"
+        raise PerfgateError("trace-malformed", what, mend="copy the file again from where it was made", place=str(path))
 
 
 def _opening(stream: Iterator[bytes], path: Path) -> tuple[bytes, re.Match[bytes] | None]:
@@ -182,6 +214,7 @@ def _ending(rest: bytes, offset: int, path: Path) -> Iterator[Header | list[Even
 
 
 def _mended_document(whole: bytes, offset: int, path: Path, first: Exception) -> Document:
+    _refuse_overwritten(whole.rstrip(b"\0"), offset, path, closely=True)
     clean = text.mended(whole)
     try:
         return WHOLE.decode(clean)
@@ -198,6 +231,7 @@ def _decoded_list(chunk: bytes, offset: int, path: Path) -> list[Event]:
     try:
         return LIST.decode(chunk)
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError) as first:
+        _refuse_overwritten(chunk, offset, path, closely=True)
         clean = text.mended(chunk)
         try:
             return LIST.decode(clean)

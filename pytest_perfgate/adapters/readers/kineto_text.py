@@ -33,6 +33,9 @@ _ESCAPE = re.compile(
     rb"(?P<pair>" + _HALF % b"89abAB" + _HALF % b"c-fC-F" + rb")|(?P<half>" + _HALF % b"89a-fA-F" + rb")|"
     rb'(?P<good>\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|\\'
 )
+_FILLED = b"\xff" * 4
+_RUN = re.compile(rb"([\x01-\x08\x0b\x0c\x0e-\x1f\x80-\xff])\1{3,}")
+"""A control character, or a byte that UTF-8 has at most three times in a row, four times."""
 _NUMBERS = {b"NaN", b"Infinity", b"nan", b"inf", b"Inf", b"N/A"}
 
 
@@ -141,6 +144,19 @@ def last_cut(text: bytes) -> int:
         return at
     tail = max(0, len(text) - _TAIL)
     return max((found.start() for found in _BETWEEN.finditer(text, tail)), default=-1)
+
+
+def overwritten(text: bytes, *, closely: bool = False) -> tuple[int, bytes] | None:
+    """(where, byte) of a part that something wrote over: no writer puts these bytes into a text.
+
+    They hide the quotes and brackets that stood there, and what is left may still read as JSON with fewer events.
+    """
+    if b"\0" in text:
+        return text.index(b"\0"), b"\0"
+    if closely:
+        run = _RUN.search(text)
+        return (run.start(), run.group(1)) if run else None
+    return (text.index(_FILLED), b"\xff") if _FILLED in text else None
 
 
 def mended(text: bytes) -> bytes:

@@ -16,6 +16,7 @@ from pytest_perfgate.adapters.readers.ncu_blocks import MAGIC, check_whole
 from pytest_perfgate.adapters.readers.ncu_csv import parse_csv
 from pytest_perfgate.adapters.readers.ncu_facts import NcuCode, kernel_facts
 from pytest_perfgate.adapters.readers.ncu_source import code_lines, executed_opcodes, source_texts
+from pytest_perfgate.adapters.system.files import first_bytes, unpacked_head
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.kernel import Counter, KernelFacts
 from pytest_perfgate.model.problem import Finding, Severity
@@ -25,6 +26,7 @@ _LINK = re.compile(r"@(section|url|source):([^@:]*):?([^@]*?)@")
 _VERSION = re.compile(rb"\b(20\d\d\.\d+\.\d+)\.\d+ \(build \d+\)")
 """Of the ncu that wrote the report, among the facts of its session."""
 _GZIP = b"\x1f\x8b"
+_LONG = 1 << 20
 _SEVERITIES = {1: Severity.INFO, 2: Severity.NOTE}
 _LOCAL = 1
 
@@ -32,6 +34,15 @@ _LOCAL = 1
 def read_ncu(paths: Sequence[Path]) -> tuple[KernelFacts, ...]:
     """Every kernel launch of these reports, in their order."""
     return tuple(facts for path in paths for facts in _read(Path(path)))
+
+
+def long_head(path: Path) -> bytes:
+    """The beginning of a file as far as a program may print before the page of ncu; nothing of a damaged one."""
+    try:
+        head = first_bytes(path, _LONG)
+    except OSError:
+        return b""
+    return unpacked_head(head, _LONG) if head.startswith(_GZIP) else head
 
 
 def _read(path: Path) -> Iterator[KernelFacts]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
+from pytest_perfgate.adapters.readers.csv_rows import Lines, Row, header_of, refuse_repeated, refuse_zeros, row_of
 from pytest_perfgate.adapters.readers.ncu_csv_source import PAGE as SOURCE_PAGE
 from pytest_perfgate.adapters.readers.ncu_csv_source import parse_source
 from pytest_perfgate.adapters.readers.ncu_facts import kernel_facts
-from pytest_perfgate.adapters.readers.ncu_labels import full_name, scaled
+from pytest_perfgate.adapters.readers.ncu_labels import full_name, impossible, scaled
 from pytest_perfgate.adapters.readers.numerals import decimal_comma, parse_numeral, with_point
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.kernel import Counter, KernelFacts
@@ -36,37 +37,67 @@ _DURATION = "gpu__time_duration.sum"
 _WITH_UNITS = "export it again with its units: ncu --import FILE.ncu-rep --csv --page raw"
 _TICKS = ("ns", "nsecond")
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
-Row = dict[str, str]
+_RULES = ("Rule Name", "Rule Type", "Rule Description", "Estimated Speedup Type", "Estimated Speedup")
+"""Columns that a page has for results of rules; lines of metrics may end before them."""
+_DIFFERS = 0.02
+"""Between two roundings of one figure."""
+Numbered = tuple[int, Row]
+"""A row and its line."""
 
 
 def parse_csv(data: bytes, place: str) -> Iterator[KernelFacts]:
     """Every launch of the pages; several runs may have written one file."""
     text = data.decode("utf-16" if data.startswith(_UTF16) else "utf-8-sig", "replace")
     text = text.replace("\r\n", "\n").replace("\r", "\n")
+    refuse_zeros(text, partial(_fault, place))
     pages = _pages(text)
     if not pages and SOURCE_PAGE.search(text):
         yield from parse_source(text, place)
         return
-    kernels = [facts for page in pages for facts in _kernels(page, place)]
-    if not kernels:
+    found = [launch for line, page in pages for launch in _kernels(page, line, place)]
+    if not found:
         raise (
             _no_page(text, place)
             if not pages
             else PerfgateError("ncu-nothing", "the page holds no kernel", place=place)
         )
-    yield from (replace(facts, index=index) for index, facts in enumerate(kernels))
+    _refuse_copies(found, place)
+    yield from (replace(facts, index=index) for index, (_, _, facts) in enumerate(found))
 
 
-def _pages(text: str) -> list[str]:
-    """From each header to the next: after whatever ncu and the program printed."""
+Found = tuple[int, tuple[str, ...], KernelFacts]
+"""A launch with its first line and what tells it from others."""
+
+
+def _fault(place: str, what: str, why: str) -> PerfgateError:
+    return PerfgateError("ncu-report", what, why=why, place=place)
+
+
+def _refuse_copies(found: Sequence[Found], place: str) -> None:
+    """A launch that two pages hold with every figure the same is one: a file was appended to itself."""
+    fault = partial(_fault, place)
+    figures = [(line, (*who, *map(str, facts.counters.values()))) for line, who, facts in found]
+    alike = {key: who for (_, key), (_, who, _) in zip(figures, found)}
+    lines: dict[tuple[str, ...], int] = {}
+    for line, key in figures:
+        before = lines.setdefault(key, line)
+        if before != line:
+            named = " ".join(filter(None, alike[key]))
+            what = f"launch {named} stands twice with the same figures, in line {before} and in line {line}"
+            raise fault(what, "a file that was appended to itself counts twice")
+
+
+def _pages(text: str) -> list[tuple[int, str]]:
+    """(line, text) from each header to the next: after whatever ncu and the program printed."""
     starts = [found.start() for found in _HEADER.finditer(text)]
-    return [text[begin:end] for begin, end in zip(starts, [*starts[1:], len(text)])]
+    lines = (text.count("\n", 0, begin) + 1 for begin in starts)
+    return [(line, text[begin:end]) for line, begin, end in zip(lines, starts, [*starts[1:], len(text)])]
 
 
-def _kernels(page: str, place: str) -> Iterator[KernelFacts]:
-    rows = [row for row in _rows(page, place) if not _printed(row)]
+def _kernels(page: str, first: int, place: str) -> Iterator[Found]:
+    rows = _rows(page, first, place)
     if rows:
-        parse = _long if "Metric Name" in rows[0] else _wide
+        parse = _long if "Metric Name" in rows[0][1] else _wide
         yield from parse(_pointed(rows), place)
 
 
@@ -87,26 +118,42 @@ def _no_page(text: str, place: str) -> PerfgateError:
     return PerfgateError("ncu-report", what, place=place, mend=mend)
 
 
-def _rows(page: str, place: str) -> list[Row]:
-    csv.field_size_limit(1 << 24)
-    lines = [_quoted(line) for line in io.StringIO(page) if not line.startswith("==")]
-    mark = ";" if lines[0].count(";") > lines[0].count(",") else ","
-    try:
-        rows = [dict(row) for row in csv.DictReader(lines, delimiter=mark, strict=True)]
-    except csv.Error as error:
-        raise PerfgateError("ncu-report", f"the CSV does not read: {error}", place=place) from error
-    if any(map(_overflows, rows)):
-        what = "a row has more cells than the page has columns: the quotes around names that hold commas are gone"
-        raise PerfgateError("ncu-report", what, place=place)
-    if rows and (_ends_inside(lines[-1], rows[-1]) or any(_short(row) and not _printed(row) for row in rows)):
-        raise PerfgateError("ncu-report", "the page is cut short: a line ends inside its row", place=place)
+def _rows(page: str, first: int, place: str) -> list[Numbered]:
+    """The rows of a page with their lines, without those that the program printed between them."""
+    fault = partial(_fault, place)
+    lines = [_quoted(line) for line in io.StringIO(page)]
+    quoted, mark = lines[0].startswith('"'), ";" if lines[0].count(";") > lines[0].count(",") else ","
+    told = [line if not line.startswith("==") else "\n" for line in lines]
+    records = list(Lines(told, mark, first, fault).records())
+    header = header_of(records[0][1], first, fault)
+    rows: list[Numbered] = []
+    for line, cells in records[1:]:
+        if _printed(lines[line - first], cells, header, quoted=quoted):
+            continue
+        if len(cells) > len(header) and any(cells[len(header) :]) and not quoted:
+            what = f"line {line} has more cells than the page has columns: the quotes around names with commas are gone"
+            raise fault(what, "")
+        row = row_of(header, _without_rules(header, cells), line, fault, _widths(header))
+        if len(row) < len(header) and not row["Metric Value"]:
+            raise fault(f"line {line} has {len(cells)} cells and no value among them", "a cell before it is gone")
+        rows.append((line, row))
+    if rows and not lines[-1].endswith("\n") and lines[-1].count('"') % 2:
+        raise fault(f"it is cut short: line {first + len(lines) - 1} ends inside its row", "")
     return rows
 
 
-def _overflows(row: Row) -> bool:
-    """Whether a line of a metric goes on behind the last column: then a comma of a name has moved its cells."""
-    behind = row.get(None)  # type: ignore[call-overload]
-    return "Metric Name" in row and bool(behind) and any(behind) and _is_number(next(iter(row.values())))
+def _widths(header: Sequence[str]) -> set[int]:
+    """How many cells a row may have beside those of the header: of a metric, as many as stand before the rules."""
+    rules = [header.index(name) for name in _RULES if name in header]
+    return {min(rules)} if rules and "Metric Value" in header[: min(rules)] else set()
+
+
+def _without_rules(header: Sequence[str], cells: list[str]) -> list[str]:
+    """A line of a metric without the empty cell of a rule that ncu ends it with; its value is none of those."""
+    for width in _widths(header):
+        if width < len(cells) < len(header) and not any(cells[width:]) and cells[header.index("Metric Value")]:
+            return cells[:width]
+    return cells
 
 
 def _quoted(line: str) -> str:
@@ -114,26 +161,15 @@ def _quoted(line: str) -> str:
     return line if '"' in line else _SHAPE.sub(r'"\g<0>"', line)
 
 
-def _ends_inside(line: str, row: Row) -> bool:
-    """Whether the last line of a page ends before its row does."""
-    whole = line.endswith("\n") or not (line.count('"') % 2 or (_short(row) and _is_number(next(iter(row.values())))))
-    return not whole
-
-
-def _printed(row: Row) -> bool:
-    """Whether a line is none of the page: the program printed it, and it says no kernel."""
-    return _short(row) and (row.get(_NAME) is None or not _is_number(next(iter(row.values()))))
+def _printed(line: str, cells: Sequence[str], header: Sequence[str], *, quoted: bool) -> bool:
+    """Whether a line is none of the page: the program printed it, between rows that all begin with a quote."""
+    if quoted:
+        return not line.startswith('"')
+    return len(cells) < len(header) and (len(cells) <= header.index(_NAME) or not _is_number(cells[0]))
 
 
 def _is_number(cell: str | None) -> bool:
     return parse_numeral(cell) is not None
-
-
-def _short(row: Row) -> bool:
-    """Whether a row ends before its value; lines of metrics end before the columns of rules."""
-    if "Metric Name" not in row:
-        return None in row.values()
-    return _value(row) is None
 
 
 def _value(row: Row) -> str | None:
@@ -141,49 +177,61 @@ def _value(row: Row) -> str | None:
     return row.get("Average") if "Average" in row else row.get("Metric Value")
 
 
-def _pointed(rows: list[Row]) -> list[Row]:
+def _pointed(rows: list[Numbered]) -> list[Numbered]:
     """Numbers with a decimal point, whatever the locale that ncu ran under."""
-    told = _VALUES if "Metric Name" in rows[0] else frozenset(k for k in rows[0] if isinstance(k, str)) - _WHO
-    if not decimal_comma((row.get(name) for row in rows for name in told), _without_parts(rows)):
+    told = _VALUES if "Metric Name" in rows[0][1] else frozenset(rows[0][1]) - _WHO
+    if not decimal_comma((row.get(name) for _, row in rows for name in told), _without_parts(rows)):
         return rows
-    return [{k: with_point(v) if k in told and isinstance(v, str) else v for k, v in row.items()} for row in rows]
+    return [(line, {k: with_point(v) if k in told else v for k, v in row.items()}) for line, row in rows]
 
 
-def _without_parts(rows: Sequence[Row]) -> list[str | None]:
+def _without_parts(rows: Sequence[Numbered]) -> list[str | None]:
     """Times in nanoseconds, of which the timer counts whole ones."""
-    if "Metric Name" in rows[0]:
-        return [row.get("Metric Value") for row in rows if row.get("Metric Unit") in _TICKS]
-    columns = [name for name, unit in _cells(rows[0]) if unit in _TICKS]
-    return [row.get(name) for row in rows[1:] for name in columns]
+    if "Metric Name" in rows[0][1]:
+        return [row.get("Metric Value") for _, row in rows if row.get("Metric Unit") in _TICKS]
+    columns = [name for name, unit in rows[0][1].items() if unit in _TICKS]
+    return [row.get(name) for _, row in rows[1:] for name in columns]
 
 
-def _long(rows: Sequence[Row], place: str) -> Iterator[KernelFacts]:
+def _long(rows: Sequence[Numbered], place: str) -> Iterator[Found]:
     """A line a metric: lines of one ``ID`` are one launch, results of rules among them."""
-    launches: dict[tuple[str | None, ...], list[Row]] = {}
-    for row in rows:
-        which = tuple(row.get(name) for name in (_LAUNCH if row.get(_FIRST) else _SUMMED))
-        launches.setdefault(which, []).append(row)
-    for index, lines in enumerate(launches.values()):
-        counters = dict(_launch_counters(lines[0]))
-        for line in lines:
-            counters.update(_counters(line.get("Metric Name"), line.get("Metric Unit"), _value(line)))
-        yield _facts(lines[0], counters, tuple(_rules(lines)), (place, index))
+    launches: dict[tuple[str, ...], list[Numbered]] = {}
+    for line, row in rows:
+        which = tuple(row.get(name, "") for name in (_LAUNCH if row.get(_FIRST) else _SUMMED))
+        launches.setdefault(which, []).append((line, row))
+    for index, (which, lines) in enumerate(launches.items()):
+        first, head = lines[0]
+        counters = dict(_launch_counters(head))
+        for line, row in lines:
+            for name, counter in _counters(row.get("Metric Name"), row.get("Metric Unit"), _value(row), line, place):
+                _refuse_other(counters.get(name), counter, line, place)
+                counters[name] = counter
+        facts = _facts(head, counters, tuple(_rules([row for _, row in lines])), (place, index))
+        yield first, which, facts
 
 
-def _wide(rows: Sequence[Row], place: str) -> Iterator[KernelFacts]:
+def _refuse_other(before: Counter | None, now: Counter, line: int, place: str) -> None:
+    """A metric that a launch has twice has one value, but for rounding; labels that tables share are none."""
+    if before is None or "__" not in now.name or before.unit != now.unit:
+        return
+    if abs(before.value - now.value) > _DIFFERS * max(abs(before.value), abs(now.value)):
+        what = f"{now.name} is {before.value:g}, and {now.value:g} in line {line}, of the same launch"
+        raise _fault(place, what, "two lines of one launch and one metric, or a line under another launch's number")
+
+
+def _wide(rows: Sequence[Numbered], place: str) -> Iterator[Found]:
     """A column a metric; the line under the header holds the units."""
-    units = rows[0] if not (rows[0].get(_FIRST) or rows[0].get(_NAME) or "").strip() else {}
+    head = rows[0][1]
+    units = head if not (head.get(_FIRST) or head.get(_NAME) or "").strip() else {}
     launches = rows[1:] if units else rows
-    for index, row in enumerate(launches):
+    who = [(line, tuple(row.get(name, "") for name in _LAUNCH)) for line, row in launches]
+    if "Process ID" in head and _FIRST in head:
+        refuse_repeated(who, "launch", partial(_fault, place))
+    for index, ((line, row), (_, which)) in enumerate(zip(launches, who)):
         counters = dict(_launch_counters(row))
-        for name, cell in _cells(row):
-            counters.update(_counters(name, units.get(name, ""), cell))
-        yield _facts(row, counters, (), (place, index))
-
-
-def _cells(row: Row) -> Iterator[tuple[str, str | None]]:
-    """What stands under a column; cells behind the last column have no name."""
-    return ((name, cell) for name, cell in row.items() if isinstance(name, str))
+        for name, cell in row.items():
+            counters.update(_counters(name, units.get(name, ""), cell, line, place))
+        yield line, which, _facts(row, counters, (), (place, index))
 
 
 def _facts(
@@ -199,13 +247,18 @@ def _facts(
     return kernel_facts(row.get(_NAME) or "", counters, texts={"arch": arch}, place=place, findings=findings)
 
 
-def _counters(name: str | None, unit: str | None, cell: str | None) -> Iterator[tuple[str, Counter]]:
+def _counters(
+    name: str | None, unit: str | None, cell: str | None, line: int, place: str
+) -> Iterator[tuple[str, Counter]]:
     """The cell under its full name, in base units; a cell that is no number is no counter."""
     number = parse_numeral(cell)
     if not name or number is None or not math.isfinite(number):
         return
     value, base = scaled(number, (unit or "").strip())
     full = full_name(name.strip(), base)
+    wrong = impossible(full, value)
+    if wrong:
+        raise _fault(place, f"line {line}: {name.strip()} is {cell}, and {wrong}", "a cell under the wrong column?")
     yield full, Counter(name=full, value=value, unit=base)
 
 

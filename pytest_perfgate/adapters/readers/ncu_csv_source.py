@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from pytest_perfgate.adapters.readers.csv_rows import Lines
 from pytest_perfgate.adapters.readers.numerals import parse_numeral
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.kernel import KernelFacts, SourceLine
@@ -35,11 +35,7 @@ class _Block:
 
 def parse_source(text: str, place: str) -> Iterator[KernelFacts]:
     """Every kernel of the page: where it waits, and how often its instructions ran."""
-    rows = _rows(text, place)
-    blocks = [block for block in _blocks(rows) if block.code or block.source]
-    header = next((row for row in reversed(rows) if "Address" in row and "Source" in row), [])
-    if not text.endswith("\n") and rows and len(rows[-1]) < len(header):
-        raise PerfgateError("ncu-report", "the page is cut short: its last line ends inside a row", place=place)
+    blocks = [block for block in _blocks(_rows(text, place), place) if block.code or block.source]
     if not blocks:
         raise PerfgateError("ncu-nothing", "the source page holds no instruction", place=place)
     for index, block in enumerate(blocks):
@@ -57,21 +53,17 @@ def parse_source(text: str, place: str) -> Iterator[KernelFacts]:
         )
 
 
-def _rows(text: str, place: str) -> list[list[str]]:
-    csv.field_size_limit(1 << 24)
-    lines = [line for line in io.StringIO(text) if not line.startswith("==")]
+def _rows(text: str, place: str) -> Iterator[tuple[int, list[str]]]:
     found = PAGE.search(text)
     header = found[0] if found else ""
-    try:
-        mark = ";" if header.count(";") > header.count(",") else ","
-        return list(csv.reader(lines, delimiter=mark, strict=True))
-    except csv.Error as error:
-        raise PerfgateError("ncu-report", f"the CSV does not read: {error}", place=place) from error
+    mark = ";" if header.count(";") > header.count(",") else ","
+    lines = [line if not line.startswith("==") else "\n" for line in io.StringIO(text)]
+    return Lines(lines, mark, 1, lambda what, why: PerfgateError("ncu-report", what, why=why, place=place)).records()
 
 
-def _blocks(rows: Sequence[Sequence[str]]) -> Iterator[_Block]:
+def _blocks(rows: Iterator[tuple[int, list[str]]], place: str) -> Iterator[_Block]:
     block, file = _Block(name=""), ""
-    for row in rows:
+    for line, row in rows:
         if len(row) > 1 and row[0] in _NAMES:
             yield block
             block = _Block(name=row[1], file=file)
@@ -81,6 +73,10 @@ def _blocks(rows: Sequence[Sequence[str]]) -> Iterator[_Block]:
             block.header = row
         elif block.header and len(row) == len(block.header):
             _take(block, row)
+        elif block.header and len(row) > 1:
+            short = "it is cut short: " if len(row) < len(block.header) else ""
+            what = f"{short}line {line} has {len(row)} cells, and the header has {len(block.header)}"
+            raise PerfgateError("ncu-report", what, place=place)
     yield block
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from pytest_perfgate.model.quantity import TIME_UNITS
+
 _ELAPSED = ".avg.pct_of_peak_sustained_elapsed"
 
 _L1 = "l1tex__throughput.avg.pct_of_peak_sustained_active"
@@ -50,8 +52,24 @@ _FULL = re.compile(r"[a-z0-9]\w*__\w+(?:\.\w+)*")
 """A full name, alone or beside its label."""
 _PREFIXES = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _BASES = ("byte", "hz", "Hz", "inst", "cycle", "cycles", "block", "thread", "warp", "sector")
-_LONG = {"nsecond": 1.0, "usecond": 1e3, "msecond": 1e6, "second": 1e9, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9,
-         "\u00b5s": 1e3, "\u03bcs": 1e3}  # fmt: skip
+_LONG = {**TIME_UNITS, "nsecond": 1.0, "usecond": 1e3, "msecond": 1e6, "second": 1e9}
+
+
+_SHARE_MOST = 110.0
+"""Percent: passes of one kernel differ, so that a share of a peak may be read a little above all of it."""
+_SHARES = frozenset(full for full in LABELS.values() if ".pct_of_peak" in full or full.endswith("_cycle_pct"))
+_LEAST = {"launch__registers_per_thread": 1.0, "launch__block_size": 1.0, "launch__waves_per_multiprocessor": 0.0}
+_MOST = {"launch__registers_per_thread": 256.0, "launch__block_size": 1024.0}
+_COUNTED = frozenset(LABELS.values())
+
+
+def impossible(name: str, value: float) -> str:
+    """Why a known metric cannot have this value; empty where it can."""
+    least = _LEAST.get(name, 0.0)
+    most = _SHARE_MOST if name in _SHARES else _MOST.get(name)
+    if name in _COUNTED and value < least:
+        return f"it is at least {least:g}"
+    return f"it is at most {100 if name in _SHARES else most:g}" if most is not None and value > most else ""
 
 
 def full_name(name: str, base: str) -> str:

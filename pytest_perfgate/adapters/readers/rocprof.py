@@ -6,9 +6,11 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from pytest_perfgate.adapters.readers.rocprof_forms import Row, form_of
+from pytest_perfgate.adapters.readers.csv_rows import Lines, Row, header_of, refuse_repeated, refuse_zeros, row_of
+from pytest_perfgate.adapters.readers.rocprof_forms import form_of, identity_of, wrong_in
 from pytest_perfgate.adapters.readers.rocprof_passes import joined
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.kernel import KernelFacts
@@ -75,19 +77,33 @@ def _is_of_rocprof(file: Path) -> bool:
 
 
 def _read(path: Path) -> Iterator[KernelFacts]:
-    csv.field_size_limit(1 << 24)
-    try:
-        rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig", errors="replace"))))
-    except csv.Error as error:
-        raise PerfgateError("rocprof-csv", f"the CSV does not read: {error}", place=str(path)) from error
-    form = form_of(rows, path)
-    short = next((number for number, row in enumerate(rows, 1) if None in row.values()), None)
-    if short is not None:
-        what = f"it is cut short: row {short} of {len(rows)} ends before its last column"
-        raise PerfgateError("rocprof-csv", what, why="what can still be read may be half of it", place=str(path))
+    rows = _rows(path)
+    form = form_of([row for _, row in rows], path)
+    fault = partial(_fault, path)
+    for line, row in rows:
+        wrong = wrong_in(row)
+        if wrong:
+            raise fault(f"line {line}: {wrong}", "a cell under the wrong column, or a file that is damaged")
+    refuse_repeated([(line, key) for line, row in rows if (key := identity_of(row, form))], "dispatch", fault)
     machine = _machine(path)
-    for facts in form(rows, path):
+    for facts in form([row for _, row in rows], path):
         yield replace(facts, arch=machine.get("gpu_arch", "gfx"), device=machine.get("gpu_model", ""))
+
+
+def _rows(path: Path) -> list[tuple[int, Row]]:
+    """(line, row) of a file; none where it holds nothing but a header."""
+    fault = partial(_fault, path)
+    text = path.read_text(encoding="utf-8-sig", errors="replace")
+    refuse_zeros(text, fault)
+    records = list(Lines(list(io.StringIO(text)), ",", 1, fault).records())
+    if not records:
+        return []
+    header = header_of(records[0][1], records[0][0], fault)
+    return [(line, row_of(header, cells, line, fault)) for line, cells in records[1:]]
+
+
+def _fault(path: Path, what: str, why: str) -> PerfgateError:
+    return PerfgateError("rocprof-csv", what, why=why, place=str(path))
 
 
 def _machine(path: Path) -> Row:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter as TotalOf
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from pytest_perfgate.adapters.readers.csv_rows import Row
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.kernel import Counter, KernelFacts, Launch, Resources
 
-Row = dict[str, str]
 Form = Callable[[Sequence[Row], Path], Iterator[KernelFacts]]
 
 
@@ -29,6 +30,27 @@ def _lacking(columns: set[str]) -> str:
     if len(nearest & columns) < len(nearest) / 2:
         return f"its columns start {', '.join(sorted(map(str, columns))[:5])}"
     return f"it has no column {', '.join(sorted(nearest - columns))}"
+
+
+def identity_of(row: Row, form: Form) -> tuple[str, ...]:
+    """What tells a row from every other of its file; empty where a dispatch has a row for each of its counters."""
+    names = _IDENTITY.get(form, ())
+    return tuple(row[name] for name in names if name in row) if any(row.get(name) for name in names[:1]) else ()
+
+
+def wrong_in(row: Row) -> str:
+    """What no dispatch can have: an end before its start, a size or a count below zero."""
+    for begin, end in _SPANS:
+        first, last = _number(row.get(begin)), _number(row.get(end))
+        if first and last and last < first:
+            return f"{end} {row[end]} is before {begin} {row[begin]}"
+    negative = next((name for name in row if name not in _SIGNED and (_number(row[name]) or 0.0) < 0), "")
+    return f"{negative} is {row[negative]}, and it is at least 0" if negative else ""
+
+
+_SPANS = (("Start_Timestamp", "End_Timestamp"), ("BeginNs", "EndNs"))
+_SIGNED = frozenset(("Agent_Id", "Queue_Id", "Stream_Id", "queue-id", "gpu-id", "Queue_ID", "GPU_ID"))
+"""Numbers by which something goes, of which -1 may stand for none."""
 
 
 def _trace(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
@@ -67,6 +89,7 @@ def _counters(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
     for row in rows:
         which = (row["Dispatch_Id"], row["Kernel_Name"], _process(path, row), row.get("Agent_Id"))
         dispatches.setdefault(which, []).append(row)
+    _refuse_uneven(dispatches, path)
     for (dispatch, *_), lines in dispatches.items():
         values: dict[str, float] = {}
         for line in lines:
@@ -85,6 +108,20 @@ def _counters(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
             duration=_between(first.get("Start_Timestamp"), first.get("End_Timestamp")),
             notes={"dispatch": dispatch, "process": _process(path, first), "agent": first.get("Agent_Id", "")},
         )
+
+
+def _refuse_uneven(dispatches: Mapping[tuple[str, str, str | None, str | None], Sequence[Row]], path: Path) -> None:
+    """A counter of several instances stands as often in each dispatch of an agent, unless a row came twice."""
+    times: dict[tuple[str | None, str], dict[int, str]] = {}
+    for (dispatch, _, _, agent), lines in dispatches.items():
+        for name, count in TotalOf(line["Counter_Name"] for line in lines).items():
+            times.setdefault((agent, name), {}).setdefault(count, dispatch)
+    for (_, name), found in times.items():
+        if len(found) > 1:
+            told = " and ".join(f"{count} times for dispatch {dispatch}" for count, dispatch in sorted(found.items()))
+            raise PerfgateError(
+                "rocprof-csv", f"{name} stands {told}", why="a row that came twice counts twice", place=str(path)
+            )
 
 
 def _results(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
@@ -164,54 +201,19 @@ def _bare(name: str) -> str:
 
 _V1 = frozenset(
     (
-        "Index",
-        "KernelName",
-        "gpu-id",
-        "queue-id",
-        "queue-index",
-        "pid",
-        "tid",
-        "grd",
-        "wgr",
-        "lds",
-        "scr",
-        "arch_vgpr",
-        "accum_vgpr",
-        "vgpr",
-        "sgpr",
-        "fbar",
-        "wave_size",
-        "sig",
-        "obj",
-        "DispatchNs",
-        "BeginNs",
-        "EndNs",
-        "CompleteNs",
-        "DurationNs",
+        "Index", "KernelName", "gpu-id", "queue-id", "queue-index", "pid", "tid", "grd", "wgr", "lds", "scr",
+        "arch_vgpr", "accum_vgpr", "vgpr", "sgpr", "fbar", "wave_size", "sig", "obj", "DispatchNs", "BeginNs",
+        "EndNs", "CompleteNs", "DurationNs",
     )
-)
+)  # fmt: skip
 _OMNIPERF = frozenset(
     (
-        "Dispatch_ID",
-        "GPU_ID",
-        "Grid_Size",
-        "Workgroup_Size",
-        "LDS_Per_Workgroup",
-        "Scratch_Per_Workitem",
-        "Arch_VGPR",
-        "Accum_VGPR",
-        "SGPR",
-        "Wave_Size",
-        "Kernel_Name",
-        "Correlation_ID",
-        "Queue_ID",
-        "PID",
-        "TID",
-        "Start_Timestamp",
-        "End_Timestamp",
-        *("Queue_Index", "GRD", "WGR", "LDS", "SCR", "ACCUM_VGPR", "SIG", "OBJ"),
+        "Dispatch_ID", "GPU_ID", "Grid_Size", "Workgroup_Size", "LDS_Per_Workgroup", "Scratch_Per_Workitem",
+        "Arch_VGPR", "Accum_VGPR", "SGPR", "Wave_Size", "Kernel_Name", "Correlation_ID", "Queue_ID", "PID",
+        "TID", "Start_Timestamp", "End_Timestamp", "Queue_Index", "GRD", "WGR", "LDS", "SCR", "ACCUM_VGPR",
+        "SIG", "OBJ",
     )
-)
+)  # fmt: skip
 _REPEATED = ("Wave_Size_", "Correlation_ID_", "XCC_Index")
 _FORMS: tuple[tuple[set[str], Form], ...] = (
     ({"Kernel_Name", "Counter_Name", "Counter_Value", "Dispatch_Id"}, _counters),
@@ -222,6 +224,14 @@ _FORMS: tuple[tuple[set[str], Form], ...] = (
     ({"Kernel_Name", "Count", "Mean(ns)"}, _most),
     ({"Name", "Calls", "TotalDurationNs", "AverageNs"}, _statistics),
 )
+
+
+_IDENTITY: dict[Form, tuple[str, ...]] = {
+    _trace: ("Dispatch_Id", "Guid", "Process_Id", "Agent_Id"),
+    _results: ("Index",),
+    _compute: ("Dispatch_ID", "GPU_ID", "PID"),
+}
+"""Columns that no two dispatches of a file have in common."""
 
 
 def _columns(row: Row, known: frozenset[str]) -> dict[str, Counter]:

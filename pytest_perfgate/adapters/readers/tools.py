@@ -26,11 +26,6 @@ def every_tool(name: str) -> tuple[Path, ...]:
     return found
 
 
-def find_tool(name: str) -> Path | None:
-    """The first of PATH and site-packages, newest toolkit first."""
-    return next(_found(name), None)
-
-
 def _found(name: str) -> Iterator[Path]:
     on_path = shutil.which(name)
     if on_path:

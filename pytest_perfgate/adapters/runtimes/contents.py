@@ -10,7 +10,10 @@ from typing import Any
 from pytest_perfgate.adapters.bindings.touched import touched
 
 Extent = tuple[str, int, int]
-"""Where an array lies: the memory's name, the first byte, the byte behind the last."""
+"""Where an array lies: the memory's name, the first byte, the byte behind the last.
+
+Libraries share memory without a copy, so each calls it the same: ``host``, ``cuda:0``.
+"""
 _MANY = 1024
 """Elements of an array that is data: a smaller one is a scale, a size, a flag."""
 _HOST = frozenset({"cpu", "meta"})
@@ -116,7 +119,8 @@ class _Torch:
     def extent(array: Any) -> Extent:
         size = array.element_size()
         strides = [step * size for step in array.stride()]
-        return _extent(str(array.device), array.data_ptr(), array.shape, strides, size)
+        memory = "host" if array.device.type == "cpu" else str(array.device)
+        return _extent(memory, array.data_ptr(), array.shape, strides, size)
 
 
 class _Cupy:
@@ -142,7 +146,7 @@ class _Cupy:
 
     @staticmethod
     def extent(array: Any) -> Extent:
-        return _extent(f"cupy {array.device.id}", array.data.ptr, array.shape, array.strides, array.itemsize)
+        return _extent(f"cuda:{array.device.id}", array.data.ptr, array.shape, array.strides, array.itemsize)
 
 
 _LIBRARIES: tuple[Any, ...] = (_Numpy, _Torch, _Cupy)

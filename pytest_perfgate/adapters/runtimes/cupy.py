@@ -44,7 +44,8 @@ class CupyRuntime:
         self._lookup = lookup
         self._load = load
         self._driver = driver or CudaDriver()
-        self._evictor: Any = None
+        self._evictors: dict[int, Any] = {}
+        """By device: a flush is of the one that is current."""
         self._persisting = ""
 
     def availability(self) -> Availability:
@@ -118,17 +119,18 @@ class CupyRuntime:
         return lambda: graph.launch(self._load().cuda.get_current_stream())
 
     def flush(self) -> None:
-        if self._evictor is None:
-            cupy = self._load()
-            self._evictor = cupy.empty(eviction_bytes(self.device()), dtype=cupy.uint8)
+        cupy = self._load()
+        at = int(cupy.cuda.runtime.getDevice())
+        if at not in self._evictors:
+            self._evictors[at] = cupy.empty(eviction_bytes(self.device(at)), dtype=cupy.uint8)
         self._persisting = self._driver.give_up_persisting()
-        self._evictor.fill(0)
+        self._evictors[at].fill(0)
 
     def block(self) -> Callable[[], None]:
         return self._driver.block(int(self._load().cuda.get_current_stream().ptr))
 
     def notes(self) -> tuple[tuple[str, str], ...]:
-        return cache_note(self.device(), self._persisting) if self._evictor is not None else ()
+        return cache_note(self.device(), self._persisting) if self._evictors else ()
 
 
 def _dotted(number: int) -> str:

@@ -53,7 +53,8 @@ class TorchRuntime:
         self._lookup = lookup
         self._backend = backend
         self._driver = driver or CudaDriver()
-        self._evictor: Any = None
+        self._evictors: dict[int, Any] = {}
+        """By device: a flush is of the one that is current."""
         self._persisting = ""
         self._warned = ""
         """What torch said of a driver that does not suit it: it says so once in a process."""
@@ -151,13 +152,14 @@ class TorchRuntime:
         return replay
 
     def flush(self) -> None:
-        if self._evictor is None:
-            torch, size = import_module("torch"), eviction_bytes(self.device())
-            where = "cuda" if self._backend is torch.cuda else "cpu"
-            self._evictor = torch.empty(size, dtype=torch.uint8, device=where)
+        at = self._cuda.current_device()
+        if at not in self._evictors:
+            torch, size = import_module("torch"), eviction_bytes(self.device(at))
+            where = f"cuda:{at}" if self._backend is torch.cuda else "cpu"
+            self._evictors[at] = torch.empty(size, dtype=torch.uint8, device=where)
         if self.cuda:
             self._persisting = self._driver.give_up_persisting()
-        self._evictor.zero_()
+        self._evictors[at].zero_()
 
     def block(self) -> Callable[[], None]:
         if not self.cuda:
@@ -166,7 +168,7 @@ class TorchRuntime:
 
     def notes(self) -> tuple[tuple[str, str], ...]:
         precision = _precision(import_module("torch"))
-        flushed = cache_note(self.device(), self._persisting) if self._evictor is not None else ()
+        flushed = cache_note(self.device(), self._persisting) if self._evictors else ()
         return (("float32 products", precision), *flushed)
 
 

@@ -12,9 +12,9 @@ from typing import Any
 from pytest_perfgate.model.baseline import Baseline, short_commit
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.quantity import TIME_UNITS
 
-UNITS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
-_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([a-zµ%]+)\Z")
+_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([a-zµμ%]+)\Z")
 WORD = r"[0-9A-Za-z][0-9A-Za-z.+-]*"
 """What stands without quotes, as a pattern."""
 _PLAIN = re.compile(rf"{WORD}\Z")
@@ -41,6 +41,7 @@ FIELDS = (
     "expires",
     "environment",
     "counted",
+    "power",
     "identity",
 )
 """All fields, in the order in which they stand."""
@@ -67,6 +68,7 @@ def render_line(name: str, baseline: Baseline, extra: Mapping[str, Node] | None 
     parts += [f"expires: {_word(baseline.expires)}"] if baseline.expires else []
     parts += [f"environment: {_word(baseline.environment)}"] if baseline.environment else []
     parts += [f"counted: {_quoted(baseline.counted)}"] if baseline.counted else []
+    parts += ["power: limited"] if baseline.limited else []
     if baseline.identity is not None:
         parts.append(f"identity: {_identity_text(baseline.identity, baseline.device)}")
     parts += [f"{_word(key)}: {_flow(node)}" for key, node in (extra or {}).items()]
@@ -140,6 +142,8 @@ def parse_fields(fields: Node, place: str, device: str) -> tuple[dict[str, Any],
     known: dict[str, Any] = {
         name: _PARSERS[name](fields[name], f"{place}.{name}") for name in _PARSERS if name in fields
     }
+    if "power" in fields:
+        known["limited"] = _parse_power(fields["power"], f"{place}.power")
     if "identity" in fields:
         known["identity"] = _identity(fields["identity"], f"{place}.identity", device)
     return known, {name: node for name, node in fields.items() if name not in FIELDS}
@@ -151,9 +155,9 @@ def _wrong(place: str, wanted: str, found: Node) -> PerfgateError:
 
 def _parse_time(node: Node, place: str) -> float:
     match = _QUANTITY.match(node) if isinstance(node, str) else None
-    if not match or match[2] not in UNITS:
+    if not match or match[2] not in TIME_UNITS:
         raise _wrong(place, "a time with its unit, such as 412.31us", node)
-    nanoseconds = float(match[1]) * UNITS[match[2]]
+    nanoseconds = float(match[1]) * TIME_UNITS[match[2]]
     if not 0 < nanoseconds < math.inf:
         raise _wrong(place, "a time above zero", node)
     return nanoseconds
@@ -186,6 +190,12 @@ def _parse_date(node: Node, place: str) -> str:
     except ValueError:
         raise _wrong(place, "a day of the calendar", node) from None
     return node
+
+
+def _parse_power(node: Node, place: str) -> bool:
+    if node != "limited":
+        raise _wrong(place, "'limited', or no such field", node)
+    return True
 
 
 def _identity(node: Node, place: str, device: str) -> Identity:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_perfgate.adapters.stores.baseline_text import HEADER, parse_entries, trimmed
-from pytest_perfgate.adapters.stores.files import write_atomically
 from pytest_perfgate.adapters.stores.merge_by_git import textual_conflict
+from pytest_perfgate.adapters.system.files import write_atomically
 from pytest_perfgate.model.errors import PerfgateError
 
 _BOTH = "ours and theirs accepted it differently"

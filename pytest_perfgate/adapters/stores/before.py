@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pytest_perfgate.adapters.stores.ci_words import USUAL, default_branch, named_base, pushed, requested, targets
-
-_SECONDS = 10
+from pytest_perfgate.adapters.system.git import ask_git
 
 
 def kept_before(root: Path, folder: str, environment: Mapping[str, str]) -> bool:
     """Whether a revision that this change may have left has the folder; which one judges is found out afterwards."""
     asked = "".join(f"{revision}:./{folder}\n" for revision in dict.fromkeys(_revisions(environment)))
-    try:
-        done = subprocess.run(
-            ["git", "cat-file", "--batch-check"],
-            cwd=root,
-            input=asked.encode("utf-8", "surrogateescape"),
-            capture_output=True,
-            check=False,
-            timeout=_SECONDS,
-            env={**environment, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
-        )
-    except (OSError, subprocess.TimeoutExpired):
+    done = ask_git(root, "cat-file", "--batch-check", env=environment, stdin=asked.encode("utf-8", "surrogateescape"))
+    if done is None:
         return False
     return any(line.split()[1:2] == [b"tree"] for line in done.stdout.splitlines())
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pytest_perfgate.adapters.system.files import write_atomically
 from pytest_perfgate.model.ceilings import Ceilings
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -32,10 +33,7 @@ class CeilingStore:
     def write(self, ceilings: Ceilings) -> Path:
         """Atomically: a reader sees the old file or the new one."""
         path = self._home(ceilings.device) / NAME
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(".draft")
-        draft.write_text(render_ceilings(ceilings), encoding="utf-8")
-        draft.replace(path)
+        write_atomically(path, render_ceilings(ceilings).encode("utf-8"))
         return path
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,9 +12,7 @@ from typing import Any
 
 from pytest_perfgate.model.config import KEYS, POLICIES, TEST_KEYS, Config, ConfigKey, ConfigPattern, ConfigProject
 from pytest_perfgate.model.errors import PerfgateError
-
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
-_SPAN = re.compile(r"\s*([0-9.]+)\s*([a-zµ]*)\s*\Z")
+from pytest_perfgate.model.quantity import span_seconds
 
 
 def read_config(root: Path) -> Config:
@@ -107,13 +104,10 @@ def _seconds(given: Any, place: str, key: ConfigKey) -> float:
 
 def parse_seconds(given: Any, place: str) -> float:
     """Seconds from a number, or from a text with a unit such as ``200 ms``."""
-    found = _SPAN.match(str(given))
-    if isinstance(given, bool) or found is None or (found.group(2) or "s") not in _SECONDS:
+    span = None if isinstance(given, bool) else span_seconds(str(given))
+    if span is None:
         raise _wrong(place, "seconds, or a text such as '200 ms'", given)
-    try:
-        return float(found.group(1)) * _SECONDS[found.group(2) or "s"]
-    except ValueError as fault:
-        raise _wrong(place, "seconds, or a text such as '200 ms'", given) from fault
+    return span
 
 
 def _choice(given: Any, place: str, key: ConfigKey) -> str:

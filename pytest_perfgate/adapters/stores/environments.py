@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from pytest_perfgate.adapters.stores.files import write_atomically
+from pytest_perfgate.adapters.system.files import write_atomically
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Environment
 

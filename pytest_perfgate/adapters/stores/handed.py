@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_perfgate.adapters.stores.profiles import safe
+from pytest_perfgate.adapters.system.files import replace_content
 from pytest_perfgate.model.errors import PerfgateError
 
 COMPILED = "compiled"
@@ -105,8 +106,5 @@ def _written(name: str, content: bytes, room: Path) -> tuple[str, Path]:
     path = room.joinpath(*parts)
     if not path.suffix:
         path = path.with_suffix(next((suffix for magic, suffix in _KINDS if content.startswith(magic)), ""))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.part")
-    part.write_bytes(content)
-    part.replace(path)
+    replace_content(path, content)
     return path.relative_to(room).as_posix(), path

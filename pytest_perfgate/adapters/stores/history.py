@@ -8,7 +8,8 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pytest_perfgate.adapters.stores.files import locked, said
+from pytest_perfgate.adapters.system.files import refusals
+from pytest_perfgate.adapters.system.locks import locked
 from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey, parse_case_key
@@ -49,7 +50,7 @@ class SqliteHistory:
     def append(self, sittings: Sequence[Sitting]) -> None:
         if not sittings:
             return
-        with said(self._path):
+        with refusals(self._path):
             self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._opened() as database:
             marks = ", ".join("?" * 10)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
+from pytest_perfgate.adapters.system.git import ask_git
 from pytest_perfgate.model.baseline import Merging
 
-_SECONDS = 30
 _ERROR = 128
 """From here on ``git merge-file`` did not merge; below, it counts conflicts."""
 _SIDES = ("-L", "ours", "-L", "base", "-L", "theirs")
@@ -19,7 +18,7 @@ def textual_conflict(base: Path, ours: Path, theirs: Path) -> bytes | None:
         mine, other = ours.read_bytes(), theirs.read_bytes()
     except OSError:
         return None
-    done = _git(ours.parent, "merge-file", "-p", *_SIDES, *(str(path.absolute()) for path in (ours, base, theirs)))
+    done = ask_git(ours.parent, "merge-file", "-p", *_SIDES, *(str(path.absolute()) for path in (ours, base, theirs)))
     if done is not None and 0 < done.returncode < _ERROR:
         return done.stdout
     return b"".join([b"<<<<<<< ours\n", _ended(mine), b"=======\n", _ended(other), b">>>>>>> theirs\n"])
@@ -32,17 +31,10 @@ def _ended(text: bytes) -> bytes:
 def probe_merging(root: Path, folder: str) -> Merging | None:
     """Which driver merges baselines here; ``None`` where git does not say."""
     sample = f"{folder}/device/test.py.yaml"
-    attribute = _git(root, "check-attr", "-z", "merge", "--", sample)
+    attribute = ask_git(root, "check-attr", "-z", "merge", "--", sample)
     if attribute is None or attribute.returncode:
         return None
-    driver = _git(root, "config", "--get", "merge.perfgate.driver")
+    driver = ask_git(root, "config", "--get", "merge.perfgate.driver")
     named = attribute.stdout.rstrip(b"\0").split(b"\0")[-1]
     command = driver.stdout.decode("utf-8", "replace").strip() if driver is not None else ""
     return Merging(asked=named == b"perfgate", driver=command)
-
-
-def _git(folder: Path, *words: str) -> subprocess.CompletedProcess[bytes] | None:
-    try:
-        return subprocess.run(["git", *words], cwd=folder, capture_output=True, check=False, timeout=_SECONDS)
-    except (OSError, subprocess.TimeoutExpired):
-        return None

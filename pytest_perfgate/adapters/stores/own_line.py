@@ -6,8 +6,9 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from pytest_perfgate.adapters.stores.baseline_line import FIELDS, IDENTITY, UNITS, WORD
+from pytest_perfgate.adapters.stores.baseline_line import FIELDS, IDENTITY, WORD
 from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.quantity import TIME_UNITS
 
 _SAFE = r"[^\"\\\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]*"
 _SHARE, _COUNT, _DAY = r"([0-9]+(?:\.[0-9]+)?)%", r"([1-9][0-9]{0,8})", r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
@@ -24,6 +25,7 @@ _FORMS = {
     "expires": _DAY,
     "environment": f"({WORD})",
     "counted": _TEXT,
+    "power": "(limited)",
     "identity": rf"\{{((?:(?:, )?[a-z]+: (?:{WORD}|\"{_SAFE}\"))*)\}}",
 }
 """Each field behind the time, as we write it; one that has no form here is missed when this is imported."""
@@ -44,10 +46,10 @@ def own_fields(line: str, device: str) -> tuple[str, dict[str, Any]] | None:
     match = _OWN.match(line)
     if match is None:
         return None
-    name, time, unit, scatter, sittings, blind, processes, *texts, identity = match.groups()
+    name, time, unit, scatter, sittings, blind, processes, *texts, power, identity = match.groups()
     if not 0 < float(time) < _LARGEST:
         return None
-    fields: dict[str, Any] = {"time": float(time) * UNITS[unit]}
+    fields: dict[str, Any] = {"time": float(time) * TIME_UNITS[unit]}
     if scatter:
         fields["scatter"] = float(scatter) / 100
     if sittings:
@@ -57,6 +59,8 @@ def own_fields(line: str, device: str) -> tuple[str, dict[str, Any]] | None:
     if processes:
         fields["processes"] = int(processes)
     fields |= {k: t for k, t in zip(_TEXTS, texts) if t is not None}
+    if power:
+        fields["limited"] = True
     if identity is not None:
         fields["identity"] = _identity(identity, device)
         if fields["identity"] is None:

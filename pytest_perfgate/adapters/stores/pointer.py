@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_perfgate.adapters.stores.files import locked, write_atomically
+from pytest_perfgate.adapters.system.files import write_atomically
+from pytest_perfgate.adapters.system.locks import locked
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.refusals import refusal, written
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
-import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pytest_perfgate.adapters.system.files import file_tail, indented, replace_content
+
 _UNSAFE = re.compile(r"[^\w.\-=+]+")
 _LONGEST = 80
-_TAIL_BYTES, _TAIL_LINES = 8000, 20
+_TAIL_LINES = 20
 _PARAMETERS, _READ = "params.json", "metrics.json"
 """Written before anything is read, and after it was."""
 Pages = Callable[[Path, Mapping[str, Any]], None]
@@ -63,11 +61,7 @@ class ProfileFolders:
 
     def write_text(self, folder: Path, name: str, text: str) -> None:
         """Whole or not at all."""
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f".{path.name}.part")
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
+        replace_content(folder / name, text.encode("utf-8"))
 
     def write_json(self, folder: Path, name: str, value: Any) -> None:
         self.write_text(folder, name, json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
@@ -83,13 +77,7 @@ class ProfileFolders:
 
     def tail(self, folder: Path, name: str) -> str:
         """The last lines of a log, indented."""
-        try:
-            with (folder / name).open("rb") as log:
-                log.seek(max(0, log.seek(0, os.SEEK_END) - _TAIL_BYTES))
-                lines = log.read().decode("utf-8", "replace").strip().splitlines()
-        except OSError:
-            return ""
-        return "\n".join(f"    {line}" for line in lines[-_TAIL_LINES:])
+        return indented(file_tail(folder / name, _TAIL_LINES)).removeprefix("\n")
 
     def write_pages(self, folder: Path, views: Mapping[str, Any]) -> None:
         """Tables, pictures and pages of all views."""
@@ -105,34 +93,3 @@ def _named(given: Any) -> str:
 def safe(text: str) -> str:
     """A file name that says where it is from and cannot leave its folder."""
     return _UNSAFE.sub("-", text.replace("..", "-")).strip("-.")[:_LONGEST]
-
-
-def run_logged(
-    argv: Sequence[str],
-    log: Path,
-    *,
-    extra: Mapping[str, str],
-    cwd: Path,
-    timeout_s: float,
-    env: Mapping[str, str] | None = None,
-) -> int:
-    """Run a command with its output in a file; its exit code, or 124 when it had to be ended."""
-    with log.open("wb") as output:
-        child = subprocess.Popen(
-            list(argv),
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            cwd=cwd,
-            env={**(os.environ if env is None else env), **extra},
-            start_new_session=True,
-        )
-        try:
-            return child.wait(timeout_s)
-        except BaseException as error:
-            with suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
-            if isinstance(error, subprocess.TimeoutExpired):
-                return 124
-            raise

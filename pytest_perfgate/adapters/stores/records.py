@@ -17,11 +17,11 @@ from urllib.parse import quote, urlsplit, urlunsplit
 import msgspec
 
 from pytest_perfgate.adapters.stores.fetch import fetched, without_secrets
-from pytest_perfgate.adapters.stores.files import write_atomically
 from pytest_perfgate.adapters.stores.packing import packed, unpacked
 from pytest_perfgate.adapters.stores.pointer import Pointer
 from pytest_perfgate.adapters.stores.sample_file import counts, render_samples, with_samples, without_samples
 from pytest_perfgate.adapters.stores.writable import writable
+from pytest_perfgate.adapters.system.files import write_atomically
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plain import plain
 from pytest_perfgate.model.verdict import RunReport

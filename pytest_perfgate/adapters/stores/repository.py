@@ -10,10 +10,10 @@ from pathlib import Path
 
 from pytest_perfgate.adapters.stores.standing import Standing
 from pytest_perfgate.adapters.stores.touched import touched
+from pytest_perfgate.adapters.system.git import ask_git
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.repository import Base
 
-_SECONDS = 30
 _ENDINGS = "py pyx pxd toml c cc cpp cxx h hpp cu cuh cl hip ptx rs go".split()  # noqa: SIM905 - a list of words
 _CODE = (*(f"*.{ending}" for ending in _ENDINGS), ":(exclude)*site-packages/*", ":(exclude)*.perfgate/*")
 """What untracked files are taken for work: reports and notes that lie about change no measurement."""
@@ -152,18 +152,5 @@ class GitRepository:
         done = self._run(*words)
         return None if done is None or done.returncode else done.stdout.decode("utf-8", "replace").strip()
 
-    def _run(self, *words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes] | None:
-        environment = {**self._environment, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
-        command = ["git", *words]
-        try:
-            return subprocess.run(
-                command,
-                cwd=self._root,
-                input=stdin,
-                capture_output=True,
-                check=False,
-                timeout=_SECONDS,
-                env=environment,
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return None
+    def _run(self, *words: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes] | None:
+        return ask_git(self._root, *words, env=self._environment, stdin=stdin)

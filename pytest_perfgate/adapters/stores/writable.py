@@ -9,7 +9,7 @@ from typing import TypeVar
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.faults import SHOWING, fault_sentence
 from pytest_perfgate.model.problem import Problem
-from pytest_perfgate.model.verdict import CaseReport, RunReport, Verdict
+from pytest_perfgate.model.verdict import CaseReport, RunReport
 
 T = TypeVar("T")
 
@@ -30,9 +30,7 @@ def _sound(report: RunReport, case: CaseReport, render: Callable[[RunReport], T]
         render(replace(report, cases=(case,)))
     except Exception as fault:  # noqa: BLE001 - as above
         why = fault_sentence(fault, "wrote this", SHOWING)
-        bare = (
-            Verdict(limit=v.limit, outcome=v.outcome, effect=v.effect, sentence=f"{v.sentence}; {why}")
-            for v in case.verdicts
-        )
-        return CaseReport(key=case.key, verdicts=tuple(bare), problems=(Problem(code=SHOWING, what=why, retry=False),))
+        bare = tuple(verdict.without_figures(why) for verdict in case.verdicts)
+        problem = Problem(code=SHOWING, what=why, retry=False)
+        return CaseReport(key=case.key, verdicts=bare, problems=(problem,), excuse=case.excuse)
     return case

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import isfinite
 from statistics import median
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.device import Availability
@@ -18,6 +18,10 @@ from pytest_perfgate.model.values import array_value
 
 Clock = Callable[[], float]
 _WARM_BATCH = 5
+SETTLE_NS = 3e9
+"""So long a device is warmed up at most for its clock and its power to settle."""
+_LOAD_NS, _MOST_LOAD = 5e6, 500
+"""Calls in a row that keep a device busy while it settles: one by one it would idle between them."""
 COLD = Cache.COLD
 """Looked up once: to ask the enumeration each time takes as long as a timed call."""
 
@@ -26,6 +30,20 @@ class WarmUp(Protocol):
     """Says when a call is warm; core has the rule."""
 
     def __call__(self, medians: Sequence[float], calls: int, spent_ns: float, plan: Plan) -> bool: ...
+
+
+class Warmth(NamedTuple):
+    """What warming up came to."""
+
+    calls: int = 0
+    spent_ns: float = 0.0
+    settled: bool = True
+
+    @property
+    def notes(self) -> tuple[tuple[str, str], ...]:
+        """That samples were taken of a device that had not settled."""
+        said = f"clock and power had not settled after {self.spent_ns / 1e9:.3g} s"
+        return () if self.settled else (("warm-up", said),)
 
 
 @array_value
@@ -79,16 +97,32 @@ class Bench:
         self.runtime.synchronize()
         return self.clock() - begun
 
-    def warm(self) -> int:
-        """Warm up, flushing as the measurement will: how many calls were discarded."""
-        if self.plan.warmup_ns <= 0:
-            return 0
+    def warm(self) -> Warmth:
+        """Warm up, flushing as the measurement will, until the call and the device hold still."""
+        if self.plan.warmup_ns <= 0 and self.plan.settle_ns <= 0:
+            return Warmth()
+        self.rules.sampling.loads += 1
         medians: list[float] = []
-        begun, calls = self.clock(), 0
-        while not self.rules.warm(medians, calls, self.clock() - begun, self.plan):
+        begun, calls, spent = self.clock(), 0, 0.0
+        while not (warm := self.rules.warm(medians, calls, spent, self.plan)) or not self._settled(spent):
             medians.append(median(self.once() for _ in range(_WARM_BATCH)))
-            calls += _WARM_BATCH
-        return calls
+            calls += _WARM_BATCH + (self._load(medians[-1]) if warm else 0)
+            spent = self.clock() - begun
+        return Warmth(calls, spent, settled=self.rules.sampling.steady())
+
+    def _settled(self, spent: float) -> bool:
+        """Whether the device has settled, or will not."""
+        enough = max(SETTLE_NS, self.plan.settle_ns)
+        return spent >= enough or (spent >= self.plan.settle_ns and self.rules.sampling.steady())
+
+    def _load(self, typical: float) -> int:
+        """Calls in a row, as samples will be taken: how many there were."""
+        count = int(max(1.0, min(_MOST_LOAD, _LOAD_NS / max(typical, 1.0))))
+        for _ in range(count):
+            self.ready()
+            self.call()
+        self.runtime.synchronize()
+        return count
 
     def sampled(self, take: Callable[[], Sequence[float]]) -> tuple[list[float], Stop]:
         """Samples until the rule says why to stop."""

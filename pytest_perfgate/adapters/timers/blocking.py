@@ -56,7 +56,7 @@ class BlockingTimer:
     def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples:
         bench = Bench(call=call, plan=plan, runtime=queue_of(runtime, self.name), rules=self._rules, setup=setup)
         calls = bench.batch()
-        warmups = bench.warm()
+        warmth = bench.warm()
         empty = empty_pair(bench.runtime)
         pair = allocate(bench.runtime, 1)
         self._proved(bench, pair)
@@ -72,10 +72,11 @@ class BlockingTimer:
             batch=calls,
             overhead=empty.overhead,
             resolution=empty.resolution,
-            warmups=warmups,
+            warmups=warmth.calls,
+            warmup_ns=warmth.spent_ns,
             launch_gap=launch_gap(bench, durations),
             problems=problems,
-            notes=bench.runtime.notes(),
+            notes=(*bench.runtime.notes(), *warmth.notes),
         )
 
     def _proved(self, bench: Bench, pair: Pairs) -> None:

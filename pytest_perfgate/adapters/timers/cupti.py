@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any, Protocol
 
 from pytest_perfgate.adapters.bindings.cupti import BUFFER
-from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_availability, queue_of, sound
+from pytest_perfgate.adapters.timers.bench import Bench, Rules, Warmth, queue_availability, queue_of, sound
 from pytest_perfgate.adapters.timers.events import launch_gap
 from pytest_perfgate.adapters.timers.pairs import believable
 from pytest_perfgate.adapters.timers.undisturbed import Undisturbed
@@ -83,16 +83,16 @@ class CuptiTimer:
         found = self.availability(runtime)
         if not found.usable:
             raise PerfgateError("timer-unsuited", f"timer 'cupti' with runtime {runtime.name!r}: {found.why}")
-        warmups = bench.warm()
+        warmth = bench.warm()
         discarded: list[Discard] = []
         for size in SIZES:
             try:
-                return self._measured(bench, size, warmups, discarded)
+                return self._measured(bench, size, warmth, discarded)
             except Dropped as lost:  # noqa: PERF203 - three turns at most
                 discarded.append(Discard(reason=f"{lost.what} ({size // 1024} KiB buffers)", count=lost.samples))
         raise PerfgateError("cupti-dropped", "; ".join(d.reason for d in discarded))
 
-    def _measured(self, bench: Bench, size: int, warmups: int, discarded: Sequence[Discard]) -> Samples:
+    def _measured(self, bench: Bench, size: int, warmth: Warmth, discarded: Sequence[Discard]) -> Samples:
         activities: list[Activity] = []
 
         def take() -> list[float]:
@@ -111,11 +111,12 @@ class CuptiTimer:
             timer=self.name,
             stop=stop,
             resolution=1.0,
-            warmups=warmups,
+            warmups=warmth.calls,
+            warmup_ns=warmth.spent_ns,
             launch_gap=launch_gap(bench, durations),
             discarded=tuple(discarded),
             span=tuple(activity.span for activity in activities),
-            notes=(*bench.runtime.notes(), *_notes(activities)),
+            notes=(*bench.runtime.notes(), *warmth.notes, *_notes(activities)),
         )
 
     def _unproved(self, bench: Bench) -> str:

@@ -40,7 +40,7 @@ class EventsTimer:
     def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples:
         bench = Bench(call=call, plan=plan, runtime=queue_of(runtime, self.name), rules=self._rules, setup=setup)
         calls = bench.batch()
-        warmups = bench.warm()
+        warmth = bench.warm()
         empty = empty_pair(bench.runtime)
         trial, _ = queued(bench, allocate(bench.runtime, TRIALS), calls)
         refuse_short(median(trial) * calls, empty, self.name, calls)
@@ -55,10 +55,11 @@ class EventsTimer:
             batch=calls,
             overhead=empty.overhead,
             resolution=empty.resolution,
-            warmups=warmups,
+            warmups=warmth.calls,
+            warmup_ns=warmth.spent_ns,
             launch_gap=None if queue.dry else launch_gap(bench, durations),
             problems=problems,
-            notes=(*bench.runtime.notes(), *_dry_note(queue.dry)),
+            notes=(*bench.runtime.notes(), *warmth.notes, *_dry_note(queue.dry)),
         )
 
 

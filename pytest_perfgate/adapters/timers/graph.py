@@ -63,7 +63,7 @@ class GraphTimer:
     def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples:
         bench = Bench(call=call, plan=plan, runtime=queue_of(runtime, self.name), rules=self._rules, setup=setup)
         turns = rotation(bench)
-        warmups = bench.warm()
+        warmth = bench.warm()
         empty = empty_pair(bench.runtime)
         idle = median(idle_pairs(bench))
         recording = recorded(bench, turns, empty)
@@ -82,10 +82,15 @@ class GraphTimer:
             batch=recording.calls,
             overhead=empty.overhead,
             resolution=empty.resolution,
-            warmups=warmups,
+            warmups=warmth.calls,
+            warmup_ns=warmth.spent_ns,
             launch_gap=max(0.0, idle - median(durations)),
             problems=problems,
-            notes=(*bench.runtime.notes(), ("graph", f"{recording.calls} calls over {recording.buffers} buffers")),
+            notes=(
+                *bench.runtime.notes(),
+                *warmth.notes,
+                ("graph", f"{recording.calls} calls over {recording.buffers} buffers"),
+            ),
         )
 
 

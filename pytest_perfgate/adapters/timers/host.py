@@ -8,12 +8,13 @@ from itertools import pairwise, repeat
 from statistics import median
 from typing import Protocol
 
-from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_availability, queue_of, sound
+from pytest_perfgate.adapters.timers.bench import COLD, Bench, Rules, queue_availability, queue_of, sound
 from pytest_perfgate.adapters.timers.crowd import Crowd, Nobody, beside
 from pytest_perfgate.adapters.timers.synchronised import synchronised
 from pytest_perfgate.adapters.timers.undisturbed import Undisturbed
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.device import Availability
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Plan
 from pytest_perfgate.model.ports import Call, Runtime, StoppingRule
 from pytest_perfgate.model.samples import Samples
@@ -68,11 +69,12 @@ class HostTimer:
             crowd = crowd_of(clock)
             bench = Bench(call=call, plan=plan, runtime=queue, rules=rules, setup=setup)
             return beside(crowd, synchronised(bench, resolution))
+        prepare = _prepared(setup, plan, runtime)
         with Undisturbed():
-            take = _after(setup, call, clock) if setup else _singles(call, clock)
+            take = _after(prepare, call, clock) if prepare else _singles(call, clock)
             first: list[float] = []
             take(1, first)
-            batch = 1 if setup else plan.calls or _calls_a_sample(call, clock, first[0], resolution)
+            batch = 1 if prepare else plan.calls or _calls_a_sample(call, clock, first[0], resolution)
             if batch > 1:
                 take = _batches(call, clock, batch)
             if batch > 1 and not plan.calls:
@@ -80,7 +82,7 @@ class HostTimer:
             warmups = self._warmed(take, first[0] * batch, plan, clock)
             durations: list[float] = []
             busy: list[float] = []
-            if plan.witness and setup is None and clock is HOST_CLOCK.wall:
+            if plan.witness and prepare is None and clock is HOST_CLOCK.wall:
                 take = _witnessed(call, batch, busy)
             stop, crowd = None, crowd_of(clock)
             begun = clock()
@@ -178,11 +180,27 @@ def _witnessed(call: Call, batch: int, busy: list[float]) -> Take:
     return take
 
 
-def _after(setup: Call, call: Call, clock: Clock) -> Take:
+def _prepared(setup: Call | None, plan: Plan, runtime: Runtime) -> Call | None:
+    """What runs before every call outside of its time: fresh inputs and, where the plan wants it, a cold cache."""
+    if plan.cache is not COLD:
+        return setup
+    if plan.calls > 1:
+        raise PerfgateError("cache-cold-batch", f"calls={plan.calls} with a cold cache")
+    if setup is None:
+        return runtime.flush
+
+    def prepare() -> None:
+        setup()
+        runtime.flush()
+
+    return prepare
+
+
+def _after(prepare: Call, call: Call, clock: Clock) -> Take:
     def take(count: int, into: list[float]) -> None:
         append = into.append
         for _ in repeat(None, count):
-            setup()
+            prepare()
             begin = clock()
             call()
             append(clock() - begin)

@@ -16,7 +16,7 @@ WAITS = 32
 def synchronised(bench: Bench, resolution: float) -> Samples:
     """Clock, call, wait for the device, clock; launching and waiting are in the time, and their own cost beside it."""
     calls = bench.batch()
-    warmups = bench.warm()
+    warmth = bench.warm()
     asked = replace(bench, call=_repeated(bench.call, calls))
     with Undisturbed():
         overhead = waiting(bench.runtime, bench.clock)
@@ -28,8 +28,9 @@ def synchronised(bench: Bench, resolution: float) -> Samples:
         batch=calls,
         overhead=overhead,
         resolution=resolution,
-        warmups=warmups,
-        notes=(*bench.runtime.notes(), (IDLE, "launching and waiting are in the time")),
+        warmups=warmth.calls,
+        warmup_ns=warmth.spent_ns,
+        notes=(*bench.runtime.notes(), *warmth.notes, (IDLE, "launching and waiting are in the time")),
     )
 
 

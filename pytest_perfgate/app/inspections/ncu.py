@@ -42,6 +42,8 @@ def _launches(diagnoses: Sequence[Diagnosis]) -> str:
     return f"{len(diagnoses)} launch{'' if len(diagnoses) == 1 else 'es'}"
 
 
+_HEAD = 4096
+"""Bytes of a file's beginning that a longer file has."""
 _PAGES = (
     b"#,Address,",
     b"Address,Source,",
@@ -67,6 +69,12 @@ def _text(head: bytes) -> bytes:
     return head.removeprefix(b"\xef\xbb\xbf")
 
 
+def _is_page(head: bytes) -> bool:
+    """Whether a text holds a page of ncu, or what ncu prints beside one."""
+    text = _text(head)
+    return b"==PROF==" in text or any(map(_is_header, text.splitlines()))
+
+
 class Ncu:
     """Inspects ``.ncu-rep`` and the pages of ``ncu --csv``."""
 
@@ -79,18 +87,24 @@ class Ncu:
         ("limits", "the limits to judge: instructions in their scopes are counted"),
     )
 
-    def __init__(self, read: Read, catalogue: Callable[[], Catalogue]) -> None:
+    def __init__(
+        self, read: Read, catalogue: Callable[[], Catalogue], long_head: Callable[[Path], bytes] | None = None
+    ) -> None:
         self._read = read
         self._catalogue = catalogue
+        self._long_head = long_head
+        """Reads on where the program may have printed more than the first bytes before the page."""
 
     def recognises(self, path: Path, head: bytes) -> bool:
+        file = path
         if head.startswith(GZIP):
             path, head = path.with_suffix(""), unpacked_head(head)
         if head.startswith(b"NVR\0"):
             return True
-        text = _text(head)
-        return path.suffix in {".csv", ".txt", ".log", ".out", ""} and (
-            b"==PROF==" in text or any(map(_is_header, text.splitlines()))
+        if path.suffix not in {".csv", ".txt", ".log", ".out", ""}:
+            return False
+        return _is_page(head) or (
+            self._long_head is not None and len(head) >= _HEAD and _is_page(self._long_head(file))
         )
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:

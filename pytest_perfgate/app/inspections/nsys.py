@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,12 +26,14 @@ from pytest_perfgate.core.analysis.nsys.window import windows
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.document import Document
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.nsys import REPORTS, SQLITE, ApiTotal, ExportFacts, NsysExport, NsysReader
+from pytest_perfgate.model.nsys import REPORTS, SQLITE, ApiTotal, ExportFacts, Extent, NsysExport, NsysReader, Ranges
 from pytest_perfgate.model.nsys_job import Job, Rank, RankResult, Reading, Window
 
 MAGICS = (SQLITE, b"NVIDIA Tegra Profiler Report")
 EXPORT = ".sqlite"
 """By this name a file that is encrypted or overwritten still says what it was meant to be."""
+_FAR = 1 << 62
+"""Nanoseconds: later than any capture."""
 _NUMBERED = re.compile(r"(\D*)(\d*)")
 
 
@@ -113,12 +116,15 @@ def _in_order(paths: Sequence[Path]) -> list[Path]:
 
 def _analysed(export: NsysExport, asked: Reading, file: int, first: int) -> tuple[list[RankResult], list[str]]:
     """The ranks of one file, and what was left out of it."""
-    ranges = export.ranges()
+    ranges = _counted(export.ranges(), asked)
     found = ranks(ranges, export.processes(), asked.preset, file, first, export.threads())
     if not found:
-        what = "no kernel starts at or after the capture's time zero"
+        what = "no kernel of the export has a start and an end"
         raise PerfgateError("nsys-no-kernels", what, place=export.facts().path)
-    chosen = windows(ranges, found, asked, export.extents)
+    chosen = windows(ranges, found, asked, lambda: _extents(export, asked))
+    if not chosen:
+        what = "no kernel starts at or after the capture's time zero, and compat=pithtrain counts no other"
+        raise PerfgateError("nsys-no-kernels", what, place=export.facts().path, mend="read it without compat")
     low, high = _hull(chosen)
     kernels = export.kernels(low, high, hidden_talkers(export.full_names(), asked))
     if not len(kernels):
@@ -137,7 +143,27 @@ def _analysed(export: NsysExport, asked: Reading, file: int, first: int) -> tupl
         f"{_who(rank, export.facts())} has no range that matches the anchor" for rank in found if rank not in chosen
     ]
     left += _nobody_s(recorded, export.facts().path)
+    left += _early(export, asked)
     return [jobs.result(lane, api) for lane in lanes(recorded, chosen, asked)], left
+
+
+def _counted(ranges: Ranges, asked: Reading) -> Ranges:
+    """All ranges; as the original reads, those that start before time zero are none."""
+    return ranges.where(ranges.start >= 0) if asked.original else ranges
+
+
+def _extents(export: NsysExport, asked: Reading) -> list[Extent]:
+    """Where kernels run; as the original reads, from time zero on."""
+    if not asked.original:
+        return list(export.extents())
+    return [replace(one, first=max(one.first, 0)) for one in export.extents() if one.last > 0]
+
+
+def _early(export: NsysExport, asked: Reading) -> list[str]:
+    """As the original reads, kernels that start before time zero count for nothing."""
+    count = int((export.kernels(-_FAR, 0).start < 0).sum()) if asked.original else 0
+    which = f"{count:,} kernels of {export.facts().path} that start before time zero"
+    return [f"left out: {which}, as compat=pithtrain does"] if count else []
 
 
 def _nobody_s(recorded: Recorded, path: str) -> list[str]:
@@ -170,7 +196,7 @@ def _summary(job: Job, exports: Sequence[NsysExport]) -> Document:
     totals = [
         (ranked.get((file, total.pid, total.device), "-"), total)
         for file, export in enumerate(exports)
-        for total in export.kernel_totals(0, 1 << 62, hidden_talkers(export.full_names(), job.reading))
+        for total in export.kernel_totals(-_FAR, _FAR, hidden_talkers(export.full_names(), job.reading))
     ]
     return summary.summary(
         job, totals, [call for file, export in enumerate(exports) for call in _calls(job, file, export)]

@@ -79,9 +79,3 @@ def _gain(row: Row, situation: Situation) -> tuple[Interval | None, str]:
 
 def _written(fact: Fact) -> str:
     return fact if isinstance(fact, str) else f"{fact:.4g}"
-
-
-def rows_as_text(rows: Sequence[Row] = ROWS) -> tuple[tuple[str, str], ...]:
-    """(condition, advice) of every row, for documentation."""
-    return tuple((" and ".join(f"{n} {s} {_written(w)}" for n, s, w in row.when) or "no row applies", row.advice)
-                 for row in rows)  # fmt: skip

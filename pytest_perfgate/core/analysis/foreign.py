@@ -44,8 +44,10 @@ def foreign(head: bytes) -> tuple[str, str]:
         if not inside.strip():
             return "is a gzip file with nothing in it", "copy it again from where it was made"
         what, mend = _plain(inside)
-        if what == _SQLITE or inside.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
-            what, mend = what or "JSON of no trace", "unpack it: gunzip FILE"
+        if what == _SQLITE:
+            mend = "unpack it: gunzip FILE"
+        elif not what and inside.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+            what = "JSON that is no trace"
         return (f"is a gzip file, and inside {what}", mend) if what else ("", "")
     what, mend = _plain(head)
     return (f"is {what}", mend) if what else ("", "")

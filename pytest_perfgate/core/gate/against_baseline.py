@@ -18,7 +18,7 @@ from pytest_perfgate.core.gate.conviction import (
     prediction,
     renewed,
 )
-from pytest_perfgate.core.gate.cycles import clock_event
+from pytest_perfgate.core.gate.cycles import clock_event, other_state
 from pytest_perfgate.core.gate.facts import accepted_facts, facts_of, moves
 from pytest_perfgate.core.gate.held import renewing, run_out, unheld_line
 from pytest_perfgate.core.gate.remeasured import remeasured
@@ -126,12 +126,14 @@ def _screened(limit: Limit, trial: Trial, metric: Metric, allowed: Tolerance) ->
     seen = trial.seen
     assert seen is not None
     visible = max(allowed.counts, seen.visible, allowed.blind)
+    suspicion = Suspicion(limit=limit, metric=metric, counts=allowed.counts, visible=visible)
+    if apart := other_state(suspicion, trial):
+        return apart
     if trial.paired is not None:
         return _by_builds(limit, trial, metric, allowed)
     if _kept(limit.operator, metric.high, allowed.asked):
         return _kept_ruling(metric, allowed, visible, trial)
     if metric.value > allowed.counts:
-        suspicion = Suspicion(limit=limit, metric=metric, counts=allowed.counts, visible=visible)
         clocked = clock_event(suspicion, trial)
         return clocked or _calmed(convict(suspicion, trial), limit, metric, trial, visible)
     return _spanning(metric, trial, allowed, visible)

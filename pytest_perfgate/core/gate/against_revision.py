@@ -10,7 +10,7 @@ from pytest_perfgate.core.gate.conviction import SAME, Suspicion, not_told_apart
 from pytest_perfgate.core.gate.cycles import clock_event
 from pytest_perfgate.core.gate.rounds import LEAST
 from pytest_perfgate.core.gate.ruling import Ruling
-from pytest_perfgate.core.gate.shift import shift_metric
+from pytest_perfgate.core.gate.shift import power_facts, shift_metric
 from pytest_perfgate.core.gate.tolerance import tolerance
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.core.render.quantity import quantity, signed
@@ -116,6 +116,7 @@ def _facts(paired: Paired, seen_ns: float) -> Iterator[tuple[str, str]]:
         yield THEN, f"{quantity(paired.base_ns, Dimension.TIME)}  {paired.base}, beside it"
         yield from _stretched(paired, seen_ns / paired.base_ns - 1)
     yield from arm_facts(paired)
+    yield from power_facts(paired)
     for name, then, now in paired.moved:
         yield "moved", f"{name} {then} -> {now}"
 

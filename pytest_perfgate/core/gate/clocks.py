@@ -7,7 +7,28 @@ from collections.abc import Iterable, Sequence
 from pytest_perfgate.core.stats.interval import median
 from pytest_perfgate.model.baseline import DIRTY, Baseline, Sitting
 from pytest_perfgate.model.children import Capture
-from pytest_perfgate.model.samples import Samples
+from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.samples import Samples, Settled
+
+LIMITED = 0.1
+"""The share of the sampling at the power limit from which on that is the state of a process."""
+
+
+def limited(processes: Iterable[Samples]) -> bool | None:
+    """Whether a sitting ran at the power limit, as half of its processes did; none where nobody looked."""
+    shares = [process.capped for process in processes if process.capped is not None]
+    return median(sorted(shares)) >= LIMITED if shares else None
+
+
+def how_measured(identity: Identity, *, at_limit: bool | None) -> str:
+    """The identity of a sitting with its state of power: the sittings of one state scatter by what is theirs."""
+    return f"{identity.text()}{', power=limited' if at_limit else ''}"
+
+
+def settled_turns(rounds: Iterable[tuple[Capture, Capture]]) -> list[tuple[Settled, Settled]]:
+    """The long turns of base and head, round by round; none unless every round has both."""
+    found = [[capture.samples[-1].settled for capture in both] for both in rounds]
+    return [(base, head) for base, head in found if base and head] if all(map(all, found)) else []
 
 
 def clock_of(processes: Iterable[Samples]) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import field
 from typing import NamedTuple
@@ -19,6 +20,17 @@ from pytest_perfgate.model.problem import Problem
 from pytest_perfgate.model.values import value
 
 _BUILT_IN = by_name()
+
+
+@value
+class Unpaired:
+    """Why the two builds of a case could not be compared, so that its stored line judges it."""
+
+    why: str
+    step: str = ""
+    """What would make the comparison possible."""
+    base_missing: bool = False
+    """Whether no clone has the commit: nothing that is fetched brings it."""
 
 
 @value
@@ -50,6 +62,8 @@ class JudgeContext:
     """How closely the versions around a device must agree with the baseline's: a level of ``core.gate.facts``."""
     then_hz: float | None = None
     """The clock of the sittings that were accepted, where the history knows it."""
+    unpaired: Unpaired | None = None
+    """Why this case was not compared between two builds, where it should have been."""
     unbaselined: str = ""
     """Why there is no baseline, where the caller knows more than that."""
     pytest: str = "pytest"
@@ -57,10 +71,6 @@ class JudgeContext:
 
 
 REASON = ' --reason "..."'
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "'\"'\"'") + "'"
 
 
 class Trial(NamedTuple):
@@ -78,7 +88,7 @@ class Trial(NamedTuple):
     @property
     def name(self) -> str:
         """The case, quoted for a shell."""
-        return _quoted(str(self.measurement.key))
+        return shlex.quote(str(self.measurement.key))
 
     @property
     def profiles(self) -> tuple[str, ...]:
@@ -88,7 +98,7 @@ class Trial(NamedTuple):
     @property
     def rerun(self) -> str:
         """The command that runs this test once more, which pytest knows without its calls; more stands behind it."""
-        return f"{self.context.pytest} {_quoted(self.measurement.key.nodeid)}"
+        return f"{self.context.pytest} {shlex.quote(self.measurement.key.nodeid)}"
 
     def accepting(self, option: str = "") -> str:
         """The command that accepts this time; where CI refuses to write, from the record that it leaves."""

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from pytest_perfgate.core.gate.comparable import incomparable
-from pytest_perfgate.core.gate.context import REASON, JudgeContext, Trial
+from pytest_perfgate.core.gate.context import REASON, JudgeContext, Trial, Unpaired
 from pytest_perfgate.core.gate.reasons import reasoned
 from pytest_perfgate.core.gate.ruling import Ruling
-from pytest_perfgate.core.gate.shift import resting_on_arms
+from pytest_perfgate.core.gate.shift import power_facts, resting_on_arms
 from pytest_perfgate.core.gate.surroundings import named
 from pytest_perfgate.core.gate.waiting import LEAST, excused
 from pytest_perfgate.core.render.plural import first_of, plural
@@ -139,6 +139,7 @@ def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
     beside = f"than {paired.base or 'the base'} beside it over {plural(paired.rounds, 'round')}: {signed(paired.shift)}"
     facts = tuple(("moved", f"{name} {then} -> {now}") for name, then, now in paired.moved)
     facts = (("beside", paired.stands_in), *facts) if paired.stands_in else facts
+    facts = (*facts, *power_facts(paired))
     slower = paired.decision is Decision.SLOWER and paired.shift >= suspicion.counts
     if slower and paired.same:
         return _ruling(suspicion, Outcome.MOVED, f"slower {beside}, {SAME}", (DOCTOR,), facts)
@@ -214,6 +215,9 @@ def _decides(trial: Trial) -> Iterator[str]:
 
 def beside_accepted(trial: Trial) -> Iterator[str]:
     """The command that measures beside what was accepted, where that can be built."""
+    unpaired = trial.context.unpaired
+    if unpaired is not None and unpaired.base_missing:
+        return
     if trial.baseline is not None and trial.baseline.commit and not uncommitted(trial.baseline):
         yield f"{trial.rerun} {AGAINST} {trial.baseline.commit}"
 
@@ -224,6 +228,12 @@ def _loose(suspicion: Suspicion, trial: Trial) -> str:
     rests = f"of {plural(count, 'process', 'processes')}"
     begins = signed(suspicion.metric.low)
     return f"its own interval {rests}: it begins at {begins}, where {signed(suspicion.counts)} count"
+
+
+def unpaired_ruling(ruling: Ruling, unpaired: Unpaired) -> Ruling:
+    """A ruling by the stored line, with why two builds did not decide."""
+    steps = (unpaired.step, *ruling.next) if unpaired.step else ruling.next
+    return ruling._replace(evidence=(*ruling.evidence, ("no arms", unpaired.why)), next=steps)
 
 
 def uncommitted(baseline: Baseline | None) -> str:

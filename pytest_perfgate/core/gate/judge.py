@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from pytest_perfgate.core.gate.against_baseline import against_baseline
 from pytest_perfgate.core.gate.against_limit import against_limit
-from pytest_perfgate.core.gate.against_revision import against_revision
+from pytest_perfgate.core.gate.against_revision import against_revision, arm_facts
 from pytest_perfgate.core.gate.context import JudgeContext, Trial
-from pytest_perfgate.core.gate.conviction import suspects
+from pytest_perfgate.core.gate.conviction import suspects, unpaired_ruling
 from pytest_perfgate.core.gate.grammar import FAMILY_MEAN
 from pytest_perfgate.core.gate.held import accepting, arms_of, unheld
 from pytest_perfgate.core.gate.merge import (
@@ -25,6 +26,7 @@ from pytest_perfgate.core.gate.modes import split
 from pytest_perfgate.core.gate.ruling import Ruling, verdict
 from pytest_perfgate.core.gate.shift import shift_metric
 from pytest_perfgate.core.gate.trust import problems_of
+from pytest_perfgate.core.metrics.kernel import CODE_NAMES
 from pytest_perfgate.core.stats.summary import Summary
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.limit import Limit, Outcome
@@ -33,10 +35,12 @@ from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.paired import Paired
 from pytest_perfgate.model.plan import CaseKey, Mode
 from pytest_perfgate.model.problem import Problem
+from pytest_perfgate.model.profiling import STATIC
 from pytest_perfgate.model.quantity import Interval
 from pytest_perfgate.model.verdict import CaseReport
 
 RECORDED = "give record() times above zero, and unit= if they are no nanoseconds"
+JUDGING_FAILED = "judging-failed"
 OF_OTHERS = Ruling(outcome=Outcome.NOT_APPLICABLE, sentence="nothing was timed: it is for tests that time a call")
 __all__ = ["JudgeContext", "judge", "not_measured", "suspects"]
 
@@ -62,7 +66,9 @@ def judge(
     return CaseReport(
         key=measurement.key,
         verdicts=tuple(
-            verdict(limit, OF_OTHERS if limit in others else _ruling(limit, trial), context, trial)
+            verdict(
+                limit, OF_OTHERS if limit in others else _with_arms(_ruling(limit, trial), limit, trial), context, trial
+            )
             for limit in meant
             if limit.metric != FAMILY_MEAN
         ),
@@ -146,6 +152,17 @@ def _ruling(limit: Limit, trial: Trial) -> Ruling:
     return against_limit(limit, trial)
 
 
+def _with_arms(ruling: Ruling, limit: Limit, trial: Trial) -> Ruling:
+    """The ruling on a slowdown with how its two builds differ, or why they were not compared."""
+    if limit.metric != "slowdown":
+        return ruling
+    if trial.context.unpaired is not None:
+        return unpaired_ruling(ruling, trial.context.unpaired)
+    if trial.paired is not None and not trial.paired.revision:  # a named revision tells its facts itself
+        return ruling._replace(evidence=(*ruling.evidence, *arm_facts(trial.paired)))
+    return ruling
+
+
 def _recorded(trial: Trial, problems: tuple[Problem, ...]) -> bool:
     """Whether times that were handed in are no times: measuring again reads the same."""
     timers = {process.timer for process in trial.measurement.processes}
@@ -170,6 +187,37 @@ def not_measured(key: CaseKey, limits: Sequence[Limit], why: str, context: Judge
     """The report of a case that was collected and never measured: each of its limits says why."""
     off = context.mode is Mode.OFF
     then = (f"{context.pytest} '{key.nodeid}' --perfgate=full",) if off else ()
-    ruling = Ruling(outcome=Outcome.NOT_MEASURED, sentence=why, next=then)
+    return without_measurement(
+        key, limits, context, lambda _: Ruling(outcome=Outcome.NOT_MEASURED, sentence=why, next=then)
+    )
+
+
+def not_called(key: CaseKey, limits: Sequence[Limit], why: str, context: JudgeContext) -> CaseReport:
+    """The report of a test that timed nothing; a limit on machine code lacks the capture that reads it, not a call."""
+
+    def ruling(limit: Limit) -> Ruling:
+        if limit.metric not in CODE_NAMES:
+            return Ruling(outcome=Outcome.NOT_MEASURED, sentence=why)
+        unread = f"nothing was told to read machine code for it: the test has no capture={STATIC!r}"
+        step = f"@pytest.mark.perfgate({limit.text!r}, capture={STATIC!r})"
+        return Ruling(outcome=Outcome.NOT_MEASURED, sentence=unread, next=(step,))
+
+    return without_measurement(key, limits, context, ruling)
+
+
+def judging_failed(measurement: Measurement, limits: Sequence[Limit], what: str, context: JudgeContext) -> CaseReport:
+    """INVALID under each limit, whatever the policy says; what was measured stays in the record."""
+    ruling = Ruling(
+        outcome=Outcome.INVALID, sentence=what, next=("report it: this is a fault of perfgate",), fails=True
+    )
+    report = without_measurement(measurement.key, limits, context, lambda _: ruling)
+    problem = Problem(code=JUDGING_FAILED, what=what, retry=False)
+    return replace(report, measurement=measurement, problems=(problem,))
+
+
+def without_measurement(
+    key: CaseKey, limits: Sequence[Limit], context: JudgeContext, ruling: Callable[[Limit], Ruling]
+) -> CaseReport:
+    """The report of a case that has no measurement to judge: one ruling a limit, means over families apart."""
     meant = [limit for limit in limits if limit.metric != FAMILY_MEAN]
-    return CaseReport(key=key, verdicts=tuple(verdict(limit, ruling, context) for limit in meant))
+    return CaseReport(key=key, verdicts=tuple(verdict(limit, ruling(limit), context) for limit in meant))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from pytest_perfgate.core.gate.nearest import proposal
+from pytest_perfgate.model.config import POLICIES
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.plan import Mode
@@ -94,16 +95,7 @@ RULES: tuple[Rule, ...] = (
 
 RULE: Mapping[Outcome, Rule] = {rule.outcome: rule for rule in RULES}
 
-CHOICES: Mapping[str, tuple[Choice, ...]] = {
-    "missing": (Choice.FAIL, Choice.WARN, Choice.RECORD),
-    "unused": (Choice.IGNORE, Choice.WARN, Choice.FAIL),
-    "improved": (Choice.IGNORE, Choice.WARN, Choice.FAIL),
-    "undecided": (Choice.WARN, Choice.FAIL),
-    "suspect": (Choice.WARN, Choice.FAIL),
-    "moved": (Choice.WARN, Choice.FAIL),
-    "unmeasured": (Choice.WARN, Choice.FAIL),
-    "baseless": (Choice.WARN, Choice.FAIL),
-}
+CHOICES: Mapping[str, tuple[Choice, ...]] = {key: tuple(map(Choice, values)) for key, values, _ in POLICIES}
 
 LOCAL = Policy()
 CI = Policy(ci=True, missing=Choice.FAIL, unused=Choice.FAIL, unmeasured=Choice.FAIL)
@@ -116,7 +108,9 @@ _EFFECTS = {
     Choice.WARN: Effect.WARN,
     Choice.FAIL: Effect.FAIL,
 }
-_NOTES = {"geomean": REGRESSED}
+OWN_GATE = "own gate"
+"""The note on a change that edits its own gate."""
+_NOTES = {"geomean": REGRESSED, OWN_GATE: REGRESSED}
 """Exit codes of suite notes that fail; the rest were not measured."""
 
 
@@ -136,7 +130,7 @@ def chosen(policy: Policy, key: str) -> Effect:
 
 def exit_code(reports: Iterable[CaseReport], notes: Iterable[SuiteNote] = ()) -> int:
     """The command line's exit code: a regression outweighs what was not measured, that what is undecided."""
-    failing = [v.outcome for report in reports for v in report.verdicts if v.effect is Effect.FAIL]
+    failing = [v.outcome for report in reports for v in report.verdicts if report.effect_of(v) is Effect.FAIL]
     codes = {RULE[outcome].exit or REGRESSED for outcome in failing}
     codes |= {_NOTES.get(note.kind, UNMEASURED) for note in notes if note.effect is Effect.FAIL}
     return next((code for code in (REGRESSED, UNMEASURED, UNDECIDED) if code in codes), KEPT)

@@ -25,7 +25,7 @@ def other_identity(line: Baseline, before: Baseline | None) -> bool:
     """Whether two lines were measured differently, as far as both say how."""
     if before is None or before.identity is None or line.identity is None:
         return False
-    return line.identity != before.identity
+    return line.identity != before.identity or line.limited != before.limited
 
 
 def uncompared(report: CaseReport, before: Baseline, time: Metric, today: str) -> bool:

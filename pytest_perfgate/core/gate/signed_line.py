@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pytest_perfgate.core.gate.clocks import limited
 from pytest_perfgate.core.gate.levels import scatter_of
 from pytest_perfgate.core.gate.surroundings import surroundings
 from pytest_perfgate.model.baseline import DIRTY, Baseline, Sitting, short_commit
@@ -44,6 +45,7 @@ def line_of(measurement: Measurement, time: Metric, sittings: Sequence[Sitting],
         expires=signature.expires,
         identity=measurement.identity,
         surroundings=surroundings(measurement),
+        limited=bool(limited(measurement.processes)),
     )
 
 

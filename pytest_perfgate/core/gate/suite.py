@@ -10,16 +10,18 @@ from pytest_perfgate.core.gate.family import Families, family_notes
 from pytest_perfgate.core.gate.floored import floored
 from pytest_perfgate.core.gate.merge import case_of
 from pytest_perfgate.core.gate.overlooked import LeftOut, left_out, removed, unlined
-from pytest_perfgate.core.gate.policy import chosen
+from pytest_perfgate.core.gate.policy import OWN_GATE, chosen
 from pytest_perfgate.core.gate.reach import Reach
 from pytest_perfgate.core.gate.sense import CHANGES
 from pytest_perfgate.core.gate.together import moved_together
 from pytest_perfgate.core.gate.twins import twins
 from pytest_perfgate.core.gate.unfinished import unfinished
+from pytest_perfgate.core.render.own_gate import HEADING, edit_lines
 from pytest_perfgate.core.render.plural import plural
 from pytest_perfgate.model.baseline import Baseline
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.plan import CaseKey, Mode
+from pytest_perfgate.model.policy import Policy
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
 
@@ -74,6 +76,15 @@ def judge_suite(reports: Sequence[CaseReport], suite: Suite) -> tuple[SuiteNote,
             asked = frozenset(str(r.key) for r in reports if any(v.limit.metric in CHANGES for v in r.verdicts))
             notes += unlined(suite.gone, asked, chosen(suite.context.policy, "missing"))
     return tuple(notes)
+
+
+def own_gate_note(notes: Sequence[SuiteNote], policy: Policy) -> tuple[SuiteNote, ...]:
+    """The note that fails a run whose change edits its own gate, where the policy asks for that."""
+    edits = tuple(f"{word}: {text}" for word, text in edit_lines(notes))
+    if not edits or chosen(policy, "own_gate") is not Effect.FAIL:
+        return ()
+    text = f"{HEADING} in {plural(len(edits), 'place')}: make them in a change of their own (policy own_gate = fail)"
+    return (SuiteNote(kind=OWN_GATE, effect=Effect.FAIL, text=text, names=edits),)
 
 
 def _lost(suite: Suite) -> list[Baseline]:

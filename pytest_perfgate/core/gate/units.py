@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.model.quantity import TIME_UNITS, Dimension
 
 _DECIMAL = (("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15))
 _BINARY = (("Ki", 2.0**10), ("Mi", 2.0**20), ("Gi", 2.0**30), ("Ti", 2.0**40))
@@ -20,7 +20,7 @@ def _bytes(tail: str) -> dict[str, float]:
 
 
 UNITS: Mapping[Dimension, Mapping[str, float]] = {
-    Dimension.TIME: {"ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9},
+    Dimension.TIME: TIME_UNITS,
     Dimension.FRACTION: {"%": 0.01},
     Dimension.RATIO: {"x": 1.0, "×": 1.0},
     Dimension.BYTES: _bytes(""),

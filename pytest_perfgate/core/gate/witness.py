@@ -7,13 +7,17 @@ from collections.abc import Sequence
 from itertools import accumulate
 from statistics import fmean
 
+from pytest_perfgate.core.gate.clocks import limited, paired_clocks, settled_turns
 from pytest_perfgate.core.gate.rounds import Pairs
 from pytest_perfgate.core.stats.interval import median
 from pytest_perfgate.model.children import Capture
-from pytest_perfgate.model.samples import Samples
+from pytest_perfgate.model.paired import PowerLimited
+from pytest_perfgate.model.samples import Samples, Settled
 
 BOUND = 1.02
 """Wall over CPU time of the least stretched sample, up to which a call is nothing but computing."""
+CLOCKS_APART, WATTS_APART = 0.005, 0.02
+"""How far the clocks, or the watts, of two builds lie apart that share neither."""
 LEAST_TURNS = 3
 """Of fewer turns the middle is no witness."""
 
@@ -23,12 +27,55 @@ def pair_of(rounds: Sequence[tuple[Capture, Capture]]) -> Pairs:
 
     The base is the number of its process; the head is as far from it as the turns of the two were apart.
     """
+    if differs_in_power(long := settled_turns(rounds)):
+        spreads = sorted(spread(capture.samples[-1], busy=False) for both in rounds for capture in both)
+        base, head = zip(*((before.time, after.time) for before, after in long))
+        return Pairs(base=base, head=head, spread=median(spreads))
     sides = [[capture.samples[-1] for capture in side] for side in zip(*rounds)]
     busy = all(computes(side) and all(map(_witnessed, side)) for side in sides)
     base = tuple(time_of(samples, busy=busy) for samples in sides[0])
     head = tuple(time * apart(*both, busy=busy) for time, both in zip(base, zip(*sides)))
     spreads = sorted(spread(samples, busy=busy) for side in sides for samples in side)
     return Pairs(base=base, head=head, spread=median(spreads))
+
+
+def differs_in_power(turns: Sequence[tuple[Settled, Settled]]) -> bool:
+    """Whether the sides of long turns ran at other clocks, or drew another power, in every round and by enough.
+
+    At the power limit a build that draws more runs at a lower clock; short turns of both share one clock.
+    """
+    clocks = [(base.clock_hz, head.clock_hz) for base, head in turns]
+    watts = [(base.watts, head.watts) for base, head in turns]
+    return _all_apart(clocks, CLOCKS_APART) or _all_apart(watts, WATTS_APART)
+
+
+def _all_apart(pairs: Sequence[tuple[float | None, float | None]], least: float) -> bool:
+    logs = [math.log(after / before) for before, after in pairs if before and after]
+    if not logs or len(logs) < len(pairs):
+        return False
+    return (min(logs) > 0 or max(logs) < 0) and abs(median(sorted(logs))) >= least
+
+
+def power_limited(rounds: Sequence[tuple[Capture, Capture]]) -> PowerLimited | None:
+    """What the sides drew and ran at, where the power limit held their clocks: in long turns, if there were any."""
+    sides = [[capture.samples[-1] for capture in side] for side in zip(*rounds)]
+    if not limited([samples for side in sides for samples in side]):
+        return None
+    if not (long := settled_turns(rounds)):
+        return PowerLimited(clocks_hz=paired_clocks(rounds))
+    return PowerLimited(
+        clocks_hz=_middles([(base.clock_hz, head.clock_hz) for base, head in long]),
+        watts=_middles([(base.watts, head.watts) for base, head in long]),
+        decides=differs_in_power(long),
+    )
+
+
+def _middles(pairs: Sequence[tuple[float | None, float | None]]) -> tuple[float, float] | None:
+    known = [(base, head) for base, head in pairs if base and head]
+    if len(known) < len(pairs):
+        return None
+    base, head = (median(sorted(side)) for side in zip(*known))
+    return base, head
 
 
 def apart(base: Samples, head: Samples, *, busy: bool) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from pytest_perfgate.core.render.edges import edges
 from pytest_perfgate.core.render.floor import by_floor
@@ -32,9 +32,12 @@ _WITHOUT = {
 }
 
 
-def render_block(report: CaseReport, width: int = WIDTH) -> str:
-    """A case's verdicts, the worst first, with now, then, why and next; those that passed only among themselves."""
-    return shown(lambda: _whole(report, width), lambda why: _bare(report, why))
+def render_block(report: CaseReport, width: int = WIDTH, command: Callable[[str], str] = str) -> str:
+    """A case's verdicts, the worst first, with now, then, why and next; those that passed only among themselves.
+
+    ``command`` writes a command as it works from where the reader stands.
+    """
+    return shown(lambda: _whole(report, width, command), lambda why: _bare(report, why))
 
 
 def _bare(report: CaseReport, why: str) -> str:
@@ -46,7 +49,7 @@ def _bare(report: CaseReport, why: str) -> str:
     return f"{heads or printable(str(report.key))}\n  why   {printable(why)}\n".replace("\n\n", "\n")
 
 
-def _whole(report: CaseReport, width: int) -> str:
+def _whole(report: CaseReport, width: int, command: Callable[[str], str]) -> str:
     ordered = sorted(report.verdicts, key=lambda v: -_ORDER.index(v.outcome))
     told = [v for v in ordered if v.outcome not in _QUIET] or ordered
     lines = [line for verdict in told for line in _head(report, verdict, width)]
@@ -56,8 +59,8 @@ def _whole(report: CaseReport, width: int) -> str:
     lines += [line for text in _reasons(told) for line in _labelled("why", text, width)]
     if report.measurement and not all(v.outcome in _QUIET for v in told):
         lines += [line for label, text in seen(report.measurement) for line in _labelled(label, text, width)]
-    for at, command in enumerate(dict.fromkeys(c for v in told for c in v.next)):
-        lines.append(f"  {'' if at else 'next':<4}  {printable(command)}")
+    for at, step in enumerate(dict.fromkeys(command(step) for v in told for step in v.next)):
+        lines.append(f"  {'' if at else 'next':<4}  {printable(step)}")
     return "\n".join(lines) + "\n"
 
 

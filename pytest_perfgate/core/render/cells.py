@@ -8,9 +8,9 @@ from functools import partial
 from pytest_perfgate.core.render.guard import shown
 from pytest_perfgate.core.render.quantity import quantity, significant
 from pytest_perfgate.model.document import Cell, Column, Table
-from pytest_perfgate.model.quantity import Dimension
+from pytest_perfgate.model.quantity import TIME_UNITS, Dimension
 
-_UNITS = {"ns": 1.0, "µs": 1e3, "us": 1e3, "ms": 1e6, "s": 1e9, "%": 0.01}
+_UNITS = {**TIME_UNITS, "%": 0.01}
 
 
 def cell_text(cell: Cell, column: Column) -> str:

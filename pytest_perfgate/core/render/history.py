@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pytest_perfgate.core.gate.anchor import LIMIT, drift
+from pytest_perfgate.core.gate.clocks import how_measured
 from pytest_perfgate.core.render.block import printable
 from pytest_perfgate.core.render.quantity import quantity, signed
 from pytest_perfgate.core.render.timeline import timeline, told
@@ -89,7 +90,9 @@ def anchored(sittings: Sequence[Sitting], baseline: Baseline | None) -> str:
 
 def _like(sitting: Sitting, line: Baseline) -> bool:
     """Whether it was measured as the accepted time was, as far as both say how."""
-    return not sitting.identity or line.identity is None or sitting.identity == line.identity.text()
+    if not sitting.identity or line.identity is None:
+        return True
+    return sitting.identity == how_measured(line.identity, at_limit=line.limited)
 
 
 def _change(time: float, then: float | None) -> str:

@@ -9,6 +9,7 @@ from functools import partial
 from pytest_perfgate.core.render.block import CHANGES, WIDTH, printable, render_block, short_name
 from pytest_perfgate.core.render.floor import by_floor
 from pytest_perfgate.core.render.guard import shown
+from pytest_perfgate.core.render.own_gate import HEADING, other_notes, own_gate_lines
 from pytest_perfgate.core.render.pictures import distribution_picture, history_picture, roofline_picture
 from pytest_perfgate.core.render.plural import first_of, plural
 from pytest_perfgate.core.render.quantity import quantity, signed
@@ -54,8 +55,8 @@ def run_document(
     """The whole run, the worst first; pictures where there is something to draw, unless nobody could see them."""
     cases = sorted(report.cases, key=lambda case: (-_ORDER.index(case.worst), str(case.key)))
     told = [case for case in cases if case.worst not in _QUIET]
-    blocks: list[Block] = [Paragraph(text=summary_line(report))]
-    blocks += _accepted(cases) + _notes(report)
+    blocks: list[Block] = [*_own_gate(report), Paragraph(text=summary_line(report))]
+    blocks += _notes(report)
     blocks += [Section(title="What needs a look", blocks=tuple(_block(case, width) for case in told))] if told else []
     blocks.append(Section(title="Verdicts", blocks=(verdict_table(cases),)))
     pictures = _pictures(told or cases, history or {}) if drawn else ()
@@ -94,22 +95,21 @@ def _subtitle(report: RunReport) -> str:
     return " · ".join(filter(None, parts))
 
 
-def _accepted(cases: Iterable[CaseReport]) -> list[Block]:
-    """Slower times that this change accepts stand on top, whatever else is said."""
-    found = [(case, v) for case in cases for v in case.verdicts if v.outcome is Outcome.ACCEPTED]
-    items = tuple(shown(partial(_reason, case, v), printable) for case, v in found)
-    return [Section(title="Accepted by this change", blocks=(Bullets(items=items),))] if items else []
+def sentence(text: str) -> str:
+    """Text with a capital where it begins."""
+    return text[:1].upper() + text[1:]
 
 
-def _reason(case: CaseReport, verdict: Verdict) -> str:
-    return printable(f"{case.key}  {verdict.limit.text}: {verdict.sentence}")
+def _own_gate(report: RunReport) -> list[Block]:
+    """By what the change edits its own gate stands on top, whatever else is said."""
+    items = tuple(f"{word}: {printable(text)}" for word, text in own_gate_lines(report.cases, report.notes))
+    return [Section(title=sentence(HEADING), blocks=(Bullets(items=items),))] if items else []
 
 
 def _notes(report: RunReport) -> list[Block]:
-    if not report.notes:
-        return []
-    items = tuple(printable(f"{note.effect.value.upper()}  {note.text}{_named(note.unsaid)}") for note in report.notes)
-    return [Section(title="The suite", blocks=(Bullets(items=items),))]
+    notes = other_notes(report.cases, report.notes)
+    items = tuple(printable(f"{note.effect.value.upper()}  {note.text}{_named(note.unsaid)}") for note in notes)
+    return [Section(title="The suite", blocks=(Bullets(items=items),))] if items else []
 
 
 def _named(names: Sequence[str]) -> str:

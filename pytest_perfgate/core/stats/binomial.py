@@ -23,13 +23,6 @@ def clopper_pearson(hits: int, count: int, confidence: float = CONFIDENCE) -> In
     return Interval(low=low, high=high, confidence=confidence)
 
 
-def upper_bound(hits: int, count: int, confidence: float = CONFIDENCE) -> float:
-    """The one-sided bound: the rate is below it with this confidence."""
-    if hits >= count:
-        return 1.0
-    return _crossing(lambda rate: 1 - confidence - at_most(hits, count, rate))
-
-
 def at_most(hits: int, count: int, rate: float) -> float:
     """Probability of so many hits or fewer."""
     if rate <= 0 or rate >= 1:

@@ -10,12 +10,14 @@ CODES: tuple[Code, ...] = (
         family=Family.USAGE,
         title="A file that was named is not there or cannot be read",
         why="nothing can be said about it",
+        mend="check the path: ls -l FILE",
     ),
     Code(
         name="artifact-unknown",
         family=Family.ARTIFACT,
         title="A file is of no kind that anything here reads",
         why="files are told apart by their content",
+        mend="perfgate inspect --help lists the kinds; a plugin can add one",
     ),
     Code(
         name="artifact-mixed",
@@ -63,12 +65,14 @@ CODES: tuple[Code, ...] = (
         name="view-unknown",
         family=Family.USAGE,
         title="A kind of file has no such view",
+        mend="perfgate inspect FILE --view list names them",
     ),
     Code(
         name="option-unknown",
         family=Family.USAGE,
         title="An option means nothing to this kind of file",
         why="it would be ignored in silence",
+        mend="leave it out; perfgate inspect --help lists the options of each kind",
     ),
     Code(
         name="limit-missing",

@@ -92,6 +92,7 @@ CODES: tuple[Code, ...] = (
         family=Family.DEVICE,
         title="Every sample was discarded",
         why="a table of nothing is not a measurement",
+        mend="look at why they were discarded (perfgate doctor), and measure again",
     ),
     Code(
         name="cache-cold-batch",

@@ -19,6 +19,7 @@ CODES: tuple[Code, ...] = (
         family=Family.TOOL,
         title="A tool that reads machine code failed",
         why="nothing it printed can be trusted",
+        mend="update nvidia-cuda-nvdisasm and nvidia-cuda-cuobjdump, and report it with the tool's words if it stays",
     ),
     Code(
         name="kernel-none",
@@ -53,6 +54,7 @@ CODES: tuple[Code, ...] = (
         family=Family.USAGE,
         title="An option of an inspector does not read",
         why="a launch that was not understood would be judged as another",
+        mend="perfgate inspect --help lists the options; a launch reads threads=256, smem=48KiB, arch=sm_90",
     ),
     Code(
         name="ncu-report",
@@ -81,18 +83,21 @@ CODES: tuple[Code, ...] = (
         family=Family.ARTIFACT,
         title="A CSV of rocprof cannot be read",
         why="its columns are of no known version",
+        mend="write it with rocprofv3 --output-format csv, and give the file as it was written",
     ),
     Code(
         name="profile-mode",
         family=Family.USAGE,
         title="No profiler has this name",
         why="a profile that was not taken says nothing",
+        mend="use torch, nsys, ncu, cubin or a profiler of a plugin: perfgate doctor lists them",
     ),
     Code(
         name="profile-tool",
         family=Family.TOOL,
         title="A profiler does not work on this machine",
         why="a profile that was not taken says nothing",
+        mend="perfgate doctor says what is missing and how to get it",
     ),
     Code(
         name="profile-child",

@@ -65,17 +65,20 @@ CODES: tuple[Code, ...] = (
         family=Family.USAGE,
         title="No NVTX range matches the anchor",
         why="the window would be another one than was asked for",
+        mend="perfgate inspect FILE --view list names the views; a pattern may hold * and ?",
     ),
     Code(
         name="nsys-window",
         family=Family.USAGE,
         title="The window holds no kernel, or does not read as start and end",
         why="a figure without a window is no figure",
+        mend="name a step, an anchor, or --start and --end such as 1.5ms, in which kernels ran",
     ),
     Code(
         name="nsys-option",
         family=Family.USAGE,
         title="An option for an nsys export does not read",
+        mend="perfgate inspect --help lists the options",
     ),
     Code(
         name="nsys-ranks",
@@ -89,6 +92,7 @@ CODES: tuple[Code, ...] = (
         family=Family.TOOL,
         title="A report has to be exported first and nsys is not on the PATH, or failed",
         why="the report's own format is not published; only nsys reads it",
+        mend="put nsys on the PATH, or export the report where nsys is: nsys export --type=sqlite REPORT.nsys-rep",
     ),
     Code(
         name="nsys-tool",
@@ -101,11 +105,13 @@ CODES: tuple[Code, ...] = (
         name="nsys-child",
         family=Family.CHILD,
         title="The run under nsys failed or took too long",
+        mend="run the test without the capture first, then raise timeout in [tool.perfgate]",
     ),
     Code(
         name="nsys-scrub",
         family=Family.ARTIFACT,
         title="An export could not be scrubbed",
         why="a file that still holds the environment would pass for clean",
+        mend="do not pass the file on; export the report again and scrub that",
     ),
 )

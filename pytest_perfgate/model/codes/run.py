@@ -17,17 +17,20 @@ CODES: tuple[Code, ...] = (
         family=Family.CONFIGURATION,
         title="The configuration file cannot be read",
         why="limits may be written in it, and they would be lost in silence",
+        mend="mend the file at the line that is named; python -m tomllib < pyproject.toml reads it too",
     ),
     Code(
         name="config-unknown-key",
         family=Family.CONFIGURATION,
         title="[tool.perfgate] has a key that nothing reads",
         why="a setting that nobody reads does nothing, in silence",
+        mend="use a key of docs/options.md, or delete the line",
     ),
     Code(
         name="config-value",
         family=Family.CONFIGURATION,
         title="A setting of [tool.perfgate] has the wrong form",
+        mend="write it as docs/options.md shows for this key",
     ),
     Code(
         name="run-overruled",
@@ -62,12 +65,14 @@ CODES: tuple[Code, ...] = (
         name="call-wrong",
         family=Family.USAGE,
         title="The perfgate fixture was used in a way that cannot be measured",
+        mend="call it as perfgate(fn, *args, work=..., name=...): docs/fixture.md",
     ),
     Code(
         name="check-failed",
         family=Family.USAGE,
         title="check= refused what the call returned",
         why="a fast kernel that is wrong is no achievement",
+        mend="mend the kernel, or the check",
     ),
     Code(
         name="not-measured",
@@ -80,6 +85,7 @@ CODES: tuple[Code, ...] = (
         name="option-wrong",
         family=Family.USAGE,
         title="A perfgate option has a value that it does not take",
+        mend="pytest --help lists the values under perfgate",
     ),
     Code(
         name="device-other",
@@ -113,6 +119,7 @@ CODES: tuple[Code, ...] = (
         family=Family.CHILD,
         title="A measuring child sent something that is no message",
         why="nothing after it can be trusted",
+        mend="look for what the test writes to descriptors of its own, and report it with the record",
     ),
     Code(
         name="child-orphan",

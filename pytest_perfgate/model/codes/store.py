@@ -47,6 +47,7 @@ CODES: tuple[Code, ...] = (
         family=Family.BASELINE,
         title="A device or a test cannot name a baseline file",
         why="the file would lie outside the folder of baselines",
+        mend="give the device or the test a name without .. and without a leading /",
     ),
     Code(
         name="baseline-unwritable",
@@ -122,6 +123,7 @@ CODES: tuple[Code, ...] = (
         name="history-empty",
         family=Family.USAGE,
         title="The history has nothing of that name",
+        mend="check the name (perfgate report lists the cases); full runs are remembered: pytest --perfgate=full",
     ),
     Code(
         name="review-terminal",
@@ -141,6 +143,7 @@ CODES: tuple[Code, ...] = (
         family=Family.USAGE,
         title="Nothing in the record is named like that",
         why="to go on with nothing, in silence, would look like an answer",
+        mend="perfgate report lists the cases of the record",
     ),
     Code(
         name="accept-pinned",
@@ -175,6 +178,7 @@ CODES: tuple[Code, ...] = (
         family=Family.ARTIFACT,
         title="An artifact cannot be read",
         why="a check of what cannot be read would pass or fail for nothing",
+        mend="check that the file is whole, and write it again with the tool that made it",
     ),
     Code(
         name="benchmark-dropped",
@@ -189,6 +193,13 @@ CODES: tuple[Code, ...] = (
         title="A benchmark has another figure in the earlier file than in the later one",
         why="a median against a mean, or the host's clock against the device's, is no slowdown",
         mend="write both files with one version of the tool and one set of options",
+    ),
+    Code(
+        name="explain-unknown",
+        family=Family.USAGE,
+        title="perfgate explain was given a word that it does not know",
+        why="it explains error codes, outcomes, terms, metrics and settings",
+        mend="perfgate explain lists every word",
     ),
     Code(
         name="command-usage",
@@ -216,11 +227,13 @@ CODES: tuple[Code, ...] = (
         family=Family.DELIVERY,
         title="A report could not be delivered",
         why="nobody would read it",
+        mend="check the address, the token and the network; perfgate report RECORD --to NAME delivers again",
     ),
     Code(
         name="repository-missing",
         family=Family.REPOSITORY,
         title="Version control cannot answer",
         why="what was accepted before this change cannot be told",
+        mend="run in a git checkout with a commit; in CI fetch its history (fetch-depth: 0)",
     ),
 )

@@ -31,6 +31,7 @@ CODES: tuple[Code, ...] = (
         family=Family.ARTIFACT,
         title="A trace is text of another encoding",
         why="a trace is UTF-8, as the profiler writes it; something has converted this one since",
+        mend="copy the file again as the profiler wrote it, or convert it: iconv -f UTF-16 -t UTF-8",
     ),
     Code(
         name="trace-foreign",
@@ -92,12 +93,14 @@ CODES: tuple[Code, ...] = (
         name="trace-option",
         family=Family.USAGE,
         title="An option of the trace inspector does not read",
+        mend="perfgate inspect --help lists the options",
     ),
     Code(
         name="trace-no-operation",
         family=Family.ARTIFACT,
         title="No operation of that name is in the trace",
         why="there is nothing to print, replay or judge",
+        mend="perfgate inspect FILE --view all shows the operations of the trace",
     ),
     Code(
         name="trace-ranks",
@@ -132,6 +135,7 @@ CODES: tuple[Code, ...] = (
         family=Family.TOOL,
         title="PyTorch's profiler cannot run here",
         why="a capture that did not happen has nothing to judge",
+        mend="perfgate doctor says what is missing; choose another capture, or install a torch with Kineto",
     ),
     Code(
         name="trace-coverage",

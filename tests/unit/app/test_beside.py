@@ -31,6 +31,7 @@ def test_what_a_change_edits_beside_a_test_is_named(tmp_path: Path) -> None:
     assert edited(helper="def work( broken") == ("helper.py",)
     assert edited(t=TEST.replace("work", "walk")) == ("t.py",)
     assert edited_beside(case, ("t.py", "helper.py"), ("t.py",), tmp_path, lambda _: None) == ("helper.py",)
+    assert edited_beside(case, ("_ops.py",), ("t.py",), tmp_path, lambda _: None) == (), "neither then nor now"
 
 
 def test_what_changed_and_both_arms_read_from_the_head_is_named(tmp_path: Path) -> None:

@@ -69,7 +69,9 @@ def test_on_a_gpu_the_clocks_are_held_as_asked_and_the_card_is_leased(tmp_path, 
         @contextmanager
         def hold(self, device, plan):
             held.append((plan.clocks.value, os.environ.get("PERFGATE_LEASES", "").partition("=")[0]))
-            yield SimpleNamespace(problems=tuple, clock_hz=lambda: (1.5e9,), facts=tuple)
+            yield SimpleNamespace(
+                problems=tuple, clock_hz=lambda: (1.5e9,), watts=lambda: None, capped=lambda: None, facts=tuple
+            )
 
     class Torch(SimulatedGpu):
         def __init__(self, lookup) -> None:

@@ -239,6 +239,22 @@ def test_an_interrupt_ends_every_lane(nursery) -> None:
     assert rounds.results()["t.py::gpu"].captures == ()
 
 
+def test_a_child_that_starts_while_the_run_is_stopped_runs_nothing(nursery) -> None:
+    cases = [case("host")]
+
+    def spec(some) -> ChildSpec:
+        rounds.stop()  # another thread failed while this one was about to start a child
+        return ChildSpec(argv=(), python=(), cwd=Path(), env=())
+
+    crew = Crew(
+        nursery=nursery, spec=spec, job=Job(cases=()), timeout_s=5, progress=lambda *told: None, clock=lambda: 0.0
+    )
+    rounds = Rounds(cases, crew)
+    rounds.run()
+    assert (nursery.spawned, nursery.ran) == (1, [])
+    assert rounds.results()["t.py::host"].captures == ()
+
+
 def test_a_device_is_picked_by_any_of_its_names() -> None:
     devices = (*cards(2), Device(key="NVIDIA-L4-23GiB", name="NVIDIA L4", kind="gpu", uuid="MIG-1", pci="0000:01:00.0"))
     for asked in ("2", "MIG-1", "NVIDIA L4", "0000:01:00.0", "NVIDIA-L4-23GiB", "NVIDIA-L4-23GiB-observe"):

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.adapters.profilers.event import TIMES
-from pytest_perfgate.adapters.readers.tools import find_tool
 from pytest_perfgate.app.profile import profile
 from pytest_perfgate.core.gate.grammar import parse_limit
 from pytest_perfgate.core.metrics.registry import by_name
@@ -26,6 +25,7 @@ from pytest_perfgate.plugin.captures import asking
 from pytest_perfgate.wiring.profiling import profile_tools, write_times
 from tests.kernels import CUBINS
 from tests.nsys_file import small_export
+from tests.tools import has_tools
 
 KEY = CaseKey(nodeid="t.py::test_gemm[4096-bf16]")
 PAGE = '"ID","Kernel Name","CC","gpu__time_duration.sum"\n"","","","us"\n"0","stage1(float*)","9.0","412.3"\n'
@@ -126,7 +126,7 @@ def test_the_list_is_the_one_of_the_specification() -> None:
 
 @pytest.mark.parametrize("mode", CAPTURES)
 def test_each_capture_has_its_folder_and_its_files(tmp_path: Path, mode: str) -> None:
-    if mode == "cubin" and not (find_tool("nvdisasm") and find_tool("cuobjdump")):
+    if mode == "cubin" and not has_tools("nvdisasm", "cuobjdump"):
         pytest.skip("nvdisasm and cuobjdump are not installed (extra: ncu)")
     tools = replace(profile_tools(tmp_path), profilers=(Leaves(mode),), execute=execute)
     done = profile(KEY, mode, Plan(), tools)

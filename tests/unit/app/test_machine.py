@@ -40,11 +40,17 @@ class Watch:
     def clock_hz(self):
         return (1.5e9,)
 
+    def watts(self):
+        return 650.0
+
+    def capped(self):
+        return 0.25
+
     def facts(self):
         return (("sm clock", "1500 MHz"),)
 
 
-THROTTLED = Problem(code="throttled", what="the device held its clocks down: power cap")
+THROTTLED = Problem(code="throttled", what="the device held its clocks down: power brake")
 LOST = Problem(code="device-lost", what="gone", retry=False)
 
 
@@ -83,6 +89,7 @@ class Sampling:
 def test_clocks_go_on_record() -> None:
     samples = Sampling().watched(Clocks(()))
     assert samples.clock_hz == (1.5e9,)
+    assert (samples.watts, samples.capped) == (650.0, 0.25)
     assert ("sm clock", "1500 MHz") in samples.notes
     assert samples.problems == ()
 

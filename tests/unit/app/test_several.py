@@ -44,10 +44,16 @@ class Watch:
         self._device, self._spoiled = device, spoiled
 
     def problems(self):
-        return (Problem(code="throttled", what="power cap", retry=False),) if self._spoiled else ()
+        return (Problem(code="throttled", what="power brake", retry=False),) if self._spoiled else ()
 
     def clock_hz(self):
         return (1e9 + self._device.index,)
+
+    def watts(self):
+        return 650.0
+
+    def capped(self):
+        return 0.25
 
     def facts(self):
         return (("card", self._device.uuid),)
@@ -67,12 +73,13 @@ def test_all_are_held_and_the_first_tells_the_clock() -> None:
     samples = measured(clocks)
     assert clocks.held == [f"GPU-{i} sm_90 observe" for i in range(3)]
     assert (samples.clock_hz, samples.problems, clocks.now) == ((1e9,), (), set())
+    assert (samples.watts, samples.capped) == (650.0, 0.25)
     assert dict(samples.notes) == {"card": "GPU-0", "devices watched": "3"}
 
 
 def test_any_one_spoils_it_and_is_named() -> None:
     (problem,) = measured(Clocks(spoiled="GPU-2")).problems
-    assert (problem.code, problem.what) == ("throttled", "GPU-2: power cap")
+    assert (problem.code, problem.what) == ("throttled", "GPU-2: power brake")
 
 
 def test_all_are_locked_or_none() -> None:

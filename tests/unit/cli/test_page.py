@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from importlib import import_module
 from types import SimpleNamespace
 
 import pytest
 
 from pytest_perfgate.cli.commands import GROUPS
-from pytest_perfgate.cli.dispatch import overview
+from pytest_perfgate.cli.dispatch import description, overview
 from pytest_perfgate.cli.looking import columns
 from pytest_perfgate.cli.page import Page
 
@@ -20,12 +19,12 @@ COMMANDS = [command for commands in GROUPS.values() for command in commands]
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_sentence_of_a_page_is_torn_by_the_terminal(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    doc = import_module(f"pytest_perfgate.cli.{name.replace('-', '_')}").__doc__
+    doc = description(name)
     page = argparse.ArgumentParser(prog=name, description=doc, formatter_class=Page).format_help()
     sentences = [line for line in page.splitlines() if not line.startswith("  ")]
     assert max(map(len, sentences)) <= 80
     assert "``" not in page
-    examples = [line for line in (doc or "").splitlines() if line.startswith("perfgate ")]
+    examples = [line for line in doc.splitlines() if line.startswith("perfgate ")]
     assert not examples, "an example is indented"
 
 

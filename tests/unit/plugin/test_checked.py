@@ -29,7 +29,8 @@ def test_content(said) -> None:
 def test_not_content(said) -> None:
     with pytest.raises(PerfgateError, match="check= returned") as refused:
         asked(lambda found: said).once()
-    assert bool(refused.value.mend) is (str(said) != "False"), "a plain no needs no advice"
+    form = refused.value.mend != refused.value.code.mend
+    assert form is (str(said) != "False"), "a plain no is no mistake in the form"
 
 
 def test_what_is_not_a_number_never_passes() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pytest_perfgate.core.metrics.registry import by_name
@@ -51,3 +53,42 @@ def test_the_mark_of_a_parameter_is_closer_than_that_of_its_function() -> None:
     case = Collector(Config(), OPTIONS, by_name()).case(item)
     assert [limit.text for limit in case.limits] == ["time <= 3s"]
     assert case.plan.rounds == 7
+
+
+class Mute:
+    """Raises at being written out, as a tensor of a lost context does."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text of me")
+
+    __repr__ = __str__
+
+
+class Colour(Enum):
+    RED = 1
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (4096, "4096"),
+        (0.5, "0.5"),
+        ("x" * 200, "x" * 80),
+        (None, "None"),
+        (Colour.RED, "Colour.RED"),
+        ((1024, 4096, "bf16"), "(1024, 4096, bf16)"),
+        ([Mute(), 1], "(Mute, 1)"),
+        (Mute(), "Mute"),
+        (Mute, "Mute"),
+        (np.zeros(3), "ndarray"),
+        (np.dtype("float32"), "float32"),
+    ],
+)
+def test_a_parameter_is_written_where_that_costs_nothing(value: Any, text: str) -> None:
+    item: Any = SimpleNamespace(
+        nodeid="t.py::test_p[2]",
+        location=("t.py", 6, ""),
+        iter_markers=lambda _name: iter([FUNCTION.mark]),
+        callspec=SimpleNamespace(marks=[], params={"value": value}),
+    )
+    assert Collector(Config(), OPTIONS, by_name()).case(item).params == (("value", text),)

@@ -37,12 +37,10 @@ def test_what_is_left_is_named_and_can_be_measured_alone() -> None:
         "cut short: 6 of 8 cases measured and kept",
         f"  not measured  {NAMES[6]}",
         f"  not measured  {NAMES[7]}",
-        f"next  pytest --perfgate=full '{NAMES[6]}' '{NAMES[7]}'",
+        f"next  pytest --perfgate=full {NAMES[6]} {NAMES[7]}",
         "that measures the rest; the same command again measures everything",
     ]
-    assert f"'p/{NAMES[6]}' 'p/{NAMES[7]}'" in cut_short_lines(session(6, started="/"))[-2], (
-        "from where the user stands"
-    )
+    assert f"p/{NAMES[6]} p/{NAMES[7]}" in cut_short_lines(session(6, started="/"))[-2], "from where the user stands"
 
 
 def test_many_are_counted_and_fewer_processes_are_said() -> None:

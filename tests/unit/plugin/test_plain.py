@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import enum
 
 import numpy as np
@@ -9,8 +10,9 @@ import pytest
 
 from pytest_perfgate import work
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plain import plain
-from pytest_perfgate.model.plan import Case, Plan
+from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.plugin.asked import Asked
 from pytest_perfgate.plugin.benches import Bench
 from pytest_perfgate.plugin.fixture import Gate
@@ -43,6 +45,19 @@ def gate() -> tuple[Gate, Kept]:
 def test_numbers_and_texts_become_pythons_own(given: object, meant: object) -> None:
     found = plain(given)
     assert (found, type(found)) == (meant, type(meant))
+
+
+def test_a_view_answers_whoever_only_asks_what_it_has() -> None:
+    """numpy, copy, rich and editors ask any object for attributes that it may not have."""
+    view = View(CaseKey(nodeid="t.py::test_a"), metrics=lambda _: MetricSet())
+    nothing = View(CaseKey(nodeid="t.py::test_a"), metrics=lambda _: None)
+    for one in (view, nothing):
+        assert not hasattr(one, "shape")
+        assert getattr(one, "mfu", "absent") == "absent"
+        assert np.asarray(one).shape == ()
+        assert copy.copy(one).key == one.key
+        with pytest.raises(PerfgateError, match="not-measured"):
+            _ = one.mfu
 
 
 @pytest.mark.parametrize("given", [object(), np.zeros(3), 1j])

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_perfgate.core.gate.against_baseline import DOUBTFUL
+from pytest_perfgate.core.render.own_gate import own_gate_lines
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.problem import Finding
 from pytest_perfgate.model.verdict import Arms
@@ -18,11 +19,11 @@ from pytest_perfgate.plugin.settings import Settings
 from pytest_perfgate.plugin.standpoint import Standpoint
 from pytest_perfgate.plugin.summary import (
     _tables,
-    accepted_lines,
     blocks,
     constant,
     counted,
     next_commands,
+    own_gate_section,
     written_lines,
 )
 from tests.reports import case
@@ -47,8 +48,9 @@ shown = standing().path
             "perfgate accept 'a.py::t' --root libs/kern",
             "perfgate accept 'a.py::t' --root ..",
         ),
-        ("perfgate profile 'a.py::t'", "perfgate profile 'libs/kern/a.py::t'", "perfgate profile '../a.py::t'"),
-        ("pytest -p x 'a.py::t' --q", "pytest -p x 'libs/kern/a.py::t' --q", "pytest -p x '../a.py::t' --q"),
+        ("perfgate profile a.py::t", "perfgate profile libs/kern/a.py::t", "perfgate profile ../a.py::t"),
+        ("perfgate profile a.py::t, or", "perfgate profile libs/kern/a.py::t, or", "perfgate profile ../a.py::t, or"),
+        ("pytest -p x 'a.py::t[1]' --q", "pytest -p x 'libs/kern/a.py::t[1]' --q", "pytest -p x '../a.py::t[1]' --q"),
         ("pytest --perfgate=full", "pytest --perfgate=full libs/kern", "pytest --perfgate=full .."),
         ("commit, run again", "commit, run again", "commit, run again"),
     ],
@@ -61,8 +63,9 @@ def test_commands_work_from_where_the_user_stands(command: str, below: str, abov
     assert standing(root=inner).path(inner / ".perfgate" / "r.json") == "libs/kern/.perfgate/r.json"
     assert standing(root=ROOT / "a b").command("perfgate report") == "perfgate report --root 'a b'"
     suspect = case("test_a", 1e6, 9e5, Outcome.SUSPECT)
-    told = replace(suspect, verdicts=(replace(suspect.verdicts[0], next=(command,)),))
-    assert standing(root=inner).report(told).verdicts[0].next == (below,)
+    told = replace(suspect, verdicts=(replace(suspect.verdicts[0], next=(command,), effect=Effect.WARN),))
+    (block,) = blocks([told], standing(root=inner), 100)
+    assert block.endswith(f"  next  {below}")
 
 
 def test_few_files_are_named_each_and_many_by_their_folder() -> None:
@@ -119,11 +122,13 @@ def test_what_a_change_accepts_is_named_with_its_reason() -> None:
     taken = case("test_a", 2e6, 1e6, Outcome.ACCEPTED)
     said = 'slower than accepted; this change accepts 2 ms: "eight\x1b"'
     taken = replace(taken, verdicts=(replace(taken.verdicts[0], sentence=said),))
-    (line,) = accepted_lines([taken, case("test_b", 1e6, 1e6)])
-    assert line.startswith(f"accepted  {taken.key}  slowdown")
+    heading, line = own_gate_section(own_gate_lines([taken, case("test_b", 1e6, 1e6)], ()))
+    assert heading == "this change edits its own gate"
+    assert line.startswith(f"  accepted line  {taken.key}  slowdown")
     assert line.endswith('this change accepts 2 ms: "eight\\x1b"')
-    many = accepted_lines([taken] * 23)
-    assert (len(many), many[-1]) == (21, "accepted  and 3 more: perfgate report")
+    many = own_gate_section(own_gate_lines([taken] * 23, ()))
+    assert (len(many), many[-1]) == (22, "  and 3 more: perfgate report")
+    assert own_gate_section(own_gate_lines([case("test_b", 1e6, 1e6)], ())) == []
 
 
 def test_the_next_run_is_started_as_this_one_was() -> None:

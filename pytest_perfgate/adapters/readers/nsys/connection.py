@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from pytest_perfgate.adapters.readers.nsys import tables
+from pytest_perfgate.adapters.system.files import first_bytes
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.nsys import SQLITE
 
@@ -117,8 +118,7 @@ def _name(text: str) -> str:
 def read_head(path: Path) -> bytes:
     """The first bytes of a file; one that cannot be opened is an error."""
     try:
-        with path.open("rb") as file:
-            return file.read(_HEADER)
+        return first_bytes(path, _HEADER)
     except OSError as error:
         raise PerfgateError("nsys-missing", str(error.strerror or error), place=str(path)) from error
 

@@ -35,7 +35,7 @@ _VERSION = re.compile(r"_v\d+$")
 _AT_ONCE = 500
 _PROCESS = (1 << 24) - 1
 """The process id in a ``globalPid`` without its lower 24 bits, as NVIDIA's manual prescribes."""
-_TOUCHES = "start >= 0 AND start < ? AND end > ?"
+_TOUCHES = "start < ? AND end > ?"
 
 
 def open_export(path: Path) -> Export:
@@ -105,14 +105,14 @@ class Export:
         """(process with its machine, device, context) of everyone who ran a kernel."""
         columns = (self._column(tables.KERNELS, name) for name in ("globalPid", "deviceId", "contextId"))
         rows = self._db.rows(
-            f"SELECT DISTINCT {', '.join(columns)} FROM {self._db.source(tables.KERNELS)} WHERE start >= 0"
+            f"SELECT DISTINCT {', '.join(columns)} FROM {self._db.source(tables.KERNELS)} WHERE {tables.TIMED}"
         )
         found = {(int(process or 0) >> 24, int(device or 0), int(context or 0)) for process, device, context in rows}
         _check_places(found, str(self._db.path))
         return tuple(found)
 
     def extents(self) -> tuple[Extent, ...]:
-        key, held = self._key("0"), "start >= 0"
+        key, held = self._key("0"), tables.TIMED
         firsts = sums(chunks(self._db, tables.KERNELS, [key, "start"], held))
         lasts = sums(chunks(self._db, tables.KERNELS, [key, "end"], held))
         return tuple(

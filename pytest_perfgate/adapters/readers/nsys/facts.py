@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+
 from pytest_perfgate.adapters.readers.nsys import tables
-from pytest_perfgate.adapters.readers.nsys.connection import Connection
+from pytest_perfgate.adapters.readers.nsys.connection import NEVER_NULL, Connection
 from pytest_perfgate.adapters.readers.nsys.layout import lacking
 from pytest_perfgate.model.nsys import ExportFacts
 
@@ -23,7 +25,19 @@ def read_facts(db: Connection) -> ExportFacts:
         tables=filled,
         graphs=int(graphs),
         lacking=lacking(db, filled),
+        untimed=tuple(_untimed(db, filled)),
     )
+
+
+def _untimed(db: Connection, filled: Collection[str]) -> Iterator[tuple[str, int]]:
+    """Rows of what ran on a device that have no start or no end, by table; they are in no figure."""
+    for table in (tables.KERNELS, tables.COPIES, tables.MEMSETS):
+        kinds = db.columns(table)
+        timed = {"start", "end"} <= kinds.keys()
+        if table in filled and timed and not all(kinds[name].endswith(NEVER_NULL) for name in ("start", "end")):
+            count = int(db.rows(f"SELECT count(*) FROM {db.source(table)} WHERE NOT ({tables.TIMED})")[0][0])
+            if count:
+                yield table, count
 
 
 def _metadata(db: Connection) -> dict[str, str]:

@@ -44,9 +44,9 @@ def read_ranges(db: Connection, names: Names) -> Ranges:
 def _ended(have: Mapping[str, str]) -> tuple[str, str]:
     """(the end of a range, which rows are ranges); an open one has no end, or 0 where something must stand."""
     if "eventType" not in have:  # a range that never ended could as well be a mark
-        return "end", "start >= 0 AND end >= start"
+        return "end", "end >= start"
     end = "nullif(end, 0)" if NEVER_NULL in have["end"] else "end"
-    return f"ifnull({end}, {OPEN})", f"start >= 0 AND ifnull({end} >= start, 1) AND {_TYPES}"
+    return f"ifnull({end}, {OPEN})", f"start IS NOT NULL AND ifnull({end} >= start, 1) AND {_TYPES}"
 
 
 def _resolved(ids: Ints, inline: Ints, words: list[str], names: Names) -> tuple[Ints, tuple[str, ...]]:

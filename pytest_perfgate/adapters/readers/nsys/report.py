@@ -10,6 +10,8 @@ from pathlib import Path
 
 from pytest_perfgate.adapters.readers.nsys.connection import read_head
 from pytest_perfgate.adapters.readers.nsys.export import Export, open_export
+from pytest_perfgate.adapters.system.commands import run_captured
+from pytest_perfgate.adapters.system.files import last_lines
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.nsys import REPORTS, SQLITE
 
@@ -60,15 +62,13 @@ def _exported(path: Path) -> Export:
 def _run(command: list[str], path: Path, version: str) -> None:
     written = f" (the report was written by {version})" if version else ""
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=60 * _MINUTES, check=False
-        )
+        done = run_captured(command, 60 * _MINUTES)
     except subprocess.TimeoutExpired as error:
         what = f"nsys export took over {_MINUTES} minutes{written}"
         raise PerfgateError("nsys-report", what, place=str(path)) from error
     out = Path(command[-2].partition("=")[2])
     if done.returncode or not out.is_file():
-        tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-5:])
+        tail = "\n".join(last_lines((done.stdout + done.stderr).decode("utf-8", "replace"), 5))
         what = f"nsys export ended with {done.returncode}{written}: {tail}"
         by_hand = f"nsys export --type=sqlite --output={path.stem}.sqlite {path.name}"
         mend = f"with nsys {version or 'of the same version'} or newer: {by_hand}"

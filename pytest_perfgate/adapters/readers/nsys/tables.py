@@ -29,6 +29,8 @@ NEEDED = {
     THREADS: ("globalTid", "nameId"),
 }
 """Columns without which a table says something else than it seems to."""
+TIMED = "start IS NOT NULL AND end IS NOT NULL"
+"""A row whose time is known. Below zero is a time like any other: ``nsys export --ts-shift`` moves the whole clock."""
 _ALSO = (
     "eventType", "textId", "contextId", "shortName", "demangledName", "mangledName", "cuDevice"
 )  # fmt: skip

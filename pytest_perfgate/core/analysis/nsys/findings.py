@@ -15,7 +15,7 @@ COVERAGE_FLOOR = 0.9
 
 def problems(job: Job) -> tuple[Problem, ...]:
     """Whatever makes every limit on the job INVALID."""
-    return (*_lacking(job), *_graphs(job), *_faults(job), *_unnamed(job), *_unlinked(job))
+    return (*_lacking(job), *_untimed(job), *_graphs(job), *_faults(job), *_unnamed(job), *_unlinked(job))
 
 
 def _lacking(job: Job) -> Iterator[Problem]:
@@ -23,6 +23,13 @@ def _lacking(job: Job) -> Iterator[Problem]:
         if facts.lacking:
             what = f"the export has no column {', '.join(facts.lacking)}"
             yield Problem(code="nsys-schema", what=what, retry=False, evidence=(("file", facts.path),))
+
+
+def _untimed(job: Job) -> Iterator[Problem]:
+    for facts in job.files:
+        for table, count in facts.untimed:
+            what = f"{count:,} rows of {table} have no start or no end, and are in no figure"
+            yield Problem(code="nsys-damaged", what=what, retry=False, evidence=(("file", facts.path),))
 
 
 def _faults(job: Job) -> Iterator[Problem]:

@@ -71,7 +71,9 @@ def lanes(recorded: Recorded, windows: Mapping[Rank, Window], reading: Reading) 
 
 def _inside(kernels: Activity, rank: Rank, window: Window, *, whole_only: bool) -> tuple[NDArray[np.bool_], int, int]:
     """Which kernels count, the time of theirs that does not, and how many straddle an edge."""
-    mine = (kernels.pid == rank.pid) & (kernels.device == rank.device) & (kernels.start >= 0)
+    mine = (kernels.pid == rank.pid) & (kernels.device == rank.device)
+    if whole_only:
+        mine &= kernels.start >= 0
     touches = mine & (kernels.start < window.end) & (kernels.end > window.start)
     wholly = mine & (kernels.start >= window.start) & (kernels.end <= window.end)
     straddles = touches & ~wholly

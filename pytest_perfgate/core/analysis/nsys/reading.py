@@ -11,6 +11,7 @@ from pytest_perfgate.core.analysis.nsys.presets import PITHTRAIN, PRESETS
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.nsys import Preset
 from pytest_perfgate.model.nsys_job import Reading
+from pytest_perfgate.model.quantity import TIME_UNIT, TIME_UNITS
 
 OPTIONS: tuple[tuple[str, str], ...] = (
     ("preset", f"how the program names its ranges: {', '.join(PRESETS)}"),
@@ -23,8 +24,6 @@ OPTIONS: tuple[tuple[str, str], ...] = (
     ("communication", "one more pattern of kernel names that communicate"),
     ("compat", "pithtrain: kernels wholly inside the window, summed per kernel"),
 )
-
-_UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 
 def reading(options: Mapping[str, str]) -> Reading:
@@ -90,16 +89,16 @@ def _span(options: Mapping[str, str]) -> tuple[int, int] | None:
     if "anchor" in options:
         raise PerfgateError("nsys-window", "an anchor and a start are two windows", mend="drop one of them")
     start, end = (_nanoseconds(name, options[name]) for name in ("start", "end"))
-    if not 0 <= start < end:
-        raise PerfgateError("nsys-window", f"{start}..{end} is no span", mend="0 <= start < end")
+    if not start < end:
+        raise PerfgateError("nsys-window", f"{start}..{end} is no span", mend="start < end")
     return start, end
 
 
 def _nanoseconds(name: str, text: str) -> int:
     """A point of the export's own clock; without a unit it is in nanoseconds."""
-    hit = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s)?\s*", text)
+    hit = re.fullmatch(rf"\s*(-?\d+(?:\.\d+)?)\s*({TIME_UNIT})?\s*", text)
     if hit is None:
         mend = "nanoseconds of the export's own clock, or a number with ns, us, ms or s"
         raise PerfgateError("nsys-window", f"{name}={text!r} is no time", mend=mend)
     number, unit = hit.groups()
-    return int(number) if unit is None and number.isdigit() else round(float(number) * _UNITS[unit or "ns"])
+    return int(number) if unit is None and "." not in number else round(float(number) * TIME_UNITS[unit or "ns"])

@@ -89,10 +89,6 @@ class Mix:
         return f"one {self.compute} multiplies a whole tile" if self.compute.startswith(_WHOLE_TILE) else ""
 
     @property
-    def loaded_bytes(self) -> int:
-        return sum(width * count for width, count in self.widths)
-
-    @property
     def wide(self) -> float | None:
         """The share of global loads that move 16 bytes a thread or more."""
         total = sum(count for _, count in self.widths)

@@ -8,12 +8,12 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.quantity import TIME_UNIT, TIME_UNITS
 from pytest_perfgate.model.trace import Category, Trace
 from pytest_perfgate.model.values import value
 
 _STEP = re.compile(r"^ProfilerStep#(\d+)$")
-_RANGE = re.compile(r"^(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s)?\s*\.\.\s*(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s)$")
-_UNITS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
+_RANGE = re.compile(rf"^(\d+(?:\.\d+)?)\s*({TIME_UNIT})?\s*\.\.\s*(\d+(?:\.\d+)?)\s*({TIME_UNIT})$")
 
 
 @value
@@ -65,7 +65,7 @@ def parse_window(trace: Trace, text: str) -> tuple[Window, ...]:
     ranged = _RANGE.match(text)
     if ranged:
         low, unit, high, end_unit = ranged.groups()
-        start, end = float(low) * _UNITS[unit or end_unit], float(high) * _UNITS[end_unit]
+        start, end = float(low) * TIME_UNITS[unit or end_unit], float(high) * TIME_UNITS[end_unit]
         if end <= start:
             raise PerfgateError("trace-option", f"the window {text!r} ends before it starts")
         return (Window(label=f"from {text}", start=round(start), end=round(end)),)

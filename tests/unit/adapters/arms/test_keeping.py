@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.arms.git import Git
 from pytest_perfgate.adapters.arms.keeping import READY, forget_unused
-from pytest_perfgate.adapters.arms.lock import held, is_alive
 from pytest_perfgate.adapters.arms.room import explained
+from pytest_perfgate.adapters.system.git import Git
+from pytest_perfgate.adapters.system.locks import exclusive
 from pytest_perfgate.model.errors import PerfgateError
 
 
@@ -20,24 +20,6 @@ def dead() -> str:
     process = subprocess.Popen(["true"])
     process.wait()
     return str(process.pid)
-
-
-def test_a_living_owner_is_waited_for_and_never_robbed(tmp_path: Path) -> None:
-    lock = tmp_path / "a.lock"
-    lock.write_text(str(os.getppid()))
-    with pytest.raises(PerfgateError) as caught, held(lock, patience_s=0.1):
-        raise AssertionError
-    assert caught.value.code.name == "arm-busy"
-    assert lock.read_text() == str(os.getppid())
-
-
-def test_a_dead_owner_is_robbed(tmp_path: Path) -> None:
-    lock = tmp_path / "a.lock"
-    lock.write_text(dead())
-    assert not is_alive(lock)
-    with held(lock, patience_s=0.1):
-        assert lock.read_text() == str(os.getpid())
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_arms_that_nobody_used_for_a_day_are_removed_beyond_ten(tmp_path: Path) -> None:
@@ -48,15 +30,15 @@ def test_arms_that_nobody_used_for_a_day_are_removed_beyond_ten(tmp_path: Path) 
         (home / f"arm{number:02}" / READY).write_text("{}")
         os.utime(home / f"arm{number:02}" / READY, (1e9 + number, 1e9 + number))
     os.utime(home / "arm01" / READY)
-    (home / "arm02.lock").write_text(str(os.getpid()))
     for name, used in (("killed", 1e9), ("failed", None)):
         (home / name).mkdir()
         os.utime(home / name, None if used is None else (used, used))
     (home / "killed.lock").write_text(dead())
-    forget_unused(home, Git(tmp_path))
+    with exclusive(home / "arm02.lock"):
+        forget_unused(home, Git(tmp_path))
     left = {path.name for path in home.iterdir()}
     assert {f"arm{number:02}" for number in range(14)} - left == {"arm00", "arm03", "arm04"}
-    assert left - {f"arm{number:02}" for number in range(14)} == {"failed", "arm02.lock"}
+    assert left - {f"arm{number:02}" for number in range(14)} == {"failed"}
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -34,6 +35,29 @@ def test_an_import_is_found_wherever_it_came_from(tmp_path: Path, monkeypatch: p
     finally:
         del sys.modules["proof_k"]
     assert (file, len(digest)) == (str(tmp_path / "proof_k.py"), 16)
+
+
+def test_modules_that_a_library_makes_up_are_no_files_of_the_project(tmp_path: Path, monkeypatch) -> None:
+    """``torch.ops`` and ``torch.classes`` stand in ``sys.modules`` with files such as ``_ops.py``."""
+    torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
+    assert not Path(torch.ops.__file__).is_absolute()
+    monkeypatch.chdir(tmp_path)
+    assert beside_modules(tmp_path, ["pkg"]) == ()
+
+
+def test_a_lazy_module_is_not_asked_and_one_that_is_gone_is_no_file(tmp_path: Path, monkeypatch) -> None:
+    class Lazy(ModuleType):
+        def __getattr__(self, name: str) -> object:
+            raise RuntimeError(f"asked for {name}")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "lazy_k", Lazy("lazy_k"))
+    for name, file in (("made_up", "_ops.py"), ("gone", str(tmp_path / "gone.py"))):
+        made = ModuleType(name)
+        made.__file__ = file
+        monkeypatch.setitem(sys.modules, name, made)
+    assert beside_modules(tmp_path, ["pkg"]) == ()
+    assert loaded_modules(["lazy_k", "made_up", "gone"]) == ()
 
 
 def test_a_commit_of_accepted_times_or_pages_alone_leaves_the_same_code(tmp_path: Path) -> None:

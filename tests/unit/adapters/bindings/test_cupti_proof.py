@@ -14,11 +14,11 @@ from pytest_perfgate.adapters.bindings import cupti_proof
     [(0, "", ""), (-11, "", "died of signal 11"), (1, "x\nno device", "no device"), (1, "", "exit code 1")],
 )
 def test_how_a_proof_elsewhere_ended(monkeypatch, code, said, why) -> None:
-    def run(command, **named):
+    def run(command, timeout_s, **named):
         assert command[-1] == cupti_proof.__name__
-        return SimpleNamespace(returncode=code, stderr=said)
+        return SimpleNamespace(returncode=code, stderr=said.encode())
 
-    monkeypatch.setattr(cupti_proof.subprocess, "run", run)
+    monkeypatch.setattr(cupti_proof, "run_captured", run)
     found = cupti_proof.unproved_elsewhere.__wrapped__()
     assert found.endswith(why)
     assert bool(found) is bool(why)
@@ -27,16 +27,16 @@ def test_how_a_proof_elsewhere_ended(monkeypatch, code, said, why) -> None:
 def test_what_was_proved_is_kept_for_a_driver_and_its_packages(monkeypatch, tmp_path) -> None:
     runs, codes = [], iter([1, 0, 0, 0])
 
-    def run(command, **named):
+    def run(command, timeout_s, **named):
         runs.append(command)
-        return SimpleNamespace(returncode=next(codes), stderr="not counted")
+        return SimpleNamespace(returncode=next(codes), stderr=b"not counted")
 
     def asked() -> str:
         return cupti_proof.unproved_elsewhere.__wrapped__(tmp_path / "kept")
 
     driver = tmp_path / "version"
     driver.write_text("NVRM version: 580.159")
-    monkeypatch.setattr(cupti_proof.subprocess, "run", run)
+    monkeypatch.setattr(cupti_proof, "run_captured", run)
     monkeypatch.setattr(cupti_proof, "DRIVER", driver)
     assert [asked() for _ in range(3)] == ["not counted", "", ""]
     assert len(runs) == 2, "what failed is tried again, what held is not"

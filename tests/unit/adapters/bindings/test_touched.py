@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import functools
+import time
 import types
 from collections import deque
 
@@ -132,3 +133,34 @@ def test_what_raises_at_being_asked_has_no_parts() -> None:
             raise OSError("the file is gone")
 
     assert touched([Rude(), Lazy(a=1), queue], Queue) == (queue,)
+
+
+@pytest.mark.parametrize(
+    "table", [list, set, lambda some: dict(enumerate(some)), deque], ids=["list", "set", "dict", "deque"]
+)
+def test_a_million_numbers_within_reach_cost_no_second(table) -> None:
+    numbers, queue = table(float(number) for number in range(1_000_000)), Queue()
+    began = time.perf_counter()
+    assert touched(lambda: (numbers, queue), Queue) == (queue,)
+    assert time.perf_counter() - began < 0.5
+
+
+def test_a_table_of_objects_ends_the_search_behind_what_is_near() -> None:
+    points, queue, holder = [(float(number), [0.0]) for number in range(200_000)], Queue(), [Queue()]
+    began = time.perf_counter()
+    assert touched(lambda: (holder, points, queue), Queue)[:1] == (queue,)
+    assert time.perf_counter() - began < 1
+
+
+def test_a_number_in_a_table_of_numbers_hides_no_object() -> None:
+    queue = Queue()
+    mixed = [1.0] * 100_000 + [queue]
+    assert touched(lambda: mixed, Queue) == (queue,)
+
+
+def test_the_way_to_an_object_is_the_shortest() -> None:
+    """What was met at the end of a long way is followed again where it lies near."""
+    queue = Queue()
+    near = [[queue]]
+    far = [[[[[near]]]]]
+    assert touched(lambda: (far, near), Queue) == (queue,)

@@ -128,7 +128,7 @@ def test_observing_never_touches_the_card(clocks, smi) -> None:
         pass
     facts = dict(watch.facts())
     assert smi.changes == ["init"]
-    assert facts["power"] == "640 W at most"
+    assert facts["power"] == "640 W at most, 640 W sampled"
     assert facts["memory clock"] == "1300 MHz"
     assert watch.problems() == ()
 
@@ -145,9 +145,13 @@ def test_a_failing_test_puts_the_clocks_back(clocks, smi) -> None:
     assert (smi.cap, read_locks()) == (0, ())
 
 
-@pytest.mark.parametrize("reason", ["active_ppt_pwr", "active_hbm_thrm", "active_prochot_thrm"])
+@pytest.mark.parametrize("reason", ["active_socket_thrm", "active_hbm_thrm", "active_prochot_thrm"])
 def test_throttling_is_invalid(clocks, smi, reason) -> None:
     assert codes(clocks, during=lambda: smi.active.update({reason: True})) == ["throttled"]
+
+
+def test_the_power_limit_is_no_fault(clocks, smi) -> None:
+    assert codes(clocks, during=lambda: smi.active.update({"active_ppt_pwr": True})) == []
 
 
 def test_a_clock_above_its_cap_is_invalid_and_one_below_it_is_idle(clocks, smi) -> None:

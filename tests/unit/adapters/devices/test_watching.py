@@ -8,9 +8,9 @@ from itertools import pairwise
 import pytest
 
 from pytest_perfgate.adapters.bindings.nvml import ClockSample, Counts
-from pytest_perfgate.adapters.bindings.processes import Others
 from pytest_perfgate.adapters.devices.sight import Reading, shares
 from pytest_perfgate.adapters.devices.watching import DeviceWatch, Lock, read_back
+from pytest_perfgate.adapters.system.processes import Others
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.sampling import Sampling
 

@@ -15,7 +15,8 @@ from pytest_perfgate.adapters.readers.nsys.export import Export
 from pytest_perfgate.adapters.readers.nsys.opening import connect
 from pytest_perfgate.adapters.readers.nsys.report import read_nsys
 from pytest_perfgate.adapters.readers.nsys.scrub import scrub
-from pytest_perfgate.adapters.stores.profiles import ProfileFolders, run_logged
+from pytest_perfgate.adapters.stores.profiles import ProfileFolders
+from pytest_perfgate.adapters.system.commands import run_logged
 from pytest_perfgate.app.inspections.nsys import Nsys as Inspection
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
@@ -41,7 +42,7 @@ def take(profiler: Nsys, program: list[str], out: Path, timeout_s: float = 60.0)
     """What a profile does with it: run the child with its output in a file, then ask for what was left."""
     out.mkdir(parents=True, exist_ok=True)
     command = profiler.command(program, out, Plan())
-    code = run_logged(command, out.parent / "log", extra={}, cwd=out.parent, timeout_s=timeout_s)
+    code = run_logged(command, out.parent / "log", folder=out.parent, env=os.environ, timeout_s=timeout_s)
     if code:
         raise AssertionError(code)
     return profiler.artifacts(out)

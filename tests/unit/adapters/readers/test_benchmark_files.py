@@ -184,7 +184,7 @@ ABSENT: dict[str, tuple[Any, list[tuple[str, str]]]] = {
     "asv: failed and skipped": (asv({"b.time_x": [[math.nan], []], "b.time_y": None, "b.time_z": [[-1], []]}), [("b.time_x", "failed or skipped"), ("b.time_y", "failed or skipped"), ("b.time_z", "below zero")]),
 }  # fmt: skip
 REFUSED: dict[str, tuple[Any, str]] = {
-    "google: another unit": (google(run("a", 1, "min")), "timed in 'min'"),
+    "google: another unit": (google(run("a", 1, "day")), "timed in 'day'"),
     "google: no rows": (google(), "it holds no benchmark"),
     "google: rows of nothing": (google(None), "a list of objects belongs here"),
     "google: no name": (google({"real_time": 1}), "'name' is missing"),

@@ -18,9 +18,10 @@ from pytest_perfgate.core.analysis.sass.loops import loops
 from pytest_perfgate.core.analysis.sass.mix import mix
 from pytest_perfgate.model.errors import PerfgateError
 from tests.kernels import ARTIFACTS, CUBINS, FILES, disassembly
+from tests.tools import has_tools
 
 needs_tools = pytest.mark.skipif(
-    not (tools.find_tool("nvdisasm") and tools.find_tool("cuobjdump")),
+    not has_tools("nvdisasm", "cuobjdump"),
     reason="nvdisasm and cuobjdump are not installed (extra: ncu)",
 )
 COPY = CUBINS / "copy.sm_86.cubin"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.readers import cubin, tools
+from pytest_perfgate.adapters.readers import cubin
 from pytest_perfgate.adapters.readers.cubin import read_cubins
 from pytest_perfgate.adapters.readers.elf import architecture, parse_cubin
 from pytest_perfgate.core.analysis.kernels.diagnosis import diagnose
@@ -25,10 +25,11 @@ from pytest_perfgate.core.analysis.sass.facts import kernels, spilled
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.kernel import KernelCode, KernelFacts
 from tests.kernels import ARTIFACTS, CUBINS, FILES, listing_of
+from tests.tools import has_tools
 
-needs_cuobjdump = pytest.mark.skipif(not tools.find_tool("cuobjdump"), reason="cuobjdump is not installed (extra: ncu)")
+needs_cuobjdump = pytest.mark.skipif(not has_tools("cuobjdump"), reason="cuobjdump is not installed (extra: ncu)")
 needs_both = pytest.mark.skipif(
-    not (tools.find_tool("cuobjdump") and tools.find_tool("nvdisasm")),
+    not has_tools("cuobjdump", "nvdisasm"),
     reason="nvdisasm and cuobjdump are not installed (extra: ncu)",
 )
 PACKED = ARTIFACTS / "variants.tar.xz"

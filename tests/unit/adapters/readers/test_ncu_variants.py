@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue
-from pytest_perfgate.adapters.readers.ncu import read_ncu
+from pytest_perfgate.adapters.readers.ncu import long_head, read_ncu
 from pytest_perfgate.app.inspections.ncu import Ncu
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
@@ -58,12 +58,11 @@ PAGES = {
     ),
     "with results of rules": (RULES + K[:-1] + ',"","",""\n' + NOTHING, "k=1000"),
     "with a time that is no number": (LONG + line(0, "k", "-nan(ind)") + line(1, "k", "inf"), "k=None k=None"),
-    "with a time below zero": (LONG + line(0, "k", "-5"), "k=None"),
-    "of two runs in one file": (LONG + K + LONG + K, "k=1000 k=1000"),
+    "of two runs in one file": (LONG + K + LONG + line(0, "k", "2"), "k=1000 k=2000"),
     "wide": (WIDE + UNITS + row(0, "k", "5.41") + row(1, "j", "1,234.5"), "k=5410 j=1234500"),
     "wide, of two processes": (WIDE + UNITS + row(0, "k", "1") + row(0, "k", "2", process=11), "k=1000 k=2000"),
     "wide, with one number of another locale": (WIDE + UNITS + row(0, "k", "1.234,5"), "k=1234500"),
-    "wide, with cells behind the last column": (WIDE + UNITS + row(0, "k", "1")[:-1] + ',"x","y"\n', "k=1000"),
+    "with the empty rule that ncu ends a metric with": (RULES + K[:-1] + ',""\n' + NOTHING, "k=1000"),
     "with lines as old shells end them": ((WIDE + UNITS + row(0, "k", "1")).replace("\n", "\r"), "k=1000"),
 }
 REFUSED = {
@@ -74,6 +73,45 @@ REFUSED = {
     "wide, cut inside a row": (WIDE + UNITS + row(0, "k", "1")[:-8] + "\n", "cut short"),
     "cut inside a quote": (LONG + K + J[:40], "cut short"),
     "with a header alone": (LONG, "holds no kernel"),
+    "with a time below zero": (LONG + line(0, "k", "-5"), "line 2: Duration is -5, and it is at least 0"),
+    "with a cell too many": (
+        LONG + K + J.replace('"Speed"', '"x","Speed"'),
+        "line 3 has 16 cells, and the header has 15",
+    ),
+    "with a cell too many before rules": (RULES + K.replace('"Speed"', '"x","Speed"'), "line 2 has 16 cells"),
+    "with a cell gone": (LONG + K + J.replace('"Speed",', ""), "cut short: line 3 has 14 cells"),
+    "with a cell gone before rules": (RULES + K.replace('"Speed",', "")[:-1] + ',""\n', "line 2 has 15 cells"),
+    "wide, with a cell too many": (
+        WIDE + UNITS + row(0, "k", "1") + row(1, "j", "2").replace('"12.1"', '"x","12.1"'),
+        "line 4 has 8 cells, and the header has 7",
+    ),
+    "wide, with a header that lost a column": (
+        WIDE.replace('"Host Name",', "") + row(0, "k", "1"),
+        "line 2 has 7 cells",
+    ),
+    "wide, with cells behind the last column": (
+        WIDE + UNITS + row(0, "k", "1")[:-1] + ',"",""\n',
+        "line 3 has 9 cells",
+    ),
+    "wide, with a column twice": (WIDE.replace("sm__throughput.avg", "gpu__time_duration.sum"), "2 times"),
+    "wide, with a launch twice": (
+        WIDE + UNITS + row(0, "k", "1") + row(0, "k", "2"),
+        "launch 0 h 10 k stands twice, in line 3 and in line 4",
+    ),
+    "appended to itself": (LONG + K + J + LONG + K + J, "launch 0 h 10 app k stands twice .* line 2 and in line 5"),
+    "with zeros in the middle": (LONG + K + "\0" * 40 + J[40:], "line 3 holds 40 NUL bytes"),
+    "with two values of one metric": (
+        LONG + K.replace("Duration", "gpu__time_duration.sum") + line(0, "k", "2"),
+        "gpu__time_duration.sum is 1000, and 2000 in line 3",
+    ),
+    "with more than all of a peak": (
+        LONG + line(0, "k", "148", "%").replace("Duration", "Achieved Occupancy"),
+        "line 2: Achieved Occupancy is 148, and it is at most 100",
+    ),
+    "with no register": (
+        LONG + line(0, "k", "0", "register/thread").replace("Duration", "Registers Per Thread"),
+        "Registers Per Thread is 0, and it is at least 1",
+    ),
 }
 
 
@@ -168,3 +206,12 @@ def test_a_report_that_is_cut_anywhere_is_refused_or_has_whole_launches(tmp_path
         except PerfgateError as error:
             seen.append(error.code.name)
     assert [one for one in seen if one not in {"ncu-report", "ncu-nothing"}] == [1]
+
+
+@pytest.mark.parametrize("name", ["run.log", "page.csv", "page.csv.gz", "out"])
+def test_a_page_behind_much_that_the_program_printed_is_told(tmp_path: Path, name: str) -> None:
+    page = "".join(f"step {n}: loss {1 / (n + 1):.3f}\n" for n in range(2_000)) + LONG + K + J
+    data = gzip.compress(page.encode()) if name.endswith("gz") else page.encode()
+    path = written(tmp_path, data, name)
+    assert Ncu(read_ncu, DeviceCatalogue, long_head).recognises(path, path.read_bytes()[:4096])
+    assert [k.name for k in read_ncu([path])] == ["k", "j"]

@@ -34,6 +34,15 @@ def test_bytes_are_read_overwritten_and_put_back() -> None:
         assert (CONTENTS.read(array) == known).all()
 
 
+def test_memory_that_two_libraries_share_is_one() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
+    whole = np.zeros(64)
+    shared = torch.from_numpy(whole)
+    assert CONTENTS.overlap(whole, shared)
+    assert CONTENTS.overlap(shared[8:16], whole[15:])
+    assert not CONTENTS.overlap(shared[8:16], whole[16:])
+
+
 def test_writing_a_view_leaves_what_lies_between() -> None:
     whole = np.zeros((4, 4))
     CONTENTS.write(whole[:, ::2], np.full(64, 0xA5, dtype=np.uint8))

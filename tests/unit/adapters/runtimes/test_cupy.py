@@ -201,6 +201,14 @@ def test_a_flush_writes_twice_the_cache(runtime, rules, gpu, cupy) -> None:
     assert "persisting lines reset, limit 0" in dict(samples.notes)["flush"]
 
 
+def test_each_device_has_its_own_cache_flushed(runtime, cupy, monkeypatch) -> None:
+    runtime.flush()
+    monkeypatch.setattr(cupy.cuda.runtime, "getDevice", lambda: 1)
+    runtime.flush()
+    runtime.flush()
+    assert cupy.allocated == [2 << 20, 2 << 20]
+
+
 def test_a_lost_device_is_an_error(runtime, rules, gpu) -> None:
     calls = []
 

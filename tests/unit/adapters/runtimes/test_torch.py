@@ -192,9 +192,21 @@ def test_milliseconds_become_nanoseconds(runtime, rules, gpu, percent) -> None:
 def test_a_flush_writes_twice_the_cache_and_resets_persisting_lines(runtime, rules, gpu) -> None:
     plan = replace(Plan(), cache=Cache.COLD)
     samples = EventsTimer(rules).measure(lambda: gpu.kernel(100_000), plan, runtime)
-    assert runtime._evictor.nbytes == 2 << 20
+    assert runtime._evictors[0].nbytes == 2 << 20
     assert runtime._driver.resets > 20
     assert "persisting lines reset, limit 0" in dict(samples.notes)["flush"]
+
+
+def test_each_device_has_its_own_cache_flushed(runtime, monkeypatch) -> None:
+    runtime.flush()
+    monkeypatch.setattr(runtime._cuda, "current_device", lambda: 1)
+    asked = []
+    properties = runtime._cuda.get_device_properties
+    monkeypatch.setattr(runtime._cuda, "get_device_properties", lambda at: asked.append(at) or properties(at))
+    runtime.flush()
+    runtime.flush()
+    assert sorted(runtime._evictors) == [0, 1]
+    assert set(asked) == {1}
 
 
 def test_a_cache_of_unknown_size_is_not_flushed_in_silence(gpu, monkeypatch) -> None:

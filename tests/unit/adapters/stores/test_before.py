@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.stores import before
 from pytest_perfgate.adapters.stores.before import kept_before
 
 
@@ -47,8 +46,5 @@ def test_the_commit_before_and_the_branch_that_ci_names_are_asked(root: Path) ->
 def test_without_git_there_was_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not kept_before(tmp_path, "baselines", {**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)})
 
-    def gone(*_args: object, **_given: object) -> None:
-        raise FileNotFoundError
-
-    monkeypatch.setattr(before.subprocess, "run", gone)
+    monkeypatch.setenv("PATH", str(tmp_path))
     assert not kept_before(tmp_path, "baselines", {})

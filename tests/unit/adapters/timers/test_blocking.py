@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from statistics import median
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from pytest_perfgate.adapters.timers.blocking import BlockingTimer
 from pytest_perfgate.adapters.timers.events import EventsTimer
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import Cache
 
 
 def many(gpu):
@@ -26,6 +28,16 @@ def test_the_device_is_timed_where_events_time_the_host(gpu, rules, plan) -> Non
     assert median(samples.durations) == pytest.approx(51_500)
     assert by_events > 100_000
     assert samples.launch_gap == pytest.approx(by_events - 51_500, rel=0.2)
+
+
+def test_cold_flushes_before_every_call(gpu, rules, plan) -> None:
+    gpu.cold = 2.0
+    timer = BlockingTimer(rules)
+    warm = timer.measure(lambda: gpu.kernel(100_000), plan, gpu)
+    assert gpu.flushes == 0
+    cold = timer.measure(lambda: gpu.kernel(100_000), replace(plan, cache=Cache.COLD), gpu)
+    assert median(cold.durations) - cold.overhead == pytest.approx(2 * (median(warm.durations) - warm.overhead))
+    assert gpu.flushes >= 40
 
 
 def test_a_call_that_synchronises_ends_in_an_error_and_not_in_a_hang(gpu, rules, plan) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from statistics import median
 
 import pytest
@@ -11,6 +12,7 @@ from pytest_perfgate.adapters.timers.cupti import CuptiTimer
 from pytest_perfgate.adapters.timers.graph import GraphTimer
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import Cache
 
 
 class FakeRecorder:
@@ -72,6 +74,17 @@ def test_busy_and_span_and_overlap_are_apart(gpu, rules, plan) -> None:
     assert said["kernels"] == "3 a call on 2 streams"
     assert float(said["overlap of streams"]) > 0.2
     assert "counter proved" in said["dropped records"]
+
+
+def test_cold_flushes_before_every_call(gpu, rules, plan) -> None:
+    gpu.cold = 2.0
+    timer = CuptiTimer(rules, FakeRecorder(gpu))
+    warm = median(timer.measure(lambda: gpu.kernel(100_000), plan, gpu).durations)
+    assert gpu.flushes == 0
+    launches = gpu.launches
+    cold = median(timer.measure(lambda: gpu.kernel(100_000), replace(plan, cache=Cache.COLD), gpu).durations)
+    assert cold == pytest.approx(2 * warm)
+    assert 40 <= gpu.flushes <= gpu.launches - launches
 
 
 def test_a_gap_between_kernels_is_span_and_not_busy(gpu, rules, plan) -> None:

@@ -4,6 +4,7 @@ import gc
 import math
 import sys
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -12,7 +13,8 @@ from pytest_perfgate.adapters.runtimes.fake import FakeRuntime
 from pytest_perfgate.adapters.timers.host import HostTimer, probe_clock
 from pytest_perfgate.clock import HOST_CLOCK, seconds
 from pytest_perfgate.core.stats.stopping import Stopping, WarmUp
-from pytest_perfgate.model.plan import Plan
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import Cache, Plan
 from pytest_perfgate.model.samples import Samples, Stop
 
 PLAN = Plan(warmup_ns=0, min_samples=20, budget_ns=1e9)
@@ -54,6 +56,27 @@ def test_a_sample_that_waited_and_spent_the_budget_is_not_all_there_is() -> None
 def test_a_first_call_that_waited_or_compiled_leaves_a_short_call_short() -> None:
     slow_at_first = timed(FakeRuntime([20e6] + [100.0] * 1_000_000))
     assert slow_at_first.batch == timed(FakeRuntime([100.0])).batch
+
+
+def test_cold_flushes_before_every_call_outside_of_its_time() -> None:
+    runtime = FakeRuntime([100.0])
+    order: list[str] = []
+    runtime.flush = lambda: order.append("flush")  # type: ignore[method-assign]
+    call = runtime.kernel
+    runtime.kernel = lambda: (order.append("call"), call())[1]  # type: ignore[method-assign]
+    samples = timed(runtime, replace(PLAN, cache=Cache.COLD, warmup_ns=1e4), lambda: order.append("setup"))
+    assert order == ["setup", "flush", "call"] * (len(order) // 3)
+    assert len(order) >= 3 * (20 + samples.warmups)
+    assert samples.batch == 1
+    assert set(samples.durations) == {100.0}
+    order.clear()
+    timed(runtime, replace(PLAN, cache=Cache.COLD, witness=True))
+    assert order == ["flush", "call"] * (len(order) // 2)
+
+
+def test_a_batch_cannot_be_cold() -> None:
+    with pytest.raises(PerfgateError, match="cache-cold-batch"):
+        timed(FakeRuntime([100.0]), replace(PLAN, cache=Cache.COLD, calls=10))
 
 
 def test_a_setup_makes_every_call_a_sample_outside_of_its_time() -> None:

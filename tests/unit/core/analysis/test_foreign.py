@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import gzip
+from pathlib import Path
 
 import pytest
 
+from pytest_perfgate.app.inspect import unknown
+from pytest_perfgate.app.inspections import benchmarks
 from pytest_perfgate.core.analysis.foreign import foreign
 
 
@@ -24,7 +27,7 @@ from pytest_perfgate.core.analysis.foreign import foreign
             "gunzip",
         ),
         (gzip.compress(b"<html>", mtime=0), "is a gzip file, and inside an HTML page", "login or error"),
-        (gzip.compress(b'{"a": 1}', mtime=0), "is a gzip file, and inside JSON of no trace", "gunzip"),
+        (gzip.compress(b'{"a": 1}', mtime=0), "is a gzip file, and inside JSON that is no trace", ""),
         (gzip.compress(b"SQLite format 3\0", mtime=0), "is a gzip file, and inside an SQLite database", "gunzip"),
         (b"\x89HDF\r\n\x1a\n", "is an HDF5 file", "--type=sqlite"),
         (b"PAR1\x15", "is a Parquet file", "--type=sqlite"),
@@ -85,3 +88,12 @@ def test_texts_of_other_tools_are_told_with_what_is_read_of_the_same_run(text: s
 @pytest.mark.parametrize("head", [b"", b"hello", b"\x1f\x8bdamaged", b'{"a": 1}', b"\0" * 300, b"size,Triton,Torch\n"])
 def test_what_they_do_not_tell_is_not_guessed(head: bytes) -> None:
     assert foreign(head) == ("", "")
+
+
+def test_a_packed_file_is_to_be_unpacked_only_where_what_is_inside_can_be_read() -> None:
+    nvbench, google, asv = benchmarks.nvbench(None), benchmarks.google_benchmark(None), benchmarks.asv(None)
+    inspectors = [nvbench, google, asv]
+    told = unknown(Path("a.json.gz"), gzip.compress(b'{"context": {"num_cpus": 2}}'), inspectors)
+    assert told.mend == "unpack it: gunzip FILE"
+    other = unknown(Path("a.json.gz"), gzip.compress(b'{"a": 1}'), inspectors)
+    assert other.mend == "kinds: nvbench, google-benchmark, asv"

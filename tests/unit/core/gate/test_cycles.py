@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.clocks import accepted_clock, clock_of, paired_clocks
+from pytest_perfgate.core.gate.clocks import accepted_clock, clock_of, how_measured, limited, paired_clocks
 from pytest_perfgate.core.gate.judge import JudgeContext, judge
 from pytest_perfgate.model.baseline import Sitting
 from pytest_perfgate.model.children import Capture
 from pytest_perfgate.model.limit import Effect, Outcome
 from pytest_perfgate.model.measurement import Identity
-from pytest_perfgate.model.paired import Decision, Paired
+from pytest_perfgate.model.paired import Decision, Paired, PowerLimited
 from pytest_perfgate.model.quantity import Interval
 from tests.unit.core.gate.bench import GPU, KEY, KINDS, accepted, limit, measured, samples
 
@@ -103,3 +103,50 @@ def test_the_clocks_of_two_arms() -> None:
     assert paired_clocks([(capture((1e9,)), capture((2e9,))), (capture((3e9,)), capture((2e9,)))]) == (2e9, 2e9)
     assert paired_clocks([(capture((1e9,)), capture(()))]) is None
     assert paired_clocks(()) is None
+
+
+def at_limit(time: float, capped: float | None, line_limited: bool, *, hz: float = 1.5e9, **context):
+    """A sitting of some state, held against a line of another or the same."""
+    processes = tuple(samples(time * f, clock_hz=(hz,), capped=capped) for f in (0.999, 1.0, 1.001))
+    held = accepted(1e6, device=GPU, clocks="observe", limited=line_limited)
+    taken = measured(time, device=GPU, clocks="observe", processes=processes)
+    both = context.pop("paired", None)
+    (found,) = judge(taken, SLOWDOWN, baseline=held, context=replace(CONTEXT, **context), paired=both).verdicts
+    return found
+
+
+def test_a_line_of_another_state_of_power_clears_and_convicts_nothing() -> None:
+    for time in (0.8e6, 1.0e6, 1.25e6):
+        for capped, line_limited in ((0.9, False), (0.0, True)):
+            found = at_limit(time, capped, line_limited)
+            assert found.outcome is Outcome.UNDECIDED
+            assert "power limit" in found.sentence
+            assert found.next[0].endswith("--perfgate-against a1b2c3d4e5")
+            waits = at_limit(time, capped, line_limited, paired_available=True)
+            assert waits.outcome is Outcome.SUSPECT
+    assert at_limit(1.0e6, 0.9, True).outcome is Outcome.PASSED
+    assert at_limit(1.0e6, None, True).outcome is Outcome.PASSED
+
+
+def test_two_builds_decide_between_states_of_power() -> None:
+    slower = paired(0.25, (1.5e9, 1.2e9), limited=PowerLimited(clocks_hz=(1.5e9, 1.2e9), decides=True))
+    found = at_limit(1.25e6, 0.9, False, paired=slower)
+    assert found.outcome is Outcome.REGRESSED
+    assert dict(found.evidence)["power"] == (
+        "at the device's limit: 1.5 GHz then, 1.2 GHz now; turns of a second decide, since short ones share one clock"
+    )
+    alike = replace(slower, decision=Decision.NOT_SLOWER, shift=0.0)
+    assert at_limit(1.25e6, 0.9, False, paired=alike).outcome is Outcome.PASSED
+
+
+def test_at_the_power_limit_a_lower_clock_is_the_code_s_doing() -> None:
+    assert at_limit(1.25e6, 0.9, True, hz=1.2e9).outcome is Outcome.REGRESSED
+    assert at_limit(1.25e6, 0.0, False, hz=1.2e9).outcome is Outcome.INVALID
+
+
+def test_the_sittings_of_one_state_are_another_measurement_s() -> None:
+    how = Identity(device="x")
+    assert how_measured(how, at_limit=False) == how.text()
+    assert how_measured(how, at_limit=True) == f"{how.text()}, power=limited"
+    assert limited([samples(1.0, capped=0.5), samples(1.0, capped=0.05), samples(1.0, capped=0.9)]) is True
+    assert limited([samples(1.0)]) is None

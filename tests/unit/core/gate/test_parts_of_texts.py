@@ -16,6 +16,7 @@ from pytest_perfgate.core.gate.reach import Reach
 from pytest_perfgate.core.gate.waiting import excused
 from pytest_perfgate.model.analysis import Analysis
 from pytest_perfgate.model.baseline import Sitting
+from pytest_perfgate.model.codes import CODES
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Environment
 from pytest_perfgate.model.metric import Metric, MetricSet
@@ -48,10 +49,10 @@ def test_a_scope_of_what_has_none_says_so_and_one_that_matches_apart_names_what_
     assert "there are: 0, 1, one, two" in said
 
 
-def test_a_problem_without_advice_gives_none() -> None:
+def test_a_problem_without_advice_of_its_own_gives_that_of_its_code() -> None:
     wrong = Problem(code="limit-syntax", what="it does not read")
     analysis = Analysis(kind="nsys", subject="x", metrics=MetricSet(), views={}, problems=(wrong,))
-    assert judge_artifact(analysis, [limit("overlap >= 5%")])[0].next == ()
+    assert judge_artifact(analysis, [limit("overlap >= 5%")])[0].next == (CODES["limit-syntax"].mend,)
 
 
 def test_two_programs_that_differ_in_a_test_are_two() -> None:

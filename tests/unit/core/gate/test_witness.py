@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.gate.witness import LEAST_TURNS, _witnessed, apart, computes, spread, time_of
-from pytest_perfgate.model.samples import Samples, Stop
+from pytest_perfgate.core.gate.witness import (
+    LEAST_TURNS,
+    _witnessed,
+    apart,
+    computes,
+    pair_of,
+    power_limited,
+    spread,
+    time_of,
+)
+from pytest_perfgate.model.children import Capture
+from pytest_perfgate.model.device import Device
+from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.paired import PowerLimited
+from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.samples import Samples, Settled, Stop
 
 
 def samples(wall, cpu=(), *, timer: str = "host", turns=()) -> Samples:
@@ -107,3 +122,41 @@ def test_a_call_that_computes_whenever_it_has_a_processor_is_known_on_a_busy_cor
 @pytest.mark.parametrize(("least", "alone"), [(0.0, False), (0.5, True), (1.0, True)])
 def test_a_clock_that_reads_nothing_of_some_sample_is_no_witness(least: float, alone: bool) -> None:
     assert _witnessed(samples((50.0, 50.0), (50.0, least))) is alone
+
+
+def rounds_of(*turns: tuple[Settled | None, Settled | None], times: tuple[float, float] = (10.0, 10.0)):
+    """Rounds with a long turn a side, and short ones that say something else."""
+    device, key = Device(key="gpu", name="x", kind="gpu"), CaseKey(nodeid="t.py::t")
+
+    def capture(time: float, long: Settled | None) -> Capture:
+        taken = replace(samples((time,) * 6, timer="events", turns=(2, 2, 2)), settled=long, capped=0.9)
+        return Capture(key=key, samples=(taken,), device=device, identity=Identity(device="gpu"))
+
+    return [(capture(times[0], base), capture(times[1], head)) for base, head in turns]
+
+
+def long(time: float, hz: float, watts: float | None = 700.0) -> Settled:
+    return Settled(time=time, watts=watts, clock_hz=hz)
+
+
+def test_long_turns_decide_where_the_sides_differ_in_clock_or_watts_in_every_round() -> None:
+    lower = [(long(10.0, 1.7e9), long(10.4, 1.64e9))] * 5
+    assert pair_of(rounds_of(*lower)).differences == pytest.approx([math.log(1.04)] * 5)
+    hungrier = [(long(10.0, 1.7e9, 600.0), long(10.4, 1.7e9, 650.0))] * 5
+    assert pair_of(rounds_of(*hungrier)).head == (10.4,) * 5
+    for alike in (
+        [(long(10.0, 1.7e9), long(10.4, 1.7e9))] * 5,
+        [*lower[:4], (long(10.0, 1.64e9), long(10.4, 1.7e9))],
+        [*lower[:4], (long(10.0, 1.7e9), None)],
+        [(long(10.0, 1.7e9), long(10.4, 1.7e9 * (1 - 0.004)))] * 5,
+    ):
+        assert pair_of(rounds_of(*alike)).differences == pytest.approx([0.0] * 5)
+
+
+def test_what_both_sides_drew_is_told_where_the_power_limit_held_them() -> None:
+    found = power_limited(rounds_of(*[(long(10.0, 1.7e9), long(10.4, 1.64e9))] * 5))
+    assert found == PowerLimited(clocks_hz=(1.7e9, 1.64e9), watts=(700.0, 700.0), decides=True)
+    assert power_limited(rounds_of((None, None))) == PowerLimited()
+    (free,) = rounds_of((None, None))
+    calm = [tuple(replace(c, samples=(replace(c.samples[0], capped=0.0),)) for c in free)]
+    assert power_limited(calm) is None

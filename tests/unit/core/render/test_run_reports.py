@@ -14,7 +14,6 @@ from pytest_perfgate.core.gate.signed_line import Signature
 from pytest_perfgate.core.render.acceptance import acceptance_json, acceptance_lines
 from pytest_perfgate.core.render.comment import render_comment
 from pytest_perfgate.core.render.devlog import Version, kept_paragraphs, render_entry, written
-from pytest_perfgate.core.render.errors import render_errors
 from pytest_perfgate.core.render.history import bars, history_document
 from pytest_perfgate.core.render.html import render_html
 from pytest_perfgate.core.render.pictures import distribution_picture, history_picture, roofline_picture
@@ -22,7 +21,6 @@ from pytest_perfgate.core.render.report import headline, run_document, summary_l
 from pytest_perfgate.core.render.svg import alone
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.baseline import Sitting
-from pytest_perfgate.model.codes import CODES
 from pytest_perfgate.model.device import Basis, Roof
 from pytest_perfgate.model.document import Picture
 from pytest_perfgate.model.limit import Effect, Outcome
@@ -153,7 +151,7 @@ def test_what_was_accepted_stands_on_top() -> None:
     )
     note = SuiteNote(kind="unused", effect=Effect.WARN, text="unused", names=("a", "b"))
     text = render_text(run_document(run(accepted, notes=(note,)), {str(SLOW.key): SITTINGS}))
-    assert text.index("Accepted by this change") < text.index("The suite") < text.index("Verdicts")
+    assert text.index("This change edits its own gate") < text.index("The suite") < text.index("Verdicts")
     assert f"{SLOW.key}  slowdown <= 3%: " in text, "which case it is"
     assert "+9,900 %" in text
     assert "History of test_<i>[1]: 9 sittings" in text
@@ -262,8 +260,3 @@ def test_acceptance_in_words() -> None:
     ]
     assert [d["change"] for d in acceptance_json(found)] == ["slower", "new", "without a time"]
     assert list(acceptance_lines([])) == ["nothing to accept"]
-
-
-def test_every_code_is_on_the_page() -> None:
-    page = render_errors(CODES)
-    assert all(f"\n### {name}\n" in page for name in CODES)

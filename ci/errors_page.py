@@ -1,22 +1,26 @@
-"""The page of error codes, made from their tables."""
+"""Writes docs/errors.md from the tables of error codes; a test holds it true."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from pathlib import Path
 
-from pytest_perfgate.model.codes.family import Code, Family
+from pytest_perfgate.model.codes import CODES
+from pytest_perfgate.model.codes.family import Family
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "errors.md"
 
 
-def render_errors(codes: Mapping[str, Code]) -> str:
+def render() -> str:
     """Every code by family, with the exit code of the command line."""
     lines = [
         "# Error codes",
         "",
         "Every error says what happened and where, why it matters, and what mends it. Its code in square brackets is",
-        "the anchor below. This page is made from the tables in `pytest_perfgate/model/codes`: `python ci/errors`.",
+        "the anchor below. This page is made from the tables in `pytest_perfgate/model/codes`:",
+        "`python -m ci.errors_page`.",
     ]
     for family in Family:
-        members = sorted((code for code in codes.values() if code.family is family), key=lambda code: code.name)
+        members = sorted((code for code in CODES.values() if code.family is family), key=lambda code: code.name)
         if members:
             lines += ["", f"## {family.name.capitalize()}: exit code {family.exit}"]
         for code in members:
@@ -29,3 +33,7 @@ def render_errors(codes: Mapping[str, Code]) -> str:
 def _verbatim(text: str) -> str:
     """Commands keep their signs."""
     return f"`{text}`" if "`" not in text and any(sign in text for sign in "<>*_[]") else text
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render(), encoding="utf-8")

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from pytest_perfgate.adapters.bindings import processes
-from pytest_perfgate.adapters.bindings.processes import others
+from pytest_perfgate.adapters.system import processes
+from pytest_perfgate.adapters.system.processes import others
 
 
 @pytest.fixture

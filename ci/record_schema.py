@@ -1,7 +1,9 @@
-"""The published JSON schema of a record, made from the values themselves."""
+"""Writes docs/record.schema.json, the JSON schema of a record, from the values of the model; a test holds it true."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -9,6 +11,7 @@ import msgspec
 from pytest_perfgate.adapters.stores.packing import SHARED
 from pytest_perfgate.model.verdict import RunReport
 
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "record.schema.json"
 _REFERENCE = {"type": "object", "properties": {"shared": {"type": "integer", "minimum": 0}}, "required": ["shared"]}
 
 
@@ -58,3 +61,7 @@ def _referring(node: Any, names: set[str]) -> Any:
         optional = {"durations"}
         made["required"] = [name for name in made["required"] if name not in optional]
     return made
+
+
+if __name__ == "__main__":
+    PAGE.write_text(json.dumps(record_schema(), indent=1) + "\n", encoding="utf-8")

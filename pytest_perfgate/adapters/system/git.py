@@ -1,4 +1,4 @@
-"""Git as arms need it: commits, snapshots of the working copy, detached worktrees."""
+"""Git: the one way to run it, and commits, snapshots of the working copy and detached worktrees."""
 
 from __future__ import annotations
 
@@ -7,22 +7,55 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from pytest_perfgate.adapters.system.commands import run_captured
+from pytest_perfgate.adapters.system.files import first_bytes, last_lines
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.values import value
 
 _SELF = {"GIT_AUTHOR_NAME": "perfgate", "GIT_AUTHOR_EMAIL": "perfgate@localhost", "GIT_COMMITTER_NAME": "perfgate"}
 _SELF["GIT_COMMITTER_EMAIL"] = "perfgate@localhost"
 _QUIET = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.safecrlf=false", "-c", "advice.addEmbeddedRepo=false")
-"""Nobody's hooks run for our worktrees, and line ends that git would change are no reason to stop."""
+"""No hook runs for us, and git does not stop at line ends that it would change."""
 _STEERING = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR"}
+"""What git sets for a hook: it would answer for the hook's repository instead of the folder's."""
+_OURS = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+ANSWER_S = 30.0
+_POINTER = b"version https://git-lfs.github.com/spec/"
+"""The beginning of the file that git-lfs leaves in place of a content."""
+_SHOWN = 3
 _SHORT = re.compile(r"[0-9a-f]{7,39}(\+dirty)?")
 """The beginning of a hash: no server is asked for one."""
 _LOOK = "name a revision that is here: git log --oneline --all"
 _NO_SOURCE = (":(exclude,top,glob)**/.perfgate/**", ":(exclude,top,glob)**/__pycache__/**")
 """Never part of a snapshot, ignored or not: every run changes them."""
+
+
+def run_git(
+    folder: Path,
+    words: Sequence[str],
+    *,
+    env: Mapping[str, str] | None = None,
+    variables: Mapping[str, str] | None = None,
+    stdin: bytes | None = None,
+    timeout_s: float | None = ANSWER_S,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run git in a folder: in English, without questions, hooks, and what a hook that called us has set."""
+    inherited = {name: text for name, text in (os.environ if env is None else env).items() if name not in _STEERING}
+    command = ["git", *_QUIET, *words]
+    return run_captured(command, timeout_s, folder=folder, env={**inherited, **_OURS, **(variables or {})}, stdin=stdin)
+
+
+def ask_git(
+    folder: Path, *words: str, env: Mapping[str, str] | None = None, stdin: bytes | None = None
+) -> subprocess.CompletedProcess[bytes] | None:
+    """What git answers in a folder; nothing where it is missing or does not answer in time."""
+    try:
+        return run_git(folder, words, env=env, stdin=stdin)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
 
 
 @value
@@ -92,21 +125,14 @@ class Git:
         return done.stdout.strip()
 
     def run(self, *arguments: str, variables: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        """Git without questions, hooks and the surroundings of a hook that called us."""
-        ours = {k: v for k, v in os.environ.items() if k not in _STEERING}
+        """What git answers, as text; a checkout or a submodule may take its time."""
+        folder = getattr(self, "top", self._inside)
         try:
-            return subprocess.run(
-                ["git", *_QUIET, *arguments],
-                cwd=getattr(self, "top", self._inside),
-                env={**ours, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", **(variables or {})},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                encoding="utf-8",
-                errors="surrogateescape",
-                check=False,
-            )
+            done = run_git(folder, arguments, variables=variables, timeout_s=None)
         except FileNotFoundError as error:
             raise PerfgateError("no-repository", "git is not installed", mend="install git") from error
+        out, err = (text.decode("utf-8", "surrogateescape") for text in (done.stdout, done.stderr))
+        return subprocess.CompletedProcess(done.args, done.returncode, out, err)
 
     def _commit(self, name: str) -> str:
         found = self.run("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
@@ -163,12 +189,67 @@ def _refused(command: str, said: str) -> PerfgateError:
         mend = next((line.strip() for line in said.splitlines() if "safe.directory" in line), "")
         return PerfgateError("no-repository", "git does not trust this folder: it belongs to another user", mend=mend)
     if "No space left on device" in said:
-        return PerfgateError("arm-no-room", f"git {command} failed: {tail(said)}")
+        return PerfgateError("arm-no-room", f"git {command} failed: {ending(said)}")
     code = "no-repository" if "not a git repository" in said or "must be run in a work tree" in said else "git-failed"
-    return PerfgateError(code, f"git {command} failed: {tail(said)}")
+    return PerfgateError(code, f"git {command} failed: {ending(said)}")
 
 
-def tail(text: str, lines: int = 3) -> str:
-    """The end of what git said, in one line."""
-    readable = text.encode("utf-8", "replace").decode("utf-8")
-    return " / ".join(readable.strip().splitlines()[-lines:])
+def ending(text: str, lines: int = 3) -> str:
+    """The end of what git printed, in one line."""
+    return " / ".join(last_lines(text.encode("utf-8", "replace").decode("utf-8"), lines))
+
+
+def check_out(git: Git, folder: Path, revision: Revision) -> tuple[str, ...]:
+    """A detached worktree; the submodules that were left empty in it, as they are in the working copy."""
+    git.add_worktree(folder, revision)
+    own = git.top / git.checked("rev-parse", "--git-common-dir") / "modules"
+    empty = tuple(_submodules(git, folder, git.top, own))
+    _refuse_pointers(git, folder)
+    return empty
+
+
+def _submodules(git: Git, folder: Path, here: Path, store: Path) -> Iterator[str]:
+    """Clone them from this clone; one that was never initialised here is not fetched behind anybody's back."""
+    known = {name for name, _ in _listed(git, here)}
+    for name, path in _listed(git, folder):
+        inside = here / path
+        source = store / name if (store / name).is_dir() else inside if (inside / ".git").is_dir() else None
+        if source is None and name in known and not (inside / ".git").exists():
+            yield path
+            continue
+        _update(git, folder, path, ("-c", f"submodule.{name}.url={source}") if source else ())
+        yield from (f"{path}/{deep}" for deep in _submodules(git, folder / path, inside, store / name / "modules"))
+
+
+def _update(git: Git, folder: Path, path: str, options: tuple[str, ...]) -> None:
+    update = ("submodule", "update", "--init", "--quiet", "--", path)
+    done = git.run("-C", str(folder), "-c", "protocol.file.allow=always", *options, *update)
+    if done.returncode:
+        raise PerfgateError("submodule-missing", f"the submodule {path!r} cannot be checked out: {ending(done.stderr)}")
+
+
+def _listed(git: Git, folder: Path) -> list[tuple[str, str]]:
+    """(name, path) of each submodule."""
+    file = folder / ".gitmodules"
+    if not file.is_file():
+        return []
+    said = git.run("config", "--file", str(file), "--null", "--get-regexp", r"^submodule\..*\.path$").stdout
+    pairs = (entry.partition("\n") for entry in said.split("\0") if entry)
+    return [(key[len("submodule.") : -len(".path")], path) for key, _, path in pairs]
+
+
+def _refuse_pointers(git: Git, folder: Path) -> None:
+    """Where the working copy has what git-lfs keeps, an arm that has only pointers is not that revision."""
+    listed = git.run("-C", str(folder), "ls-files", "-z", "--", ":(top,attr:filter=lfs)").stdout.split("\0")
+    paths = [path for path in listed if path and _is_pointer(folder / path)]
+    lost = [path for path in paths if (git.top / path).is_file() and not _is_pointer(git.top / path)]
+    if lost:
+        names = ", ".join(lost[:_SHOWN]) + (f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else "")
+        raise PerfgateError("lfs-missing", f"git-lfs left pointers where the working copy has contents: {names}")
+
+
+def _is_pointer(path: Path) -> bool:
+    try:
+        return first_bytes(path, len(_POINTER)) == _POINTER
+    except OSError:
+        return False

@@ -1,0 +1,73 @@
+"""Rows of a CSV under their header, each with its line: a row of another width than the header is damage."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+from pytest_perfgate.model.errors import PerfgateError
+
+Row = dict[str, str]
+Fault = Callable[[str, str], PerfgateError]
+"""Makes the error of what is wrong, and why it matters."""
+_SHIFTED = "a cell that is gone or too many moves every later figure under another column"
+
+
+class Lines:
+    """The lines of a page from its header on, counted as an editor counts those of the file."""
+
+    def __init__(self, lines: Sequence[str], mark: str, first: int, fault: Fault) -> None:
+        self._lines, self._mark, self._first, self._fault = lines, mark, first, fault
+
+    def records(self) -> Iterator[tuple[int, list[str]]]:
+        """(line, cells) of every record; a record may go over several lines."""
+        csv.field_size_limit(1 << 24)
+        reader = csv.reader(self._lines, delimiter=self._mark, strict=True)
+        while True:
+            begins = reader.line_num
+            try:
+                cells = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                raise self._fault(f"the CSV does not read, at line {self._first + begins}: {error}", "") from error
+            if cells:
+                yield self._first + begins, cells
+
+
+def header_of(cells: Sequence[str], line: int, fault: Fault) -> list[str]:
+    """The names of the columns; two columns of one name would be read as one."""
+    twice = [name for name, count in Counter(cells).items() if count > 1 and name]
+    if twice:
+        raise fault(f"the header in line {line} has the column {twice[0]!r} {cells.count(twice[0])} times", "")
+    return list(cells)
+
+
+def row_of(header: Sequence[str], cells: Sequence[str], line: int, fault: Fault, widths: Collection[int] = ()) -> Row:
+    """A record under its header; it has as many cells as the header, or one of the other ``widths``."""
+    if list(cells) == list(header):
+        raise fault(f"the header stands again in line {line}", "a file that was appended to itself counts twice")
+    if len(cells) != len(header) and len(cells) not in widths:
+        short = "it is cut short: " if len(cells) < len(header) else ""
+        raise fault(f"{short}line {line} has {len(cells)} cells, and the header has {len(header)}", _SHIFTED)
+    return dict(zip(header, cells))
+
+
+def refuse_zeros(text: str, fault: Fault, first: int = 1) -> None:
+    """A text with NUL bytes has lost what stood there."""
+    at = text.find("\0")
+    if at >= 0:
+        line = first + text.count("\n", 0, at)
+        why = "a part of the file was overwritten or never written, and what stood there is in no figure"
+        raise fault(f"line {line} holds {text.count(chr(0)):,} NUL bytes", why)
+
+
+def refuse_repeated(keys: Sequence[tuple[int, tuple[str, ...]]], what: str, fault: Fault) -> None:
+    """Two rows of one (line, key) name the same thing; the second would count on top of the first."""
+    lines: dict[tuple[str, ...], int] = {}
+    for line, key in keys:
+        before = lines.setdefault(key, line)
+        if before != line:
+            named = " ".join(filter(None, key))
+            raise fault(f"{what} {named} stands twice, in line {before} and in line {line}", "both would count")

@@ -1,0 +1,51 @@
+"""A verdict is final where it is made: one function makes it, and nothing amends it afterwards."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import pytest_perfgate
+from pytest_perfgate.model.verdict import Verdict
+
+PACKAGE = Path(pytest_perfgate.__file__).parent
+OWN = {field.name for field in fields(Verdict)} - {"limit", "baseline", "metric", "interval", "rounds", "evidence"} | {
+    "verdicts"
+}
+"""Names that ``replace`` takes for a verdict, or for the verdicts of a report, and for no other value."""
+
+
+def calls(tree: ast.Module) -> Iterator[tuple[str, ast.Call, str]]:
+    """Calls of a bare name, with the function around them."""
+    for around in ast.walk(tree):
+        if isinstance(around, ast.FunctionDef):
+            for node in ast.walk(around):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                    yield around.name, node, node.func.id
+
+
+def test_one_function_makes_a_verdict() -> None:
+    makers = {
+        (file.relative_to(PACKAGE).as_posix(), around)
+        for file in PACKAGE.rglob("*.py")
+        for around, _, name in calls(ast.parse(file.read_text(encoding="utf-8")))
+        if name == "Verdict"
+    }
+    assert {around for _, around in makers} == {"verdict", "without_figures"}, makers
+    assert len(makers) == 2, makers
+
+
+def test_no_module_amends_a_verdict() -> None:
+    amending = [
+        f"{file.relative_to(PACKAGE)}:{call.lineno}"
+        for file in PACKAGE.rglob("*.py")
+        for _, call, name in calls(ast.parse(file.read_text(encoding="utf-8")))
+        if name == "replace" and OWN & {keyword.arg for keyword in call.keywords}
+    ]
+    assert amending == []
+
+
+def test_the_names_that_are_watched_are_those_of_a_verdict() -> None:
+    assert {"outcome", "effect", "sentence", "next", "verdicts"} <= OWN

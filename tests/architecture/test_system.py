@@ -1,0 +1,65 @@
+"""What touches the machine has one home: commands, locks, git and the replacing of files."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / "pytest_perfgate"
+STARTERS = {
+    "adapters/system/commands.py": "the runner",
+    "adapters/children/spawn.py": "children answer over a socket while they run",
+    "adapters/readers/kineto_halves.py": "streams the other half of a trace",
+    "cli/run.py": "hands the terminal to pytest",
+    "cli/calibrate.py": "hands the terminal to pytest",
+}
+"""Modules that start programs, and why each does."""
+
+
+def calls(tree: ast.AST) -> Iterator[str]:
+    """Dotted names that are called."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            yield ast.unparse(node.func)
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    """Modules that are imported anywhere in a file."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+
+
+def faults(name: str, tree: ast.AST) -> Iterator[str]:
+    """What a module does that is the system's to do."""
+    inside = name.startswith("adapters/system/")
+    called, imported = set(calls(tree)), set(imports(tree))
+    if name not in STARTERS and called & {"subprocess.run", "subprocess.Popen", "subprocess.call", "os.system"}:
+        yield f"{name} starts a program: adapters.system.commands does"
+    if not inside and imported & {"fcntl", "msvcrt"}:
+        yield f"{name} locks files: adapters.system.locks does"
+    if not inside and called & {"os.replace", "os.rename", "tempfile.mkstemp"}:
+        yield f"{name} replaces files: adapters.system.files does"
+    if not inside and any(
+        isinstance(node, ast.List) and ast.unparse(node).startswith("['git'") for node in ast.walk(tree)
+    ):
+        yield f"{name} runs git: adapters.system.git does"
+
+
+def test_what_touches_the_machine_has_one_home() -> None:
+    names = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
+    assert set(STARTERS) <= set(names)
+    found = [fault for name, path in names.items() for fault in faults(name, ast.parse(path.read_text("utf-8")))]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    "line", ["subprocess.run(['ls'])", "import fcntl", "os.replace(a, b)", "run_captured(['git', 'log'])"]
+)
+def test_each_rule_can_fail(line: str) -> None:
+    assert list(faults("adapters/stores/new.py", ast.parse(line)))

@@ -1,0 +1,79 @@
+"""`perfgate explain` knows every code, outcome, term, metric and setting, and says what to do."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pytest_perfgate.cli.explain import explain
+from pytest_perfgate.core.glossary import ADVICE, TERMS
+from pytest_perfgate.core.metrics.registry import BUILT_IN
+from pytest_perfgate.model.codes import CODES
+from pytest_perfgate.model.config import KEYS
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.limit import Outcome
+from tests.cli.conftest import Place
+
+KNOWN = [
+    *CODES,
+    *(outcome.name for outcome in Outcome),
+    *(name for term in TERMS for name in (term.name, *term.also)),
+    *(name for kind in BUILT_IN for name in (kind.name, *kind.aliases)),
+    *(key.name for key in KEYS),
+]
+
+
+@pytest.mark.parametrize("word", KNOWN)
+def test_every_word_is_explained(word: str) -> None:
+    for section in explain(word).blocks:
+        *texts, more = [paragraph.text for paragraph in section.blocks]
+        assert texts
+        assert all(len(text) > 5 for text in texts)
+        assert more.startswith("More: docs/")
+
+
+def test_every_outcome_has_advice() -> None:
+    assert set(ADVICE) == set(Outcome)
+
+
+@pytest.mark.parametrize("spelling", ["[limit-syntax]", "LIMIT-SYNTAX", "`limit-syntax`"])
+def test_a_code_is_found_as_it_was_copied(place: Place, spelling: str) -> None:
+    done = place.perfgate("explain", spelling)
+    assert done.code == 0
+    assert CODES["limit-syntax"].title in done.out
+    assert f"Next: {CODES['limit-syntax'].mend}" in done.out
+
+
+def test_an_outcome_says_what_the_policy_does(place: Place) -> None:
+    out = place.perfgate("explain", "not_measured").out
+    assert "passes" not in out
+    assert "warns locally and fails in CI" in out
+    assert "unmeasured=warn" in out
+    assert place.perfgate("explain", "not", "measured").out.splitlines()[2:] == out.splitlines()[2:]
+
+
+def test_a_word_of_two_kinds_has_both(place: Place) -> None:
+    out = place.perfgate("explain", "mfu").out
+    assert "Term: MFU" in out
+    assert "Metric: mfu" in out
+
+
+def test_an_unknown_word_is_an_error_with_the_nearest(place: Place) -> None:
+    done = place.perfgate("explain", "undecidet")
+    assert done.code == 2
+    assert "UNDECIDED" in done.err
+    with pytest.raises(PerfgateError) as caught:
+        explain("zzzzz")
+    assert caught.value.mend == CODES["explain-unknown"].mend
+
+
+def test_without_a_word_everything_is_listed(place: Place) -> None:
+    done = place.perfgate("explain")
+    assert done.code == 0
+    assert all(code in done.out for code in CODES)
+
+
+def test_it_speaks_json(place: Place) -> None:
+    document = json.loads(place.perfgate("explain", "merge base", "--json").out)
+    assert document["blocks"][0]["title"] == "Term: merge base"

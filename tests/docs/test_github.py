@@ -1,0 +1,105 @@
+"""Workflows, issue forms and hooks are what their readers take, and say what the project needs."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+GITHUB = ROOT / ".github"
+WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
+FORMS = sorted(path for path in (GITHUB / "ISSUE_TEMPLATE").glob("*.yml") if path.name != "config.yml")
+
+
+def loaded(path: Path) -> dict[Any, Any]:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("schema", "paths"),
+    [
+        ("vendor.github-workflows", [*WORKFLOWS, ROOT / "ci" / "templates" / "github.yml"]),
+        ("vendor.github-issue-forms", FORMS),
+        ("vendor.github-issue-config", [GITHUB / "ISSUE_TEMPLATE" / "config.yml"]),
+        ("vendor.gitlab-ci", [ROOT / "ci" / "templates" / "gitlab.yml"]),
+    ],
+)
+def test_files_keep_the_schema_of_the_forge(schema: str, paths: list[Path]) -> None:
+    assert paths
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, *map(str, paths)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("path", FORMS, ids=lambda path: path.name)
+def test_every_form_asks_for_the_doctor(path: Path) -> None:
+    asked = {part["id"]: part for part in loaded(path)["body"]}
+    assert asked["doctor"]["attributes"]["label"] == "perfgate doctor --json"
+
+
+def test_the_checks_run_on_every_python_that_is_supported() -> None:
+    matrix = loaded(GITHUB / "workflows" / "test.yml")["jobs"]["test"]["strategy"]["matrix"]["python"]
+    assert matrix == [f"3.{minor}" for minor in range(10, 15)]
+    oldest = re.search(r'requires-python = ">=(.*)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert oldest
+    assert oldest[1] == matrix[0]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_a_workflow_starts_with_no_right_to_write_and_calls_what_exists(path: Path) -> None:
+    workflow = loaded(path)
+    assert workflow["permissions"] == {"contents": "read"}
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    scripts = [script for step in steps for script in re.findall(r"\./(ci/\S+)", step.get("run", ""))]
+    assert scripts
+    for script in scripts:
+        assert os.access(ROOT / script, os.X_OK), script
+    for step in steps:
+        assert "secrets." not in str(step)
+        if "checkout" in step.get("uses", ""):
+            assert step["with"]["persist-credentials"] is False
+
+
+def test_a_release_publishes_what_was_checked_and_stores_no_token() -> None:
+    jobs = loaded(GITHUB / "workflows" / "release.yml")["jobs"]
+    assert (jobs["check"]["needs"], jobs["publish"]["needs"]) == ("build", "check")
+    publish = jobs["publish"]
+    assert publish["environment"] == "pypi"
+    assert publish["permissions"] == {"id-token": "write", "attestations": "write", "contents": "read"}
+    assert [step["uses"].partition("@")[0] for step in publish["steps"]] == [
+        "actions/download-artifact", "pypa/gh-action-pypi-publish",
+    ]  # fmt: skip
+    assert all("--version" in step["run"] for job in ("build", "check") for step in jobs[job]["steps"] if "run" in step)
+
+
+def test_the_template_of_a_pull_request_names_the_checks() -> None:
+    text = (GITHUB / "PULL_REQUEST_TEMPLATE.md").read_text(encoding="utf-8")
+    assert "./ci/test quick" in text
+    assert "area: verb object" in text
+
+
+def test_the_hooks_are_valid_and_run_tools_of_the_environment() -> None:
+    config = ROOT / ".pre-commit-config.yaml"
+    done = subprocess.run([sys.executable, "-m", "pre_commit", "validate-config", str(config)], capture_output=True,
+                          text=True, check=False)  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    hooks = {hook["id"]: hook for repo in loaded(config)["repos"] for hook in repo["hooks"]}
+    for hook in hooks.values():
+        assert hook["language"] == "system"
+        for name in re.findall(r"tests/\S+", hook["entry"]):
+            assert (ROOT / name).exists(), name
+    assert {"ruff-format", "ruff-check", "mypy", "import-linter"} <= set(hooks)
+
+
+def test_a_report_of_a_weakness_has_a_private_way() -> None:
+    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    assert "Report a vulnerability" in text
+    for target in re.findall(r"\]\(([^)#]+)", text):
+        assert (ROOT / target).exists(), target

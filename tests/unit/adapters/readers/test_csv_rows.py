@@ -1,0 +1,32 @@
+"""Rows of a CSV that do not fit their header, or that stand twice: an error with the line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.adapters.readers.rocprof import read_rocprof
+from pytest_perfgate.model.errors import PerfgateError
+from tests.unit.adapters.readers.test_rocprof import COUNTED, TRACE
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (TRACE.replace("100,1100", "100,1100,7"), "line 2 has 12 cells, and the header has 11"),
+        (TRACE.replace('"k(int)",100', "100"), "cut short: line 2 has 10 cells"),
+        (TRACE.replace('DISPATCH",2', 'DISPATCH",1'), "dispatch 1 stands twice, in line 2 and in line 3"),
+        (TRACE + TRACE, "the header stands again in line 4"),
+        (COUNTED + COUNTED.splitlines()[1] + "\n", "SQ_WAVES stands 1 times for dispatch 1 and 2 times for dispatch 1"),
+        (COUNTED + COUNTED, "the header stands again in line 4"),
+        (TRACE.replace("100,1100", "1100,100"), "line 2: End_Timestamp 100 is before Start_Timestamp 1100"),
+        (TRACE.replace("64,2,1,1024", "-64,2,1,1024"), "line 2: Workgroup_Size_X is -64"),
+        (TRACE.replace("k(int)", "k\0\0\0int", 1), "line 2 holds 3 NUL bytes"),
+        (TRACE.replace("End_Timestamp", "Start_Timestamp"), "the column 'Start_Timestamp' 2 times"),
+    ],
+)
+def test_a_damaged_row_is_refused_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(PerfgateError, match=said):
+        read_rocprof([tmp_path / "t.csv"])
