@@ -25,7 +25,7 @@ from pytest_perfgate.model.measurement import DIRTY, Baseline, short_commit
 from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.plan import Limit, Mode, Outcome
 from pytest_perfgate.model.values import Dimension
-from pytest_perfgate.model.verdict import Decision, Paired, Verdict
+from pytest_perfgate.model.verdict import CaseReport, Decision, Paired, Verdict
 
 SLOWER = "slower than accepted"
 
@@ -149,8 +149,9 @@ def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
     if slower and paired.same:
         return _ruling(suspicion, Outcome.MOVED, f"slower {beside}, {SAME}", (DOCTOR,), facts)
     if slower:
-        convicted = _ruling(suspicion, Outcome.REGRESSED, f"slower {beside}", _act(trial), facts)
-        return resting_on_arms(convicted, suspicion.metric, paired, len(trial.measurement.processes))
+        how = slow_processes(paired) or "slower"
+        convicted = _ruling(suspicion, Outcome.REGRESSED, f"{how} {beside}", _act(trial), facts)
+        return resting_on_arms(convicted, suspicion.metric, paired, _processes(trial))
     if paired.decision is Decision.NOT_SLOWER and paired.shared:
         sentence = f"{SLOWER}, but not {beside}; {not_told_apart(paired)}: it may be that, or the machine"
         return _ruling(suspicion, Outcome.SUSPECT, sentence, _act(trial), facts)
@@ -158,11 +159,28 @@ def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
         sentence = f"{SLOWER}, but not {beside}; what differs: {named(trial.baseline, paired.moved)}"
         known = paired.moved or trial.baseline is None or trial.baseline.surroundings is None
         return _ruling(suspicion, Outcome.MOVED, sentence, (trial.accepting(REASON) if known else DOCTOR,), facts)
+    return resting_on_arms(_open(suspicion, paired, beside, facts), suspicion.metric, paired, _processes(trial))
+
+
+def _processes(trial: Trial) -> int:
+    return len(trial.measurement.processes)
+
+
+def _open(suspicion: Suspicion, paired: Paired, beside: str, facts: tuple[tuple[str, str], ...]) -> Ruling:
+    """What the rounds leave open: nothing of it is to be accepted."""
     if paired.unstable:
-        said = f"{SLOWER}; processes stand in groups beside {paired.base or 'the base'}"
-        return _ruling(suspicion, Outcome.UNSTABLE, said, _act(trial), facts)
-    said = f"{SLOWER}; undecided whether slower {beside}{wanting(paired)}"
-    return _ruling(suspicion, Outcome.UNDECIDED, said, _act(trial), facts)
+        said = f"processes stand in groups beside {paired.base or 'the base'}, as many of them slow in either build"
+        return _ruling(suspicion, Outcome.UNSTABLE, said, (), facts)
+    said = f"undecided whether slower {beside}{wanting(paired)}"
+    return _ruling(suspicion, Outcome.UNDECIDED, said, (), facts)
+
+
+def slow_processes(paired: Paired) -> str:
+    """``10 of 30 processes slow, 0 of the base's``, where that is what was found."""
+    if paired.slow is None:
+        return ""
+    head, base = paired.slow
+    return f"{head} of {plural(paired.rounds, 'process', 'processes')} slow and {base} of the base's:"
 
 
 def not_told_apart(paired: Paired) -> str:
@@ -273,9 +291,23 @@ def _ruling(
 
 
 def suspects(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
-    """Verdicts that two arms would decide."""
-    asked = {Outcome.SUSPECT, Outcome.REGRESSED}
-    return tuple(v for v in verdicts if v.outcome in asked and v.limit.metric == "slowdown")
+    """Verdicts that say slower than accepted."""
+    return _of(verdicts, {Outcome.SUSPECT, Outcome.REGRESSED})
+
+
+def contested(report: CaseReport, *, ci: bool) -> tuple[Verdict, ...]:
+    """Verdicts that two builds decide: all but what the accepted time cleared by itself.
+
+    A case without a line has one to be accepted by hand outside of CI.
+    """
+    open_ = {Outcome.SUSPECT, Outcome.REGRESSED, Outcome.UNDECIDED, Outcome.UNSTABLE, Outcome.IMPROVED}
+    lineless = {Outcome.UNBASELINED} if ci and report.baseline is None else set()
+    return _of(report.verdicts, open_ | lineless)
+
+
+def _of(verdicts: Iterable[Verdict], outcomes: set[Outcome]) -> tuple[Verdict, ...]:
+    """Of limits on the slowdown; one that demands an improvement is held against the accepted time alone."""
+    return tuple(v for v in verdicts if v.outcome in outcomes and v.limit.metric == "slowdown" and v.limit.bound >= 0)
 
 
 def clock_event(suspicion: Suspicion, trial: Trial) -> Ruling | None:
