@@ -74,7 +74,8 @@ class ArmRunner:
         """Decide what the accepted times left open: beside the base of the change, or what a line names."""
         court = self._session.court
         changed: dict[CaseKey, CaseReport] = {}
-        open_ = self._open(reports)
+        base = self._session.court.accepted.base.commit
+        open_ = _open(reports, ci=self._session.settings.ci, base=base)
         among = sum(map(len, open_.values()))
         for commit, keys in open_.items():
             try:
@@ -92,25 +93,6 @@ class ArmRunner:
                 else:
                     changed[key] = court.with_arms(case, report, paired)
         return changed
-
-    def _open(self, reports: Mapping[CaseKey, CaseReport]) -> Mapping[str, list[CaseKey]]:
-        """What two builds decide, by the commit of the other one; the furthest beyond their limits first.
-
-        The base of the change is one build for all. What a line sees to be slower is held against the commit that the
-        line names: slower than that by small steps is slower than accepted.
-        """
-        ci, base = self._session.settings.ci, self._session.court.accepted.base.commit
-        open_: dict[str, list[CaseKey]] = defaultdict(list)
-        for key, report in sorted(reports.items(), key=lambda pair: -_excess(pair[1])):
-            if not contested(report, ci=ci):
-                continue
-            line = report.baseline
-            named = line.commit if line is not None and not line.commit.endswith(DIRTY) else ""
-            seen = line is not None and line.sittings > 1 and bool(suspects(report.verdicts))
-            commit = (named or base) if seen else (base or named)
-            if commit or line is not None:
-                open_[commit].append(key)
-        return open_
 
     def _design(self) -> Design:
         """As many rounds as are asked for, where those are more than usual."""
@@ -236,6 +218,23 @@ class Limits:
 
     def __call__(self, key: CaseKey) -> float:
         return self._known[key] if key in self._known else self._others(key)
+
+
+def _open(reports: Mapping[CaseKey, CaseReport], *, ci: bool, base: str) -> Mapping[str, list[CaseKey]]:
+    """What two builds decide, by the commit of the other one; the furthest beyond their limits first.
+
+    The base of the change is one build for all. What a line sees to be slower is held against the commit that the
+    line names: slower than that by small steps is slower than accepted.
+    """
+    open_: dict[str, list[CaseKey]] = defaultdict(list)
+    for key, report in sorted(reports.items(), key=lambda pair: -_excess(pair[1])):
+        line = report.baseline
+        if not contested(report, ci=ci) or not (base or line):
+            continue
+        named = line.commit if line is not None and not line.commit.endswith(DIRTY) else ""
+        sees = line is not None and line.sittings > 1 and bool(suspects(report.verdicts))
+        open_[(named or base) if sees else (base or named)].append(key)
+    return open_
 
 
 def _excess(report: CaseReport) -> float:

@@ -20,6 +20,7 @@ from pytest_perfgate.core.judge.context import (
     moves,
     tolerance,
 )
+from pytest_perfgate.core.judge.paired import resting_on_arms, shift_metric
 from pytest_perfgate.core.judge.rounds import LEAST
 from pytest_perfgate.core.judge.suspects import (
     Suspicion,
@@ -32,8 +33,6 @@ from pytest_perfgate.core.judge.suspects import (
     other_state,
     prediction,
     renewed,
-    resting_on_arms,
-    shift_metric,
 )
 from pytest_perfgate.core.render.words import by_floor, plural, quantity, sight, signed
 from pytest_perfgate.model.measurement import Baseline, Measurement

@@ -139,7 +139,9 @@ def test_an_arm_that_loaded_the_others_files_is_a_problem_of_every_verdict() -> 
     assert {problem.code for paired in found.values() for problem in paired.problems} == {"arm-foreign-module"}
 
 
-def test_where_neither_arm_loads_anything_of_the_package_there_is_nothing_to_tell_them_apart_by() -> None:
+def test_where_neither_arm_loads_anything_of_the_package_there_is_nothing_to_tell_them_apart_by(tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "helper.py").write_text("1")
     nothing = {"base": (), "head": ()}
     same = dict.fromkeys(nothing, (("tests/helper.py", "1"),))
     for beside, content, bare, code in [
@@ -151,9 +153,8 @@ def test_where_neither_arm_loads_anything_of_the_package_there_is_nothing_to_tel
         comparison, found, _ = compared(world, content=content)
         assert comparison.problems == {}
         assert (bool(comparison.bare), {paired.same for paired in found.values()}) == (bare, {code})
-        told = with_files(
-            {CaseKey(nodeid=f"t.py::test_{at}"): one for at, one in found.items()}, comparison, ("t.py",), Path(), None
-        )
+        calls = {CaseKey(nodeid=f"t.py::test_{at}"): one for at, one in found.items()}
+        told = with_files(calls, comparison, ("t.py",), tmp_path, None)
         edited = ("tests/helper.py",) if bare else ()
         assert {(paired.bare, paired.edited) for paired in told.values()} == {(bare, edited)}
 
