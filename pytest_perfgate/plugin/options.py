@@ -79,10 +79,11 @@ OPTIONS: tuple[Option, ...] = (
         "what measuring may take in the whole run, such as 10min: spent where it decides most",
         {"metavar": "TIME", "type": told},
         "no end",
+        "10 min",
     ),
     Option(
         "--perfgate-rounds",
-        "fresh processes a case in full mode",
+        "fresh processes a case in full mode, and rounds of two builds at the most, where that is more than 30",
         {"metavar": "N", "type": whole},
         "3",
     ),

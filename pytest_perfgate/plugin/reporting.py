@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from pytest_perfgate.core.judge.suspects import BESIDE
+from pytest_perfgate.core.judge.paired import BESIDE
 from pytest_perfgate.core.render.own_gate import HEADING
 from pytest_perfgate.core.render.text import display_width
 from pytest_perfgate.core.render.words import shown, writable

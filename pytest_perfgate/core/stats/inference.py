@@ -142,6 +142,13 @@ def at_most(hits: int, count: int, rate: float) -> float:
     return min(1.0, math.fsum(math.exp(term) for term in terms))
 
 
+def fisher(hits: int, others: int, count: int) -> float:
+    """Fisher's exact test of two groups of ``count``: the chance of so many of all hits, or more, in the first."""
+    both = hits + others
+    ways = sum(math.comb(count, k) * math.comb(count, both - k) for k in range(hits, min(both, count) + 1))
+    return ways / math.comb(2 * count, both)
+
+
 def _crossing(rising: Callable[[float], float]) -> float:
     low, high = 0.0, 1.0
     for _ in range(60):
@@ -187,8 +194,11 @@ class Prediction(NamedTuple):
 
     @property
     def log_reach(self) -> float:
-        quantile = t_quantile(1 - ALARM / self.gates, self.dof)
-        return quantile * self.scatter * math.sqrt(1 + 1 / self.sittings)
+        return self.log_within(ALARM / self.gates)
+
+    def log_within(self, level: float) -> float:
+        """How far above the accepted value a new sitting lies with this chance, as a logarithm."""
+        return t_quantile(1 - level, self.dof) * self.scatter * math.sqrt(1 + 1 / self.sittings)
 
 
 def predict(
