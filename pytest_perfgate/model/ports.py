@@ -165,12 +165,17 @@ class Inspector(Protocol):
     """Tells a kind of file by its content, reads it, and says what is in it."""
 
     name: str
-    views: tuple[str, ...]
-    options: tuple[tuple[str, str], ...]
-    """(name, help) of what ``--set NAME=VALUE`` may carry for it.
 
-    One that lists ``limits`` is given the limits' texts, one a line, for figures that depend on what is asked.
-    """
+    @property
+    def views(self) -> Sequence[str]:
+        """The names of what can be shown of a file, the usual one first."""
+
+    @property
+    def options(self) -> Sequence[tuple[str, str]]:
+        """(name, help) of what ``--set NAME=VALUE`` may carry for it.
+
+        One that lists ``limits`` is given the limits' texts, one a line, for figures that depend on what is asked.
+        """
 
     def recognises(self, path: Path, head: bytes) -> bool: ...
 
