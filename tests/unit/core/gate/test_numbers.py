@@ -21,7 +21,7 @@ from pytest_perfgate.model.measurement import Samples, Sitting, Stop
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import Work
 from pytest_perfgate.model.verdict import Decision
-from tests.unit.core.gate.bench import KEY, KINDS, accepted, limit, measured, samples, shown
+from tests.unit.core.gate.bench import FLOORED, KEY, KINDS, accepted, limit, measured, samples, shown
 
 CONTEXT = JudgeContext(kinds=KINDS, gates=40)
 
@@ -180,15 +180,13 @@ def test_a_ceiling_is_doubted_from_five_percent_beyond_it_on(part: float, outcom
 def test_a_doubled_time_is_seen_however_short_the_call() -> None:
     baseline = accepted(10.0)
     for time, outcome in ((14.0, Outcome.PASSED), (20.0, Outcome.REGRESSED)):
-        given = judge(measured(time), [limit("slowdown <= 3%")], baseline=baseline, context=replace(CONTEXT, gates=1))
+        given = judge(measured(time), [limit("slowdown <= 3%")], baseline=baseline, context=replace(FLOORED, gates=1))
         assert given.verdicts[0].outcome is outcome
 
 
 def test_two_microseconds_are_nothing_by_themselves() -> None:
     for time, outcome in ((11.8e3, Outcome.PASSED), (12.2e3, Outcome.SUSPECT)):
-        given = judge(
-            measured(time), [limit("slowdown <= 3%")], baseline=accepted(10e3), context=JudgeContext(kinds=KINDS)
-        )
+        given = judge(measured(time), [limit("slowdown <= 3%")], baseline=accepted(10e3), context=FLOORED)
         assert given.verdicts[0].outcome is outcome
 
 
