@@ -64,12 +64,12 @@ def run_report(options: Namespace) -> int:
 
 def _verdict(report: Any) -> int:
     """How the gate of this run ended: whoever ended pytest with 0 did not write that into its record."""
-    from pytest_perfgate.core.gate.policy import exit_code
+    from pytest_perfgate.core.gate.policy import run_code
 
-    code = exit_code(report.cases, report.notes)
+    code = run_code(report, report.status)
     if code:
         sys.stderr.write(
-            f"perfgate: the gate of this run ended with {code}, and so does this; a record that is named ends with 0\n"
+            f"perfgate: this run ended with {code}, and so does its report; a record that is named ends with 0\n"
         )
     return code
 

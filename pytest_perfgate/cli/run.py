@@ -21,9 +21,7 @@ Everything but --json, --policy and --root goes to pytest. Without --perfgate= i
 RUN_PASSES_ON = True
 """Words that this command does not know are pytest's."""
 _STDERR = 2
-_INTERRUPTED, _TESTS_FAILED, _USAGE, _NOTHING = 130, 1, 2, 4
-_FROM_PYTEST = {0: 0, 1: _TESTS_FAILED, 2: _INTERRUPTED, 3: 14, 4: _USAGE, 5: _NOTHING}
-"""Where no record says more: 3 is pytest's internal error, 5 that nothing was collected."""
+_NOTHING = 4
 
 
 _UNGATED = "nothing was measured: no gated test ran, and pytest left no record; look at what was collected and chosen"
@@ -97,9 +95,6 @@ def _record(project: Project, began: float) -> Any:
 
 def _code(status: int, report: Any) -> int:
     """The gate's own code; a test that failed for another reason fails the command too."""
-    from pytest_perfgate.core.gate.policy import exit_code
+    from pytest_perfgate.core.gate.policy import FROM_PYTEST, REGRESSED, run_code
 
-    if report is None or status not in {0, 1}:
-        return _FROM_PYTEST.get(status, _TESTS_FAILED)
-    found = exit_code(report.cases, report.notes)
-    return found or _FROM_PYTEST[status]
+    return FROM_PYTEST.get(status, REGRESSED) if report is None else run_code(report, status)
