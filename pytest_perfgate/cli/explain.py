@@ -1,11 +1,4 @@
-"""Explain an error code, an outcome, a word of the glossary, a metric or a setting.
-
-Without a word: everything that can be explained.
-
-  perfgate explain limit-syntax
-  perfgate explain UNDECIDED
-  perfgate explain "merge base"
-"""
+"""Explain an error code, an outcome, a word of the glossary, a metric or a setting."""
 
 from __future__ import annotations
 
@@ -22,16 +15,26 @@ from pytest_perfgate.model.document import Document, Paragraph, Section
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.limit import Effect, Outcome
 
+
+EXPLAIN_ABOUT = """Explain an error code, an outcome, a word of the glossary, a metric or a setting.
+
+Without a word: everything that can be explained.
+
+  perfgate explain limit-syntax
+  perfgate explain UNDECIDED
+  perfgate explain "merge base"
+"""
+
 _EFFECT = {Effect.PASS: "passes", Effect.WARN: "warns", Effect.FAIL: "fails"}
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def explain_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "word", nargs="*", metavar="WORD", help="such as limit-syntax, UNDECIDED, baseline, mfu, budget"
     )
 
 
-def run(options: argparse.Namespace) -> int:
+def run_explain(options: argparse.Namespace) -> int:
     word = " ".join(options.word).strip().strip("[]`")
     show(explain(word) if word else overview(), options)
     return 0

@@ -1,4 +1,4 @@
-"""Every error code: one table a room, joined here; a test keeps names unique and documented."""
+"""Every error code: one table for each subject, joined here; a test keeps names unique and documented."""
 
 from __future__ import annotations
 
@@ -7,5 +7,16 @@ from pytest_perfgate.model.codes.family import Code, Family
 
 __all__ = ["CODES", "Code", "Family"]
 
-_ROOMS = (gate, run, store, device, trace, nsys, kernel, verdict, arms, artifact)
-CODES: dict[str, Code] = {code.name: code for room in _ROOMS for code in room.CODES}
+_TABLES = (
+    gate.CODES,
+    run.CODES,
+    store.CODES,
+    device.CODES,
+    trace.CODES,
+    nsys.CODES,
+    kernel.CODES,
+    verdict.CODES,
+    arms.CODES,
+    artifact.CODES,
+)
+CODES: dict[str, Code] = {code.name: code for table in _TABLES for code in table}
