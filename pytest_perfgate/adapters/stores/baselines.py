@@ -30,6 +30,8 @@ class Kept(NamedTuple):
     """Where it keeps them."""
     files: Callable[[str, str], Iterable[str]]
     """(revision, folder) to the files below it."""
+    listed: Callable[[str], Iterable[str]] = lambda _revision: ()
+    """Patterns of the devices that it lists."""
 
     def devices(self, revision: str) -> tuple[str, ...]:
         """Devices that a revision has lines of."""
@@ -55,21 +57,26 @@ class Baselines:
         self._show = show
         self._kept = kept or Kept(lambda _revision: folder, lambda _revision, _folder: ())
         self._folder_at = cache(self._kept.folder)
+        self._listed_at = cache(self._kept.listed)
 
     def committed(self, device: str) -> bool:
         """Whether this device's baselines belong to the project and not to this checkout alone."""
         return any(fnmatchcase(device, pattern) for pattern in self._devices)
+
+    def _committed_at(self, device: str, revision: str) -> bool:
+        """The same as a revision has it: a change that takes a device off its list takes no line of before away."""
+        return self.committed(device) or any(fnmatchcase(device, pattern) for pattern in self._listed_at(revision))
 
     def path(self, device: str, test: str) -> Path:
         """The file that holds the baselines of a test file."""
         return self._home(device) / f"{_written_path(test)}.yaml"
 
     def read(self, device: str, path: str, revision: str = "") -> Mapping[str, Baseline]:
-        file = self.path(device, path)
-        if revision and self.committed(device):
+        if revision and self._committed_at(device, revision):
+            file = self._committed_home(device) / f"{_written_path(path)}.yaml"
             text = self._show(revision, self._place_at(revision, file)) if self._show else None
-            return {} if text is None else self._parsed(text, file, device, path, f"{revision[:12]}:")
-        return self._read(file, device, path)
+            return {} if text is None else self._parsed(text, file, device, path, revision)
+        return self._read(self.path(device, path), device, path)
 
     def read_all(self, device: str) -> Mapping[str, Baseline]:
         home = self._home(device)
@@ -84,7 +91,7 @@ class Baselines:
 
     def paths(self, device: str, revision: str) -> tuple[str, ...]:
         """The test files that a revision has lines of."""
-        if not self.committed(device):
+        if not self._committed_at(device, revision):
             return ()
         home = PurePosixPath(self._folder_at(revision)) / device
         found = (PurePosixPath(file) for file in self._kept.files(revision, home.as_posix()))
@@ -132,18 +139,22 @@ class Baselines:
     def _home(self, device: str) -> Path:
         if not device or device.startswith(".") or set(device) & set('/\\:*?"<>|\0'):
             raise PerfgateError("baseline-path", f"the device '{device}' cannot name a folder")
-        home = self._root / self._folder if self.committed(device) else self._root / ".perfgate" / "baselines"
-        return home / device
+        if self.committed(device):
+            return self._committed_home(device)
+        return self._root / ".perfgate" / "baselines" / device
+
+    def _committed_home(self, device: str) -> Path:
+        return self._root / self._folder / device
 
     def _read(self, file: Path, device: str, path: str) -> Mapping[str, Baseline]:
         with _named(file, self._root, mine=self.committed(device)):
             text = _text(file)
             return {} if text is None else self._parsed(text, file, device, path)
 
-    def _parsed(self, text: str, file: Path, device: str, path: str, prefix: str = "") -> Mapping[str, Baseline]:
-        place = prefix + _shown(file, self._root)
-        local = not self.committed(device)
-        around = Environments(self._home(device))
+    def _parsed(self, text: str, file: Path, device: str, path: str, revision: str = "") -> Mapping[str, Baseline]:
+        place = f"{revision[:12]}:{_shown(file, self._root)}" if revision else _shown(file, self._root)
+        local = not self.committed(device) and not revision
+        around = Environments(self._committed_home(device) if revision else self._home(device))
         found: dict[str, Baseline] = {}
         for name, entry in parse_entries(text, place=place, device=device).items():
             key = f"{path}::{name}"
@@ -152,14 +163,14 @@ class Baselines:
                 device=device,
                 local=local,
                 place=f"{place}: baselines.'{name}'",
-                surroundings=around.read(entry.fields.get("environment", ""), self._then(prefix)),
+                surroundings=around.read(entry.fields.get("environment", ""), self._then(revision)),
                 **entry.fields,
             )
         return found
 
-    def _then(self, prefix: str) -> Callable[[Path], str | None] | None:
+    def _then(self, revision: str) -> Callable[[Path], str | None] | None:
         """A file as the revision has it, where one is read."""
-        show, revision = self._show, prefix.removesuffix(":")
+        show = self._show
         if show is None or not revision:
             return None
         return lambda path: show(revision, self._place_at(revision, path))
