@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
+from pytest_perfgate.model.capabilities import SupportsWait
 from pytest_perfgate.model.device import Availability, Device, DeviceSpec
 from pytest_perfgate.model.measurement import Artifact, Baseline, Environment, Samples, Sitting, Stop
 from pytest_perfgate.model.metric import Analysis, MetricKind, Problem
@@ -57,11 +58,8 @@ class Runtime(Protocol):
         """Evict the last cache: at least twice its size, read off the device."""
 
 
-class QueueRuntime(Runtime, Protocol):
+class QueueRuntime(Runtime, SupportsWait, Protocol):
     """A runtime whose device works through queues of its own, beside the host."""
-
-    def wait(self, event: Any) -> None:
-        """Until the device has passed this event; other queues may still be busy."""
 
     def block(self) -> Callable[[], None]:
         """Stop the queue here until the returned function is called, from any thread; or ``block-unsupported``."""

@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_perfgate.model.capabilities import SupportsOperators
 from pytest_perfgate.model.errors import refusal
 from pytest_perfgate.wiring import devices as wiring_devices
 
@@ -122,7 +123,7 @@ def inspectors_of(hooks: Any) -> tuple[Any, ...]:
     found = tuple(joined(hooks.pytest_perfgate_inspectors()))
     models = {name: model for part in hooks.pytest_perfgate_operators() for name, model in part.items()}
     for inspector in found:
-        if models and hasattr(inspector, "operators"):
+        if models and isinstance(inspector, SupportsOperators):
             inspector.operators = models
     return found
 

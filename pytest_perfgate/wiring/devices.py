@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from pytest_perfgate.model.capabilities import SupportsWait
+
 if TYPE_CHECKING:
     from pytest_perfgate.model.device import Device
+    from pytest_perfgate.model.ports import Runtime
     from pytest_perfgate.model.project import Config
 
 
@@ -246,17 +249,21 @@ def machine(runtimes: Any) -> tuple[list[Device], list[Any]]:
     return [runtime.device() for runtime, one in found if one.usable], [one for _, one in found]
 
 
-def finest(runtime: Any, timer: str = "events") -> tuple[float | None, float | None]:
+def finest(runtime: Runtime, timer: str = "events") -> tuple[float | None, float | None]:
     """Overhead and resolution of a timer: of an empty pair of events, of the host's clock, of CUPTI's stamps."""
     import time
 
     if timer == "auto":
         return None, None
+    from pytest_perfgate.adapters.timers.bench import queue_of
+
     if timer == "host":
         from pytest_perfgate.adapters.timers.host import probe_clock, waiting
 
         resolution, overhead = probe_clock(time.perf_counter_ns)
-        return (waiting(runtime, time.perf_counter_ns) if hasattr(runtime, "wait") else overhead), resolution
+        if isinstance(runtime, SupportsWait):
+            overhead = waiting(queue_of(runtime, timer), time.perf_counter_ns)
+        return overhead, resolution
     if timer == "cupti":
         from pytest_perfgate.model.errors import PerfgateError
 
@@ -265,7 +272,7 @@ def finest(runtime: Any, timer: str = "events") -> tuple[float | None, float | N
         return 0.0, 1.0
     from pytest_perfgate.adapters.timers.event_pairs import empty_pair
 
-    empty = empty_pair(runtime)
+    empty = empty_pair(queue_of(runtime, timer))
     return empty.overhead, empty.resolution
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 from pytest_perfgate.app.inspect import choose, inspect
+from pytest_perfgate.model.capabilities import SupportsOwnQueue
 from pytest_perfgate.model.metric import Analysis, Document
 from pytest_perfgate.model.protocol import IN_PROCESS, STATIC, TIMED, VARIABLE
 from pytest_perfgate.model.verdict import RunReport
@@ -248,7 +249,7 @@ def ward(instruments: Any, profilers: Any) -> Any:
 
     devices, libraries = devices_page.machine(instruments.runtimes)
     for runtime in instruments.runtimes:
-        if hasattr(runtime, "own_queue") and runtime.availability().usable:
+        if runtime.availability().usable and isinstance(runtime, SupportsOwnQueue):
             runtime.own_queue()
     management = clocks_page.management()
     library = management.availability()

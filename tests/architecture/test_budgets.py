@@ -38,7 +38,7 @@ def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
 def size(path: Path) -> Iterator[str]:
     """Files and functions keep their size."""
     lines = path.read_text(encoding="utf-8").count("\n")
-    if lines > 300:
+    if lines > 400:
         yield f"{lines} lines: it is two things"
     for f in functions(path):
         if f.end_lineno - f.lineno + 1 > 50:
@@ -97,11 +97,11 @@ def test_every_file_keeps_the_form_of_the_house() -> None:
 def test_every_rule_can_fail(tmp_path: Path) -> None:
     bad = tmp_path / "utils.py"
     many = ", ".join("abcdefg")
-    body = "    pass\n" * 160
+    body = "    pass\n" * 210
     bad.write_text(f"import os\nfrom time import sleep\ndef get_x({many}):\n{body}\nclass C:\n{body}\nopen(1)\n")
     found = [fault for rule in (size, crowd, names, sentence, world) for fault in rule(bad)]
     assert [fault.split(":")[0].split(" (")[0] for fault in found] == [
-        "327 lines", "a function over 50 lines", "a class over 150 lines", "more than six parameters",
+        "427 lines", "a function over 50 lines", "a class over 150 lines", "more than six parameters",
         "a file named utils", "named get_x", "a module starts with one sentence",
-        "imports os", "imports time", "open() in line 327",
+        "imports os", "imports time", "open() in line 427",
     ]  # fmt: skip

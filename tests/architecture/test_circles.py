@@ -1,33 +1,52 @@
-"""No circle of imports in the plugin, lazy ones and those for types among them: what is shared lies lower."""
+"""No circle of imports between the modules of the package: what two of them share lies below both."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[2] / "pytest_perfgate"
 
 
+def statements(body: list[ast.stmt]) -> Iterator[ast.ImportFrom | ast.Import]:
+    """Imports that run when the module is imported: neither those inside functions nor those for types alone."""
+    for node in body:
+        if isinstance(node, (ast.ImportFrom, ast.Import)):
+            yield node
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" not in ast.unparse(node.test):
+            yield from statements([*node.body, *node.orelse])
+        elif isinstance(node, (ast.Try, ast.With)):
+            yield from statements(node.body)
+
+
 def imports() -> dict[str, set[str]]:
-    """Modules of the plugin to the modules of the plugin that they name anywhere."""
-    files = {f"pytest_perfgate.plugin.{path.stem}": path for path in (PACKAGE / "plugin").glob("*.py")}
-    files["pytest_perfgate.plugin"] = files.pop("pytest_perfgate.plugin.__init__")
-    found: dict[str, set[str]] = {}
+    """Each module of the package with the modules that it imports when it is imported."""
+    files = {}
+    for path in PACKAGE.rglob("*.py"):
+        name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
+        files[name] = path
+    arrows: dict[str, set[str]] = {}
     for name, path in files.items():
-        nodes = [n for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.ImportFrom)]
-        pairs = [(node.module or "", f"{node.module}.{alias.name}") for node in nodes for alias in node.names]
-        found[name] = {whole if whole in files else module for module, whole in pairs} & set(files) - {name}
-    return found
+        targets = set()
+        for node in statements(ast.parse(path.read_text(encoding="utf-8")).body):
+            if isinstance(node, ast.Import):
+                targets |= {alias.name for alias in node.names}
+            else:
+                dotted = ((node.module or "", f"{node.module}.{alias.name}") for alias in node.names)
+                targets |= {whole if whole in files else module for module, whole in dotted}
+        arrows[name] = targets & set(files) - {name}
+    return arrows
 
 
-def circle(house: dict[str, set[str]]) -> set[str]:
-    """Modules that are left when those that import none of the rest are taken away, again and again."""
-    left = dict(house)
-    while free := {name for name, below in left.items() if not below & set(left)}:
-        left = {name: below for name, below in left.items() if name not in free}
-    return set(left)
+def circle(arrows: dict[str, set[str]]) -> set[str]:
+    """Modules that remain when those that import none of the rest are taken away, again and again."""
+    remaining = dict(arrows)
+    while free := {name for name, below in remaining.items() if not below & set(remaining)}:
+        remaining = {name: below for name, below in remaining.items() if name not in free}
+    return set(remaining)
 
 
-def test_the_plugin_has_floors() -> None:
+def test_no_module_imports_itself_by_way_of_others() -> None:
     assert circle({"a": {"b"}, "b": {"a"}, "c": {"a"}, "d": set()}) == {"a", "b", "c"}
     assert circle(imports()) == set()

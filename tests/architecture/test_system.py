@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "pytest_perfgate"
 STARTERS = {
     "adapters/system/commands.py": "the runner",
     "adapters/children/spawn.py": "children answer over a socket while they run",
-    "adapters/readers/kineto_halves.py": "streams the other half of a trace",
+    "adapters/readers/kineto.py": "streams the other half of a trace",
     "cli/run.py": "hands the terminal to pytest",
     "cli/calibrate.py": "hands the terminal to pytest",
 }

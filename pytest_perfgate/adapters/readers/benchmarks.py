@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
+from itertools import product, zip_longest
+from math import prod
 from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import Any
@@ -124,11 +125,15 @@ def _time(row: Row, place: str) -> float | None:
     return nanoseconds(row.get("real_time"), TIME_UNITS[unit])
 
 
+_MOST = 100_000
+"""Combinations of one benchmark's parameters: a file of a kilobyte could name billions."""
+
+
 def read_asv(path: Path) -> BenchFile:
     """Times alone: memory and tracked numbers have other units, which the file does not name."""
     body, place = read_json(path, "asv"), f"{path}: results"
     columns = body.get("result_columns") or ["result", "params"]
-    if not isinstance(columns, list) or "result" not in columns:
+    if not isinstance(columns, list) or "result" not in columns or not all(isinstance(one, str) for one in columns):
         raise PerfgateError("artifact-unreadable", "result_columns names no result", place=str(path))
     rows = member(body, "results", dict, str(path))
     timed = [name for name in rows if _timed(name)]
@@ -151,13 +156,12 @@ def _results(name: str, row: Any, columns: list[str], place: str) -> Iterator[Be
     values, params = _fields(row, columns)
     if not isinstance(params, list) or not all(isinstance(axis, list) for axis in params):
         raise PerfgateError("artifact-unreadable", f"the parameters of {name} are no lists", place=place)
-    combinations = list(product(*params))
+    count = prod(map(len, params))
     listed = values if isinstance(values, list) else [values]
-    if len(listed) > len(combinations):
-        what = f"{name} has {len(listed)} results of {len(combinations)} combinations of parameters"
+    if len(listed) > count or count > _MOST:
+        what = f"{name} has {len(listed)} results of {count:,} combinations of parameters"
         raise PerfgateError("artifact-unreadable", what, place=place)
-    listed = [*listed, *[None] * (len(combinations) - len(listed))]
-    for combination, found in zip(combinations, listed):
+    for combination, found in zip_longest(product(*params), listed):
         time = nanoseconds(found)
         yield BenchResult(
             name=f"{name}[{'-'.join(map(str, combination))}]" if combination else name,

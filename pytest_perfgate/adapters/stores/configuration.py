@@ -33,7 +33,7 @@ def read_config(root: Path) -> Config:
 
 def parse_config(text: str, *, place: str) -> Config:
     """The settings that a TOML text makes."""
-    if "perfgate" not in text:
+    if "perfgate" not in text and "\0" not in text:  # UTF-16 read as UTF-8 has every letter behind a NUL
         return Config()
     try:
         table = toml_reader().loads(text)

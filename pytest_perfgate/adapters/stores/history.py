@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -66,7 +67,7 @@ class SqliteHistory:
         query = f"select {_COLUMNS} from sitting where key = ? and device = ? order by id desc limit ?"  # noqa: S608
         with self._opened(reading=True) as database:
             rows = database.execute(query, (str(key), device, last or -1)).fetchall()
-        return tuple(_sitting(row) for row in reversed(rows))
+            return tuple(_sitting(row) for row in reversed(rows))
 
     def _is_there(self) -> bool:
         """Whether there is a history; one that may not be looked for is not taken for none."""
@@ -84,7 +85,7 @@ class SqliteHistory:
             return ()
         query = "select distinct device, key from sitting where device = ?1 or ?1 = '' order by device, key"
         with self._opened(reading=True) as database:
-            return tuple((name, parse_case_key(key)) for name, key in database.execute(query, (device,)))
+            return tuple((_text(name), parse_case_key(_text(key))) for name, key in database.execute(query, (device,)))
 
     @contextlib.contextmanager
     def _opened(self, *, reading: bool = False) -> Iterator[sqlite3.Connection]:
@@ -95,6 +96,9 @@ class SqliteHistory:
                     yield database
             finally:
                 database.close()
+        except (TypeError, ValueError, OverflowError) as fault:
+            what = f"a row of it holds something else than was written: {fault}"
+            raise PerfgateError("history-unreadable", what, place=str(self._path)) from fault
         except sqlite3.Error as fault:
             if _is_refusal(fault):
                 what = f"it cannot be written: {fault}"
@@ -162,14 +166,26 @@ def _row(sitting: Sitting) -> tuple[object, ...]:
 def _sitting(row: Sequence[object]) -> Sitting:
     key, device, time, when, commit, branch, processes, scatter, clock_hz, identity = row
     return Sitting(
-        key=parse_case_key(str(key)),
-        device=str(device),
-        time=float(str(time)),
-        when=str(when),
-        commit=str(commit),
-        branch=str(branch),
-        processes=int(str(processes)),
-        scatter=float(str(scatter)),
-        clock_hz=None if clock_hz is None else float(str(clock_hz)),
-        identity=str(identity),
+        key=parse_case_key(_text(key)),
+        device=_text(device),
+        time=_number(time),
+        when=_text(when),
+        commit=_text(commit),
+        branch=_text(branch),
+        processes=int(_number(processes)),
+        scatter=_number(scatter),
+        clock_hz=None if clock_hz is None else _number(clock_hz),
+        identity=_text(identity),
     )
+
+
+def _text(cell: object) -> str:
+    if not isinstance(cell, str):
+        raise TypeError(f"{cell!r:.40} where a text belongs")
+    return cell
+
+
+def _number(cell: object) -> float:
+    if not isinstance(cell, (int, float)) or not math.isfinite(cell):
+        raise ValueError(f"{cell!r:.40} where a number belongs")
+    return cell

@@ -60,15 +60,15 @@ def with_samples(report: RunReport, data: bytes, table: Counts, place: str) -> R
     """The report with its samples put back."""
     if not data.startswith(MAGIC):
         raise PerfgateError("record-unreadable", "these are no samples of a record", place=place)
+    flat = [triple for case in table for triple in case]
+    most = 8 * sum(map(sum, flat)) + 1
     try:
-        raw = zlib.decompress(data[len(MAGIC) :])
-        numbers = array("d")
-        numbers.frombytes(raw)
+        unpacking, numbers = zlib.decompressobj(), array("d")
+        numbers.frombytes(unpacking.decompress(data[len(MAGIC) :], most))
     except (zlib.error, ValueError) as fault:
         raise PerfgateError("record-unreadable", f"the samples are damaged: {fault}", place=place) from fault
-    flat = [triple for case in table for triple in case]
     processes = list(_processes(report))
-    if len(flat) != len(processes) or sum(map(sum, flat)) != len(numbers):
+    if not unpacking.eof or len(flat) != len(processes) or sum(map(sum, flat)) != len(numbers):
         raise PerfgateError("record-unreadable", "the samples belong to another record", place=place)
     return _mapped(report, _filled(processes, flat, _little(numbers)))
 

@@ -129,7 +129,7 @@ def parse_record(data: bytes, place: str) -> tuple[RunReport, dict[str, Any]]:
         raise PerfgateError("record-unreadable", "it is a web page and no record", mend=mend, place=place)
     try:
         body = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as fault:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
         raise PerfgateError("record-unreadable", f"it is not JSON: {fault}", place=place) from fault
     if not isinstance(body, dict) or not isinstance(body.get("perfgate"), int):
         raise PerfgateError("record-unreadable", "it is no record of perfgate", place=place)
@@ -139,7 +139,7 @@ def parse_record(data: bytes, place: str) -> tuple[RunReport, dict[str, Any]]:
     try:
         report = unpacked(body.get("run"), body.get("shared", []), RunReport)
         return report, dict(body.get("samples") or {})
-    except (msgspec.ValidationError, LookupError, TypeError, ValueError) as fault:
+    except (msgspec.ValidationError, LookupError, TypeError, ValueError, RecursionError) as fault:
         raise PerfgateError("record-unreadable", f"it does not fit the schema: {fault}", place=place) from fault
 
 

@@ -6,8 +6,10 @@ import enum
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -252,8 +254,13 @@ def change_points(
 ) -> tuple[ChangePoint, ...]:
     """Where a line changes, in order: the best split of any segment is tried first, until one is no surprise.
 
-    Positive numbers are taken by their logarithms, so that a change is a fraction.
+    Positive numbers are taken by their logarithms, so that a change is a fraction; others say nothing of a time, and
+    are passed over.
     """
+    places = [at for at, number in enumerate(numbers) if 0 < number < inf]
+    if len(places) < len(numbers):
+        changes = change_points([numbers[at] for at in places], seed=seed, level=level, least=least)
+        return tuple(replace(one, index=places[one.index]) for one in changes)
     line = np.log(np.asarray(numbers, dtype=float))
     random = np.random.default_rng(seed)
     cuts: list[tuple[int, float]] = []

@@ -197,6 +197,8 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "asv: memory alone": (asv({"b.mem_x": [[5], []]}), "it holds no time, and 1 of memory"),
     "asv: too many results": (asv({"b.time_p": [[1, 2, 3], [["1", "2"]]]}), "3 results of 2 combinations"),
     "asv: odd parameters": (asv({"b.time_p": [[1], "ab"]}), "the parameters of b.time_p are no lists"),
+    "asv: columns that are no names": (asv({"b.time_p": [[1]]}, ("result", {"a": 1})), "names no result"),
+    "asv: a billion combinations": (asv({"b.time_p": [[1], [["1"] * 1000] * 3]}), "1,000,000,000 combinations"),
     "asv: other columns": (asv({"b.time_p": [[1]]}, ("value",)), "names no result"),
     "packed": (gzip.compress(json.dumps(google(*REPEATS)).encode()), "a gzip file, and inside JSON"),
     "wide": (json.dumps(google(*REPEATS)).encode("utf-16"), "text in UTF-16"),

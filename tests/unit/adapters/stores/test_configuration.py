@@ -79,3 +79,9 @@ def test_policies_agree_with_the_judge() -> None:
     from pytest_perfgate.core.judge.policy import CHOICES
 
     assert {n: set(vs) for n, vs, _ in POLICIES} == {n: {c.value for c in cs} for n, cs in CHOICES.items()}
+
+
+def test_settings_in_another_encoding_are_not_passed_over() -> None:
+    text = "[tool.perfgate]\nlimits = ['slowdown <= 5%']\n".encode("utf-16-le").decode("utf-8")
+    with pytest.raises(PerfgateError, match="config-unreadable"):
+        parse_config(text, place="pyproject.toml")

@@ -108,6 +108,24 @@ def test_a_damaged_file(path: Path, data: bytes) -> None:
     assert path.read_bytes() == data
 
 
+ODD = [
+    ("key", b"\xff\xfe"), ("device", b"d"), ("time", ""), ("time", b"1"), ("time", 1e999), ("moment", b"x"),
+    ("processes", "three"), ("scatter", ""), ("clock_hz", "x"), ("identity", b"x"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("column", "cell"), ODD)
+def test_a_cell_that_nobody_wrote_is_an_error(path: Path, column: str, cell: object) -> None:
+    history = SqliteHistory(path)
+    history.append([sitting(1.0)])
+    database = sqlite3.connect(path)
+    with database:
+        database.execute(f"update sitting set {column} = ?", (cell,))
+    database.close()
+    with pytest.raises(PerfgateError, match="history-unreadable"):
+        _ = [history.read(key, device) for device, key in history.keys()]  # noqa: SIM118
+
+
 def test_somebody_elses_database(path: Path) -> None:
     path.parent.mkdir()
     with sqlite3.connect(path) as database:

@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 import os
 import threading
+import tracemalloc
+import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -96,8 +98,13 @@ def test_without_a_run(records: Records) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"perfgate": "1"}', '{"perfgate": 1}', '{"perfgate":1,"run":{"shared":5}}', "\xff"]
-)
+    "text",
+    [
+        "", "{", "[]", '{"perfgate": "1"}', '{"perfgate": 1}', '{"perfgate":1,"run":{"shared":5}}', "\xff",
+        "[" * 200_000, '{"perfgate":1,"run":' + '{"a":' * 900 + "1" + "}" * 901,
+    ],
+    ids=["empty", "cut", "list", "text", "nothing", "no such", "latin", "brackets", "deep"],
+)  # fmt: skip
 def test_what_is_no_record(records: Records, tmp_path: Path, text: str) -> None:
     (tmp_path / "r.json").write_bytes(text.encode("latin-1"))
     with pytest.raises(PerfgateError, match="record-unreadable"):
@@ -123,6 +130,17 @@ def test_damaged_samples(records: Records, damage: bytes) -> None:
     records.write(REPORT).with_suffix(".samples").write_bytes(damage)
     with pytest.raises(PerfgateError, match="record-unreadable"):
         records.read()
+
+
+def test_samples_that_unpack_to_more_than_they_say(records: Records) -> None:
+    """A kilobyte may unpack to a gigabyte."""
+    bomb = b"perfgate samples 1\n" + zlib.compress(bytes(1 << 26), 9)
+    records.write(REPORT).with_suffix(".samples").write_bytes(bomb)
+    tracemalloc.start()
+    with pytest.raises(PerfgateError, match="record-unreadable"):
+        records.read()
+    assert tracemalloc.get_traced_memory()[1] < 1 << 24
+    tracemalloc.stop()
 
 
 def test_missing_samples(records: Records) -> None:

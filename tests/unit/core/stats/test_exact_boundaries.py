@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -100,3 +101,13 @@ def test_the_table_ends_where_it_says() -> None:
     more = np.random.default_rng(9).normal(0.1, 1, EXACT_UP_TO + 1)
     oracle = stats.wilcoxon(more, alternative="greater", method="approx", correction=True).pvalue
     assert signed_rank(more) == pytest.approx(oracle, rel=1e-9)
+
+
+def test_numbers_that_are_no_times_are_passed_over() -> None:
+    """A zero has no logarithm: it made every statistic of the line no number."""
+    (clean,) = change_points([1.0] * 8 + [2.0] * 8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (found,) = change_points([0.0, *[1.0] * 8, -1.0, *[2.0] * 4, float("nan"), *[2.0] * 4])
+    assert (clean.index, found.index) == (8, 10)
+    assert (found.before, found.after) == (1.0, 2.0)

@@ -1,0 +1,58 @@
+"""The fuzzer as a command; ci/fuzz makes the environment and calls it."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from pathlib import Path
+
+from tests.fuzz.campaign import Fault, Outcome, campaign, mutant
+from tests.fuzz.readers import READERS
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="ci/fuzz", description=__doc__)
+    parser.add_argument("--only", default="", help="readers whose name holds this text")
+    parser.add_argument("--mutants", type=int, default=1000, help="of each kind of file")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="for each kind of file at most")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--show", type=int, metavar="NUMBER", help="write that mutant to standard output")
+    asked = parser.parse_args()
+    names = [name for name in READERS if asked.only in name]
+    if asked.show is not None:
+        (name,) = names
+        draw = f"{asked.seed}/{name}/{asked.show}"
+        sys.stdout.buffer.write(mutant(READERS[name], dict(READERS[name].seeds()), draw).data)
+        return 0
+    found = {name: _told(name, campaign(name, asked.mutants, asked.seed, asked.seconds)) for name in names}
+    print("\n".join(_table(found)))
+    return 1 if any(outcome.faults for outcome in found.values()) else 0
+
+
+def _told(name: str, outcome: Outcome) -> Outcome:
+    """Each fault once by what it says, with how to see the mutant again."""
+    shown: dict[tuple[str, str], list[Fault]] = {}
+    for fault in outcome.faults:
+        shown.setdefault((fault.kind, fault.told[:60]), []).append(fault)
+    for (kind, _), faults in shown.items():
+        first = faults[0]
+        print(f"{name}: {len(faults)} x {kind}: {first.told}")
+        print(f"    --only {name!r} --show {first.number}   {first.seed}: {', '.join(first.ways)}", flush=True)
+    return outcome
+
+
+KINDS = ("refused", "same", "noticed", "other", "crash", "hang", "memory", "silent", "impossible")
+
+
+def _table(found: dict[str, Outcome]) -> list[str]:
+    lines = [f"| reader | mutants | {' | '.join(KINDS)} | seconds |", "| --- " * (len(KINDS) + 3) + "|"]
+    for name, (counts, _, seconds) in found.items():
+        cells = " | ".join(f"{counts[kind]:,}" for kind in KINDS)
+        lines.append(f"| {name} | {sum(counts.values()):,} | {cells} | {seconds:.0f} |")
+    return lines
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    raise SystemExit(main())
