@@ -88,7 +88,7 @@ def read_benchmarks(path: Path) -> Any:
     from pytest_perfgate.core.analysis.foreign_files import foreign
 
     head = CommandLineTools.peek(path)
-    kinds = [made(part) for part in _INSPECTORS if part[0].startswith("app.inspections.benchmarks:")]
+    kinds = [made(part) for part in _INSPECTORS if part[0].startswith("app.inspections.results:")]
     kind = next((kind for kind in kinds if kind.recognises(path, head)), None)
     if kind is None:
         seen, mend = foreign(head)

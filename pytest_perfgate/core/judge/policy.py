@@ -37,7 +37,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         outcome=Outcome.MOVED,
-        meaning="slower than the stored baseline, but not than its own commit measured beside it here",
+        meaning="slower than the stored baseline, but not than the other build measured beside it here",
         key="moved",
         exit=REGRESSED,
     ),

@@ -151,9 +151,9 @@ def test_the_floor_of_two_arms_is_of_the_time_before(shift: float, outcome: Outc
     assert verdict(1e6, paired=paired(Decision.SLOWER, shift)).raised is None
 
 
-def test_more_rounds_are_at_least_ten_and_a_clock_event_keeps_what_it_could_see() -> None:
+def test_more_rounds_are_at_least_fourteen_and_a_clock_event_keeps_what_it_could_see() -> None:
     spanning = replace(paired(Decision.UNDECIDED, 0.04, 2), interval=Interval(low=-0.01, high=0.09))
-    assert verdict(1e6, paired=spanning).next[0].endswith("--perfgate-rounds=10")
+    assert verdict(1e6, paired=spanning).next[0].endswith("--perfgate-rounds=14")
     clocked = paired(Decision.SLOWER, 0.25, clocks_hz=(1.5e9, 1.2e9))
     assert verdict(1.25e6, paired=clocked).visible == 0.02
     assert verdict(1.25e6, paired=replace(clocked, visible=None)).visible == 0.03
