@@ -11,7 +11,7 @@ import pytest
 
 from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.core.limits.grammar import parse_limit
-from pytest_perfgate.model.plan import Case, Plan
+from pytest_perfgate.model.plan import Case, Mode, Plan
 from pytest_perfgate.model.protocol import CaseResult
 from pytest_perfgate.plugin.child_arguments import paired_line, triable, trying_line
 from pytest_perfgate.plugin.measure_ahead import (
@@ -104,9 +104,15 @@ def test_no_builds_are_asked_for_without_a_baseline_or_where_none_are_made(
 ) -> None:
     tools = SimpleNamespace(convict=dict if convicts else None, baselines=SimpleNamespace(devices=lambda: devices))
     held = Case(nodeid="t.py::test_b", limits=(parse_limit("slowdown <= 3%", kinds=KINDS),), plan=Plan())
-    base = SimpleNamespace(base=SimpleNamespace(commit="c0ffee"))
-    court, settings = SimpleNamespace(tools=tools, accepted=base), SimpleNamespace(ci=False)
-    session: Any = SimpleNamespace(court=court, settings=settings)
+    base = SimpleNamespace(base=SimpleNamespace(commit="c0ffee", why="there is no git repository here"))
+    court, project = SimpleNamespace(tools=tools, accepted=base), SimpleNamespace(conviction="paired")
+    settings = SimpleNamespace(ci=False, project=project)
+    session: Any = SimpleNamespace(court=court, settings=settings, mode=Mode.FULL)
     assert suspicion_line(session, [held]) == said
     settings.ci = True
-    assert suspicion_line(session, [held]) == (TRIED if convicts else "")
+    assert suspicion_line(session, [held]) == (
+        TRIED if convicts else "; no two builds: there is no git repository here"
+    )
+    project.conviction = "interval"
+    assert suspicion_line(session, [held]) == (TRIED if convicts else '; no two builds: conviction = "interval"')
+    assert suspicion_line(session, []) == ""
