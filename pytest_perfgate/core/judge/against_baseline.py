@@ -182,7 +182,13 @@ def _slower_since(trial: Trial, metric: Metric, counts: float) -> bool:
     assert paired is not None
     if metric.low <= counts:
         return False
-    return bool(paired.moved or paired.shared) or metric.value > prediction(trial).reach
+    return bool(paired.moved or paired.shared) or (_scatters(trial) and metric.value > prediction(trial).reach)
+
+
+def _scatters(trial: Trial) -> bool:
+    """Whether anybody knows how sittings scatter: one says nothing of the next."""
+    sittings = trial.baseline.sittings if trial.baseline is not None else 0
+    return max(sittings, trial.context.sittings) >= _SITTINGS
 
 
 def clears(trial: Trial, metric: Metric, allowed: Tolerance) -> bool:
@@ -190,8 +196,7 @@ def clears(trial: Trial, metric: Metric, allowed: Tolerance) -> bool:
 
     How sittings scatter is what an accepted time may be off by: processes of one sitting agree with each other.
     """
-    assert trial.baseline is not None
-    if trial.baseline.sittings < _SITTINGS and trial.context.sittings < _SITTINGS:
+    if not _scatters(trial):
         return False
     between = prediction(trial).log_within(MISSES)
     return max(math.expm1(between), allowed.blind) <= allowed.counts and (
