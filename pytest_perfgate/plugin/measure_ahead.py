@@ -140,13 +140,19 @@ def measure_against(session: SessionState) -> None:
 
 def suspicion_line(session: SessionState, cases: Iterable[Case]) -> str:
     """What two builds would cost, where there are any to be asked: a line's commit, or the base of the change."""
-    store = session.court.tools.baselines
+    store, ci, base = session.court.tools.baselines, session.settings.ci, session.court.accepted.base
+    count = triable(cases)
+    if session.court.tools.convict is None:
+        return f"; no two builds: {_no_builds(session)}" if ci and count and session.mode is Mode.FULL else ""
     lines = store is not None and bool(store.devices())
-    if session.court.tools.convict is None or not (
-        lines or (session.settings.ci and session.court.accepted.base.commit)
-    ):
-        return ""
-    return trying_line(triable(cases))
+    return trying_line(count) if lines or (ci and base.commit) else ""
+
+
+def _no_builds(session: SessionState) -> str:
+    """Why a full run in CI has no other build to decide by."""
+    if session.settings.project.conviction == "interval":
+        return 'conviction = "interval"'
+    return session.court.accepted.base.why or "git knows no commit here"
 
 
 STARTING = ""
