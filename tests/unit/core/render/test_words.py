@@ -97,7 +97,7 @@ def test_its_block_says_what_it_came_to_and_why_there_is_no_more() -> None:
         "BROKEN     t.py::test_bad   limit time <= 2us\n  why   perfgate failed while it showed this: "
     )
     assert block.endswith(f"{CODE}\n")
-    assert "(quantity.py:" in block or "(test_guard.py:" in block
+    assert "(words.py:" in block or "(test_words.py:" in block
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_a_fault_that_cannot_say_what_it_is_is_named() -> None:
         raise MuteError
 
     assert shown(render, str).startswith(
-        "perfgate failed while it showed this: MuteError: it does not say what (test_g"
+        "perfgate failed while it showed this: MuteError: it does not say what (test_words.py"
     )
     assert isinstance(GOOD.verdicts[0].metric, Metric)
 
