@@ -18,7 +18,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         outcome=Outcome.PASSED,
         meaning="limits kept by the whole interval; the upper bound of the slowdown is below its limit, or below the "
-        "floor for short calls where that raised it, which is then said",
+        "floor where one is set and raised it, which is then said",
     ),
     Rule(
         outcome=Outcome.IMPROVED,
