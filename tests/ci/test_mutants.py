@@ -65,7 +65,7 @@ def test_a_file_leads_to_what_it_imports_and_the_wiring_to_everything() -> None:
         everything_from(ROOT / f"{path}.py")
         for path in (
             "pytest_perfgate/core/judge/rounds",
-            "tests/unit/core/stats/test_exact",
+            "tests/unit/core/stats/test_inference",
             "pytest_perfgate/wiring/__init__",
         )
     )

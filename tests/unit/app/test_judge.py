@@ -325,7 +325,7 @@ def test_a_fault_of_the_judge_is_one_failed_case_with_its_measurement(monkeypatc
     report = court(Lines(None)).judged(case(limit("slowdown <= 3%"), limit("time <= 2ms")), measurement)
     assert report.measurement is measurement
     assert [(v.outcome, v.effect) for v in report.verdicts] == [(Outcome.INVALID, Effect.FAIL)] * 2
-    assert "ZeroDivisionError: float division by zero (test_unjudged.py:" in report.verdicts[0].sentence
+    assert "ZeroDivisionError: float division by zero (test_judge.py:" in report.verdicts[0].sentence
     assert report.problems[0].code == "judging-failed"
 
 

@@ -97,7 +97,7 @@ def test_its_block_says_what_it_came_to_and_why_there_is_no_more() -> None:
         "BROKEN     t.py::test_bad   limit time <= 2us\n  why   perfgate failed while it showed this: "
     )
     assert block.endswith(f"{CODE}\n")
-    assert "(quantity.py:" in block or "(test_guard.py:" in block
+    assert "(words.py:" in block or "(test_words.py:" in block
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_a_fault_that_cannot_say_what_it_is_is_named() -> None:
         raise MuteError
 
     assert shown(render, str).startswith(
-        "perfgate failed while it showed this: MuteError: it does not say what (test_g"
+        "perfgate failed while it showed this: MuteError: it does not say what (test_words.py"
     )
     assert isinstance(GOOD.verdicts[0].metric, Metric)
 
@@ -161,6 +161,7 @@ def test_a_block_keeps_its_lines_whatever_letters_a_terminal_has(encoding: str |
     ("number", "dimension", "text"),
     [
         (412_310.0, Dimension.TIME, "412.3 µs"),
+        (999_999.9, Dimension.TIME, "1 ms"),
         (0.4, Dimension.TIME, "0.4 ns"),
         (2.5e9, Dimension.TIME, "2.5 s"),
         (0.6634, Dimension.FRACTION, "66.34 %"),
