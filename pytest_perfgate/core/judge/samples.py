@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import accumulate, takewhile
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.judge.context import limited, paired_clocks, settled_turns
 from pytest_perfgate.core.judge.rounds import Pairs
@@ -18,16 +15,8 @@ from pytest_perfgate.core.stats.summary import median
 from pytest_perfgate.model.device import Basis
 from pytest_perfgate.model.measurement import Measurement, Samples, Settled, Sitting
 from pytest_perfgate.model.metric import MetricSet, Problem
-from pytest_perfgate.model.plan import Plan
 from pytest_perfgate.model.protocol import Capture
 from pytest_perfgate.model.verdict import PowerLimited
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Bytes = npt.NDArray[np.uint8]
-
 
 BOUND = 1.02
 """Wall over CPU time of the least stretched sample, up to which a call is nothing but computing."""
@@ -256,69 +245,6 @@ def _above_peak(measurement: Measurement, metrics: MetricSet) -> Iterator[Proble
                 evidence=(("sol", f"{metric.value:.4g}"),),
                 retry=False,
             )
-
-
-PATTERNS = (0xBE, 0x3F)
-"""Bytes that make a plain number near one of every float format, negative and positive: poison that slows no kernel.
-
-A call that adds to it, or keeps what is positive, leaves neither the poison nor what it left before.
-"""
-
-CHANCE = {1: 0.1, 2: 0.004}
-"""The share of elements of so many bytes that may hold a pattern by chance, where each call writes other values."""
-
-RARE = 1e-5
-
-
-def poison(size: int, turn: int) -> Bytes:
-    """So many bytes of a pattern; turns alternate."""
-    import numpy as np
-
-    return np.full(size, PATTERNS[turn % len(PATTERNS)], dtype=np.uint8)
-
-
-def untouched(before: Bytes, after: Bytes, itemsize: int, turn: int) -> float:
-    """The share of elements that still hold the poison, and did not hold it by themselves.
-
-    Small elements hold it by chance, now and then, where a call writes other values each time.
-    """
-    if before.size != after.size or not after.size:
-        return 0.0
-    import numpy as np
-
-    pattern = PATTERNS[turn % len(PATTERNS)]
-    was, now = ((data.reshape(-1, itemsize) == pattern).all(axis=1) for data in (before, after))
-    share = float(np.mean(now & ~was))
-    return share if share > CHANCE.get(itemsize, RARE) else 0.0
-
-
-def digest(data: Bytes) -> bytes:
-    """A fingerprint of an array's bytes."""
-    return hashlib.blake2b(data.data, digest_size=16).digest()
-
-
-def left_of(plan: Plan, spent_ns: float, samples: int) -> Plan | None:
-    """The plan for what the first try left of its warm-up and budget; ``None`` where it is too little to sample.
-
-    Too little is less than the samples asked for took the first time. A turn of two processes is a slice of a budget
-    that whoever deals the turns keeps: it is taken whole once more, and paid for there.
-    """
-    if plan.witness:
-        return plan
-    whole = plan.warmup_ns + plan.budget_ns
-    part = 1 - spent_ns / whole if whole > 0 else 0.0
-    needed = max(plan.min_samples, plan.least_samples) * spent_ns / max(samples, 1)
-    if part <= 0 or plan.budget_ns * part < needed:
-        return None
-    return replace(plan, warmup_ns=plan.warmup_ns * part, budget_ns=plan.budget_ns * part)
-
-
-def exhausted(plan: Plan, spent_ns: float) -> tuple[str, str]:
-    """Why there was no other try, as evidence."""
-    whole = plan.warmup_ns + plan.budget_ns
-    left = max(0.0, whole - spent_ns)
-    least = max(plan.min_samples, plan.least_samples)
-    return ("not taken again", f"{left / 1e9:.3g} s of {whole / 1e9:.3g} s were left: too little for {least} samples")
 
 
 LEAST = 3

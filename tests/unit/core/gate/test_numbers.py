@@ -9,13 +9,14 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
+from pytest_perfgate.app.output_check import poison, untouched
 from pytest_perfgate.core.judge.accepted_line import LIMIT
 from pytest_perfgate.core.judge.calibration import LEAST as LEAST_TO_CALIBRATE
 from pytest_perfgate.core.judge.calibration import Recorded, _suits, calibration
 from pytest_perfgate.core.judge.context import JudgeContext, moved
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.rounds import SCREENING, Design, Pairs, clearing_rounds, finding, split, visible
-from pytest_perfgate.core.judge.samples import apart, computes, of_level, poison, untouched
+from pytest_perfgate.core.judge.samples import apart, computes, of_level
 from pytest_perfgate.core.limits.scope import nearest, proposal
 from pytest_perfgate.model.measurement import Samples, Sitting, Stop
 from pytest_perfgate.model.plan import Outcome

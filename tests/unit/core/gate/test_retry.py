@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_perfgate.core.judge.samples import exhausted, left_of
+from pytest_perfgate.core.stats.summary import exhausted, left_of
 from pytest_perfgate.model.plan import Plan
 
 PLAN = replace(Plan(), warmup_ns=200e6, budget_ns=800e6, min_samples=20)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pytest_perfgate.core.judge.samples import PATTERNS, digest, poison, untouched
+from pytest_perfgate.app.output_check import PATTERNS, digest, poison, untouched
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
