@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_perfgate.core.render.words import first_of
 from pytest_perfgate.model.measurement import Samples
 from pytest_perfgate.model.metric import Finding, Problem
 from pytest_perfgate.model.ports import Contents
 from pytest_perfgate.model.values import array_value
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Bytes = npt.NDArray[np.uint8]
 
 
 @array_value
@@ -73,7 +66,7 @@ class OutputCheck:
         self._poison(again, 0)
         del again
         self._sort(self._results(subject.once()))
-        self._inputs = [(array, digest(contents.read(array))) for array in inputs]
+        self._inputs = [(array, contents.fingerprint(array)) for array in inputs]
 
     def after(self) -> tuple[Problem, ...]:
         """What is wrong with the timed calls; a result that ``check`` refuses is an error."""
@@ -85,7 +78,7 @@ class OutputCheck:
             self._poison(self._contents.within(result), 0)
             del result
             self._look(self._results(self._subject.once()), 0, "a call after the timed ones")
-        changed = (array for array, known in self._inputs if digest(self._contents.read(array)) != known)
+        changed = (array for array, known in self._inputs if self._contents.fingerprint(array) != known)
         self._problems += [
             Problem(code="input-changed", what=f"the call changed {self._contents.name(array)}, an input", retry=False)
             for array in changed
@@ -99,7 +92,9 @@ class OutputCheck:
     def _saved(self, array: Any, reach: Sequence[Any]) -> Output:
         own = array if self._any(array, reach) else None
         contents = self._contents
-        return Output(saved=contents.read(array), itemsize=contents.itemsize(array), name=contents.name(array), own=own)
+        return Output(
+            saved=contents.saved(array), itemsize=contents.itemsize(array), name=contents.name(array), own=own
+        )
 
     def _steady(self, again: Sequence[Any]) -> list[Output | None]:
         """Outputs that may be overwritten: not those of the call's own arrays that are another at every call."""
@@ -109,7 +104,7 @@ class OutputCheck:
         return [output if output and self._same(output, array) else None for output, array in pairs]
 
     def _same(self, output: Output, array: Any) -> bool:
-        return output.own is None or digest(self._contents.read(array)) == digest(output.saved)
+        return output.own is None or self._contents.unchanged(array, output.saved)
 
     def _sort(self, again: Sequence[Any]) -> None:
         """Outputs that a call writes from its inputs alone stay, poisoned once more; others are put back."""
@@ -119,14 +114,13 @@ class OutputCheck:
             if output is None:
                 kept.append(None)
                 continue
-            now = self._contents.read(array)
-            left = untouched(output.saved, now, output.itemsize, 0)
+            left = self._left(output, array, 0)
             if left:
                 self._problems.append(unwritten(output.name, left, "a call"))
             pure = not left and self._same(output, array)
             kept.append(output if pure else None)
             if not pure and output.own is not None:
-                self._contents.write(output.own, output.saved)
+                self._contents.restore(output.own, output.saved)
         self._outputs = kept
         self._poison(again, 1)
 
@@ -134,15 +128,19 @@ class OutputCheck:
         for output, array in zip(self._outputs, arrays, strict=False):
             if output is None:
                 continue
-            left = untouched(output.saved, self._contents.read(array), output.itemsize, turn)
+            left = self._left(output, array, turn)
             if left:
                 self._problems.append(unwritten(output.name, left, who))
-                self._contents.write(array, output.saved)
+                self._contents.restore(array, output.saved)
+
+    def _left(self, output: Output, array: Any, turn: int) -> float:
+        """The share of an output that still holds the poison; of an array of another size nothing is known."""
+        return untouched(self._contents.holding(array, pattern(turn), output.saved), output.itemsize)
 
     def _poison(self, arrays: Sequence[Any], turn: int) -> None:
         for output, array in zip(self._outputs, arrays, strict=False):
             if output is not None:
-                self._contents.write(array, poison(self._contents.read(array).size, turn))
+                self._contents.fill(array, pattern(turn))
 
     def _any(self, array: Any, others: Sequence[Any]) -> bool:
         return any(self._contents.overlap(array, other) for other in others)
@@ -202,28 +200,14 @@ CHANCE = {1: 0.1, 2: 0.004}
 RARE = 1e-5
 
 
-def poison(size: int, turn: int) -> Bytes:
-    """So many bytes of a pattern; turns alternate."""
-    import numpy as np
-
-    return np.full(size, PATTERNS[turn % len(PATTERNS)], dtype=np.uint8)
+def pattern(turn: int) -> int:
+    """The byte that an output is filled with; turns alternate."""
+    return PATTERNS[turn % len(PATTERNS)]
 
 
-def untouched(before: Bytes, after: Bytes, itemsize: int, turn: int) -> float:
-    """The share of elements that still hold the poison, and did not hold it by themselves.
+def untouched(share: float, itemsize: int) -> float:
+    """The share of elements that still hold the poison, where that is more than chance.
 
     Small elements hold it by chance, now and then, where a call writes other values each time.
     """
-    if before.size != after.size or not after.size:
-        return 0.0
-    import numpy as np
-
-    pattern = PATTERNS[turn % len(PATTERNS)]
-    was, now = ((data.reshape(-1, itemsize) == pattern).all(axis=1) for data in (before, after))
-    share = float(np.mean(now & ~was))
     return share if share > CHANCE.get(itemsize, RARE) else 0.0
-
-
-def digest(data: Bytes) -> bytes:
-    """A fingerprint of an array's bytes."""
-    return hashlib.blake2b(data.data, digest_size=16).digest()

@@ -131,6 +131,8 @@ class RunReport:
     filtered: bool = False
     """True under ``-k``, ``-m``, node ids: suite verdicts are not drawn."""
     notes: tuple[SuiteNote, ...] = ()
+    status: int = 0
+    """How pytest ended, for tests that failed for another reason than their limits."""
     root: str = ""
     schema: int = 1
 

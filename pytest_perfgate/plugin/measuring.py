@@ -90,14 +90,7 @@ class Measuring:
         def take(plan: Plan) -> Samples:
             self._warm_up(asked)
 
-            def measure() -> Samples:
-                return stand.timer.measure(call, plan, stand.runtime, setup)
-
-            if scrutiny is None:
-                return measure()
-            from pytest_perfgate.app.output_check import scrutinised
-
-            return scrutinised(measure, scrutiny)
+            return _checked(lambda: stand.timer.measure(call, plan, stand.runtime, setup), scrutiny)
 
         return per_call(self._taken(stand, plan, take), asked.calls * asked.schedule.iterations)
 
@@ -202,6 +195,15 @@ class Measuring:
     def inspector(self, name: str) -> Inspector:
         """The inspector of that name."""
         return next(one for one in self._instruments.inspectors if one.name == name)
+
+
+def _checked(measure: Callable[[], Samples], scrutiny: OutputCheck | None) -> Samples:
+    """Samples of a call; what checks its output is imported for the calls that ask for it."""
+    if scrutiny is None:
+        return measure()
+    from pytest_perfgate.app.output_check import scrutinised
+
+    return scrutinised(measure, scrutiny)
 
 
 def insist_on_devices(wanted: int) -> None:

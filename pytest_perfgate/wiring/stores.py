@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 def baseline_store(root: Path, project: Config, revisions: Any = None) -> Baselines:
     """The project's baselines; those of devices that it does not list lie under ``.perfgate/``."""
     from pytest_perfgate.adapters.stores.baselines import Baselines, Kept
-    from pytest_perfgate.adapters.stores.configuration import folder_at
+    from pytest_perfgate.adapters.stores.configuration import devices_at, folder_at
 
     then = revisions or repository(root)
-    kept = Kept(partial(folder_at, then.show), then.files)
+    kept = Kept(partial(folder_at, then.show), then.files, partial(devices_at, then.show))
     return Baselines(root, project.devices, project.baselines, then.show, kept)
 
 
