@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -191,6 +193,9 @@ class NsysExport(Protocol):
     def kernel_totals(self, low: int, high: int, whole: Collection[int] = ()) -> tuple[KernelTotal, ...]:
         """Totals of kernels that start in the span."""
 
+    def waits(self, low: int, high: int, blocks: re.Pattern[str]) -> tuple[Ints, Ints, Ints]:
+        """(process, start, end) of calls in the span whose name says that they wait for a device."""
+
     def api_totals(self, spans: Mapping[int, tuple[int, int]], like: str = "") -> tuple[ApiTotal, ...]:
         """Host time per call, each process's clipped to its own span; only of calls with this word in their name."""
 
@@ -279,6 +284,10 @@ class Window:
     start: int
     end: int
     how: str
+    covers: float | None = field(default=None, compare=False)
+    """The part of the rank's capture that all ranges like this one cover; none where no range was looked for."""
+    apart: int | None = field(default=None, compare=False)
+    """From the start of one such range to the start of the next, in the median."""
 
     @property
     def length(self) -> int:
@@ -383,6 +392,8 @@ class RankResult:
     compute: tuple[tuple[str, int], ...]
     """(stage, compute by union)."""
     api: tuple[ApiTotal, ...] = ()
+    sync_ns: int | None = None
+    """How long the device was idle behind calls that wait for it; ``None`` where no call was recorded."""
 
     @property
     def rank(self) -> Rank:

@@ -241,6 +241,21 @@ class Export:
             kept[key[0], name] = max(total, kept.get((key[0], name), total), key=lambda one: one.total_ns)
         return tuple(kept.values())
 
+    def waits(self, low: int, high: int, blocks: re.Pattern[str]) -> tuple[Ints, Ints, Ints]:
+        none = np.empty(0, dtype=np.int64)
+        if not complete(self._db, tables.RUNTIME):
+            return none, none, none
+        likely = "value LIKE '%Synchronize%' OR value LIKE '%Memcpy%'"
+        listed = self._db.rows(f"SELECT id, value FROM {self._db.source(tables.STRINGS)} WHERE {likely}")
+        blocking = [int(known) for known, name in listed if blocks.search(str(name))]
+        if not blocking:
+            return none, none, none
+        named = f"nameId IN ({', '.join(map(str, blocking))})"
+        thread, start, end = numbers(
+            self._db, tables.RUNTIME, [THREAD, "start", "end"], f"{_TOUCHES} AND {named}", (high, low)
+        )
+        return thread >> 24 & _PROCESS, start, end
+
     def _called(self, like: str) -> str:
         """The numbers of the names that hold a word."""
         rows = self._db.rows(f"SELECT id FROM {self._db.source(tables.STRINGS)} WHERE value LIKE ?", (f"%{like}%",))

@@ -6,6 +6,7 @@ import enum
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,6 +48,13 @@ class Thresholds:
     """The host's launch share that counts as high beside an idle device."""
     short_ns: float = 10_000.0
     roof: float = 0.60
+    """Where a roof begins to hold a kernel that lies at the balance point."""
+    far: float = 0.40
+    """The same for one that lies far from it: only one roof is in its way."""
+    balances: float = 4.0
+    """How many times the balance point is far."""
+    alone: float = 0.80
+    """From here on a roof holds a kernel, whatever the other one, which nobody measured, may be."""
     near: float = 0.10
     warps: float = 8.0
     l2_hit: float = 0.80
@@ -128,6 +136,8 @@ _BOUND = {
     Bottleneck.COMPUTE, Bottleneck.MEMORY, Bottleneck.LATENCY,
 }  # fmt: skip
 
+BLOCKS = re.compile(r"^(?:cuda|hip|cu)(?:Device|Stream|Event|Ctx)Synchronize|^(?:cuda|hip)Memcpy(?!.*Async)")
+"""Calls that return when the device has done its work; a copy without Async is one of them."""
 Margin = Callable[[Signals, Thresholds], "float | None"]
 """How far inside its region a class is, as a fraction; negative outside, ``None`` when not collected."""
 
@@ -166,9 +176,28 @@ def _side(first: str, second: str) -> Margin:
         mine, other = _known(getattr(signals, first)), _known(getattr(signals, second))
         if mine is None:
             return None
-        return mine - at.roof if other is None else min(mine - at.roof, mine - other)
+        return mine - at.alone if other is None else min(mine - _begins(mine, other, at), mine - other)
 
     return margin
+
+
+def _begins(mine: float, other: float, at: Thresholds) -> float:
+    """From which part of a roof on it is the limit: the further from the balance point, the sooner."""
+    if mine <= other:
+        return at.roof
+    times = mine / other if other > 0 else at.balances
+    return at.roof - (at.roof - at.far) * min(math.log(times) / math.log(at.balances), 1.0)
+
+
+def completed(signals: Signals) -> Signals:
+    """A roof that was not measured follows from the other one, where the intensity and the balance point are known."""
+    compute, memory = _known(signals.compute), _known(signals.memory)
+    intensity, ridge = _known(signals.intensity), _known(signals.ridge)
+    if not intensity or not ridge or (compute is None) is (memory is None):
+        return signals
+    if compute is None and memory is not None:
+        return replace(signals, compute=memory * intensity / ridge)
+    return replace(signals, memory=(compute or 0.0) * ridge / intensity)
 
 
 ORDER: tuple[tuple[Bottleneck, Margin, bool], ...] = (
@@ -186,13 +215,26 @@ def classify(signals: Signals, at: Thresholds = THRESHOLDS) -> Classification:
     """The class of these signals; every point of the plane has exactly one."""
     if signals.problems:
         return Classification(bottleneck=Bottleneck.INVALID, evidence=signals.problems)
+    signals = completed(signals)
     margins = [(name, margin(signals, at), closed) for name, margin, closed in ORDER]
     held = [name for name, margin, closed in margins if margin is not None and _holds(margin, closed)]
     if held:
         return _named(held[0], held[1:], signals, at)
+    if _idles(signals, at):
+        return _named(Bottleneck.LATENCY, [], signals, at)
     if _known(signals.compute) is None and _known(signals.memory) is None:
         return _by_intensity(signals, at)
+    if _known(signals.compute) is None or _known(signals.memory) is None:
+        return Classification(
+            bottleneck=Bottleneck.NOT_COLLECTED, evidence=tuple(_evidence(Bottleneck.BALANCED, signals, at))
+        )
     return _named(Bottleneck.LATENCY, [], signals, at)
+
+
+def _idles(signals: Signals, at: Thresholds) -> bool:
+    """Whether the device does nothing for so much of a window that no roof can be what holds it back."""
+    idle = _known(signals.idle)
+    return idle is not None and idle > at.idle
 
 
 def _holds(margin: float, closed: bool) -> bool:
@@ -282,6 +324,10 @@ def _evidence(name: Bottleneck, signals: Signals, at: Thresholds) -> Iterator[st
 
 
 def _cause(signals: Signals, at: Thresholds) -> str:
+    if _idles(signals, at):
+        launching = _known(signals.launch_share)
+        beside = f", and the host launches for {launching * 100:.1f} %" if launching is not None else ""
+        return f"the device idles for {(signals.idle or 0.0) * 100:.1f} % of the window{beside}"
     warps = _known(signals.warps)
     if warps is not None and warps < at.warps:
         return f"{warps:.1f} warps a multiprocessor, fewer than {at.warps:.0f}"
