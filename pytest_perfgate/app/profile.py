@@ -12,9 +12,9 @@ from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.metric import Analysis, Document
-from pytest_perfgate.model.nsys import Scrub, Scrubbed
 from pytest_perfgate.model.plan import CaseKey, ClockPolicy, Plan
 from pytest_perfgate.model.ports import Profiler
+from pytest_perfgate.model.profiles import Scrub, Scrubbed
 from pytest_perfgate.model.protocol import LOG, STATIC, TOLD, VARIABLE, Assignment, Told, parse_told
 from pytest_perfgate.model.values import array_value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.analysis.classify import WORDS, Kind
+from pytest_perfgate.core.analysis.kinds import WORDS, Kind
 from pytest_perfgate.core.analysis.trace.operators import operators, recompute_share
 from pytest_perfgate.core.analysis.trace.passes import passes
 from pytest_perfgate.core.analysis.trace.survey import Settings, survey, timelines, within

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pytest_perfgate.adapters.readers import nsys_connection as tables
-from pytest_perfgate.adapters.readers.nsys_columns import THREAD, chunks, numbers, read_ranges
+from pytest_perfgate.adapters.readers.nsys_columns import THREAD, chunks, numbers, read_ranges, read_waits
 from pytest_perfgate.adapters.readers.nsys_connection import (
     NEVER_NULL,
     Connection,
@@ -242,19 +242,7 @@ class Export:
         return tuple(kept.values())
 
     def waits(self, low: int, high: int, blocks: re.Pattern[str]) -> tuple[Ints, Ints, Ints]:
-        none = np.empty(0, dtype=np.int64)
-        if not complete(self._db, tables.RUNTIME):
-            return none, none, none
-        likely = "value LIKE '%Synchronize%' OR value LIKE '%Memcpy%'"
-        listed = self._db.rows(f"SELECT id, value FROM {self._db.source(tables.STRINGS)} WHERE {likely}")
-        blocking = [int(known) for known, name in listed if blocks.search(str(name))]
-        if not blocking:
-            return none, none, none
-        named = f"nameId IN ({', '.join(map(str, blocking))})"
-        thread, start, end = numbers(
-            self._db, tables.RUNTIME, [THREAD, "start", "end"], f"{_TOUCHES} AND {named}", (high, low)
-        )
-        return thread >> 24 & _PROCESS, start, end
+        return read_waits(self._db, low, high, blocks)
 
     def _called(self, like: str) -> str:
         """The numbers of the names that hold a word."""

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pytest_perfgate.core.analysis.classify import BLOCKS
 from pytest_perfgate.core.analysis.foreign_files import foreign
+from pytest_perfgate.core.analysis.kinds import BLOCKS
 from pytest_perfgate.core.analysis.nsys import overlap as jobs
 from pytest_perfgate.core.analysis.nsys import views as balance
 from pytest_perfgate.core.analysis.nsys import views as overlap

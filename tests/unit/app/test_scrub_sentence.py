@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_perfgate.app.profile import sentence
-from pytest_perfgate.model.nsys import Scrubbed
+from pytest_perfgate.model.profiles import Scrubbed
 
 
 @pytest.mark.parametrize(

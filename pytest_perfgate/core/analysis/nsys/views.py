@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from pytest_perfgate.core.analysis.classify import communication
+from pytest_perfgate.core.analysis.kinds import communication
 from pytest_perfgate.core.analysis.nsys.bottleneck import class_sentences, rank_class
 from pytest_perfgate.core.analysis.nsys.metrics import doubts, figures, is_launch, problems, sentences, window_text
 from pytest_perfgate.core.analysis.nsys.overlap import balances

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
-from pytest_perfgate.core.analysis.classify import BLOCKS, Bottleneck, Classification, Kind, Signals, classify
+from pytest_perfgate.core.analysis.classify import Bottleneck, Classification, Signals, classify
 from pytest_perfgate.core.analysis.decisions import recommendations
+from pytest_perfgate.core.analysis.kinds import BLOCKS, Kind
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow
 from pytest_perfgate.core.analysis.trace.survey import Survey, timelines
