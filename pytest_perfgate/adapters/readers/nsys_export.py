@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pytest_perfgate.adapters.readers import nsys_connection as tables
-from pytest_perfgate.adapters.readers.nsys_columns import THREAD, chunks, numbers, read_ranges, read_waits
+from pytest_perfgate.adapters.readers.nsys_columns import chunks, numbers, read_calls, read_ranges, read_waits
 from pytest_perfgate.adapters.readers.nsys_connection import (
     NEVER_NULL,
     Connection,
@@ -195,12 +195,7 @@ class Export:
         return f"{column} {suffix}" if column in self._db.columns(table) else missing
 
     def calls(self, first: int, last: int) -> Calls:
-        if complete(self._db, tables.RUNTIME):
-            columns, held = ["start", THREAD, "correlationId"], "correlationId BETWEEN ? AND ?"
-            start, tid, correlation = numbers(self._db, tables.RUNTIME, columns, held, (first, last))
-        else:
-            start, tid, correlation = (np.empty(0, dtype=np.int64) for _ in range(3))
-        return Calls(start=start, tid=tid, correlation=correlation)
+        return read_calls(self._db, first, last)
 
     def names(self, ids: Sequence[int]) -> dict[int, str]:
         found: dict[int, str] = {}
