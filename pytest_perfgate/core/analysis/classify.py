@@ -113,8 +113,8 @@ class Classification:
 
     @property
     def _named(self) -> str:
-        said = f"{self.bottleneck.value}{'-bound' if self.bottleneck in _BOUND else ''}"
-        return said if self.measured else f"{said} (a bound from intensity, not a measurement)"
+        text = f"{self.bottleneck.value}{'-bound' if self.bottleneck in _BOUND else ''}"
+        return text if self.measured else f"{text} (a bound from intensity, not a measurement)"
 
     @property
     def _near(self) -> str:
@@ -138,8 +138,8 @@ def _known(number: float | None) -> float | None:
 
 def _over(name: str, limit: str) -> Margin:
     def margin(signals: Signals, at: Thresholds) -> float | None:
-        seen = _known(getattr(signals, name))
-        return None if seen is None else seen - float(getattr(at, limit))
+        value = _known(getattr(signals, name))
+        return None if value is None else value - float(getattr(at, limit))
 
     return margin
 
@@ -207,9 +207,9 @@ def classify(signals: Signals, at: Thresholds = THRESHOLDS) -> Classification:
         return Classification(bottleneck=Bottleneck.INVALID, evidence=signals.problems)
     signals = completed(signals)
     margins = [(name, margin(signals, at), closed) for name, margin, closed in ORDER]
-    held = [name for name, margin, closed in margins if margin is not None and _holds(margin, closed)]
-    if held:
-        return _named(held[0], held[1:], signals, at)
+    names = [name for name, margin, closed in margins if margin is not None and _holds(margin, closed)]
+    if names:
+        return _named(names[0], names[1:], signals, at)
     if _idles(signals, at):
         return _named(Bottleneck.LATENCY, [], signals, at)
     if _known(signals.compute) is None and _known(signals.memory) is None:
