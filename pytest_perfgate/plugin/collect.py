@@ -292,14 +292,13 @@ def refuse_half_characters(text: str, what: str, place: str, *, code: str, mend:
 
 def unreached(item: pytest.Item) -> tuple[str, str]:
     """Why calls of a test cannot reach perfgate, and what to do: it takes no fixture of ours, or one that hides it."""
-    compat = item.config.pluginmanager.has_plugin("pytest_perfgate.compat")
-    for name in ("perfgate", "benchmark") if compat else ("perfgate",):
+    for name in ("perfgate", "benchmark"):
         if place := foreign_fixture(item, name):
             what = f"its fixture {name!r} is the one of {place}, not that of perfgate"
             return what, f"rename the fixture in {place}, or let it take the one that it hides: def {name}({name})"
     if "perfgate" in getattr(item, "fixturenames", ()):
         return "", ""
-    test = getattr(item, "originalname", "") or item.name
+    test = item.nodeid.rpartition("::")[2].partition("[")[0]
     return "it does not take the fixture", f"take the fixture: def {test}(perfgate), and call perfgate(fn)"
 
 
@@ -312,4 +311,6 @@ def foreign_fixture(item: pytest.Item, name: str) -> str:
         return ""
     file = Path(found[-1].func.__code__.co_filename)
     root = item.config.rootpath
-    return file.relative_to(root).as_posix() if file.is_relative_to(root) else str(file)
+    if file.is_relative_to(root):
+        return file.relative_to(root).as_posix()
+    return str(file) if name == "perfgate" else ""  # pytest-benchmark's own, where it measures
