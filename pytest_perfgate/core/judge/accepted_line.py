@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import date
 from statistics import median
 
 from pytest_perfgate.core.judge.context import limited, surroundings
@@ -82,11 +81,19 @@ def _measured_otherwise(line: Baseline, before: Baseline) -> bool:
 
 
 def _days(then: str, now: str) -> int:
-    """Days between two ISO dates; none where one of them is unknown."""
-    try:
-        return (date.fromisoformat(now[:10]) - date.fromisoformat(then[:10])).days
-    except ValueError:
+    """Days between two ISO dates; none where one of them is no date."""
+    first, last = _day_number(then[:10]), _day_number(now[:10])
+    return last - first if first and last else 0
+
+
+def _day_number(day: str) -> int:
+    """The days up to an ISO date, counted with years that begin in March: leap days then end them. 0 for no date."""
+    parts = day.split("-")
+    if len(parts) != 3 or not all(part.isdecimal() for part in parts):
         return 0
+    year, month, of_month = map(int, parts)
+    year, month = (year, month - 3) if month > 2 else (year - 1, month + 9)
+    return 365 * year + year // 4 - year // 100 + year // 400 + (153 * month + 2) // 5 + of_month
 
 
 def crept(line: Baseline) -> float:

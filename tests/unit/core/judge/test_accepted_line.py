@@ -8,7 +8,17 @@ from datetime import date, timedelta
 import pytest
 
 from pytest_perfgate.core.judge.acceptance import Change, Decision, decide
-from pytest_perfgate.core.judge.accepted_line import CREEP, LIMIT, Signature, anchored, crept, drift, reasoned, widened
+from pytest_perfgate.core.judge.accepted_line import (
+    CREEP,
+    LIMIT,
+    Signature,
+    _days,
+    anchored,
+    crept,
+    drift,
+    reasoned,
+    widened,
+)
 from pytest_perfgate.core.render.logs import history_document
 from pytest_perfgate.core.render.pictures import sittings_text, timeline
 from pytest_perfgate.core.render.text import render_text
@@ -311,3 +321,10 @@ def test_a_faster_time_another_way_of_measuring_and_a_person_begin_anew() -> Non
 def test_an_anchor_is_of_the_last_ninety_days(day: str, anchor: float) -> None:
     slower = steps(1e6, 1.05e6)[1]
     assert anchored(replace(slower, time=1.09e6, when=day), slower, Signature(when=day)).anchor == anchor
+
+
+@pytest.mark.parametrize("days", [0, 1, 28, 29, 59, 60, 90, 365, 366, 1461, 36525])
+@pytest.mark.parametrize("start", ["2023-12-31", "2024-02-28", "2024-02-29", "2026-03-01", "1999-11-30"])
+def test_days_between_two_dates_are_those_of_the_calendar(start: str, days: int) -> None:
+    assert _days(start, (date.fromisoformat(start) + timedelta(days=days)).isoformat()) == days
+    assert _days("", start) == _days(start, "soon") == 0
