@@ -104,20 +104,20 @@ def test_what_two_builds_would_cost_is_said_beforehand() -> None:
 
 
 @pytest.mark.parametrize(
-    ("devices", "convicts", "said"),
+    ("devices", "confirms", "said"),
     [(("host-x",), True, TRIED), ((), True, ""), (("host-x",), False, "")],
 )
 def test_no_builds_are_asked_for_without_a_baseline_or_where_none_are_made(
-    devices: tuple[str, ...], convicts: bool, said: str
+    devices: tuple[str, ...], confirms: bool, said: str
 ) -> None:
-    tools = SimpleNamespace(confirm=dict if convicts else None, baselines=SimpleNamespace(devices=lambda: devices))
+    tools = SimpleNamespace(confirm=dict if confirms else None, baselines=SimpleNamespace(devices=lambda: devices))
     held = Case(nodeid="t.py::test_b", limits=(parse_limit("slowdown <= 3%", kinds=KINDS),), plan=Plan())
     base = SimpleNamespace(base=SimpleNamespace(commit="c0ffee"))
     gate_judge, settings = SimpleNamespace(tools=tools, accepted=base), SimpleNamespace(ci=False)
     session: Any = SimpleNamespace(gate_judge=gate_judge, settings=settings)
     assert suspicion_line(session, [held]) == said
     settings.ci = True
-    assert suspicion_line(session, [held]) == (TRIED if convicts else "")
+    assert suspicion_line(session, [held]) == (TRIED if confirms else "")
 
 
 def denied(path: Any, *given: Any, **named: Any) -> Any:
