@@ -109,8 +109,10 @@ def render_key(name: str) -> str:
 
 
 def _time(nanoseconds: float) -> str:
-    step, unit = next(((f, u) for u, f in (("s", 1e9), ("ms", 1e6), ("us", 1e3)) if nanoseconds >= f), (1.0, "ns"))
-    return f"{_fixed(nanoseconds / step, _DIGITS)}{unit}"
+    """In the unit that the rounded time has: 999,999 ns are 1.0000ms, whoever reads and writes them again."""
+    whole = float(f"{nanoseconds:.{_DIGITS - 1}e}")
+    step, unit = next(((f, u) for u, f in (("s", 1e9), ("ms", 1e6), ("us", 1e3)) if whole >= f), (1.0, "ns"))
+    return f"{_fixed(whole / step, _DIGITS)}{unit}"
 
 
 def _fixed(number: float, digits: int) -> str:

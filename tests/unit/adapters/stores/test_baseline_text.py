@@ -43,3 +43,14 @@ def test_a_line_with_all_that_it_can_say_is_read_by_the_pattern() -> None:
 )
 def test_a_line_of_another_form_is_none_of_ours(line: str) -> None:
     assert own_fields(line, PLAIN.device) is None
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "text"),
+    [(999_999, "1.0000ms"), (999_994, "999.99us"), (999.996, "1.0000us"), (0.5, "0.50000ns"), (1e9, "1.0000s")],
+)
+def test_a_time_that_is_read_and_written_again_stays(nanoseconds: float, text: str) -> None:
+    line = render_line("test_gemm", dataclasses.replace(PLAIN, time=nanoseconds))
+    assert text in line
+    again = own_fields(line, PLAIN.device)[1]["time"]
+    assert render_line("test_gemm", dataclasses.replace(PLAIN, time=again)) == line
