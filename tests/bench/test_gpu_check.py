@@ -230,7 +230,8 @@ def test_where_a_pair_of_events_is_slow_slowdowns_are_seen_by_a_graph(check) -> 
     check.runtime.event_gap_ns = 20_000.0
     call = lambda: check.torch.cuda._sleep(190_000)  # noqa: E731 - as the check has it
     assert parts.fitting(check, call, check.plan).name == "graph"
-    check.runtime.event_gap_ns = 1_000.0
+    check = SimulatedCheck("observe")
+    call = lambda: check.torch.cuda._sleep(190_000)  # noqa: E731 - as the check has it
     assert parts.fitting(check, call, check.plan).name == "events"
 
 
