@@ -10,9 +10,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
+from functools import wraps
+from inspect import signature
 from pathlib import Path
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.errors import PerfgateError
@@ -27,6 +29,45 @@ if TYPE_CHECKING:
     from types import FrameType
 
 
+P = ParamSpec("P")
+T = TypeVar("T")
+_USAGE = {
+    "__call__": "perfgate(lambda: multiply(a, b))",
+    "region": 'with perfgate.region("forward"): ...',
+    "record": 'perfgate.record([12.5, 12.4], "us")',
+    "read": 'perfgate.read("trace.json")',
+    "note": 'perfgate.note("tile", "64x128")',
+    "attach": 'perfgate.attach("kernel.cubin", path)',
+}
+
+
+def _checked(method: Callable[Concatenate[Gate, P], T]) -> Callable[Concatenate[Gate, P], T]:
+    """A call whose arguments do not fit is told in our words; one that fits costs nothing."""
+
+    @wraps(method)
+    def checked(gate: Gate, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return method(gate, *args, **kwargs)
+        except TypeError:
+            misfit = _misfit(method, gate, *args, **kwargs)
+            if not misfit:
+                raise
+        with gate._noted("", "call"):  # noqa: SLF001 - this is a part of it
+            called = "perfgate" if method.__name__ == "__call__" else f"perfgate.{method.__name__}"
+            raise PerfgateError("call-wrong", f"{called}(): {misfit}", mend=_USAGE[method.__name__])
+
+    return checked
+
+
+def _misfit(method: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
+    """Why arguments do not fit a method; empty where they do, and something inside raised."""
+    try:
+        signature(method).bind(*args, **kwargs)
+    except TypeError as fault:
+        return str(fault)
+    return ""
+
+
 class Gate:
     """One test's door to the gate."""
 
@@ -36,6 +77,7 @@ class Gate:
         self._names: set[str] = set()
         self._nesting = Nesting()
 
+    @_checked
     def __call__(
         self,
         fn: Callable[..., Any],
@@ -57,7 +99,7 @@ class Gate:
         """
         with self._noted(name, "call"):
             if not callable(fn):
-                raise PerfgateError("call-wrong", f"perfgate() measures a callable, and {fn!r} is none")
+                raise PerfgateError("call-wrong", _uncallable(fn), mend="perfgate(lambda: ...)")
             if unknown:
                 raise unknown_arguments(fn, unknown)
             insist_on_callables(setup=setup, check=check)
@@ -72,6 +114,7 @@ class Gate:
         with self._noted("", "call"):
             return self._taken(Asked(self._outermost(""), fn, setup=setup, schedule=schedule))
 
+    @_checked
     @contextmanager
     def region(self, name: str = "", *, work: Work | None = None, limits: Iterable[str] = ()) -> Iterator[None]:
         """Measure a block: each time it is entered is a sample."""
@@ -89,6 +132,7 @@ class Gate:
                 brought.durations.append(float(HOST_CLOCK.wall() - begun))
                 brought.cpu.append(float(HOST_CLOCK.thread() - given))
 
+    @_checked
     def record(
         self,
         samples: Sequence[float],
@@ -103,11 +147,12 @@ class Gate:
             if unit not in TIME_UNITS:
                 what, mend = f"record() does not know the unit {unit!r}", f"one of {', '.join(TIME_UNITS)}"
                 raise PerfgateError("call-wrong", what, mend=mend)
-            durations = [_number(sample) * TIME_UNITS[unit] for sample in samples]
+            durations = [_number(sample) * TIME_UNITS[unit] for sample in _listed(samples, "record")]
             brought = Brought(self._outermost(name), "record", durations, work=_work(work), limits=_texts(limits))
             self._bench.bring(brought)
         return View(brought.key, metrics=self._bench.metrics, fate=self._bench.fate)
 
+    @_checked
     def read(
         self,
         source: str | Path | Sequence[str | Path],
@@ -117,7 +162,7 @@ class Gate:
     ) -> View:
         """Judge an artifact: a profile or another benchmark's JSON; a pattern or a list names the files of one job."""
         with self._noted(name, "read()"):
-            files = [source] if isinstance(source, (str, Path)) else list(source)
+            files = [source] if isinstance(source, (str, Path)) else _listed(source, "read")
             if more or not files:
                 listed = ", ".join(repr(str(file)) for file in (*files, *more))
                 said = f"read() takes one source, and {len(files) + len(more)} were given"
@@ -127,10 +172,12 @@ class Gate:
             self._bench.read(brought, [str(file) for file in files])
         return View(brought.key, metrics=self._bench.metrics, fate=self._bench.fate)
 
+    @_checked
     def note(self, key: str, value: object) -> None:
         """Join the identity: measurements with other notes are not compared (an autotuned tiling, say)."""
         self._bench.notes[self._whole(key, "a note's name")] = self._whole(note_text(key, value), "a note")
 
+    @_checked
     def attach(self, name: str, path: str | Path | Any) -> None:
         """Keep a file or a folder beside this test's measurement, machine code as bytes, or a kernel of Triton."""
         from pytest_perfgate.plugin.captures import handed_over
@@ -197,6 +244,19 @@ def refuse_in_teardown(nodeid: str) -> None:
         raise PerfgateError("call-wrong", what, mend=mend, place=nodeid)
 
 
+def _uncallable(fn: object) -> str:
+    return f"perfgate() measures a callable, and {fn!r:.60} is none"
+
+
+def _listed(given: Any, name: str) -> list[Any]:
+    """Several of something; a single one that is no list is told as such."""
+    try:
+        return list(given)
+    except TypeError as fault:
+        what = f"{name}() takes a list, and {given!r:.60} is none"
+        raise PerfgateError("call-wrong", what, mend=_USAGE[name]) from fault
+
+
 def _number(sample: object) -> float:
     """A sample that was handed in, of whatever library; a text or nothing at all is no time."""
     try:
@@ -236,7 +296,7 @@ def _count(calls: object) -> int:
 
 def _texts(limits: Iterable[str]) -> tuple[str, ...]:
     """Limits of a call; what is no text is no limit."""
-    given = (limits,) if isinstance(limits, str) else tuple(limits)
+    given = (limits,) if isinstance(limits, str) or not isinstance(limits, Iterable) else tuple(limits)
     for text in given:
         if not isinstance(text, str):
             raise PerfgateError("call-wrong", f"a limit is a text, and {text!r:.60} is none", mend='"time <= 3 ms"')

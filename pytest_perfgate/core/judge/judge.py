@@ -196,7 +196,8 @@ def not_called(key: CaseKey, limits: Sequence[Limit], why: str, context: JudgeCo
 
     def ruling(limit: Limit) -> Ruling:
         if limit.metric not in CODE_NAMES:
-            return Ruling(outcome=Outcome.NOT_MEASURED, sentence=why)
+            step = "take the fixture as an argument and call it: perfgate(lambda: ...)"
+            return Ruling(outcome=Outcome.NOT_MEASURED, sentence=why, next=(step,))
         unread = f"nothing was told to read machine code for it: the test has no capture={STATIC!r}"
         step = f"@pytest.mark.perfgate({limit.text!r}, capture={STATIC!r})"
         return Ruling(outcome=Outcome.NOT_MEASURED, sentence=unread, next=(step,))
