@@ -8,6 +8,7 @@ from statistics import median
 from typing import Protocol
 
 from pytest_perfgate.core.render.words import quantity
+from pytest_perfgate.model.capabilities import SupportsWait
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Block, Bullets, Column, Document, Paragraph, Section, Table
@@ -147,7 +148,7 @@ def tried(ward: DoctorTools, runtime: Runtime, timer: str) -> tuple[tuple[float 
 
 def timed_here(found: Availability, runtimes: Sequence[Runtime]) -> Availability:
     """Event mode runs nothing by itself: it works where a library has a device with events."""
-    if found.name != TIMED or any(hasattr(runtime, "wait") for runtime in runtimes):
+    if found.name != TIMED or any(isinstance(runtime, SupportsWait) for runtime in runtimes):
         return found
     return replace(found, usable=False, why="no library here has a device with events")
 

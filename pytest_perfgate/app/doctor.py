@@ -13,6 +13,7 @@ from typing import Any
 from pytest_perfgate.app.diagnosis import DoctorTools, left_locked, same_words, tried
 from pytest_perfgate.core.render.text import Line, render_screen
 from pytest_perfgate.core.render.words import quantity
+from pytest_perfgate.model.capabilities import SupportsWait
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError, speaks_of_a_file
 from pytest_perfgate.model.errors import refusal as errors_refusal
@@ -168,7 +169,7 @@ def _other(ward: DoctorTools, device: Device, runtimes: Sequence[Runtime]) -> Gr
     """The host, and what is a device to a library and the same processor."""
     plain = any(runtime.name == "host" for runtime in runtimes)
     timers = tuple(_timers(ward, runtime) for runtime in runtimes)
-    known = _OF_CUDA if any(hasattr(runtime, "wait") for runtime in runtimes) else {*_OF_CUDA, TIMED}
+    known = _OF_CUDA if any(isinstance(runtime, SupportsWait) for runtime in runtimes) else {*_OF_CUDA, TIMED}
     mine = [f for f in ward.profilers if (f.name not in known if plain else f.name == TIMED)]
     settings = (_split("settings", ward.host_permissions),) if plain else ()
     return Group(title=_title(device), parts=(*timers, _split("profilers", mine), *settings))

@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 
 from pytest_perfgate.core.analysis.roofline import ceiling_roof, roofs
 from pytest_perfgate.core.judge.samples import exhausted, left_of
+from pytest_perfgate.model.capabilities import SupportsAdopt, SupportsSettled, SupportsTouches
 from pytest_perfgate.model.device import Availability, Basis, Ceilings, Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Discard, Identity, Samples
@@ -33,9 +34,8 @@ def choose_runtime(plan: Plan, runtimes: Sequence[Runtime], modules: frozenset[s
     It has taken the queue that the call uses: on which device, and what timers can do there, depends on that.
     """
     runtime = _chosen(plan, runtimes, modules, call)
-    adopt = getattr(runtime, "adopt", None)
-    if call is not None and adopt is not None:
-        adopt(call)
+    if call is not None and isinstance(runtime, SupportsAdopt):
+        runtime.adopt(call)
     return runtime
 
 
@@ -50,7 +50,7 @@ def _chosen(plan: Plan, runtimes: Sequence[Runtime], modules: frozenset[str], ca
             found = runtime.availability()
             if found.usable:
                 return runtime
-            if call is not None and hasattr(runtime, "touches"):
+            if call is not None and isinstance(runtime, SupportsTouches):
                 _insist(found, "runtime")
     return runtimes[-1]
 
@@ -70,8 +70,7 @@ def choose_timer(plan: Plan, timers: Sequence[Timer], runtime: Runtime) -> Timer
 
 def _touches(runtime: Runtime, call: object) -> bool:
     """Whether a call has anything of the library within reach; a library that cannot tell is believed."""
-    asked = getattr(runtime, "touches", None)
-    return call is None or asked is None or bool(asked(call))
+    return call is None or not isinstance(runtime, SupportsTouches) or runtime.touches(call)
 
 
 def per_call(samples: Samples, calls: int) -> Samples:
@@ -141,11 +140,10 @@ def keyed(device: Device, plan: Plan, clocks_hz: Sequence[float] = ()) -> Device
 
 def settled(device: Device, plan: Plan, clocks: Clocks | None) -> tuple[Plan, str]:
     """The plan as it will be measured, and why clocks that were to be locked are only observed."""
-    decide = getattr(clocks, "settled", None)
-    if plan.clocks is not ClockPolicy.TRY or device.kind != "gpu" or decide is None:
-        return plan, ""
-    found: tuple[Plan, str] = decide(device, plan)
-    return found
+    watch: object = clocks
+    if plan.clocks is ClockPolicy.TRY and device.kind == "gpu" and isinstance(watch, SupportsSettled):
+        return watch.settled(device, plan)
+    return plan, ""
 
 
 def lease_name(device: Device) -> str:

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
+from pytest_perfgate.model.capabilities import SupportsWait
 from pytest_perfgate.model.device import Availability, Device, DeviceSpec
 from pytest_perfgate.model.measurement import Artifact, Baseline, Environment, Samples, Sitting, Stop
 from pytest_perfgate.model.metric import Analysis, MetricKind, Problem
@@ -57,11 +58,8 @@ class Runtime(Protocol):
         """Evict the last cache: at least twice its size, read off the device."""
 
 
-class QueueRuntime(Runtime, Protocol):
+class QueueRuntime(Runtime, SupportsWait, Protocol):
     """A runtime whose device works through queues of its own, beside the host."""
-
-    def wait(self, event: Any) -> None:
-        """Until the device has passed this event; other queues may still be busy."""
 
     def block(self) -> Callable[[], None]:
         """Stop the queue here until the returned function is called, from any thread; or ``block-unsupported``."""
@@ -92,10 +90,22 @@ class Contents(Protocol):
     def within(self, *things: Any) -> tuple[Any, ...]:
         """Arrays within reach of these things, each once."""
 
-    def read(self, array: Any) -> Any:
-        """Its elements in order, as a flat array of bytes on the host."""
+    def saved(self, array: Any) -> Any:
+        """A copy of its bytes, on its own device where there is room."""
 
-    def write(self, array: Any, data: Any) -> None: ...
+    def restore(self, array: Any, saved: Any) -> None: ...
+
+    def fill(self, array: Any, byte: int) -> None:
+        """This one byte throughout."""
+
+    def fingerprint(self, array: Any) -> bytes:
+        """A few bytes that are others where any of its bytes is."""
+
+    def unchanged(self, array: Any, saved: Any) -> bool:
+        """Whether it holds what was saved."""
+
+    def holding(self, array: Any, byte: int, saved: Any) -> float:
+        """The share of its elements that hold nothing but this byte, and did not when it was saved."""
 
     def itemsize(self, array: Any) -> int: ...
 
@@ -155,12 +165,17 @@ class Inspector(Protocol):
     """Tells a kind of file by its content, reads it, and says what is in it."""
 
     name: str
-    views: tuple[str, ...]
-    options: tuple[tuple[str, str], ...]
-    """(name, help) of what ``--set NAME=VALUE`` may carry for it.
 
-    One that lists ``limits`` is given the limits' texts, one a line, for figures that depend on what is asked.
-    """
+    @property
+    def views(self) -> Sequence[str]:
+        """The names of what can be shown of a file, the usual one first."""
+
+    @property
+    def options(self) -> Sequence[tuple[str, str]]:
+        """(name, help) of what ``--set NAME=VALUE`` may carry for it.
+
+        One that lists ``limits`` is given the limits' texts, one a line, for figures that depend on what is asked.
+        """
 
     def recognises(self, path: Path, head: bytes) -> bool: ...
 

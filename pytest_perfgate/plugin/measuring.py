@@ -24,6 +24,7 @@ from pytest_perfgate.app.instrument import (
 )
 from pytest_perfgate.app.output_check import OutputCheck, Subject, constant_inputs, scrutinised
 from pytest_perfgate.clock import HOST_CLOCK
+from pytest_perfgate.model.capabilities import SupportsTellWaits, SupportsWait
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact, Samples
@@ -60,8 +61,9 @@ class Measuring:
         """Who hears that another process has the device that is to be measured, or that it is too hot."""
         if self._instruments.leases is not None:
             self._instruments.leases.tell = tell
-        if to_clocks := getattr(self._instruments.clocks, "tell_waits", None):
-            to_clocks(tell)
+        clocks: object = self._instruments.clocks
+        if isinstance(clocks, SupportsTellWaits):
+            clocks.tell_waits(tell)
 
     def device(self, plan: Plan, call: Any = None) -> Device:
         """The device that a call works on."""
@@ -80,7 +82,7 @@ class Measuring:
         setup = self._inputs.prepared(asked, stand.runtime)
         scrutiny = self._scrutiny(asked, call, stand.runtime)
         call, by = asked.sample(call), asked_for()
-        if by is not None and stand.timer.name == "host" and not hasattr(stand.runtime, "wait"):
+        if by is not None and stand.timer.name == "host" and not isinstance(stand.runtime, SupportsWait):
             call = slowed(call, by)
 
         def take(plan: Plan) -> Samples:
@@ -218,7 +220,8 @@ def measuring_tools(config: Any) -> Measuring:
 
 def built_ins(config: Any) -> None:
     """Our own instruments come in by the same hooks as anybody's."""
-    from pytest_perfgate.wiring import BuiltIns, configuration
+    from pytest_perfgate.wiring import configuration
+    from pytest_perfgate.wiring.built_ins import BuiltIns
 
     if not config.pluginmanager.has_plugin("perfgate-built-ins"):
         config.pluginmanager.register(BuiltIns(configuration(config.rootpath)), "perfgate-built-ins")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.readers.nsys.report import read_nsys
+from pytest_perfgate.adapters.readers.nsys_report import read_nsys
 from pytest_perfgate.app.inspections.nsys import Nsys
-from pytest_perfgate.model.analysis import Analysis
+from pytest_perfgate.model.metric import Analysis
 
 CORPUS = Path(os.environ.get("PERFGATE_CORPUS", "")) / "nsys"
 needs_corpus = pytest.mark.skipif("PERFGATE_CORPUS" not in os.environ, reason="PERFGATE_CORPUS names no corpus")

@@ -6,9 +6,9 @@ import hashlib
 
 import pytest
 
-from pytest_perfgate.adapters.readers.nsys.report import read_nsys
+from pytest_perfgate.adapters.readers.nsys_report import read_nsys
 from pytest_perfgate.app.inspections.nsys import Nsys
-from pytest_perfgate.core.render.markdown import render_markdown
+from pytest_perfgate.core.render.html import render_markdown
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
 from tests.artifacts.nsys_corpus import CORPUS, inspect, needs_corpus, table

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import pytest
 
 from ci.errors_page import PAGE, render
-from pytest_perfgate.cli.dispatch import GROUPS
+from pytest_perfgate.cli.dispatch import GROUPS, command_module, description
 from pytest_perfgate.model.codes import CODES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,4 +21,5 @@ def test_the_page_of_errors_has_every_code() -> None:
 
 @pytest.mark.parametrize("name", [name for commands in GROUPS.values() for name in commands])
 def test_every_command_of_the_overview_is_there(name: str) -> None:
-    assert importlib.util.find_spec(f"pytest_perfgate.cli.{name.replace('-', '_')}") is not None
+    assert callable(getattr(command_module(name), f"run_{name.replace('-', '_')}"))
+    assert description(name)

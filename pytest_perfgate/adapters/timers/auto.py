@@ -8,6 +8,7 @@ from statistics import median
 
 from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_of
 from pytest_perfgate.adapters.timers.event_pairs import TRIALS, Empty, allocate, empty_pair, queued
+from pytest_perfgate.model.capabilities import SupportsWait
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Samples
@@ -81,7 +82,7 @@ class AutoTimer:
 
     def choice(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Choice:
         """Which timers fit this call, from a short trial."""
-        if not hasattr(runtime, "wait"):
+        if not isinstance(runtime, SupportsWait):
             return Choice(names=("host",), why=f"the {runtime.name} runtime works on the host")
         bench = Bench(call=call, plan=plan, runtime=queue_of(runtime, self.name), rules=self._rules, setup=setup)
         calls = bench.batch()

@@ -15,6 +15,7 @@ from threading import get_native_id
 from typing import Any, NamedTuple, Protocol
 
 from pytest_perfgate.clock import HOST_CLOCK
+from pytest_perfgate.model.capabilities import SupportsAdopt, SupportsWait
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import SAMPLING, Samples, Sampling, Stop
@@ -78,9 +79,8 @@ class Bench:
     setup: Call | None = None
 
     def __post_init__(self) -> None:
-        adopt = getattr(self.runtime, "adopt", None)
-        if adopt is not None:
-            adopt(self.call)
+        if isinstance(self.runtime, SupportsAdopt):
+            self.runtime.adopt(self.call)
 
     @property
     def clock(self) -> Clock:
@@ -162,7 +162,7 @@ def queue_of(runtime: Runtime, timer: str) -> QueueRuntime:
 
 def queue_availability(timer: str, runtime: Runtime) -> Availability:
     """Whether a timer that needs a device's queue can work with this runtime."""
-    if not hasattr(runtime, "wait"):
+    if not isinstance(runtime, SupportsWait):
         return Availability(name=timer, usable=False, why=f"the {runtime.name} runtime has no queue of its own")
     found = runtime.availability()
     return Availability(name=timer, usable=found.usable, why=found.why, mend=found.mend, version=found.version)

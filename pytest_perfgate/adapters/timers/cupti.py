@@ -11,6 +11,7 @@ from pytest_perfgate.adapters.bindings.cupti import BUFFER
 from pytest_perfgate.adapters.timers.bench import Bench, Rules, Undisturbed, Warmth, queue_availability, queue_of, sound
 from pytest_perfgate.adapters.timers.event_pairs import believable
 from pytest_perfgate.adapters.timers.events import launch_gap
+from pytest_perfgate.model.capabilities import SupportsCuda
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Discard, Samples
@@ -74,7 +75,7 @@ class CuptiTimer:
 
     def availability(self, runtime: Runtime) -> Availability:
         found = queue_availability(self.name, runtime)
-        if found.usable and not getattr(runtime, "cuda", False):
+        if found.usable and not (isinstance(runtime, SupportsCuda) and runtime.cuda):
             return Availability(name=self.name, usable=False, why=f"{runtime.name} does not run on CUDA")
         return self._recorder.availability() if found.usable else found
 

@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any
 
 from pytest_perfgate.adapters.timers.bench import Bench, Undisturbed, sound
+from pytest_perfgate.model.capabilities import SupportsLook
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.ports import Call, Event, QueueRuntime
@@ -74,15 +75,14 @@ class Pairs(list[Pair]):
     def __init__(self, pairs: Iterable[Pair]) -> None:
         super().__init__(pairs)
         self.records = [(start.record, end.record) for start, end in self]
+        self.milliseconds = any(isinstance(end, SupportsLook) for _, end in self[:1])
+        """Whether that is what a look reads; else it is nanoseconds. All events are of one runtime."""
         self.looks = [look(start, end) for start, end in self]
-        self.milliseconds = any(hasattr(end, "look") for _, end in self)
-        """Whether that is what a look reads; else it is nanoseconds."""
 
 
 def look(start: Event, end: Event) -> Look:
     """What reads a pair, and what it is given: the library's own method where it offers one."""
-    offered: Callable[[Event], Look] | None = getattr(end, "look", None)
-    return offered(start) if offered else (end.since, start)
+    return end.look(start) if isinstance(end, SupportsLook) else (end.since, start)
 
 
 def allocate(runtime: QueueRuntime, count: int) -> Pairs:

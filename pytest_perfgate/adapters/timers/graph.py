@@ -21,6 +21,7 @@ from pytest_perfgate.adapters.timers.event_pairs import (
     refuse_short,
 )
 from pytest_perfgate.adapters.timers.events import chunk_of
+from pytest_perfgate.model.capabilities import SupportsBind
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Samples
@@ -128,12 +129,12 @@ def rotation(bench: Bench) -> list[Call]:
     if bench.plan.cache is not Cache.COLD:
         bench.ready()
         return [bench.call]
-    bind = getattr(bench.call, "bind", None)
-    if bench.setup is None or bind is None:
+    call: object = bench.call
+    if bench.setup is None or not isinstance(call, SupportsBind):
         raise PerfgateError("cache-cold-batch", 'timer="graph" with a cold cache and no setup=')
     first = bench.setup()
     count = _buffers(bytes_of(first), bench.runtime.device().cache_bytes)
-    return [bind(given) for given in (first, *(bench.setup() for _ in range(count - 1)))]
+    return [call.bind(given) for given in (first, *(bench.setup() for _ in range(count - 1)))]
 
 
 def _buffers(size: int, cache: float | None) -> int:

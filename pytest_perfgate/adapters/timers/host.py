@@ -22,6 +22,7 @@ from pytest_perfgate.adapters.timers.bench import (
 )
 from pytest_perfgate.adapters.timers.bench import Clock as BenchClock
 from pytest_perfgate.clock import HOST_CLOCK
+from pytest_perfgate.model.capabilities import SupportsClock, SupportsWait
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import IDLE, Samples
@@ -68,16 +69,16 @@ class HostTimer:
         self._busy_until = -2 * _COOLS_NS
 
     def availability(self, runtime: Runtime) -> Availability:
-        if hasattr(runtime, "wait"):
+        if isinstance(runtime, SupportsWait):
             return queue_availability(self.name, runtime)
         usable = runtime.name in {"host", "fake"}
         why = "" if usable else f"it times the host, and {runtime.name} runs work behind the host's back"
         return Availability(name=self.name, usable=usable, why=why)
 
     def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples:
-        clock: Clock = getattr(runtime, "clock", HOST_CLOCK.wall)
+        clock: Clock = runtime.clock if isinstance(runtime, SupportsClock) else HOST_CLOCK.wall
         resolution, overhead = self._instrument(clock)
-        if hasattr(runtime, "wait"):
+        if isinstance(runtime, SupportsWait):
             rules = Rules(stop=self._rule, warm=self._warm, clock=clock)
             queue = queue_of(runtime, self.name)
             crowd = crowd_of(clock)

@@ -29,7 +29,7 @@ class Library:
     def __init__(self, name, queue=True) -> None:
         self.name = name
         if queue:
-            self.wait = None
+            self.wait = lambda event: None
 
 
 class Instrument:

@@ -87,6 +87,18 @@ _STALL_LATENCY = ("smsp__average_warp_latency_issue_stalled_", ".ratio")
 
 _NO_STALL = "selected"
 
+_ALL_STALLS = "smsp__average_warp_latency_per_inst_issued.ratio"
+"""What all reasons come to, issuing itself among them."""
+
+_REASONS = frozenset((
+    "barrier", "branch_resolving", "dispatch_stall", "drain", "imc_miss", "lg_throttle", "long_scoreboard",
+    "math_pipe_throttle", "membar", "mio_throttle", "misc", "no_instruction", "not_selected", "selected",
+    "short_scoreboard", "sleeping", "tex_throttle", "wait",
+))  # fmt: skip
+"""Reasons of every architecture from Volta on; newer ones have more."""
+
+_WHOLE = 0.99
+
 
 def plain(counters: Mapping[str, Counter]) -> Iterator[tuple[Plain, str, float]]:
     """(plain name, full name that answered, value inside) of all that was collected."""
@@ -105,17 +117,42 @@ def leading(counters: Mapping[str, Counter], table: tuple[tuple[str, str], ...])
 
 
 def stalls(counters: Mapping[str, Counter]) -> dict[str, float]:
-    """Share of a warp's time by the reason it waits for; issuing itself is left out of the names, not of the sum."""
+    """Share of a warp's time by the reason it waits for; issuing itself is left out of the names, not of the sum.
+
+    A share is of all reasons: nothing is said where neither their sum nor every one of them was collected.
+    """
     for head, tail in (_STALL, _STALL_LATENCY):
-        found = {
-            name[len(head) : -len(tail)]: counter.value
-            for name, counter in counters.items()
-            if name.startswith(head) and name.endswith(tail) and not name[len(head) :].startswith("not_issued")
-        }
-        total = sum(found.values())
-        if 0 < total < math.inf:
+        found = _reasons(counters, head, tail)
+        total = _total(found, counters)
+        if total is not None:
             return {reason: number / total for reason, number in found.items() if reason != _NO_STALL}
     return {}
+
+
+def stalls_missing(counters: Mapping[str, Counter]) -> str:
+    """Why there is no share of stalls; empty where nothing of them was collected."""
+    found = _reasons(counters, *_STALL) or _reasons(counters, *_STALL_LATENCY)
+    if not found:
+        return ""
+    return f"{len(found)} of at least {len(_REASONS)} reasons were collected, and a share is of all of them"
+
+
+def _reasons(counters: Mapping[str, Counter], head: str, tail: str) -> dict[str, float]:
+    return {
+        name[len(head) : -len(tail)]: counter.value
+        for name, counter in counters.items()
+        if name.startswith(head) and name.endswith(tail) and not name[len(head) :].startswith("not_issued")
+    }
+
+
+def _total(found: Mapping[str, float], counters: Mapping[str, Counter]) -> float | None:
+    """What the reasons are shares of; none where a part of them is all there is."""
+    known, told = sum(found.values()), counters.get(_ALL_STALLS)
+    if not 0 < known < math.inf:
+        return None
+    if told is not None and math.isfinite(told.value) and told.value >= known * _WHOLE:
+        return max(told.value, known)
+    return known if found.keys() >= _REASONS else None
 
 
 _WAVE = 64

@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from pytest_perfgate.core.analysis.kernels.counters import COLLECT, PLAIN, collected_with
+from pytest_perfgate.core.analysis.kernels.counters import COLLECT, PLAIN, collected_with, stalls_missing
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, depth_unknown, why_no_bytes
 from pytest_perfgate.core.analysis.occupancy import cliff, occupancy
 from pytest_perfgate.core.analysis.sass.facts import architecture, static_shared
-from pytest_perfgate.core.analysis.sass.listing import counted, is_pattern, known, since, whole_name
 from pytest_perfgate.core.analysis.sass.mix import COUNTED, Mix, barrier_waits, stall_cycles
+from pytest_perfgate.core.analysis.sass.opcodes import counted, is_pattern, known, since, whole_name
 from pytest_perfgate.core.limits.scope import Span, Written, closing, parse_scope
 from pytest_perfgate.core.metric_kinds import KERNEL_KINDS
 from pytest_perfgate.model.device import SmLimits
@@ -186,7 +186,8 @@ def _absent(diagnosis: Diagnosis, who: Labels, source: str) -> Iterator[Absent]:
         if diagnosis.ran is None:
             yield Absent(name="executed", labels=who, mend="collect it with --section InstructionStats")
         if not diagnosis.stalls:
-            yield Absent(name="stall", labels=who, mend="collect it with --section WarpStateStats")
+            why = stalls_missing(diagnosis.facts.counters) or "not collected"
+            yield Absent(name="stall", labels=who, why=why, mend="collect it with --section WarpStateStats")
     if source == "rocprof":
         yield from _absent_of_amd(diagnosis, who)
     if diagnosis.whole is not None and "spills" not in diagnosis.numbers:

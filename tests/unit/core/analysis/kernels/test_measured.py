@@ -16,6 +16,12 @@ STALLS = {
     "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio": 3.0,
     "smsp__average_warps_issue_stalled_selected_per_issue_active.ratio": 1.0,
 }
+ALL = "smsp__average_warp_latency_per_inst_issued.ratio"
+REASONS = (
+    "barrier", "branch_resolving", "dispatch_stall", "drain", "imc_miss", "lg_throttle", "long_scoreboard",
+    "math_pipe_throttle", "membar", "mio_throttle", "misc", "no_instruction", "not_selected", "selected",
+    "short_scoreboard", "sleeping", "tex_throttle", "wait",
+)  # fmt: skip
 
 
 def number(metrics: MetricSet, name: str, **scope: str) -> float:
@@ -24,13 +30,27 @@ def number(metrics: MetricSet, name: str, **scope: str) -> float:
 
 
 def test_what_was_executed_counts_to_zero_and_stalls_have_their_share() -> None:
-    told = metrics_of([launch(counters=STALLS, executed={"FFMA": 8.0, "LDG.E": 4.0})], "ncu")
+    told = metrics_of([launch(counters={**STALLS, ALL: 4.0}, executed={"FFMA": 8.0, "LDG.E": 4.0})], "ncu")
     assert number(told, "executed", opcode="FFMA") == 8
     assert number(told, "executed", opcode="LDG") == 4
     assert number(told, "executed", opcode="HMMA") == 0
     assert number(told, "stall", reason="long_scoreboard") == 0.75
     assert number(told, "ncu", metric="gpu__time_duration.sum") == 4e5
     assert told.missing("executed") is None
+
+
+def test_a_stall_is_a_share_of_all_reasons_or_not_collected() -> None:
+    some = metrics_of([launch(counters=STALLS)], "ncu")
+    assert some.find("stall") == ()
+    assert some.missing("stall").why == "2 of at least 18 reasons were collected, and a share is of all of them"
+    assert "--section WarpStateStats" in some.missing("stall").mend
+    summed = metrics_of([launch(counters={**STALLS, ALL: 12.0})], "ncu")
+    assert number(summed, "stall", reason="long_scoreboard") == 0.25
+    names = (f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio" for reason in REASONS)
+    whole = metrics_of([launch(counters={name: 2.0 for name in names})], "ncu")
+    assert number(whole, "stall", reason="wait") == pytest.approx(1 / 18)
+    nothing = metrics_of([launch()], "ncu")
+    assert nothing.missing("stall").why == "not collected"
 
 
 def asked(*opcodes: str) -> tuple:

@@ -1,0 +1,54 @@
+"""What CONTRIBUTING.md and the page of the architecture name is there."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "docs" / "architecture.md"]
+TEXT = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
+
+
+def named_paths(text: str) -> set[str]:
+    """Files and folders of the repository that a page names in backticks, alone or in a command."""
+    spans = re.findall(r"`([^`\n]+)`", text)
+    return {word for span in spans for word in re.findall(r"(?:pytest_perfgate|ci|docs)/[\w./]*", span)}
+
+
+@pytest.mark.parametrize("page", TEXT)
+def test_every_file_that_is_named_exists(page: str) -> None:
+    paths = named_paths(TEXT[page])
+    assert len(paths) >= 8
+    assert sorted(path for path in paths if not (ROOT / path).exists()) == []
+
+
+def test_links_of_contributing_lead_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)#]+)", TEXT["CONTRIBUTING.md"]):
+        assert (ROOT / target).exists(), target
+
+
+@pytest.mark.parametrize("module", sorted(set(re.findall(r"python -m ([\w.]+)", TEXT["CONTRIBUTING.md"])) - {"venv"}))
+def test_every_module_that_is_run_exists(module: str) -> None:
+    assert importlib.util.find_spec(module) is not None
+
+
+@pytest.mark.parametrize("title", ["The life of a measurement", "The life of a trace"])
+def test_a_life_has_ten_steps_and_each_names_its_files(title: str) -> None:
+    part = TEXT["architecture.md"].partition(f"## {title}\n")[2].partition("\n## ")[0]
+    steps = re.split(r"\n\d+\. ", part)[1:]
+    assert len(steps) == 10
+    for step in steps:
+        assert re.search(r"`pytest_perfgate/\S+\.py`", step), step
+
+
+def test_the_picture_of_the_layers_is_what_import_linter_holds() -> None:
+    picture = TEXT["architecture.md"].partition("```text\n")[2].partition("```")[0]
+    at = [picture.index(layer) for layer in ("plugin/", "wiring/", "app/", "core/", "model/")]
+    assert at == sorted(at)
+    contract = (ROOT / "pyproject.toml").read_text(encoding="utf-8").partition("layers = [")[2].partition("]")[0]
+    at = [contract.index(f"pytest_perfgate.{layer}") for layer in ("plugin", "wiring", "app", "core", "model")]
+    assert at == sorted(at)
