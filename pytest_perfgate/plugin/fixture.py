@@ -14,7 +14,7 @@ from functools import wraps
 from inspect import signature
 from pathlib import Path
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.errors import PerfgateError
@@ -22,41 +22,29 @@ from pytest_perfgate.model.measurement import Samples
 from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.values import TIME_UNITS, Work
 from pytest_perfgate.plugin.benches import Bench
-from pytest_perfgate.plugin.calls import Asked, Brought, Schedule, View, refuse_unrun
+from pytest_perfgate.plugin.calls import USAGE, Asked, Brought, Schedule, View, refuse_unrun
 from pytest_perfgate.plugin.collect import insist_on_whole
 
 if TYPE_CHECKING:
     from types import FrameType
 
 
-P = ParamSpec("P")
-T = TypeVar("T")
-_USAGE = {
-    "__call__": "perfgate(lambda: multiply(a, b))",
-    "region": 'with perfgate.region("forward"): ...',
-    "record": 'perfgate.record([12.5, 12.4], "us")',
-    "read": 'perfgate.read("trace.json")',
-    "note": 'perfgate.note("tile", "64x128")',
-    "attach": 'perfgate.attach("kernel.cubin", path)',
-}
-
-
-def _checked(method: Callable[Concatenate[Gate, P], T]) -> Callable[Concatenate[Gate, P], T]:
-    """A call whose arguments do not fit is told in our words; one that fits costs nothing."""
+def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of the fixture that tells arguments that do not fit in our words; those that fit cost nothing."""
 
     @wraps(method)
-    def checked(gate: Gate, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def called(gate: Gate, *args: Any, **kwargs: Any) -> Any:
         try:
             return method(gate, *args, **kwargs)
         except TypeError:
             misfit = _misfit(method, gate, *args, **kwargs)
             if not misfit:
                 raise
-        with gate._noted("", "call"):  # noqa: SLF001 - this is a part of it
-            called = "perfgate" if method.__name__ == "__call__" else f"perfgate.{method.__name__}"
-            raise PerfgateError("call-wrong", f"{called}(): {misfit}", mend=_USAGE[method.__name__])
+        with gate.noted("", "call"):
+            name = "perfgate" if method.__name__ == "__call__" else f"perfgate.{method.__name__}"
+            raise PerfgateError("call-wrong", f"{name}(): {misfit}", mend=USAGE[method.__name__])
 
-    return checked
+    return called
 
 
 def _misfit(method: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
@@ -77,7 +65,6 @@ class Gate:
         self._names: set[str] = set()
         self._nesting = Nesting()
 
-    @_checked
     def __call__(
         self,
         fn: Callable[..., Any],
@@ -97,7 +84,7 @@ class Gate:
         several arguments; ``check`` is given what a call returned and refuses it by raising or by
         returning ``False``; ``calls`` says how many calls one call of ``fn`` stands for.
         """
-        with self._noted(name, "call"):
+        with self.noted(name, "call"):
             if not callable(fn):
                 raise PerfgateError("call-wrong", _uncallable(fn), mend="perfgate(lambda: ...)")
             if unknown:
@@ -111,14 +98,13 @@ class Gate:
 
     def scheduled(self, fn: Callable[..., Any], setup: Callable[[], Any] | None, schedule: Schedule) -> View:
         """Measure ``fn`` as often as a suite of pytest-benchmark asks for, at least."""
-        with self._noted("", "call"):
+        with self.noted("", "call"):
             return self._taken(Asked(self._outermost(""), fn, setup=setup, schedule=schedule))
 
-    @_checked
     @contextmanager
     def region(self, name: str = "", *, work: Work | None = None, limits: Iterable[str] = ()) -> Iterator[None]:
         """Measure a block: each time it is entered is a sample."""
-        with self._noted(name, "region"):
+        with self.noted(name, "region"):
             brought = self._regions.get(CaseKey(nodeid=self._case.nodeid, name=name))
             if brought is None:
                 brought = Brought(self._key(name), "region", work=_work(work), limits=_texts(limits))
@@ -132,7 +118,6 @@ class Gate:
                 brought.durations.append(float(HOST_CLOCK.wall() - begun))
                 brought.cpu.append(float(HOST_CLOCK.thread() - given))
 
-    @_checked
     def record(
         self,
         samples: Sequence[float],
@@ -143,7 +128,7 @@ class Gate:
         limits: Iterable[str] = (),
     ) -> View:
         """Judge times that were measured elsewhere, such as by a C++ binary or by ranks under torchrun."""
-        with self._noted(name, "record()"):
+        with self.noted(name, "record()"):
             if unit not in TIME_UNITS:
                 what, mend = f"record() does not know the unit {unit!r}", f"one of {', '.join(TIME_UNITS)}"
                 raise PerfgateError("call-wrong", what, mend=mend)
@@ -152,7 +137,6 @@ class Gate:
             self._bench.bring(brought)
         return View(brought.key, metrics=self._bench.metrics, fate=self._bench.fate)
 
-    @_checked
     def read(
         self,
         source: str | Path | Sequence[str | Path],
@@ -161,7 +145,7 @@ class Gate:
         limits: Iterable[str] = (),
     ) -> View:
         """Judge an artifact: a profile or another benchmark's JSON; a pattern or a list names the files of one job."""
-        with self._noted(name, "read()"):
+        with self.noted(name, "read()"):
             files = [source] if isinstance(source, (str, Path)) else _listed(source, "read")
             if more or not files:
                 listed = ", ".join(repr(str(file)) for file in (*files, *more))
@@ -172,12 +156,10 @@ class Gate:
             self._bench.read(brought, [str(file) for file in files])
         return View(brought.key, metrics=self._bench.metrics, fate=self._bench.fate)
 
-    @_checked
     def note(self, key: str, value: object) -> None:
         """Join the identity: measurements with other notes are not compared (an autotuned tiling, say)."""
         self._bench.notes[self._whole(key, "a note's name")] = self._whole(note_text(key, value), "a note")
 
-    @_checked
     def attach(self, name: str, path: str | Path | Any) -> None:
         """Keep a file or a folder beside this test's measurement, machine code as bytes, or a kernel of Triton."""
         from pytest_perfgate.plugin.captures import handed_over
@@ -207,7 +189,7 @@ class Gate:
     def _whole(self, text: str, what: str) -> str:
         return insist_on_whole(text, what, self._case.nodeid, code="call-wrong", mend="write it in whole characters")
 
-    def _noted(self, name: str, noun: str) -> AbstractContextManager[None]:
+    def noted(self, name: str, noun: str) -> AbstractContextManager[None]:
         """What is raised inside is told again where the test catches it, and nothing was measured therefore."""
         plain = str.__str__(name) if isinstance(name, str) else ""
         return noted(self._bench, CaseKey(nodeid=self._case.nodeid, name=plain), noun)
@@ -224,6 +206,10 @@ class Gate:
             raise PerfgateError("call-wrong", f"{what} in one test", mend="give each a name=", place=self._case.nodeid)
         self._names.add(name)
         return CaseKey(nodeid=self._case.nodeid, name=name)
+
+
+for _name in USAGE:
+    setattr(Gate, _name, _checked(getattr(Gate, _name)))
 
 
 def _refuse_other(first: Brought, work: Work | None, limits: tuple[str, ...]) -> None:
@@ -254,7 +240,7 @@ def _listed(given: Any, name: str) -> list[Any]:
         return list(given)
     except TypeError as fault:
         what = f"{name}() takes a list, and {given!r:.60} is none"
-        raise PerfgateError("call-wrong", what, mend=_USAGE[name]) from fault
+        raise PerfgateError("call-wrong", what, mend=USAGE[name]) from fault
 
 
 def _number(sample: object) -> float:
