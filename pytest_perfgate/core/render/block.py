@@ -148,7 +148,7 @@ def _then(baseline: Baseline | None) -> list[str]:
     why = f'"{printable(baseline.why)}"' if baseline.why else ""
     origin = ": ".join(filter(None, (told, why)))
     sittings = f"{baseline.sittings} sittings" if baseline.sittings > 1 else ""
-    blind = f"blind below {sight(baseline.blind)}" if baseline.blind else ""
+    blind = f"can detect {sight(baseline.blind)}" if baseline.blind else ""
     few = f"of {plural(baseline.processes, 'process', 'processes')}" if baseline.processes else ""
     return [
         f"  then  {'  '.join(filter(None, (quantity(baseline.time, Dimension.TIME), origin, sittings, few, blind)))}"

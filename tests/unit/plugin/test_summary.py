@@ -32,9 +32,11 @@ from pytest_perfgate.plugin.summary import (
     constant,
     counted,
     cut_short_lines,
+    is_clean,
     next_commands,
     own_gate_section,
     refused,
+    verdict_table,
     written_lines,
 )
 from tests.reports import case
@@ -286,13 +288,27 @@ def test_cases_on_constant_inputs_are_named_in_one_line() -> None:
 
 def test_no_line_of_the_table_is_torn_by_a_narrow_terminal() -> None:
     reports = [case("test_gemm[128]", 2.0, outcome=Outcome.SUSPECT)]
-    whole = _tables(reports, every=False, width=ANY)
+    whole = _tables(reports, width=ANY)
+    assert whole[0].split("  ")[0] == "outcome"
     assert "tests/test_k.py::test_gemm[128]" in whole[-1]
-    narrow = _tables(reports, every=False, width=max(map(len, whole)) - 1)
+    narrow = _tables(reports, width=max(map(len, whole)) - 1)
     assert "  …::test_gemm[128]  " in narrow[-1]
     assert max(map(len, narrow)) < max(map(len, whole))
-    least = _tables(reports, every=False, width=max(map(len, narrow)) - 1)
-    assert least[-1].endswith("slowdown <= 3%")
+    fewer = _tables(reports, width=max(map(len, narrow)) - 1)
+    assert fewer[-1].rstrip().endswith("slowdown <= 3%")
+    assert _tables(reports, width=10)[0].split() == ["outcome", "test", "time", "interval"], "these stay"
+
+
+def test_a_case_has_one_line_with_its_time_its_interval_and_the_worst_of_its_limits() -> None:
+    slow = case("test_a", 2e6, 1e6, Outcome.REGRESSED)
+    two = replace(slow, verdicts=(replace(slow.verdicts[0], outcome=Outcome.PASSED), *slow.verdicts))
+    (row,) = verdict_table([two]).rows
+    assert row[:3] == ("regressed", str(two.key), 2e6)
+    assert str(row[3]).startswith("[")
+    assert row[4:6] == ("+100.0 %", "slowdown <= 3%, 1 more limit")
+    assert not is_clean(two)
+    assert is_clean(case("test_b", 1e6, 1e6)), "passed"
+    assert is_clean(replace(two, verdicts=())), "without a limit"
 
 
 @pytest.mark.parametrize(

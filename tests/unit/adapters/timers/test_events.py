@@ -134,7 +134,39 @@ def test_work_on_another_stream_is_caught(gpu, rules, plan) -> None:
     (problem,) = EventsTimer(rules).measure(call, plan, gpu).problems
     assert problem.code == "work-escaped"
     assert not problem.retry
-    assert problem.evidence
+    assert [name for name, _ in problem.evidence] == ["on this stream", "still running after it", "again", "again"]
+
+
+def test_work_of_a_call_that_ends_after_it_is_caught_though_it_does_not_pile_up(gpu, rules, plan) -> None:
+    def call() -> None:
+        gpu.kernel(200_000)
+        gpu.ready[1] = max(gpu.ready[1], gpu.ready[0])
+        gpu.kernel(90_000, stream=1)
+
+    (problem,) = EventsTimer(rules).measure(call, plan, gpu).problems
+    assert problem.code == "work-escaped"
+
+
+def test_a_host_that_is_held_up_while_it_waits_is_no_work_of_the_call(rules, plan) -> None:
+    class Jittery(SimulatedGpu):
+        """The first waits behind a last event end 30 us late."""
+
+        waits = late = 0
+
+        def wait(self, event) -> None:
+            super().wait(event)
+            self.waits += 1
+            self.late = self.waits <= 5
+
+        def synchronize(self) -> None:
+            super().synchronize()
+            self.now += 30_000.0 * self.late
+            self.late = 0
+
+    gpu = Jittery()
+    samples = EventsTimer(replace(rules, clock=gpu.clock)).measure(lambda: gpu.kernel(150_000), plan, gpu)
+    assert samples.problems == ()
+    assert "did not in other trials" in dict(samples.notes)["other streams"]
 
 
 class BrokenEvent(SimulatedEvent):

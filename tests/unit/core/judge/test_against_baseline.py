@@ -65,7 +65,7 @@ def test_a_time_accepted_from_a_blind_sitting_lets_nothing_pass_as_known() -> No
     hardly = verdict(0.95e6, baseline=accepted(1e6, blind=0.05), shape=(0.98, 1.0, 1.02))
     assert (hardly.outcome, hardly.next) == (Outcome.UNDECIDED, ()), "as noisy itself, it is no better time"
     report = judge(measured(1e6), SLOWDOWN, baseline=blind, context=CONTEXT)
-    assert '"TMA loads"  blind below +300.0 %\n' in render_block(report)
+    assert '"TMA loads"  can detect +300.0 %\n' in render_block(report)
     narrow = [line for line in render_block(report, 60).splitlines() if "  next  " not in line]
     assert max(map(len, narrow)) <= 60, "then is folded as why is"
 

@@ -161,6 +161,7 @@ def test_a_block_keeps_its_lines_whatever_letters_a_terminal_has(encoding: str |
     ("number", "dimension", "text"),
     [
         (412_310.0, Dimension.TIME, "412.3 µs"),
+        (999_999.9, Dimension.TIME, "1 ms"),
         (0.4, Dimension.TIME, "0.4 ns"),
         (2.5e9, Dimension.TIME, "2.5 s"),
         (0.6634, Dimension.FRACTION, "66.34 %"),
