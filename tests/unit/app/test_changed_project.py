@@ -180,7 +180,7 @@ def test_what_can_loosen_a_limit_is_named_first_with_before_and_after() -> None:
 def test_dependencies_that_the_change_declares_otherwise_are_a_note_of_their_own() -> None:
     then = THEN | {DEPENDENCIES: '["fakedep==1.0", "numpy"]'}
     first, _ = settings_notes({**NOW, DEPENDENCIES: '["fakedep==2.0", "numpy"]'}, then=then)
-    assert first.text == "declared dependencies changed since c0ffee; two arms share what is installed now"
+    assert first.text == "declared dependencies changed since c0ffee; two builds share what is installed now"
     assert first.names == ("-fakedep==1.0", "+fakedep==2.0")
     assert len(settings_notes(NOW, then=THEN)) == 1
 

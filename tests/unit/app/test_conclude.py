@@ -13,6 +13,7 @@ from pytest_perfgate.adapters.runtimes.host import device_key
 from pytest_perfgate.app.conclude import Ending, alike_arms, suite_notes
 from pytest_perfgate.app.instrument import key_patterns
 from pytest_perfgate.app.judge import GateJudge as Court
+from pytest_perfgate.core.changes.dependencies import EnvironmentEdits
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.policy import CI, LOCAL
 from pytest_perfgate.model.device import Device
@@ -26,12 +27,20 @@ from tests.unit.core.judge.bench import HOST, KEY, KINDS, accepted, limit, measu
 COMMIT = "0123456789abcdef"
 
 
-def notes(policy: Policy = CI, *, revision: str = COMMIT, head: str = COMMIT, alike: bool = True) -> list[SuiteNote]:
+def notes(
+    policy: Policy = CI,
+    *,
+    revision: str = COMMIT,
+    head: str = COMMIT,
+    alike: bool = True,
+    edits: EnvironmentEdits = EnvironmentEdits(),
+) -> list[SuiteNote]:
     court: Any = SimpleNamespace(
         revision=revision,
         alike=alike,
         context=SimpleNamespace(policy=policy),
         tools=SimpleNamespace(repository=SimpleNamespace(head=lambda: head)),
+        environment_edits=edits,
     )
     return list(alike_arms(court))
 
@@ -47,7 +56,9 @@ def test_the_commit_under_test_held_against_itself_was_not_compared() -> None:
 def test_another_commit_with_the_same_code_is_said_and_fails_nothing() -> None:
     (note,) = notes(head="fedcba")
     assert (note.kind, note.effect) == ("uncompared", Effect.WARN)
-    assert note.text == "both arms held the same code, that of 0123456789: what differed was the machine"
+    assert note.text == "both builds held the same code, that of 0123456789: what differed was the machine"
+    (note,) = notes(head="fedcba", edits=EnvironmentEdits(files=("uv.lock",)))
+    assert note.text.endswith("share what is installed now: this change edits uv.lock, and that was not compared")
 
 
 def test_a_change_that_was_compared_has_no_such_note() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import types
 
 import numpy as np
@@ -10,7 +11,15 @@ import pytest
 
 from pytest_perfgate.adapters.runtimes import arrays
 from pytest_perfgate.adapters.runtimes.arrays import ArrayContents
-from pytest_perfgate.app.output_check import CONSTANT, Subject, constant_inputs, scrutinised
+from pytest_perfgate.app.output_check import (
+    CONSTANT,
+    PATTERNS,
+    Subject,
+    constant_inputs,
+    pattern,
+    scrutinised,
+    untouched,
+)
 from pytest_perfgate.app.output_check import OutputCheck as Scrutiny
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Samples, Stop
@@ -305,3 +314,28 @@ def test_constants_are_named_with_what_it_means() -> None:
 )
 def test_nothing_is_said_where_data_may_count(things) -> None:
     assert said(*things) == ""
+
+
+@pytest.mark.parametrize(("turn", "sign"), [(0, -1), (1, 1)])
+def test_poison_is_near_one_in_the_formats_of_kernels(turn: int, sign: int) -> None:
+    poison = np.full(4, pattern(turn), dtype=np.uint8)
+    half, single = poison[:2].view(np.float16)[0], poison.view(np.float32)[0]
+    brain = (poison[:2].view(np.uint16).astype(np.uint32) << 16).view(np.float32)[0]
+    for number in (half, single, brain):
+        assert math.copysign(1, number) == sign
+        assert 0.3 < abs(number) < 1.9
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_poison_is_a_finite_number(kind) -> None:
+    for turn in range(len(PATTERNS)):
+        assert np.isfinite(np.full(64, pattern(turn), dtype=np.uint8).view(kind)).all()
+
+
+def test_turns_alternate() -> None:
+    assert [pattern(turn) for turn in range(4)] == [*PATTERNS, *PATTERNS]
+
+
+@pytest.mark.parametrize(("itemsize", "chance", "more"), [(1, 0.1, 0.11), (2, 0.004, 0.005), (4, 1e-5, 2e-5)])
+def test_what_chance_leaves_is_no_finding(itemsize: int, chance: float, more: float) -> None:
+    assert (untouched(chance, itemsize), untouched(more, itemsize)) == (0.0, more)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import FrozenInstanceError, field, fields, replace
+
 import pytest
 
-from pytest_perfgate.model.values import TIME_UNITS, span_seconds
+from pytest_perfgate.model.values import TIME_UNITS, array_value, span_seconds, value
 from pytest_perfgate.model.values import LazySequence as Later
 
 
@@ -34,3 +37,85 @@ def test_members_are_made_when_asked_for_and_once() -> None:
     assert made == []
     assert (list(later), later[0], later[-1], len(later), "b" in later) == (["a", "b"], "a", "b", 2, True)
     assert made == ["made"]
+
+
+@value
+class Point:
+    x: int
+    y: int = 0
+    note: str = field(default="", compare=False, repr=False)
+
+
+@value
+class Other:
+    x: int
+    y: int = 0
+
+
+@value
+class Single:
+    x: tuple[int, ...]
+
+
+@value
+class Empty:
+    pass
+
+
+@value
+class Named:
+    x: int
+
+    def __repr__(self) -> str:
+        return "named"
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 7
+
+
+@array_value
+class Held:
+    x: list[int]
+
+
+def test_values_are_equal_by_their_fields_and_of_one_class_alone() -> None:
+    assert Point(x=1, note="a") == Point(x=1, note="b")
+    assert Point(x=1) != Point(x=1, y=2)
+    assert Point(x=1) != Other(x=1)
+    assert (Single(x=(1,)), Empty()) == (Single(x=(1,)), Empty())
+    assert Single(x=(1,)) != Single(x=(2,))
+    assert Empty() != Single(x=())
+
+
+def test_equal_values_have_one_hash() -> None:
+    assert len({Point(x=1, note="a"), Point(x=1, note="b"), Point(x=2), Empty(), Empty(), Single(x=(1,))}) == 4
+
+
+def test_a_value_shows_its_fields() -> None:
+    assert repr(Point(x=1, note="hidden")) == "Point(x=1, y=0)"
+    assert repr(Empty()) == "Empty()"
+    assert repr(Held(x=[1])) == "Held(x=[1])"
+
+
+def test_what_a_class_says_of_itself_holds() -> None:
+    assert (repr(Named(x=1)), hash(Named(x=1)), Named(x=1) == Named(x=2)) == ("named", 7, True)
+
+
+def test_a_value_that_holds_arrays_is_itself_alone() -> None:
+    one = Held(x=[1])
+    assert one == one
+    assert one != Held(x=[1])
+    assert hash(one) == object.__hash__(one)
+
+
+def test_values_are_frozen_and_copied() -> None:
+    point = Point(x=1)
+    with pytest.raises(FrozenInstanceError):
+        point.x = 2
+    assert not hasattr(point, "__dict__")
+    assert replace(point, y=3) == Point(x=1, y=3)
+    assert pickle.loads(pickle.dumps(point)) == point
+    assert [one.name for one in fields(Point)] == ["x", "y", "note"]

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_perfgate.core.changes.dependencies import EnvironmentEdits
 from pytest_perfgate.core.judge.context import (
     LEVELS,
     UNKNOWN,
@@ -21,14 +22,15 @@ from pytest_perfgate.core.judge.context import (
     surroundings,
 )
 from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.core.judge.policy import CI
 from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import DIRTY, Environment, Identity, Sitting
-from pytest_perfgate.model.plan import Effect, Outcome
+from pytest_perfgate.model.plan import Choice, Effect, Outcome
 from pytest_perfgate.model.project import KEYS
 from pytest_perfgate.model.protocol import Capture
 from tests.unit.core.judge.bench import GPU, KEY, KINDS, accepted, limit, measured, samples
-from tests.unit.core.judge.paired_builds import NOT_SLOWER, SLOWER, paired_verdict
+from tests.unit.core.judge.paired_builds import NOT_SLOWER, PAIRED_CONTEXT, SLOWER, paired_verdict
 
 OLD = (("driver", "570.124.06"), ("toolkit", "12.8"), ("framework", "torch 2.12.1"), ("ptxas", "12.8.93"))
 NEW = (("driver", "570.195.03"), ("toolkit", "13.0"), ("framework", "torch 2.13.0"), ("power limit", "700 W"))
@@ -204,6 +206,22 @@ def test_a_verdict_of_moved_says_what_is_known() -> None:
     assert unknown.sentence.endswith(f"what differs: {UNKNOWN}")
     one = paired_verdict(1.1e6, nothing, baseline=accepted(1e6, surroundings=THEN))
     assert one.outcome is Outcome.PASSED, "one sitting may lie so far from the next"
+
+
+def test_moved_by_what_the_change_installs_fails_by_its_policy_and_is_named() -> None:
+    facts = replace(NOT_SLOWER, moved=(("numpy", "2.0.1", "2.1.0"),))
+    edits = EnvironmentEdits(requirements=("-numpy>=2.0", "+numpy>=2.1"))
+    context = replace(PAIRED_CONTEXT, policy=CI, environment_edits=edits)
+    line = accepted(1e6, surroundings=THEN)
+    said = paired_verdict(1.1e6, facts, baseline=line, context=context)
+    assert (said.outcome, said.effect) == (Outcome.MOVED, Effect.FAIL)
+    assert said.sentence.endswith(
+        "what differs: numpy 2.0.1 -> 2.1.0; this change edits -numpy>=2.0, +numpy>=2.1, which both builds share"
+    )
+    lenient = replace(context, policy=replace(CI, moved_by_change=Choice.WARN))
+    assert paired_verdict(1.1e6, facts, baseline=line, context=lenient).effect is Effect.WARN
+    others = replace(context, environment_edits=EnvironmentEdits(requirements=("+scipy",)))
+    assert paired_verdict(1.1e6, facts, baseline=line, context=others).effect is Effect.WARN, "numpy is not its edit"
 
 
 @pytest.mark.parametrize("revision", [False, True])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from pytest_perfgate.core.judge.context import JudgeContext
@@ -13,23 +12,18 @@ from pytest_perfgate.core.judge.judge import judge, not_measured
 from pytest_perfgate.core.judge.policy import CI
 from pytest_perfgate.core.judge.samples import (
     LEAST_TURNS,
-    PATTERNS,
     _witnessed,
     apart,
     computes,
     excused,
-    exhausted,
-    left_of,
     of_level,
     pair_of,
-    pattern,
     power_limited,
     problems_of,
     sound,
     spread,
     time_of,
     untimed,
-    untouched,
     untrusted_samples,
 )
 from pytest_perfgate.model.device import Device
@@ -76,72 +70,11 @@ def test_sittings_within_fifteen_percent_are_of_one_level() -> None:
     assert not of_level(edge * 1.001, 1.0)
 
 
-@pytest.mark.parametrize(("turn", "sign"), [(0, -1), (1, 1)])
-def test_poison_is_near_one_in_the_formats_of_kernels(turn: int, sign: int) -> None:
-    poison = np.full(4, pattern(turn), dtype=np.uint8)
-    half, single = poison[:2].view(np.float16)[0], poison.view(np.float32)[0]
-    brain = (poison[:2].view(np.uint16).astype(np.uint32) << 16).view(np.float32)[0]
-    for number in (half, single, brain):
-        assert math.copysign(1, number) == sign
-        assert 0.3 < abs(number) < 1.9
-
-
 def test_a_process_without_a_sample_excuses_nothing() -> None:
     assert excused([replace(samples(1e6), durations=())] * 3, 1e6, 0.1) == ""
 
 
 PLAN = replace(Plan(), warmup_ns=200e6, budget_ns=800e6, min_samples=20)
-
-
-def test_what_is_left_is_cut_alike() -> None:
-    left = left_of(PLAN, 500e6, 2000)
-    assert left is not None
-    assert (left.warmup_ns, left.budget_ns) == (100e6, 400e6)
-    assert replace(left, warmup_ns=PLAN.warmup_ns, budget_ns=PLAN.budget_ns) == PLAN
-
-
-def test_there_must_be_room_for_the_samples_that_are_asked_for() -> None:
-    assert left_of(PLAN, 440e6, 20) is not None
-    assert left_of(PLAN, 450e6, 20) is None
-    assert left_of(replace(PLAN, least_samples=200), 450e6, 200) is None
-    assert left_of(PLAN, 450e6, 200) is not None
-
-
-def test_one_long_sample_is_as_long_as_all_that_are_asked_for() -> None:
-    assert left_of(PLAN, 30e6, 1) is not None
-    assert left_of(PLAN, 45e6, 1) is None
-
-
-def test_exactly_enough_is_enough() -> None:
-    assert left_of(PLAN, 500e6, 25) is not None
-    assert left_of(PLAN, 500e6, 24) is None
-
-
-def test_nothing_is_left_of_a_budget_that_is_spent_or_that_there_never_was() -> None:
-    assert left_of(PLAN, 1000e6, 2000) is None
-    assert left_of(PLAN, 2500e6, 2000) is None
-    assert left_of(replace(PLAN, warmup_ns=0.0, budget_ns=0.0), 0.0, 0) is None
-    assert exhausted(PLAN, 2500e6)[1] == "0 s of 1 s were left: too little for 20 samples"
-
-
-def test_a_slice_of_a_budget_is_whole_again() -> None:
-    turn = replace(PLAN, witness=True, min_samples=2000, warmup_ns=0.0)
-    assert left_of(turn, 5e9, 1) == turn
-
-
-@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
-def test_poison_is_a_finite_number(kind) -> None:
-    for turn in range(len(PATTERNS)):
-        assert np.isfinite(np.full(64, pattern(turn), dtype=np.uint8).view(kind)).all()
-
-
-def test_turns_alternate() -> None:
-    assert [pattern(turn) for turn in range(4)] == [*PATTERNS, *PATTERNS]
-
-
-@pytest.mark.parametrize(("itemsize", "chance", "more"), [(1, 0.1, 0.11), (2, 0.004, 0.005), (4, 1e-5, 2e-5)])
-def test_what_chance_leaves_is_no_finding(itemsize: int, chance: float, more: float) -> None:
-    assert (untouched(chance, itemsize), untouched(more, itemsize)) == (0.0, more)
 
 
 def test_a_bad_sample_is_named_by_its_place() -> None:

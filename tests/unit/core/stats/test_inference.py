@@ -10,14 +10,12 @@ import warnings
 import numpy as np
 import pytest
 
+from pytest_perfgate.core.stats.change_points import PERMUTATIONS, _best, change_points
 from pytest_perfgate.core.stats.inference import (
     EXACT_UP_TO,
-    PERMUTATIONS,
     Prior,
-    _best,
     adjusted,
     at_most,
-    change_points,
     clopper_pearson,
     freedom,
     hodges_lehmann,
