@@ -52,24 +52,26 @@ def run_accept(options: Namespace) -> int:
     check_place(options, project)
     report = project.records.read(options.source)
     request = request_of(options, project, report)
-    found = decisions(report, request, project.baselines, sittings_of(project))
+    decided = decisions(report, request, project.baselines, sittings_of(project))
     if options.dry_run:
-        _foresee(found, refusal(found, request), options)
+        _foresee(decided, refusal(decided, request), options)
         return 0
-    check_decisions(found, request, f'{shlex.join(["perfgate", "accept", *_unreasoned(options.given)])} --reason "..."')
-    _show(found, accept(found, project.baselines), options, project)
+    check_decisions(
+        decided, request, f'{shlex.join(["perfgate", "accept", *_unreasoned(options.given)])} --reason "..."'
+    )
+    _show(decided, accept(decided, project.baselines), options, project)
     return 0
 
 
 def _unreasoned(given: Sequence[str]) -> list[str]:
     """The words that were given without an empty reason: the command is told with room for a better one."""
-    words, kept = iter(given), []
+    words, plain_words = iter(given), []
     for word in words:
         if word == "--reason":
             next(words, "")
         elif not word.startswith("--reason="):
-            kept.append(word)
-    return kept
+            plain_words.append(word)
+    return plain_words
 
 
 def refusal(found: Any, request: Any) -> str:
@@ -241,20 +243,20 @@ def run_review(options: Namespace) -> int:
     request = request_of(options, project, report)
     every = decisions(report, request, project.baselines, sittings_of(project))
     refuse_pinned(every)
-    found = [d for d in every if d.writes]
+    changes = [d for d in every if d.writes]
     if options.json:
         from pytest_perfgate.core.render.logs import acceptance_json
 
-        write_json({"decisions": acceptance_json(found)})
+        write_json({"decisions": acceptance_json(changes)})
         return 0
-    if not found:
+    if not changes:
         write("nothing moved beyond its noise")
         return 0
     if not sys.stdin.isatty():
         raise PerfgateError("review-terminal", "review asks questions, and nobody can answer here")
-    chosen = _walk(found, request.signature)
+    chosen = _walk(changes, request.signature)
     paths = accept(chosen, project.baselines)
-    write(f"{len(chosen)} accepted, {len(found) - len(chosen)} skipped")
+    write(f"{len(chosen)} accepted, {len(changes) - len(chosen)} skipped")
     for path in paths:
         write(f"wrote {project.shown(Path(path))}")
     return 0
@@ -296,10 +298,10 @@ def _reasoned(decision: Any, signature: Any) -> Any:
     while True:
         reason = " ".join(text_of(input("reason: " if needed else "reason (may be empty): ")).split())
         signed = {"why": reason, "who": signature.who, "when": signature.when} if reason else {}
-        given = replace(decision, after=replace(decision.after, **signed))
-        if needed and reason and says_nothing_new(given):
+        reasoned = replace(decision, after=replace(decision.after, **signed))
+        if needed and reason and says_nothing_new(reasoned):
             write("this one stands there from an acceptance of today: say what is new")
         elif reason or not needed:
-            return given
+            return reasoned
         else:
             write("this needs a reason")

@@ -88,7 +88,7 @@ class Watcher:
 WATCHER = Watcher()
 
 
-class LocalNursery:
+class LocalSpawner:
     """Children on this machine."""
 
     def spawn(self, spec: ChildSpec) -> LocalChild:
@@ -197,8 +197,8 @@ class LocalChild:
         return PerfgateError("child-crashed", f"{self.label} {how}{self._words()}")
 
     def _words(self) -> str:
-        said = self.tail()
-        return f"; it last said:\n{_indented(said)}" if said else ""
+        output = self.tail()
+        return f"; it last said:\n{_indented(output)}" if output else ""
 
 
 def _command(spec: ChildSpec) -> list[str]:
@@ -306,10 +306,10 @@ def _on_cluster(address: str, function: Callable[[T], R], items: Sequence[T]) ->
         raise PerfgateError("cluster-tool", f"no scheduler answers at {address}: {broken}") from broken
     with client:
         for future in as_completed(client.map(partial(attempted, function), items, pure=False)):
-            found = future.result()
-            if isinstance(found, PerfgateError):
-                raise found
-            yield found
+            values = future.result()
+            if isinstance(values, PerfgateError):
+                raise values
+            yield values
 
 
 def attempted(function: Callable[[T], R], item: T) -> R | PerfgateError:

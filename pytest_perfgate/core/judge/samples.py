@@ -280,10 +280,10 @@ def excused(processes: Sequence[Samples], time: float, reach: float) -> str:
     shared = (1 + reach) * (1 + (neighbours if neighbours > FEW else 0.0)) - 1
     if shift > shared:
         return ""
-    left = f"without waiting for a processor it is {signed(shift) if shift > 0 else 'no slower'}"
+    text = f"without waiting for a processor it is {signed(shift) if shift > 0 else 'no slower'}"
     if shift <= reach:
-        return f"{left}: the machine was busy"
-    return f"with {neighbours:.1f} processors in use by others up to {sight(shared)}, and {left}"
+        return f"{text}: the machine was busy"
+    return f"with {neighbours:.1f} processors in use by others up to {sight(shared)}, and {text}"
 
 
 def _own(samples: Samples) -> float | None:

@@ -8,7 +8,16 @@ from statistics import fmean, stdev
 
 import pytest
 
-from pytest_perfgate.core.judge.acceptance import Change, decide, inherited, loosened, noise, scanty, unasked, unmoved
+from pytest_perfgate.core.judge.acceptance import (
+    Change,
+    decide,
+    inherited,
+    loosened,
+    noise,
+    too_few_processes,
+    unasked,
+    unmoved,
+)
 from pytest_perfgate.core.judge.accepted_line import Signature
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
@@ -534,7 +543,7 @@ def test_a_line_says_that_it_stands_on_few_processes(mode: str, complete: bool, 
     assert report.measurement is not None
     few = replace(report.measurement, processes=report.measurement.processes[:1] * count)
     report = replace(report, measurement=few)
-    found = scanty(decide(report, None, (), Signature()), replace(run(report), mode=mode, complete=complete))
+    found = too_few_processes(decide(report, None, (), Signature()), replace(run(report), mode=mode, complete=complete))
     assert found.scanty == said
     assert found.after is not None
     assert found.after.processes == (count if said else 0)
@@ -551,8 +560,8 @@ def test_a_call_has_as_many_processes_as_any_other_of_its_run_or_too_few() -> No
         return replace(found, measurement=replace(found.measurement, processes=found.measurement.processes[:1] * count))
 
     cut = replace(run(of(7), of(9), of(3), replace(found, measurement=None)), complete=False)
-    assert scanty(decide(of(7), None, (), Signature()), cut).scanty == "from an interrupted run: 7 processes"
-    assert scanty(decide(of(9), None, (), Signature()), cut).scanty == ""
+    assert too_few_processes(decide(of(7), None, (), Signature()), cut).scanty == "from an interrupted run: 7 processes"
+    assert too_few_processes(decide(of(9), None, (), Signature()), cut).scanty == ""
 
 
 def test_a_whole_run_takes_the_place_of_a_quick_one() -> None:

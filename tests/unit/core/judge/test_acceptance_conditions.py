@@ -13,7 +13,7 @@ from pytest_perfgate.core.judge.acceptance import (
     decide,
     loosened,
     on_one_core,
-    scanty,
+    too_few_processes,
     unasked,
     unmoved,
     unpinned,
@@ -130,7 +130,7 @@ def test_a_line_that_gains_no_time_stands_on_no_few_processes() -> None:
     dirty = line(commit=f"a1b2c3d{DIRTY}")
     for before, change in ((dirty, Change.COMMITTED), (line(expires="2026-05-01"), Change.RENEWED)):
         found = decided(1e6, before, replace(TODAY, commit="c0ffee1"))
-        assert (found.change, scanty(found, quick)) == (change, found)
+        assert (found.change, too_few_processes(found, quick)) == (change, found)
 
 
 def test_only_a_new_line_is_asked_whether_a_limit_wants_it() -> None:
