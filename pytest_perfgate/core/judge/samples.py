@@ -256,8 +256,18 @@ UNKNOWN = 1.0
 MOST = 2.0
 """Neighbours that one call can feel: half a core's other thread, and the memory that all share."""
 
+BUSY = 0.5
+"""Processors in use by others, from which on a sitting is none to judge others by."""
+
 FEW = 0.05
 """Processors in use by others, up to which they are not worth a word."""
+
+
+def crowded(processes: Sequence[Samples]) -> float:
+    """Processors that others kept busy beside a sitting on the host, where that is more than half of one; else 0."""
+    known = sorted(one.others for one in processes if one.others is not None and is_host(one))
+    neighbours = median(known) if known else 0.0
+    return min(neighbours, MOST) if neighbours > BUSY else 0.0
 
 
 def excused(processes: Sequence[Samples], time: float, reach: float) -> str:
