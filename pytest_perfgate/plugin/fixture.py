@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 
-def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
+def _fitting(method: Callable[..., Any]) -> Callable[..., Any]:
     """A method of the fixture that tells arguments that do not fit in our words; those that fit cost nothing."""
 
     @wraps(method)
@@ -208,7 +208,7 @@ class Gate:
 
 
 for _name in USAGE:
-    setattr(Gate, _name, _checked(getattr(Gate, _name)))
+    setattr(Gate, _name, _fitting(getattr(Gate, _name)))
 
 
 def _checked(text: str, what: str, case: Case) -> str:
