@@ -25,6 +25,7 @@ from pytest_perfgate.adapters.stores.records import read_record
 from pytest_perfgate.model.measurement import Baseline, Sitting
 from pytest_perfgate.model.plan import CaseKey
 
+ROOT = Path(__file__).resolve().parents[2]
 DEVICE, FILE = "NVIDIA-H200", "tests/test_k.py"
 CASES = 20
 WAIT_S = 15.0
@@ -177,7 +178,7 @@ def project(folder: Path) -> None:
 
 def _environment() -> Mapping[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PERFGATE_", "CI"))}
-    return {**kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return {**kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT)}
 
 
 def _ended(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:

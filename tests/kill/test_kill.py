@@ -39,7 +39,7 @@ def test_a_run_leaves_no_process_behind(name: str, project: Path) -> None:
 PARENT = """
 import sys, time
 from pathlib import Path
-from pytest_perfgate.adapters.children.spawn import LocalNursery
+from pytest_perfgate.adapters.children.spawn import LocalSpawner
 from pytest_perfgate.model.protocol import ChildSpec
 code = '''
 import pathlib, subprocess, sys, time
@@ -48,7 +48,7 @@ pathlib.Path({out!r}).write_text(str(helper.pid))
 time.sleep(90)
 '''
 spec = ChildSpec(argv=("-c", code), python=(sys.executable, "-S"), cwd=Path(), env=())
-child = LocalNursery().spawn(spec)
+child = LocalSpawner().spawn(spec)
 time.sleep(90)
 """
 
