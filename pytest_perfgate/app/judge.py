@@ -107,7 +107,8 @@ class GateJudge:
         key = CaseKey(nodeid=case.nodeid)
         if set(case.plan.captures) - {TIMED} or self.context.mode is Mode.OFF:
             return self.unmeasured(case, key, why)
-        return not_called(key, case.limits, why, self.context)
+        reason, step = case.unreached
+        return not_called(key, case.limits, (f"{why}: {reason}" if reason else why, step), self.context)
 
     def _all_limits(self, case: Case, reports: Iterable[CaseReport]) -> Iterable[Limit]:
         """Those of the case, and those that its calls brought along."""

@@ -83,6 +83,8 @@ class Case:
     """``file:line`` for messages."""
     family: str = ""
     """The node id without its parameters: what ``geomean`` runs over."""
+    unreached: tuple[str, str] = ("", "")
+    """Why its calls cannot reach perfgate, such as a fixture of the same name in a conftest, and what to do."""
 
 
 @value

@@ -131,7 +131,7 @@ ATTACKS = (
     Attack(
         "fixture overridden",
         (1, 4),
-        ("NOT MEASURED  test_poly",),
+        ("NOT MEASURED  test_poly", "its fixture 'perfgate' is the one of tests/conftest.py"),
         files=conftest(
             "class Fake:\n    def record(self, *a, **k): pass\n@pytest.fixture\ndef perfgate():\n    return Fake()\n"
         ),

@@ -197,13 +197,16 @@ def not_measured(key: CaseKey, limits: Sequence[Limit], why: str, context: Judge
     )
 
 
-def not_called(key: CaseKey, limits: Sequence[Limit], why: str, context: JudgeContext) -> CaseReport:
-    """The report of a test that timed nothing; a limit on machine code lacks the capture that reads it, not a call."""
+def not_called(key: CaseKey, limits: Sequence[Limit], why: tuple[str, str], context: JudgeContext) -> CaseReport:
+    """The report of a test that timed nothing, with why and what to do.
+
+    A limit on machine code lacks the capture that reads it, not a call.
+    """
+    sentence, then = why
 
     def ruling(limit: Limit) -> Ruling:
         if limit.metric not in CODE_NAMES:
-            step = "take the fixture as an argument and call it: perfgate(lambda: ...)"
-            return Ruling(outcome=Outcome.NOT_MEASURED, sentence=why, next=(step,))
+            return Ruling(outcome=Outcome.NOT_MEASURED, sentence=sentence, next=(then,) if then else ())
         unread = f"nothing was told to read machine code for it: the test has no capture={STATIC!r}"
         step = f"@pytest.mark.perfgate({limit.text!r}, capture={STATIC!r})"
         return Ruling(outcome=Outcome.NOT_MEASURED, sentence=unread, next=(step,))
