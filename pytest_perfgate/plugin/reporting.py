@@ -23,13 +23,13 @@ from pytest_perfgate.core.render.words import shown, writable
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import Dimension
-from pytest_perfgate.model.verdict import CaseReport
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_perfgate.model.plan import Case
     from pytest_perfgate.model.protocol import Finished
+    from pytest_perfgate.model.verdict import CaseReport
 
 
 def say_amid(config: pytest.Config, text: str) -> None:
