@@ -19,6 +19,7 @@ from pytest_perfgate.core.judge.acceptance import (
     unpinned,
 )
 from pytest_perfgate.core.judge.accepted_line import Signature, reasoned
+from pytest_perfgate.core.judge.samples import crowded
 from pytest_perfgate.core.judge.suite import SKIPPED, UNUSED
 from pytest_perfgate.core.limits.merge import Selects, matching, named, spelled
 from pytest_perfgate.core.limits.scope import proposal
@@ -144,6 +145,17 @@ def refuse_pinned(found: Sequence[Decision]) -> None:
     if pinned := [str(d.report.key) for d in found if d.change is Change.PINNED]:
         what = f"{plural(len(pinned), 'case')} measured on one core, beside a revision: {first_of(pinned, _NAMED)}"
         raise PerfgateError("accept-pinned", what)
+
+
+def refuse_crowded(found: Sequence[Decision], request: Request, again: str) -> None:
+    """Refuse in CI what was measured beside busy neighbours, where nobody says why it shall stand."""
+    names = [str(d.report.key) for d in found if d.writes and d.report.measurement
+             and crowded(d.report.measurement.processes)]  # fmt: skip
+    if names and not request.signature.why:
+        what = (
+            f"{plural(len(names), 'case was', 'cases were')} measured beside busy neighbours: {first_of(names, _NAMED)}"
+        )
+        raise PerfgateError("accept-reason", what, mend=again)
 
 
 def says_nothing_new(decision: Decision) -> bool:

@@ -46,7 +46,7 @@ def accept_arguments(parser: ArgumentParser) -> None:
 
 
 def run_accept(options: Namespace) -> int:
-    from pytest_perfgate.app.accept import accept, check_decisions, decisions
+    from pytest_perfgate.app.accept import accept, check_decisions, decisions, refuse_crowded
 
     project = Project(options)
     check_place(options, project)
@@ -56,9 +56,10 @@ def run_accept(options: Namespace) -> int:
     if options.dry_run:
         _foresee(decided, refusal(decided, request), options)
         return 0
-    check_decisions(
-        decided, request, f'{shlex.join(["perfgate", "accept", *_unreasoned(options.given)])} --reason "..."'
-    )
+    again = f'{shlex.join(["perfgate", "accept", *_unreasoned(options.given)])} --reason "..."'
+    check_decisions(decided, request, again)
+    if project.ci:
+        refuse_crowded(decided, request, again)
     _show(decided, accept(decided, project.baselines), options, project)
     return 0
 

@@ -82,6 +82,7 @@ class ArmRunner:
                 bounds = {key: contested_limit(reports[key]) for key in keys}
                 result, heard = self._tried(commit, [cases[key.nodeid] for key in keys], bounds, among)
             except PerfgateError as fault:
+                self._unbuilt(commit, len(keys), fault)
                 changed.update({key: gate_judge.without_arms(cases[key.nodeid], reports[key], fault) for key in keys})
                 continue
             for key in keys:
@@ -93,6 +94,12 @@ class ArmRunner:
                 else:
                     changed[key] = gate_judge.with_arms(case, report, paired)
         return changed
+
+    def _unbuilt(self, commit: str, cases: int, fault: PerfgateError) -> None:
+        """Say once, before the tests run, that nothing is decided by two builds, and why."""
+        beside = f" beside {commit[:10]}" if commit else ""
+        said = f"{plural(cases, 'case')} not decided by two builds{beside}: {fault.what.splitlines()[0]}"
+        Progress(self._config, f"{said}; the accepted times alone judge them").close()
 
     def _design(self) -> Design:
         """As many rounds as are asked for, where those are more than usual."""

@@ -139,13 +139,19 @@ def measure_against(session: SessionState) -> None:
 
 def suspicion_line(session: SessionState, cases: Iterable[Case]) -> str:
     """What two builds would cost, where there are any to be asked: a line's commit, or the base of the change."""
-    store = session.gate_judge.tools.baselines
+    store, ci, base = session.gate_judge.tools.baselines, session.settings.ci, session.gate_judge.accepted.base
+    count = triable(cases)
+    if session.gate_judge.tools.confirm is None:
+        return f"; no two builds: {_no_builds(session)}" if ci and count and session.mode is Mode.FULL else ""
     lines = store is not None and bool(store.devices())
-    if session.gate_judge.tools.confirm is None or not (
-        lines or (session.settings.ci and session.gate_judge.accepted.base.commit)
-    ):
-        return ""
-    return trying_line(triable(cases))
+    return trying_line(count) if lines or (ci and base.commit) else ""
+
+
+def _no_builds(session: SessionState) -> str:
+    """Why a full run in CI has no other build to decide by."""
+    if session.settings.project.conviction == "interval":
+        return 'conviction = "interval"'
+    return session.gate_judge.accepted.base.why or "git knows no commit here"
 
 
 STARTING = ""

@@ -21,7 +21,7 @@ from pytest_perfgate.core.judge.accepted_line import (
     with_sitting,
 )
 from pytest_perfgate.core.judge.family import family_of
-from pytest_perfgate.core.judge.samples import of_level
+from pytest_perfgate.core.judge.samples import crowded, of_level
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.measurement import DIRTY, Baseline, Measurement, Sitting, short_commit
 from pytest_perfgate.model.metric import Metric
@@ -127,16 +127,20 @@ def requested_slowdown(report: CaseReport) -> float:
 
 
 def blindness(report: CaseReport) -> float | None:
-    """How little this sitting saw; nothing where it saw what the case's slowdown limit asks."""
+    """How little this sitting saw; nothing where it saw what the case's slowdown limit asks.
+
+    Beside busy neighbours its processes may agree with each other and all be slow: it is off by what those may take.
+    """
     time = _time(report.measurement)
     if time is None:
         return None
     half = (time.high - time.low) / (2 * time.value)
     asking = [v for v in report.verdicts if v.limit.metric == "slowdown"]
-    if half <= requested_slowdown(report):
+    beside = crowded(report.measurement.processes) if report.measurement else 0.0
+    if max(half, beside) <= requested_slowdown(report):
         return None
     accepted = report.baseline.blind if report.baseline else 0.0
-    return max([half, *(v.visible for v in asking if v.visible is not None and v.visible > accepted)])
+    return max([half, beside, *(v.visible for v in asking if v.visible is not None and v.visible > accepted)])
 
 
 def _decision(

@@ -20,8 +20,8 @@ from pytest_perfgate.core.judge.context import (
     moves,
     tolerance,
 )
-from pytest_perfgate.core.judge.paired import resting_on_arms, shift_metric
 from pytest_perfgate.core.judge.rounds import LEAST
+from pytest_perfgate.core.judge.samples import resting_on_arms, shift_metric
 from pytest_perfgate.core.judge.suspects import (
     Suspicion,
     against_accepted,
@@ -182,7 +182,13 @@ def _slower_since(trial: JudgedMeasurement, metric: Metric, counts: float) -> bo
     assert paired is not None
     if metric.low <= counts:
         return False
-    return bool(paired.moved or paired.shared) or metric.value > prediction(trial).reach
+    return bool(paired.moved or paired.shared) or (_scatters(trial) and metric.value > prediction(trial).reach)
+
+
+def _scatters(trial: JudgedMeasurement) -> bool:
+    """Whether anybody knows how sittings scatter: one says nothing of the next."""
+    sittings = trial.baseline.sittings if trial.baseline is not None else 0
+    return max(sittings, trial.context.sittings) >= _SITTINGS
 
 
 def clears(trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> bool:
@@ -190,8 +196,7 @@ def clears(trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> bool
 
     How sittings scatter is what an accepted time may be off by: processes of one sitting agree with each other.
     """
-    assert trial.baseline is not None
-    if trial.baseline.sittings < _SITTINGS and trial.context.sittings < _SITTINGS:
+    if not _scatters(trial):
         return False
     between = prediction(trial).log_within(MISSES)
     return max(math.expm1(between), allowed.blind) <= allowed.counts and (
@@ -204,37 +209,45 @@ def _kept(operator: Operator, high: float, asked: float) -> bool:
 
 
 def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: JudgedMeasurement) -> Ruling:
+    kept = Ruling(outcome=Outcome.PASSED, sentence="", metric=metric, visible=visible, against=True)
     faster = speed_up(metric)
     if faster > max(allowed.counts, allowed.blind):
         if taken := _taken(trial, allowed):
-            return Ruling(outcome=Outcome.PASSED, sentence=taken, metric=metric, visible=visible, against=True)
-        return Ruling(
-            outcome=Outcome.IMPROVED,
-            sentence="faster than accepted" if faster < SUSPICIOUS else DOUBTFUL,
-            next=(trial.accepting(" --improved"),),
-            metric=metric,
-            visible=visible,
-            against=True,
-        )
-    if allowed.blind > allowed.counts:
+            return kept._replace(sentence=taken)
+        if _shown_faster(metric, trial):
+            said = "faster than accepted" if faster < SUSPICIOUS else DOUBTFUL
+            return kept._replace(outcome=Outcome.IMPROVED, sentence=said, next=(trial.accepting(" --improved"),))
+    elif allowed.blind > allowed.counts:
         return _of_a_blind_sitting(metric, allowed, visible, trial)
     if _asks_more(trial) and not clears(trial, metric, allowed):
-        between = math.expm1(prediction(trial).log_within(MISSES))
-        count = plural(max(trial.baseline.sittings if trial.baseline else 1, trial.context.sittings), "sitting")
-        return Ruling(
-            outcome=Outcome.UNDECIDED,
-            sentence=f"the accepted time is of {count}, which may lie {sight(between)} apart: two builds decide",
-            next=tuple(against_accepted(trial)),
-            metric=metric,
-            visible=max(visible, between),
-            against=True,
-        )
-    return Ruling(
-        outcome=Outcome.PASSED,
-        sentence=f"the upper bound of the slowdown keeps {by_floor('the limit', allowed.raised)}",
-        metric=metric,
-        visible=visible,
-        against=True,
+        return _unseen(kept, trial, visible)
+    if faster > max(allowed.counts, allowed.blind):
+        return kept._replace(sentence=f"faster than accepted, not shown{_doubt(faster)}")
+    limit = by_floor("the limit", allowed.raised)
+    return kept._replace(sentence=f"the upper bound of the slowdown keeps {limit}")
+
+
+def _doubt(faster: float) -> str:
+    return f"; {DOUBTFUL}" if faster >= SUSPICIOUS else ""
+
+
+def _shown_faster(metric: Metric, trial: JudgedMeasurement) -> bool:
+    """Whether the whole interval is faster than any sitting of the accepted code may be; one process shows nothing."""
+    if trial.context.mode is Mode.QUICK:
+        return False
+    return math.log1p(max(metric.high, -0.999)) < -prediction(trial).log_reach
+
+
+def _unseen(kept: Ruling, trial: JudgedMeasurement, visible: float) -> Ruling:
+    """That an accepted time does not see its limit, and what does."""
+    between = math.expm1(prediction(trial).log_within(MISSES))
+    count = plural(max(trial.baseline.sittings if trial.baseline else 1, trial.context.sittings), "sitting")
+    decides = "two builds decide" if trial.context.paired_available else "it clears nothing by itself"
+    return kept._replace(
+        outcome=Outcome.UNDECIDED,
+        sentence=f"the accepted time is of {count}, and the next may lie {sight(between)} off: {decides}",
+        next=tuple(against_accepted(trial)),
+        visible=max(visible, between),
     )
 
 

@@ -12,6 +12,7 @@ from pytest_perfgate.core.analysis.results import Previous
 from pytest_perfgate.core.judge.acceptance import Change, Decision
 from pytest_perfgate.core.judge.accepted_line import LIMIT, drift
 from pytest_perfgate.core.judge.context import how_measured
+from pytest_perfgate.core.judge.samples import crowded
 from pytest_perfgate.core.render.block import printable
 from pytest_perfgate.core.render.pictures import sittings_text, timeline
 from pytest_perfgate.core.render.words import ABSENT, plural, quantity, shown, signed
@@ -338,7 +339,13 @@ def _warnings(shown: Sequence[Decision]) -> Iterator[str]:
         yield f"warning  {count} of {plural(len(shown), 'case')}, {scanty}; {_WHOLE}"
     if blind := sum(d.blind is not None for d in shown):
         share = f"{blind} of {plural(len(shown), 'case')}"
-        yield f"warning  {share} could not have seen a slowdown as small as the limit; {_AGAIN}"
+        yield f"warning  {share} could not have seen a slowdown as small as the limit{_beside(shown)}; {_AGAIN}"
+
+
+def _beside(shown: Sequence[Decision]) -> str:
+    """How busy others kept the machine meanwhile."""
+    most = max((crowded(d.report.measurement.processes) for d in shown if d.report.measurement), default=0.0)
+    return f": others kept {most:.1f} processors busy beside them" if most else ""
 
 
 def _warning(decision: Decision) -> str:

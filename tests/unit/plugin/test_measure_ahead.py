@@ -17,7 +17,7 @@ from pytest_perfgate.cli.doctor import told_lines
 from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.plan import Case, CaseKey, Plan
+from pytest_perfgate.model.plan import Case, CaseKey, Mode, Plan
 from pytest_perfgate.model.protocol import CaseResult
 from pytest_perfgate.plugin.child_arguments import paired_line, triable, trying_line
 from pytest_perfgate.plugin.measure_ahead import (
@@ -112,12 +112,18 @@ def test_no_builds_are_asked_for_without_a_baseline_or_where_none_are_made(
 ) -> None:
     tools = SimpleNamespace(confirm=dict if convicts else None, baselines=SimpleNamespace(devices=lambda: devices))
     held = Case(nodeid="t.py::test_b", limits=(parse_limit("slowdown <= 3%", kinds=KINDS),), plan=Plan())
-    base = SimpleNamespace(base=SimpleNamespace(commit="c0ffee"))
-    gate_judge, settings = SimpleNamespace(tools=tools, accepted=base), SimpleNamespace(ci=False)
-    session: Any = SimpleNamespace(gate_judge=gate_judge, settings=settings)
+    base = SimpleNamespace(base=SimpleNamespace(commit="c0ffee", why="there is no git repository here"))
+    gate_judge, project = SimpleNamespace(tools=tools, accepted=base), SimpleNamespace(conviction="paired")
+    settings = SimpleNamespace(ci=False, project=project)
+    session: Any = SimpleNamespace(gate_judge=gate_judge, settings=settings, mode=Mode.FULL)
     assert suspicion_line(session, [held]) == said
     settings.ci = True
-    assert suspicion_line(session, [held]) == (TRIED if convicts else "")
+    assert suspicion_line(session, [held]) == (
+        TRIED if convicts else "; no two builds: there is no git repository here"
+    )
+    project.conviction = "interval"
+    assert suspicion_line(session, [held]) == (TRIED if convicts else '; no two builds: conviction = "interval"')
+    assert suspicion_line(session, []) == ""
 
 
 def denied(path: Any, *given: Any, **named: Any) -> Any:
