@@ -1,4 +1,4 @@
-"""Numbers, plurals, spans as people write them."""
+"""Numbers, plurals and spans as people write them, and the lines about what a change does to its own gate."""
 
 from __future__ import annotations
 
