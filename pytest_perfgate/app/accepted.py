@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Lines = Mapping[str, Baseline]
 
-_LEANED_ON = ("time", "scatter", "sittings", "blind", "commit", "expires", "identity", "environment")
+_LEANED_ON = ("time", "scatter", "sittings", "blind", "commit", "expires", "anchor", "identity", "environment")
 
 
 class Accepted:

@@ -272,7 +272,7 @@ def crowded(processes: Sequence[Samples]) -> float:
 
 
 def excused(processes: Sequence[Samples], time: float, reach: float) -> str:
-    """What keeps a sitting that is slower than ``reach`` from a conviction; empty where nothing does.
+    """What keeps a sitting that is slower than ``reach`` from a confirmation; empty where nothing does.
 
     Times of a device, or measured elsewhere, know no neighbours. On the host, what a call queued for a processor is
     not its own, and what is left may be slower by as much as its neighbours took of what they share.
@@ -355,7 +355,7 @@ def power_facts(paired: Paired) -> Iterator[tuple[str, str]]:
 
 
 def resting_on_arms(ruling: Ruling, screened: Metric, paired: Paired, processes: int) -> Ruling:
-    """A conviction shows the figure that convicted; what the screening saw stands below it."""
+    """A confirmation shows the figure that confirmed; what the screening saw stands below it."""
     between = edges(screened, change=True)
     text = f"{signed(screened.value)} {between}".rstrip() + f" of {plural(processes, 'process', 'processes')}"
     return ruling._replace(
