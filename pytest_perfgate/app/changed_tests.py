@@ -265,7 +265,7 @@ def renamed_lines(court: GateJudge, reports: Sequence[CaseReport]) -> Iterable[S
     found = sorted(_heirs(court, reports), key=lambda heir: -heir.slower)
     if found:
         counted = "1 line is" if len(found) == 1 else f"{len(found)} lines are"
-        text = f"{counted} new in this change where another went, so that the new time judges itself"
+        text = f"{counted} new in this change and replaces a removed one: the new time is compared with itself"
         slower = any(heir.slower > _least(heir, reports) for heir in found)
         effect = Effect.WARN if slower else Effect.PASS
         yield SuiteNote(kind="renamed", effect=effect, text=text, names=tuple(map(_said, found)))

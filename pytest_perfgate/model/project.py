@@ -155,7 +155,7 @@ KEYS: tuple[ConfigKey, ...] = (
     ConfigKey(
         name="conviction",
         kind="choice",
-        doc="what convicts a slowdown against the baseline",
+        doc="what confirms a slowdown against the baseline",
         default="paired where an arm can be built",
         choices=("paired", "interval"),
     ),
@@ -189,7 +189,7 @@ POLICIES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("unused", ("fail", "warn", "ignore"), "a baseline without a test, or a test that is gone"),
     ("improved", ("ignore", "warn", "fail"), "faster than the baseline"),
     ("undecided", ("warn", "fail"), "the interval spans the limit"),
-    ("suspect", ("warn", "fail"), "slower, and nothing here can convict"),
+    ("suspect", ("warn", "fail"), "slower, and nothing here can confirm it"),
     ("moved", ("warn", "fail"), "the machine moved, not the code"),
     ("unmeasured", ("warn", "fail"), "collected, but never measured"),
     ("baseless", ("warn", "fail"), "in CI, no merge base: the change's own baselines judged"),

@@ -309,7 +309,7 @@ _DEEPEST = 8
 def refuse_unrun(result: object) -> None:
     """What a call only promised was not measured: its making takes no time."""
     if told := _told(result):
-        raise _unrun(f"{told[0]} that nobody ran: only its making was timed", f"measure {told[1]}")
+        raise _unrun(f"{told[0]} that was never run: only creating it was timed", f"measure {told[1]}")
     if type(result) in {list, tuple}:
         _refuse_held(result)
 
@@ -321,11 +321,11 @@ def _refuse_held(results: Any) -> None:
     if found is None:
         return
     if found[0] == _FUTURE and _told(looked[0]) == found:
-        said = "futures that nobody waited for: only their making was timed"
+        said = "futures that were never waited for: only creating them was timed"
         raise _unrun(said, "measure lambda: [one.result() for one in f()]")
     for unrun in looked:
         _closed(unrun)
-    said = f"a {type(results).__name__} with {found[0]} that nobody ran: only its making was timed"
+    said = f"a {type(results).__name__} with {found[0]} that was never run: only creating it was timed"
     raise _unrun(said, "let the call run it, or go through it, before it returns")
 
 

@@ -57,7 +57,7 @@ class Gate:
         """
         with self._noted(name, "call"):
             if not callable(fn):
-                raise PerfgateError("call-wrong", f"perfgate() measures a callable, and {fn!r} is none")
+                raise PerfgateError("call-wrong", f"perfgate() needs a callable, got {fn!r}")
             if unknown:
                 raise unknown_arguments(fn, unknown)
             insist_on_callables(setup=setup, check=check)
@@ -204,7 +204,7 @@ def _number(sample: object) -> float:
             return float(sample)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         pass
-    what = f"record() was given {sample!r:.80}, which is no number"
+    what = f"record() was given {sample!r:.80}, which is not a number"
     raise PerfgateError("call-wrong", what, mend="give it the times alone: record([12.5, 12.4])")
 
 
@@ -230,7 +230,7 @@ def _count(calls: object) -> int:
     except TypeError:
         count = 0
     if count < 1:
-        raise PerfgateError("call-wrong", f"calls={calls!r} is no whole number from 1")
+        raise PerfgateError("call-wrong", f"calls={calls!r} is not a whole number from 1")
     return count
 
 
@@ -239,7 +239,7 @@ def _texts(limits: Iterable[str]) -> tuple[str, ...]:
     given = (limits,) if isinstance(limits, str) else tuple(limits)
     for text in given:
         if not isinstance(text, str):
-            raise PerfgateError("call-wrong", f"a limit is a text, and {text!r:.60} is none", mend='"time <= 3 ms"')
+            raise PerfgateError("call-wrong", f"a limit must be a text, got {text!r:.60}", mend='"time <= 3 ms"')
     return tuple(str.__str__(text) for text in given)
 
 
@@ -291,7 +291,7 @@ def insist_on_callables(**given: Any) -> None:
     for name, thing in given.items():
         if thing is not None and not callable(thing):
             mend = f"{name}=lambda: ..." if name == "setup" else f"{name}=lambda result: ..."
-            raise PerfgateError("call-wrong", f"{name}= is a callable, and {thing!r:.60} is none", mend=mend)
+            raise PerfgateError("call-wrong", f"{name}= must be a callable, got {thing!r:.60}", mend=mend)
 
 
 def note_text(key: str, value: object) -> str:

@@ -34,7 +34,7 @@ def whole(text: str) -> int:
         return int(text)
     from argparse import ArgumentTypeError
 
-    raise ArgumentTypeError(f"{text!r} is no whole number from 1")
+    raise ArgumentTypeError(f"{text!r} is not a whole number from 1")
 
 
 class Option:

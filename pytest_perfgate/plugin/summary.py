@@ -147,7 +147,7 @@ def verdict_table(reports: Sequence[CaseReport]) -> Table:
         Column(name="test"),
         Column(name="time", dimension=Dimension.TIME, absent=NONE),
         Column(name="limit"),
-        Column(name="blind below", dimension=Dimension.FRACTION, digits=2, absent=NONE),
+        Column(name="can detect", dimension=Dimension.FRACTION, digits=2, absent=NONE),
     )
     return Table(columns=columns, rows=tuple(rows), limit=_SHOWN, rest="perfgate report shows all")
 
@@ -223,7 +223,7 @@ def counted(mode: str, reports: list[CaseReport], fresh: int = 0, families: Fami
     alone = Counter(is_in_a_mean(report.key, families or {}) for report in reports if not report.verdicts)
     parts += [f"{alone[True]} judged in a mean"] if alone[True] else []
     parts += [f"{alone[False]} without a limit"] if alone[False] else []
-    first = f"; {plural(fresh, 'first time')} kept under .perfgate/ for the next run" if fresh else ""
+    first = f"; {plural(fresh, 'first time')} stored under .perfgate/ for the next run" if fresh else ""
     return f"{mode}: {', '.join(parts)}{first}"
 
 

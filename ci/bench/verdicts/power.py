@@ -122,7 +122,7 @@ def sitting(processes: list[list[float]], slower: float) -> Measurement:
 
 def sittings_table(draws: int, seed: int) -> str:
     """Three processes against a line of three others, where two builds are there to decide what it leaves open."""
-    rows = ["| kernel | code | the line clears | goes to two builds | convicted by the line |", "|" + " --- |" * 5]
+    rows = ["| kernel | code | the line clears | goes to two builds | confirmed by the line |", "|" + " --- |" * 5]
     lines = (TAPES / "processes.jsonl").read_text(encoding="utf-8").splitlines()
     limit = parse_limit("slowdown <= 3%", kinds=by_name())
     for name, field in SITTINGS.items():

@@ -67,7 +67,7 @@ class Standing:
         found = self._common(requested(self._environment) or self._head)
         if found and found != self._head:
             return Base(commit=found, name="the base that CI names")
-        return Base(why=f"{_shown(name)} has this commit already, and so is no target of it", mend=_FORK)
+        return Base(why=f"{_shown(name)} already contains this commit, so it cannot be its target", mend=_FORK)
 
     def _elsewhere(self, left: Base) -> Base:
         """A push to another branch: of one that is protected, what was there before; else its lines are no base."""
@@ -118,7 +118,9 @@ class Standing:
         parent = self._git("rev-parse", "--verify", "--quiet", "HEAD^1")
         if not parent:
             return self._shallow() if self.shallow() else Base(name="the first commit")
-        why, mend = ("nothing says what was there before this push", _TELL) if brings(self._environment) else ("", "")
+        why, mend = (
+            ("CI does not say which commit came before this push", _TELL) if brings(self._environment) else ("", "")
+        )
         if told:
             place = "this commit" if found else "not in the history of this clone"
             why = f"{told[:10]}, which was there before this push, is {place}"
@@ -133,10 +135,10 @@ class Standing:
         if known:
             why = f"{_shown(known[0])} and this commit have no common one"
         elif told := targets(self._environment):
-            why = f"'{told[0]}', which CI names as the target, is no branch in this clone"
+            why = f"'{told[0]}', which CI names as the target, is not a branch in this clone"
             mend = f"check out with fetch-depth: 0, or git fetch origin {told[0]}:refs/remotes/origin/{told[0]}"
         elif target:
-            why = f"[tool.perfgate] target names '{target}', which is no branch in this clone"
+            why = f"[tool.perfgate] target names '{target}', which is not a branch in this clone"
             mend = f"git fetch origin {target}:refs/remotes/origin/{target}"
         return Base(why=why, mend=mend)
 

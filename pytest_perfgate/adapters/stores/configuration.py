@@ -62,7 +62,7 @@ def _fields(table: Mapping[str, Any], keys: Sequence[ConfigKey], place: str) -> 
 def _unknown(name: str, known: Iterable[str], place: str) -> PerfgateError:
     near = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
     mend = f"did you mean {' or '.join(near)}?" if near else f"known keys: {', '.join(sorted(known))}"
-    return PerfgateError("config-unknown-key", f"{name!r} is no setting", mend=mend, place=place)
+    return PerfgateError("config-unknown-key", f"{name!r} is not a setting", mend=mend, place=place)
 
 
 def _wrong(place: str, wanted: str, given: object) -> PerfgateError:

@@ -59,7 +59,7 @@ def spec_of(options: Mapping[str, str], catalogue: Catalogue, seen: str = "") ->
     if len(alike) != 1:
         known = ", ".join(spec.name for spec in alike or catalogue)
         raise PerfgateError(
-            "kernel-option", f"device={asked} is no one device of the catalogue", mend=f"one of {known}"
+            "kernel-option", f"device={asked} is not one device of the catalogue", mend=f"one of {known}"
         )
     return alike[0]
 

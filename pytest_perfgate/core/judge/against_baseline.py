@@ -194,7 +194,7 @@ def _of_a_blind_sitting(metric: Metric, allowed: Tolerance, visible: float, tria
 
 
 def _too_noisy(allowed: Tolerance) -> str:
-    return f"the accepted sitting was too noisy to see less than {sight(allowed.blind)}"
+    return f"the accepted run was too noisy to detect less than {sight(allowed.blind)}"
 
 
 def _again(metric: Metric, trial: Trial) -> str:

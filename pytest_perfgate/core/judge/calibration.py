@@ -204,7 +204,7 @@ def calibration_document(found: Calibration) -> Document:
         "are: other days may differ by more."
     )
     power = Table(
-        title="Slowdowns that are convicted",
+        title="Slowdowns that are confirmed",
         columns=(Column(name="slowdown"), Column(name="seen"), Column(name="bounds")),
         rows=tuple((signed(by), f"{rate.rate:.1%}", _bounds(rate)) for by, rate in found.power),
     )
@@ -283,7 +283,7 @@ def _points(frame: Frame, points: Sequence[tuple[float, Rate]], colour: str) -> 
 
 def _legend(frame: Frame, found: Calibration) -> list[str]:
     kinds = [("times scaled", MARK), *([("one side kept busy", OTHER)] if found.injected else [])]
-    said = words(frame.left, 18, f"Slowdowns that are convicted; rounds: {found.rounds}")
+    said = words(frame.left, 18, f"Slowdowns that are confirmed; rounds: {found.rounds}")
     named = [
         words(frame.left + 330 + 110 * at, 18, f"● {kind}", colour=colour) for at, (kind, colour) in enumerate(kinds)
     ]

@@ -218,16 +218,23 @@ def measured_differently(baseline: Baseline, measurement: Measurement) -> str:
     """What differs between how a line was measured and how this was."""
     if baseline.identity is None or baseline.identity == measurement.identity:
         return ""
-    apart = measurement.identity.differences(baseline.identity)
-    said = ", ".join(f"{name} was {then or 'empty'} and is {now or 'empty'}" for name, now, then in apart)
+    then, now = baseline.identity, measurement.identity
+    names = [name for name, _, _ in now.differences(then)]
+    said = ", ".join(f"{name} {_part(getattr(then, name))} -> {_part(getattr(now, name))}" for name in names)
     return f"measured differently, not compared: {said}" if said else ""
+
+
+def _part(part: object) -> str:
+    """A part of an identity as a person writes it; notes are pairs."""
+    text = ", ".join(f"{name}={note}" for name, note in part) if isinstance(part, tuple) else str(part)
+    return text or "none"
 
 
 def _surroundings(baseline: Baseline, measurement: Measurement, level: str) -> str:
     if level in {"off", "shown"}:
         return ""
     found = moves(accepted_facts(baseline), facts_of(measurement.device), level)
-    said = ", ".join(f"{name} was {then} and is {now}" for name, then, now in found)
+    said = ", ".join(f"{name} {then} -> {now}" for name, then, now in found)
     return f"measured with other versions, not compared: {said}" if said else ""
 
 

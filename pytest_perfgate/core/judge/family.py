@@ -130,7 +130,7 @@ def _outcome(
     reach, arms = max(_reach(members, context), _blind(members)), all(map(_by_arms, members))
     convicted = arms and slower_together(together(members), limit.bound, among)
     if mean.value <= reach and not convicted:
-        said = f"; chance explains up to {signed(reach)}, for one sitting moves all cases together"
+        said = f"; chance explains up to {signed(reach)}, for one run moves all cases together"
         return open_together(members, among) if arms else (Outcome.SUSPECT, said)
     if any(member.arms and member.arms.same for member in members):
         return Outcome.MOVED, f"; {SAME}"
@@ -151,7 +151,7 @@ def _known(limit: Limit, mean: Metric, of: str, members: list[CaseReport]) -> tu
     """A mean against lines that are not known well enough keeps its limit only where it is faster by more than that."""
     blind = _blind(members)
     if of in CHANGES and blind > max(limit.bound, 0.0) and 1 / (1 + mean.high) - 1 <= blind:
-        return Outcome.UNDECIDED, f"; the accepted sittings were too noisy to see less than {sight(blind)}"
+        return Outcome.UNDECIDED, f"; the accepted runs were too noisy to detect less than {sight(blind)}"
     return Outcome.PASSED, ""
 
 
@@ -222,10 +222,10 @@ def open_together(members: Sequence[CaseReport], among: int) -> tuple[Outcome, s
     needed = pairs_needed(ALPHA / among)
     played = sorted({len(member.arms.differences) for member in members if member.arms})
     if len(played) == 1 and played[0] >= needed:
-        return Outcome.UNDECIDED, f"; {plural(played[0], 'round')} do not convict it"
+        return Outcome.UNDECIDED, f"; {plural(played[0], 'round')} do not confirm it"
     said = " to ".join(map(str, (played[0], played[-1]) if len(played) > 1 else played))
     rounds = max(needed, Design().confirm)
-    return Outcome.SUSPECT, f"; {said} rounds a case convict no mean, --perfgate-rounds={rounds} could"
+    return Outcome.SUSPECT, f"; {said} rounds a case confirm no mean, --perfgate-rounds={rounds} could"
 
 
 def in_force(report: CaseReport, limit: Limit) -> CaseReport:

@@ -37,13 +37,13 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         outcome=Outcome.MOVED,
-        meaning="slower than the stored baseline, but not than its own commit measured beside it here",
+        meaning="slower than the stored baseline, but not than the commit of that baseline when both run here",
         key="moved",
         exit=REGRESSED,
     ),
     Rule(
         outcome=Outcome.SUSPECT,
-        meaning="slower, and nothing here can convict: quick mode, or no second arm",
+        meaning="slower, and nothing here can confirm it: quick mode, or no build of the base",
         key="suspect",
         exit=UNDECIDED,
     ),
@@ -79,7 +79,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         outcome=Outcome.REGRESSED,
-        meaning="slower, and convicted",
+        meaning="slower, and confirmed by fresh rounds or beyond what chance explains",
         effect=Effect.FAIL,
         exit=REGRESSED,
     ),

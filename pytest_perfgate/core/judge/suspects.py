@@ -115,7 +115,7 @@ def _agreed(suspicion: Suspicion, trial: Trial, edited: Baseline, said: str) -> 
     if near(trial, edited, suspicion.counts) or _beside(suspicion, trial, edited):
         return _ruling(suspicion, Outcome.ACCEPTED, accepts, ())
     if near(trial, edited, edited.blind):
-        noisy = f"{accepts}, from a sitting too noisy to see less than {sight(edited.blind)}"
+        noisy = f"{accepts}, from a run too noisy to detect less than {sight(edited.blind)}"
         sees = trial.seen.visible < edited.blind
         then = (trial.accepting(REASON),) if sees else ()
         return _ruling(suspicion, Outcome.UNDECIDED, noisy, then)
@@ -188,7 +188,7 @@ def _by_prediction(suspicion: Suspicion, trial: Trial) -> Ruling:
             return _ruling(suspicion, Outcome.REGRESSED, sentence, _act(trial))
         explained = f"{explained}; {excuse}"
     elif suspicion.metric.value > reach:
-        explained = f"{explained}, and this is more; what keeps it from a conviction is {_loose(suspicion, trial)}"
+        explained = f"{explained}, and this is more; what keeps it from being confirmed is {_loose(suspicion, trial)}"
     return _suspect(suspicion, explained, tuple(_decides(trial)))
 
 
@@ -243,7 +243,7 @@ def prediction(trial: Trial) -> Prediction:
 
 
 def _sittings(count: int) -> str:
-    return f"{count} sittings" if count > 1 else "one sitting"
+    return f"{count} runs" if count > 1 else "one run"
 
 
 def _act(trial: Trial) -> tuple[str, ...]:

@@ -319,7 +319,7 @@ def acceptance_lines(found: Sequence[Decision], *, dry: bool = False) -> Iterato
     """One line for each case that changes or cannot; the rest is counted, and each warning stands once."""
     for decision in found:
         if decision.writes or decision.change in _SAID:
-            blind = "" if decision.blind is None else f"  blind below {signed(decision.blind)}"
+            blind = "" if decision.blind is None else f"  can detect {signed(decision.blind)}"
             yield f"{_line(decision)}{blind}"
     written = sum(d.writes for d in found)
     counts = Counter(d.change for d in found if not d.writes)
@@ -343,7 +343,7 @@ def _warning(decision: Decision) -> str:
     """What a sitting is worth that is too wide for its limit, or of too few processes; empty where it is neither."""
     told = [f"{decision.scanty}; {_WHOLE}"] if decision.scanty else []
     if decision.blind is not None:
-        seen = f"the smallest slowdown this sitting could have seen is {signed(decision.blind)}"
+        seen = f"the smallest slowdown this run can detect is {signed(decision.blind)}"
         told.append(f"{seen}; {_AGAIN}")
     return "; ".join(told)
 

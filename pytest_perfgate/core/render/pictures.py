@@ -178,7 +178,7 @@ def distribution_picture(case: CaseReport) -> Picture | None:
         x, y = frame.at(then, frame.y.high)
         marks.append(words(x + 5, y + 12, "accepted", colour=OTHER))
     held = sum(len(p.durations) for p in processes) - sum(map(len, usual))
-    said = f"; {held} slowest of all samples lie to the right of the picture" if held else ""
+    said = f"; {held} slowest of all samples are beyond the right edge" if held else ""
     alt = f"Samples of {short_name(case.key)}: {plural(len(processes), 'process', 'processes')}" + (
         f", accepted {_time(then)}" if then else ""
     )
@@ -215,7 +215,7 @@ def history_picture(case: CaseReport, sittings: Sequence[Sitting]) -> Picture | 
     times = [s.time for s in sat]
     then = case.baseline.time if case.baseline else None
     frame = Frame(
-        x=Axis(low=1.0, high=float(len(sat)), label="sitting, oldest first", whole=True),
+        x=Axis(low=1.0, high=float(len(sat)), label="run, oldest first", whole=True),
         y=_tight([*times, *([then] if then else [])], "time"),
         height=220,
     )
@@ -292,7 +292,7 @@ def timeline(
     known = [*times, *([accepted] if accepted else [])]
     room = 0.08 * (max(known) - min(known)) or 0.05 * max(known)
     frame = Frame(
-        x=Axis(low=-0.5, high=len(times) - 0.5, label="sittings, oldest first", text=_days(sittings)),
+        x=Axis(low=-0.5, high=len(times) - 0.5, label="runs, oldest first", text=_days(sittings)),
         y=Axis(
             low=min(known) - room, high=max(known) + room * (1 + len(changes[:_ROWS])), label="time", text=_tick_time
         ),

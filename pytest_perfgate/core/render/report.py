@@ -39,7 +39,7 @@ _COLUMNS = (
     Column(name="value", absent=NONE),
     Column(name="then", dimension=Dimension.TIME),
     Column(name="now", dimension=Dimension.TIME, absent=NONE),
-    Column(name="blind below", dimension=Dimension.FRACTION, digits=2, absent=NONE),
+    Column(name="can detect", dimension=Dimension.FRACTION, digits=2, absent=NONE),
 )
 
 

@@ -244,7 +244,7 @@ def test_suspects_of_a_stored_baseline_go_straight_to_fresh_rounds() -> None:
     _, found, _ = compared(world, screened=True)
     assert [found[name].decision for name in "01"] == [Decision.NOT_SLOWER, Decision.SLOWER]
     assert len(world.spawned) == 2 * 10
-    assert [found[name].rounds for name in "01"] == [7, 10], "whom no round could convict any more is spared the rest"
+    assert [found[name].rounds for name in "01"] == [7, 10], "whom no round could confirm any more is spared the rest"
 
 
 def test_rounds_of_an_arm_that_was_not_itself_are_not_kept() -> None:

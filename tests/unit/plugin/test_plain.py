@@ -81,9 +81,9 @@ def test_a_call_is_asked_for_in_pythons_own_values() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"name": 3}, "name= is a text, and 3 is none"),
-        ({"limits": [5]}, "a limit is a text, and 5 is none"),
-        ({"calls": 1.5}, "calls=1.5 is no whole number from 1"),
+        ({"name": 3}, "name= must be a text, got 3"),
+        ({"limits": [5]}, "a limit must be a text, got 5"),
+        ({"calls": 1.5}, "calls=1.5 is not a whole number from 1"),
     ],
 )
 def test_what_is_of_another_kind_is_refused_in_a_sentence(given: dict[str, object], said: str) -> None:

@@ -111,7 +111,7 @@ def test_what_was_done_is_taken(done: object) -> None:
 def test_a_record_takes_numbers_alone(sample: Any) -> None:
     bench: Any = SimpleNamespace(miss=lambda *_: None, raised={})
     gate = Gate(Case(nodeid="t.py::test_a", limits=(), plan=Plan()), bench)
-    with pytest.raises(PerfgateError, match="which is no number") as caught:
+    with pytest.raises(PerfgateError, match="which is not a number") as caught:
         gate.record([1.0, sample])
     assert caught.value.code.name == "call-wrong"
 

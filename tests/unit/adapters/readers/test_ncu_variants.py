@@ -57,7 +57,7 @@ PAGES = {
         "k=1000 k=2000",
     ),
     "with results of rules": (RULES + K[:-1] + ',"","",""\n' + NOTHING, "k=1000"),
-    "with a time that is no number": (LONG + line(0, "k", "-nan(ind)") + line(1, "k", "inf"), "k=None k=None"),
+    "with a time that is not a number": (LONG + line(0, "k", "-nan(ind)") + line(1, "k", "inf"), "k=None k=None"),
     "of two runs in one file": (LONG + K + LONG + line(0, "k", "2"), "k=1000 k=2000"),
     "wide": (WIDE + UNITS + row(0, "k", "5.41") + row(1, "j", "1,234.5"), "k=5410 j=1234500"),
     "wide, of two processes": (WIDE + UNITS + row(0, "k", "1") + row(0, "k", "2", process=11), "k=1000 k=2000"),
@@ -67,7 +67,10 @@ PAGES = {
 }
 REFUSED = {
     "without its line of units": (WIDE + row(0, "k", "5410"), "without a unit"),
-    "with a time in something else": (LONG + line(0, "k", "1", "fortnight"), "'fortnight', which is no unit of time"),
+    "with a time in something else": (
+        LONG + line(0, "k", "1", "fortnight"),
+        "'fortnight', which is not a unit of time",
+    ),
     "cut inside a row of the middle": (LONG + K[:-6] + "\n" + J, "cut short"),
     "cut inside a quote of the middle": (LONG + K[:-30] + "\n" + J, "does not read"),
     "wide, cut inside a row": (WIDE + UNITS + row(0, "k", "1")[:-8] + "\n", "cut short"),

@@ -47,7 +47,7 @@ def test_silence_is_the_default() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("limitz = []", ["p: tool.perfgate", "'limitz' is no setting", "did you mean limits"]),
+        ("limitz = []", ["p: tool.perfgate", "'limitz' is not a setting", "did you mean limits"]),
         ("rounds = 0", ["tool.perfgate.rounds", "a whole number from 1"]),
         ("rounds = true", ["a whole number from 1", "True"]),
         ("budget = 'soon'", ["tool.perfgate.budget", "200 ms"]),

@@ -30,7 +30,7 @@ def test_ten_steps_of_one_percent_are_an_alarm_though_none_of_them_is() -> None:
     assert found is not None
     assert found.largest == pytest.approx(0.01)
     assert found.alarms
-    assert found.sentence == "slower than the anchor after 10 sittings, no step of them beyond the limit"
+    assert found.sentence == "slower than the anchor after 10 runs, no step of them beyond the limit"
     assert found.change == pytest.approx(1.01**9 - 1)
 
 

@@ -14,9 +14,7 @@ def test_a_time_accepted_from_a_blind_sitting_lets_nothing_pass_as_known() -> No
     blind = accepted(1e6, blind=3.0)
     same = verdict(1e6, baseline=blind)
     assert (same.outcome, same.effect, same.visible) == (Outcome.UNDECIDED, Effect.WARN, 3.0)
-    assert same.sentence == (
-        "the accepted sitting was too noisy to see less than +300.0 %: the accepted time may be off by as much"
-    )
+    assert same.sentence == ("the accepted run was too noisy to detect less than +300.0 %")
     assert same.next == (f"perfgate accept '{KEY}'",)
     slower = verdict(1.02e6, baseline=blind).next
     assert slower == (f"perfgate accept '{KEY}' --reason \"...\"",), "it may count as slower, and then asks for one"
@@ -34,7 +32,7 @@ def test_a_time_accepted_from_a_blind_sitting_lets_nothing_pass_as_known() -> No
     hardly = verdict(0.95e6, baseline=accepted(1e6, blind=0.05), shape=(0.98, 1.0, 1.02))
     assert (hardly.outcome, hardly.next) == (Outcome.UNDECIDED, ()), "as noisy itself, it is no better time"
     report = judge(measured(1e6), SLOWDOWN, baseline=blind, context=CONTEXT)
-    assert '"TMA loads"  blind below +300.0 %\n' in render_block(report)
+    assert '"TMA loads"  can detect +300.0 %\n' in render_block(report)
     narrow = [line for line in render_block(report, 60).splitlines() if "  next  " not in line]
     assert max(map(len, narrow)) <= 60, "then is folded as why is"
 
@@ -53,7 +51,7 @@ def test_an_edit_from_a_blind_sitting_is_neither_accepted_nor_convicted_within_i
     context = replace(CONTEXT, edited=accepted(4e6, why="exact softmax", blind=1.5))
     found = verdict(2e6, context=context)
     assert (found.outcome, found.effect) == (Outcome.UNDECIDED, Effect.WARN)
-    assert found.sentence.endswith('accepts 4 ms: "exact softmax", from a sitting too noisy to see less than +150.0 %')
+    assert found.sentence.endswith('accepts 4 ms: "exact softmax", from a run too noisy to detect less than +150.0 %')
     assert found.next == (f"perfgate accept '{KEY}' --reason \"...\"",)
     no_better = verdict(2e6, context=replace(context, edited=accepted(2.2e6, why="x", blind=0.12)), shape=(0.8, 1, 1.2))
     assert (no_better.outcome, no_better.next) == (Outcome.UNDECIDED, ())

@@ -212,7 +212,7 @@ def test_a_drift_of_exactly_what_an_anchor_allows_is_no_alarm() -> None:
     assert not drift(line(1500.0), 1000.0, 0.5).alarms
     assert drift(line(1501.0), 1000.0, 0.5).alarms
     steps = drift(line(1500.0, 2250.0), 1000.0, 0.5)
-    assert steps.sentence == "slower than the anchor after 2 sittings, no step of them beyond the limit"
+    assert steps.sentence == "slower than the anchor after 2 runs, no step of them beyond the limit"
 
 
 def test_today_is_the_middle_of_three_sittings() -> None:

@@ -43,7 +43,7 @@ def test_a_suspect_is_convicted_only_beyond_chance() -> None:
     assert outcome(1.75e6) is Outcome.SUSPECT
     doubled = verdict(2e6)
     assert (doubled.outcome, doubled.effect) == (Outcome.REGRESSED, Effect.FAIL)
-    assert "after one sitting chance explains up to +79.1 %" in doubled.sentence
+    assert "after one run chance explains up to +79.1 %" in doubled.sentence
     assert doubled.next == (f"perfgate accept '{KEY}' --reason \"...\"",)
 
 
@@ -63,7 +63,7 @@ def test_only_what_has_kernels_is_looked_into_by_a_profile() -> None:
 def test_sittings_of_the_baseline_or_of_the_history_sharpen() -> None:
     many = accepted(1e6, scatter=0.005, sittings=30)
     assert outcome(1.2e6, baseline=many) is Outcome.REGRESSED
-    assert "after 30 sittings" in verdict(1.2e6, baseline=many).sentence
+    assert "after 30 runs" in verdict(1.2e6, baseline=many).sentence
     history = replace(CONTEXT, scatter=0.005, sittings=30)
     assert outcome(1.2e6, context=history) is Outcome.REGRESSED
     assert outcome(1.2e6, context=replace(history, sittings=1)) is Outcome.SUSPECT
@@ -168,7 +168,7 @@ def test_a_demanded_improvement_is_more_than_the_accepted_time_may_be_off_by() -
     demanded, blind = [limit("slowdown <= -10%")], accepted(1e6, blind=0.2)
     found = verdict(0.8e6, limits=demanded, baseline=blind)
     assert found.outcome is Outcome.UNDECIDED
-    assert found.sentence.startswith("the accepted sitting was too noisy to see less than +20.0 %: the accepted time")
+    assert found.sentence.startswith("the accepted run was too noisy to detect less than +20.0 %: the accepted time")
     assert found.next == (f"pytest '{KEY}' --perfgate-against a1b2c3d4e5",)
     assert (found.visible, found.baseline) == (0.2, blind)
     assert outcome(0.7e6, limits=demanded, baseline=blind) is Outcome.PASSED
@@ -218,11 +218,11 @@ def test_without_a_baseline() -> None:
         (accepted(0.0), "the accepted time reads 0.0 ns"),
         (accepted(math.nan), "the accepted time reads nan ns"),
         (accepted(math.inf), "the accepted time reads inf ns"),
-        (accepted(1e6, identity=Identity(device=HOST.key, cache="cold")), "cache was cold and is warm"),
-        (accepted(1e6, identity=Identity(device=HOST.key, calls="2")), "calls was 2 and is 1"),
+        (accepted(1e6, identity=Identity(device=HOST.key, cache="cold")), "cache cold -> warm"),
+        (accepted(1e6, identity=Identity(device=HOST.key, calls="2")), "calls 2 -> 1"),
         (
             accepted(1e6, identity=Identity(device=HOST.key, threads="8", clocks="lock")),
-            "clocks was lock and is off, threads was 8 and is empty",
+            "clocks lock -> off, threads 8 -> none",
         ),
         (accepted(1e6, expires="2026-01-01"), "the acceptance expired on 2026-01-01"),
     ],
@@ -258,6 +258,6 @@ def test_a_line_of_a_tree_that_was_never_committed_has_no_arm_to_decide() -> Non
 
 def test_what_is_not_kept_is_not_said_to_be() -> None:
     """On a device whose baselines are committed only an acceptance writes one."""
-    committed = replace(CONTEXT, unbaselined="nobody has accepted one for gpu yet")
-    assert verdict(baseline=None, context=committed).sentence == "nobody has accepted one for gpu yet"
+    committed = replace(CONTEXT, unbaselined="none has been accepted for gpu yet")
+    assert verdict(baseline=None, context=committed).sentence == "none has been accepted for gpu yet"
     assert "kept under .perfgate/" in verdict(baseline=None, context=CONTEXT).sentence

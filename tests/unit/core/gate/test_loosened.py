@@ -67,4 +67,4 @@ def test_what_cannot_be_compared_or_says_nothing_is_not_told() -> None:
     nothing = tuple(replace(m, value=0.0, interval=None) for m in untimed.metrics.find("time"))
     assert loosened(THEN, edited, replace(untimed, metrics=MetricSet(metrics=nothing))) == "", "no time at all"
     assert loosened(accepted(0.2), accepted(1.0), taken(0.5)) == "0.2 ns -> 1 ns, measured 0.5 ns"
-    assert loosened(THEN, replace(edited, scatter=0.6, sittings=3), taken(1e6)) == "", "that far its sittings lie apart"
+    assert loosened(THEN, replace(edited, scatter=0.6, sittings=3), taken(1e6)) == "", "that far its runs lie apart"

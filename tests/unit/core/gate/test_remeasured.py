@@ -37,7 +37,7 @@ def test_a_line_with_a_reason_of_its_own_is_accepted_and_nothing_is_said_to_be_c
     (found,) = judged(2e6, NOW).verdicts
     assert (found.outcome, found.effect) == (Outcome.ACCEPTED, Effect.PASS)
     assert found.sentence == (
-        "measured differently, not compared: data was user and is v2; "
+        "measured differently, not compared: data user -> v2; "
         '1 ms was accepted before, this change accepts 2 ms: "other data"'
     )
 
@@ -57,7 +57,7 @@ def test_without_a_reason_of_its_own_it_has_no_baseline_and_is_told_what_lacks()
         assert found.next[0].endswith('--reason "..."')
     for other in (None, replace(NOW, why="", identity=replace(NEW, data="v3"))):
         (found,) = judged(2e6, other).verdicts
-        assert found.sentence.endswith("data was user and is v2"), "a line of v3 would judge nothing with a reason"
+        assert found.sentence.endswith("data user -> v2"), "a line of v3 would judge nothing with a reason"
 
 
 def test_a_line_that_can_be_compared_stands_whatever_the_change_makes_of_it() -> None:

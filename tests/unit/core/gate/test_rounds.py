@@ -72,14 +72,14 @@ def test_whom_the_rest_of_the_rounds_cannot_convict_is_spared_them() -> None:
     even = pairs(1.0, 1.011, 0.99, 1.0, 1.005, 1.029, 0.98)
     assert cleared(even, 0.03, 10, Design())
     assert not cleared(pairs(*[1.0] * 6), 0.03, 10, Design()), "six lie below by chance once in 64"
-    assert not cleared(even, 0.03, 30, Design()), "twenty-three slow ones would convict after all"
+    assert not cleared(even, 0.03, 30, Design()), "twenty-three slow ones would confirm after all"
     assert not cleared(pairs(1.0, 1.01, 0.99, 1.0, 1.03, 1.0, 0.98), 0.03, 10, Design()), "one lies not below"
     beyond = pairs(*(1.02 + 0.001 * at for at in range(7)))
     assert not cleared(beyond, 0.03, 10, Design()), "all beyond a third of the limit"
     assert cleared(pairs(*[1.0] * 10), 0.03, 10, Design())
     level = signed_rank([-0.01] * 7 + [709.0, 710.0, 711.0])
     assert cleared(pairs(*[1.0] * 7), 0.03, 10, Design(alpha=level * 0.999))
-    assert not cleared(pairs(*[1.0] * 7), 0.03, 10, Design(alpha=level)), "three slow ones convict at just this level"
+    assert not cleared(pairs(*[1.0] * 7), 0.03, 10, Design(alpha=level)), "three slow ones confirm at just this level"
     assert len(served(pairs(*[1.0] * 10), 0.03, Design()).head) == 7
     assert len(served(pairs(1.0, 1.04, *[1.0] * 8), 0.03, Design()).head) == 10
     assert len(served(pairs(*[1.1] * 10), 0.03, Design()).base) == 10

@@ -83,7 +83,7 @@ def test_a_suspect_says_what_the_machine_did_and_how_to_decide() -> None:
         assert "without waiting for a processor it is no slower" in verdict(unqueued=less).sentence
     said = "with 0.8 processors in use by others up to +122.5 %, and without waiting for a processor it is +100.0 %"
     assert said in verdict(others=0.8).sentence
-    assert "nobody can tell how long the calls waited for a processor" in verdict(unqueued=None).sentence
+    assert "it is unknown how long the calls waited for a processor" in verdict(unqueued=None).sentence
 
 
 @pytest.mark.parametrize(("stretch", "outcome"), [(1.01, Outcome.REGRESSED), (1.5, Outcome.SUSPECT)])
@@ -109,5 +109,5 @@ def test_a_suspect_beyond_chance_says_what_kept_it_from_a_conviction() -> None:
     report = judge(loose, [limit("slowdown <= 3%")], baseline=accepted(1e6), context=JudgeContext(kinds=KINDS))
     (found,) = report.verdicts
     assert found.outcome is Outcome.SUSPECT
-    assert "and this is more; what keeps it from a conviction is its own interval of 2 processes" in found.sentence
+    assert "and this is more; what keeps it from being confirmed is its own interval of 2 processes" in found.sentence
     assert "it begins at -" in found.sentence

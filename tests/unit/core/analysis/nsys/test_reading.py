@@ -34,7 +34,7 @@ def test_each_pattern_can_be_replaced() -> None:
         ({"purposes": "a2a"}, "nsys-option", "PATTERN=PURPOSE"),
         ({"start": "5"}, "nsys-window", "go together"),
         ({"start": "9", "end": "5"}, "nsys-window", "no span"),
-        ({"start": "a", "end": "5"}, "nsys-window", "is no time"),
+        ({"start": "a", "end": "5"}, "nsys-window", "is not a time"),
         ({"start": "1", "end": "5", "anchor": "x"}, "nsys-window", "two windows"),
     ],
 )
