@@ -11,7 +11,12 @@ from typing import TypedDict
 from ci.mutants import ROOT, Mutant
 
 KEPT = ROOT / ".perfgate" / "mutation.jsonl"
-PLACES = ("pytest_perfgate/core/gate", "pytest_perfgate/core/stats")
+PLACES = (
+    "pytest_perfgate/core/limits",
+    "pytest_perfgate/core/judge",
+    "pytest_perfgate/core/changes",
+    "pytest_perfgate/core/stats",
+)
 TESTS = ("tests/unit/core", "tests/golden/test_block.py", "tests/unit/app")
 PROPERTIES = ("tests/properties/test_grammar.py", "tests/properties/test_intervals.py",
               "tests/properties/test_judging.py", "tests/properties/test_exact_properties.py")  # fmt: skip

@@ -28,9 +28,9 @@ from trace_maker import write_trace
 BYTES_AN_EVENT = 299.5
 OURS = """
 from pathlib import Path
-from pytest_perfgate import wiring
+from pytest_perfgate.wiring import built_ins
 from pytest_perfgate.core.render.text import render_text
-kineto = next(i for i in wiring.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
+kineto = next(i for i in built_ins.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
 analysis = kineto.inspect([Path(PATH)], {})
 text = render_text(analysis.views["report"]())
 assert "Where the time went" in text

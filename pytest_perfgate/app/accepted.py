@@ -60,11 +60,11 @@ class Accepted:
         """The line that judges, of the merge base, and the work tree's where this change edits it."""
         key, device = str(measurement.key), measurement.device.key
         now = self._lines(device, measurement.key.path).get(key)
-        if (now is not None and now.local) or not self.base.commit:
+        if not self.base.commit:
             return now, None
         then = self._lines(device, measurement.key.path, self.base.commit).get(key)
-        if now is None:
-            return then, None  # taking a line away does not take its judgement away
+        if now is None or now.local:  # taking a line away, or its device off the list, takes no judgement away
+            return then or now, None
         then = then or self._forerunner(measurement.key, device)
         if then is None:
             return now, None

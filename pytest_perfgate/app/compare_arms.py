@@ -21,7 +21,7 @@ from pytest_perfgate.model.protocol import Capture, CaseResult, Child, ChildSpec
 from pytest_perfgate.model.values import array_value
 from pytest_perfgate.model.verdict import Arm, PairedRound
 
-SCREEN, CONFIRM = "screen", "confirm"
+ROUND = "round"
 
 _MISSING = {
     "worktree": "; this arm runs inside a checkout: what must be built there, 'build' in [tool.perfgate] builds",
@@ -103,7 +103,7 @@ class Comparison:
 
     def play(self, phase: str, counts: Mapping[str, int], over: Over = lambda: ()) -> None:
         """So many rounds of each case that is not over, together; a budget ends them between two rounds."""
-        planned = {SCREEN: self.design.screen, CONFIRM: self.design.confirm}.get(phase, 0)
+        planned = self.design.last if phase == ROUND else 0
         self._rounds = max(planned, *counts.values()) if counts else planned
         for number in range(max(counts.values(), default=0)):
             done = {one.nodeid for one in self.rounds if (one.phase, one.number) == (phase, number)}
@@ -140,7 +140,7 @@ class Comparison:
 
     def _lap(self, phase: str, number: int, cases: list[Case]) -> list[Case]:
         """Two fresh processes through all cases; where one dies, the rest goes on in new ones."""
-        seed = 1 + number + (1000 if phase == CONFIRM else 0)
+        seed = 1 + number
         begun, before, by_own = self.stage.clock(), len(self.rounds), set(self.own.tests)
         children: list[Child] = []
         try:
@@ -181,7 +181,7 @@ class Comparison:
             self.rounds.append(_round(met, phase, number, self.own.tests.get(met.nodeid, "")))
             done.add(met.nodeid)
             if self.stage.show is not None:
-                place = f"round {number + 1} of {self._rounds}, case {len(done)} of {len(cases)}"
+                place = f"round {number + 1} of up to {self._rounds}, case {len(done)} of {len(cases)}"
                 self.stage.show(place, len(done), met.nodeid)
             if self.rounds[-1].trouble:
                 self._out.add(met.nodeid)

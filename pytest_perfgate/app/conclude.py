@@ -54,6 +54,8 @@ class Ending:
     complete: bool
     filtered: bool
     root: str
+    status: int = 0
+    """How pytest ended."""
     reach: Reach = field(default_factory=Reach)
     deselected: frozenset[str] = frozenset()
     """Gated tests that are there and were not measured: not chosen, or with a marker that does not read."""
@@ -219,6 +221,7 @@ def run_report(
         complete=ending.complete,
         filtered=ending.filtered,
         notes=tuple(notes),
+        status=ending.status,
         root=os.fsencode(ending.root).decode("utf-8", "replace"),
     )
 

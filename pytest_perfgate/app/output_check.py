@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_perfgate.core.judge.samples import digest, poison, untouched
+from pytest_perfgate.core.judge.samples import pattern, untouched
 from pytest_perfgate.core.render.words import first_of
 from pytest_perfgate.model.measurement import Samples
 from pytest_perfgate.model.metric import Finding, Problem
@@ -67,7 +67,7 @@ class OutputCheck:
         self._poison(again, 0)
         del again
         self._sort(self._results(subject.once()))
-        self._inputs = [(array, digest(contents.read(array))) for array in inputs]
+        self._inputs = [(array, contents.fingerprint(array)) for array in inputs]
 
     def after(self) -> tuple[Problem, ...]:
         """What is wrong with the timed calls; a result that ``check`` refuses is an error."""
@@ -79,7 +79,7 @@ class OutputCheck:
             self._poison(self._contents.within(result), 0)
             del result
             self._look(self._results(self._subject.once()), 0, "a call after the timed ones")
-        changed = (array for array, known in self._inputs if digest(self._contents.read(array)) != known)
+        changed = (array for array, known in self._inputs if self._contents.fingerprint(array) != known)
         self._problems += [
             Problem(code="input-changed", what=f"the call changed {self._contents.name(array)}, an input", retry=False)
             for array in changed
@@ -93,7 +93,9 @@ class OutputCheck:
     def _saved(self, array: Any, reach: Sequence[Any]) -> Output:
         own = array if self._any(array, reach) else None
         contents = self._contents
-        return Output(saved=contents.read(array), itemsize=contents.itemsize(array), name=contents.name(array), own=own)
+        return Output(
+            saved=contents.saved(array), itemsize=contents.itemsize(array), name=contents.name(array), own=own
+        )
 
     def _steady(self, again: Sequence[Any]) -> list[Output | None]:
         """Outputs that may be overwritten: not those of the call's own arrays that are another at every call."""
@@ -103,7 +105,7 @@ class OutputCheck:
         return [output if output and self._same(output, array) else None for output, array in pairs]
 
     def _same(self, output: Output, array: Any) -> bool:
-        return output.own is None or digest(self._contents.read(array)) == digest(output.saved)
+        return output.own is None or self._contents.unchanged(array, output.saved)
 
     def _sort(self, again: Sequence[Any]) -> None:
         """Outputs that a call writes from its inputs alone stay, poisoned once more; others are put back."""
@@ -113,14 +115,13 @@ class OutputCheck:
             if output is None:
                 kept.append(None)
                 continue
-            now = self._contents.read(array)
-            left = untouched(output.saved, now, output.itemsize, 0)
+            left = self._left(output, array, 0)
             if left:
                 self._problems.append(unwritten(output.name, left, "a call"))
             pure = not left and self._same(output, array)
             kept.append(output if pure else None)
             if not pure and output.own is not None:
-                self._contents.write(output.own, output.saved)
+                self._contents.restore(output.own, output.saved)
         self._outputs = kept
         self._poison(again, 1)
 
@@ -128,15 +129,19 @@ class OutputCheck:
         for output, array in zip(self._outputs, arrays, strict=False):
             if output is None:
                 continue
-            left = untouched(output.saved, self._contents.read(array), output.itemsize, turn)
+            left = self._left(output, array, turn)
             if left:
                 self._problems.append(unwritten(output.name, left, who))
-                self._contents.write(array, output.saved)
+                self._contents.restore(array, output.saved)
+
+    def _left(self, output: Output, array: Any, turn: int) -> float:
+        """The share of an output that still holds the poison; of an array of another size nothing is known."""
+        return untouched(self._contents.holding(array, pattern(turn), output.saved), output.itemsize)
 
     def _poison(self, arrays: Sequence[Any], turn: int) -> None:
         for output, array in zip(self._outputs, arrays, strict=False):
             if output is not None:
-                self._contents.write(array, poison(self._contents.read(array).size, turn))
+                self._contents.fill(array, pattern(turn))
 
     def _any(self, array: Any, others: Sequence[Any]) -> bool:
         return any(self._contents.overlap(array, other) for other in others)

@@ -1,39 +1,20 @@
-"""A hearing: everybody is screened, suspects are tried in fresh rounds, and the suite is judged together."""
+"""Two builds heard to a decision: rounds are added until each case is decided, or the budget is spent."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from pytest_perfgate.app.compare_arms import CONFIRM, SCREEN, Comparison
+from pytest_perfgate.app.compare_arms import ROUND, Comparison
 from pytest_perfgate.app.lockstep import BASE
 from pytest_perfgate.core.judge.context import paired_clocks
-from pytest_perfgate.core.judge.rounds import (
-    SCREENING,
-    Allotment,
-    Design,
-    Finding,
-    Pairs,
-    Want,
-    acquittal_rounds,
-    allotted,
-    cleared,
-    confirming_rounds,
-    convicted,
-    conviction_rounds,
-    finding,
-    shrunk,
-    suspected,
-)
+from pytest_perfgate.core.judge.rounds import Finding, Pairs, Want, allotted, look, more_slow, wanted
 from pytest_perfgate.core.judge.samples import power_limited
-from pytest_perfgate.core.render.words import about, plural
+from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.core.stats.summary import median
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.protocol import Capture
 from pytest_perfgate.model.verdict import Decision, Paired
-
-_SHORTEST_NS = 5e6
-"""A turn is never cut below this."""
 
 Counts = Callable[[CaseKey], float]
 """τ of a case: the smallest slowdown that counts."""
@@ -42,126 +23,66 @@ Counts = Callable[[CaseKey], float]
 class Screening:
     """One comparison from its first round to what it came to."""
 
-    def __init__(self, comparison: Comparison, counts: Counts) -> None:
-        self._all, self._counts = comparison, counts
+    def __init__(self, comparison: Comparison, counts: Counts, among: int = 0) -> None:
+        """``among`` is how many cases the run decides by two builds, where others are compared elsewhere."""
+        self._all, self._counts, self._among = comparison, counts, among
         self._pairs: dict[CaseKey, Pairs] = {}
         self._found: dict[CaseKey, Finding] = {}
-        self._untried: set[CaseKey] = set()
+        self._beyond: frozenset[str] = frozenset()
+        """Tests that the budget did not reach, as of the last round."""
 
-    def screen(self) -> None:
-        """Rounds for every case; then suspects are tried, and what a budget still holds widens the view of others."""
+    def decide(self) -> None:
+        """Rounds of every case until it is decided; then those whose slow processes are what differs."""
         comparison = self._all
-        comparison.play(SCREEN, dict.fromkeys(comparison.cases, 1))
-        self._hasten()
-        comparison.play(SCREEN, dict.fromkeys(comparison.cases, comparison.design.screen))
-        self._look(comparison.pairs(SCREEN))
-        suspects = self._suspects()
-        plan = self._allotment(suspects)
-        if plan.rounds or plan.beyond:
-            self._say(_planned(plan, suspects, len(self._all.cases)))
-        self._untried = {key for key in suspects if key.nodeid in plan.beyond}
-        self._try([key for key in suspects if key.nodeid in plan.rounds], plan.rounds)
-        if comparison.stage.budget_s:
-            self._widen()
+        design = comparison.design
+        comparison.play(ROUND, dict.fromkeys(comparison.cases, 1))
+        comparison.design = replace(design, cases=max(self._among, len(comparison.pairs(ROUND)), 1))
+        comparison.play(ROUND, dict.fromkeys(comparison.cases, comparison.design.last), self._over)
+        self._look()
+        counts = {key: self._counts(key) for key in self._found}
+        self._found = more_slow(self._found, self._pairs, counts, design.alpha)
+        self._say(self._told())
 
-    def confirm(self, accused: Collection[CaseKey], among: int) -> None:
-        """Suspicion was raised elsewhere, of so many in all: these are tried, as far as a budget reaches."""
-        comparison = self._all
-        fresh = confirming_rounds(among, comparison.design)
-        self._say(f"up to {fresh} fresh rounds each")
-        comparison.play(CONFIRM, dict.fromkeys(comparison.cases, 1))
-        wants = {n: Want(rounds=fresh - 1, seconds=comparison.cost(n), suspected=True) for n in comparison.cases}
-        plan = allotted(wants, comparison.left_s, comparison.start_s)
-        if plan.beyond:
-            self._say(f"{len(plan.beyond)} beyond the budget")
-        first = _tried(comparison, accused)
-        self._look(first)
-        self._untried = {key for key in first if key.nodeid in plan.beyond}
-        self._try([key for key in first if key.nodeid in plan.rounds], dict.fromkeys(plan.rounds, fresh), among)
-
-    def paired(self, *, revision: bool) -> Mapping[CaseKey, Paired]:
+    def paired(self, *, revision: bool) -> dict[CaseKey, Paired]:
         """What became of every case that both sides measured."""
-        suspects = self._suspects()
-        return {key: self._paired(key, found, suspects, revision) for key, found in self._found.items()}
+        return {key: self._paired(key, found, revision) for key, found in self._found.items()}
 
-    def _hasten(self) -> None:
-        """The first round tells what the rest will take: turns are cut where a budget would go into screening alone."""
-        comparison, budget = self._all, self._all.stage.budget_s
-        rest, beat = comparison.design.screen - 1, comparison.stage.beat
-        tests = rest * sum(comparison.cost(nodeid) for nodeid in comparison.cases)
-        has = comparison.left_s - (1 - SCREENING) * budget - rest * comparison.start_s
-        part = shrunk(tests, max(0.0, has), min(1.0, _SHORTEST_NS / beat.batch_ns)) if budget else 1.0
-        if part < 1:
-            shorter = replace(beat, batch_ns=part * beat.batch_ns, warmup_ns=part * beat.warmup_ns)
-            comparison.stage = replace(comparison.stage, beat=shorter)
-            self._say(f"slower than thought: turns cut to {part:.0%}")
+    def _look(self) -> None:
+        """A case that is settled stays as it was found, though another call of its test has more rounds."""
+        for key, pairs in self._all.pairs(ROUND).items():
+            before = self._found.get(key)
+            if before is None or not before.settled:
+                now = look(before, pairs, self._counts(key), self._all.design)
+                self._found[key], self._pairs[key] = now, pairs.first(now.rounds)
 
-    def _look(self, fresh: Mapping[CaseKey, Pairs]) -> None:
-        self._pairs |= fresh
-        self._found |= {key: finding(pair, self._counts(key)) for key, pair in fresh.items()}
-
-    def _suspects(self) -> tuple[CaseKey, ...]:
-        return suspected(self._found, {key: self._counts(key) for key in self._found})
-
-    def _try(self, suspects: Iterable[CaseKey], rounds: Mapping[str, int], among: int = 0) -> None:
-        """Fresh rounds only: what raised the suspicion is not counted again."""
-        tried = set(suspects)
-        cases = {nodeid: n for nodeid, n in rounds.items() if nodeid in {k.nodeid for k in tried}}
-        self._all.play(CONFIRM, cases, lambda: _spared(_tried(self._all, tried), cases, self._counts, self._all.design))
-        fresh = _tried(self._all, tried)
-        counts = {key: self._counts(key) for key in fresh}
-        self._found |= convicted(fresh, counts, self._all.design, among)
-        self._pairs |= fresh
-
-    def _widen(self) -> None:
-        """More rounds for the undecided that were not tried, as many as are left."""
-        tried = set(self._all.pairs(CONFIRM))
-        open_ = {key: found for key, found in self._found.items() if key not in tried | self._untried}
-        plan = self._reach({key: found for key, found in open_.items() if self._wants(key, found, 1)}, 0)
-        if not plan.rounds:
-            return
-        self._say(
-            f"{len(plan.rounds)} undecided: up to {plural(max(plan.rounds.values()), 'round')} more, {about(plan.cost)}"
-        )
-        self._all.play(SCREEN, {nodeid: self._played(nodeid) + more for nodeid, more in plan.rounds.items()})
-        self._look({key: pair for key, pair in self._all.pairs(SCREEN).items() if key in open_})
-
-    def _played(self, nodeid: str) -> int:
-        return len({one.number for one in self._all.rounds if (one.nodeid, one.phase) == (nodeid, SCREEN)})
-
-    def _allotment(self, suspects: tuple[CaseKey, ...]) -> Allotment:
-        """Without a budget suspects have the rounds of the design; with one what decides them, as far as it goes."""
-        if self._all.stage.budget_s:
-            return self._reach({key: self._found[key] for key in suspects}, len(suspects))
-        fresh = confirming_rounds(len(suspects), self._all.design)
-        return Allotment(rounds={key.nodeid: fresh for key in suspects}, beyond={}, cost=0.0)
-
-    def _reach(self, found: Mapping[CaseKey, Finding], suspects: int) -> Allotment:
+    def _over(self) -> Iterable[str]:
+        """Tests that have no further round: all their calls are settled, or the budget decides others first."""
+        self._look()
         wants: dict[str, Want] = {}
-        for key, one in found.items():
-            want = self._want(key, one, suspects)
-            if key.nodeid not in wants or want.rounds > wants[key.nodeid].rounds:
+        for key, found in self._found.items():
+            want = self._want(key, found)
+            if not found.settled and (key.nodeid not in wants or want.rounds > wants[key.nodeid].rounds):
                 wants[key.nodeid] = want
-        return allotted(wants, self._all.left_s, self._all.start_s)
+        over = {key.nodeid for key in self._found} - wants.keys()
+        if not self._all.stage.budget_s:
+            return over
+        self._beyond = frozenset(allotted(wants, self._all.left_s, self._all.start_s).beyond)
+        return over | self._beyond
 
-    def _want(self, key: CaseKey, found: Finding, suspects: int) -> Want:
-        """The rounds that would decide a case, at what they cost here: one of so many suspects, or of none."""
-        counts, seconds = self._counts(key), self._all.cost(key.nodeid)
-        if suspects:
-            rounds = conviction_rounds(found, counts, suspects, self._all.design)
-            return Want(rounds=rounds, seconds=seconds, suspected=True)
-        more = max(1, acquittal_rounds(found, counts) - len(self._pairs[key].base))
-        return Want(rounds=more, seconds=seconds, suspected=False)
+    def _want(self, key: CaseKey, found: Finding) -> Want:
+        """What a case asks for up to the last round of all."""
+        counts, design = self._counts(key), self._all.design
+        rounds = min(wanted(found, counts, design), max(1, design.last - found.rounds))
+        return Want(rounds=rounds, seconds=self._all.cost(key.nodeid), suspected=found.shift >= counts)
 
-    def _wants(self, key: CaseKey, found: Finding, suspects: int) -> float:
+    def _wants_s(self, key: CaseKey, found: Finding) -> float:
         """Seconds that would decide what is open; groups of processes would only show themselves again."""
         if found.decision is not Decision.UNDECIDED or found.unstable:
             return 0.0
-        beyond = found.shift > self._counts(key)
-        want = self._want(key, found, max(1, suspects) if beyond else 0)
-        return want.rounds * (want.seconds + self._all.start_s)
+        rounds = wanted(found, self._counts(key), self._all.design)
+        return rounds * (self._all.cost(key.nodeid) + self._all.start_s)
 
-    def _paired(self, key: CaseKey, found: Finding, suspects: tuple[CaseKey, ...], revision: bool) -> Paired:
+    def _paired(self, key: CaseKey, found: Finding, revision: bool) -> Paired:
         return Paired(
             decision=found.decision,
             differences=self._pairs[key].differences,
@@ -175,43 +96,39 @@ class Screening:
             problems=tuple(self._all.problems.values()),
             unstable=found.unstable,
             same=self._all.same,
-            untried=key in self._untried,
-            wants_s=self._wants(key, found, len(suspects)),
+            faster=found.faster,
+            slow=found.slow,
+            wants_s=self._wants_s(key, found),
             base_ns=_usual(self._all, key),
-            clocks_hz=paired_clocks(self._last(key)),
-            limited=power_limited(self._last(key)),
+            clocks_hz=paired_clocks(self._rounds(key)),
+            limited=power_limited(self._rounds(key)),
         )
 
-    def _last(self, key: CaseKey) -> Sequence[tuple[Capture, Capture]]:
-        """The rounds that decide a case: fresh ones where it was tried."""
-        return self._all.captures(CONFIRM).get(key) or self._all.captures(SCREEN).get(key) or ()
+    def _rounds(self, key: CaseKey) -> Sequence[tuple[Capture, Capture]]:
+        """The rounds that decided a case."""
+        return self._all.captures(ROUND).get(key, [])[: self._found[key].rounds]
+
+    def _told(self) -> str:
+        """``38 of 40 decided in 7 to 14 rounds, 2 open after 30``."""
+        decided = [one.rounds for one in self._found.values() if one.decision is not Decision.UNDECIDED]
+        open_ = [one.rounds for one in self._found.values() if one.decision is Decision.UNDECIDED]
+        said = [f"{len(decided)} of {plural(len(self._found), 'case')} decided"]
+        said[0] += f" in {_span(decided)} rounds" if decided else ""
+        if open_:
+            short = f", {len(self._beyond)} of them beyond the budget" if self._beyond else ""
+            said.append(f"{len(open_)} open after {_span(open_)}{short}")
+        return ", ".join(said)
 
     def _say(self, text: str) -> None:
         self._all.stage.say(text)
 
 
-def _tried(comparison: Comparison, suspects: Collection[CaseKey]) -> dict[CaseKey, Pairs]:
-    return {key: pairs for key, pairs in comparison.pairs(CONFIRM).items() if key in suspects}
-
-
-def _spared(fresh: Mapping[CaseKey, Pairs], rounds: Mapping[str, int], counts: Counts, design: Design) -> set[str]:
-    """Cases with nothing left that a further round could convict."""
-    open_ = {key.nodeid for key, pairs in fresh.items() if not cleared(pairs, counts(key), rounds[key.nodeid], design)}
-    return {key.nodeid for key in fresh} - open_
+def _span(rounds: list[int]) -> str:
+    low, high = min(rounds), max(rounds)
+    return str(low) if low == high else f"{low} to {high}"
 
 
 def _usual(comparison: Comparison, key: CaseKey) -> float:
     """What a call took in the base arm, summed up as the head's own time is: the two are read side by side."""
-    rounds = (both for phase in (SCREEN, CONFIRM) for both in comparison.captures(phase).get(key, ()))
+    rounds = comparison.captures(ROUND).get(key, ())
     return median(sorted(median(sorted(base.samples[-1].durations)) for base, _ in rounds))
-
-
-def _planned(plan: Allotment, suspects: tuple[CaseKey, ...], cases: int) -> str:
-    """``1 of 3 suspected: up to 10 fresh rounds each``."""
-    head = f"{len({key.nodeid for key in suspects})} of {cases} suspected"
-    counts = sorted(set(plan.rounds.values()))
-    each = f"up to {plural(counts[0], 'fresh round')} each" if len(counts) == 1 else ""
-    each = each or (f"up to {counts[-1]} fresh rounds" if counts else "none within the budget")
-    lost = f", {len(plan.beyond)} beyond the budget" if plan.beyond and counts else ""
-    cost = f", {about(plan.cost)}" if plan.cost else ""
-    return f"{head}: {each}{lost}{cost}"

@@ -57,7 +57,7 @@ def run_calibrate(options: Namespace) -> int:
 
 def _measured(options: Namespace) -> Any:
     """Rounds of now and before, as one number a process."""
-    from pytest_perfgate.app.compare_arms import SCREEN, pairs_of
+    from pytest_perfgate.app.compare_arms import ROUND, pairs_of
     from pytest_perfgate.core.judge.calibration import LEAST, Recorded
     from pytest_perfgate.model.verdict import PairedRound
 
@@ -68,7 +68,7 @@ def _measured(options: Namespace) -> Any:
     if options.minutes > 0:
         _pytest(options, str(path))
     rounds = wiring.read_values(path, PairedRound)
-    found = pairs_of(rounds, SCREEN)
+    found = pairs_of(rounds, ROUND)
     measured = _enough(found)
     if not measured:
         most = max((len(pairs.base) for pairs in found.values()), default=0)
@@ -104,11 +104,11 @@ def _shares(rounds: Any) -> dict[str, float]:
     """Seconds of a round by test: its own, and its part of starting the processes."""
     from statistics import fmean
 
-    from pytest_perfgate.app.compare_arms import SCREEN
+    from pytest_perfgate.app.compare_arms import ROUND
 
     taken: dict[str, list[float]] = {}
     for one in rounds:
-        if one.phase == SCREEN and one.share_s:
+        if one.phase == ROUND and one.share_s:
             taken.setdefault(one.nodeid, []).append(one.share_s)
     return {nodeid: fmean(shares) for nodeid, shares in taken.items()}
 

@@ -222,7 +222,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "calibrate": "the gate's error rates on this machine, with your tests",
         "ceilings": "measure the highest rates that this machine reaches",
         "clocks": "show, lock or reset the clocks of devices",
-        "explain": "what an error code, an outcome, a term, a metric or a setting means",
+        "explain": "what a code, an outcome, a term, a metric, a setting means",
         "doctor": "what works here, what does not, and what mends it",
         "devices": "data sheets of known devices, and the devices of this machine",
     },

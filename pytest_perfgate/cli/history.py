@@ -54,7 +54,7 @@ def run_history(options: Namespace) -> int:
 def _drawn(cases: Any) -> str:
     """The one case that was found, as a picture."""
     from pytest_perfgate.core.render.pictures import alone, timeline
-    from pytest_perfgate.core.stats.inference import change_points
+    from pytest_perfgate.core.stats.change_points import change_points
 
     if len(cases) != 1:
         raise PerfgateError("command-usage", f"--svg draws one case, and {len(cases)} were found", mend="name one case")

@@ -100,7 +100,7 @@ def _cards(device: str, *, must: bool) -> list[Any]:
         if must:
             raise PerfgateError("clocks-unsupported", found.why, mend=found.mend)
         return []
-    cards = list(nvml.every())
+    cards: list[Any] = list(nvml.every())
     if not device:
         return cards
     chosen = [card for at, card in enumerate(cards) if device in {str(at), card.uuid(), _plain_uuid(card)}]

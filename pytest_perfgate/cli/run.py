@@ -24,10 +24,7 @@ RUN_PASSES_ON = True
 
 _STDERR = 2
 
-_INTERRUPTED, _TESTS_FAILED, _USAGE, _NOTHING = 130, 1, 2, 4
-
-_FROM_PYTEST = {0: 0, 1: _TESTS_FAILED, 2: _INTERRUPTED, 3: 14, 4: _USAGE, 5: _NOTHING}
-"""Where no record says more: 3 is pytest's internal error, 5 that nothing was collected."""
+_NOTHING = 4
 
 _UNGATED = "nothing was measured: no gated test ran, and pytest left no record; look at what was collected and chosen"
 
@@ -100,12 +97,9 @@ def _record(project: Project, began: float) -> Any:
 
 def _code(status: int, report: Any) -> int:
     """The gate's own code; a test that failed for another reason fails the command too."""
-    from pytest_perfgate.core.judge.policy import exit_code
+    from pytest_perfgate.core.judge.policy import FROM_PYTEST, REGRESSED, run_code
 
-    if report is None or status not in {0, 1}:
-        return _FROM_PYTEST.get(status, _TESTS_FAILED)
-    found = exit_code(report.cases, report.notes)
-    return found or _FROM_PYTEST[status]
+    return FROM_PYTEST.get(status, REGRESSED) if report is None else run_code(report, status)
 
 
 REPORT_ABOUT = """Show the last run, or a record, as text, HTML or Markdown; or take it somewhere.
@@ -160,12 +154,12 @@ def run_report(options: Namespace) -> int:
 
 def _verdict(report: Any) -> int:
     """How the gate of this run ended: whoever ended pytest with 0 did not write that into its record."""
-    from pytest_perfgate.core.judge.policy import exit_code
+    from pytest_perfgate.core.judge.policy import run_code
 
-    code = exit_code(report.cases, report.notes)
+    code = run_code(report, report.status)
     if code:
         sys.stderr.write(
-            f"perfgate: the gate of this run ended with {code}, and so does this; a record that is named ends with 0\n"
+            f"perfgate: this run ended with {code}, and so does its report; a record that is named ends with 0\n"
         )
     return code
 

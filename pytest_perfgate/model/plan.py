@@ -60,7 +60,7 @@ class Plan:
     devices: int = 1
     device: str = ""
     """Index or name of the device to measure on; empty means the first."""
-    floor_ns: float = 2000.0
+    floor_ns: float = 0.0
     """The smallest absolute difference that counts as slower."""
     anchor: str = ""
     against: str = ""

@@ -90,10 +90,22 @@ class Contents(Protocol):
     def within(self, *things: Any) -> tuple[Any, ...]:
         """Arrays within reach of these things, each once."""
 
-    def read(self, array: Any) -> Any:
-        """Its elements in order, as a flat array of bytes on the host."""
+    def saved(self, array: Any) -> Any:
+        """A copy of its bytes, on its own device where there is room."""
 
-    def write(self, array: Any, data: Any) -> None: ...
+    def restore(self, array: Any, saved: Any) -> None: ...
+
+    def fill(self, array: Any, byte: int) -> None:
+        """This one byte throughout."""
+
+    def fingerprint(self, array: Any) -> bytes:
+        """A few bytes that are others where any of its bytes is."""
+
+    def unchanged(self, array: Any, saved: Any) -> bool:
+        """Whether it holds what was saved."""
+
+    def holding(self, array: Any, byte: int, saved: Any) -> float:
+        """The share of its elements that hold nothing but this byte, and did not when it was saved."""
 
     def itemsize(self, array: Any) -> int: ...
 
@@ -153,12 +165,17 @@ class Inspector(Protocol):
     """Tells a kind of file by its content, reads it, and says what is in it."""
 
     name: str
-    views: tuple[str, ...]
-    options: tuple[tuple[str, str], ...]
-    """(name, help) of what ``--set NAME=VALUE`` may carry for it.
 
-    One that lists ``limits`` is given the limits' texts, one a line, for figures that depend on what is asked.
-    """
+    @property
+    def views(self) -> Sequence[str]:
+        """The names of what can be shown of a file, the usual one first."""
+
+    @property
+    def options(self) -> Sequence[tuple[str, str]]:
+        """(name, help) of what ``--set NAME=VALUE`` may carry for it.
+
+        One that lists ``limits`` is given the limits' texts, one a line, for figures that depend on what is asked.
+        """
 
     def recognises(self, path: Path, head: bytes) -> bool: ...
 

@@ -123,8 +123,8 @@ KEYS: tuple[ConfigKey, ...] = (
     ConfigKey(
         name="floor",
         kind="seconds",
-        doc="smallest difference between timed samples that counts as slower; recorded times have none",
-        default="2 us",
+        doc="smallest difference between timed samples that counts as slower; 0: the limit and the noise alone say",
+        default="0",
     ),
     ConfigKey(name="capture", kind="texts", doc="captures of every gated test", default="none"),
     ConfigKey(name="policy", kind="policy", doc="what outcomes do: `[tool.perfgate.policy]`, see outcomes"),

@@ -131,6 +131,8 @@ class RunReport:
     filtered: bool = False
     """True under ``-k``, ``-m``, node ids: suite verdicts are not drawn."""
     notes: tuple[SuiteNote, ...] = ()
+    status: int = 0
+    """How pytest ended, for tests that failed for another reason than their limits."""
     root: str = ""
     schema: int = 1
 
@@ -181,8 +183,10 @@ class Paired:
     """Processes of a side stand in groups: where nothing is convicted, that is the verdict."""
     same: bool = False
     """Both sides ran the same code: whatever is slower then, it is not the code."""
-    untried: bool = False
-    """Suspected, and a budget ended before fresh rounds could convict."""
+    faster: bool = False
+    """Shown faster, as a regression would be shown."""
+    slow: tuple[int, int] | None = None
+    """Slow processes of head and base, where those are what was found slower."""
     wants_s: float = 0.0
     """Seconds of further rounds that would decide what is undecided; 0 where none are known to help."""
 
@@ -216,7 +220,7 @@ class PairedRound:
 
     nodeid: str
     phase: str
-    """``screen`` or ``confirm``: what convicts is never what raised the suspicion."""
+    """``round``, or that of a calibration in which one side was kept busy."""
     number: int
     base: tuple[Capture, ...] = ()
     head: tuple[Capture, ...] = ()

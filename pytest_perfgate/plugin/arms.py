@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections import defaultdict
 from dataclasses import replace
-from functools import partial
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,23 +17,15 @@ from pytest_perfgate.app.screening import Screening
 from pytest_perfgate.app.spread import run_spread
 from pytest_perfgate.clock import seconds
 from pytest_perfgate.core.changes.tests import is_new
-from pytest_perfgate.core.judge.against_revision import arm_limit, not_compared, suspected_limit
-from pytest_perfgate.core.judge.rounds import SCREENING, Design, shrunk
-from pytest_perfgate.core.judge.suspects import suspects
-from pytest_perfgate.core.render.words import about, plural, span
+from pytest_perfgate.core.judge.against_revision import arm_limit, contested_limit, not_compared
+from pytest_perfgate.core.judge.rounds import OFTEN, Design
+from pytest_perfgate.core.judge.suspects import contested, suspects
+from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import DIRTY
 from pytest_perfgate.model.protocol import ChildSpec
 from pytest_perfgate.model.verdict import Paired, PairedRound
-from pytest_perfgate.plugin.child_arguments import (
-    START_S,
-    TEST_S,
-    arm_arguments,
-    child_job,
-    crew_of,
-    environment,
-    trying_line,
-)
+from pytest_perfgate.plugin.child_arguments import arm_arguments, child_job, crew_of, environment, paired_line
 from pytest_perfgate.plugin.reporting import Progress
 from pytest_perfgate.wiring import read_values, write_values
 from pytest_perfgate.wiring.devices import fleet
@@ -53,8 +44,8 @@ if TYPE_CHECKING:
 
 MERGE_BASE = "@merge-base"
 
-_SHORTEST = 0.25
-"""The part of their usual length that turns keep at least."""
+DEVICE_WARMUP_NS = 60e6
+"""A device wakes up for longer than a host's caches fill."""
 
 _FRESH = {"PYTHONDONTWRITEBYTECODE": "1"}
 """Compiled files are read where the user's environment has them, and none is written into it."""
@@ -69,27 +60,26 @@ class ArmRunner:
         self._project = session.settings.project
         self._prepared: dict[str, Arm] = {}
         self._progress: Progress | None = None
-        self._beat = TurnTiming()
         self._store = arms(self._config.rootpath, self._project, [case.path for case in session.cases.values()])
 
     def against(self, revision: str, cases: Sequence[Case]) -> tuple[Comparison, Mapping[CaseKey, Paired]]:
-        """Every case in both arms; screening and confirming."""
-        asked = self._session.settings.options.perfgate_rounds or 0
-        design = Design(screen=max(5, asked), confirm=max(10, asked))
-        self._progress = Progress(self._config, self._headline(len(cases), design))
+        """Every case in two builds, until it is decided."""
+        design = self._design()
+        self._progress = Progress(self._config, paired_line(len(cases), design, self._session.left_s()))
         comparison = self._comparison(revision, cases, design)
         hearing = Screening(comparison, Bounds(self._session.court, comparison))
-        return comparison, self._heard(comparison, hearing, hearing.screen, revision=True)
+        return comparison, self._heard(comparison, hearing, revision=True)
 
     def convict(self, reports: Mapping[CaseKey, CaseReport], cases: Mapping[str, Case]) -> Mapping[CaseKey, CaseReport]:
-        """Try suspects beside the commit that their baseline names, the furthest beyond their limits first."""
+        """Decide what the accepted times left open: beside the base of the change, or what a line names."""
         court = self._session.court
         changed: dict[CaseKey, CaseReport] = {}
-        accused = _accused(reports)
-        among = sum(map(len, accused.values()))
-        for commit, keys in accused.items():
+        base = self._session.court.accepted.base.commit
+        open_ = _open(reports, ci=self._session.settings.ci, base=base)
+        among = sum(map(len, open_.values()))
+        for commit, keys in open_.items():
             try:
-                bounds = {key: suspected_limit(reports[key]) for key in keys}
+                bounds = {key: contested_limit(reports[key]) for key in keys}
                 found, heard = self._tried(commit, [cases[key.nodeid] for key in keys], bounds, among)
             except PerfgateError as fault:
                 changed.update({key: court.without_arms(cases[key.nodeid], reports[key], fault) for key in keys})
@@ -104,26 +94,29 @@ class ArmRunner:
                     changed[key] = court.with_arms(case, report, paired)
         return changed
 
+    def _design(self) -> Design:
+        """As many rounds as are asked for, where those are more than usual."""
+        return Design(most=max(OFTEN, self._session.settings.options.perfgate_rounds or 0))
+
     def _tried(
         self, commit: str, cases: Sequence[Case], bounds: Mapping[CaseKey, float], among: int
     ) -> tuple[Mapping[CaseKey, Paired], Mapping[str, str]]:
-        """What two arms came to of some of so many suspects, and what was said of tests that failed in one."""
+        """What two builds came to of some of so many open cases, and what was said of tests that failed in one."""
         if not commit:
             raise PerfgateError("arm-no-commit", "the baseline names no commit to measure beside")
         count = len({case.nodeid for case in cases})
         beside, why = standing_in(self._session, commit)
-        self._progress = Progress(self._config, f"{count} suspected: to be measured beside {beside[:10]}")
-        comparison = self._comparison(beside, cases, Design())
-        hearing = Screening(comparison, bounds.__getitem__)
-        heard = self._heard(comparison, hearing, partial(hearing.confirm, bounds, among), revision=False)
+        line = paired_line(count, self._design(), self._session.left_s())
+        self._progress = Progress(self._config, f"{line}, beside {beside[:10]}")
+        comparison = self._comparison(beside, list(dict.fromkeys(cases)), self._design())
+        hearing = Screening(comparison, Limits(bounds, Bounds(self._session.court, comparison)), among)
+        heard = self._heard(comparison, hearing, revision=False)
         return {key: replace(paired, stands_in=why) for key, paired in heard.items()}, comparison.troubles()
 
-    def _heard(
-        self, comparison: Comparison, hearing: Screening, play: Callable[[], None], *, revision: bool
-    ) -> Mapping[CaseKey, Paired]:
+    def _heard(self, comparison: Comparison, hearing: Screening, *, revision: bool) -> Mapping[CaseKey, Paired]:
         """What came of it; rounds of a hearing that ended are nobody's to take up again."""
         try:
-            play()
+            hearing.decide()
         finally:
             if self._progress is not None:
                 self._progress.close()
@@ -132,18 +125,6 @@ class ArmRunner:
         found, tests = hearing.paired(revision=revision), {case.path for case in self._session.cases.values()}
         repository, baselines = self._session.court.tools.repository, self._project.baselines
         return with_files(found, comparison, tests, self._config.rootpath, repository, baselines)
-
-    def _headline(self, cases: int, design: Design) -> str:
-        """What it will cost, and how a budget is kept."""
-        tests, left = design.screen * TEST_S * cases, self._session.left_s()
-        starts = design.screen * START_S
-        part = shrunk(tests, max(0.0, SCREENING * left - starts), _SHORTEST)
-        self._beat = TurnTiming(batch_ns=TurnTiming().batch_ns * part, warmup_ns=TurnTiming().warmup_ns * part)
-        said = f"{plural(cases, 'case')} in two arms, {design.screen} rounds, {about(starts + part * tests)}"
-        if not math.isfinite(left):
-            return said + trying_line(cases, design)
-        short = f", turns cut to {part:.0%}" if part < 1 else ""
-        return f"{said}{short}; {span(left)} of the budget are left, the rest is for whom it decides"
 
     def _comparison(self, revision: str, cases: Sequence[Case], design: Design) -> Comparison:
         both = (self._arm("base", revision), self._arm("head", ""))
@@ -176,19 +157,19 @@ class ArmRunner:
         return self._config.rootpath / ".perfgate" / "rounds" / f"{digests}.bin"
 
     def _stage(self, both: tuple[Arm, Arm]) -> Stage:
-        left = self._session.left_s()
+        left, cpus = self._session.left_s(), one_core(list(self._session.cases.values()))
         return Stage(
             nursery=self._session.court.tools.nursery,
             spec=self._spec,
-            job=replace(child_job(self._config), cpus=one_core(list(self._session.cases.values()))),
+            job=replace(child_job(self._config), cpus=cpus),
             timeout_s=self._project.timeout,
             say=self._say,
             show=self._progress.met if self._progress is not None else None,
             keep=FinishedRounds(self._path(both), self._session, self._say),
             clock=seconds,
-            beat=self._beat,
+            beat=TurnTiming() if cpus else TurnTiming(warmup_ns=DEVICE_WARMUP_NS),
             texts=file_texts(self._session, both[0].revision),
-            budget_s=max(left, 1.0) if math.isfinite(left) else 0.0,
+            budget_s=max(left, 1.0) if isfinite(left) else 0.0,
         )
 
     def _spec(self, arm: Arm, cases: Sequence[Case], seed: int) -> ChildSpec:
@@ -229,12 +210,31 @@ class Bounds:
             return case.limits
 
 
-def _accused(reports: Mapping[CaseKey, CaseReport]) -> Mapping[str, list[CaseKey]]:
-    accused: dict[str, list[CaseKey]] = defaultdict(list)
+class Limits:
+    """τ of calls as their verdicts have it; others of the same tests are asked by their own limits."""
+
+    def __init__(self, known: Mapping[CaseKey, float], others: Bounds) -> None:
+        self._known, self._others = known, others
+
+    def __call__(self, key: CaseKey) -> float:
+        return self._known[key] if key in self._known else self._others(key)
+
+
+def _open(reports: Mapping[CaseKey, CaseReport], *, ci: bool, base: str) -> Mapping[str, list[CaseKey]]:
+    """What two builds decide, by the commit of the other one; the furthest beyond their limits first.
+
+    The base of the change is one build for all. What a line sees to be slower is held against the commit that the
+    line names: slower than that by small steps is slower than accepted.
+    """
+    open_: dict[str, list[CaseKey]] = defaultdict(list)
     for key, report in sorted(reports.items(), key=lambda pair: -_excess(pair[1])):
-        if report.baseline is not None and suspects(report.verdicts):
-            accused[report.baseline.commit].append(key)
-    return accused
+        line = report.baseline
+        if not contested(report, ci=ci) or not (base or line):
+            continue
+        named = line.commit if line is not None and not line.commit.endswith(DIRTY) else ""
+        sees = line is not None and line.sittings > 1 and bool(suspects(report.verdicts))
+        open_[(named or base) if sees else (base or named)].append(key)
+    return open_
 
 
 def _excess(report: CaseReport) -> float:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate import clock
-from pytest_perfgate.app.compare_arms import SCREEN, Comparison, Stage, phase_of
+from pytest_perfgate.app.compare_arms import ROUND, Comparison, Stage, phase_of
 from pytest_perfgate.core.judge.calibration import INJECTED, LEAST
 from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.core.render.words import plural
@@ -76,10 +76,10 @@ class Calibrating:
     @staticmethod
     def _turns(comparison: Comparison, *, slowing: bool) -> Iterator[tuple[str, float | None]]:
         """First as many rounds of unchanged code as anything is judged by; then whatever has the fewest."""
-        kinds: list[tuple[str, float | None]] = [(SCREEN, None)]
+        kinds: list[tuple[str, float | None]] = [(ROUND, None)]
         kinds += [(phase_of(by), by) for by in INJECTED] if slowing else []
         while True:
-            if _played(comparison, SCREEN) < LEAST:
+            if _played(comparison, ROUND) < LEAST:
                 yield kinds[0]
             else:
                 yield min(kinds, key=lambda kind: _played(comparison, kind[0]))

@@ -14,8 +14,8 @@ import pytest
 
 from pytest_perfgate.app.measure import ChildSettings
 from pytest_perfgate.clock import seconds
-from pytest_perfgate.core.judge.rounds import Design, confirming_rounds
-from pytest_perfgate.core.render.words import about, span
+from pytest_perfgate.core.judge.rounds import LEAST, Design
+from pytest_perfgate.core.render.words import about, plural, span
 from pytest_perfgate.model.plan import Case
 from pytest_perfgate.model.project import Config
 from pytest_perfgate.model.protocol import ChildSpec, Job
@@ -184,23 +184,30 @@ def crew_of(session: SessionState, progress: Progress) -> ChildSettings:
     )
 
 
-START_S, TEST_S = 2.5, 0.6
+START_S, TEST_S = 2.5, 0.25
 """What starting two processes takes, and one test in both."""
 
 
-def hearing_s(suspects: int, design: Design) -> float:
-    """Seconds of the fresh rounds that so many suspects are tried in, beside the building of two arms."""
-    return confirming_rounds(suspects, design) * (START_S + suspects * TEST_S)
+def rounds_s(cases: int, rounds: int) -> float:
+    """Seconds of so many rounds of so many cases, beside the making of two builds."""
+    return rounds * (START_S + cases * TEST_S)
 
 
-def trying_line(suspects: int, design: Design) -> str:
-    """``; if one is suspected, about 31 s more; if all 38 are, 4 min 13 s``."""
-    if not suspects:
+def trying_line(cases: int) -> str:
+    """``; what they do not clear goes to two builds in turns: 1 case about 19 s, all 38 about 1 min 24 s or more``."""
+    if not cases:
         return ""
-    one = f"; if one is suspected, {about(hearing_s(1, design))} more"
-    return one if suspects == 1 else f"{one}; if all {suspects} are, {span(hearing_s(suspects, design))}"
+    said = f"; what the accepted times do not clear goes to two builds in turns: 1 case {about(rounds_s(1, LEAST))}"
+    return said if cases == 1 else f"{said}, all {cases} {about(rounds_s(cases, LEAST))} or more"
+
+
+def paired_line(cases: int, design: Design, left_s: float) -> str:
+    """``38 cases in two builds, 7 to 30 rounds, about 1 min 24 s or more; 10 min of the budget are left``."""
+    said = f"{plural(cases, 'case')} in two builds, {LEAST} to {design.last} rounds"
+    said += f", {about(rounds_s(cases, LEAST))} or more"
+    return said if left_s == float("inf") else f"{said}; {span(left_s)} of the budget are left, spent where it decides"
 
 
 def triable(cases: Iterable[Case]) -> int:
-    """Cases that a slowdown could make suspects."""
+    """Cases that a slowdown limit could send there."""
     return sum(any(limit.metric == "slowdown" for limit in case.limits) for case in cases)

@@ -66,7 +66,7 @@ class ControllerRole(ReadablePhases):
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, exitstatus: int) -> None:
-        write_session(self.session, broke=exitstatus == pytest.ExitCode.INTERNAL_ERROR)
+        write_session(self.session, exitstatus)
         self.recorded = self.session.recorded
 
     @pytest.hookimpl(trylast=True)

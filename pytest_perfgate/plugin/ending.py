@@ -45,12 +45,12 @@ def close_session(session: SessionState, *, complete: bool) -> None:
     announce(session.settings.pytest, session.notes)
 
 
-def write_session(session: SessionState, *, broke: bool = False) -> None:
+def write_session(session: SessionState, status: int) -> None:
     """The record, also of a run that was interrupted; one that measured nothing leaves the last record what it is."""
     config = session.settings.pytest
     if session.reports or session.notes:
         try:
-            report = run_report(session.court, session.recorded_reports(), session.notes, ending_of(session))
+            report = run_report(session.court, session.recorded_reports(), session.notes, ending_of(session, status))
             session.written = write_outputs(config, report)
             kept = keep(session.court, report)
             session.written = (*kept.written, *session.written)
@@ -61,7 +61,7 @@ def write_session(session: SessionState, *, broke: bool = False) -> None:
         except PerfgateError as fault:
             complain(config, fault)
         ignored(config.rootpath / ".perfgate")
-    elif not broke and not session.resumable:
+    elif status != pytest.ExitCode.INTERNAL_ERROR and not session.resumable:
         take_back(session)
 
 
@@ -99,7 +99,7 @@ def ignored(folder: Path) -> None:
             note.write_text("# made by perfgate\n*\n", encoding="utf-8")
 
 
-def ending_of(session: SessionState) -> Ending:
+def ending_of(session: SessionState, status: int = 0) -> Ending:
     config = session.settings.pytest
     return Ending(
         mode=session.mode,
@@ -108,6 +108,7 @@ def ending_of(session: SessionState) -> Ending:
         complete=session.complete,
         filtered=is_filtered(config),
         root=str(config.rootpath),
+        status=int(status),
         reach=reach_of(config),
         deselected=frozenset({*deselected(config), *session.faults}),
         skipped={**session.skipped, **skipped_files(config)},

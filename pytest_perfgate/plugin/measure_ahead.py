@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_perfgate.app.measure import Rounds, measurements
 from pytest_perfgate.app.spread import run_spread
 from pytest_perfgate.clock import seconds
-from pytest_perfgate.core.judge.rounds import SCREENING, Design, shrunk
+from pytest_perfgate.core.judge.rounds import SCREENING, shrunk
 from pytest_perfgate.core.render.words import about, plural
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Mode
@@ -139,11 +139,14 @@ def measure_against(session: SessionState) -> None:
 
 
 def suspicion_line(session: SessionState, cases: Iterable[Case]) -> str:
-    """What suspects would cost, where a suspect is tried at all: it needs a baseline to be slower than."""
+    """What two builds would cost, where there are any to be asked: a line's commit, or the base of the change."""
     store = session.court.tools.baselines
-    if session.court.tools.convict is None or store is None or not store.devices():
+    lines = store is not None and bool(store.devices())
+    if session.court.tools.convict is None or not (
+        lines or (session.settings.ci and session.court.accepted.base.commit)
+    ):
         return ""
-    return trying_line(triable(cases), Design())
+    return trying_line(triable(cases))
 
 
 STARTING = ""

@@ -220,7 +220,8 @@ def measuring_tools(config: Any) -> Measuring:
 
 def built_ins(config: Any) -> None:
     """Our own instruments come in by the same hooks as anybody's."""
-    from pytest_perfgate.wiring import BuiltIns, configuration
+    from pytest_perfgate.wiring import configuration
+    from pytest_perfgate.wiring.built_ins import BuiltIns
 
     if not config.pluginmanager.has_plugin("perfgate-built-ins"):
         config.pluginmanager.register(BuiltIns(configuration(config.rootpath)), "perfgate-built-ins")

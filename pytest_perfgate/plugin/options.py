@@ -7,10 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_perfgate.core.render.words import about, span
-from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.values import span_seconds
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -83,10 +79,11 @@ OPTIONS: tuple[Option, ...] = (
         "what measuring may take in the whole run, such as 10min: spent where it decides most",
         {"metavar": "TIME", "type": told},
         "no end",
+        "10 min",
     ),
     Option(
         "--perfgate-rounds",
-        "fresh processes a case in full mode",
+        "fresh processes a case in full mode, and rounds of two builds at the most, where that is more than 30",
         {"metavar": "N", "type": whole},
         "3",
     ),
@@ -127,11 +124,11 @@ def child_environment(config: pytest.Config) -> Mapping[str, str]:
     return {**{name: text for name, text in os.environ.items() if not name.startswith(_SPEAKS)}, **before}
 
 
-__all__ = ["about", "seconds", "span"]
-
-
 def seconds(given: Any, place: str) -> float:
     """Seconds from a number or from a text such as ``500 ms``."""
+    from pytest_perfgate.model.errors import PerfgateError
+    from pytest_perfgate.model.values import span_seconds
+
     found = span_seconds(str(given))
     if not found:
         raise PerfgateError("option-wrong", f"{given!r} is no time such as '500 ms'", place=place)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from pytest_perfgate.core.judge.suspects import BESIDE
+from pytest_perfgate.core.judge.paired import BESIDE
 from pytest_perfgate.core.render.own_gate import HEADING
 from pytest_perfgate.core.render.text import display_width
 from pytest_perfgate.core.render.words import shown, writable
@@ -171,7 +171,7 @@ def fail(config: pytest.Config) -> None:
 
 _HOME = f"{Path(__file__).parent.parent}/".replace("\\", "/")
 
-_CALLING = ("adapters/timers/", "plugin/asked.py", "core/analysis/ops/", "compat.py")
+_CALLING = ("adapters/timers/", "plugin/calls.py", "core/analysis/work/", "compat.py")
 """Where the user's callables are called, and what the user gave is refused: a fault that ends here is in the user's."""
 
 _THEIRS = (Exception, pytest.fail.Exception, pytest.skip.Exception)

@@ -143,6 +143,9 @@ class SessionState:
 
 COMPAT = "pytest_perfgate.compat"
 
+CI_BUDGET_S = 600.0
+"""What a run in CI spends at most where nobody said."""
+
 
 class Settings:
     """Read when the first gated test is met, not before."""
@@ -172,11 +175,13 @@ class Settings:
 
     @cached_property
     def budget_s(self) -> float:
-        """Seconds that the whole run may take to measure; endless where nobody said."""
+        """Seconds that the whole run may take to measure: in CI ten minutes, elsewhere endless where nobody said."""
         from pytest_perfgate.plugin.options import seconds
 
         given = self.options.perfgate_budget
-        return seconds(given, "--perfgate-budget") if given is not None else math.inf
+        if given is not None:
+            return seconds(given, "--perfgate-budget")
+        return CI_BUDGET_S if self.ci else math.inf
 
     @property
     def command(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,110 +11,15 @@ from pytest_perfgate.model.errors import refusal
 from pytest_perfgate.wiring import devices as wiring_devices
 
 if TYPE_CHECKING:
+    from pluggy import PluginManager
+
+    from pytest_perfgate.adapters.children.channel import ParentChannel
+    from pytest_perfgate.app.diagnosis import DoctorTools
+    from pytest_perfgate.model.device import Availability, Device
     from pytest_perfgate.model.metric import Document
+    from pytest_perfgate.model.ports import GateTools, Instruments
     from pytest_perfgate.model.project import Config
     from pytest_perfgate.model.verdict import Verdict
-
-
-Part = tuple[str, ...]
-"""A factory as ``module:name`` below ``pytest_perfgate.``, then the parts that it is given."""
-
-_PROFILERS: tuple[Part, ...] = (
-    ("wiring.profiling:timeline",),
-    ("adapters.profilers.in_process:Torch",),
-    ("wiring.profiling:kernel_records",),
-    ("adapters.profilers.in_process:EventTimes",),
-    ("wiring.profiling:annotation",),
-    ("wiring.profiling:deep",),
-    ("adapters.profilers.tools:CubinKeeper",),
-)
-
-_CATALOGUE = wiring_devices.CATALOGUE
-
-_PATTERNS = "wiring.profiling:communication"
-
-_INSPECTORS: tuple[Part, ...] = (
-    ("wiring.profiling:timeline_inspection",),
-    (
-        "app.inspections.kineto:Kineto",
-        "adapters.readers.kineto:read_kineto",
-        "adapters.readers.kineto:looks_like_kineto",
-        _CATALOGUE,
-        "adapters.formats.files:write_replay",
-        "adapters.children.spawn:spread",
-        _PATTERNS,
-    ),
-    ("app.inspections.cubin:Cubin", "adapters.readers.cubin:read_cubins", _CATALOGUE),
-    (
-        "app.inspections.ncu:Ncu",
-        "adapters.readers.ncu_report:read_ncu",
-        _CATALOGUE,
-        "adapters.readers.ncu_report:long_head",
-    ),
-    ("app.inspections.ncu:Rocprof", "adapters.readers.rocprof:read_rocprof", _CATALOGUE),
-    ("app.inspections.results:Runs", "adapters.stores.records:read_record"),
-    ("app.inspections.results:nvbench", "adapters.readers.benchmarks:read_nvbench"),
-    ("app.inspections.results:pytest_benchmark", "adapters.readers.benchmarks:read_pytest_benchmark"),
-    ("app.inspections.results:google_benchmark", "adapters.readers.benchmarks:read_google_benchmark"),
-    ("app.inspections.results:asv", "adapters.readers.benchmarks:read_asv"),
-)
-
-_COMMENT = "core.render.html:render_comment"
-
-_DELIVERIES: tuple[Part, ...] = (
-    ("adapters.delivery:GithubComment", _COMMENT),
-    ("adapters.delivery:GitlabComment", _COMMENT),
-    ("adapters.delivery:Webhook", _COMMENT),
-    ("wiring.stores:json_file",),
-    ("wiring.stores:html_file",),
-    ("wiring.stores:markdown_file",),
-)
-"""The built-ins; of several that recognise a thing the first wins."""
-
-
-class BuiltIns:
-    """Our own instruments; they come in by the same hooks as anybody's, and know the project's own devices."""
-
-    def __init__(self, project: Config | None = None) -> None:
-        own = wiring_devices.own_sheets(project) if project is not None and project.device else {}
-        patterns = {_PATTERNS: lambda: project.communication} if project is not None else {}
-        self._own: Mapping[str, Any] = {**own, **patterns}
-
-    def pytest_perfgate_runtimes(self) -> Sequence[Any]:
-        return _made(wiring_devices.RUNTIMES, self._own)
-
-    def pytest_perfgate_timers(self) -> Sequence[Any]:
-        return _made(wiring_devices.TIMERS)
-
-    def pytest_perfgate_profilers(self) -> Sequence[Any]:
-        return _made(_PROFILERS)
-
-    def pytest_perfgate_inspectors(self) -> Sequence[Any]:
-        return _made(_INSPECTORS, self._own)
-
-    def pytest_perfgate_deliveries(self) -> Sequence[Any]:
-        return _made(_DELIVERIES)
-
-
-_SHIPPED: Mapping[str, Any] = {}
-
-
-def _made(parts: Sequence[Part], own: Mapping[str, Any] = _SHIPPED) -> list[Any]:
-    return [made(part, own) for part in parts]
-
-
-def made(part: Part, own: Mapping[str, Any] = _SHIPPED) -> Any:
-    """What a factory makes of the parts it is given: how a use case meets its adapter.
-
-    ``own`` are parts of the project that stand in for shipped ones.
-    """
-    factory, *given = (own[place] if place in own else _found(place) for place in part)
-    return factory(*given)
-
-
-def _found(place: str) -> Any:
-    module, _, name = place.partition(":")
-    return getattr(import_module(f"pytest_perfgate.{module}"), name)
 
 
 def inspectors_of(hooks: Any) -> tuple[Any, ...]:
@@ -155,12 +59,13 @@ def command_line_tools(root: Path) -> CommandLineTools:
     return CommandLineTools(own_host(root).hook)
 
 
-def own_host(root: Path) -> Any:
+def own_host(root: Path) -> PluginManager:
     """A plugin manager without pytest: the entry-point group and ``[tool.perfgate] plugins``."""
     import pluggy
 
     from pytest_perfgate import hookspecs
     from pytest_perfgate.adapters.stores.configuration import read_config
+    from pytest_perfgate.wiring.built_ins import BuiltIns
     from pytest_perfgate.wiring.stores import load_plugins
 
     class Host(pluggy.PluginManager):
@@ -199,7 +104,7 @@ def write_junit(path: Path, subject: str, verdicts: Sequence[Verdict]) -> None:
     junit.write_junit(path, subject, verdicts)
 
 
-def instruments(hooks: Any) -> Any:
+def instruments(hooks: Any) -> Instruments:
     """What measures in this process: those of plugins and our own, the host last."""
     from pytest_perfgate.adapters.devices.host import probe_affinity, probe_pools, probe_threads
     from pytest_perfgate.model.ports import Instruments
@@ -238,14 +143,14 @@ def interpreter(*, here: bool, prelude: str = "") -> tuple[str, ...]:
     return found(here=here, prelude=prelude)
 
 
-def parent_channel(address: str) -> Any:
+def parent_channel(address: str) -> ParentChannel:
     """A child's way to its parent."""
     from pytest_perfgate.adapters.children.channel import connect_parent
 
     return connect_parent(address)
 
 
-def gate_tools(root: Path, project: Config, kinds: Any, environment: Any = None) -> Any:
+def gate_tools(root: Path, project: Config, kinds: Any, environment: Any = None) -> GateTools:
     """What judging asks of the world."""
     from functools import cache, partial
 
@@ -292,12 +197,14 @@ def read_values(path: Path, kind: type[Any]) -> list[Any]:
     return decode_value(path.read_bytes(), list[kind]) if path.is_file() else []  # type: ignore[valid-type]
 
 
-def here(project: Config | None = None) -> Any:
+def here(project: Config | None = None) -> tuple[list[Device], list[Availability]]:
     """The devices of this machine, and the libraries that can use them."""
+    from pytest_perfgate.wiring.built_ins import BuiltIns
+
     return wiring_devices.machine([*BuiltIns(project).pytest_perfgate_runtimes(), wiring_devices.host_runtime()])
 
 
-def ward(root: Path) -> Any:
+def ward(root: Path) -> DoctorTools:
     """What the doctor looks at."""
     from pytest_perfgate.wiring import profiling as examining
 

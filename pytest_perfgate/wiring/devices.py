@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.model.capabilities import SupportsWait
 
 if TYPE_CHECKING:
-    from pytest_perfgate.model.device import Device
-    from pytest_perfgate.model.ports import Runtime
+    from pytest_perfgate.adapters.bindings.amdsmi import Amd
+    from pytest_perfgate.adapters.bindings.nvml import Nvml
+    from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue
+    from pytest_perfgate.adapters.devices.clocks import MachineClocks
+    from pytest_perfgate.adapters.devices.leases import DeviceLeases
+    from pytest_perfgate.adapters.runtimes.arrays import ArrayContents
+    from pytest_perfgate.adapters.runtimes.host import HostRuntime
+    from pytest_perfgate.adapters.stores.environments import CeilingStore
+    from pytest_perfgate.adapters.timers.auto import AutoTimer
+    from pytest_perfgate.adapters.timers.bench import Rules
+    from pytest_perfgate.adapters.timers.cupti import CuptiTimer
+    from pytest_perfgate.adapters.timers.events import BlockingTimer, EventsTimer
+    from pytest_perfgate.adapters.timers.graph import GraphTimer
+    from pytest_perfgate.adapters.timers.host import HostTimer
+    from pytest_perfgate.app.spread import Fleet
+    from pytest_perfgate.model.device import Availability, Device
+    from pytest_perfgate.model.ports import Call, Runtime
     from pytest_perfgate.model.project import Config
 
 
 DEVICE_NS = 0.5e9
 """Device time that a measurement on a GPU takes at least."""
 
-CATALOGUE = "wiring.devices:project_catalogue"
 
-_LOOKUP = "adapters.devices.catalogue:lookup_spec"
-
-RUNTIMES: tuple[tuple[str, ...], ...] = (
-    ("adapters.runtimes.torch:TorchRuntime", _LOOKUP),
-    ("adapters.runtimes.cupy:CupyRuntime", _LOOKUP),
-    ("adapters.runtimes.cuda_core:CudaCoreRuntime", _LOOKUP),
-    ("adapters.runtimes.opencl:OpenClRuntime", _LOOKUP),
-)
-
-TIMERS: tuple[tuple[str, ...], ...] = tuple(
-    (f"wiring.devices:{name}_timer",) for name in ("auto", "events", "blocking", "graph", "cupti")
-)
-
-
-def host_runtime() -> Any:
+def host_runtime() -> HostRuntime:
     """The host as a runtime."""
     from pytest_perfgate.adapters.devices.host import probe_host
     from pytest_perfgate.adapters.runtimes.host import HostRuntime
@@ -40,7 +40,7 @@ def host_runtime() -> Any:
     return HostRuntime(probe_host)
 
 
-def host_timer() -> Any:
+def host_timer() -> HostTimer:
     """The host's timer with the rules of core."""
     from pytest_perfgate.adapters.timers.host import HostTimer
     from pytest_perfgate.core.stats.summary import Stopping, WarmUp
@@ -48,7 +48,7 @@ def host_timer() -> Any:
     return HostTimer(Stopping(), WarmUp())
 
 
-def rules() -> Any:
+def rules() -> Rules:
     """The rules of core, as a timer of a device is given them."""
     from pytest_perfgate.adapters.timers.bench import Rules
     from pytest_perfgate.core.stats.summary import Stopping, WarmUp
@@ -56,28 +56,28 @@ def rules() -> Any:
     return Rules(stop=Stopping(least_ns=DEVICE_NS), warm=WarmUp())
 
 
-def events_timer() -> Any:
+def events_timer() -> EventsTimer:
     """Events around each call."""
     from pytest_perfgate.adapters.timers.events import EventsTimer
 
     return EventsTimer(rules())
 
 
-def blocking_timer() -> Any:
+def blocking_timer() -> BlockingTimer:
     """Events behind a held-back queue."""
     from pytest_perfgate.adapters.timers.events import BlockingTimer
 
     return BlockingTimer(rules())
 
 
-def graph_timer() -> Any:
+def graph_timer() -> GraphTimer:
     """A graph of many calls."""
     from pytest_perfgate.adapters.timers.graph import GraphTimer
 
     return GraphTimer(rules())
 
 
-def cupti_timer() -> Any:
+def cupti_timer() -> CuptiTimer:
     """Kernel records; no process of ours may die of the proof that none is lost unseen."""
     from pytest_perfgate.adapters.bindings.cupti import CuptiRecorder
     from pytest_perfgate.adapters.timers.cupti import CuptiTimer
@@ -93,14 +93,14 @@ def cupti_unproved() -> str:
     return unproved_elsewhere(lock_folder())
 
 
-def auto_timer() -> Any:
+def auto_timer() -> AutoTimer:
     """The choice among those of devices; a host has its own timer."""
     from pytest_perfgate.adapters.timers.auto import AutoTimer
 
     return AutoTimer(rules(), [events_timer(), cupti_timer(), blocking_timer(), graph_timer()])
 
 
-def clocks(tell: Callable[[str], None] | None = None) -> Any:
+def clocks(tell: Callable[[str], None] | None = None) -> MachineClocks:
     """What watches or locks a device's clocks; whoever waits for a hot one is told."""
     from pytest_perfgate.adapters.devices.clocks import MachineClocks
 
@@ -109,7 +109,7 @@ def clocks(tell: Callable[[str], None] | None = None) -> Any:
     return found
 
 
-def fleet(tell: Callable[[str], None] | None = None) -> Any:
+def fleet(tell: Callable[[str], None] | None = None) -> Fleet:
     """The devices that this run may use: those that CUDA shows, else those that HIP does."""
     from pytest_perfgate.adapters.bindings.amdsmi import Amd
     from pytest_perfgate.adapters.bindings.border import silence
@@ -154,21 +154,21 @@ def lead_run() -> None:
     os.environ.setdefault("PERFGATE_ROOT_PID", str(os.getpid()))
 
 
-def leases(tell: Callable[[str], None] | None = None) -> Any:
+def leases(tell: Callable[[str], None] | None = None) -> DeviceLeases:
     """One measurement at a time on a device; whoever waits for it is told."""
     from pytest_perfgate.adapters.devices.leases import DeviceLeases
 
     return DeviceLeases(tell=tell)
 
 
-def contents() -> Any:
+def contents() -> ArrayContents:
     """What arrays hold."""
     from pytest_perfgate.adapters.runtimes.arrays import ArrayContents
 
     return ArrayContents()
 
 
-def ceiling_store(baselines: Any) -> Any:
+def ceiling_store(baselines: Any) -> CeilingStore:
     """Measured ceilings, in the folder of a device's baselines."""
     from pytest_perfgate.adapters.stores.environments import CeilingStore
 
@@ -184,22 +184,14 @@ def roofed(baselines: Any) -> Callable[[Device], Device]:
     return partial(ceiled, ceiling_store(baselines).read)
 
 
-def catalogue(project: Config) -> Any:
+def catalogue(project: Config) -> DeviceCatalogue:
     """Data sheets, those of the project in front."""
     from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue, parse_own
 
     return DeviceCatalogue(parse_own(dict(project.device), place=project.source or "pyproject.toml"))
 
 
-def own_sheets(project: Config) -> dict[str, Any]:
-    """The project's data sheets in place of the shipped ones alone, read when the first device is looked up."""
-    from functools import cache, partial
-
-    whole = cache(partial(catalogue, project))
-    return {CATALOGUE: whole, _LOOKUP: lambda name: whole().lookup(name)}
-
-
-def project_catalogue() -> Any:
+def project_catalogue() -> DeviceCatalogue:
     """The catalogue of the project that is worked in."""
     from pathlib import Path
 
@@ -243,7 +235,7 @@ def ceiling_bench(project: Config, runtime: str, policy: str, tell: Callable[[st
     return SimpleNamespace(device=device, library="torch", take=held, loads=torch_loads(device))
 
 
-def machine(runtimes: Any) -> tuple[list[Device], list[Any]]:
+def machine(runtimes: Iterable[Runtime]) -> tuple[list[Device], list[Availability]]:
     """The devices that libraries see here, and which libraries work."""
     found = [(runtime, runtime.availability()) for runtime in runtimes]
     return [runtime.device() for runtime, one in found if one.usable], [one for _, one in found]
@@ -276,7 +268,7 @@ def finest(runtime: Runtime, timer: str = "events") -> tuple[float | None, float
     return empty.overhead, empty.resolution
 
 
-def reference_call() -> Any:
+def reference_call() -> Call:
     """A fixed piece of work of the host."""
     import numpy as np
 
@@ -291,7 +283,7 @@ def sheet_lock(project: Config, card: Any) -> float | None:
     return spec.lock_hz if spec else None
 
 
-def management() -> Any:
+def management() -> Nvml | Amd:
     """The management library of this machine's devices: NVIDIA's, else AMD's; one that hangs is told of."""
     from pytest_perfgate.adapters.bindings.amdsmi import Amd
     from pytest_perfgate.adapters.bindings.border import silence

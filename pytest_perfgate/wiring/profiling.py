@@ -17,7 +17,12 @@ from pytest_perfgate.wiring import devices as clocks_page
 from pytest_perfgate.wiring import devices as devices_page
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from pytest_perfgate.app.diagnosis import DoctorTools
+    from pytest_perfgate.app.profile import ProfileTools
     from pytest_perfgate.model.nsys import Scrub
+    from pytest_perfgate.model.ports import Profiler
     from pytest_perfgate.model.protocol import Assignment, Capture
 
     Command = Callable[[str, Assignment], Sequence[str]]
@@ -32,49 +37,9 @@ def scrubber() -> Scrub:
     return scrub
 
 
-def timeline() -> Any:
-    """Nsight Systems behind the project's launcher; what it keeps is scrubbed."""
-    from pytest_perfgate.adapters.profilers.tools import Nsys
-
-    project = configuration(Path.cwd())
-    return Nsys(scrubber(), project.launcher, project.timeout)
-
-
-def timeline_inspection() -> Any:
-    """Reads exports as the project's own patterns say."""
-    from pytest_perfgate.adapters.readers.nsys_report import read_nsys
-    from pytest_perfgate.app.inspections.nsys import Nsys
-
-    project = configuration(Path.cwd())
-    known = "|".join(f"(?:{pattern})" for pattern in project.communication)
-    return Nsys(read_nsys, {**({"communication": known} if known else {}), **dict(project.nsys)})
-
-
-def annotation() -> Any:
-    """What classifies a kernel."""
-    return _ncu("annotation")
-
-
-def deep() -> Any:
-    """Source and machine code as well."""
-    return _ncu("ncu")
-
-
-def kernel_records() -> Any:
-    """Kernel records of CUPTI, in process."""
-    from pytest_perfgate.adapters.bindings.cupti import CuptiRecorder
-    from pytest_perfgate.adapters.profilers.in_process import Cupti
-
-    return Cupti(CuptiRecorder())
-
-
-def _ncu(name: str) -> Any:
-    from pytest_perfgate.adapters.profilers.tools import Ncu, switched
-
-    return Ncu(switched, configuration(Path.cwd()).launcher, name=name)
-
-
-def profile_tools(root: Path, hooks: Any = None, command: Command | None = None, env: Environ | None = None) -> Any:
+def profile_tools(
+    root: Path, hooks: Any = None, command: Command | None = None, env: Environ | None = None
+) -> ProfileTools:
     """What profiling asks of the world; a pytest brings its own plugins, command line and environment."""
     from functools import partial
 
@@ -110,7 +75,7 @@ def _execute(
     return run_logged(argv, log, folder=cwd, env=variables, timeout_s=timeout_s)
 
 
-def _inspected(paths: Sequence[Path], tools: CommandLineTools, stated: Mapping[str, str]) -> Any:
+def _inspected(paths: Sequence[Path], tools: CommandLineTools, stated: Mapping[str, str]) -> Analysis:
     """What a profile left, read with all that is known beside it and that the inspector asks for."""
     from pytest_perfgate.app.inspect import choose
 
@@ -151,9 +116,10 @@ def write_views(folder: Path, views: Mapping[str, Document]) -> None:
     write_pages(folder / "report.html", list(views.values()))
 
 
-def profiler_region(name: str, out: Path, hooks: Any) -> Any:
+def profiler_region(name: str, out: Path, hooks: Any) -> AbstractContextManager[None]:
     """Entered in a profiled child around the call that counts."""
-    return next(one for one in joined(hooks.pytest_perfgate_profilers()) if one.name == name).region(out)
+    profiler: Profiler = next(one for one in joined(hooks.pytest_perfgate_profilers()) if one.name == name)
+    return profiler.region(out)
 
 
 def write_times(folder: Path, capture: Capture) -> None:
@@ -174,11 +140,6 @@ def handed_files(name: str, thing: Any, home: Path, nodeid: str) -> Iterator[tup
 
 
 Place = Union[str, Path]
-
-
-def communication() -> tuple[str, ...]:
-    """Patterns of communication kernels of the project that is worked in."""
-    return configuration(Path.cwd()).communication
 
 
 def look(*paths: Place, **options: Any) -> Analysis:
@@ -240,7 +201,7 @@ def _texts(options: dict[str, Any]) -> dict[str, str]:
     return {name: str(value) for name, value in options.items()}
 
 
-def ward(instruments: Any, profilers: Any) -> Any:
+def ward(instruments: Any, profilers: Any) -> DoctorTools:
     """What the doctor looks at, from the instruments of the command line."""
     from pytest_perfgate.adapters.devices import host as permissions
     from pytest_perfgate.adapters.devices.clock_locks import read_locks

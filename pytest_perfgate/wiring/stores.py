@@ -9,40 +9,47 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.wiring import _INSPECTORS, CommandLineTools, _found, joined, made, own_host
+from pytest_perfgate.wiring import CommandLineTools, joined, own_host
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pytest_perfgate.adapters.arms.store import ArmStore
+    from pytest_perfgate.adapters.stores.baselines import Baselines
+    from pytest_perfgate.adapters.stores.history import SqliteHistory
+    from pytest_perfgate.adapters.stores.records import Records
+    from pytest_perfgate.adapters.stores.repository import GitRepository
+    from pytest_perfgate.model.measurement import Merging
+    from pytest_perfgate.model.profiles import BenchFile
     from pytest_perfgate.model.project import Config
     from pytest_perfgate.model.verdict import Leftover
 
 
-def baseline_store(root: Path, project: Config, revisions: Any = None) -> Any:
+def baseline_store(root: Path, project: Config, revisions: Any = None) -> Baselines:
     """The project's baselines; those of devices that it does not list lie under ``.perfgate/``."""
     from pytest_perfgate.adapters.stores.baselines import Baselines, Kept
-    from pytest_perfgate.adapters.stores.configuration import folder_at
+    from pytest_perfgate.adapters.stores.configuration import devices_at, folder_at
 
     then = revisions or repository(root)
-    kept = Kept(partial(folder_at, then.show), then.files)
+    kept = Kept(partial(folder_at, then.show), then.files, partial(devices_at, then.show))
     return Baselines(root, project.devices, project.baselines, then.show, kept)
 
 
-def record_store(root: Path) -> Any:
+def record_store(root: Path) -> Records:
     """The records of runs."""
     from pytest_perfgate.adapters.stores.records import Records
 
     return Records(root)
 
 
-def history_store(root: Path, project: Config) -> Any:
+def history_store(root: Path, project: Config) -> SqliteHistory:
     """Sittings over time."""
     from pytest_perfgate.adapters.stores.history import SqliteHistory, history_file
 
     return SqliteHistory(history_file(root, project.history))
 
 
-def repository(root: Path, target: str = "") -> Any:
+def repository(root: Path, target: str = "") -> GitRepository:
     """What git says about the project; ``target`` is the branch that its changes are merged into."""
     from pytest_perfgate.adapters.stores.repository import GitRepository
 
@@ -63,7 +70,7 @@ def kept_before(root: Path, folder: str, environment: Mapping[str, str]) -> bool
     return before.kept_before(root, folder, environment)
 
 
-def merging(root: Path, project: Config) -> Any:
+def merging(root: Path, project: Config) -> Merging | None:
     """What git is told about merging baselines; ``None`` where git says nothing."""
     from pytest_perfgate.adapters.stores.baseline_merge import probe_merging
 
@@ -77,24 +84,19 @@ def merge_baselines(base: Path, ours: Path, theirs: Path, shown: str) -> tuple[A
     return merge_files(base, ours, theirs, shown)
 
 
-def read_benchmarks(path: Path) -> Any:
+def read_benchmarks(path: Path) -> BenchFile:
     """Results of another benchmark tool, its file told by content."""
-    readers = {
-        "nvbench": "adapters.readers.benchmarks:read_nvbench",
-        "pytest-benchmark": "adapters.readers.benchmarks:read_pytest_benchmark",
-        "google-benchmark": "adapters.readers.benchmarks:read_google_benchmark",
-        "asv": "adapters.readers.benchmarks:read_asv",
-    }
     from pytest_perfgate.core.analysis.foreign_files import foreign
+    from pytest_perfgate.wiring.built_ins import benchmark_inspectors
 
-    head = CommandLineTools.peek(path)
-    kinds = [made(part) for part in _INSPECTORS if part[0].startswith("app.inspections.benchmarks:")]
-    kind = next((kind for kind in kinds if kind.recognises(path, head)), None)
-    if kind is None:
-        seen, mend = foreign(head)
-        what = f"the file {seen}" if seen else "this is no benchmark's JSON"
-        raise PerfgateError("artifact-unknown", what, place=str(path), mend=mend or f"kinds: {', '.join(readers)}")
-    return _found(readers[kind.name])(path)
+    head, known = CommandLineTools.peek(path), benchmark_inspectors()
+    for inspector, read in known:
+        if inspector.recognises(path, head):
+            return read(path)
+    seen, mend = foreign(head)
+    what = f"the file {seen}" if seen else "this is no benchmark's JSON"
+    kinds = ", ".join(inspector.name for inspector, _ in known)
+    raise PerfgateError("artifact-unknown", what, place=str(path), mend=mend or f"kinds: {kinds}")
 
 
 def host_device_key() -> str:
@@ -104,7 +106,7 @@ def host_device_key() -> str:
     return str(probe_host().key)
 
 
-def arms(root: Path, project: Config, paths: Sequence[str]) -> Any:
+def arms(root: Path, project: Config, paths: Sequence[str]) -> ArmStore:
     """Makes arms of this repository."""
     from pytest_perfgate.adapters.arms.store import ArmStore
     from pytest_perfgate.model.verdict import ArmSettings
@@ -156,28 +158,6 @@ def leftovers(root: Path, project: Config) -> tuple[Leftover, ...]:
 def deliveries(root: Path) -> Sequence[Any]:
     """Places a report can be taken to, by plugins and by us."""
     return joined(own_host(root).hook.pytest_perfgate_deliveries())
-
-
-def json_file() -> Any:
-    from pytest_perfgate.adapters.delivery import File
-    from pytest_perfgate.adapters.stores.records import render_record
-
-    return File("json", render_record)
-
-
-def html_file() -> Any:
-    from pytest_perfgate.adapters.delivery import File
-    from pytest_perfgate.core.render.html import render_html
-    from pytest_perfgate.core.render.report import run_document
-
-    return File("html", lambda report: render_html(run_document(report)).encode("utf-8"))
-
-
-def markdown_file() -> Any:
-    from pytest_perfgate.adapters.delivery import File
-    from pytest_perfgate.core.render.html import render_comment
-
-    return File("markdown", lambda report: render_comment(report).encode("utf-8"))
 
 
 GROUP = "pytest_perfgate"

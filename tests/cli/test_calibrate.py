@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.app.compare_arms import SCREEN, phase_of
+from pytest_perfgate.app.compare_arms import ROUND, phase_of
 from pytest_perfgate.core.judge.calibration import INJECTED
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Identity, Samples, Stop
@@ -30,7 +30,7 @@ def capture(nodeid: str, time: float) -> Capture:
 
 def rounds(root: Path, count: int) -> None:
     dice = random.Random(4)
-    kinds = [(SCREEN, 0.0), *((phase_of(by), by) for by in INJECTED)]
+    kinds = [(ROUND, 0.0), *((phase_of(by), by) for by in INJECTED)]
     made = [
         PairedRound(
             nodeid=nodeid,

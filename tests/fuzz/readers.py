@@ -13,7 +13,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_perfgate import wiring
 from pytest_perfgate.adapters.children.channel import decode_line
 from pytest_perfgate.adapters.stores.baselines import Baselines
 from pytest_perfgate.adapters.stores.configuration import read_config
@@ -25,6 +24,7 @@ from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Bullets, Document, Metric, Paragraph, Section, Table
 from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.wiring import built_ins
 from tests.fuzz import seeds
 from tests.fuzz.damage import BYTES, TEXT, Way
 from tests.fuzz.structures import CSV, JSON, SQLITE
@@ -51,7 +51,7 @@ class Reader(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _inspectors() -> Any:
-    return wiring.BuiltIns().pytest_perfgate_inspectors()
+    return built_ins.BuiltIns().pytest_perfgate_inspectors()
 
 
 def _peek(path: Path) -> bytes:

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate import wiring
 from pytest_perfgate.adapters.profilers.in_process import EventTimes
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Identity
@@ -19,6 +18,7 @@ from pytest_perfgate.model.protocol import Assignment, Capture, external, parse_
 from pytest_perfgate.model.values import Work
 from pytest_perfgate.plugin.calls import Asked
 from pytest_perfgate.plugin.profiled import Watch
+from pytest_perfgate.wiring import built_ins
 from tests.unit.core.gate.bench import GPU, HOST, KEY, samples
 
 
@@ -82,7 +82,7 @@ def test_event_mode_leaves_a_record_with_the_time(tmp_path: Path) -> None:
     watch(tmp_path, Measuring()).times(Asked(KEY, int), Plan())
     (artifact,) = EventTimes().artifacts(tmp_path)
     path = Path(artifact.path)
-    inspectors = wiring.BuiltIns().pytest_perfgate_inspectors()
+    inspectors = built_ins.BuiltIns().pytest_perfgate_inspectors()
     inspector = next(one for one in inspectors if one.recognises(path, path.read_bytes()[:4096]))
     (time,) = inspector.inspect([path], {}).metrics.find("time")
     assert time.value == pytest.approx(1e6)

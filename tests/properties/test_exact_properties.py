@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_perfgate.core.judge.rounds import Design, Pairs, cleared, convicted
+from pytest_perfgate.core.judge.rounds import Design, Pairs, finding, look
 from pytest_perfgate.core.stats.inference import adjusted, clopper_pearson, hodges_lehmann, shift_interval, signed_rank
 from pytest_perfgate.model.verdict import Decision
 
@@ -37,15 +37,23 @@ def test_the_interval_holds_the_shift_and_p_keeps_its_floor(d: list[float]) -> N
     assert 0.5 ** len(d) * (1 - 1e-12) <= signed_rank(d) <= 1
 
 
-@given(st.lists(st.floats(-0.2, 0.2), min_size=10, max_size=12), st.floats(0.01, 0.3), st.integers(7, 10))
-def test_whoever_is_spared_the_rest_of_the_rounds_would_not_have_been_convicted(
-    d: list[float], counts: float, played: int
-) -> None:
-    heads, design = [math.exp(x) for x in d], Design()
-    whole = Pairs(base=(1.0,) * len(d), head=tuple(heads), spread=0.01)
-    part = Pairs(base=(1.0,) * played, head=tuple(heads[:played]), spread=0.01)
-    if cleared(part, counts, len(d), design):
-        assert convicted({"a": whole}, {"a": counts}, design)["a"].decision is not Decision.SLOWER
+@given(st.lists(st.floats(-0.2, 0.2), min_size=1, max_size=30), st.floats(0.01, 0.3), st.integers(1, 50))
+def test_looking_after_each_round_says_what_looking_once_does(d: list[float], counts: float, cases: int) -> None:
+    whole, design = Pairs(base=(1.0,) * len(d), head=tuple(map(math.exp, d)), spread=0.01), Design(cases=cases)
+    found = None
+    for count in range(1, len(d) + 1):
+        found = look(found, whole.first(count), counts, design)
+    once = look(None, whole, counts, design)
+    assert found == once
+    assert once.decision is not Decision.SLOWER or once.rounds in design.looks
+
+
+@given(st.lists(st.floats(-0.2, 0.2), min_size=7, max_size=30), st.floats(0.01, 0.3), st.floats(0.01, 0.3))
+def test_loosening_a_limit_never_turns_a_pass_into_a_regression(d: list[float], counts: float, more: float) -> None:
+    whole = Pairs(base=(1.0,) * len(d), head=tuple(map(math.exp, d)), spread=0.01)
+    tight, loose = finding(whole, counts), finding(whole, counts + more)
+    assert tight.decision is not Decision.NOT_SLOWER or loose.decision is Decision.NOT_SLOWER
+    assert loose.decision is not Decision.SLOWER or tight.decision is not Decision.NOT_SLOWER
 
 
 def stepped_down(p: list[float], alpha: float) -> list[bool]:

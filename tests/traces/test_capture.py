@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate import wiring
 from pytest_perfgate.core.judge.against_limit import judge_artifact
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.plan import Outcome, Plan
+from pytest_perfgate.wiring import built_ins
 from tests.late import late
 
 torch = late("torch", reason="capturing needs torch")
 
 
 def built_in(hook: str, name: str):
-    return next(one for one in getattr(wiring.BuiltIns(), f"pytest_perfgate_{hook}")() if one.name == name)
+    return next(one for one in getattr(built_ins.BuiltIns(), f"pytest_perfgate_{hook}")() if one.name == name)
 
 
 def captured(out, work, entries=1):

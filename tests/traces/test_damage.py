@@ -8,9 +8,9 @@ import random
 
 import pytest
 
-from pytest_perfgate import wiring
 from pytest_perfgate.adapters.readers import kineto_text
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.wiring import built_ins
 
 from .generated import document, host, kernel, launch
 
@@ -28,7 +28,7 @@ TEXT = json.dumps(document(EVENTS)).encode()
 
 @pytest.fixture(scope="module")
 def kineto():
-    return next(one for one in wiring.BuiltIns().pytest_perfgate_inspectors() if one.name == "kineto")
+    return next(one for one in built_ins.BuiltIns().pytest_perfgate_inspectors() if one.name == "kineto")
 
 
 def refused(kineto, path, data: bytes) -> PerfgateError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate import wiring
 from pytest_perfgate.adapters.readers.kineto import read_kineto
 from pytest_perfgate.adapters.readers.kineto_assembly import CLIPPED, LOST, following
 from pytest_perfgate.cli import main
@@ -14,6 +13,7 @@ from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Outcome
+from pytest_perfgate.wiring import built_ins
 
 from .generated import host, kernel, launch, written
 
@@ -22,7 +22,7 @@ NONE = {"dur": None}
 
 @pytest.fixture(scope="module")
 def kineto():
-    return next(i for i in wiring.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
+    return next(i for i in built_ins.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
 
 
 def pairs(count, length=5):

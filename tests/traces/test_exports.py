@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from pytest_perfgate import wiring
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.wiring import built_ins
 
 from .generated import host, kernel, launch, written
 
@@ -18,7 +18,7 @@ MM = {"Input Dims": [[64, 32], [32, 16]], "Input type": ["float", "float"]}
 
 @pytest.fixture(scope="module")
 def kineto():
-    return next(i for i in wiring.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
+    return next(i for i in built_ins.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
 
 
 def step(*, runtime="cuda_runtime", call="cudaLaunchKernel", of_host=None, of_kernel=None, names=("sgemm", "gelu")):

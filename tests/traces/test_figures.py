@@ -6,7 +6,6 @@ from collections import defaultdict
 
 import pytest
 
-from pytest_perfgate import wiring
 from pytest_perfgate.adapters.formats.files import tables_of
 from pytest_perfgate.core.analysis.trace.figures import FIGURES, metric_of
 from pytest_perfgate.core.judge.against_limit import judge_artifact
@@ -16,6 +15,7 @@ from pytest_perfgate.core.metric_kinds import TRACE_KINDS as TRACE
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.wiring import built_ins
 
 from .generated import host, kernel, launch, written
 from .test_limits import PEAKS, job
@@ -61,7 +61,7 @@ def modules():
 
 @pytest.fixture(scope="module")
 def kineto():
-    return next(i for i in wiring.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
+    return next(i for i in built_ins.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
 
 
 @pytest.fixture(scope="module")

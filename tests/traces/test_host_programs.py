@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate import wiring
+from pytest_perfgate.wiring import built_ins
 
 from .generated import host, written
 
 
 @pytest.fixture(scope="module")
 def kineto():
-    return next(one for one in wiring.BuiltIns().pytest_perfgate_inspectors() if one.name == "kineto")
+    return next(one for one in built_ins.BuiltIns().pytest_perfgate_inspectors() if one.name == "kineto")
 
 
 def shaped(*dims):

@@ -8,11 +8,11 @@ from contextlib import suppress
 import pytest
 
 import pytest_perfgate
-from pytest_perfgate import wiring
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.render.html import render_markdown
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.wiring import built_ins
 
 from .generated import host, kernel, launch, written
 
@@ -21,7 +21,7 @@ NEEDS_AN_OPERATION = {"stack", "replay"}
 
 @pytest.fixture(scope="module")
 def kineto():
-    return next(i for i in wiring.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
+    return next(i for i in built_ins.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_perfgate import wiring
 from pytest_perfgate.adapters.children import spawn as cluster
 from pytest_perfgate.core.analysis.trace.job import Job, RankFigures
 from pytest_perfgate.core.analysis.trace.ranks import Collective, meeting_metrics
@@ -20,6 +19,7 @@ from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Metric, MetricSet, labels
 from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.wiring import built_ins
 
 from .generated import document, kernel, launch, written
 from .test_limits import job
@@ -63,7 +63,7 @@ def test_a_rank_is_joined_once():
 
 @pytest.fixture(scope="module")
 def kineto():
-    return next(i for i in wiring.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
+    return next(i for i in built_ins.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
 
 
 def test_ranks_in_one_file_or_several_say_the_same(kineto, tmp_path):

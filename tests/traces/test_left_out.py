@@ -7,10 +7,10 @@ import json
 
 import pytest
 
-from pytest_perfgate import wiring
 from pytest_perfgate.core.analysis.foreign_files import foreign
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.wiring import built_ins
 
 from .generated import document, host, kernel, launch, written
 
@@ -23,7 +23,7 @@ TEXT = json.dumps(document([*LAUNCHED, KERNEL])).encode()
 
 @pytest.fixture(scope="module")
 def kineto():
-    return next(i for i in wiring.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
+    return next(i for i in built_ins.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
 
 
 def refused(kineto, path):

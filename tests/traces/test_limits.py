@@ -15,6 +15,7 @@ from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.wiring import built_ins
 
 from .generated import host, kernel, launch, written
 
@@ -38,7 +39,7 @@ PEAKS = {"peak": "fp32=10TFLOPS", "bandwidth": "1TB/s"}
 
 @pytest.fixture(scope="module")
 def kineto():
-    return next(i for i in wiring.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
+    return next(i for i in built_ins.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
 
 
 def shaped(*shapes):
@@ -202,7 +203,7 @@ def test_the_project_s_own_patterns_of_communication_are_known(tmp_path, monkeyp
     assert capsys.readouterr().out.count("communication ") >= 2
     project = wiring.configuration(tmp_path)
     monkeypatch.chdir("/")
-    own = next(i for i in wiring.BuiltIns(project).pytest_perfgate_inspectors() if i.name == "kineto")
+    own = next(i for i in built_ins.BuiltIns(project).pytest_perfgate_inspectors() if i.name == "kineto")
     assert own.inspect([path], {}).metrics.find("communication_time")[0].value == 25_000
     settings.write_text('[tool.perfgate]\ncommunication = ["("]\n')
     monkeypatch.chdir(tmp_path)

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from pytest_perfgate import wiring
 from pytest_perfgate.adapters.readers import kineto as reader
 from pytest_perfgate.adapters.readers.kineto import looks_like_kineto, read_kineto
 from pytest_perfgate.core.analysis.operators import work_of
 from pytest_perfgate.core.analysis.operators.call import parse_call
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.wiring import built_ins
 
 from .generated import document, host, kernel, launch, written
 
@@ -22,7 +22,7 @@ TEXT = json.dumps(document(EVENTS))
 
 @pytest.fixture(scope="module")
 def kineto():
-    return next(i for i in wiring.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
+    return next(i for i in built_ins.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
 
 
 def outcome(kineto, path):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate import wiring
 from pytest_perfgate.core.judge.against_limit import judge_artifact
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Outcome
+from pytest_perfgate.wiring import built_ins
 
 from .generated import host, kernel, launch, written
 
@@ -20,7 +20,7 @@ HOST = [host("aten::mm", 0, 9), host("aten::add", 20, 5)]
 
 @pytest.fixture(scope="module")
 def kineto():
-    return next(i for i in wiring.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
+    return next(i for i in built_ins.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
 
 
 def outcomes(analysis, text):

@@ -20,6 +20,7 @@ from pytest_perfgate.model.device import Basis, Roof
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Column, Document, Table
 from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.wiring import built_ins
 
 from .generated import host, kernel, launch, written
 from .test_limits import PEAKS, job
@@ -76,7 +77,7 @@ FIRST_PAGES = {
 
 @pytest.mark.parametrize("said", FIRST_PAGES)
 def test_the_first_page_of_any_trace_says_what_happened(tmp_path, said):
-    kineto = next(i for i in wiring.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
+    kineto = next(i for i in built_ins.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
     paths = [written(tmp_path / "t.json", FIRST_PAGES[said])]
     summary, *_ = kineto.inspect(paths, {}).views["fair"]().blocks
     assert said in render_text(Document(title="", blocks=(summary,)))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate import wiring
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.metric import Column, Document, Table
+from pytest_perfgate.wiring import built_ins
 
 from .generated import written
 from .test_limits import step_events
@@ -14,7 +14,7 @@ from .test_limits import step_events
 
 @pytest.fixture(scope="module")
 def kineto():
-    return next(i for i in wiring.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
+    return next(i for i in built_ins.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
 
 
 def test_equal_traces_have_a_sentence_and_no_empty_table(kineto, tmp_path):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate import wiring, work
+from pytest_perfgate import work
 from pytest_perfgate.core.judge.against_limit import judge_artifact
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.plan import Outcome
+from pytest_perfgate.wiring import built_ins
 
 from .generated import host, kernel, launch, written
 from .test_limits import PEAKS, shaped
@@ -20,7 +21,7 @@ PEAK = 10e12
 
 @pytest.fixture(scope="module")
 def kineto():
-    return next(i for i in wiring.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
+    return next(i for i in built_ins.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
 
 
 def product(at, number, length, **where):

@@ -6,11 +6,12 @@ from math import prod
 
 import pytest
 
-from pytest_perfgate import wiring, work
+from pytest_perfgate import work
 from pytest_perfgate.core.analysis.operators import MODELS, category_of, work_of
 from pytest_perfgate.core.analysis.operators.call import Call
 from pytest_perfgate.core.analysis.tracelens.tables import reference_tables
 from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.wiring import built_ins
 
 from .generated import host, kernel, launch, seen, written
 from .test_limits import PEAKS
@@ -82,7 +83,7 @@ def called(name, arguments):
 
 @pytest.fixture(scope="module")
 def kineto():
-    return next(i for i in wiring.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
+    return next(i for i in built_ins.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
 
 
 def test_a_recorded_call_has_the_work_of_its_family():

@@ -11,7 +11,7 @@ RAISED = re.compile(r'(?:PerfgateError|Problem)\(\s*(?:code=)?"([a-z0-9-]+)"')
 
 
 def test_names_and_exits_are_unique() -> None:
-    names = [code.name for room in codes._ROOMS for code in room.CODES]
+    names = [code.name for table in codes._TABLES for code in table]
     assert len(names) == len(set(names))
     exits = [family.exit for family in Family]
     assert len(exits) == len(set(exits))

@@ -64,12 +64,12 @@ def test_a_file_leads_to_what_it_imports_and_the_wiring_to_everything() -> None:
     rounds, tests, wiring = (
         everything_from(ROOT / f"{path}.py")
         for path in (
-            "pytest_perfgate/core/gate/rounds",
+            "pytest_perfgate/core/judge/rounds",
             "tests/unit/core/stats/test_exact",
             "pytest_perfgate/wiring/__init__",
         )
     )
-    assert {"pytest_perfgate.core.judge.rounds", "pytest_perfgate.core.stats.summary"} <= rounds
+    assert {"pytest_perfgate.core.stats.inference", "pytest_perfgate.core.stats.summary"} <= rounds
     assert "pytest_perfgate.core.judge.judge" not in rounds
     assert "pytest_perfgate.core.stats.inference" in tests
     assert "pytest_perfgate.core.judge.rounds" not in tests

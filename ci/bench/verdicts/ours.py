@@ -8,19 +8,11 @@ import numpy as np
 from peers import Ruling
 from suites import TESTS, Suite
 
-from pytest_perfgate.core.judge.rounds import (
-    Design,
-    Finding,
-    Pairs,
-    confirming_rounds,
-    convicted,
-    finding,
-    served,
-    suspected,
-)
+from pytest_perfgate.core.judge.rounds import Design, Finding, Pairs, finding, look, more_slow
 from pytest_perfgate.model.verdict import Decision
 
-COUNTS = dict.fromkeys(range(TESTS), 0.03)
+LIMIT = 0.03
+FLAT_ROUNDS = 10
 
 
 @dataclass(frozen=True)
@@ -29,26 +21,22 @@ class Variant:
 
     name: str
     table: str = "median"
-    design: Design = field(default_factory=Design)
+    design: Design = field(default_factory=lambda: Design(cases=TESTS))
     turns: str = ""
     """The table of turns: the head is as far from the base as the middle of their turns."""
-    screens: bool = True
-    """False: no screening, every test gets the confirming rounds at once, uncorrected."""
+    looks: bool = True
+    """False: every test gets ten rounds and one look, uncorrected."""
 
     def __call__(self, suite: Suite) -> Ruling:
-        if not self.screens:
+        if not self.looks:
             return self._flat(suite)
-        count = self.design.screen
+        count = self.design.last
         when = (np.arange(count) + np.arange(TESTS)[:, None] / TESTS) / count
-        found = {key: finding(pair, 0.03) for key, pair in self.pairs(suite, np.arange(count), when).items()}
-        suspects = suspected(found, COUNTS)
-        more = confirming_rounds(len(suspects), self.design) if suspects else 0
-        fresh: dict[int, Pairs] = {}
-        if suspects:
-            planned = self.pairs(suite, np.arange(count, count + more), np.ones((TESTS, more)))
-            fresh = {key: served(planned[key], COUNTS[key], self.design) for key in suspects}
-            found |= convicted(fresh, COUNTS, self.design)
-        return self._ruling(found, count + sum(len(pairs.base) for pairs in fresh.values()) / TESTS)
+        pairs = self.pairs(suite, np.arange(count), when)
+        found = {key: look(None, pair, LIMIT, self.design) for key, pair in pairs.items()}
+        played = {key: pairs[key].first(one.rounds) for key, one in found.items()}
+        found = more_slow(found, played, dict.fromkeys(found, LIMIT), self.design.alpha)
+        return self._ruling(found, sum(one.rounds for one in found.values()) / TESTS)
 
     def pairs(self, suite: Suite, at: np.ndarray, when: np.ndarray) -> dict[int, Pairs]:
         base, head = (suite.times(self.table, side, at, when) for side in (False, True))
@@ -61,24 +49,25 @@ class Variant:
         return {key: Pairs(base=tuple(b), head=tuple(h), spread=s) for key, (b, h, s) in enumerate(rows)}
 
     def _flat(self, suite: Suite) -> Ruling:
-        count = self.design.confirm
+        count = FLAT_ROUNDS
         when = (np.arange(count) + np.arange(TESTS)[:, None] / TESTS) / count
-        found = {key: finding(pair, 0.03) for key, pair in self.pairs(suite, np.arange(count), when).items()}
-        slower = np.array([f.p < 0.01 and f.shift >= 0.03 for f in found.values()])
+        found = {key: finding(pair, LIMIT) for key, pair in self.pairs(suite, np.arange(count), when).items()}
+        share = Design().alpha / Design().level
+        slower = np.array([f.p / share < 0.01 and f.shift >= LIMIT for f in found.values()])
         return Ruling(slower, np.zeros(TESTS, bool), np.zeros(TESTS, bool), count, count)
 
     @staticmethod
     def _ruling(found: dict[int, Finding], rounds: float) -> Ruling:
         alarm = np.array([f.decision is Decision.SLOWER for f in found.values()])
-        unstable = np.array([f.unstable for f in found.values()]) & ~alarm
-        open_ = np.array([f.decision is Decision.UNDECIDED for f in found.values()]) | unstable
+        open_ = np.array([f.decision is Decision.UNDECIDED for f in found.values()])
+        unstable = np.array([f.unstable for f in found.values()]) & open_
         return Ruling(alarm, open_, unstable, rounds, rounds)
 
 
-FLAT = Variant("paired signed-rank, R=10", screens=False, design=Design(confirm=10))
-FIRST = Variant("perfgate: screen 5, confirm 10, medians")
-KEPT = Variant("perfgate: screen 5, confirm 10, turns of CPU time", "cpu q10", turns="cpu turn minima")
-WALL = Variant("perfgate: screen 5, confirm 10, turns of wall minima", "min", turns="wall turns")
+FLAT = Variant("paired signed-rank, R=10", looks=False)
+FIRST = Variant("perfgate: 7 to 30 rounds, medians")
+KEPT = Variant("perfgate: 7 to 30 rounds, turns of CPU time", "cpu q10", turns="cpu turn minima")
+WALL = Variant("perfgate: 7 to 30 rounds, turns of wall minima", "min", turns="wall turns")
 TRIED = (
     FIRST,
     Variant("minimum", "min"),

@@ -21,7 +21,7 @@ from replay import written  # noqa: E402
 from ci.rates import upper_bound  # noqa: E402
 from pytest_perfgate.core.judge.context import JudgeContext  # noqa: E402
 from pytest_perfgate.core.judge.judge import judge  # noqa: E402
-from pytest_perfgate.core.judge.rounds import Design, Pairs, confirming_rounds, convicted, finding, served, suspected  # noqa: E402
+from pytest_perfgate.core.judge.rounds import Design, Pairs, look, more_slow  # noqa: E402
 from pytest_perfgate.core.judge.samples import pair_of  # noqa: E402
 from pytest_perfgate.core.limits.grammar import parse_limit  # noqa: E402
 from pytest_perfgate.core.metric_kinds import by_name  # noqa: E402
@@ -77,14 +77,13 @@ def drawn(tape: list[Round], count: int, slower: float, dice: random.Random) -> 
 
 def suite(tape: list[Round], limit: float, slower: float, dice: random.Random) -> tuple[int, int, int]:
     """Of 40 tests: alarms on the unchanged, convictions of the slowed, unchanged ones left undecided."""
-    design = Design()
+    design = Design(cases=TESTS)
     by = {at: slower if at < SLOWED else 0.0 for at in range(TESTS)}
     counts = dict.fromkeys(by, limit)
-    found = {at: finding(drawn(tape, design.screen, s, dice), limit) for at, s in by.items()}
-    suspects = suspected(found, counts)
-    more = confirming_rounds(len(suspects), design) if suspects else 0
-    fresh = {at: served(drawn(tape, more, by[at], dice), limit, design) for at in suspects}
-    found |= convicted(fresh, counts, design)
+    pairs = {at: drawn(tape, design.last, s, dice) for at, s in by.items()}
+    found = {at: look(None, one, limit, design) for at, one in pairs.items()}
+    played = {at: pairs[at].first(one.rounds) for at, one in found.items()}
+    found = more_slow(found, played, counts, design.alpha)
     alarms = [at for at, one in found.items() if one.decision is Decision.SLOWER]
     unseen = sum(f.decision is Decision.UNDECIDED or f.unstable for at, f in found.items() if at >= SLOWED)
     return sum(at >= SLOWED for at in alarms), sum(at < SLOWED for at in alarms), unseen

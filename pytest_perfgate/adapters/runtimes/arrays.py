@@ -1,13 +1,15 @@
-"""What arrays hold, whatever library they are of: read as bytes, written, found where a call can reach them."""
+"""What arrays hold, whatever library they are of: filled, compared and fingerprinted on their own device."""
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 from pytest_perfgate.adapters.bindings.border import touched
+from pytest_perfgate.adapters.runtimes.array_bytes import Library, fingerprint, holding
 
 Extent = tuple[str, int, int]
 """Where an array lies: the memory's name, the first byte, the byte behind the last.
@@ -30,13 +32,30 @@ class ArrayContents:
         found: tuple[Any, ...] = touched(things, kinds) if kinds else ()
         return tuple(array for array in found if _plain(array))
 
-    def read(self, array: Any) -> Any:
-        """Its elements in order, as a flat array of bytes on the host."""
-        return _library(array).read(array)
+    def saved(self, array: Any) -> Any:
+        """A copy of its bytes, on its own device where there is room."""
+        return _library(array).saved(array)
 
-    def write(self, array: Any, data: Any) -> None:
+    def restore(self, array: Any, saved: Any) -> None:
         """The same bytes, put back."""
-        _library(array).write(array, data)
+        _library(array).restore(array, saved)
+
+    def fill(self, array: Any, byte: int) -> None:
+        """This one byte throughout."""
+        _library(array).fill(array, byte)
+
+    def fingerprint(self, array: Any) -> bytes:
+        """A few bytes that are others where any of its bytes is."""
+        fingerprint: bytes = _library(array).fingerprint(array)
+        return fingerprint
+
+    def unchanged(self, array: Any, saved: Any) -> bool:
+        """Whether it holds what was saved."""
+        return bool(_library(array).unchanged(array, saved))
+
+    def holding(self, array: Any, byte: int, saved: Any) -> float:
+        """The share of its elements that hold nothing but this byte, and did not when it was saved."""
+        return float(_library(array).holding(array, byte, saved, self.itemsize(array)))
 
     def itemsize(self, array: Any) -> int:
         return int(array.element_size() if hasattr(array, "element_size") else array.itemsize)
@@ -72,14 +91,46 @@ class _Numpy:
         return bool(array.size) and not array.dtype.hasobject
 
     @staticmethod
-    def read(array: Any) -> Any:
+    def flat(array: Any) -> Any:
         import numpy as np
 
-        return np.ascontiguousarray(array).reshape(-1).view(np.uint8).copy()
+        return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+    @classmethod
+    def saved(cls, array: Any) -> Any:
+        return cls.flat(array).copy()
 
     @staticmethod
-    def write(array: Any, data: Any) -> None:
-        array[...] = data.view(array.dtype).reshape(array.shape)
+    def restore(array: Any, saved: Any) -> None:
+        array[...] = saved.view(array.dtype).reshape(array.shape)
+
+    @staticmethod
+    def fill(array: Any, byte: int) -> None:
+        import numpy as np
+
+        array[...] = np.full(array.itemsize, byte, dtype=np.uint8).view(array.dtype).reshape(())
+
+    @classmethod
+    def fingerprint(cls, array: Any) -> bytes:
+        return hashlib.blake2b(cls.flat(array).data, digest_size=16).digest()
+
+    @classmethod
+    def unchanged(cls, array: Any, saved: Any) -> bool:
+        import numpy as np
+
+        flat, whole = cls.flat(array), len(saved) - len(saved) % 8
+        if len(flat) != len(saved):
+            return False
+        words, known = flat[:whole].view(np.int64), saved[:whole].view(np.int64)
+        return bool((words == known).all() and (flat[whole:] == saved[whole:]).all())
+
+    @classmethod
+    def holding(cls, array: Any, byte: int, saved: Any, itemsize: int) -> float:
+        import numpy as np
+
+        integers = {1: np.uint8, 2: np.int16, 4: np.int32, 8: np.int64}
+        here = Library(integers, lambda count, _: np.arange(count), lambda part, _: part)
+        return holding(here, cls.flat(array), saved, itemsize, byte)
 
     @staticmethod
     def extent(array: Any) -> Extent:
@@ -97,14 +148,63 @@ class _Torch:
         return strided and bool(array.numel())
 
     @staticmethod
-    def read(array: Any) -> Any:
-        torch = sys.modules["torch"]
-        return array.detach().contiguous().reshape(-1).view(torch.uint8).cpu().numpy().copy()
+    def stored(array: Any) -> Any:
+        """The numbers as they lie in memory: without a gradient, not conjugated, truths as the bytes that they are."""
+        plain = array.detach()
+        plain = plain.conj() if plain.is_conj() else plain
+        return plain.view(sys.modules["torch"].uint8) if plain.element_size() == 1 else plain
+
+    @classmethod
+    def flat(cls, array: Any) -> Any:
+        return cls.stored(array).contiguous().reshape(-1).view(sys.modules["torch"].uint8)
 
     @staticmethod
-    def write(array: Any, data: Any) -> None:
+    def library() -> Library:
         torch = sys.modules["torch"]
-        array.detach().copy_(torch.from_numpy(data.copy()).view(array.dtype).reshape(array.shape))
+        return Library(
+            integers={1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64},
+            count_up=lambda count, like: torch.arange(count, device=like.device),
+            beside=lambda part, like: part.to(like.device),
+        )
+
+    @classmethod
+    def saved(cls, array: Any) -> Any:
+        torch, flat = sys.modules["torch"], cls.flat(array)
+        try:
+            return flat.clone()
+        except torch.OutOfMemoryError:  # a call that fills its device is checked all the same
+            return flat.cpu()
+
+    @classmethod
+    def restore(cls, array: Any, saved: Any) -> None:
+        plain = cls.stored(array)
+        plain.copy_(saved.view(plain.dtype).reshape(plain.shape))
+
+    @classmethod
+    def fill(cls, array: Any, byte: int) -> None:
+        torch = sys.modules["torch"]
+        plain = cls.stored(array)
+        plain = torch.view_as_real(plain) if plain.dtype == torch.complex128 else plain
+        size = plain.element_size()
+        word = int.from_bytes(bytes([byte]) * size, "little", signed=size > 1)
+        plain.view(cls.library().integers[size]).fill_(word)
+
+    @classmethod
+    def fingerprint(cls, array: Any) -> bytes:
+        flat = cls.flat(array)
+        return _Numpy.fingerprint(flat.numpy()) if _on_host(array) else fingerprint(cls.library(), flat)
+
+    @classmethod
+    def unchanged(cls, array: Any, saved: Any) -> bool:
+        torch, flat = sys.modules["torch"], cls.flat(array)
+        return bool(torch.equal(flat, saved.to(flat.device)))
+
+    @classmethod
+    def holding(cls, array: Any, byte: int, saved: Any, itemsize: int) -> float:
+        flat = cls.flat(array)
+        if _on_host(array):
+            return _Numpy.holding(flat.numpy(), byte, saved.numpy(), itemsize)
+        return holding(cls.library(), flat, saved, itemsize, byte)
 
     @staticmethod
     def ends(array: Any) -> tuple[float, float] | None:
@@ -135,12 +235,48 @@ class _Cupy:
         return bool(array.size)
 
     @staticmethod
-    def read(array: Any) -> Any:
-        return _Numpy.read(array.get())
+    def flat(array: Any) -> Any:
+        cupy = sys.modules["cupy"]
+        return cupy.ascontiguousarray(array).reshape(-1).view(cupy.uint8)
 
     @staticmethod
-    def write(array: Any, data: Any) -> None:
-        array[...] = sys.modules["cupy"].asarray(data.view(array.dtype).reshape(array.shape))
+    def library() -> Library:
+        cupy = sys.modules["cupy"]
+        return Library(
+            integers={1: cupy.uint8, 2: cupy.int16, 4: cupy.int32, 8: cupy.int64},
+            count_up=lambda count, _: cupy.arange(count, dtype=cupy.int64),
+            beside=lambda part, _: cupy.asarray(part),
+        )
+
+    @classmethod
+    def saved(cls, array: Any) -> Any:
+        cupy, flat = sys.modules["cupy"], cls.flat(array)
+        try:
+            return flat.copy()
+        except cupy.cuda.memory.OutOfMemoryError:  # a call that fills its device is checked all the same
+            return flat.get()
+
+    @staticmethod
+    def restore(array: Any, saved: Any) -> None:
+        array[...] = sys.modules["cupy"].asarray(saved).view(array.dtype).reshape(array.shape)
+
+    @staticmethod
+    def fill(array: Any, byte: int) -> None:
+        cupy = sys.modules["cupy"]
+        array[...] = cupy.full(array.itemsize, byte, dtype=cupy.uint8).view(array.dtype).reshape(())
+
+    @classmethod
+    def fingerprint(cls, array: Any) -> bytes:
+        return fingerprint(cls.library(), cls.flat(array))
+
+    @classmethod
+    def unchanged(cls, array: Any, saved: Any) -> bool:
+        flat = cls.flat(array)
+        return len(flat) == len(saved) and bool((flat == sys.modules["cupy"].asarray(saved)).all())
+
+    @classmethod
+    def holding(cls, array: Any, byte: int, saved: Any, itemsize: int) -> float:
+        return holding(cls.library(), cls.flat(array), saved, itemsize, byte)
 
     @staticmethod
     def ends(array: Any) -> tuple[float, float] | None:
@@ -149,6 +285,11 @@ class _Cupy:
     @staticmethod
     def extent(array: Any) -> Extent:
         return _extent(f"cuda:{array.device.id}", array.data.ptr, array.shape, array.strides, array.itemsize)
+
+
+def _on_host(tensor: Any) -> bool:
+    """Whether numpy sees the same memory, and is faster there."""
+    return tensor.device.type in _HOST
 
 
 _LIBRARIES: tuple[Any, ...] = (_Numpy, _Torch, _Cupy)

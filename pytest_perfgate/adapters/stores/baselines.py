@@ -30,6 +30,12 @@ class Kept(NamedTuple):
     """Where it keeps them."""
     files: Callable[[str, str], Iterable[str]]
     """(revision, folder) to the files below it."""
+    listed: Callable[[str], Iterable[str]] = lambda _revision: ()
+    """Patterns of the devices that it lists."""
+
+    def lists(self, device: str, revision: str) -> bool:
+        """Whether a revision lists a device: a change that takes it off the list takes no line of before away."""
+        return any(fnmatchcase(device, pattern) for pattern in self.listed(revision))
 
     def devices(self, revision: str) -> tuple[str, ...]:
         """Devices that a revision has lines of."""
@@ -53,8 +59,8 @@ class Baselines:
         self._devices = tuple(devices)
         self._folder = folder
         self._show = show
-        self._kept = kept or Kept(lambda _revision: folder, lambda _revision, _folder: ())
-        self._folder_at = cache(self._kept.folder)
+        found = kept or Kept(lambda _revision: folder, lambda _revision, _folder: ())
+        self._kept = found._replace(folder=cache(found.folder), listed=cache(found.listed))
 
     def committed(self, device: str) -> bool:
         """Whether this device's baselines belong to the project and not to this checkout alone."""
@@ -65,15 +71,14 @@ class Baselines:
         return self._home(device) / f"{_written_path(test)}.yaml"
 
     def read(self, device: str, path: str, revision: str = "") -> Mapping[str, Baseline]:
-        file = self.path(device, path)
-        if revision and self.committed(device):
+        if revision and (self.committed(device) or self._kept.lists(device, revision)):
+            file = (self._root / self._folder / device) / f"{_written_path(path)}.yaml"
             text = self._show(revision, self._place_at(revision, file)) if self._show else None
-            return {} if text is None else self._parsed(text, file, device, path, f"{revision[:12]}:")
-        return self._read(file, device, path)
+            return {} if text is None else self._parsed(text, file, device, path, revision)
+        return self._read(self.path(device, path), device, path)
 
     def read_all(self, device: str) -> Mapping[str, Baseline]:
-        home = self._home(device)
-        found: dict[str, Baseline] = {}
+        home, found = self._home(device), dict[str, Baseline]()
         for file in sorted(home.rglob("*.yaml")) if home.is_dir() else ():
             found |= self._read(file, device, _read_path(file.relative_to(home)))
         return found
@@ -84,9 +89,9 @@ class Baselines:
 
     def paths(self, device: str, revision: str) -> tuple[str, ...]:
         """The test files that a revision has lines of."""
-        if not self.committed(device):
+        if not (self.committed(device) or self._kept.lists(device, revision)):
             return ()
-        home = PurePosixPath(self._folder_at(revision)) / device
+        home = PurePosixPath(self._kept.folder(revision)) / device
         found = (PurePosixPath(file) for file in self._kept.files(revision, home.as_posix()))
         return tuple(_read_path(file.relative_to(home)) for file in found if file.suffix == ".yaml")
 
@@ -132,18 +137,19 @@ class Baselines:
     def _home(self, device: str) -> Path:
         if not device or device.startswith(".") or set(device) & set('/\\:*?"<>|\0'):
             raise PerfgateError("baseline-path", f"the device '{device}' cannot name a folder")
-        home = self._root / self._folder if self.committed(device) else self._root / ".perfgate" / "baselines"
-        return home / device
+        return self._root / (self._folder if self.committed(device) else Path(".perfgate", "baselines")) / device
 
     def _read(self, file: Path, device: str, path: str) -> Mapping[str, Baseline]:
         with _named(file, self._root, mine=self.committed(device)):
             text = _text(file)
             return {} if text is None else self._parsed(text, file, device, path)
 
-    def _parsed(self, text: str, file: Path, device: str, path: str, prefix: str = "") -> Mapping[str, Baseline]:
-        place = prefix + _shown(file, self._root)
-        local = not self.committed(device)
-        around = Environments(self._home(device))
+    def _parsed(self, text: str, file: Path, device: str, path: str, revision: str = "") -> Mapping[str, Baseline]:
+        place = f"{revision[:12]}:{_shown(file, self._root)}" if revision else _shown(file, self._root)
+        local = not self.committed(device) and not revision
+        around = Environments(self._root / self._folder / device if revision else self._home(device))
+        show = self._show
+        shown = (lambda path: show(revision, self._place_at(revision, path))) if revision and show else None
         found: dict[str, Baseline] = {}
         for name, entry in parse_entries(text, place=place, device=device).items():
             key = f"{path}::{name}"
@@ -152,21 +158,14 @@ class Baselines:
                 device=device,
                 local=local,
                 place=f"{place}: baselines.'{name}'",
-                surroundings=around.read(entry.fields.get("environment", ""), self._then(prefix)),
+                surroundings=around.read(entry.fields.get("environment", ""), shown),
                 **entry.fields,
             )
         return found
 
-    def _then(self, prefix: str) -> Callable[[Path], str | None] | None:
-        """A file as the revision has it, where one is read."""
-        show, revision = self._show, prefix.removesuffix(":")
-        if show is None or not revision:
-            return None
-        return lambda path: show(revision, self._place_at(revision, path))
-
     def _place_at(self, revision: str, file: Path) -> str:
         """Where a revision has what lies here: a change that moves the folder moves no line of before."""
-        return (PurePosixPath(self._folder_at(revision)) / file.relative_to(self._root / self._folder)).as_posix()
+        return (PurePosixPath(self._kept.folder(revision)) / file.relative_to(self._root / self._folder)).as_posix()
 
     def _edit(self, device: str, path: str, put: Mapping[str, Baseline], drop: Iterable[str]) -> Iterator[Path]:
         file = self.path(device, path)

@@ -222,6 +222,12 @@ def folder_at(show: Callable[[str, str], str | None], revision: str) -> str:
     return found if isinstance(found, str) and found else "baselines"
 
 
+def devices_at(show: Callable[[str, str], str | None], revision: str) -> tuple[str, ...]:
+    """Patterns of the devices whose baselines a revision lists as its own."""
+    found = _table(_tool(show(revision, "pyproject.toml") or "").get("perfgate")).get("devices")
+    return tuple(one for one in found if isinstance(one, str)) if isinstance(found, list) else ()
+
+
 def target_at(text: str) -> str:
     """The branch that a ``pyproject.toml`` names as the target of changes."""
     found = _table(_tool(text).get("perfgate")).get("target")

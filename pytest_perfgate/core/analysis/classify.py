@@ -8,12 +8,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from pytest_perfgate.model.profiles import Category, Trace
 from pytest_perfgate.model.values import value
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 
@@ -344,6 +343,8 @@ _FILL = re.compile(r"fillBuffer|^MEMORY_FILL")
 
 def gpu_rows(trace: Trace) -> NDArray[np.int64]:
     """Rows of kernels, copies and fills, in the order of the file; none where not one of them took time."""
+    import numpy as np
+
     rows = np.flatnonzero((trace.category >= Category.KERNEL) & (trace.category <= Category.MEMSET))
     return rows if (trace.end[rows] > trace.start[rows]).any() else rows[:0]
 
@@ -352,6 +353,8 @@ def kinds(
     trace: Trace, rows: NDArray[np.int64], extra: Sequence[str] = (), sent: NDArray[np.bool_] | None = None
 ) -> NDArray[np.uint8]:
     """The class of each of these GPU rows; ``extra`` patterns and ``sent``, one a row, find more communication."""
+    import numpy as np
+
     by_name = np.zeros(len(trace.names), np.uint8)
     pattern = communication(extra)
     for name in np.unique(trace.name[rows]).tolist():

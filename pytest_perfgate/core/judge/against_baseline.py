@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from pytest_perfgate.core.judge.accepted_line import reasoned
 from pytest_perfgate.core.judge.against_limit import against_limit, holds, speed_up, undecided
-from pytest_perfgate.core.judge.against_revision import renewing, run_out, unheld_line
+from pytest_perfgate.core.judge.against_revision import against_revision, renewing, run_out, unheld_line
 from pytest_perfgate.core.judge.context import (
     REASON,
     JudgeContext,
@@ -19,24 +20,35 @@ from pytest_perfgate.core.judge.context import (
     moves,
     tolerance,
 )
+from pytest_perfgate.core.judge.paired import resting_on_arms, shift_metric
+from pytest_perfgate.core.judge.rounds import LEAST
 from pytest_perfgate.core.judge.suspects import (
     Suspicion,
     beside_accepted,
+    by_arms,
     clock_event,
     convict,
     expired,
     near,
     other_state,
+    prediction,
     renewed,
 )
-from pytest_perfgate.core.render.words import by_floor, quantity, sight, signed
+from pytest_perfgate.core.render.words import by_floor, plural, quantity, sight, signed
 from pytest_perfgate.model.measurement import Baseline, Measurement
 from pytest_perfgate.model.metric import Metric
-from pytest_perfgate.model.plan import Limit, Operator, Outcome
+from pytest_perfgate.model.plan import Limit, Mode, Operator, Outcome
 from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.verdict import Decision
 
 SUSPICIOUS = 9.0
 """A speed-up that asks for a look: ten times."""
+
+_SITTINGS = 2
+"""Sittings below which an accepted time clears nothing."""
+
+MISSES = 0.05
+"""What an accepted time may err in clearing code that is slower by just its limit."""
 
 _MAY_BE_OFF = "the accepted time may be off by as much"
 
@@ -54,7 +66,7 @@ def against_baseline(limit: Limit, trial: Trial) -> Ruling:
 def _held(limit: Limit, trial: Trial) -> Ruling:
     reason = unheld_line(trial)
     if trial.baseline is None:
-        return _unbaselined(trial, reason)
+        return _unbaselined(trial, reason) if trial.paired is None else _without_line(limit, trial)
     if reason and renewing(trial) is None:
         return _unbaselined(trial, f"{reason}{_silent(trial)}", REASON)
     assert trial.seen is not None
@@ -68,6 +80,13 @@ def _held(limit: Limit, trial: Trial) -> Ruling:
         return _demanded(limit, trial, metric, allowed)
     ruling, since = _screened(limit, trial, metric, allowed), _moved(trial, trial.baseline)
     return ruling._replace(evidence=(*ruling.evidence, *since), raised=allowed.raised)
+
+
+def _without_line(limit: Limit, trial: Trial) -> Ruling:
+    """Two builds decide where nobody has accepted a time; that one is missing is a note."""
+    ruling = against_revision(limit, trial)
+    note = ("no accepted time", f"two builds decided; {trial.accepting()} keeps one")
+    return ruling._replace(evidence=(*ruling.evidence, note))
 
 
 def _demanded(limit: Limit, trial: Trial, metric: Metric, allowed: Tolerance) -> Ruling:
@@ -119,12 +138,65 @@ def _screened(limit: Limit, trial: Trial, metric: Metric, allowed: Tolerance) ->
     suspicion = Suspicion(limit=limit, metric=metric, counts=allowed.counts, visible=visible)
     if apart := other_state(suspicion, trial):
         return apart
+    if trial.paired is not None:
+        return _by_builds(limit, trial, metric, allowed)
     if _kept(limit.operator, metric.high, allowed.asked):
         return _kept_ruling(metric, allowed, visible, trial)
     if metric.value > allowed.counts:
         clocked = clock_event(suspicion, trial)
         return clocked or _calmed(convict(suspicion, trial), limit, metric, trial, visible)
     return _spanning(metric, trial, allowed, visible)
+
+
+def _by_builds(limit: Limit, trial: Trial, metric: Metric, allowed: Tolerance) -> Ruling:
+    """Two builds in turns decide, whatever the accepted time says; what a change accepts with a reason it accepts."""
+    paired = trial.paired
+    assert paired is not None
+    counts = allowed.counts
+    suspicion = Suspicion(limit=limit, metric=metric, counts=counts, visible=paired.visible or counts)
+    clear = paired.decision is Decision.NOT_SLOWER or (
+        paired.decision is Decision.UNDECIDED
+        and paired.interval is not None
+        and paired.interval.high < counts
+        and paired.rounds >= LEAST
+    )
+    if not clear:
+        reads_slower = paired.decision is Decision.SLOWER or metric.value > counts
+        ruling = convict(suspicion, trial) if reads_slower else by_arms(suspicion, trial)
+        return clock_event(suspicion, trial) or ruling
+    if _slower_since(trial, metric, counts):
+        return convict(suspicion, trial)
+    beside = f"{paired.base or 'the base'} beside it over {plural(paired.rounds, 'round')}: {signed(paired.shift)}"
+    ruling = Ruling(outcome=Outcome.PASSED, sentence=f"no slower than {beside}", visible=paired.visible, against=True)
+    if paired.faster and not _taken(trial, allowed):
+        doubtful = speed_up(shift_metric(paired)) >= SUSPICIOUS
+        said = f"faster than {beside}{f'; {DOUBTFUL}' if doubtful else ''}"
+        ruling = ruling._replace(outcome=Outcome.IMPROVED, sentence=said, next=(trial.accepting(" --improved"),))
+    facts = (("beside", paired.stands_in),) if paired.stands_in else ()
+    return resting_on_arms(ruling._replace(evidence=facts), metric, paired, len(trial.measurement.processes))
+
+
+def _slower_since(trial: Trial, metric: Metric, counts: float) -> bool:
+    """Whether what two builds cleared is slower than accepted, beyond what sittings scatter or with a cause known."""
+    paired = trial.paired
+    assert paired is not None
+    if metric.low <= counts:
+        return False
+    return bool(paired.moved or paired.shared) or metric.value > prediction(trial).reach
+
+
+def clears(trial: Trial, metric: Metric, allowed: Tolerance) -> bool:
+    """Whether the accepted time can see its limit, from one sitting to the next, and this one lies below it.
+
+    How sittings scatter is what an accepted time may be off by: processes of one sitting agree with each other.
+    """
+    assert trial.baseline is not None
+    if trial.baseline.sittings < _SITTINGS and trial.context.sittings < _SITTINGS:
+        return False
+    between = prediction(trial).log_within(MISSES)
+    return max(math.expm1(between), allowed.blind) <= allowed.counts and (
+        math.log1p(max(metric.value, -0.99)) + between < math.log1p(allowed.counts)
+    )
 
 
 def _kept(operator: Operator, high: float, asked: float) -> bool:
@@ -146,6 +218,17 @@ def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: Tria
         )
     if allowed.blind > allowed.counts:
         return _of_a_blind_sitting(metric, allowed, visible, trial)
+    if _asks_more(trial) and not clears(trial, metric, allowed):
+        between = math.expm1(prediction(trial).log_within(MISSES))
+        count = plural(max(trial.baseline.sittings if trial.baseline else 1, trial.context.sittings), "sitting")
+        return Ruling(
+            outcome=Outcome.UNDECIDED,
+            sentence=f"the accepted time is of {count}, which may lie {sight(between)} apart: two builds decide",
+            next=tuple(beside_accepted(trial)),
+            metric=metric,
+            visible=max(visible, between),
+            against=True,
+        )
     return Ruling(
         outcome=Outcome.PASSED,
         sentence=f"the upper bound of the slowdown keeps {by_floor('the limit', allowed.raised)}",
@@ -153,6 +236,12 @@ def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: Tria
         visible=visible,
         against=True,
     )
+
+
+def _asks_more(trial: Trial) -> bool:
+    """Whether an accepted time clears only what it sees: where two builds can decide, and in CI anyway."""
+    full = trial.context.mode is Mode.FULL and trial.context.replaced is None
+    return full and (trial.context.paired_available or trial.context.policy.ci)
 
 
 def _taken(trial: Trial, allowed: Tolerance) -> str:

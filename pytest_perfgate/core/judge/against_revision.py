@@ -6,20 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from pytest_perfgate.core.judge.accepted_line import reasoned
-from pytest_perfgate.core.judge.against_limit import kept, speed_up
+from pytest_perfgate.core.judge.against_limit import kept
 from pytest_perfgate.core.judge.context import JudgeContext, Ruling, Trial, incomparable, tolerance
+from pytest_perfgate.core.judge.paired import not_told_apart, power_facts, shift_metric, slow_processes, wanting
 from pytest_perfgate.core.judge.rounds import LEAST
-from pytest_perfgate.core.judge.suspects import (
-    SAME,
-    Suspicion,
-    clock_event,
-    expired,
-    not_told_apart,
-    power_facts,
-    shift_metric,
-    suspects,
-    wanting,
-)
+from pytest_perfgate.core.judge.suspects import SAME, Suspicion, clock_event, contested, expired
 from pytest_perfgate.core.limits.merge import applies_on, limits_for, without_case
 from pytest_perfgate.core.render.words import plural, quantity, signed
 from pytest_perfgate.model.device import Device
@@ -78,11 +69,12 @@ def _decided(limit: Limit, trial: Trial, metric: Metric, counts: float) -> Rulin
     if slower:
         suspicion = Suspicion(limit=limit, metric=metric, counts=counts, visible=paired.visible or counts)
         look = (*trial.profiles, f"git diff --stat {paired.base}")
-        convicted = _ruling(trial, Outcome.REGRESSED, f"slower in {said}", metric, look)
+        how = slow_processes(paired) or "slower"
+        convicted = _ruling(trial, Outcome.REGRESSED, f"{how} in {said}", metric, look)
         return clock_event(suspicion, trial) or convicted
     if metric.high < counts and paired.rounds >= LEAST:
-        faster = speed_up(metric) > counts
-        return _ruling(trial, Outcome.IMPROVED if faster else Outcome.PASSED, f"no slower in {said}", metric, ())
+        outcome = Outcome.IMPROVED if paired.faster else Outcome.PASSED
+        return _ruling(trial, outcome, f"{'faster' if paired.faster else 'no slower'} in {said}", metric, ())
     if paired.unstable:
         return _ruling(trial, Outcome.UNSTABLE, _grouped(paired), metric, ())
     return _ruling(trial, Outcome.UNDECIDED, f"{_open(paired)}{wanting(paired)}", metric, (_more(trial, paired),))
@@ -98,7 +90,7 @@ def _grouped(paired: Paired) -> str:
 
 def _more(trial: Trial, paired: Paired) -> str:
     """The command that plays twice as many rounds."""
-    return f"{trial.rerun} --perfgate-against {paired.base} --perfgate-rounds={2 * max(paired.rounds, 5)}"
+    return f"{trial.rerun} --perfgate-against {paired.base} --perfgate-rounds={2 * max(paired.rounds, LEAST)}"
 
 
 def not_compared(paired: Paired) -> str:
@@ -141,8 +133,6 @@ def _open(paired: Paired) -> str:
     """Why it is undecided."""
     if paired.rounds < LEAST:
         return f"the budget ended after {paired.rounds} of at least {LEAST} rounds beside {paired.base}"
-    if paired.untried:
-        return f"suspected in {_beside(paired)}, and the budget ended before it was tried"
     return _spanning(paired)
 
 
@@ -220,9 +210,9 @@ def arm_limit(limits: Iterable[Limit], key: CaseKey, device: Device) -> float:
     return min((one.bound for one in meant if _allows(one)), default=UNASKED)
 
 
-def suspected_limit(report: CaseReport) -> float:
-    """τ of a suspect: of the limits that its verdicts are about."""
-    return min((v.limit.bound for v in suspects(report.verdicts) if _allows(v.limit)), default=UNASKED)
+def contested_limit(report: CaseReport) -> float:
+    """τ of a case that two builds decide: of the limits that its open verdicts are about."""
+    return min((v.limit.bound for v in contested(report, ci=True) if _allows(v.limit)), default=UNASKED)
 
 
 def _allows(limit: Limit) -> bool:

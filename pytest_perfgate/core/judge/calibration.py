@@ -8,17 +8,7 @@ from dataclasses import field, replace
 
 import numpy as np
 
-from pytest_perfgate.core.judge.rounds import (
-    MARGIN,
-    SURELY,
-    Design,
-    Pairs,
-    confirming_rounds,
-    convicted,
-    finding,
-    served,
-    suspected,
-)
+from pytest_perfgate.core.judge.rounds import MARGIN, SURELY, Design, Pairs, finding, look, more_slow
 from pytest_perfgate.core.render.pictures import MARK, OTHER, SOFT, Axis, Frame, dot, line, picture, words
 from pytest_perfgate.core.render.words import signed, span
 from pytest_perfgate.core.stats.inference import clopper_pearson, hodges_lehmann
@@ -31,7 +21,7 @@ INJECTED = (0.02, 0.03, 0.05, 0.10)
 LIMITS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.10, 0.15, 0.20)
 
 LEAST = 15
-"""Rounds below which screening and confirming would share their data."""
+"""Rounds below which those of a case would mostly repeat one another."""
 
 
 @value
@@ -149,10 +139,10 @@ def _suits(pairs: Pairs) -> tuple[float, float, int]:
     """The test's own shift, the smallest usual limit above it that ten rounds show, and the rounds that surely do."""
     design, own = Design(), own_shift(pairs.differences)
     scatter = finding(pairs, 0.0).scatter
-    need = max(own, math.expm1(SURELY * scatter / math.sqrt(design.confirm)) / 2)
+    need = max(own, math.expm1(SURELY * scatter / math.sqrt(design.looks[0])) / 2)
     limit = next((limit for limit in LIMITS if limit >= need), LIMITS[-1])
     rounds = math.ceil((SURELY * scatter / math.log1p(limit) / (1 - MARGIN)) ** 2)
-    return own, limit, max(design.confirm, rounds)
+    return own, limit, max(design.looks[0], rounds)
 
 
 @value
@@ -165,20 +155,15 @@ class _Judged:
 def _judged(
     measured: Mapping[str, Pairs], starts: Mapping[str, int], limit: float, shares: Mapping[str, float]
 ) -> _Judged:
-    design, counts = Design(), dict.fromkeys(measured, limit)
-    cut = {name: _block(pairs, starts[name], 0, design.screen) for name, pairs in measured.items()}
-    found = {name: finding(pairs, limit) for name, pairs in cut.items()}
-    suspects = suspected(found, counts)
-    more = confirming_rounds(len(suspects), design) if suspects else 0
-    planned = {name: _block(measured[name], starts[name], design.screen, more) for name in suspects}
-    fresh = {name: served(pairs, limit, design) for name, pairs in planned.items()}
-    found |= convicted(fresh, counts, design)
-    tried = {name: len(pairs.base) for name, pairs in fresh.items()}
+    design = Design(cases=len(measured))
+    drawn = {name: _block(pairs, starts[name], design.last) for name, pairs in measured.items()}
+    found = {name: look(None, pairs, limit, design) for name, pairs in drawn.items()}
+    played = {name: drawn[name].first(one.rounds) for name, one in found.items()}
+    found = more_slow(found, played, dict.fromkeys(measured, limit), design.alpha)
     return _Judged(
         decisions={name: one.decision for name, one in found.items()},
-        processes=design.screen + sum(tried.values()) / len(measured),
-        seconds=design.screen * math.fsum(shares.values())
-        + math.fsum(rounds * shares.get(name, 0.0) for name, rounds in tried.items()),
+        processes=math.fsum(one.rounds for one in found.values()) / len(measured),
+        seconds=math.fsum(one.rounds * shares.get(name, 0.0) for name, one in found.items()),
     )
 
 
@@ -186,8 +171,8 @@ def _scaled(pairs: Pairs, by: float) -> Pairs:
     return replace(pairs, head=tuple(time * (1 + by) for time in pairs.head))
 
 
-def _block(pairs: Pairs, start: int, skip: int, count: int) -> Pairs:
-    at = [(start + skip + step) % len(pairs.base) for step in range(count)]
+def _block(pairs: Pairs, start: int, count: int) -> Pairs:
+    at = [(start + step) % len(pairs.base) for step in range(count)]
     return Pairs(base=tuple(pairs.base[i] for i in at), head=tuple(pairs.head[i] for i in at), spread=pairs.spread)
 
 
@@ -249,7 +234,7 @@ def _advice(found: Calibration) -> str:
     """The limit and the rounds to write down."""
     rounds = max((rounds for *_, rounds in found.own), default=0)
     text = f'"slowdown <= {found.suits:.0%}" suits all tests here'
-    return f"{text}; --perfgate-rounds={rounds} surely shows it in each." if rounds > Design().confirm else f"{text}."
+    return f"{text}; --perfgate-rounds={rounds} surely shows it in each." if rounds > Design().most else f"{text}."
 
 
 def curve(found: Calibration) -> Picture:

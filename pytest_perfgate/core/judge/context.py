@@ -60,7 +60,7 @@ class JudgeContext:
     """Sittings behind ``scatter``."""
     own_shift: float = 0.0
     """The 99th percentile of this case's own A/A shift, where it was calibrated."""
-    floor_ns: float = 2000.0
+    floor_ns: float = 0.0
     """Differences below this are none, per timed sample: a batch of calls divides it."""
     paired_available: bool = False
     """Whether a suspect will be confirmed in two arms: then nothing else convicts it."""

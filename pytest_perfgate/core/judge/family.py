@@ -10,10 +10,11 @@ from statistics import fmean
 
 from pytest_perfgate.core.judge.against_limit import holds
 from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.paired import BESIDE
 from pytest_perfgate.core.judge.policy import effect
 from pytest_perfgate.core.judge.rounds import Design, beyond
 from pytest_perfgate.core.judge.samples import excused
-from pytest_perfgate.core.judge.suspects import BESIDE, SAME
+from pytest_perfgate.core.judge.suspects import SAME
 from pytest_perfgate.core.limits.grammar import FAMILY_MEAN
 from pytest_perfgate.core.limits.merge import applies_on
 from pytest_perfgate.core.limits.scope import CHANGES
@@ -203,10 +204,8 @@ ALPHA = Design().alpha
 
 
 def together(members: Sequence[CaseReport]) -> tuple[float, ...]:
-    """Logarithms of head over base, one a round: the mean over all cases; none where their rounds are not alike."""
+    """Logarithms of head over base, one a round: the mean over all cases, in the rounds that all of them had."""
     sides = [member.arms.differences if member.arms else () for member in members]
-    if len({len(side) for side in sides}) != 1:
-        return ()
     return tuple(fmean(column) for column in zip(*sides))
 
 
@@ -220,12 +219,10 @@ def slower_together(differences: Sequence[float], bound: float, among: int) -> b
 def open_together(members: Sequence[CaseReport], among: int) -> tuple[Outcome, str]:
     """Why rounds of two arms do not convict a mean that exceeds its limit, and how many could."""
     needed = pairs_needed(ALPHA / among)
-    played = sorted({len(member.arms.differences) for member in members if member.arms})
-    if len(played) == 1 and played[0] >= needed:
-        return Outcome.UNDECIDED, f"; {plural(played[0], 'round')} do not confirm it"
-    said = " to ".join(map(str, (played[0], played[-1]) if len(played) > 1 else played))
-    rounds = max(needed, Design().confirm)
-    return Outcome.SUSPECT, f"; {said} rounds a case confirm no mean, --perfgate-rounds={rounds} could"
+    shared = len(together(members))
+    if shared >= needed:
+        return Outcome.UNDECIDED, f"; {plural(shared, 'round')} do not confirm it"
+    return Outcome.SUSPECT, f"; {plural(shared, 'round')} of all its cases confirm no mean, {needed} could"
 
 
 def in_force(report: CaseReport, limit: Limit) -> CaseReport:

@@ -9,7 +9,7 @@ from pytest_perfgate.core.limits.scope import proposal
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Choice, Effect, Mode, Outcome, Policy, Rule
 from pytest_perfgate.model.project import POLICIES
-from pytest_perfgate.model.verdict import CaseReport, SuiteNote
+from pytest_perfgate.model.verdict import CaseReport, RunReport, SuiteNote
 
 KEPT, REGRESSED, UNDECIDED, UNMEASURED = 0, 1, 3, 4
 """Exit codes of the command line; 2 is usage, 10 and up are our own errors."""
@@ -18,7 +18,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         outcome=Outcome.PASSED,
         meaning="limits kept by the whole interval; the upper bound of the slowdown is below its limit, or below the "
-        "floor for short calls where that raised it, which is then said",
+        "floor where one is set and raised it, which is then said",
     ),
     Rule(
         outcome=Outcome.IMPROVED,
@@ -37,7 +37,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         outcome=Outcome.MOVED,
-        meaning="slower than the stored baseline, but not than the commit of that baseline when both run here",
+        meaning="slower than the stored baseline, but not than the other build measured beside it here",
         key="moved",
         exit=REGRESSED,
     ),
@@ -79,7 +79,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         outcome=Outcome.REGRESSED,
-        meaning="slower, and confirmed by fresh rounds or beyond what chance explains",
+        meaning="slower, and confirmed by fresh rounds, or beyond what chance explains",
         effect=Effect.FAIL,
         exit=REGRESSED,
     ),
@@ -136,6 +136,17 @@ def exit_code(reports: Iterable[CaseReport], notes: Iterable[SuiteNote] = ()) ->
     codes = {RULE[outcome].exit or REGRESSED for outcome in failing}
     codes |= {_NOTES.get(note.kind, UNMEASURED) for note in notes if note.effect is Effect.FAIL}
     return next((code for code in (REGRESSED, UNMEASURED, UNDECIDED) if code in codes), KEPT)
+
+
+FROM_PYTEST: Mapping[int, int] = {0: KEPT, 1: REGRESSED, 2: 130, 3: 14, 4: 2, 5: UNMEASURED}
+"""Where no verdict says more: tests that failed, Ctrl-C, an internal error, usage, nothing collected."""
+
+
+def run_code(report: RunReport, status: int) -> int:
+    """How a run ends by its verdicts; a test that failed for another reason fails the run too."""
+    if status not in {0, 1}:
+        return FROM_PYTEST.get(status, REGRESSED)
+    return exit_code(report.cases, report.notes) or FROM_PYTEST[status]
 
 
 Pairs = Iterable[str] | Mapping[str, str]

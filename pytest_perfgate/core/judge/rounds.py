@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from statistics import NormalDist
+from statistics import NormalDist, fmean
 from typing import TypeVar
 
-from pytest_perfgate.core.stats.inference import adjusted, hodges_lehmann, pairs_needed, shift_interval, signed_rank
+from pytest_perfgate.core.stats.inference import fisher, hodges_lehmann, pairs_needed, shift_interval, signed_rank
 from pytest_perfgate.core.stats.summary import deviation
 from pytest_perfgate.model.values import Interval, value
 from pytest_perfgate.model.verdict import Decision
@@ -21,29 +21,55 @@ SURELY = 2.33 + 0.84
 MARGIN = 1 / 3
 """Part of the limit that the test has to rule out: where code lies in memory alone shifts unchanged code by 1 %."""
 
-LEAST = 5
-"""Rounds below which no interval covers 90 %: nothing is acquitted."""
+LEAST = 7
+"""Rounds below which nothing is cleared: all of six lie below the limit by chance once in 64."""
 
-SURE = 7
-"""Rounds of which all must speak for a suspect before it is let go early: by chance they do once in 128.
+OFTEN = 30
+"""Rounds up to which every one is followed by a look; from then on every tenth."""
 
-To look at the interval from the fifth on would acquit twice as many that are slower by just what counts.
+CLEARS = 0.01
+"""What one look may err in clearing: over all of them 4.5 % of what is slower by just its limit, of any scatter.
+
+The signed ranks of all looks have one joint distribution, whatever the differences have, as long as that is symmetric:
+the sum over looks is no guess (`tests/properties/test_rounds.py` draws it).
 """
 
-FURTHEST = 709
-"""No two times are as far apart as that, in logarithms."""
+SHIFTED, GROUPED = 0.75, 0.25
+"""How the chance of a false alarm is shared: by the shift of a case, and by the number of its slow processes."""
+
+SLOWER_LOOKS = 3
+"""Looks at which a case may be found slower."""
+
+_STEPS = (1.0, 1.35, 1.8)
+"""Where those lie, in rounds of the first of them."""
 
 
 @value
 class Design:
     """How a comparison spends its rounds."""
 
-    screen: int = 5
-    """Rounds for every case: below five no interval could bound a slowdown at 95 %."""
-    confirm: int = 10
-    """Fresh rounds for suspects; those of the screening are not counted again."""
+    most: int = OFTEN
+    """Rounds after which what is open stays so."""
     alpha: float = 0.01
     """The chance that a clean suite convicts anything."""
+    cases: int = 1
+    """How many cases share it."""
+
+    @property
+    def level(self) -> float:
+        """What one case may err at one look in being found slower."""
+        return SHIFTED * self.alpha / (SLOWER_LOOKS * max(self.cases, 1))
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """Rounds after which a case may be found slower: as few as let the exact test reject."""
+        first = max(LEAST, pairs_needed(self.level))
+        return tuple(sorted({max(first, min(self.most, math.ceil(step * first))) for step in _STEPS}))
+
+    @property
+    def last(self) -> int:
+        """The last round of all."""
+        return max(self.most, self.looks[0])
 
 
 @value
@@ -60,41 +86,84 @@ class Pairs:
         """Logarithms of head over base."""
         return tuple(math.log(h / b) for b, h in zip(self.base, self.head))
 
+    def first(self, count: int) -> Pairs:
+        """The rounds as they were after so many."""
+        return replace(self, base=self.base[:count], head=self.head[:count])
+
 
 @value
 class Finding:
     """What the pairs of one case say."""
 
+    rounds: int
     shift: float
     """As a fraction."""
     interval: Interval
+    """What a look clears by: its upper end lies below the limit."""
     p: float
-    """One-sided, of "slower by more than a third of what counts"; after Holm where a suite was asked."""
+    """One-sided, of "slower by more than a third of what counts", as it counts among all looks and cases."""
     visible: float
     unstable: bool
-    least: float
-    """The difference of the fastest round."""
     decision: Decision
     scatter: float
     """Standard deviation of the differences."""
+    faster: bool = False
+    """Shown faster, as a regression would be shown."""
+    settled: bool = False
+    """No further round is asked for."""
+    slow: tuple[int, int] | None = None
+    """Slow processes of head and base, where those are what was found."""
 
 
-def finding(pairs: Pairs, counts: float) -> Finding:
-    """Shift, exact interval, and whether the processes stand in groups."""
-    d = pairs.differences
-    interval = shift_interval(d)
-    shift = math.expm1(hodges_lehmann(d))
+def finding(pairs: Pairs, counts: float, design: Design | None = None) -> Finding:
+    """Shift, exact interval, whether the processes stand in groups, and what this look says by itself."""
+    design = design or Design()
+    d, limit = pairs.differences, math.log1p(max(counts, 0.0))
+    count, shift = len(d), hodges_lehmann(d)
+    interval = shift_interval(d, 1 - 2 * CLEARS)
     bounds = Interval(low=math.expm1(interval.low), high=math.expm1(interval.high), confidence=interval.confidence)
+    p = signed_rank(beyond(d, counts))
+    looks = design.looks
+    slower = count in looks and p <= design.level and shift >= math.log1p(counts)
+    clear = not slower and _looks(count) and bounds.high < counts
+    ahead = shift <= -limit
+    faster = count == looks[0] and ahead and signed_rank(beyond([-x for x in d], counts)) <= design.level
     return Finding(
-        shift=shift,
+        rounds=count,
+        shift=math.expm1(shift),
         interval=bounds,
-        p=signed_rank(beyond(d, counts)),
+        p=min(1.0, p * design.alpha / design.level),
         visible=max(counts, visible(d)),
         unstable=unstable(pairs),
-        least=math.expm1(min(d)),
-        decision=Decision.NOT_SLOWER if bounds.high < counts and len(d) >= LEAST else Decision.UNDECIDED,
-        scatter=deviation(d, math.fsum(d) / len(d)),
+        decision=Decision.SLOWER if slower else Decision.NOT_SLOWER if clear else Decision.UNDECIDED,
+        scatter=deviation(d, math.fsum(d) / count),
+        faster=faster,
+        settled=slower or count >= design.last or (clear and (not ahead or count >= looks[0])),
     )
+
+
+def _looks(count: int) -> bool:
+    return count >= LEAST and (count <= OFTEN or count % 10 == 0)
+
+
+def look(before: Finding | None, pairs: Pairs, counts: float, design: Design) -> Finding:
+    """The rounds of a case looked at in order, from where it was looked at before; the first look that decides stands.
+
+    What is cleared and looks faster has rounds up to the look that could show it, and stays cleared.
+    """
+    found = before
+    for count in range(found.rounds + 1 if found else 1, len(pairs.base) + 1):
+        if found is not None and found.settled:
+            return found
+        if count < LEAST and count < len(pairs.base):
+            continue
+        now = finding(pairs.first(count), counts, design)
+        if found is not None and found.decision is Decision.NOT_SLOWER:
+            settled = now.settled or count >= design.looks[0]
+            now = replace(now, decision=Decision.NOT_SLOWER, settled=settled)
+        found = now
+    assert found is not None
+    return found
 
 
 def visible(differences: Sequence[float]) -> float:
@@ -117,64 +186,40 @@ def unstable(pairs: Pairs) -> bool:
     return any(split(side, within) is not None for side in sides)
 
 
-def suspected(findings: Mapping[K, Finding], counts: Mapping[K, float]) -> tuple[K, ...]:
-    """Cases whose shift is beyond what counts: they go on to fresh rounds.
+def slow_processes(pairs: Pairs) -> tuple[int, int] | None:
+    """How many processes of head and base stand in the slower of two groups, where both together stand in two.
 
-    Not those in two states, unless every single round is beyond: more rounds would show the states again.
+    The groups are drawn without a look at the sides, so that unchanged code has its slow ones on either by chance.
     """
-    return tuple(
-        key
-        for key, found in findings.items()
-        if found.shift > counts[key] and not (found.unstable and found.least < counts[key])
-    )
+    edges = split([math.log(time) for time in (*pairs.base, *pairs.head)], math.log1p(pairs.spread))
+    if edges is None:
+        return None
+    above = math.exp(edges[1]) * (1 - 1e-12)
+    return sum(time >= above for time in pairs.head), sum(time >= above for time in pairs.base)
 
 
-def confirming_rounds(suspects: int, design: Design) -> int:
-    """Fresh rounds: enough that the exact test could reject even the last of so many suspects."""
-    return max(design.confirm, pairs_needed(design.alpha / max(suspects, 1)))
+def more_slow(
+    found: Mapping[K, Finding], pairs: Mapping[K, Pairs], counts: Mapping[K, float], alpha: float
+) -> dict[K, Finding]:
+    """Undecided cases of which more processes are slow in the head than in the base: by Fisher's exact test.
 
-
-def cleared(fresh: Pairs, counts: float, planned: int, design: Design) -> bool:
-    """Whether every round so far lies below what counts, and all that are left could not convict any more.
-
-    The rest of its rounds is then spared: no verdict "slower" is lost, and hardly a slowdown acquitted for it.
+    All cases whose processes stand in groups share the chance of a false alarm, whatever their shift says.
     """
-    differences = fresh.differences
-    if len(differences) < SURE or max(differences) >= math.log1p(counts):
-        return False
-    so_far = beyond(differences, counts)
-    worst = [*so_far, *range(FURTHEST, FURTHEST + planned - len(so_far))]
-    return signed_rank(worst) > design.alpha
-
-
-def served(fresh: Pairs, counts: float, design: Design) -> Pairs:
-    """Those of the rounds planned for a suspect that it goes through before it is cleared."""
-    planned = len(fresh.base)
-    for count in range(SURE, planned):
-        part = replace(fresh, base=fresh.base[:count], head=fresh.head[:count])
-        if cleared(part, counts, planned, design):
-            return part
-    return fresh
+    groups = {key: both for key, one in pairs.items() if (both := slow_processes(one)) is not None}
+    level = GROUPED * alpha / max(len(groups), 1)
+    changed = dict(found)
+    for key, (head, base) in groups.items():
+        d = pairs[key].differences
+        p = fisher(head, base, len(d))
+        if found[key].decision is Decision.UNDECIDED and p <= level and fmean(d) >= math.log1p(counts[key]):
+            told = replace(found[key], decision=Decision.SLOWER, p=min(1.0, p * alpha / level), slow=(head, base))
+            changed[key] = told
+    return changed
 
 
 def beyond(differences: Iterable[float], counts: float) -> list[float]:
     """How far each difference is above what the test has to rule out."""
     return [x - MARGIN * math.log1p(max(counts, 0.0)) for x in differences]
-
-
-def convicted(fresh: Mapping[K, Pairs], counts: Mapping[K, float], design: Design, among: int = 0) -> dict[K, Finding]:
-    """Suspects tried together: slower iff the exact test survives Holm and the shift counts.
-
-    ``among`` is how many the run suspects in all, where others are tried elsewhere.
-    """
-    found = {key: finding(pairs, counts[key]) for key, pairs in fresh.items()}
-    levels = adjusted([f.p for f in found.values()], among)
-    return {key: _sentenced(f, level, counts[key], design) for (key, f), level in zip(found.items(), levels)}
-
-
-def _sentenced(found: Finding, level: float, counts: float, design: Design) -> Finding:
-    slower = level <= design.alpha and found.shift >= counts
-    return replace(found, p=level, decision=Decision.SLOWER if slower else found.decision)
 
 
 GAP = 3
@@ -198,10 +243,10 @@ def split(medians: Sequence[float], spread: float, resolution: float = 0.0) -> t
 MOST = 200
 """Rounds beyond which a case is not worth its time: its shift all but equals what counts."""
 
-SCREENING = 0.6
-"""The part of a budget that screening may take: the rest is for suspects."""
+SCREENING = 0.4
+"""The part of a budget that the accepted times may take: the rest is for the two builds."""
 
-_POWER, _ACQUITTAL = 0.8, 0.975
+_POWER = 0.8
 
 
 @value
@@ -212,7 +257,7 @@ class Want:
     seconds: float
     """Of one round."""
     suspected: bool
-    """Fresh rounds convict or acquit a suspect; of others the screening goes on."""
+    """It reads slower than its limit."""
 
     @property
     def cost(self) -> float:
@@ -229,20 +274,26 @@ class Allotment:
     """Seconds, the starting of processes included."""
 
 
-def conviction_rounds(found: Finding, counts: float, suspects: int, design: Design) -> int:
-    """Fresh rounds that convict a suspect of this shift and scatter in four of five cases."""
+def wanted(found: Finding, counts: float, design: Design) -> int:
+    """Rounds that are still to come before a case of this shift and scatter is decided, in four of five cases."""
+    if found.decision is not Decision.UNDECIDED:
+        return max(0, design.looks[0] - found.rounds)
+    needs = slower_rounds if found.shift >= counts else clearing_rounds
+    return max(1, needs(found, counts, design) - found.rounds)
+
+
+def slower_rounds(found: Finding, counts: float, design: Design) -> int:
+    """The first look to come at which a case of this shift and scatter is found slower."""
     gap = math.log1p(found.shift) - MARGIN * math.log1p(max(counts, 0.0))
-    level = NormalDist().inv_cdf(1 - design.alpha / max(suspects, 1))
-    return max(confirming_rounds(suspects, design), _rounds(level, found.scatter, gap))
+    needs = _rounds(NormalDist().inv_cdf(1 - design.level), found.scatter, gap)
+    ahead = (look for look in design.looks if look >= needs and look > found.rounds)
+    return next(ahead, max(needs, found.rounds + 1))
 
 
-def acquittal_rounds(found: Finding, counts: float) -> int:
-    """Rounds, those of the screening included, after which the interval of this shift keeps below what counts.
-
-    A second look after more rounds acquits wrongly in at most 5 % instead of 2.5 %.
-    """
+def clearing_rounds(found: Finding, counts: float, design: Design) -> int:  # noqa: ARG001 - as the other one is asked
+    """Rounds after which the interval of this shift and scatter keeps below what counts."""
     gap = math.log1p(max(counts, 0.0)) - math.log1p(found.shift)
-    return max(LEAST, _rounds(NormalDist().inv_cdf(_ACQUITTAL), found.scatter, gap))
+    return max(LEAST, _rounds(NormalDist().inv_cdf(1 - CLEARS), found.scatter, gap))
 
 
 def _rounds(level: float, scatter: float, gap: float) -> int:
@@ -253,7 +304,7 @@ def _rounds(level: float, scatter: float, gap: float) -> int:
 
 
 def allotted(wants: Mapping[str, Want], left_s: float, start_s: float) -> Allotment:
-    """Suspects first, then the undecided; of each those that are nearest to a decision.
+    """What reads slower first, then the rest; of each those that are nearest to a decision.
 
     A round starts its processes once for all cases in it, so rounds that others have anyway cost less.
     """
@@ -267,10 +318,9 @@ def allotted(wants: Mapping[str, Want], left_s: float, start_s: float) -> Allotm
 
 
 def cost_of(wants: Iterable[Want], start_s: float) -> float:
-    """Seconds of rounds that are played together, suspects apart from the rest."""
+    """Seconds of rounds that are played together."""
     wants = list(wants)
-    laps = sum(max((w.rounds for w in wants if w.suspected is kind), default=0) for kind in (True, False))
-    return laps * start_s + math.fsum(want.cost for want in wants)
+    return max((want.rounds for want in wants), default=0) * start_s + math.fsum(want.cost for want in wants)
 
 
 def shrunk(needed_s: float, has_s: float, least: float) -> float:

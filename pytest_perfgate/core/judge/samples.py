@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate, takewhile
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.judge.context import limited, paired_clocks, settled_turns
 from pytest_perfgate.core.judge.rounds import Pairs
@@ -21,13 +19,6 @@ from pytest_perfgate.model.metric import MetricSet, Problem
 from pytest_perfgate.model.plan import Plan
 from pytest_perfgate.model.protocol import Capture
 from pytest_perfgate.model.verdict import PowerLimited
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Bytes = npt.NDArray[np.uint8]
-
 
 BOUND = 1.02
 """Wall over CPU time of the least stretched sample, up to which a call is nothing but computing."""
@@ -270,31 +261,17 @@ CHANCE = {1: 0.1, 2: 0.004}
 RARE = 1e-5
 
 
-def poison(size: int, turn: int) -> Bytes:
-    """So many bytes of a pattern; turns alternate."""
-    import numpy as np
-
-    return np.full(size, PATTERNS[turn % len(PATTERNS)], dtype=np.uint8)
+def pattern(turn: int) -> int:
+    """The byte that an output is filled with; turns alternate."""
+    return PATTERNS[turn % len(PATTERNS)]
 
 
-def untouched(before: Bytes, after: Bytes, itemsize: int, turn: int) -> float:
-    """The share of elements that still hold the poison, and did not hold it by themselves.
+def untouched(share: float, itemsize: int) -> float:
+    """The share of elements that still hold the poison, where that is more than chance.
 
     Small elements hold it by chance, now and then, where a call writes other values each time.
     """
-    if before.size != after.size or not after.size:
-        return 0.0
-    import numpy as np
-
-    pattern = PATTERNS[turn % len(PATTERNS)]
-    was, now = ((data.reshape(-1, itemsize) == pattern).all(axis=1) for data in (before, after))
-    share = float(np.mean(now & ~was))
     return share if share > CHANCE.get(itemsize, RARE) else 0.0
-
-
-def digest(data: Bytes) -> bytes:
-    """A fingerprint of an array's bytes."""
-    return hashlib.blake2b(data.data, digest_size=16).digest()
 
 
 def left_of(plan: Plan, spent_ns: float, samples: int) -> Plan | None:

@@ -199,19 +199,21 @@ def _of_family(key: CaseKey, families: Families) -> bool:
     return any(dict(m.labels).get("of") in CHANGES for m in families.get(key.nodeid.partition("[")[0], ()))
 
 
-_MEND = "calls=N times more calls together, and the setting floor moves it"
+_MEND = "without the setting floor none is raised; calls=N times more calls together"
 
 
-def floored(reports: Iterable[CaseReport]) -> Iterator[SuiteNote]:
-    """A warning where the floor alone lets cases pass."""
+def floored(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
+    """A warning of how many cases had a limit raised by the setting floor, and which it alone lets pass."""
+    raised = [report for report in reports if any(v.raised is not None for v in report.verdicts)]
     names = [
         f"{report.key}: {v.limit.text}, the floor raised it to {signed(v.raised)}: {signed(v.metric.value)}"
-        for report in reports
+        for report in raised
         for v in report.verdicts
         if v.raised is not None and v.metric is not None and _by_floor_alone(v, v.metric.value)
     ]
-    if names:
-        text = f"{plural(len(names), 'limit')} kept only as the floor for short calls raised it: {_MEND}"
+    if raised:
+        alone = f"; {plural(len(names), 'limit')} kept by that alone" if names else ""
+        text = f"the floor raised limits of {len(raised)} of {plural(len(reports), 'case')}{alone}: {_MEND}"
         yield SuiteNote(kind="floor", effect=Effect.WARN, text=text, names=tuple(names))
 
 

@@ -18,20 +18,19 @@ from pytest_perfgate.core.judge.context import (
     limited,
     named,
 )
+from pytest_perfgate.core.judge.paired import not_told_apart, power_facts, resting_on_arms, slow_processes, wanting
 from pytest_perfgate.core.judge.samples import LEAST, excused
-from pytest_perfgate.core.render.words import about, edges, first_of, plural, quantity, sight, signed
+from pytest_perfgate.core.render.words import plural, quantity, sight, signed
 from pytest_perfgate.core.stats.inference import Prediction, freedom, predict, prior
 from pytest_perfgate.model.measurement import DIRTY, Baseline, short_commit
 from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.plan import Limit, Mode, Outcome
 from pytest_perfgate.model.values import Dimension
-from pytest_perfgate.model.verdict import Decision, Paired, Verdict
+from pytest_perfgate.model.verdict import CaseReport, Decision, Paired, Verdict
 
 SLOWER = "slower than accepted"
 
 AGAINST = "--perfgate-against"
-
-_SHOWN = 3
 
 DOCTOR = "perfgate doctor"
 
@@ -149,8 +148,9 @@ def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
     if slower and paired.same:
         return _ruling(suspicion, Outcome.MOVED, f"slower {beside}, {SAME}", (DOCTOR,), facts)
     if slower:
-        convicted = _ruling(suspicion, Outcome.REGRESSED, f"slower {beside}", _act(trial), facts)
-        return resting_on_arms(convicted, suspicion.metric, paired, len(trial.measurement.processes))
+        how = slow_processes(paired) or "slower"
+        convicted = _ruling(suspicion, Outcome.REGRESSED, f"{how} {beside}", _act(trial), facts)
+        return resting_on_arms(convicted, suspicion.metric, paired, _processes(trial))
     if paired.decision is Decision.NOT_SLOWER and paired.shared:
         sentence = f"{SLOWER}, but not {beside}; {not_told_apart(paired)}: it may be that, or the machine"
         return _ruling(suspicion, Outcome.SUSPECT, sentence, _act(trial), facts)
@@ -158,22 +158,20 @@ def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
         sentence = f"{SLOWER}, but not {beside}; what differs: {named(trial.baseline, paired.moved)}"
         known = paired.moved or trial.baseline is None or trial.baseline.surroundings is None
         return _ruling(suspicion, Outcome.MOVED, sentence, (trial.accepting(REASON) if known else DOCTOR,), facts)
+    return resting_on_arms(_open(suspicion, paired, beside, facts), suspicion.metric, paired, _processes(trial))
+
+
+def _processes(trial: Trial) -> int:
+    return len(trial.measurement.processes)
+
+
+def _open(suspicion: Suspicion, paired: Paired, beside: str, facts: tuple[tuple[str, str], ...]) -> Ruling:
+    """What the rounds leave open: nothing of it is to be accepted."""
     if paired.unstable:
-        said = f"{SLOWER}; processes stand in groups beside {paired.base or 'the base'}"
-        return _ruling(suspicion, Outcome.UNSTABLE, said, _act(trial), facts)
-    said = f"{SLOWER}; undecided whether slower {beside}{wanting(paired)}"
-    return _ruling(suspicion, Outcome.UNDECIDED, said, _act(trial), facts)
-
-
-def not_told_apart(paired: Paired) -> str:
-    """Files that both arms took from the head, though they are other ones since the base."""
-    shown, base = first_of(paired.shared, _SHOWN), paired.base or "the base"
-    return f"{shown} changed since {base}, and both arms read the version of the head"
-
-
-def wanting(paired: Paired) -> str:
-    """How much more time what is undecided asks for."""
-    return f"; {about(paired.wants_s)} more would decide it" if paired.wants_s else ""
+        said = f"processes stand in groups beside {paired.base or 'the base'}, as many of them slow in either build"
+        return _ruling(suspicion, Outcome.UNSTABLE, said, (), facts)
+    said = f"undecided whether slower {beside}{wanting(paired)}"
+    return _ruling(suspicion, Outcome.UNDECIDED, said, (), facts)
 
 
 def _by_prediction(suspicion: Suspicion, trial: Trial) -> Ruling:
@@ -273,9 +271,23 @@ def _ruling(
 
 
 def suspects(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
-    """Verdicts that two arms would decide."""
-    asked = {Outcome.SUSPECT, Outcome.REGRESSED}
-    return tuple(v for v in verdicts if v.outcome in asked and v.limit.metric == "slowdown")
+    """Verdicts that say slower than accepted."""
+    return _of(verdicts, {Outcome.SUSPECT, Outcome.REGRESSED})
+
+
+def contested(report: CaseReport, *, ci: bool) -> tuple[Verdict, ...]:
+    """Verdicts that two builds decide: all but what the accepted time cleared by itself.
+
+    A case without a line has one to be accepted by hand outside of CI.
+    """
+    open_ = {Outcome.SUSPECT, Outcome.REGRESSED, Outcome.UNDECIDED, Outcome.UNSTABLE, Outcome.IMPROVED}
+    lineless = {Outcome.UNBASELINED} if ci and report.baseline is None else set()
+    return _of(report.verdicts, open_ | lineless)
+
+
+def _of(verdicts: Iterable[Verdict], outcomes: set[Outcome]) -> tuple[Verdict, ...]:
+    """Of limits on the slowdown; one that demands an improvement is held against the accepted time alone."""
+    return tuple(v for v in verdicts if v.outcome in outcomes and v.limit.metric == "slowdown" and v.limit.bound >= 0)
 
 
 def clock_event(suspicion: Suspicion, trial: Trial) -> Ruling | None:
@@ -338,44 +350,4 @@ def other_state(suspicion: Suspicion, trial: Trial) -> Ruling | None:
 def _of_states(suspicion: Suspicion, outcome: Outcome, sentence: str, then: tuple[str, ...]) -> Ruling:
     return Ruling(
         outcome=outcome, sentence=sentence, next=then, metric=suspicion.metric, visible=suspicion.visible, against=True
-    )
-
-
-BESIDE = "paired, against "
-"""Before the base, in the source of a slowdown that two arms found."""
-
-
-def shift_metric(paired: Paired) -> Metric:
-    """The slowdown that the pairs found."""
-    return Metric(
-        name="slowdown",
-        value=paired.shift,
-        dimension=Dimension.FRACTION,
-        interval=paired.interval,
-        source=f"{BESIDE}{paired.base}",
-    )
-
-
-def power_facts(paired: Paired) -> Iterator[tuple[str, str]]:
-    """What both sides drew and ran at, where the device was at its power limit."""
-    if paired.limited is None:
-        return
-    told = [
-        f"{then} then, {now} now"
-        for figures, dimension in ((paired.limited.clocks_hz, Dimension.CLOCK), (paired.limited.watts, Dimension.POWER))
-        if figures is not None
-        for then, now in [[quantity(figure, dimension) for figure in figures]]
-    ]
-    decides = "; turns of a second decide, since short ones share one clock" if paired.limited.decides else ""
-    yield "power", f"at the device's limit: {', '.join(told) or 'clocks are not known'}{decides}"
-
-
-def resting_on_arms(ruling: Ruling, screened: Metric, paired: Paired, processes: int) -> Ruling:
-    """A conviction shows the figure that convicted; what the screening saw stands below it."""
-    between = edges(screened, change=True)
-    seen = f"{signed(screened.value)} {between}".rstrip() + f" of {plural(processes, 'process', 'processes')}"
-    return ruling._replace(
-        metric=shift_metric(paired),
-        rounds=paired.rounds,
-        evidence=(*ruling.evidence, ("against the accepted time", seen)),
     )

@@ -8,7 +8,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import reduce
 
-from pytest_perfgate.core.analysis.sass.listing import closest, is_pattern, known, whole_name
+from pytest_perfgate.core.analysis.sass.opcodes import closest, is_pattern, known, whole_name
 from pytest_perfgate.core.limits.scope import either
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError

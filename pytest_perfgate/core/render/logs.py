@@ -15,7 +15,7 @@ from pytest_perfgate.core.judge.context import how_measured
 from pytest_perfgate.core.render.block import printable
 from pytest_perfgate.core.render.pictures import timeline, told
 from pytest_perfgate.core.render.words import ABSENT, plural, quantity, shown, signed
-from pytest_perfgate.core.stats.inference import ChangePoint, change_points
+from pytest_perfgate.core.stats.change_points import ChangePoint, change_points
 from pytest_perfgate.model.measurement import Baseline, Measurement, Sitting, short_commit
 from pytest_perfgate.model.metric import Block, Column, Document, Metric, MetricSet, Paragraph, Section, Table
 from pytest_perfgate.model.plan import CaseKey

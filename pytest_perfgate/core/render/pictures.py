@@ -6,16 +6,20 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.render.block import short_name
 from pytest_perfgate.core.render.words import plural, quantity, signed
-from pytest_perfgate.core.stats.inference import ChangePoint
 from pytest_perfgate.model.device import Basis, Roof
 from pytest_perfgate.model.measurement import Measurement, Sitting
 from pytest_perfgate.model.metric import Picture
 from pytest_perfgate.model.values import Dimension, value
 from pytest_perfgate.model.verdict import CaseReport
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.stats.change_points import ChangePoint
+
 
 INK, SOFT, MARK, OTHER = "currentColor", "var(--soft,#5b6570)", "var(--mark,#2f6fb7)", "var(--mark2,#c4622d)"
 

@@ -1,4 +1,4 @@
-"""Signed rank, Hodges-Lehmann, Holm, binomial, prediction, change points."""
+"""Tests and intervals: signed rank, Hodges-Lehmann, Holm, binomial, prediction, scatter of neighbours."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import enum
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
-from math import inf
-from typing import NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.stats.summary import median, t_quantile
-from pytest_perfgate.model.values import Interval, value
+from pytest_perfgate.model.values import Interval
+
+if TYPE_CHECKING:
+    import numpy as np
 
 EXACT_UP_TO = 200
 """Differences up to which the null distribution is counted out; beyond, its normal limit is as good."""
@@ -143,6 +142,13 @@ def at_most(hits: int, count: int, rate: float) -> float:
     return min(1.0, math.fsum(math.exp(term) for term in terms))
 
 
+def fisher(hits: int, others: int, count: int) -> float:
+    """Fisher's exact test of two groups of ``count``: the chance of so many of all hits, or more, in the first."""
+    both = hits + others
+    ways = sum(math.comb(count, k) * math.comb(count, both - k) for k in range(hits, min(both, count) + 1))
+    return ways / math.comb(2 * count, both)
+
+
 def _crossing(rising: Callable[[float], float]) -> float:
     low, high = 0.0, 1.0
     for _ in range(60):
@@ -188,8 +194,11 @@ class Prediction(NamedTuple):
 
     @property
     def log_reach(self) -> float:
-        quantile = t_quantile(1 - ALARM / self.gates, self.dof)
-        return quantile * self.scatter * math.sqrt(1 + 1 / self.sittings)
+        return self.log_within(ALARM / self.gates)
+
+    def log_within(self, level: float) -> float:
+        """How far above the accepted value a new sitting lies with this chance, as a logarithm."""
+        return t_quantile(1 - level, self.dof) * self.scatter * math.sqrt(1 + 1 / self.sittings)
 
 
 def predict(
@@ -221,89 +230,3 @@ def scatter_of_neighbours(times: Sequence[float]) -> float:
 def freedom(count: int) -> int:
     """Degrees of freedom of such a scatter."""
     return max(0, round(_KEPT * (count - 1)))
-
-
-Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
-
-LEVEL = 0.05
-
-PERMUTATIONS = 199
-
-LEAST = 3
-"""Sittings between two changes: fewer are noise."""
-
-
-@value
-class ChangePoint:
-    """From this sitting on the line runs elsewhere."""
-
-    index: int
-    before: float
-    """Median of the segment that ends here."""
-    after: float
-    p: float
-
-    @property
-    def change(self) -> float:
-        """As a fraction of what was before."""
-        return self.after / self.before - 1
-
-
-def change_points(
-    numbers: Sequence[float], *, seed: int = 0, level: float = LEVEL, least: int = LEAST
-) -> tuple[ChangePoint, ...]:
-    """Where a line changes, in order: the best split of any segment is tried first, until one is no surprise.
-
-    Positive numbers are taken by their logarithms, so that a change is a fraction; others say nothing of a time, and
-    are passed over.
-    """
-    places = [at for at, number in enumerate(numbers) if 0 < number < inf]
-    if len(places) < len(numbers):
-        changes = change_points([numbers[at] for at in places], seed=seed, level=level, least=least)
-        return tuple(replace(one, index=places[one.index]) for one in changes)
-    line = np.log(np.asarray(numbers, dtype=float))
-    random = np.random.default_rng(seed)
-    cuts: list[tuple[int, float]] = []
-    while True:
-        edges = sorted([0, *(at for at, _ in cuts), len(line)])
-        found = [(*_best(line[a:b], least), a) for a, b in pairwise(edges) if b - a >= 2 * least]
-        if not found:
-            break
-        strength, at, start = max(found)
-        p = _chance(line, edges, least, strength, random)
-        if p > level:
-            break
-        cuts.append((start + at, p))
-    return _described(numbers, sorted(cuts))
-
-
-def _best(segment: Array, least: int) -> tuple[float, int]:
-    """The strongest split of a segment: its statistic and its place."""
-    count = len(segment)
-    apart = np.abs(segment[:, None] - segment[None, :])
-    corner = np.zeros((count + 1, count + 1))
-    corner[1:, 1:] = apart.cumsum(axis=0).cumsum(axis=1)
-    m = np.arange(least, count - least + 1)
-    n = count - m
-    left, whole = corner[m, m], corner[count, count]
-    across = corner[m, count] - left
-    right = whole - left - 2 * across
-    energy = 2 * across / (m * n) - left / (m * np.maximum(m - 1, 1)) - right / (n * np.maximum(n - 1, 1))
-    strength = m * n / (m + n) * energy
-    at = int(np.argmax(strength))
-    return float(strength[at]), int(m[at])
-
-
-def _chance(line: Array, edges: list[int], least: int, strength: float, random: np.random.Generator) -> float:
-    """How often a shuffle within segments splits as strongly."""
-    pieces = [line[a:b] for a, b in pairwise(edges) if b - a >= 2 * least]
-    hits = 0
-    for _ in range(PERMUTATIONS):
-        hits += max(_best(random.permutation(piece), least)[0] for piece in pieces) >= strength
-    return (hits + 1) / (PERMUTATIONS + 1)
-
-
-def _described(numbers: Sequence[float], cuts: list[tuple[int, float]]) -> tuple[ChangePoint, ...]:
-    edges = [0, *(at for at, _ in cuts), len(numbers)] if cuts else []
-    level = [float(np.median(np.asarray(numbers[a:b], dtype=float))) for a, b in pairwise(edges)]
-    return tuple(ChangePoint(index=at, before=level[i], after=level[i + 1], p=p) for i, (at, p) in enumerate(cuts))

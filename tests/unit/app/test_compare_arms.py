@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.app.changed_project import unready, with_files
-from pytest_perfgate.app.compare_arms import Comparison, Stage
+from pytest_perfgate.app.compare_arms import ROUND, Comparison, Stage
 from pytest_perfgate.app.lockstep import TurnTiming as Beat
 from pytest_perfgate.app.lockstep import _turn
 from pytest_perfgate.app.screening import Screening as Hearing
@@ -37,23 +37,19 @@ def staged(world: World, said: list[str], kept: list[int], budget_s: float = 0.0
     )
 
 
-def heard(comparison: Comparison, *, screened: bool = False):
-    hearing = Hearing(comparison, lambda key: 0.03)
-    if screened:
-        accused = [CaseKey(nodeid=nodeid) for nodeid in comparison.cases]
-        hearing.confirm(accused, len(accused))
-    else:
-        hearing.screen()
-    return hearing.paired(revision=not screened)
+def heard(comparison: Comparison, *, among: int = 0):
+    hearing = Hearing(comparison, lambda key: 0.03, among)
+    hearing.decide()
+    return hearing.paired(revision=not among)
 
 
-def compared(world: World, count: int = 3, *, screened: bool = False, budget_s: float = 0.0, content=("", "")):
+def compared(world: World, count: int = 3, *, among: int = 0, budget_s: float = 0.0, content=("", "")):
     said: list[str] = []
     kept: list[int] = []
     world.modules = world.modules or PROOF
     stage = staged(world, said, kept, budget_s)
     comparison = Comparison((arm("base", content[0]), arm("head", content[1])), cases(count), stage, Design())
-    found = heard(comparison, screened=screened)
+    found = heard(comparison, among=among)
     return comparison, {key.nodeid[-1]: paired for key, paired in found.items()}, said
 
 
@@ -65,29 +61,31 @@ def slower(which: str, by: float):
     return time
 
 
-def test_only_the_slower_test_is_suspected_and_convicted() -> None:
+def test_only_the_slower_test_is_found_and_what_is_decided_has_no_further_round() -> None:
     world = World(time=slower("1", 0.06), waits=True)
     _, found, said = compared(world)
     assert [found[name].decision for name in "012"] == [Decision.NOT_SLOWER, Decision.SLOWER, Decision.NOT_SLOWER]
     assert found["1"].shift == pytest.approx(0.06, abs=0.01)
     assert found["1"].base_ns == pytest.approx(1e6, rel=0.01)
-    assert (found["0"].rounds, found["1"].rounds) == (5, 10)
-    assert said == ["1 of 3 suspected: up to 10 fresh rounds each"]
-    assert len(world.spawned) == 2 * (5 + 10)
+    assert (found["0"].rounds, found["1"].rounds) == (7, 11)
+    assert said == ["3 of 3 cases decided in 7 to 11 rounds"]
+    assert len(world.spawned) == 2 * 11
     places = [f"{place}: {nodeid[-1]}" for place, _, nodeid in world.shown]
-    assert places[14:16] == ["round 5 of 5, case 3 of 3: 2", "round 1 of 10, case 1 of 1: 1"]
-    assert len(places) == 3 * 5 + 10
+    assert places[20:22] == ["round 7 of up to 30, case 3 of 3: 2", "round 8 of up to 30, case 1 of 1: 1"]
+    assert len(places) == 3 * 7 + 4
 
 
-def test_a_faster_head_is_no_suspect() -> None:
+def test_a_faster_head_has_the_rounds_that_show_it() -> None:
     _, found, said = compared(World(time=slower("1", -0.2)))
     assert found["1"].shift == pytest.approx(-0.2, abs=0.01)
-    assert not said
+    assert (found["1"].faster, found["1"].rounds) == (True, 11)
+    assert not found["0"].faster
+    assert said == ["3 of 3 cases decided in 7 to 11 rounds"]
 
 
-def test_many_suspects_need_more_rounds_than_few() -> None:
+def test_many_cases_need_more_rounds_than_few() -> None:
     _, found, said = compared(World(time=slower("", 0.06)), count=16)
-    assert said == ["16 of 16 suspected: up to 11 fresh rounds each"]
+    assert said == ["16 of 16 cases decided in 13 rounds"]
     assert {paired.decision for paired in found.values()} == {Decision.SLOWER}
 
 
@@ -107,8 +105,8 @@ def test_a_turn_that_had_to_be_taken_again_costs_the_last_turn() -> None:
     comparison, _, _ = compared(world, count=1)
     turns = [side for side, _ in world.turns[:18]]
     assert turns.count("base") == turns.count("head") == 9
-    assert len(world.spawned) == 2 * 5
-    assert len(world.turns) == 18 + 4 * 22
+    assert len(world.spawned) == 2 * 7
+    assert len(world.turns) == 18 + 6 * 22
     (first,) = [one for one in comparison.rounds if one.number == 0]
     discarded = [len(capture.samples[0].discarded) for side in (first.base, first.head) for capture in side]
     assert sorted(discarded) == [0, 2]
@@ -131,7 +129,7 @@ def test_a_module_that_an_arm_does_not_find_says_which_setting_brings_it() -> No
 def test_a_test_that_kills_its_arm_is_out_and_the_rest_goes_on() -> None:
     comparison, found, _ = compared(World(time=slower("", 0.0), dies={("head", "t.py::test_0")}))
     assert set(found) == {"1", "2"}
-    assert found["1"].rounds == 5
+    assert found["1"].rounds == 7
     assert "SIGSEGV" in comparison.results()["t.py::test_0"].trouble[0]
 
 
@@ -141,7 +139,9 @@ def test_an_arm_that_loaded_the_others_files_is_a_problem_of_every_verdict() -> 
     assert {problem.code for paired in found.values() for problem in paired.problems} == {"arm-foreign-module"}
 
 
-def test_where_neither_arm_loads_anything_of_the_package_there_is_nothing_to_tell_them_apart_by() -> None:
+def test_where_neither_arm_loads_anything_of_the_package_there_is_nothing_to_tell_them_apart_by(tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "helper.py").write_text("1")
     nothing = {"base": (), "head": ()}
     same = dict.fromkeys(nothing, (("tests/helper.py", "1"),))
     for beside, content, bare, code in [
@@ -153,9 +153,8 @@ def test_where_neither_arm_loads_anything_of_the_package_there_is_nothing_to_tel
         comparison, found, _ = compared(world, content=content)
         assert comparison.problems == {}
         assert (bool(comparison.bare), {paired.same for paired in found.values()}) == (bare, {code})
-        told = with_files(
-            {CaseKey(nodeid=f"t.py::test_{at}"): one for at, one in found.items()}, comparison, ("t.py",), Path(), None
-        )
+        calls = {CaseKey(nodeid=f"t.py::test_{at}"): one for at, one in found.items()}
+        told = with_files(calls, comparison, ("t.py",), tmp_path, None)
         edited = ("tests/helper.py",) if bare else ()
         assert {(paired.bare, paired.edited) for paired in told.values()} == {(bare, edited)}
 
@@ -218,7 +217,7 @@ def test_a_test_that_raises_in_both_versions_of_one_file_has_no_other_to_be_trie
     comparison = Comparison((arm("base"), arm("head")), cases(2), stage, Design())
     heard(comparison)
     assert comparison.troubles() == {"t.py::test_1": "base: failed: call: TypeError: exact"}
-    assert len(world.spawned) == 2 * 5
+    assert len(world.spawned) == 2 * 7
     assert unready(comparison) == {}, "the change does not edit it: that the base fails is no matter of its file"
 
 
@@ -227,7 +226,7 @@ def test_finished_rounds_are_taken_up_again() -> None:
     first, found, _ = compared(world)
     before = len(world.spawned)
     again = Comparison((arm("base"), arm("head")), cases(3), staged(world, [], []), Design())
-    again.resume([one for one in first.rounds if (one.phase, one.number) != ("confirm", 9)])
+    again.resume([one for one in first.rounds if one.number != 10])
     repeated = heard(again)
     assert len(world.spawned) == before + 2
     assert repeated[CaseKey(nodeid="t.py::test_1")].differences == found["1"].differences
@@ -235,16 +234,23 @@ def test_finished_rounds_are_taken_up_again() -> None:
 
 def test_rounds_of_tests_that_are_gone_are_forgotten() -> None:
     comparison = Comparison((arm("base"), arm("head")), cases(1), staged(World(time=slower("", 0)), [], []), Design())
-    comparison.resume([PairedRound(nodeid="t.py::gone", phase="screen", number=0)])
+    comparison.resume([PairedRound(nodeid="t.py::gone", phase=ROUND, number=0)])
     assert comparison.rounds == []
 
 
-def test_suspects_of_a_stored_baseline_go_straight_to_fresh_rounds() -> None:
+def test_a_case_pays_for_those_that_are_compared_with_other_commits() -> None:
     world = World(time=slower("1", 0.06))
-    _, found, _ = compared(world, screened=True)
+    _, found, _ = compared(world, among=40)
     assert [found[name].decision for name in "01"] == [Decision.NOT_SLOWER, Decision.SLOWER]
-    assert len(world.spawned) == 2 * 10
-    assert [found[name].rounds for name in "01"] == [7, 10], "whom no round could confirm any more is spared the rest"
+    assert [found[name].rounds for name in "01"] == [7, 14]
+    assert {paired.revision for paired in found.values()} == {False}
+
+
+def test_turns_are_short_on_the_host_and_longer_on_a_device() -> None:
+    seen = Samples(durations=(1e6,), timer="host", stop=Stop.COUNT)
+    assert _turn(Plan(), Beat(), seen)[0].budget_ns == 5e6
+    assert _turn(Plan(), Beat(), replace(seen, timer="events"))[0].budget_ns == 20e6
+    assert _turn(Plan(), Beat(), replace(seen, notes=((IDLE, "waits"),)))[0].budget_ns == 20e6
 
 
 def test_rounds_of_an_arm_that_was_not_itself_are_not_kept() -> None:

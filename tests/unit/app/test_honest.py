@@ -8,6 +8,7 @@ import types
 import numpy as np
 import pytest
 
+from pytest_perfgate.adapters.runtimes import arrays
 from pytest_perfgate.adapters.runtimes.arrays import ArrayContents
 from pytest_perfgate.app.output_check import OutputCheck as Scrutiny
 from pytest_perfgate.app.output_check import Subject, scrutinised
@@ -245,10 +246,29 @@ def test_a_changed_array_is_caught_wherever_the_function_holds_it(make) -> None:
     assert codes(make()) == ["input-changed"]
 
 
-def test_a_tensor_in_a_closure_is_caught() -> None:
+@pytest.mark.parametrize("host", [frozenset({"cpu"}), frozenset()], ids=["on the host", "as on a device"])
+def test_a_tensor_in_a_closure_is_caught(monkeypatch, host) -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
+    monkeypatch.setattr(arrays, "_HOST", host)
     x = torch.ones(64)
     assert codes(lambda: x.add_(1) * 2) == ["input-changed"]
     assert codes(lambda: x * 2) == []
     out = torch.empty(64)
     assert codes(functools.partial(lambda kept: kept, out.add_(0))) == ["output-not-written"]
+    a, b = torch.randn(2, 16, 16, generator=torch.Generator().manual_seed(1))
+    whole = torch.empty(16, 32)
+    assert codes(lambda: torch.matmul(a, b, out=whole[:, ::2]), check=lambda c: torch.allclose(c, a @ b)) == []
+    assert codes(functools.cache(lambda: a @ b)) == ["output-not-written"]
+    half = a @ b
+
+    def first_half():
+        torch.matmul(a[:8], b, out=half[:8])
+        return half
+
+    assert codes(first_half) == ["output-not-written"]
+    holes = torch.full((64,), float("nan"))
+    assert codes(lambda: holes * 2) == []
+    assert codes(lambda: holes.add_(1)[1:] * 2) == [], "not a number stays as it was, to the bit"
+    total = torch.zeros(64)
+    assert codes(lambda: total.add_(1)) == []
+    assert codes(lambda x: x.mul_(2), setup=lambda: torch.ones(64), check=lambda x: (x == 2).all()) == []

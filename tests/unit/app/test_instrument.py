@@ -86,7 +86,7 @@ def test_everything_is_per_call_where_one_call_makes_several() -> None:
 
 def test_the_projects_own_data_sheet_is_what_a_runtime_measures_with() -> None:
     from pytest_perfgate.model.project import Config
-    from pytest_perfgate.wiring import BuiltIns
+    from pytest_perfgate.wiring.built_ins import BuiltIns
 
     own = Config(device=(("My Card", {"bandwidth_gbps": 1000, "lock_mhz": 1200}),), source="pyproject.toml")
     for runtime in BuiltIns(own).pytest_perfgate_runtimes():
@@ -101,7 +101,7 @@ def test_the_projects_own_data_sheet_is_what_a_runtime_measures_with() -> None:
 
 def test_a_data_sheet_that_does_not_read_is_an_error_when_it_is_looked_into() -> None:
     from pytest_perfgate.model.project import Config
-    from pytest_perfgate.wiring import BuiltIns
+    from pytest_perfgate.wiring.built_ins import BuiltIns
 
     runtime = BuiltIns(Config(device=(("My Card", {"bandwith": 1}),))).pytest_perfgate_runtimes()[0]
     with pytest.raises(PerfgateError, match="device-entry"):

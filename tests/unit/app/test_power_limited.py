@@ -7,7 +7,7 @@ from statistics import median
 
 import pytest
 
-from pytest_perfgate.app.compare_arms import SCREEN, Comparison, Stage
+from pytest_perfgate.app.compare_arms import ROUND, Comparison, Stage
 from pytest_perfgate.app.screening import Screening as Hearing
 from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.core.judge.samples import pair_of
@@ -23,7 +23,7 @@ def compared(base: Build, head: Build, card: Card | None = None) -> tuple[Paired
                   keep=lambda rounds: None, clock=lambda: 0.0)  # fmt: skip
     comparison = Comparison((arm("base"), arm("head")), cases(1), stage, Design())
     hearing = Hearing(comparison, lambda key: 0.03)
-    hearing.screen()
+    hearing.decide()
     (found,) = hearing.paired(revision=True).values()
     return found, comparison, world
 
@@ -37,7 +37,7 @@ def test_a_build_that_only_draws_more_power_is_found() -> None:
     then, now = found.limited.clocks_hz
     assert now < 0.98 * then
     assert found.limited.watts == pytest.approx((700.0, 700.0), rel=0.02)
-    (rounds,) = comparison.captures(SCREEN).values()
+    (rounds,) = comparison.captures(ROUND).values()
     short = [tuple(replace(side, samples=(replace(side.samples[-1], settled=None),)) for side in both)
              for both in rounds]  # fmt: skip
     assert abs(median(pair_of(short).differences)) < 0.01, "short turns share one clock and hide it"

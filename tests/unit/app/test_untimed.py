@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.app.changed_project import with_files
-from pytest_perfgate.app.compare_arms import CONFIRM, SCREEN, Comparison, pairs_of, untimed_in, untimed_on
+from pytest_perfgate.app.compare_arms import ROUND, Comparison, pairs_of, untimed_in, untimed_on
 from pytest_perfgate.app.measure import measurements
 from pytest_perfgate.core.judge.rounds import Design, finding
 from pytest_perfgate.core.judge.samples import pair_of
@@ -38,7 +38,7 @@ def recorded(times: tuple[float, ...] | None, name: str = "") -> tuple[Capture, 
 
 def rounds(base: list[tuple[float, ...] | None], head: list[tuple[float, ...] | None]) -> list[PairedRound]:
     return [
-        PairedRound(nodeid=NODE, phase=SCREEN, number=at, base=recorded(before), head=recorded(after))
+        PairedRound(nodeid=NODE, phase=ROUND, number=at, base=recorded(before), head=recorded(after))
         for at, (before, after) in enumerate(zip(base, head))
     ]
 
@@ -58,10 +58,10 @@ def test_a_round_without_a_time_is_no_pair_and_the_others_are(wrong: tuple[float
     arms = [[SOUND] * 6, [SOUND] * 6]
     arms[side] = [wrong, SOUND, wrong, SOUND, SOUND, SOUND]
     told = rounds(*arms)
-    (pairs,) = pairs_of(told, SCREEN).values()
+    (pairs,) = pairs_of(told, ROUND).values()
     assert len(pairs.base) == 4
     assert math.isfinite(finding(pairs, 0.03).shift)
-    assert pairs_of(told, CONFIRM) == {}
+    assert pairs_of(told, "slower 0.05") == {}
     (why,) = untimed_on(side, told).values()
     assert "reads" in why or "discarded" in why or "no number" in why or why.startswith("timed in 4 of 6 rounds: ")
     assert untimed_on(1 - side, told) == {}
@@ -69,8 +69,8 @@ def test_a_round_without_a_time_is_no_pair_and_the_others_are(wrong: tuple[float
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_finished_rounds_without_a_single_time_are_taken_up_and_compare_nobody(wrong: Any) -> None:
-    assert compared(rounds([wrong] * 5, [wrong] * 5)).pairs(SCREEN) == {}
-    assert compared(rounds([wrong] * 5, [SOUND] * 5)).pairs(SCREEN) == {}
+    assert compared(rounds([wrong] * 5, [wrong] * 5)).pairs(ROUND) == {}
+    assert compared(rounds([wrong] * 5, [SOUND] * 5)).pairs(ROUND) == {}
 
 
 def test_the_arm_that_has_no_time_is_named(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_the_arm_that_has_no_time_is_named(tmp_path: Path) -> None:
 
 def test_a_round_that_failed_says_so_and_counts_for_no_time() -> None:
     told = rounds([SOUND, None], [SOUND, SOUND])
-    told[1] = PairedRound(nodeid=NODE, phase=SCREEN, number=1, trouble="base: failed: x", head=recorded(SOUND))
+    told[1] = PairedRound(nodeid=NODE, phase=ROUND, number=1, trouble="base: failed: x", head=recorded(SOUND))
     assert compared(told).troubles() == {NODE: "base: failed: x"}
     assert untimed_on(0, told) == untimed_on(1, told) == {}
     told[0] = rounds([(0.0,)], [SOUND])[0]

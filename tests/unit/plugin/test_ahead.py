@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,7 @@ from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.model.plan import Case, Plan
 from pytest_perfgate.model.protocol import CaseResult
-from pytest_perfgate.plugin.child_arguments import triable, trying_line
+from pytest_perfgate.plugin.child_arguments import paired_line, triable, trying_line
 from pytest_perfgate.plugin.measure_ahead import (
     STARTING,
     affordable,
@@ -26,6 +27,7 @@ from pytest_perfgate.plugin.measure_ahead import (
 )
 from tests.unit.core.gate.bench import KINDS
 
+TRIED = "; what the accepted times do not clear goes to two builds in turns: 1 case about 19 s"
 CASES = [Case(nodeid=f"t.py::test_{at}", limits=(), plan=Plan(warmup_ns=0.2e9, budget_ns=1e9)) for at in range(10)]
 
 
@@ -82,22 +84,29 @@ def test_costs_are_kept_beside_those_of_other_cases(tmp_path: Path) -> None:
         assert read_costs(path) == {}
 
 
-def test_what_suspects_would_cost_is_said_beforehand() -> None:
-    assert trying_line(0, Design()) == ""
-    assert trying_line(1, Design()) == "; if one is suspected, about 31 s more"
-    assert trying_line(38, Design()) == "; if one is suspected, about 31 s more; if all 38 are, 5 min 4 s"
+def test_what_two_builds_would_cost_is_said_beforehand() -> None:
+    open_ = "; what the accepted times do not clear goes to two builds in turns: 1 case about 19 s"
+    assert trying_line(0) == ""
+    assert trying_line(1) == open_
+    assert trying_line(38) == f"{open_}, all 38 about 1 min 24 s or more"
+    assert paired_line(38, Design(), math.inf) == "38 cases in two builds, 7 to 30 rounds, about 1 min 24 s or more"
+    assert paired_line(1, Design(), 600.0).endswith("; 10 min 0 s of the budget are left, spent where it decides")
     held = parse_limit("slowdown <= 3%", kinds=KINDS)
     assert triable([*CASES, Case(nodeid="t.py::test_b", limits=(held,), plan=Plan())]) == 1
 
 
 @pytest.mark.parametrize(
     ("devices", "convicts", "said"),
-    [(("host-x",), True, "; if one is suspected, about 31 s more"), ((), True, ""), (("host-x",), False, "")],
+    [(("host-x",), True, TRIED), ((), True, ""), (("host-x",), False, "")],
 )
-def test_nobody_is_suspected_without_a_baseline_or_where_nobody_is_tried(
+def test_no_builds_are_asked_for_without_a_baseline_or_where_none_are_made(
     devices: tuple[str, ...], convicts: bool, said: str
 ) -> None:
     tools = SimpleNamespace(convict=dict if convicts else None, baselines=SimpleNamespace(devices=lambda: devices))
     held = Case(nodeid="t.py::test_b", limits=(parse_limit("slowdown <= 3%", kinds=KINDS),), plan=Plan())
-    session: Any = SimpleNamespace(court=SimpleNamespace(tools=tools))
+    base = SimpleNamespace(base=SimpleNamespace(commit="c0ffee"))
+    court, settings = SimpleNamespace(tools=tools, accepted=base), SimpleNamespace(ci=False)
+    session: Any = SimpleNamespace(court=court, settings=settings)
     assert suspicion_line(session, [held]) == said
+    settings.ci = True
+    assert suspicion_line(session, [held]) == (TRIED if convicts else "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from pytest_perfgate.app.compare_arms import SCREEN, phase_of
+from pytest_perfgate.app.compare_arms import ROUND, phase_of
 from pytest_perfgate.core.judge.calibration import INJECTED, LEAST
 from pytest_perfgate.model.verdict import PairedRound
 from pytest_perfgate.plugin.calibrating import Calibrating
@@ -25,15 +25,15 @@ def played(count: int, *, slowing: bool, kept: tuple[tuple[str, int], ...] = ())
 
 def test_unchanged_code_comes_first_then_every_slowdown_in_its_turn() -> None:
     found = played(LEAST + 4 * LEAST + 5, slowing=True)
-    assert found[:LEAST] == [(SCREEN, None)] * LEAST
+    assert found[:LEAST] == [(ROUND, None)] * LEAST
     assert found[LEAST : LEAST + 8] == [(phase_of(by), by) for by in INJECTED] * 2
-    assert set(found[-5:]) == {(SCREEN, None), *((phase_of(by), by) for by in INJECTED)}
+    assert set(found[-5:]) == {(ROUND, None), *((phase_of(by), by) for by in INJECTED)}
 
 
 def test_a_run_that_was_cut_short_goes_on_where_it_stopped() -> None:
-    kept = ((SCREEN, LEAST), (phase_of(0.02), 9), (phase_of(0.03), 9), (phase_of(0.05), 8), (phase_of(0.1), 8))
+    kept = ((ROUND, LEAST), (phase_of(0.02), 9), (phase_of(0.03), 9), (phase_of(0.05), 8), (phase_of(0.1), 8))
     assert played(2, slowing=True, kept=kept) == [(phase_of(0.05), 0.05), (phase_of(0.1), 0.1)]
 
 
 def test_without_slowing_there_is_only_unchanged_code() -> None:
-    assert set(played(LEAST + 5, slowing=False)) == {(SCREEN, None)}
+    assert set(played(LEAST + 5, slowing=False)) == {(ROUND, None)}

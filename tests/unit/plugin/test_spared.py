@@ -68,7 +68,7 @@ def test_a_child_that_waits_for_a_device_is_told_of_and_measured() -> None:
 def test_the_same_where_two_arms_are_measured(side: str) -> None:
     world = World(time=slower("", 0.0), modules=PROOF, dies={(side, FATAL)})
     comparison = Comparison((arm("base"), arm("head")), cases(3), staged(world, [], []), Design())
-    comparison.play("screen", {case.nodeid: 1 for case in cases(3)})
+    comparison.play("round", {case.nodeid: 1 for case in cases(3)})
     assert {n: one.outcome for n, one in comparison.results().items()} == {
         FATAL: "died", **dict.fromkeys(OTHERS, "passed"),
     }  # fmt: skip

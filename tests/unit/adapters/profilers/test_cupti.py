@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate import wiring
 from pytest_perfgate.adapters.bindings.cupti import KernelRecord
 from pytest_perfgate.adapters.profilers import in_process as cupti
 from pytest_perfgate.adapters.profilers.in_process import Cupti
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Plan
+from pytest_perfgate.wiring import built_ins
 
 
 def record(start: int, end: int, stream: int, name: str = "", kind: str = "kernel") -> KernelRecord:
@@ -63,7 +63,7 @@ def test_a_region_becomes_a_trace_with_its_overlap(tmp_path: Path) -> None:
             pass
     paths = [Path(artifact.path) for artifact in profiler.artifacts(tmp_path / "out")]
     assert [path.name for path in paths] == ["cupti-0.json", "cupti-1.json"]
-    inspectors = wiring.BuiltIns().pytest_perfgate_inspectors()
+    inspectors = built_ins.BuiltIns().pytest_perfgate_inspectors()
     inspector = next(one for one in inspectors if one.recognises(paths[0], paths[0].read_bytes()[:4096]))
     assert inspector.name == "kineto"
     found = inspector.inspect(paths[:1], {}).metrics

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate import wiring
 from pytest_perfgate.app.inspect import inspect
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis
+from pytest_perfgate.wiring import built_ins
 
 
 @pytest.fixture(scope="module")
 def tools() -> Any:
-    return wiring.BuiltIns().pytest_perfgate_inspectors()
+    return built_ins.BuiltIns().pytest_perfgate_inspectors()
 
 
 @pytest.fixture

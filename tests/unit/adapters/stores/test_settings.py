@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_perfgate.adapters.stores.baselines import Baselines, Kept
-from pytest_perfgate.adapters.stores.configuration import folder_at, settings_at
+from pytest_perfgate.adapters.stores.configuration import devices_at, folder_at, settings_at
 from tests.unit.core.gate.bench import HOST
 
 THEN = """
@@ -70,3 +70,15 @@ def test_a_change_that_moves_the_folder_moves_no_line_of_before(tmp_path: Path) 
     assert store.paths(HOST.key, "c0ffee") == ("tests/test_k.py",)
     assert Baselines(tmp_path, [], "elsewhere", show, kept).paths(HOST.key, "c0ffee") == (), "this checkout's alone"
     assert folder_at(lambda *_: None, "c0ffee") == "baselines"
+
+
+def test_a_device_off_the_list_keeps_the_lines_that_a_revision_lists(tmp_path: Path) -> None:
+    line = "perfgate: 1\nbaselines:\n  'test_a': {time: 1us}\n"
+    kept = Kept(lambda _: "baselines", lambda _r, folder: (f"{folder}/tests/test_k.py.yaml",), lambda _: ("host-*",))
+    store = Baselines(tmp_path, [], "baselines", lambda *_: line, kept)
+    (then,) = store.read(HOST.key, "tests/test_k.py", "c0ffee").values()
+    assert not then.local
+    assert store.read(HOST.key, "tests/test_k.py") == {}, "of here there is none"
+    assert store.paths(HOST.key, "c0ffee") == ("tests/test_k.py",)
+    assert devices_at(lambda *_: '[tool.perfgate]\ndevices = ["host-*", 3]\n', "c0ffee") == ("host-*",)
+    assert devices_at(lambda *_: None, "c0ffee") == ()

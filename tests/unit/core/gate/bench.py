@@ -100,6 +100,7 @@ GEMM = Work(flops=2.0 * 4096**3, bytes=3 * 2 * 4096.0**2, dtype="bf16")
 
 
 CONTEXT = JudgeContext(kinds=KINDS, gates=40)
+FLOORED = JudgeContext(kinds=KINDS, gates=40, floor_ns=2000.0)
 SLOWDOWN = (limit("slowdown <= 3%"),)
 
 

@@ -10,7 +10,7 @@ from pytest_perfgate.core.judge.accepted_line import drift
 from pytest_perfgate.core.render.logs import history_document
 from pytest_perfgate.core.render.pictures import timeline, told
 from pytest_perfgate.core.render.text import render_text
-from pytest_perfgate.core.stats.inference import change_points
+from pytest_perfgate.core.stats.change_points import change_points
 from pytest_perfgate.model.measurement import Baseline, Sitting
 from pytest_perfgate.model.plan import CaseKey
 

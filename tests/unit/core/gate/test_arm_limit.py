@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.judge.against_revision import UNASKED, arm_limit, suspected_limit
+from pytest_perfgate.core.judge.against_revision import UNASKED, arm_limit, contested_limit
 from pytest_perfgate.model.plan import CaseKey, Effect, Limit, Outcome
 from pytest_perfgate.model.verdict import CaseReport, Verdict
 from tests.unit.core.gate.bench import GPU, HOST, KEY, limit
@@ -38,12 +38,12 @@ def test_what_is_meant_for_other_devices_is_not_asked() -> None:
     assert [arm_limit(limits, KEY, device) for device in (GPU, HOST)] == [0.01, 0.08]
 
 
-def test_a_suspect_is_asked_about_the_limits_that_suspect_it() -> None:
+def test_a_case_is_asked_about_the_limits_that_are_open() -> None:
     def verdict(text: str, outcome: Outcome) -> Verdict:
         return Verdict(limit=limit(text), outcome=outcome, effect=Effect.WARN)
 
     found = [verdict("slowdown <= 9%", Outcome.SUSPECT), verdict("slowdown <= 2%", Outcome.PASSED)]
-    assert suspected_limit(CaseReport(key=KEY, verdicts=tuple(found))) == 0.09
+    assert contested_limit(CaseReport(key=KEY, verdicts=tuple(found))) == 0.09
     found.append(verdict("slowdown <= 4%", Outcome.REGRESSED))
-    assert suspected_limit(CaseReport(key=KEY, verdicts=tuple(found))) == 0.04
-    assert suspected_limit(CaseReport(key=KEY, verdicts=())) == UNASKED
+    assert contested_limit(CaseReport(key=KEY, verdicts=tuple(found))) == 0.04
+    assert contested_limit(CaseReport(key=KEY, verdicts=())) == UNASKED

@@ -22,7 +22,7 @@ from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import Dimension, Interval
 from pytest_perfgate.model.verdict import Decision, Paired
 from tests import reports
-from tests.unit.core.gate.bench import KEY, KINDS, accepted, limit, measured
+from tests.unit.core.gate.bench import FLOORED, KEY, KINDS, accepted, limit, measured
 
 CONTEXT = JudgeContext(kinds=KINDS, gates=40)
 
@@ -128,7 +128,7 @@ def test_sittings_of_a_new_line() -> None:
 
 
 def test_small_and_strict_numbers_are_screened_like_others() -> None:
-    assert verdict(1.001e6, "slowdown <= 0%", shape=(1.0, 1.0, 1.0)).outcome is Outcome.PASSED
+    assert verdict(1.001e6, "slowdown <= 0%", shape=(1.0, 1.0, 1.0), context=FLOORED).outcome is Outcome.PASSED
     assert verdict(0.5, baseline=accepted(0.5)).outcome is Outcome.PASSED
     renewing = accepted(1e6, expires="2026-09-01", when="2026-05-02", why="not yet")
     context = replace(CONTEXT, today="2026-05-02", edited=renewing)
@@ -146,14 +146,14 @@ def paired(decision: Decision, shift: float, rounds: int = 10, **fields) -> Pair
 
 @pytest.mark.parametrize(("shift", "outcome"), [(0.18, Outcome.PASSED), (0.22, Outcome.REGRESSED)])
 def test_the_floor_of_two_arms_is_of_the_time_before(shift: float, outcome: Outcome) -> None:
-    found = verdict(10e3 * (1 + shift), paired=paired(Decision.SLOWER, shift))
+    found = verdict(10e3 * (1 + shift), paired=paired(Decision.SLOWER, shift), context=FLOORED)
     assert (found.outcome, found.raised) == (outcome, pytest.approx(0.2))
-    assert verdict(1e6, paired=paired(Decision.SLOWER, shift)).raised is None
+    assert verdict(1e6, paired=paired(Decision.SLOWER, shift), context=FLOORED).raised is None
 
 
-def test_more_rounds_are_at_least_ten_and_a_clock_event_keeps_what_it_could_see() -> None:
+def test_more_rounds_are_at_least_fourteen_and_a_clock_event_keeps_what_it_could_see() -> None:
     spanning = replace(paired(Decision.UNDECIDED, 0.04, 2), interval=Interval(low=-0.01, high=0.09))
-    assert verdict(1e6, paired=spanning).next[0].endswith("--perfgate-rounds=10")
+    assert verdict(1e6, paired=spanning).next[0].endswith("--perfgate-rounds=14")
     clocked = paired(Decision.SLOWER, 0.25, clocks_hz=(1.5e9, 1.2e9))
     assert verdict(1.25e6, paired=clocked).visible == 0.02
     assert verdict(1.25e6, paired=replace(clocked, visible=None)).visible == 0.03

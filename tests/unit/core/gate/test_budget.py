@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -10,13 +11,15 @@ from pytest_perfgate.core.judge.rounds import (
     MOST,
     Design,
     Want,
-    acquittal_rounds,
     allotted,
-    conviction_rounds,
+    clearing_rounds,
     cost_of,
     shrunk,
+    slower_rounds,
+    wanted,
 )
 from pytest_perfgate.core.render.words import span
+from pytest_perfgate.model.verdict import Decision
 from tests.unit.core.gate.bench import shown
 
 
@@ -25,18 +28,32 @@ def want(rounds: int, seconds: float = 1.0, *, suspected: bool = True) -> Want:
 
 
 def test_a_calm_suspect_needs_the_rounds_of_the_design_and_a_wild_one_more() -> None:
-    assert conviction_rounds(shown(0.06, 0.002), 0.03, 1, Design()) == 10
-    wild = conviction_rounds(shown(0.06, 0.06), 0.03, 1, Design())
-    assert 10 < wild < MOST
-    assert conviction_rounds(shown(0.06, 0.06), 0.03, 8, Design()) > wild
-    assert conviction_rounds(shown(0.01, 0.06), 0.03, 1, Design()) == MOST
+    assert slower_rounds(replace(shown(0.06, 0.002), rounds=3), 0.03, Design()) == 9
+    assert slower_rounds(replace(shown(0.06, 0.04), rounds=3), 0.03, Design()) == 13, "the looks are fixed"
+    wild = slower_rounds(shown(0.06, 0.06), 0.03, Design())
+    assert 17 < wild < MOST
+    assert slower_rounds(shown(0.06, 0.06), 0.03, Design(cases=8)) > wild
+    assert slower_rounds(shown(0.01, 0.06), 0.03, Design()) == MOST
 
 
 def test_the_nearer_to_the_limit_the_more_rounds_acquit() -> None:
-    near, far = acquittal_rounds(shown(0.02, 0.02), 0.03), acquittal_rounds(shown(0.0, 0.02), 0.03)
-    assert MOST > near > far >= 5
-    assert acquittal_rounds(shown(0.04, 0.02), 0.03) == MOST
-    assert acquittal_rounds(shown(0.0, 0.0), 0.03) == 5
+    near, far = (clearing_rounds(shown(by, 0.02), 0.03, Design()) for by in (0.02, 0.0))
+    assert MOST > near > far >= 7
+    assert clearing_rounds(shown(0.04, 0.02), 0.03, Design()) == MOST
+    assert clearing_rounds(shown(0.0, 0.0), 0.03, Design()) == 7
+
+
+def test_what_is_wanted_counts_the_rounds_that_were_played() -> None:
+    open_ = replace(shown(0.02, 0.02), decision=Decision.UNDECIDED, rounds=8)
+    assert wanted(open_, 0.03, Design()) == clearing_rounds(open_, 0.03, Design()) - 8
+    assert wanted(replace(open_, scatter=0.0, rounds=3), 0.03, Design()) == 4
+    assert wanted(replace(open_, shift=0.06, scatter=0.0, rounds=3), 0.03, Design()) == 6
+    slow = replace(open_, shift=0.06, rounds=9)
+    assert wanted(slow, 0.03, Design()) == 13 - 9
+    assert wanted(replace(slow, rounds=30), 0.03, Design()) == 1
+    assert wanted(replace(slow, rounds=13), 0.03, Design()) == 17 - 13
+    cleared = replace(open_, decision=Decision.NOT_SLOWER)
+    assert wanted(cleared, 0.03, Design()) == 1, "whether it is faster is shown in nine"
 
 
 def test_suspects_come_first_and_of_them_the_cheapest_to_decide() -> None:
@@ -44,7 +61,7 @@ def test_suspects_come_first_and_of_them_the_cheapest_to_decide() -> None:
     plan = allotted(wants, left_s=30, start_s=1)
     assert plan.rounds == {"calm": 10, "open": 2}
     assert set(plan.beyond) == {"wild"}
-    assert plan.cost == 10 * 1 + 10 + 2 * 1 + 2
+    assert plan.cost == 10 * 1 + 10 + 2
     assert allotted(wants, math.inf, 1).beyond == {}
     assert allotted(wants, 0, 1).rounds == {}
 

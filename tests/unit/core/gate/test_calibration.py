@@ -45,15 +45,15 @@ def test_a_calm_machine_sees_five_percent_and_never_alarms() -> None:
     power = {by: rate.rate for by, rate in found.power}
     assert power[0.05] == power[0.10] == 1.0
     assert power[0.02] < 0.5
-    assert 5 <= found.processes < 6
-    assert all(limit <= 0.02 and rounds == 10 for _, _, limit, rounds in found.own)
+    assert 7 <= found.processes < 8
+    assert all(limit <= 0.02 and rounds in {9, 10} for _, _, limit, rounds in found.own)
     assert found.suits <= 0.02
     assert (found.seconds, found.injected) == (0.0, ())
 
 
 def test_a_wild_machine_says_so() -> None:
     found = calibration(Recorded(pairs=measured(0.08)), 0.03, suites=30)
-    assert found.undecided.rate > 0.8
+    assert found.undecided.rate > 0.6
     assert dict(found.power)[0.05].rate < 0.3
     assert min(limit for _, _, limit, _ in found.own) >= 0.05
     assert max(rounds for *_, rounds in found.own) > 10
@@ -79,7 +79,7 @@ def test_slowdowns_that_were_really_there_are_counted_beside_those_that_scale_ti
     assert [one.found for one in found.injected] == pytest.approx(INJECTED, abs=0.01)
     assert {one.rounds for one in found.injected} == {40}
     assert found.injected[-1].seen.rate == 1.0
-    assert found.seconds >= 5 * 6 * 0.5
+    assert found.seconds >= 7 * 6 * 0.5
     text = render_text(calibration_document(found))
     assert "one side was kept busy" in text
     assert f"{found.seconds:.0f} s a run" in text
@@ -92,8 +92,8 @@ def flat(ratios: tuple[float, ...], base: float = 100.0) -> Pairs:
 
 def test_rounds_are_drawn_in_a_ring_from_where_a_suite_starts() -> None:
     numbered = Pairs(base=tuple(map(float, range(1, 8))), head=tuple(map(float, range(11, 18))), spread=0.1)
-    assert _block(numbered, 5, 1, 3) == Pairs(base=(7.0, 1.0, 2.0), head=(17.0, 11.0, 12.0), spread=0.1)
-    assert _block(numbered, 0, 0, 2).base == (1.0, 2.0)
+    assert _block(numbered, 6, 3) == Pairs(base=(7.0, 1.0, 2.0), head=(17.0, 11.0, 12.0), spread=0.1)
+    assert _block(numbered, 0, 2).base == (1.0, 2.0)
 
 
 def test_screening_reads_five_rounds_of_the_ring() -> None:
@@ -106,27 +106,27 @@ def test_screening_reads_five_rounds_of_the_ring() -> None:
     assert own_shift(ramp) == pytest.approx(np.expm1(np.quantile(shifts, 0.99)))
 
 
-def test_a_test_s_limit_is_the_least_usual_one_that_ten_rounds_show() -> None:
+def test_a_test_s_limit_is_the_least_usual_one_that_nine_rounds_show() -> None:
     ratios = (1.03, 0.97, 1.02, 0.99, 1.0, 1.01, 0.98, 1.0)
     logs = [math.log(ratio) for ratio in ratios]
     own, limit, rounds = _suits(flat(ratios))
     scatter = stdev(logs)
-    need = max(own, math.expm1(SURELY * scatter / math.sqrt(10)) / 2)
+    need = max(own, math.expm1(SURELY * scatter / math.sqrt(9)) / 2)
     assert limit == next(usual for usual in LIMITS if usual >= need)
-    assert rounds == max(10, math.ceil((SURELY * scatter / math.log1p(limit) / (1 - 1 / 3)) ** 2))
+    assert rounds == max(9, math.ceil((SURELY * scatter / math.log1p(limit) / (1 - 1 / 3)) ** 2))
     assert _suits(flat((3.0, 0.3) * 8))[1] == LIMITS[-1]
     assert _suits(flat((1.0,) * 8))[1] == LIMITS[0]
 
 
-def test_a_suite_costs_its_screening_and_the_fresh_rounds_of_its_suspects() -> None:
+def test_a_suite_costs_the_rounds_of_each_test_until_it_is_decided() -> None:
     calm, slow = flat((1.0,) * 20), flat((1.5,) * 20)
     starts, shares = {"a": 0, "b": 0, "c": 0, "d": 0}, {"a": 1.0, "b": 2.0, "c": 4.0, "d": 8.0}
     clean = _judged(dict.fromkeys(starts, calm), starts, 0.03, shares)
-    assert (clean.processes, clean.seconds) == (5, 5 * 15)
+    assert (clean.processes, clean.seconds) == (7, 7 * 15)
     one = _judged({**dict.fromkeys(starts, calm), "b": slow}, starts, 0.03, shares)
-    assert (one.processes, one.seconds) == (5 + 10 / 4, 5 * 15 + 10 * 2)
+    assert (one.processes, one.seconds) == (7 + 4 / 4, 7 * 15 + 4 * 2), "one of four is found slower in eleven"
     assert one.decisions["b"] is Decision.SLOWER
-    assert _judged({**dict.fromkeys(starts, calm), "b": slow}, starts, 0.03, {"a": 1.0}).seconds == 5
+    assert _judged({**dict.fromkeys(starts, calm), "b": slow}, starts, 0.03, {"a": 1.0}).seconds == 7
 
 
 def test_a_calibration_is_as_long_as_its_shortest_test_and_suits_the_wildest() -> None:
@@ -146,15 +146,9 @@ def test_the_last_round_is_screened_with_the_first_four() -> None:
     assert own_shift(differences) == pytest.approx(math.expm1(0.5))
 
 
-def test_screening_begins_with_the_round_that_was_drawn() -> None:
-    pairs = flat((1.04,) * 4 + (1.0,) * 16)
-    judged = _judged({"a": pairs}, {"a": 0}, 0.03, {"a": 2.0})
-    assert judged.processes == 5 + 7, "cleared after seven fresh rounds"
-    assert judged.seconds == 2.0 * 12
-    assert judged.decisions["a"] is not Decision.SLOWER
-
-
-def test_a_suspect_goes_through_all_rounds_while_any_could_convict_it() -> None:
-    judged = _judged({"a": flat((1.04,) * 20)}, {"a": 0}, 0.03, {"a": 2.0})
-    assert (judged.processes, judged.seconds) == (5 + 10, 2.0 * 15)
-    assert judged.decisions["a"] is Decision.SLOWER
+def test_a_test_begins_with_the_round_that_was_drawn_and_ends_where_it_is_decided() -> None:
+    pairs = flat((1.0,) * 16 + (1.04,) * 4)
+    judged = [_judged({"a": pairs}, {"a": at}, 0.03, {"a": 2.0}) for at in (0, 16)]
+    assert (judged[0].processes, judged[0].seconds) == (7, 14.0)
+    assert judged[1].processes > 7
+    assert {one.decisions["a"] for one in judged} == {Decision.NOT_SLOWER}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from statistics import NormalDist
 
 import pytest
 
@@ -20,11 +21,10 @@ from pytest_perfgate.core.judge.rounds import (
     Design,
     Pairs,
     Want,
-    acquittal_rounds,
     allotted,
-    confirming_rounds,
-    conviction_rounds,
+    clearing_rounds,
     finding,
+    slower_rounds,
     unstable,
     visible,
 )
@@ -58,13 +58,13 @@ def arms(shift: float, low: float, high: float, rounds: int, **fields) -> Paired
 # two arms
 
 
-def test_five_rounds_are_enough_to_acquit_and_four_are_not() -> None:
+def test_seven_rounds_are_enough_to_acquit_and_six_are_not() -> None:
     against = {"baseline": None, "paired": arms(0.0, -0.01, 0.01, LEAST, revision=True)}
     assert ruled(1e6, **against).outcome is Outcome.PASSED
     few = {"baseline": None, "paired": arms(0.0, -0.01, 0.01, LEAST - 1, revision=True)}
-    assert ruled(1e6, **few).sentence.startswith("the budget ended after 4 of at least 5 rounds")
+    assert ruled(1e6, **few).sentence.startswith("the budget ended after 6 of at least 7 rounds")
     wide = {"baseline": None, "paired": arms(0.0, -0.1, 0.1, LEAST, revision=True)}
-    assert "of 5 rounds" in ruled(1e6, **wide).sentence
+    assert "of 7 rounds" in ruled(1e6, **wide).sentence
     assert "spans the limit" in ruled(1e6, **wide).sentence
 
 
@@ -98,8 +98,10 @@ def test_what_rounds_show_is_counted_from_their_scatter() -> None:
     ratios = (1.02, 1.005, 1.03, 0.99, 1.012, 1.025)
     found = finding(pairs(*ratios), 0.03)
     logs = [math.log(r) for r in ratios]
-    assert found.p == pytest.approx(signed_rank([x - MARGIN * math.log1p(0.03) for x in logs]))
-    assert finding(pairs(*ratios), -0.5).p == pytest.approx(signed_rank(logs))
+    shares = 3 / 0.75
+    assert found.p == pytest.approx(min(1.0, shares * signed_rank([x - MARGIN * math.log1p(0.03) for x in logs])))
+    assert finding(pairs(*ratios), -0.5).p == pytest.approx(shares * signed_rank(logs))
+    assert finding(pairs(*ratios), -0.5, Design(cases=5)).p == pytest.approx(5 * shares * signed_rank(logs))
     mean = sum(logs) / 6
     assert found.scatter == pytest.approx(math.sqrt(sum((x - mean) ** 2 for x in logs) / 5))
 
@@ -110,25 +112,21 @@ def test_sides_that_drift_together_are_steady_however_fast_one_is() -> None:
     assert unstable(Pairs(base=base, head=(200.0, 100.0, 100.0, 200.0), spread=0.01))
 
 
-def test_one_suspect_is_tried_as_one() -> None:
-    assert confirming_rounds(1, Design(confirm=1)) == 7
-    assert confirming_rounds(2, Design(confirm=1)) == 8
-
-
 # a budget
 
 
 def test_rounds_grow_with_the_square_of_the_scatter() -> None:
     gap = math.log1p(0.06) - MARGIN * math.log1p(0.03)
-    expected = math.ceil(((2.3263479 + 0.8416212) * 0.06 / gap) ** 2)
-    assert conviction_rounds(shown(0.06, 0.06), 0.03, 1, Design()) == expected
-    assert acquittal_rounds(shown(0.03, 0.02), 0.03) == MOST
+    expected = math.ceil(((NormalDist().inv_cdf(1 - 0.0025) + 0.8416212) * 0.06 / gap) ** 2)
+    assert slower_rounds(shown(0.06, 0.06), 0.03, Design()) == expected
+    assert clearing_rounds(shown(0.03, 0.02), 0.03, Design()) == MOST
 
 
 def test_what_fits_exactly_is_given_and_suspects_first_even_where_they_cost_more() -> None:
     suspect, other = Want(rounds=10, seconds=1.0, suspected=True), Want(rounds=2, seconds=1.0, suspected=False)
-    plan = allotted({"open": other, "suspect": suspect}, left_s=20, start_s=1)
+    plan = allotted({"open": other, "suspect": suspect}, left_s=21, start_s=1)
     assert (plan.rounds, set(plan.beyond)) == ({"suspect": 10}, {"open"})
+    assert not allotted({"open": other, "suspect": suspect}, left_s=22, start_s=1).beyond, "they share their starts"
 
 
 # metrics

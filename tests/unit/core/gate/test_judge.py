@@ -14,6 +14,7 @@ from pytest_perfgate.model.measurement import Identity, Stop
 from pytest_perfgate.model.plan import Effect, Mode, Outcome
 from tests.unit.core.gate.bench import (
     CONTEXT,
+    FLOORED,
     GPU,
     HOST,
     KEY,
@@ -95,24 +96,32 @@ def test_a_limit_finer_than_the_machine_is_undecided_and_says_so() -> None:
 
 
 def test_differences_below_the_floor_are_none() -> None:
-    assert outcome(11e3, baseline=accepted(10e3)) is Outcome.PASSED
-    assert outcome(12.5e3, baseline=accepted(10e3)) is Outcome.SUSPECT
-    assert outcome(11e3, baseline=accepted(10e3), context=replace(CONTEXT, floor_ns=0.0)) is Outcome.SUSPECT
+    assert outcome(11e3, baseline=accepted(10e3), context=FLOORED) is Outcome.PASSED
+    assert outcome(12.5e3, baseline=accepted(10e3), context=FLOORED) is Outcome.SUSPECT
+
+
+def test_there_is_no_floor_unless_one_is_set() -> None:
+    assert outcome(11e3, baseline=accepted(10e3)) is Outcome.SUSPECT
+    assert verdict(10.4e3, baseline=accepted(10e3)).raised is None
+    short = tuple(samples(4.6e3 * factor, timer="cupti", resolution=1.0) for factor in SHAPE)
+    held = accepted(4.4e3, device=GPU)
+    assert outcome(0, device=GPU, baseline=held, processes=short) is Outcome.SUSPECT, "4.5 % of 4.4 us"
 
 
 def test_times_that_were_measured_elsewhere_have_no_floor() -> None:
     recorded = tuple(samples(11e3 * factor, stop=Stop.RECORDED) for factor in SHAPE)
-    found = verdict(11e3, baseline=accepted(10e3), processes=recorded)
+    found = verdict(11e3, baseline=accepted(10e3), processes=recorded, context=FLOORED)
     assert (found.outcome, found.raised) == (Outcome.SUSPECT, None)
     tiny = tuple(samples(20.0, stop=Stop.RECORDED) for _ in SHAPE)
-    assert verdict(20.0, baseline=accepted(20.0), processes=tiny).raised is None
+    assert verdict(20.0, baseline=accepted(20.0), processes=tiny, context=FLOORED).raised is None
     beside = (*tiny[1:], samples(20.0))
-    assert verdict(20.0, baseline=accepted(20.0), processes=beside).raised == 0.5, "one was timed here"
+    found = verdict(20.0, baseline=accepted(20.0), processes=beside, context=FLOORED)
+    assert found.raised == 0.5, "one was timed here"
 
 
 def test_a_floor_that_lets_a_slower_case_pass_is_said() -> None:
     held = accepted(10e3)
-    slower, quiet = (judge(measured(time), SLOWDOWN, baseline=held, context=CONTEXT) for time in (11e3, 10e3))
+    slower, quiet = (judge(measured(time), SLOWDOWN, baseline=held, context=FLOORED) for time in (11e3, 10e3))
     (found,) = slower.verdicts
     assert (found.outcome, found.raised) == (Outcome.PASSED, pytest.approx(0.2))
     assert found.sentence.endswith("keeps the limit (the floor raised it to +20.0 %)")
@@ -120,21 +129,24 @@ def test_a_floor_that_lets_a_slower_case_pass_is_said() -> None:
     (note,) = judge_suite([slower, quiet], Suite(context=CONTEXT))
     assert (note.kind, note.effect) == ("floor", Effect.WARN)
     assert note.names == (f"{slower.key}: slowdown <= 3%, the floor raised it to +20.0 %: +10.0 %",)
-    assert judge_suite([quiet], Suite(context=CONTEXT)) == ()
+    assert note.text.startswith("the floor raised limits of 2 of 2 cases; 1 limit kept by that alone")
+    (note,) = judge_suite([quiet], Suite(context=CONTEXT))
+    assert (note.text.partition(":")[0], note.names) == ("the floor raised limits of 1 of 1 case", ())
     exactly = replace(
         slower, verdicts=(replace(found, limit=limit("slowdown <= 10%"), metric=replace(found.metric, value=0.1)),)
     )
-    assert judge_suite([exactly], Suite(context=CONTEXT)) == (), "the limit as it stands allows that"
+    (note,) = judge_suite([exactly], Suite(context=CONTEXT))
+    assert note.names == (), "the limit as it stands allows that"
 
 
 def test_a_batch_divides_the_floor_so_that_short_calls_are_seen() -> None:
     short = tuple(samples(200.0, batch=1000) for _ in range(3))
-    assert outcome(baseline=accepted(100.0), processes=short) is Outcome.REGRESSED
+    assert outcome(baseline=accepted(100.0), processes=short, context=FLOORED) is Outcome.REGRESSED
 
 
 def test_the_floor_never_hides_a_doubled_time() -> None:
-    assert outcome(200.0, baseline=accepted(100.0)) is Outcome.REGRESSED
-    assert outcome(149.0, baseline=accepted(100.0)) is Outcome.PASSED
+    assert outcome(200.0, baseline=accepted(100.0), context=FLOORED) is Outcome.REGRESSED
+    assert outcome(149.0, baseline=accepted(100.0), context=FLOORED) is Outcome.PASSED
 
 
 def test_what_is_less_than_a_tick_of_the_timer_is_undecided() -> None:

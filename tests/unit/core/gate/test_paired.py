@@ -12,7 +12,7 @@ from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.plan import Effect, Mode, Outcome
 from pytest_perfgate.model.values import Interval
 from pytest_perfgate.model.verdict import Decision, Paired
-from tests.unit.core.gate.bench import KINDS, accepted, limit, measured
+from tests.unit.core.gate.bench import KINDS, SHAPE, accepted, limit, measured
 
 CONTEXT = JudgeContext(kinds=KINDS, paired_available=True)
 
@@ -31,9 +31,16 @@ def paired(decision: Decision, shift: float, low: float, high: float, **fields) 
     )
 
 
-def verdict(time: float, evidence: Paired | None, text: str = "slowdown <= 3%", context=CONTEXT, baseline="accepted"):
+def verdict(
+    time: float,
+    evidence: Paired | None,
+    text: str = "slowdown <= 3%",
+    context=CONTEXT,
+    baseline="accepted",
+    shape=SHAPE,
+):
     held = accepted(1e6) if baseline == "accepted" else baseline
-    report = judge(measured(time), [limit(text)], baseline=held, context=context, paired=evidence)
+    report = judge(measured(time, shape=shape), [limit(text)], baseline=held, context=context, paired=evidence)
     return report.verdicts[0]
 
 
@@ -104,9 +111,83 @@ def test_a_conviction_below_what_counts_is_none() -> None:
     assert verdict(1.1e6, OPEN).outcome is Outcome.UNDECIDED
 
 
-def test_arms_are_asked_about_suspects_only() -> None:
-    assert verdict(1.0e6, SLOWER).outcome is Outcome.PASSED
+@pytest.mark.parametrize("time", [0.7e6, 1.0e6, 1.1e6])
+def test_two_builds_decide_whatever_the_accepted_time_says(time: float) -> None:
+    """A slow accepted sitting hides a slowdown, a fast one makes one up."""
+    assert verdict(time, SLOWER).outcome is Outcome.REGRESSED
+    assert verdict(time, replace(NOT_SLOWER, moved=())).outcome is Outcome.PASSED
+    assert verdict(time, OPEN).outcome is Outcome.UNDECIDED
     assert verdict(1.1e6, SLOWER, context=replace(CONTEXT, mode=Mode.QUICK)).outcome is Outcome.REGRESSED
+
+
+def test_what_two_builds_clear_shows_their_figure_and_the_accepted_time_beside_it() -> None:
+    found = verdict(1.1e6, replace(NOT_SLOWER, moved=()))
+    assert (found.outcome, found.effect, found.next) == (Outcome.PASSED, Effect.PASS, ())
+    assert found.sentence == "no slower than a1b2c3d beside it over 10 rounds: +0.1 %"
+    assert found.metric is not None
+    assert found.metric.value == 0.001
+    assert found.evidence == (("against the accepted time", "+10.0 % [+9.7, +10.3] of 3 processes"),)
+
+
+def test_what_two_builds_show_faster_is_improved_and_what_they_do_not_show_is_not() -> None:
+    faster = paired(Decision.NOT_SLOWER, -0.2, -0.21, -0.19)
+    assert verdict(0.8e6, faster).outcome is Outcome.PASSED
+    shown = verdict(0.8e6, replace(faster, faster=True))
+    assert (shown.outcome, shown.sentence) == (
+        Outcome.IMPROVED,
+        "faster than a1b2c3d beside it over 10 rounds: -20.0 %",
+    )
+    assert shown.next == ("perfgate accept 'tests/bench.py::test_gemm[4096-bf16]' --improved",)
+    odd = verdict(1e3, replace(faster, faster=True, shift=-0.95, interval=Interval(low=-0.96, high=-0.94)))
+    assert odd.sentence.endswith("ten times faster: is the work still done?")
+
+
+def test_what_two_builds_leave_open_is_nothing_to_accept() -> None:
+    for evidence, outcome in ((OPEN, Outcome.UNDECIDED), (replace(OPEN, unstable=True), Outcome.UNSTABLE)):
+        found = verdict(1.1e6, replace(evidence, wants_s=70.0))
+        assert (found.outcome, found.next) == (outcome, ())
+    assert verdict(1.1e6, replace(OPEN, wants_s=70.0)).sentence.endswith("; about 1 min 10 s more would decide it")
+
+
+def test_slow_processes_that_the_base_has_not_are_said() -> None:
+    slow = replace(SLOWER, slow=(9, 0), differences=(0.0,) * 30)
+    assert verdict(1e6, slow).sentence.startswith("9 of 30 processes slow and 0 of the base's: than a1b2c3d")
+    assert verdict(1e6, replace(slow, revision=True)).sentence.startswith("9 of 30 processes slow")
+
+
+@pytest.mark.parametrize(
+    ("evidence", "expected"),
+    [(SLOWER, Outcome.REGRESSED), (NOT_SLOWER, Outcome.PASSED), (OPEN, Outcome.UNDECIDED)],
+)
+def test_a_case_without_a_line_is_decided_by_two_builds_and_the_missing_line_is_a_note(
+    evidence: Paired, expected: Outcome
+) -> None:
+    found = verdict(1e6, evidence, baseline=None, context=replace(CONTEXT, policy=CI))
+    assert found.outcome is expected
+    keeps = "perfgate accept --from RECORD 'tests/bench.py::test_gemm[4096-bf16]' keeps one"
+    assert ("no accepted time", f"two builds decided; {keeps}") in found.evidence
+
+
+@pytest.mark.parametrize(
+    ("sittings", "scatter", "time", "outcome"),
+    [
+        (1, 0.0, 1e6, Outcome.UNDECIDED),
+        (2, 0.001, 1e6, Outcome.UNDECIDED),
+        (40, 0.001, 1e6, Outcome.PASSED),
+        (40, 0.001, 1.02e6, Outcome.UNDECIDED),
+        (40, 0.03, 1e6, Outcome.UNDECIDED),
+    ],
+)
+def test_an_accepted_time_clears_what_it_sees_from_one_sitting_to_the_next(
+    sittings: int, scatter: float, time: float, outcome: Outcome
+) -> None:
+    line = accepted(1e6, sittings=sittings, scatter=scatter)
+    found = verdict(time, None, baseline=line, shape=(1.0, 1.0, 1.0))
+    assert found.outcome is outcome
+    ci = replace(CONTEXT, policy=CI, paired_available=False)
+    assert verdict(time, None, baseline=line, context=ci, shape=(1.0, 1.0, 1.0)).outcome is outcome
+    quick = replace(ci, mode=Mode.QUICK)
+    assert verdict(1e6, None, baseline=line, context=quick, shape=(1.0, 1.0, 1.0)).outcome is Outcome.PASSED
 
 
 def test_an_arm_that_loaded_the_other_s_files_is_no_verdict() -> None:
@@ -122,7 +203,8 @@ def test_an_arm_that_loaded_the_other_s_files_is_no_verdict() -> None:
         (replace(SLOWER, shift=0.02, interval=Interval(low=0.015, high=0.025)), Outcome.PASSED),
         (NOT_SLOWER, Outcome.PASSED),
         (OPEN, Outcome.UNDECIDED),
-        (paired(Decision.NOT_SLOWER, -0.2, -0.21, -0.19), Outcome.IMPROVED),
+        (paired(Decision.NOT_SLOWER, -0.2, -0.21, -0.19, faster=True), Outcome.IMPROVED),
+        (paired(Decision.NOT_SLOWER, -0.2, -0.21, -0.19), Outcome.PASSED),
         (paired(Decision.NOT_SLOWER, -0.02, -0.03, -0.01), Outcome.PASSED),
     ],
 )
@@ -165,15 +247,15 @@ def test_what_keeps_a_demanded_improvement_from_being_judged() -> None:
     assert verdict(1e6, replace(faster, edited=("a.py",)), "slowdown <= -20%").outcome is Outcome.SUSPECT
     assert verdict(1e6, spans, "slowdown <= -20%").outcome is Outcome.UNSTABLE
     assert verdict(1e6, replace(faster, unstable=True), "slowdown <= -20%").outcome is Outcome.PASSED
-    assert verdict(1e6, replace(faster, differences=(-0.25,) * 5), "slowdown <= -20%").outcome is Outcome.PASSED
+    assert verdict(1e6, replace(faster, differences=(-0.25,) * 7), "slowdown <= -20%").outcome is Outcome.PASSED
     slow = replace(SLOWER, revision=True)
     assert verdict(1e6, replace(slow, same=True), "slowdown <= -20%").outcome is Outcome.BROKEN
     assert verdict(1e6, slow, "slowdown <= 0%").outcome is Outcome.REGRESSED, "that demands no improvement"
-    few = verdict(1e6, replace(faster, differences=(-0.25,) * 4), "slowdown <= -20%")
+    few = verdict(1e6, replace(faster, differences=(-0.25,) * 6), "slowdown <= -20%")
     assert few.outcome is Outcome.UNDECIDED
-    assert few.sentence == "the budget ended after 4 of at least 5 rounds beside a1b2c3d"
+    assert few.sentence == "the budget ended after 6 of at least 7 rounds beside a1b2c3d"
     assert few.next == (
-        "pytest 'tests/bench.py::test_gemm[4096-bf16]' --perfgate-against a1b2c3d --perfgate-rounds=10",
+        "pytest 'tests/bench.py::test_gemm[4096-bf16]' --perfgate-against a1b2c3d --perfgate-rounds=14",
     )
 
 

@@ -20,6 +20,7 @@ from pytest_perfgate.model.values import Dimension, Interval
 from pytest_perfgate.model.verdict import CaseReport
 from tests.unit.core.gate.bench import (
     CONTEXT,
+    FLOORED,
     GPU,
     HOST,
     KEY,
@@ -202,12 +203,15 @@ def test_lines_of_noisy_sittings_are_no_matter_to_a_mean_of_times() -> None:
 
 
 def test_only_what_passes_by_the_floor_is_told_to_do_so() -> None:
-    slower = judge(measured(11e3), SLOWDOWN, baseline=accepted(10e3), context=CONTEXT)
-    far = judge(measured(12.5e3), SLOWDOWN, baseline=accepted(10e3), context=CONTEXT)
-    kept = judge(measured(1e6), [limit("time >= 1us")], baseline=None, context=CONTEXT)
+    slower = judge(measured(11e3), SLOWDOWN, baseline=accepted(10e3), context=FLOORED)
+    far = judge(measured(12.5e3), SLOWDOWN, baseline=accepted(10e3), context=FLOORED)
+    kept = judge(measured(1e6), [limit("time >= 1us")], baseline=None, context=FLOORED)
     assert far.verdicts[0].raised is not None
-    assert [note.names for note in floored([slower, far, kept])] == [next(iter(floored([slower]))).names]
-    assert list(floored([far, kept])) == []
+    (note,), (alone,) = floored([slower, far, kept]), floored([slower])
+    assert note.names == alone.names != ()
+    assert note.text.startswith("the floor raised limits of 2 of 3 cases; 1 limit kept by that alone")
+    assert [one.names for one in floored([far, kept])] == [()]
+    assert list(floored([kept])) == []
 
 
 def test_a_case_that_was_not_measured_is_none_that_could_have_moved() -> None:

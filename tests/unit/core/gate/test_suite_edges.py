@@ -16,7 +16,7 @@ from pytest_perfgate.model.device import Basis, Roof
 from pytest_perfgate.model.plan import CaseKey, Effect, Outcome
 from pytest_perfgate.model.values import Work
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
-from tests.unit.core.gate.bench import CEILING, HOST, KINDS, accepted, limit, measured, samples
+from tests.unit.core.gate.bench import CEILING, FLOORED, HOST, KINDS, accepted, limit, measured, samples
 
 CONTEXT = JudgeContext(kinds=KINDS)
 
@@ -57,7 +57,7 @@ def test_a_scope_that_meets_no_call_is_only_warned_of_where_other_devices_were_m
 
 
 def test_the_floor_and_a_tick_are_shares_of_the_accepted_time() -> None:
-    trial, sitting = _trial(measured(1e6), CONTEXT, None, None), timing(measured(1e6))
+    trial, sitting = _trial(measured(1e6), FLOORED, None, None), timing(measured(1e6))
     found = tolerance(limit("slowdown <= 1%"), trial, sitting._replace(batch=4, resolution=50.0), 1e4)
     assert found.asked == found.raised == pytest.approx(2000 / 4 / 1e4)
     assert found.own == pytest.approx(50 / 1e4)

@@ -1,0 +1,138 @@
+"""Opcodes and modifiers of machine code by name: what may be absent, and what is a slip of the pen.
+
+The names are those of NVIDIA's instruction set reference and of what its disassembler prints, sm_75 to sm_120.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+
+_SINCE_75 = """
+ATOM ATOMG ATOMS B2R BAR BMMA BMOV BMSK BPT BRA BREAK BREV BRX BRXU BSSY BSYNC CALL CCTL CCTLL CCTLT CS2R DADD DEPBAR
+DFMA DMUL DSETP ERRBAR EXIT F2F F2I F2IP FADD FADD32I FCHK FFMA FFMA32I FLO FMNMX FMUL FMUL32I FRND FSEL FSET FSETP
+FSWZADD GETLMEMBASE HADD2 HADD2_32I HFMA2 HFMA2_32I HMMA HMUL2 HMUL2_32I HSET2 HSETP2 I2F I2FP I2I I2IP IABS IADD IADD3
+IADD32I IDE IDP IDP4A IMAD IMMA IMNMX IMUL IMUL32I ISCADD ISCADD32I ISETP JMP JMX JMXU KILL LD LDC LDG LDL LDS LDSM LEA
+LEPC LOP LOP3 LOP32I MATCH MEMBAR MOV MOV32I MOVM MUFU NANOSLEEP NOP P2R PLOP3 PMTRIG POPC PRMT PSETP QSPC R2B R2P R2UR
+RED RET RPCMOV RTT S2R S2UR SEL SETCTAID SETLMEMBASE SGXT SHF SHFL SHL SHR ST STG STL STS SUATOM SULD SURED SUST TEX TLD
+TLD4 TMML TXD TXQ UBMSK UBREV UCLEA UFLO UIADD3 UIMAD UISETP ULDC ULEA ULOP ULOP3 ULOP32I UMOV UP2UR UPLOP3 UPOPC UPRMT
+UPSETP UR2UP USEL USGXT USHF USHL USHR VABSDIFF VABSDIFF4 VOTE VOTEU WARPSYNC YIELD
+"""
+_SINCE_80 = "DMMA F2FP FMNMX2 GATHER GENMETADATA HMNMX2 LDGDEPBAR LDGSTS REDUX SCATTER SPMETADATA UF2FP"
+_SINCE_90 = """
+ACQBULK ARRIVES BGMMA CGAERRBAR ELECT ENDCOLLECTIVE FENCE HGMMA IGMMA LDGMC PREEXIT QGMMA REDAS REDG STAS STSM SYNCS
+UBLKCP UBLKPF UBLKRED UCGABAR_ARV UCGABAR_WAIT ULEPC USETMAXREG USETSHMSZ UTMACCTL UTMACMDFLUSH UTMALDG UTMAPF UTMAREDG
+UTMASTG VHMNMX VIADD VIADDMNMX VIMNMX VIMNMX3 WARPGROUP WARPGROUPSET
+"""
+_SINCE_100 = """
+ATOMGMC CREDUX CS2UR FADD2 FFMA2 FHADD FHFMA FMNMX3 FMUL2 LDCU LDT LDTM MEMSET OMMA QMMA STT STTM UATOMG UCREDUX UF2F
+UF2I UF2IP UFADD UFFMA UFMNMX UFMUL UFRND UFSEL UFSET UFSETP UGETNEXTWORKID UI2F UI2FP UI2I UI2IP UIABS UIMNMX UMEMSETS
+UREDGR USTGR UTCATOMSWS UTCBAR UTCCP UTCHMMA UTCIMMA UTCLDSWS UTCOMMA UTCQMMA UTCSHIFT UTCSTSWS UVIADD UVIADDMNMX
+UVIMNMX UVIMNMX3 UVIRTCOUNT
+"""
+_MODIFIERS = """
+E U X 2 4 8 16 32 64 128 256 32I U4 S4 U8 S8 U16 S16 U24 S24 U32 S32 U64 S64 B1 F16 F16x2 BF16 BF16_V2 TF32 F32 F64
+E2M1 E2M3 E3M2 E4M3 E5M2 E6M2 E8 PACK_AB PACK_B UNPACK_B MERGE_C F16_V2 CONSTANT STRONG WEAK MMIO GPU SYS CTA VC SM CI
+LTC64B LTC128B LTC256B EF EL EU ENL LU NA NC BYPASS ACCESS ZFILL ARRIVE WAIT PRIVATE SPLIT TILE IM2COL MULTICAST
+GATHER4 1D 2D 3D 4D 5D 848 884 1684 1688 8816 8832 88128 16816 16832 16864 168128 168256 168512 SP SPARSE ROW COL SAT
+RELU SATFINITE SYNC SYNCALL ARV RED RED_GPU SCAN DEFER_BLOCKING IDX UP DOWN BFLY AND OR XOR NOT PAND POR PXOR INC DEC
+MIN MAX ADD EXCH CAS ABS NEG LT LE GT GE EQ NE LTU LEU GTU GEU EQU NEU NUM NAN T F RZ RN RM RP RS FTZ FMZ DIV3 CARRY
+WIDE HI LO HILO XHI XLO PO SX32 L R W CLAMP LUT MSB SH POPC ALL ANY EX2 LG2 RCP RSQ SIN COS SQRT TANH RCP64H RSQ64H
+M88 M816 MT88 M832 B3 B4 SIMPLE ALIGN DC D2 CUBE LL LZ LB SCR FLOOR CEIL TRUNC NODEC REL NOINC IVALL IVALLP PF1 PF2
+CONV DIV NOP EXCLUSIVE SHARED PARITY TRANS64 TRANS TRYWAIT A1T0 ART0 A0T1 A0TR A0TX PHASECHK ONCE COPY FENCE VIEW
+ASYNC ALLOC DEALLOC DEPBAR COMMIT_BATCH GSB0 GSB1 64x8x16 64x16x16 64x32x16 64x64x16 64x96x16 64x128x16 64x192x16
+64x256x16 64x8x32 64x64x32 64x128x32 64x256x32 CTAID TRY_ALLOC 2CTA 1CTA T2 T1 x1 x2 x4 x8 x16 x32 x64 x128 16dp32bit
+16dp64bit 16dp128bit 16dp256bit 32dp32bit MOV IADD SHL MMA TRAP FIND_AND_SET SMPOOL PERMUTE POPCU QUAD G S V
+COLLECTIVE CONVERGE RECONVERGENT RELIABLE DEL ENTRY EX NTZ CLEAR RESULT SC SF SUM 16x2 F4E
+"""
+SINCE: Mapping[str, int] = {
+    **dict.fromkeys(_SINCE_75.split(), 75),
+    **dict.fromkeys(_SINCE_80.split(), 80),
+    **dict.fromkeys(_SINCE_90.split(), 90),
+    **dict.fromkeys(_SINCE_100.split(), 100),
+}
+"""The first architecture that has an opcode; those of sm_75 may be older."""
+MODIFIERS = frozenset(_MODIFIERS.split())
+"""Modifiers that an instruction may carry; one that a file shows is known as well."""
+TOTALS = frozenset({"MMA"})
+"""Names that stand for several opcodes."""
+_SHAPE = re.compile(r"\d+x\d+x\d+|[A-Z]+[0-9]+x[0-9]+|(?:[A-Z]+[0-9]*_)+[A-Z0-9]+")
+
+
+def matches_opcode(written: str, opcode: str) -> bool:
+    """Whether an instruction is meant: the same opcode, with the written modifiers among its own in their order.
+
+    ``LDG``, ``LDG.E``, ``LDG.128`` and ``LDG.E.128`` all mean ``LDG.E.128.CONSTANT``.
+    """
+    root, *wanted = written.split(".")
+    here, *held = opcode.split(".")
+    rest = iter(held)
+    return root == here and all(part in rest for part in wanted)
+
+
+def counted(written: str, exact: Mapping[str, float]) -> float:
+    """How many of these instructions are meant."""
+    return sum(number for opcode, number in exact.items() if matches_opcode(written, opcode))
+
+
+def is_pattern(written: str) -> bool:
+    """Whether it names several opcodes at once."""
+    return any(char in written for char in "*?[")
+
+
+def known(written: str, seen: Iterable[str] = ()) -> bool:
+    """Whether an architecture, or a file that shows these opcodes, has such an instruction."""
+    root, *parts = written.split(".")
+    there = set(seen)
+    if root in TOTALS:
+        return not parts
+    if root not in SINCE and all(opcode.partition(".")[0] != root for opcode in there):
+        return False
+    shown = {part for opcode in there for part in opcode.split(".")[1:]}
+    return all(part in MODIFIERS or part in shown or _SHAPE.fullmatch(part) for part in parts)
+
+
+def whole_name(labels: Iterable[tuple[str, str]]) -> str:
+    """The instruction that the labels ``opcode`` and ``modifiers`` of a scope mean together."""
+    told = dict(labels)
+    opcode, modifiers = told.get("opcode", ""), told.get("modifiers", "")
+    return f"{opcode.partition('.')[0]}.{modifiers}" if modifiers else opcode
+
+
+def since(written: str) -> int:
+    """The first architecture that has the opcode; zero where that is not known."""
+    return SINCE.get(written.partition(".")[0], 0)
+
+
+def closest(written: str, seen: Iterable[str] = ()) -> tuple[str, ...]:
+    """Instructions whose names are near to one that does not exist, the nearest first."""
+    there = sorted(set(seen))
+    root, *parts = written.split(".")
+    roots = sorted({*SINCE, *TOTALS, *(opcode.partition(".")[0] for opcode in there)})
+    if root not in roots:
+        upper = [root.upper()] if root.upper() in roots else []
+        swapped = [name for name in roots if sorted(name) == sorted(root.upper())]
+        swapped.sort(key=lambda name: name[0] != root[:1].upper())
+        near = get_close_matches(root.upper(), roots, n=3, cutoff=0.5)
+        return tuple(dict.fromkeys(".".join((name, *parts)) for name in (*upper, *swapped, *near)))[:3]
+    own = [opcode for opcode in there if opcode.partition(".")[0] == root and opcode != root]
+    if not parts:
+        return ()
+    shown = {part for opcode in own for part in opcode.split(".")[1:]}
+    swaps = [part if part in shown else _mended(part, sorted(shown)) for part in parts]
+    mended = ".".join((root, *swaps))
+    guesses = [mended] if mended != written and known(mended, there) else []
+    return tuple(dict.fromkeys([*guesses, *get_close_matches(written, own, n=3, cutoff=0.5)]))[:3]
+
+
+def _mended(part: str, shown: list[str]) -> str:
+    """The modifier that was probably meant, one that the file shows before any other."""
+    if part in MODIFIERS:
+        return part
+    for names in (shown, sorted(MODIFIERS)):
+        swapped = [name for name in names if sorted(name) == sorted(part.upper())]
+        near = [*swapped, *get_close_matches(part.upper(), names, n=1, cutoff=0.5)]
+        if near:
+            return near[0]
+    return part
