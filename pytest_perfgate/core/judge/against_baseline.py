@@ -220,7 +220,7 @@ def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: Tria
         return _of_a_blind_sitting(metric, allowed, visible, trial)
     if _asks_more(trial) and not clears(trial, metric, allowed):
         between = math.expm1(prediction(trial).log_within(MISSES))
-        count = plural(max(trial.baseline.sittings if trial.baseline else 1, trial.context.sittings), "sitting")
+        count = plural(max(trial.baseline.sittings if trial.baseline else 1, trial.context.sittings), "run")
         return Ruling(
             outcome=Outcome.UNDECIDED,
             sentence=f"the accepted time is of {count}, which may lie {sight(between)} apart: two builds decide",

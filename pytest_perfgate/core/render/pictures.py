@@ -231,9 +231,7 @@ def history_picture(case: CaseReport, sittings: Sequence[Sitting]) -> Picture | 
     if then:
         marks.append(line(frame, [(frame.x.low, then), (frame.x.high, then)], colour=OTHER, dash="5 4"))
         marks.append(words(frame.left + 5, frame.at(1, then)[1] - 5, "accepted", colour=OTHER))
-    alt = (
-        f"History of {short_name(case.key)}: {plural(len(sat), 'sitting')} from {_time(times[0])} to {_time(times[-1])}"
-    )
+    alt = f"History of {short_name(case.key)}: {plural(len(sat), 'run')} from {_time(times[0])} to {_time(times[-1])}"
     return Picture(svg=picture(frame, marks, alt), alt=alt)
 
 
@@ -311,7 +309,7 @@ def timeline(
     ]
     marks += [line(frame, points, colour=OTHER) for points in _levels(len(times), changes)]
     marks += _accepted(frame, accepted) if accepted else []
-    alt = f"{name} over {plural(len(times), 'sitting')}, {_tick_time(min(times))} to {_tick_time(max(times))}"
+    alt = f"{name} over {plural(len(times), 'run')}, {_tick_time(min(times))} to {_tick_time(max(times))}"
     return Picture(svg=picture(frame, marks, f"{alt}; {told(sittings, changes)}"), alt=alt)
 
 

@@ -14,7 +14,9 @@ def test_a_time_accepted_from_a_blind_sitting_lets_nothing_pass_as_known() -> No
     blind = accepted(1e6, blind=3.0)
     same = verdict(1e6, baseline=blind)
     assert (same.outcome, same.effect, same.visible) == (Outcome.UNDECIDED, Effect.WARN, 3.0)
-    assert same.sentence == ("the accepted run was too noisy to detect less than +300.0 %")
+    assert same.sentence == (
+        "the accepted run was too noisy to detect less than +300.0 %: the accepted time may be off by as much"
+    )
     assert same.next == (f"perfgate accept '{KEY}'",)
     slower = verdict(1.02e6, baseline=blind).next
     assert slower == (f"perfgate accept '{KEY}' --reason \"...\"",), "it may count as slower, and then asks for one"

@@ -99,8 +99,8 @@ def test_aliases_read_as_the_metric_itself() -> None:
         ("mfu >= ", "limit-number", "the number is missing", "write a number", ""),
         ("mfu >= fast", "limit-number", "'fast' is not a number", "mfu >= 5%", "fast"),
         ("mfu >= nan", "limit-number", "'nan' is not a number", "write a number", "nan"),
-        ("time <= 1e999us", "limit-number", "no number that a metric can reach", "", "1e999"),
-        ("time <= 5__0us", "limit-number", "no number that a metric can reach", "", "5__0"),
+        ("time <= 1e999us", "limit-number", "not a number that a metric can reach", "", "1e999"),
+        ("time <= 5__0us", "limit-number", "not a number that a metric can reach", "", "5__0"),
         ("time <= 1,000us", "limit-number", "comma", "write time <= 1_000us or time <= 1.000us", ",000us"),
         ("slowdown <= 1,5%", "limit-number", "comma", "write slowdown <= 1.5%", ",5%"),
         ("slowdown <= 1,5 %", "limit-number", "comma", "write slowdown <= 1.5 %", ",5 %"),
@@ -147,7 +147,7 @@ def test_aliases_read_as_the_metric_itself() -> None:
         ("mfu(case='a' b) >= 5%", "limit-syntax", "follows the closing quote", "quote the whole", " b"),
         ("geomean <= 1%", "limit-scope", "a mean of what?", "geomean(slowdown)", "geomean"),
         ("geomean(slodown) <= 1%", "limit-scope", "'slodown' is not a metric", "'slowdown'", "geomean"),
-        ("geomean(geomean) <= 1%", "limit-scope", "no metric", "", "geomean"),
+        ("geomean(geomean) <= 1%", "limit-scope", "not a metric", "", "geomean"),
     ],
 )
 def test_each_way_of_being_wrong_has_its_own_message(text: str, code: str, said: str, mend: str, under: str) -> None:

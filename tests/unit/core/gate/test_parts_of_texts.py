@@ -109,7 +109,7 @@ def test_a_fact_of_the_device_is_kept_under_its_own_name() -> None:
 def test_what_was_empty_is_said_to_have_been() -> None:
     then = accepted(1e6)
     empty = replace(then, identity=replace(then.identity, data=""))
-    assert "data was empty and is" in verdict(baseline=empty).sentence
+    assert "data none ->" in verdict(baseline=empty).sentence
 
 
 def test_an_anchor_that_is_the_newest_sitting_is_its_own_first() -> None:
